@@ -11,9 +11,9 @@ from typing import Any
 from pytest_msdump.cli.gate import print_report, print_saved
 from pytest_msdump.cli.output import phrases
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.limits.judge import judge, rows
+from pytest_msdump.limits.judge import judge
 from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import hinted_dtypes, of_pair, resolve
+from pytest_msdump.limits.resolve import hinted_dtypes, resolve
 from pytest_msdump.limits.statistics import judge_statistics
 from pytest_msdump.model.comparison import Comparison, Limits, Measurement
 from pytest_msdump.model.record import Record
@@ -104,14 +104,22 @@ def _without_stale_roles(before: Sequence[Record], after: Sequence[Record]) -> S
 def _judged(record: Record, policy: Policy) -> Record:
     """Judge one saved pair under another policy. A pair that was never measured keeps its verdict."""
     left, right = record.left, record.right
-    if left.dtype is None or right.dtype is None or not (record.comparison or record.statistics):
+    saved = record.statistics
+    if left.dtype is None or right.dtype is None or not (record.comparison or saved):
         return record
     dtypes = hinted_dtypes(policy, left.dtype, right.dtype, record.remarks)
-    limits = resolve(policy, left=left.key, right=right.key, left_dtype=dtypes[0], right_dtype=dtypes[1])
-    limits = of_pair(limits, record.pair_note, record.uncompared)
+    limits = resolve(
+        policy,
+        left=left.key,
+        right=right.key,
+        left_dtype=dtypes[0],
+        right_dtype=dtypes[1],
+        notes=(record.pair_note, saved.note if saved else None),
+        uncompared=record.uncompared,
+    )
     if record.comparison is not None:
         comparison = _as_measured(record.comparison, limits)
-        verdict = judge(
+        verdict, checks = judge(
             comparison,
             limits,
             left_dtype=left.dtype,
@@ -120,11 +128,9 @@ def _judged(record: Record, policy: Policy) -> Record:
             right_overflows=right.overflows,
             remarks=record.remarks,
         )
-        return record.judged(verdict, limits, rows(comparison, limits))
-    if record.statistics is None:
+        return record.judged(verdict, limits, checks)
+    if saved is None:
         return record
-    saved = record.statistics
-    limits = of_pair(limits, saved.note, record.uncompared)
     verdict, checks, _ = judge_statistics(
         saved.left,
         saved.right,

@@ -17,7 +17,7 @@ from pytest_msdump.facts.metrics import STATISTICS
 from pytest_msdump.layouts.axes import meet
 from pytest_msdump.layouts.device_layout import logical
 from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import of_pair, resolve
+from pytest_msdump.limits.resolve import resolve
 from pytest_msdump.limits.statistics import judge_statistics
 from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.model.pairing import Pair, Transform
@@ -81,9 +81,16 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) 
     with ExitStack() as stack:
         opened = [None if ref.is_unseen else stack.enter_context(closing(open_view(ref))) for ref in refs]
         dtypes = _dtypes(pair, opened)
-        limits = resolve(policy, left=pair.left.key, right=pair.right.key, left_dtype=dtypes[0], right_dtype=dtypes[1])
         both = _aligned(pair, opened, dtypes)
-    limits = of_pair(of_pair(limits, pair.note, pair.uncompared), both.note, pair.uncompared)
+    limits = resolve(
+        policy,
+        left=pair.left.key,
+        right=pair.right.key,
+        left_dtype=dtypes[0],
+        right_dtype=dtypes[1],
+        notes=(pair.note, both.note),
+        uncompared=pair.uncompared,
+    )
     verdict, checks, comparison = judge_statistics(
         both.left,
         both.right,
@@ -102,7 +109,7 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) 
         record,
         left=replace(record.left, row=_row(both.left)),
         right=replace(record.right, row=_row(both.right)),
-        checks=tuple(checks),
+        checks=checks,
         statistics=replace(comparison, left=_numbers(both.left), right=_numbers(both.right), note=both.note),
     )
 

@@ -16,9 +16,9 @@ from pytest_msdump.diagnosis.diagnose import diagnose, nonfinite_origin
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError, TensorShapeError
 from pytest_msdump.facts.dtypes import VALUE_KINDS
-from pytest_msdump.limits.judge import judge, judgements, rows
+from pytest_msdump.limits.judge import judge
 from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import hinted_dtypes, of_pair, resolve
+from pytest_msdump.limits.resolve import hinted_dtypes, resolve
 from pytest_msdump.metrics.custom import run_algorithms
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.metrics.spread import spread
@@ -124,8 +124,7 @@ def compare_views(
         outcome = "undefined" if isinstance(error, UnknownSampleError) else "error"
         verdict = Verdict(outcome, (Finding(outcome, _message_of(error)),))
         return record_of(pair, verdict, limits, specs=(left.spec, right.spec), roots=roots)
-    judged = judgements(measured, limits)
-    verdict = judge(
+    verdict, checks = judge(
         measured,
         limits,
         left_dtype=dtypes[0],
@@ -133,7 +132,6 @@ def compare_views(
         overflows=[entry.sentence for entry in pair.left.overflows],
         right_overflows=[entry.sentence for entry in pair.right.overflows],
         remarks=remarks,
-        judged=judged,
     )
     specs = aligned.left_logical.spec, aligned.right_logical.spec
     return record_of(
@@ -142,7 +140,7 @@ def compare_views(
         limits,
         specs=specs,
         roots=roots,
-        checks=tuple(rows(measured, limits, judged)),
+        checks=checks,
         comparison=measured,
         custom=custom,
         diagnosis=_diagnosis(aligned, measured, extras) if verdict.outcome in FAILING else (),
@@ -152,8 +150,15 @@ def compare_views(
 
 
 def _limits(pair: Pair, policy: Policy, dtypes: tuple[str, str]) -> Limits:
-    limits = resolve(policy, left=pair.left.key, right=pair.right.key, left_dtype=dtypes[0], right_dtype=dtypes[1])
-    return of_pair(limits, pair.note, pair.uncompared)
+    return resolve(
+        policy,
+        left=pair.left.key,
+        right=pair.right.key,
+        left_dtype=dtypes[0],
+        right_dtype=dtypes[1],
+        notes=(pair.note,),
+        uncompared=pair.uncompared,
+    )
 
 
 def _error(pair: Pair, message: Message, roots: tuple[Path, Path]) -> Record:

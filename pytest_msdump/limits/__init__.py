@@ -1,1 +1,1 @@
-"""The opinion: `policy` (ordered rules) → `resolve` (limits of one pair, before measuring) → `judge` (verdict)."""
+"""Limits and verdicts: `policy` (ordered rules) → `resolve` (limits of one pair, before measuring) → `judge`."""

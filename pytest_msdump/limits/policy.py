@@ -1,11 +1,11 @@
-"""Limits as a user writes them: names made whole, and refusal of those that could never, or only ever, be met."""
+"""Limits as a user writes them, checked: unknown names and bounds that every or no tensor meets are refused."""
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import ALIASES, DTYPES
@@ -14,9 +14,6 @@ from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.model.comparison import Limits
 from pytest_msdump.text import bound_text
 
-if TYPE_CHECKING:
-    import datetime
-
 __all__ = ["Bounds", "KnownDrift", "Policy", "Rule", "metric_id", "metric_name", "profile_names"]
 
 # Metric → (fails beyond, warns beyond); either may be absent.
@@ -24,13 +21,7 @@ Bounds = Mapping[str, tuple[float | None, float | None]]
 
 
 def metric_name(text: str, *, where: str = "") -> str:
-    """Return the id of any metric, also of one that takes no limit.
-
-    Raises
-    ------
-    UnknownNameError
-        There is no such metric; the text names the nearest.
-    """
+    """Return the id of any metric for an id or a short form; `where` begins the text of the error."""
     name = SHORT_FORMS.get(text, text)
     if name not in METRICS:
         place = f"{where}: " if where else ""
@@ -39,24 +30,8 @@ def metric_name(text: str, *, where: str = "") -> str:
 
 
 def metric_id(text: str, *, where: str = "") -> str:
-    """Return the metric's id for an id or a short form.
+    """Return the id of a metric that takes a limit, for an id or a short form.
 
-    Parameters
-    ----------
-    text : str
-        E.g. ``"cosine"`` or ``"cosine_similarity"``.
-    where : str, optional
-        Who wrote it, for the error's text.
-
-    Raises
-    ------
-    UnknownNameError
-        There is no such metric; the text names the nearest.
-    ConfigError
-        The metric takes no limit.
-
-    Examples
-    --------
     >>> metric_id("max_rel")
     'max_relative_error'
     """
@@ -67,16 +42,8 @@ def metric_id(text: str, *, where: str = "") -> str:
     return name
 
 
-def checked_bounds(bounds: Bounds, *, where: str) -> dict[str, tuple[float | None, float | None]]:
-    """Return the bounds under the metrics' ids.
-
-    Raises
-    ------
-    UnknownNameError
-        A metric that does not exist.
-    ConfigError
-        A bound that nothing or everything would meet, levels in the wrong order, one metric named twice.
-    """
+def _checked_bounds(bounds: Bounds, *, where: str) -> dict[str, tuple[float | None, float | None]]:
+    """Return the bounds under the metrics' ids; refuse useless bounds, levels in the wrong order, repeated metrics."""
     checked: dict[str, tuple[float | None, float | None]] = {}
     for text, (fail, warn) in bounds.items():
         metric = metric_id(text, where=where)
@@ -89,14 +56,7 @@ def checked_bounds(bounds: Bounds, *, where: str) -> dict[str, tuple[float | Non
     return checked
 
 
-def checked_tolerance(name: str, value: float | None, *, where: str) -> None:
-    """Refuse an `rtol` or `atol` that is no finite number, or negative.
-
-    Raises
-    ------
-    ConfigError
-        As said.
-    """
+def _check_tolerance(name: str, value: float | None, *, where: str) -> None:
     if value is not None and not (_is_number(value) and 0 <= value < math.inf):
         raise ConfigError(f"{where}: {name} = {value!r} is no tolerance; give a number from 0 on, e.g. 1e-3")
 
@@ -108,19 +68,15 @@ def _check_bound(metric: str, bound: float | None, where: str) -> None:
         raise ConfigError(f"{where}: the limit of {metric} is {bound!r}; give a number")
     fact = METRICS[metric]
     if fact.direction == "high":
-        met_by = _met_by(bound <= fact.most and bound < math.inf, bound > fact.least)
+        reachable, selective = bound <= fact.most and bound < math.inf, bound > fact.least
         allowed = f"above {fact.least:g}, " + (f"at most {fact.most:g}" if fact.most < math.inf else "and finite")
     else:
-        met_by, allowed = _met_by(bound >= fact.least, bound < math.inf), f"{fact.least:g} or more, and finite"
-    if met_by:
+        reachable, selective = bound >= fact.least, bound < math.inf
+        allowed = f"{fact.least:g} or more, and finite"
+    # NaN is not reachable.
+    if not (reachable and selective):
+        met_by = "every tensor" if reachable else "no tensor that differs"
         raise ConfigError(f"{where}: {metric} = {bound_text(bound)} is met by {met_by}; give a number {allowed}")
-
-
-def _met_by(reachable: bool, selective: bool) -> str:
-    """What is wrong with a bound, as the end of "is met by …"; empty when nothing is. NaN is not reachable."""
-    if not reachable:
-        return "no tensor that differs"
-    return "" if selective else "every tensor"
 
 
 def _check_levels(metric: str, fail: float | None, warn: float | None, where: str) -> None:
@@ -136,11 +92,7 @@ def _check_levels(metric: str, fail: float | None, warn: float | None, where: st
 
 
 def _is_number(value: object) -> bool:
-    """Whether a value that a user wrote is a number; bools are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-# -- What a user says about limits -----------------------------------------------------------------------------------
 
 
 _NAN = ("match", "forbid")
@@ -153,31 +105,12 @@ def profile_names() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Limits for the pairs that it matches. Of several rules, for each metric the last that matches wins.
+    """Limits for the pairs that it matches; for each metric the last matching rule wins. ``None`` = as before it.
 
-    Parameters
-    ----------
-    bounds : mapping of str to (float or None, float or None)
-        Metric (id or short form; kept as id) → (fails beyond, warns beyond).
-    match : str
-        Glob, see `limits.resolve.resolve`.
-    op_type : tuple of str
-        The left or the right operator's type must be one of these; empty = any.
-    dtype : str, optional
-        The coarser side's data type; a complex type or that of its component.
-    rtol, atol : float, optional
-        Element-wise tolerance, each by itself; ``None`` leaves it to earlier rules or torch's table.
-    complex : str, optional
-        "allow" or "error": whether a real side may meet a complex one; ``None`` leaves it to earlier rules.
-    label : str
-        Where it was written, e.g. ``msdump.toml [[msdump.rule]] #2 match="conv*"``.
-
-    Raises
-    ------
-    UnknownNameError
-        A metric or data type that does not exist.
-    ConfigError
-        A limit that nothing or everything would meet.
+    `bounds` may have short forms of metrics, which become ids. `match` is a glob, see `limits.resolve.resolve`.
+    `op_type` holds the allowed types of the left or right operator (empty = any), `dtype` the coarser side's type (of
+    a complex type also its component). `complex` is "allow" or "error" for a real side against a complex one. `label`
+    is where it was written, e.g. ``msdump.toml [[msdump.rule]] #2 match="conv*"``.
     """
 
     bounds: Bounds
@@ -191,34 +124,16 @@ class Rule:
 
     def __post_init__(self) -> None:
         label = self.label or f'rule match="{self.match}"'
-        _set(self, label=label, bounds=checked_bounds(self.bounds, where=label), dtype=_known_dtype(self.dtype, label))
-        checked_tolerance("rtol", self.rtol, where=label)
-        checked_tolerance("atol", self.atol, where=label)
+        _set(self, label=label, bounds=_checked_bounds(self.bounds, where=label), dtype=_known_dtype(self.dtype, label))
+        _check_tolerance("rtol", self.rtol, where=label)
+        _check_tolerance("atol", self.atol, where=label)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownDrift:
-    """A drift accepted for a while, with a reason and an end.
+    """A drift accepted for a while, with a reason, which findings repeat, and a last day (in UTC).
 
-    Parameters
-    ----------
-    match : str
-        Glob, as in `Rule`.
-    reason : str
-        Why it is accepted; told with every verdict that it made milder.
-    until : datetime.date
-        The last day it holds, in UTC.
-    bounds : mapping of str to (float, None)
-        Metric → how far it may drift; there is one level.
-    label : str
-        Where it was written.
-
-    Raises
-    ------
-    UnknownNameError
-        A metric that does not exist.
-    ConfigError
-        No reason, no date, no limit, two levels, or a limit that nothing or everything would meet.
+    `bounds` say how far each metric may drift; there is one level, (bound, None). `match` and `label` as in `Rule`.
     """
 
     match: str
@@ -228,14 +143,12 @@ class KnownDrift:
     label: str = ""
 
     def __post_init__(self) -> None:
-        import datetime
-
         label = self.label or f'known drift match="{self.match}"'
         if not self.reason.strip():
             raise ConfigError(f"{label}: a known drift needs a reason; say why it is accepted")
         if isinstance(self.until, datetime.datetime) or not isinstance(self.until, datetime.date):
             raise ConfigError(f"{label}: until = {self.until!r} is no date; write e.g. until = 2027-01-31")
-        bounds = checked_bounds(self.bounds, where=label)
+        bounds = _checked_bounds(self.bounds, where=label)
         if not bounds:
             raise ConfigError(f"{label}: a known drift needs a limit; say how far it may drift, or remove it")
         for metric, (fail, warn) in bounds.items():
@@ -245,43 +158,32 @@ class KnownDrift:
 
     @property
     def described(self) -> str:
-        """The drift as a limit's rule: its reason and its end."""
+        """The drift as the rule of a limit."""
         return f'known drift "{self.reason}" until {self.until.isoformat()}'
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """All that was said about limits, in order of increasing weight.
+    """Everything a user set about limits, in order of increasing weight.
 
     Parameters
     ----------
     profile : str
         Name of a table of limits, one of `profile_names`.
-    rules : tuple of Rule
+    rules, known_drift : tuple
         In the order written.
-    known_drift : tuple of KnownDrift
-        In the order written.
-    thresholds : mapping of str to float
-        From the command line; keys as typed, ids or short forms.
-    marker : mapping of str to float
-        From the test's marker; keys as typed.
+    thresholds, marker : mapping of str to float
+        From the command line and the test's marker; keys as typed, ids or short forms.
     nan : str
         "match" (the same class at the same place is equal) or "forbid" (no NaN or Inf on either side).
     nan_rule : str
-        Who said so.
+        The place that set `nan`.
     threshold_flag : str
-        How findings call the option that `thresholds` came from.
+        The option that `thresholds` came from.
     dtype_hint : bool
         Whether a float side whose values are all of a coarser type is judged as that type.
     without : mapping of str to str
-        Metrics that are not to be measured → who said so.
-
-    Raises
-    ------
-    UnknownNameError
-        A profile or metric that does not exist.
-    ConfigError
-        Another value for `nan`, a limit that nothing or everything would meet, or one on a metric that is left out.
+        Metrics that are not measured → the place that says so.
     """
 
     profile: str = "default"
@@ -294,7 +196,7 @@ class Policy:
     threshold_flag: str = "--msdump-threshold"
     dtype_hint: bool = False
     without: Mapping[str, str] = field(default_factory=dict)
-    # What `limits.resolve` made of it, by type, day and the numbers of rules that apply; no part of what it says.
+    # Cache of `limits.resolve`, by type, day and the numbers of rules that apply.
     resolved: dict[tuple[object, ...], Limits] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -304,24 +206,20 @@ class Policy:
             place = f"{self.nan_rule}: " if self.nan_rule else ""
             raise ConfigError(f"{place}nan = '{self.nan}' is not known; {nearest(self.nan, _NAN)}")
         for text, bound in self.thresholds.items():
-            checked_bounds({text: (bound, None)}, where=self.threshold_label(text, bound))
+            _checked_bounds({text: (bound, None)}, where=self.threshold_label(text, bound))
         for text, bound in self.marker.items():
-            checked_bounds({text: (bound, None)}, where=marker_label(text, bound))
-        if self.without:
-            self._check_what_is_left_out()
-
-    def threshold_label(self, text: str, bound: float) -> str:
-        """Return the command line's words for one threshold."""
-        return f"{self.threshold_flag} {text}={bound_text(bound)}"
-
-    def _check_what_is_left_out(self) -> None:
-        """Refuse a limit on a metric that is not measured: it could only be left unchecked, or fail everything."""
+            _checked_bounds({text: (bound, None)}, where=marker_label(text, bound))
+        # A limit on a metric that is not measured could only be left unchecked, or fail everything.
         for metric, place in self.without.items():
             for needed, remedy in self._limits_on(metric):
                 raise ConfigError(f"{place}: {metric} cannot be left out, {needed} has a limit on it; {remedy}")
 
+    def threshold_label(self, text: str, bound: float) -> str:
+        """Return one threshold as it is typed."""
+        return f"{self.threshold_flag} {text}={bound_text(bound)}"
+
     def _limits_on(self, metric: str) -> Iterator[tuple[str, str]]:
-        """Yield who has a limit on a metric, and what can be done."""
+        """Yield the rules that have a limit on a metric, each with what can be done."""
         for label in (
             *(marker_label(text, bound) for text, bound in self.marker.items() if metric_id(text) == metric),
             *(self.threshold_label(*one) for one in self.thresholds.items() if metric_id(one[0]) == metric),
@@ -336,12 +234,11 @@ class Policy:
 
 
 def marker_label(text: str, bound: float) -> str:
-    """Return the marker's words for one limit."""
+    """Return one limit of a marker as it is written."""
     return f"marker msdump({text}={bound_text(bound)})"
 
 
 def _known_dtype(text: str | None, where: str) -> str | None:
-    """The data type under its own name."""
     if text is None:
         return None
     name = ALIASES.get(text.lower(), text.lower())
@@ -351,6 +248,6 @@ def _known_dtype(text: str | None, where: str) -> str | None:
 
 
 def _set(frozen: object, **fields: object) -> None:
-    """Give a frozen value the checked form of what it was made with."""
+    """Replace fields of a frozen value by their checked form."""
     for name, value in fields.items():
         object.__setattr__(frozen, name, value)

@@ -1,9 +1,9 @@
-"""How far apart two tensors are by their statistics alone, in the terms of the metrics that limits are set on.
+"""Lower bounds of metrics from the statistics of two tensors alone.
 
-The difference of two statistics is divided by what makes it comparable with a metric. Most of it is a lower bound: no
-two tensors whose largest elements differ by d have a `max_absolute_error` below d, and no two whose norms differ by d a
-distance below d. Where only a bound that can never be broken would follow (there is no norm, or no limit of single
-elements), the extremes are held to the limit of `relative_euclidean_distance` as well, taken of the largest element.
+The difference of two statistics is divided by the unit that makes it comparable with a metric: two tensors whose
+largest elements differ by d have a `max_absolute_error` of at least d, and two whose norms differ by d a Euclidean
+distance of at least d. Where no bound could ever be broken (there is no norm, or no limit of single elements), the
+extremes are held to the limit of `relative_euclidean_distance` as well, relative to the largest element.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Distance", "Gap", "distance"]
 
 _VALUES = ("maximum", "minimum", "mean", "l2_norm")
 _EXTREMES = ("maximum", "minimum")
-# What adding up in the float32 of a device, in another order, may take from a sum.
+# Relative error of a sum in the float32 of a device, added up in another order.
 _SUMMING = 1e-6
 _ELEMENTWISE = frozenset({"max_absolute_error", "normalized_max_error", "max_relative_error", "allclose"})
 _ANY = math.inf
@@ -30,7 +30,7 @@ _Range = tuple[float, float]
 
 
 class Gap(NamedTuple):
-    """One statistic of both sides; `beyond` is their difference without what printing and summing may have made."""
+    """One statistic of both sides; `beyond` is their difference less `slack`, which printing and summing explain."""
 
     left: float | int
     right: float | int
@@ -39,11 +39,11 @@ class Gap(NamedTuple):
 
 
 class Distance(NamedTuple):
-    """What two sets of statistics tell.
+    """The bounds that two sets of statistics give.
 
-    `gaps` are by statistic; `at_least` by metric; `by` names the statistic that made it; `allowed` is metric →
-    statistic → the difference that a bound of 1 allows. `undefined` is metric → reason. `nan` and `inf` are the least
-    counts of both sides.
+    `gaps` are by statistic, `at_least` by metric; `by` is metric → the statistic that gives the bound; `allowed` is
+    metric → statistic → the difference that a limit of 1 allows; `undefined` is metric → reason. `nan` and `inf` are
+    the least counts of both sides.
     """
 
     gaps: Mapping[str, Gap]
@@ -64,7 +64,7 @@ class _Scale(NamedTuple):
 
     @property
     def typical(self) -> float:
-        """The root of the mean square, at most the peak; the peak where nothing tells it."""
+        """The root of the mean square; the peak where the norm or the size is unknown."""
         if self.norm is None or not self.elements:
             return self.peak
         return self.norm / math.sqrt(self.elements)
@@ -82,25 +82,15 @@ def distance(
 ) -> Distance:
     """Compare the statistics that both sides have.
 
-    Parameters
-    ----------
-    left, right : Statistics
-        Both sides.
-    left_dtype, right_dtype : str
-        Names of `facts.dtypes`.
-    elements : int, optional
-        Elements of either tensor, where anything tells.
-    limited : frozenset of str
-        The metrics that have a limit.
-    tolerance : (float, float)
-        rtol and atol, for `allclose`.
+    `elements` is the size of either tensor, where known; `limited` are the metrics that have a limit; `tolerance` is
+    (rtol, atol) for `allclose`.
     """
     classes = [_classes(side) for side in (left, right)]
     values = [_finite_values(side) for side in (left, right)]
     scale = _scale(values[1], elements, classes[1])
-    whole = all(DTYPES[name].kind in ("integer", "bool") for name in (left_dtype, right_dtype))
+    is_integer = all(DTYPES[name].kind in ("integer", "bool") for name in (left_dtype, right_dtype))
     gaps = {
-        name: _gap(name, values[0][name], values[1][name], (left.digits, right.digits), scale, whole=whole)
+        name: _gap(name, values[0][name], values[1][name], (left.digits, right.digits), scale, is_integer)
         for name in _VALUES
         if name in values[0] and name in values[1]
     }
@@ -116,8 +106,8 @@ def distance(
     if gaps:
         found["allclose"] = int(bool(outside))
         by["allclose"] = next(iter(outside), next(iter(gaps)))
-    if whole and _counts_differ(left, right):
-        # An integer that has another sign is another by 1 or more.
+    if is_integer and _counts_differ(left, right):
+        # Two integers of different sign differ by 1 or more.
         found["max_absolute_error"] = max(found.get("max_absolute_error", 0), 1)
     undefined = _undefined_classes(classes)
     if not undefined:
@@ -131,15 +121,15 @@ def _number(value: Statistic) -> float | int | None:
 
 
 def _classes(side: Statistics) -> dict[str, _Range]:
-    """How many NaN and Inf a side has, at least and at most; a norm tells whether there are any."""
+    """Return how many NaN and Inf a side has, at least and at most; a finite norm means none."""
     numbers = {name: value for name in _VALUES if (value := _number(side.values.get(name))) is not None}
     nan, *infinite = (_number(side.values.get(f"{name}_count")) for name in ("nan", "negative_inf", "positive_inf"))
     known = [count for count in infinite if count is not None]
-    # A sum that is infinite without an infinite element was too large for the type it was made in.
-    telling = _EXTREMES if len(known) == len(infinite) else _VALUES
+    # A sum can be infinite without an infinite element: it was too large for its type.
+    reliable = _EXTREMES if len(known) == len(infinite) else _VALUES
     least = (
         int(any(map(math.isnan, numbers.values()))),
-        int(any(math.isinf(numbers[name]) for name in telling if name in numbers)),
+        int(any(math.isinf(numbers[name]) for name in reliable if name in numbers)),
     )
     most = 0.0 if math.isfinite(numbers.get("l2_norm", math.nan)) else _ANY
     ranges: dict[str, _Range] = {"nan": (least[0], most), "inf": (least[1], most)}
@@ -155,7 +145,7 @@ def _classes(side: Statistics) -> dict[str, _Range]:
 
 
 def _finite_values(side: Statistics) -> dict[str, float | int]:
-    """The numbers to subtract. Those that are not finite are told of by `_classes`."""
+    """Return the numbers to subtract; `_classes` covers those that are not finite."""
     found = {name: _number(side.values.get(name)) for name in _VALUES}
     return {name: value for name, value in found.items() if value is not None and math.isfinite(value)}
 
@@ -165,8 +155,8 @@ def _scale(right: Mapping[str, float | int], elements: int | None, classes: Mapp
     finite = None if elements is None else max(0.0, elements - classes["nan"][0] - classes["inf"][0])
     norm = None if norm is None else float(norm)
     peak = max((abs(float(right[name])) for name in _EXTREMES if name in right), default=0.0)
-    if len([name for name in _EXTREMES if name in right]) < len(_EXTREMES):
-        # Of one extreme the other may be far larger, but no tensor's largest is below its typical element.
+    if not all(name in right for name in _EXTREMES):
+        # The unknown extreme may be far larger, but no tensor's largest element is below its typical one.
         typical = norm / math.sqrt(finite) if norm is not None and finite else norm or 0.0
         peak = max(peak, typical, abs(float(right.get("mean", 0.0))))
     return _Scale(peak, norm, finite)
@@ -178,11 +168,10 @@ def _gap(
     right: float | int,
     digits: tuple[int | None, int | None],
     scale: _Scale,
-    *,
-    whole: bool,
+    is_integer: bool,
 ) -> Gap:
-    """Subtract, and take away what the writers of both numbers may have added."""
-    exact = whole and name in _EXTREMES
+    """Subtract, less what rounding by the writers of both numbers explains."""
+    exact = is_integer and name in _EXTREMES
     slack = sum(_half_unit(value, places, exact=exact) for value, places in zip((left, right), digits, strict=True))
     if name not in _EXTREMES:
         slack += _SUMMING * ((scale.norm or 0.0) if name == "l2_norm" else scale.typical)
@@ -191,7 +180,7 @@ def _gap(
 
 
 def _half_unit(value: float | int, digits: int | None, *, exact: bool) -> float:
-    """Half a unit in the last place that was printed, and what float64 itself takes away."""
+    """Return half a unit in the last printed place, and float64's own rounding."""
     if digits is None or not value or (exact and isinstance(value, int)):
         return 0.0
     place = math.floor(math.log10(abs(value))) - digits + 1
@@ -199,7 +188,7 @@ def _half_unit(value: float | int, digits: int | None, *, exact: bool) -> float:
 
 
 def _units(scale: _Scale, *, has_norm: bool, elementwise: bool) -> dict[str, dict[str, float]]:
-    """Metric → statistic → the difference that is worth 1 of the metric."""
+    """Return metric → statistic → the difference that is worth 1 of the metric."""
     peak, typical = scale.peak, scale.typical
     everywhere = dict.fromkeys((*_EXTREMES, "mean"), 1.0)
     distances: dict[str, float] = {"mean": typical}
@@ -244,7 +233,7 @@ def _counts_differ(left: Statistics, right: Statistics) -> bool:
 
 
 def _undefined_classes(classes: list[dict[str, _Range]]) -> dict[str, Message]:
-    """Why NaN and Inf cannot be compared, where one side has some and nothing tells of the other's."""
+    """Return why NaN and Inf cannot be compared: one side has some, and those of the other are unknown."""
     for one, other, silent in ((0, 1, "right"), (1, 0, "left")):
         for kind, title in (("nan", "NaN"), ("inf", "Inf")):
             if classes[one][kind][0] and classes[other][kind] == (0, _ANY):
@@ -258,7 +247,7 @@ def _class_metrics(
     sides: tuple[Statistics, Statistics],
     left_dtype: str,
 ) -> dict[str, int]:
-    """NaN, Inf and overflow, as far as both sides tell of them."""
+    """Return NaN, Inf and overflow as far as both sides have counts of them."""
     left, right = classes
     known = [kind for kind in left if (0, _ANY) not in (left[kind], right[kind])]
     saturated = _is_saturated(values, sides[0].digits, left_dtype)
@@ -280,7 +269,7 @@ def _apart(sides: tuple[Statistics, Statistics], name: str) -> float:
 
 
 def _is_saturated(values: list[dict[str, float | int]], digits: int | None, dtype: str) -> bool:
-    """Whether an extreme of the left is the largest number of its type, and that of the right is another."""
+    """Whether an extreme of the left is the largest number of its type, and that of the right is smaller."""
     largest = DTYPES[dtype].maximum
     if largest is None:
         return False

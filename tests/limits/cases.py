@@ -76,7 +76,7 @@ def verdict_of(
     """The verdict on the pair LEFT, RIGHT."""
     right_dtype = right_dtype or left_dtype
     limits = limits_of(policy, left_dtype, right_dtype, **options)
-    return judge(comparison, limits, left_dtype=left_dtype, right_dtype=right_dtype)
+    return judge(comparison, limits, left_dtype=left_dtype, right_dtype=right_dtype)[0]
 
 
 def bounds_of(limits: Limits, level: str = "fail") -> dict[str, float]:

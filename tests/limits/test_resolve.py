@@ -261,8 +261,8 @@ def test_globs_mean_what_fnmatch_says(glob: str, name: str) -> None:
     assert any(limit.rule == "the rule" for limit in limits.limits) == holds
 
 
-def test_twenty_thousand_rules_are_looked_through_without_making_an_expression_of_each() -> None:
-    globs = [*(f"*op{number}*" for number in range(10_000)), *(f"op{number}" for number in range(10_000))]
+def test_rules_with_plain_names_are_looked_through_without_an_expression_for_each() -> None:
+    globs = [f"op{number}" for number in range(10_000)]
     rules = tuple(Rule(match=glob, bounds={"cosine_similarity": (0.5, None)}, label=glob) for glob in globs)
     key = TensorKey(OpKey("op77"), "output", 0)
     with mock.patch("re.compile", side_effect=AssertionError):
