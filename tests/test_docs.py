@@ -16,7 +16,7 @@ from pytest_msdump import errors
 from pytest_msdump.facts.checks import CHECKS
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.facts.profiles import PROFILES
-from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS
+from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS
 from pytest_msdump.suite import load_suite, read_toml
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -176,7 +176,7 @@ def test_the_table_of_options_is_the_programs() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=_id)
 def test_options_of_pytest_are_written_with_an_equals_sign(page: Path) -> None:
     """After a space pytest takes the value for a path of tests, and may lose its ini file."""
-    declared = (*OPTIONS, *FIXTURE_OPTIONS, *TELLING_OPTIONS)
+    declared = (*OPTIONS, *FIXTURE_OPTIONS, *OUTPUT_OPTIONS)
     flags = "|".join(flag for option in declared if option.kind != "switch" for flag in option.flags)
     # A word of prose may follow; what is typed comes in a line of code.
     code = re.findall(r"```.*?```|`[^`\n]+`", page.read_text("utf-8"), re.DOTALL)
@@ -206,7 +206,7 @@ def test_the_table_of_what_is_told_is_the_programs() -> None:
             option.help,
             option.default or "–",
         )
-        for option in TELLING_OPTIONS
+        for option in OUTPUT_OPTIONS
     ]
     table = _table(("pytest", "ini key", "`msdump compare`", "meaning", "default"), rows)
     assert table in (REFERENCE / "options.md").read_text(encoding="utf-8"), f"options.md should hold\n{table}"
@@ -311,17 +311,17 @@ def test_every_slug_of_an_error_is_explained() -> None:
 
 
 def test_every_key_of_a_suite_file_is_documented() -> None:
-    from pytest_msdump.suite import sections
+    from pytest_msdump.suite import keys as suite_keys
 
     text = (REFERENCE / "suite_file.md").read_text(encoding="utf-8")
-    name = sections.FileName("msdump.toml", "msdump.toml", "msdump")
+    name = suite_keys.FileName("msdump.toml", "msdump.toml", "msdump")
     metrics = {*METRICS, *(fact.short for fact in METRICS.values())}
     keys = {
-        *sections._file_keys(name, ROOT),
-        *sections._ENTRY_KEYS,
-        *sections._SIDE_KEYS,
-        *sections._RULE_KEYS.keys() - metrics,
-        *sections._DRIFT_KEYS.keys() - metrics,
+        *suite_keys._file_keys(name, ROOT),
+        *suite_keys._ENTRY_KEYS,
+        *suite_keys._SIDE_KEYS,
+        *suite_keys._RULE_KEYS.keys() - metrics,
+        *suite_keys._DRIFT_KEYS.keys() - metrics,
     }
     assert [key for key in sorted(keys) if f"`{key}`" not in text] == []
 

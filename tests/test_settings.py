@@ -15,13 +15,13 @@ from pytest_msdump.settings import (
     OPTIONS,
     Option,
     argparse_kwargs,
-    given,
     ini_kwargs,
+    option_values,
     parse_coverage,
     parse_report,
     parse_spec,
+    parse_threshold,
 )
-from pytest_msdump.suite.sections import parse_threshold
 
 pytest_plugins = ["pytester"]
 
@@ -82,7 +82,7 @@ def test_no_flag_is_declared_twice(field: str) -> None:
 
 
 def test_what_is_not_given_is_none() -> None:
-    assert given(parsed("pytest", [])) == dict.fromkeys(BY_NAME)
+    assert option_values(parsed("pytest", [])) == dict.fromkeys(BY_NAME)
 
 
 def test_what_is_given_keeps_its_text_under_the_options_name() -> None:
@@ -90,7 +90,7 @@ def test_what_is_given_keeps_its_text_under_the_options_name() -> None:
         *("--msdump-target", "run", "--msdump-reference", "ref", "--msdump-threshold", "cosine=0.9"),
         *("--msdump-threshold", "max_abs=1", "--msdump-io", "all", "--msdump-min-coverage", "90"),
     ]
-    said = {name: value for name, value in given(parsed("pytest", typed)).items() if value is not None}
+    said = {name: value for name, value in option_values(parsed("pytest", typed)).items() if value is not None}
     assert said == {
         "left": "run",
         "right": "ref",
@@ -102,7 +102,7 @@ def test_what_is_given_keeps_its_text_under_the_options_name() -> None:
 
 def test_the_command_knows_the_same_options_by_its_own_flags() -> None:
     typed = ["-l", "run", "-r", "ref", "--granularity", "tensor", "--select", "conv*", "--select", "fc*"]
-    said = {name: value for name, value in given(parsed("cli", typed)).items() if value is not None}
+    said = {name: value for name, value in option_values(parsed("cli", typed)).items() if value is not None}
     assert said == {"left": "run", "right": "ref", "granularity": "tensor", "select": ["conv*", "fc*"]}
 
 

@@ -20,7 +20,7 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.build import policy_entry
 from pytest_msdump.report.json_report import read_json, report_from
-from pytest_msdump.settings import COMMAND_FLAGS, OPTIONS, TELLING_OPTIONS, argparse_kwargs, given
+from pytest_msdump.settings import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.suite import load_suite
 from pytest_msdump.text import Message
 
@@ -46,14 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for option in OPTIONS:
         if option.name in _OPTIONS:
             parser.add_argument(*option.cli_flags, **argparse_kwargs(option) | {"help": _OPTIONS[option.name]})
-    for option in TELLING_OPTIONS:
+    for option in OUTPUT_OPTIONS:
         if option.name == "lang":
             parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Judge each file; return the worst exit code."""
-    options = {name: value for name, value in given(parsed).items() if name in _OPTIONS}
+    options = {name: value for name, value in option_values(parsed).items() if name in _OPTIONS}
     codes, say = [], phrases(parsed)
     for name in parsed.files:
         report = report_from(read_json(Path(name)), place=name)
@@ -83,8 +83,8 @@ def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
         spelled=COMMAND_FLAGS,
     )
     coverage = report.coverage
-    if suite.min_coverage is not None:
-        coverage = replace(coverage, min_coverage=suite.min_coverage)
+    if suite.options["min_coverage"] is not None:
+        coverage = replace(coverage, min_coverage=suite.options["min_coverage"])
     records = [_judged(record, suite.policy) for record in report.records]
     return replace(
         report,

@@ -14,7 +14,7 @@ from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.comparison.user_code import NO_EXTRAS, load_extras
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.report import Report
-from pytest_msdump.settings import COMMAND_FLAGS, OPTIONS, TELLING_OPTIONS, argparse_kwargs, given
+from pytest_msdump.settings import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.suite import Suite, load_suite
 
 __all__ = ["DESCRIPTION", "add_arguments", "add_suite_arguments", "run", "suite_of"]
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the two sides, every option of the table, and the vendor's flags."""
     # Items per operator or tensor are pytest's concern.
     add_suite_arguments(parser, [option.name for option in OPTIONS if option.name != "granularity"])
-    for option in TELLING_OPTIONS:
+    for option in OUTPUT_OPTIONS:
         parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
     add_quiet(parser)
     parser.add_argument(
@@ -151,7 +151,7 @@ def _with_bundle(
 
 def suite_of(parsed: argparse.Namespace, *, io: str | None = None) -> Suite:
     """Load the suite that a command line describes; `io` is which tensors to take when no ``--io`` is given."""
-    options: dict[str, Any] = given(parsed) | _typed_sides(parsed)
+    options: dict[str, Any] = option_values(parsed) | _typed_sides(parsed)
     options["io"] = options["io"] or io
     directory = Path.cwd()
     return load_suite(

@@ -65,7 +65,7 @@ def detail_gate(
     could not be written.
     """
     narrowed = only(planned, chosen_pairs(planned, choice))
-    narrowed = replace(narrowed, suite=replace(narrowed.suite, detail=0))
+    narrowed = replace(narrowed, suite=replace(narrowed.suite, options={**narrowed.suite.options, "detail": 0}))
     details: list[Detail] = []
     refused: list[str] = []
 

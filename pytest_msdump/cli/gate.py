@@ -63,12 +63,12 @@ def gate(
         from pytest_msdump.causes.suggest_partners import with_suggestions
 
         report = with_suggestions(planned, report, watch=progress)
-    files = write_report(report, planned.suite.report, planned.suite.report_dir)
+    files = write_report(report, planned.suite.options["report"], planned.suite.report_dir)
     files += write(report)
     code = print_report(report, files, unfolded=unfolded, say=say)
-    if planned.suite.detail:
+    if planned.suite.options["detail"]:
         _write_failing(planned, report)
-    if "github" in planned.suite.report:
+    if "github" in planned.suite.options["report"]:
         print_github(report)
     return code
 

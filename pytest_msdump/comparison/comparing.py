@@ -69,7 +69,7 @@ class Comparer:
 
 def comparer_of(plan: Plan) -> Comparer:
     """Return the comparer for the pairs of a plan."""
-    extras = replace(plan.extras, spread=plan.suite.spread)
+    extras = replace(plan.extras, spread=plan.suite.options["spread"])
     return Comparer(plan.suite.policy, extras, plan.left.root, plan.right.root)
 
 

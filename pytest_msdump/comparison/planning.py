@@ -94,7 +94,7 @@ class Plan:
     def groups(self) -> tuple[Group, ...]:
         """The test items of this plan, in execution order."""
         varying = _varying(self.left.refs)
-        by_tensor = self.suite.granularity == "tensor"
+        by_tensor = self.suite.options["granularity"] == "tensor"
         members: dict[tuple[int, str], list[int]] = {}
         for number, pair in enumerate(self.pairing.pairs):
             members.setdefault((pair.order, pair.left.key.address if by_tensor else ""), []).append(number)
@@ -110,7 +110,7 @@ class Plan:
 def plan(suite: Suite) -> Plan:
     """Index both sides of a suite by name and pair them; what cannot be used raises `ConfigError`."""
     choose_kernel()
-    allowed = suite.allow_incomplete
+    allowed = suite.options["allow_incomplete"]
     left = _narrowed(index(suite.left.path, graph_files=suite.graph_files, allow_incomplete=allowed), suite.left)
     right = _narrowed(index(suite.right.path, allow_incomplete=allowed), suite.right)
     rules = _rules(suite)

@@ -195,7 +195,7 @@ def details_of_failing(
     and no other one. Returns each address with the summary's file, or with the sentence why there is none.
     """
     failing = [number for number, record in sorted(records.items()) if record.fails]
-    if not plan.suite.detail or not failing:
+    if not plan.suite.options["detail"] or not failing:
         return []
     done: list[tuple[str, Path | str]] = []
     for number in failing:
@@ -209,9 +209,9 @@ def details_of_failing(
 
 
 def _write_failing(plan: Plan, number: int, directory: Path, run: str) -> Path | str:
-    slot = _take_slot(directory, run, plan.suite.detail)
+    slot = _take_slot(directory, run, plan.suite.options["detail"])
     if slot is None:
-        return _left_out(plan.suite.detail)
+        return _left_out(plan.suite.options["detail"])
     stem = detail_stems(plan.pairing.pairs)[number]
     try:
         return detail_pair(plan.pairing.pairs[number], directory / FOLDER, stem=stem, extras=plan.extras).files[0]

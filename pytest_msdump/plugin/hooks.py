@@ -20,7 +20,7 @@ from pytest_msdump.plugin.sources import (
     refuse_lost_files,
     suite_files_ahead,
 )
-from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS, argparse_kwargs, ini_kwargs
+from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, ini_kwargs
 
 if TYPE_CHECKING:
     from pytest_msdump.plugin.gate_hooks import GateHooks
@@ -45,7 +45,7 @@ def gate_hooks(config: pytest.Config) -> GateHooks:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare every option and ini key of the one table."""
     group = parser.getgroup("msdump", "accuracy gate for operator dumps")
-    for option in (*OPTIONS, *FIXTURE_OPTIONS, *TELLING_OPTIONS):
+    for option in (*OPTIONS, *FIXTURE_OPTIONS, *OUTPUT_OPTIONS):
         group.addoption(*option.flags, **argparse_kwargs(option))
         if option.ini:
             parser.addini(**ini_kwargs(option))

@@ -24,7 +24,7 @@ from pytest_msdump.plugin.sources import (
     ini_values,
     read_suite_toml,
 )
-from pytest_msdump.settings import given
+from pytest_msdump.settings import option_values
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -132,7 +132,7 @@ def find_dumps(config: pytest.Config) -> IgnoreDumps:
     Runs before the first conftest.py is loaded: options are in `known_args_namespace` only. Two suite files that lie in
     dumps of each other are refused, since either could be hostile data.
     """
-    dumps, options, ini = IgnoreDumps(config), given(config.known_args_namespace), ini_values(config)
+    dumps, options, ini = IgnoreDumps(config), option_values(config.known_args_namespace), ini_values(config)
     directory = config.invocation_params.dir
     dumps.add([*_sides(options, directory), *_sides(ini, config.rootpath)])
     named, source = options["config"] or ini.get("config"), None

@@ -48,7 +48,7 @@ def runner_of(item: OperatorItem) -> Runner:
         items = _following(item, now)
         now.items = frozenset(one.nodeid for one in items)
         numbers = [number for one in items for number in one.group.pairs]
-        jobs = 1 if hasattr(item.config, "workerinput") else item.plan.suite.jobs
+        jobs = 1 if hasattr(item.config, "workerinput") else item.plan.suite.options["jobs"]
         now.runner = Runner(item.plan, numbers, jobs=jobs, cache=_cache(item, now))
     return now.runner
 
@@ -79,7 +79,7 @@ def _cache(item: OperatorItem, now: _Measuring) -> Cache | None:
 
 def _opened(plan: Plan, config: pytest.Config) -> Cache | None:
     """The cache that a plan's suite asks for. Where it asks for none, pytest's folder is not even made."""
-    return None if plan.suite.cache == "off" else open_cache(plan, _folder(config))
+    return None if plan.suite.options["cache"] == "off" else open_cache(plan, _folder(config))
 
 
 def _folder(config: pytest.Config) -> Path:

@@ -108,7 +108,9 @@ def start_reports(gate: Gate, sources: Iterable[Source]) -> None:
         gate.directories[source] = report_directory(gate, source, plan, several=several)
         start_report(plan, gate.directories[source])
         if several:
-            remove_reports(plan.suite.report_dir, [kind for kind in plan.suite.report if kind in _OF_THE_RUN])
+            remove_reports(
+                plan.suite.report_dir, [kind for kind in plan.suite.options["report"] if kind in _OF_THE_RUN]
+            )
 
 
 def write_reports(gate: Gate) -> None:
@@ -119,7 +121,7 @@ def write_reports(gate: Gate) -> None:
         report = build_report(plan, gate.records[plan.digest])
         report = _with_suggestions(gate, plan, replace(report, notes=(*report.notes, *keep_records(gate, plan))))
         directory = gate.directories.get(source) or report_directory(gate, source, plan, several=several)
-        kinds = tuple(kind for kind in plan.suite.report if not (several and kind in _OF_THE_RUN))
+        kinds = tuple(kind for kind in plan.suite.options["report"] if not (several and kind in _OF_THE_RUN))
         files: list[Path] = []
         try:
             files = write_report(report, kinds, directory, root=gate.config.rootpath)
@@ -141,7 +143,7 @@ def _with_suggestions(gate: Gate, plan: Plan, report: Report) -> Report:
 
 def _write_for_gitlab(gate: Gate, ran: Sequence[Plan]) -> None:
     """Write one file for all suites that ask for it, above their folders: GitLab takes one of a job."""
-    asked = [plan for plan in ran if "gitlab" in plan.suite.report]
+    asked = [plan for plan in ran if "gitlab" in plan.suite.options["report"]]
     if not asked:
         return
     reports = [gate.report_of[plan.digest] for plan in asked]
@@ -192,7 +194,7 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
 
 def _for_github(gate: Gate) -> list[str]:
     """Return workflow commands for the suites whose reports ask for them."""
-    asked = {plan.digest for plan in gate.plans.values() if "github" in plan.suite.report}
+    asked = {plan.digest for plan in gate.plans.values() if "github" in plan.suite.options["report"]}
     reports = [report for digest, report in gate.report_of.items() if digest in asked]
     return commands_for_github(reports, gate.config.rootpath) if reports else []
 
@@ -226,7 +228,7 @@ _DETAILS = "details of"
 
 def detail_text(gate: Gate, source: Source, plan: Plan, records: Mapping[int, Record]) -> str:
     """Write what fails in detail, as much as was asked for, and return what a failure says of it."""
-    if not plan.suite.detail:
+    if not plan.suite.options["detail"]:
         return ""
     details = details_of_failing(plan, records, _directory(gate, source, plan), gate.run)
     lines = [
@@ -238,7 +240,7 @@ def detail_text(gate: Gate, source: Source, plan: Plan, records: Mapping[int, Re
 def close_details(gate: Gate) -> Iterator[str]:
     """Say at the end how many tensors have details, and how many that fail have none."""
     for source, plan in gate.plans.items():
-        if not plan.suite.detail or plan.digest not in gate.records:
+        if not plan.suite.options["detail"] or plan.digest not in gate.records:
             continue
         directory = _directory(gate, source, plan)
         written = close_slots(directory, gate.run)

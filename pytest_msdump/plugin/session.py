@@ -36,7 +36,7 @@ from pytest_msdump.plugin.sources import (
     suite_files_ahead,
 )
 from pytest_msdump.report.record_json import from_json, to_json
-from pytest_msdump.settings import given
+from pytest_msdump.settings import option_values
 
 __all__ = ["NODE_OF_COMMAND_LINE", "Gate", "ItemRecords", "sent_with"]
 
@@ -198,7 +198,7 @@ class Gate:
         """Return the words of the shell command that runs just this item again."""
         typed = [
             f"--msdump-{option.replace('_', '-')}" + ("" if value is True else f"={value}")
-            for option, values in given(self.config.option).items()
+            for option, values in option_values(self.config.option).items()
             for value in (values if isinstance(values, (list, tuple)) else [values])
             if value is not None and option not in ("select", "report", "report_dir", "detail", "jobs", "cache")
         ]

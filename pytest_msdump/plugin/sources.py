@@ -23,7 +23,7 @@ from _pytest.config.findpaths import determine_setup
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line
 from pytest_msdump.plugin.discovery import SUITE_FILE, is_suite_file
-from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, TELLING_OPTIONS, given, language_of
+from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, language_of, option_values
 
 if TYPE_CHECKING:
     from pytest_msdump.plugin.ignore_dumps import IgnoreDumps
@@ -182,7 +182,7 @@ def load_source(config: pytest.Config, source: Source, **more: str) -> Suite:
     return load_suite(
         file=source.file,
         table=source.parsed,
-        options={**given(config.option), **more},
+        options={**option_values(config.option), **more},
         directory=config.invocation_params.dir,
         name=source.title(config.rootpath),
         ini=ini_values(config),
@@ -269,8 +269,8 @@ def refuse_lost_files(config: pytest.Config) -> None:
 
 def _without_values(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split a command line into what is left without our values that follow a space, and these with ``=``."""
-    flags = {flag for option in (*OPTIONS, *FIXTURE_OPTIONS, *TELLING_OPTIONS) for flag in option.flags}
-    flags -= {flag for option in TELLING_OPTIONS if option.kind == "switch" for flag in option.flags}
+    flags = {flag for option in (*OPTIONS, *FIXTURE_OPTIONS, *OUTPUT_OPTIONS) for flag in option.flags}
+    flags -= {flag for option in OUTPUT_OPTIONS if option.kind == "switch" for flag in option.flags}
     rest, values, waiting = list[str](), list[str](), list(words)
     while waiting and waiting[0] != "--":
         word = waiting.pop(0)

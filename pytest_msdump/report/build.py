@@ -109,7 +109,7 @@ def _assembled(plan: Plan, records: Iterable[Record]) -> Report:
         profile=plan.suite.policy.profile,
         sides=plan.sides,
         limits=policy_entry(plan.suite.policy),
-        min_coverage=plan.suite.min_coverage,
+        min_coverage=plan.suite.options["min_coverage"],
         network=_network(plan),
         notes=plan.extras.sentences,
         rerun=rerun_arguments(plan),
@@ -133,7 +133,7 @@ def policy_entry(policy: Policy) -> dict[str, Any]:
 def rerun_arguments(plan: Plan) -> tuple[str, ...]:
     """Return the arguments with which ``msdump compare`` compares the same two dumps by the same rules."""
     suite = plan.suite
-    allowed = ("--allow-incomplete",) if suite.allow_incomplete else ()
+    allowed = ("--allow-incomplete",) if suite.options["allow_incomplete"] else ()
     arrows = [
         f"--align={name}={left}->{right}" for name in COORDINATES for left, right in getattr(suite.align, name, ())
     ]
@@ -156,7 +156,7 @@ def start_report(plan: Plan, directory: Path) -> None:
     A suite that writes no files touches none. What cannot be written now is an error at the end, when the report is
     written.
     """
-    kinds = [kind for kind in plan.suite.report if kind not in _PRINTED]
+    kinds = [kind for kind in plan.suite.options["report"] if kind not in _PRINTED]
     if not kinds:
         return
     try:
@@ -191,7 +191,7 @@ def _not_ended(plan: Plan) -> Report:
         right=right,
         profile=plan.suite.policy.profile,
         limits=policy_entry(plan.suite.policy),
-        coverage=coverage_of(plan.pairing, plan.left, plan.right, min_coverage=plan.suite.min_coverage),
+        coverage=coverage_of(plan.pairing, plan.left, plan.right, min_coverage=plan.suite.options["min_coverage"]),
         rerun=rerun_arguments(plan),
         ended=False,
     )

@@ -44,9 +44,9 @@ _ABANDONED_SECONDS = 24 * 3600
 
 def open_cache(plan: Plan, folder: Path) -> Cache | None:
     """Return the cache that a plan's suite asks for; ``None`` if it asks for none."""
-    if plan.suite.cache == "off":
+    if plan.suite.options["cache"] == "off":
         return None
-    return Cache(folder, comparer_of(plan), by_content=plan.suite.cache == "content")
+    return Cache(folder, comparer_of(plan), by_content=plan.suite.options["cache"] == "content")
 
 
 def cache_folder(directory: Path) -> Path:

@@ -58,7 +58,7 @@ def records_of(
     cache = open_cache(plan, cache_folder(Path.cwd()))
     records: dict[int, Record] = {}
     notes: tuple[str, ...] = ()
-    with closing(Runner(plan, numbers, jobs=plan.suite.jobs, cache=cache)) as runner:
+    with closing(Runner(plan, numbers, jobs=plan.suite.options["jobs"], cache=cache)) as runner:
         try:
             for number in watch(numbers, "pairs"):
                 records[number] = runner.record(number)

@@ -1,17 +1,17 @@
-"""The options, declared once, and what their text means."""
+"""The options, declared once, and the readers of their values."""
 
 from pytest_msdump.settings.options import (
     ALLOW_INCOMPLETE,
     COMMAND_FLAGS,
     FIXTURE_OPTIONS,
     OPTIONS,
+    OUTPUT_OPTIONS,
     REPORT_KINDS,
-    TELLING_OPTIONS,
     Option,
     argparse_kwargs,
-    given,
     ini_kwargs,
     language_of,
+    option_values,
 )
 from pytest_msdump.settings.values import (
     parse_count,
@@ -19,6 +19,7 @@ from pytest_msdump.settings.values import (
     parse_jobs,
     parse_report,
     parse_spec,
+    parse_threshold,
 )
 
 __all__ = [
@@ -26,16 +27,17 @@ __all__ = [
     "COMMAND_FLAGS",
     "FIXTURE_OPTIONS",
     "OPTIONS",
+    "OUTPUT_OPTIONS",
     "REPORT_KINDS",
-    "TELLING_OPTIONS",
     "Option",
     "argparse_kwargs",
-    "given",
     "ini_kwargs",
     "language_of",
+    "option_values",
     "parse_count",
     "parse_coverage",
     "parse_jobs",
     "parse_report",
     "parse_spec",
+    "parse_threshold",
 ]

@@ -1,7 +1,7 @@
 """Every option, declared once: its pytest flag, ini key, key of the suite file and flag of the ``msdump`` command.
 
-Values stay text until `suite.load_suite` reads them, so that one place decides what a word means. An option is read by
-its `kind` unless `suite.sections` has a reader for its name, and is then in `Suite.options`.
+Values stay text until `suite.load_suite` reads them, each by the reader that `suite.keys` has for its name, or else for
+its `kind`. Its value is then in `Suite.options`.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ __all__ = [
     "COMMAND_FLAGS",
     "FIXTURE_OPTIONS",
     "OPTIONS",
+    "OUTPUT_OPTIONS",
     "REPORT_KINDS",
-    "TELLING_OPTIONS",
     "USUAL_DETAILS",
     "Option",
     "argparse_kwargs",
-    "given",
     "ini_kwargs",
     "language_of",
+    "option_values",
 ]
 
 REPORT_KINDS = ("json", "csv", "html", "md", "github", "gitlab")
-# Failing tensors that are written element by element where no number is given.
+# Failing tensors that --msdump-detail without a number writes element by element.
 USUAL_DETAILS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option and the four ways to say it.
+    """One option and the four ways to write it.
 
     Parameters
     ----------
     name : str
-        The word for it everywhere in the code; `dest` is the attribute of a parsed command line.
+        Its name in `Suite.options`; `dest` is the attribute of a parsed command line.
     flags : tuple of str
         pytest's, the usual one first; the rest are aliases.
     kind : str
@@ -51,7 +51,9 @@ class Option:
     metavar : str
         What stands for the value in ``--help``.
     default : str, optional
-        What holds without the option, as it would be typed; ``None`` when there is nothing to name.
+        The default as the help shows it; ``None`` to show none.
+    value : Any
+        The default itself, as its reader would return it.
     choices : tuple of str
         The allowed words of a ``"choice"``.
     ini : str, optional
@@ -68,6 +70,7 @@ class Option:
     help: str
     metavar: str
     default: str | None = None
+    value: Any = None
     choices: tuple[str, ...] = ()
     ini: str | None = None
     toml: str | None = None
@@ -85,7 +88,7 @@ class Option:
 
 
 def _option(name: str, kind: str, metavar: str, text: str, **rest: Any) -> Option:
-    """Return an option whose flags and keys follow from its name, but for what `rest` says."""
+    """Return an option whose flags and keys follow from its name, except those in `rest`."""
     dashed = name.replace("_", "-")
     usual: dict[str, Any] = {
         "flags": (f"--msdump-{dashed}",),
@@ -98,7 +101,11 @@ def _option(name: str, kind: str, metavar: str, text: str, **rest: Any) -> Optio
 
 # Also of commands that look at one dump.
 ALLOW_INCOMPLETE = _option(
-    "allow_incomplete", "switch", "", "take a recording that has not ended or was broken off as it is, and say so"
+    "allow_incomplete",
+    "switch",
+    "",
+    "take a recording that has not ended or was broken off as it is, and say so",
+    value=False,
 )
 
 OPTIONS: tuple[Option, ...] = (
@@ -147,13 +154,14 @@ OPTIONS: tuple[Option, ...] = (
         default="msdump.toml in rootdir, else [tool.msdump] of pyproject.toml",
         toml=None,
     ),
-    _option("profile", "text", "NAME", "named limits", default="default"),
+    _option("profile", "text", "NAME", "named limits", default="default", value="default"),
     _option(
         "threshold",
         "texts",
         "METRIC=VALUE",
         "limit of one metric for every tensor, e.g. cosine=0.999; repeatable",
         default="the profile's",
+        value=(),
         toml=None,
     ),
     _option(
@@ -162,15 +170,17 @@ OPTIONS: tuple[Option, ...] = (
         "METRIC",
         "metric to leave out, e.g. kl_divergence, which costs a pass of its own; repeatable",
         default="none",
+        value={},
     ),
-    _option("select", "texts", "GLOB", "operators to compare; repeatable", default="all"),
-    _option("deselect", "texts", "GLOB", "operators to leave out; repeatable", default="none"),
+    _option("select", "texts", "GLOB", "operators to compare; repeatable", default="all", value=()),
+    _option("deselect", "texts", "GLOB", "operators to leave out; repeatable", default="none", value=()),
     _option(
         "io",
         "choice",
         "IO",
         "which tensors: output, input or all",
         default="output",
+        value="output",
         choices=("output", "input", "all"),
     ),
     _option(
@@ -184,7 +194,15 @@ OPTIONS: tuple[Option, ...] = (
     _option("iteration", "text", "SPEC", "iterations, e.g. 0|2-3, or all", default="all"),
     _option("rank", "text", "SPEC", "ranks, e.g. 0|2-3, or all", default="all"),
     _option("graph", "text", "SPEC", "graphs, e.g. 0|2-3, or all", default="all"),
-    _option("granularity", "choice", "UNIT", "one item per op or per tensor", default="op", choices=("op", "tensor")),
+    _option(
+        "granularity",
+        "choice",
+        "UNIT",
+        "one item per op or per tensor",
+        default="op",
+        value="op",
+        choices=("op", "tensor"),
+    ),
     _option(
         "min_coverage",
         "number",
@@ -200,6 +218,7 @@ OPTIONS: tuple[Option, ...] = (
         "N",
         f"write the first N failing tensors element by element; without N the first {USUAL_DETAILS}",
         default="none",
+        value=0,
     ),
     _option(
         "spread",
@@ -207,22 +226,24 @@ OPTIONS: tuple[Option, ...] = (
         "WHICH",
         "keep how errors are spread, as small arrays that the page draws: none, failing or all",
         default="none",
+        value="none",
         choices=("none", "failing", "all"),
     ),
-    _option("jobs", "number", "N", "workers for one pass, which measure pairs side by side", default="1"),
+    _option("jobs", "number", "N", "workers for one pass, which measure pairs side by side", default="1", value=1),
     _option(
         "cache",
         "choice",
         "HOW",
         "reuse comparisons of earlier runs: off, by what the system says of files, or by their content",
         default="off",
+        value="off",
         choices=("off", "files", "content"),
     ),
-    _option("report", "text", "LIST", f"reports to write: {', '.join(REPORT_KINDS)}", default="json"),
+    _option("report", "text", "LIST", f"reports to write: {', '.join(REPORT_KINDS)}", default="json", value=("json",)),
 )
 
 
-# Of fixtures: pytest's alone.
+# Options of the fixtures; pytest alone has them.
 FIXTURE_OPTIONS: tuple[Option, ...] = (
     Option(
         name="generate",
@@ -242,8 +263,8 @@ FIXTURE_OPTIONS: tuple[Option, ...] = (
     ),
 )
 
-# Of the output of a finished run: they change neither verdicts nor numbers, and no suite file has them.
-TELLING_OPTIONS: tuple[Option, ...] = (
+# Options of the output of a finished run: they change neither verdicts nor numbers, and no suite file has them.
+OUTPUT_OPTIONS: tuple[Option, ...] = (
     Option(
         name="all",
         flags=("--msdump-all",),
@@ -282,12 +303,12 @@ TELLING_OPTIONS: tuple[Option, ...] = (
 )
 
 
-# How messages of the command spell each option.
+# The flag of each option in messages of the command.
 COMMAND_FLAGS = {option.name: option.cli_flags[-1] for option in OPTIONS}
 
 
-def given(namespace: object) -> dict[str, Any]:
-    """Return name → value of every option in a namespace of argparse or pytest, ``None`` where it was not given."""
+def option_values(namespace: object) -> dict[str, Any]:
+    """Return name → value of every option in a namespace of argparse or pytest; ``None`` = not given."""
     return {option.name: getattr(namespace, option.dest, None) for option in OPTIONS}
 
 
@@ -297,7 +318,7 @@ def argparse_kwargs(option: Option) -> dict[str, Any]:
     The value is text, a list of texts for a repeatable option, ``None`` when not given.
     """
     if option.kind == "switch":
-        # What a suite file may say too is not said to be off by being left out.
+        # A switch that a suite file may set as well is not off because its flag is missing.
         default = None if option.toml else False
         return {"dest": option.dest, "default": default, "help": option.help_line, "action": "store_true"}
     kwargs: dict[str, Any] = {
@@ -322,33 +343,19 @@ def ini_kwargs(option: Option) -> dict[str, Any]:
     return {"name": option.ini, "help": option.help_line, "type": kind, "default": None}
 
 
-# -- the language ----------------------------------------------------------------------------------------------------
+# -- The language --
 
 # POSIX: the first that is set, and not empty, decides.
 _VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
-# What Big5 and ASCII cannot write.
+# Text that Big5 and ASCII cannot write.
 _SAMPLE = "张量转储"
 
 
 def language_of(wanted: str | None, environ: Mapping[str, str], *, encoding: str | None = None) -> str:
-    """Return ``"en"`` or ``"zh"``.
+    """Return ``"en"`` or ``"zh"``, which ``"auto"`` (the default) takes from the locale in `environ`.
 
-    Parameters
-    ----------
-    wanted : str, optional
-        ``"en"``, ``"zh"`` or ``"auto"``, which is what nothing means as well.
-    environ : mapping
-        The process's environment, for the locale.
-    encoding : str, optional
-        Of the terminal; ``"auto"`` does not choose what it cannot write.
+    ``"auto"`` does not choose Chinese for a terminal whose `encoding` cannot write it.
 
-    Raises
-    ------
-    ConfigError
-        Another word is wanted.
-
-    Examples
-    --------
     >>> language_of("auto", {"LANG": "zh_CN.UTF-8"}), language_of(None, {"LC_ALL": "C", "LANG": "zh_CN.UTF-8"})
     ('zh', 'en')
     """

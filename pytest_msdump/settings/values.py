@@ -1,4 +1,4 @@
-"""What was typed, turned into values; each refusal names the option as it was spelled there."""
+"""Readers of option values. Each refusal begins with `where`, the option as it is written there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable
 from importlib.metadata import entry_points
 
-from pytest_msdump.errors import ConfigError, UnknownNameError
+from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.settings.options import REPORT_KINDS, USUAL_DETAILS
 
 __all__ = [
@@ -17,12 +18,13 @@ __all__ = [
     "parse_jobs",
     "parse_report",
     "parse_spec",
+    "parse_threshold",
 ]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _SPEC_PART = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
 
-# A coordinate's set is held in memory; no run has more iterations, and a typing mistake must not fill it.
+# The set of a coordinate is in memory; no run has more iterations, and a typing mistake must not fill it.
 _MOST_SPEC_VALUES = 1_000_000
 
 # Each is a thread with a pair open; more than any machine has use for.
@@ -30,28 +32,10 @@ _MOST_JOBS = 256
 
 
 def parse_spec(text: str, *, where: str = "SPEC") -> frozenset[int] | None:
-    """Read which iterations, ranks or graphs are meant, in MindSpore's spelling.
+    """Read iterations, ranks or graphs as MindSpore writes them: ``"all"`` (``None``), or numbers and ranges.
 
-    Parameters
-    ----------
-    text : str
-        ``"all"``, or numbers and ranges (both ends included) separated by ``|``.
-    where : str
-        How the option or key is spelled there, for the message.
+    Both ends of a range are included. MindSpore itself lets a bad part match nothing, in silence; here it is refused.
 
-    Returns
-    -------
-    frozenset of int or None
-        ``None`` = all.
-
-    Raises
-    ------
-    ConfigError
-        If a part is no number or range, a range runs backwards, or more than a million values are named. MindSpore
-        itself lets a bad part match nothing, in silence.
-
-    Examples
-    --------
     >>> sorted(parse_spec("0|2-3"))
     [0, 2, 3]
     """
@@ -72,29 +56,10 @@ def parse_spec(text: str, *, where: str = "SPEC") -> frozenset[int] | None:
 
 
 def parse_coverage(value: str | float, *, flag: bool, where: str | None = None) -> float:
-    """Read the least coverage as a share, 0 to 1.
+    """Read the least coverage, per cent on the `flag` (or ini key) and a share in a suite file; return the share.
 
-    Parameters
-    ----------
-    value : str or float
-        Per cent on the flag, a share in a suite file; ``"90%"`` means the same in either.
-    flag : bool
-        Whether it was said by the flag (or its ini key).
-    where : str, optional
-        How the option or key is spelled there, for the message.
+    ``"90%"`` means the same in either. A number that seems to be in the other unit is refused.
 
-    Returns
-    -------
-    float
-        Share, 0 to 1.
-
-    Raises
-    ------
-    ConfigError
-        If it is not a number, out of range, or seems to be meant in the other unit.
-
-    Examples
-    --------
     >>> parse_coverage("90", flag=True), parse_coverage(0.9, flag=False), parse_coverage("90%", flag=False)
     (0.9, 0.9, 0.9)
     """
@@ -118,36 +83,14 @@ def _coverage_number(number: str | float, value: object, where: str) -> float:
 
 
 def _share(per_cent: float, value: object, where: str) -> float:
-    """Refuse what is out of range and return the share."""
     if not 0 <= per_cent <= 100:
         raise ConfigError(f"{where}: {value} is not within 0 to 100 per cent")
     return per_cent / 100
 
 
 def parse_report(text: str | Iterable[str], *, where: str = "--msdump-report") -> tuple[str, ...]:
-    """Read which reports to write.
+    """Read kinds of reports, separated by commas or one by one; return each once, in the order given.
 
-    Parameters
-    ----------
-    text : str or iterable of str
-        Kinds separated by commas, or one by one.
-    where : str
-        How the option or key is spelled there, for the message.
-
-    Returns
-    -------
-    tuple of str
-        Each kind once, in the order given.
-
-    Raises
-    ------
-    ConfigError
-        If nothing is named.
-    UnknownNameError
-        If there is no such kind.
-
-    Examples
-    --------
     >>> parse_report("json,csv")
     ('json', 'csv')
     """
@@ -163,22 +106,8 @@ def parse_report(text: str | Iterable[str], *, where: str = "--msdump-report") -
 
 
 def parse_jobs(value: str | int, *, where: str = "--msdump-jobs") -> int:
-    """Read how many workers there are to be.
+    """Read a number of workers.
 
-    Parameters
-    ----------
-    value : str or int
-        At least 1.
-    where : str
-        How the option or key is spelled there, for the message.
-
-    Raises
-    ------
-    ConfigError
-        If it is no such number, or more than 256.
-
-    Examples
-    --------
     >>> parse_jobs("4")
     4
     """
@@ -189,22 +118,8 @@ def parse_jobs(value: str | int, *, where: str = "--msdump-jobs") -> int:
 
 
 def parse_count(value: str | int | bool, *, where: str = "--msdump-detail") -> int:
-    """Read how many failing tensors are to be written in detail.
+    """Read how many failing tensors to write in detail: a number, true for the usual one, or false for none.
 
-    Parameters
-    ----------
-    value : str, int or bool
-        A number; true stands for the usual one, false for none.
-    where : str
-        How the option or key is spelled there, for the message.
-
-    Raises
-    ------
-    ConfigError
-        If it is neither.
-
-    Examples
-    --------
     >>> parse_count("20"), parse_count(True), parse_count("false")
     (20, 5, 0)
     """
@@ -219,8 +134,25 @@ def parse_count(value: str | int | bool, *, where: str = "--msdump-detail") -> i
     return int(text)
 
 
+def parse_threshold(text: str, *, where: str = "--msdump-threshold") -> tuple[str, float]:
+    """Read ``METRIC=VALUE``; return the metric as typed, an id or a short form, and its limit.
+
+    >>> parse_threshold("cosine=0.999")
+    ('cosine', 0.999)
+    """
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name:
+        raise ConfigError(f"{where}: {text!r} is not METRIC=VALUE, e.g. cosine=0.999")
+    metric = SHORT_FORMS.get(name, name)
+    if metric not in METRICS:
+        raise UnknownNameError(f"{where}: unknown metric {name!r}; {nearest(name, {*METRICS, *SHORT_FORMS})}")
+    if METRICS[metric].direction == "none":
+        raise ConfigError(f"{where}: {metric} takes no limit")
+    return name, finite(value, f"{where}: {text!r}: {value!r} is not a finite number")
+
+
 def finite(text: str, refusal: str) -> float:
-    """Read a plain decimal number; Python's own extras (`1_0`, `nan`, other scripts' digits) are slips of typing."""
+    """Read a plain decimal number; refuse what only Python takes for one (`1_0`, `nan`, digits of other scripts)."""
     number = float(text) if _NUMBER.fullmatch(text) else math.nan
     if not math.isfinite(number):
         raise ConfigError(refusal)

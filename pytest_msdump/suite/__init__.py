@@ -1,6 +1,5 @@
 """One gate: a TOML file, the command line and defaults, brought together."""
 
-from pytest_msdump.suite.keys import SideChoice, Suite
-from pytest_msdump.suite.load import load_suite, read_toml
+from pytest_msdump.suite.load import SideChoice, Suite, load_suite, read_toml
 
 __all__ = ["SideChoice", "Suite", "load_suite", "read_toml"]

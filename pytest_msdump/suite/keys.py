@@ -1,4 +1,4 @@
-"""Tables of keys: what may stand in a table of a suite file, and what each value must be."""
+"""Keys of a suite file and options of a command line: what each value must be. Every refusal begins with its place."""
 
 from __future__ import annotations
 
@@ -7,37 +7,28 @@ import math
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.limits.policy import Policy
+from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
+from pytest_msdump.limits.policy import KnownDrift, Rule, metric_name, profile_names
 from pytest_msdump.matching.addresses import MapEntry
-from pytest_msdump.matching.coordinates import Align
-from pytest_msdump.matching.selection import Selection
-from pytest_msdump.settings import parse_spec
-from pytest_msdump.storage.remote import RemotePath
+from pytest_msdump.matching.coordinates import Align, parse_align
+from pytest_msdump.settings import (
+    OPTIONS,
+    parse_count,
+    parse_coverage,
+    parse_jobs,
+    parse_report,
+    parse_spec,
+    parse_threshold,
+)
+from pytest_msdump.settings.values import finite
+from pytest_msdump.storage.remote import RemotePath, is_url
 
-__all__ = [
-    "ENV",
-    "Reader",
-    "SideChoice",
-    "Suite",
-    "choice",
-    "date",
-    "flag",
-    "number",
-    "path_text",
-    "permutation",
-    "read_table",
-    "require",
-    "shown",
-    "spec_text",
-    "text",
-    "texts",
-    "whole",
-]
+__all__ = ["FileName", "PlacedPath", "SideText", "read_file", "read_options"]
 
 # Takes a value and where it stands; returns what it means, or raises ConfigError beginning with that place.
 Reader = Callable[[object, str], Any]
@@ -46,8 +37,8 @@ Reader = Callable[[object, str], Any]
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
-def shown(value: object) -> str:
-    """Say what a value is, in TOML's words and briefly."""
+def described(value: object) -> str:
+    """Describe a value briefly, in TOML's words."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -55,7 +46,7 @@ def shown(value: object) -> str:
     if isinstance(value, int | float):
         # Beyond float's range Python may refuse to print an integer.
         return f"the number {value}" if abs(value) < 1e300 or not isinstance(value, int) else "a huge number"
-    # A datetime is a date, for Python alone.
+    # In Python a datetime is also a date.
     kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
         (Mapping, "a table"),
         ((list, tuple), "an array"),
@@ -67,28 +58,12 @@ def shown(value: object) -> str:
 
 
 def read_table(table: object, keys: Mapping[str, Reader], where: str, *, join: str = " ") -> dict[str, Any]:
-    """Read every key of `table` by its reader.
+    """Read a table, each key by its reader; unknown keys are refused.
 
-    Parameters
-    ----------
-    table : object
-        What stands there.
-    keys : Mapping
-        Every key that may.
-    where : str
-        The table's place, which each message begins with.
-    join : str
-        Between the place and a key: ``" "`` after a table's title, ``"."`` inside an inline table.
-
-    Raises
-    ------
-    ConfigError
-        If it is no table, or a value is not what its key takes.
-    UnknownNameError
-        If a key is unknown.
+    `where` is the table's place and `join` stands between it and a key: ``"."`` inside an inline table.
     """
     if not isinstance(table, Mapping):
-        raise ConfigError(f"{where} must be a table, not {shown(table)}")
+        raise ConfigError(f"{where} must be a table, not {described(table)}")
     for key in table:
         if key not in keys:
             raise UnknownNameError(f"{where}: unknown key {key!r}; {nearest(key, keys)}")
@@ -105,7 +80,7 @@ def require(table: Collection[str], names: Iterable[str], where: str) -> None:
 def text(value: object, where: str) -> str:
     """Read a text that is not empty."""
     if not isinstance(value, str):
-        raise ConfigError(f"{where} must be a text, not {shown(value)}")
+        raise ConfigError(f"{where} must be a text, not {described(value)}")
     if not value:
         raise ConfigError(f"{where} must not be empty")
     return value
@@ -116,12 +91,12 @@ def texts(value: object, where: str) -> tuple[str, ...]:
     if isinstance(value, str):
         return (text(value, where),)
     if not isinstance(value, list | tuple):
-        raise ConfigError(f"{where} must be a text or an array of texts, not {shown(value)}")
+        raise ConfigError(f"{where} must be a text or an array of texts, not {described(value)}")
     return tuple(text(one, f"{where}[{place}]") for place, one in enumerate(value))
 
 
 def path_text(value: object, where: str) -> str:
-    """Read a path's text with ``~`` expanded; a NUL byte, which no file name may hold, is refused here."""
+    """Read a path and expand ``~``; refuse a NUL byte, which no file name may hold."""
     if isinstance(value, os.PathLike):
         value = str(value) if isinstance(value, RemotePath) else os.fspath(value)
     path = text(value, where)
@@ -137,27 +112,27 @@ def path_text(value: object, where: str) -> str:
 def flag(value: object, where: str) -> bool:
     """Read true or false."""
     if not isinstance(value, bool):
-        raise ConfigError(f"{where} must be true or false, not {shown(value)}")
+        raise ConfigError(f"{where} must be true or false, not {described(value)}")
     return value
 
 
 def whole(value: object, where: str) -> int:
     """Read a whole number, 0 or more."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ConfigError(f"{where} must be a whole number, 0 or more, not {shown(value)}")
+        raise ConfigError(f"{where} must be a whole number, 0 or more, not {described(value)}")
     return value
 
 
 def number(value: object, where: str) -> float:
     """Read a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"{where} must be a number, not {shown(value)}")
+        raise ConfigError(f"{where} must be a number, not {described(value)}")
     try:
         real = float(value)
     except OverflowError:
         real = math.inf
     if not math.isfinite(real):
-        raise ConfigError(f"{where} must be a finite number, not {shown(value)}")
+        raise ConfigError(f"{where} must be a finite number, not {described(value)}")
     return real
 
 
@@ -181,14 +156,14 @@ def date(value: object, where: str) -> datetime.date:
         except ValueError:
             pass
     if isinstance(value, datetime.datetime) or not isinstance(value, datetime.date):
-        raise ConfigError(f"{where} must be a date such as 2027-01-31, not {shown(value)}")
+        raise ConfigError(f"{where} must be a date such as 2027-01-31, not {described(value)}")
     return value
 
 
 def permutation(value: object, where: str) -> tuple[int, ...]:
     """Read axes as `numpy.transpose` takes them, each exactly once."""
     if not isinstance(value, list | tuple) or not value:
-        raise ConfigError(f"{where} must be an array of axes such as [0, 3, 1, 2], not {shown(value)}")
+        raise ConfigError(f"{where} must be an array of axes such as [0, 3, 1, 2], not {described(value)}")
     axes = tuple(whole(axis, f"{where}[{place}]") for place, axis in enumerate(value))
     if sorted(axes) != list(range(len(axes))):
         raise ConfigError(f"{where}: {list(axes)} must name each axis from 0 to {len(axes) - 1} once")
@@ -201,104 +176,340 @@ def spec_text(value: object, where: str) -> str | None:
     return None if parse_spec(spec, where=where) is None else spec
 
 
-# -- What one gate is ------------------------------------------------------------------------------------------------
+# -- Tables of keys --
+
+_FORMATS = ("NCHW", "NHWC", "HWCN", "CHWN")
 
 
-# Instead of a directory: where MindSpore's own configuration says that dumps go.
-ENV = "@env"
+class PlacedPath(NamedTuple):
+    """A path as written, the folder that a relative one starts from, and its place for messages."""
+
+    text: str
+    base: Path
+    where: str
+
+    @property
+    def path(self) -> Path:
+        """The path itself."""
+        return self.base / self.text
 
 
-@dataclass(frozen=True, slots=True)
-class SideChoice:
-    """One side: its directory or file, and which of its coordinates to take.
+class SideText(NamedTuple):
+    """One side as written, a path or a URL. ``@env`` is looked up only when nothing overrides it."""
 
-    Parameters
-    ----------
-    path : Path
-        Absolute; whether it exists is found out when it is opened.
-    net : str, optional
-        The one net to take.
-    rank, graph, iteration : str, optional
-        Specs such as ``"0|2-3"``, already checked; ``None`` = all.
-    """
-
-    path: Path
-    net: str | None = None
-    rank: str | None = None
-    graph: str | None = None
-    iteration: str | None = None
+    path: PlacedPath
+    choice: Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Suite:
-    """One gate with everything resolved: command line over suite file over ini over defaults. Can be pickled.
+class FileName:
+    """Names of a file: its path for messages, its short name for labels of findings, the prefix of its tables."""
 
-    Parameters
-    ----------
-    name : str
-        How messages and reports call it.
-    file : Path, optional
-        The suite file or pyproject.toml it was read from.
-    left, right : SideChoice
-        The run under test, and its reference.
-    entries : tuple of MapEntry
-        The file's ``[[msdump.map]]``, in its order.
-    align : Align
-        Who meets whom across differing coordinates.
-    selection : Selection
-        Which operators, tensors and coordinates are compared.
-    left_format, right_format : str, optional
-        A side's axis order for 4-D tensors.
-    policy : Policy
-        Profile, rules, known drift and command-line limits.
-    min_coverage : float, optional
-        Least share of right tensors that must have a partner, 0 to 1.
-    granularity : str
-        ``"op"`` or ``"tensor"``: what one test item is.
-    report : tuple of str
-        Kinds of report to write.
-    report_dir : Path
-        Where to.
-    graph_files : tuple of Path
-        Graphs kept outside the dump tree.
-    detail : int
-        How many failing tensors are written element by element.
-    spread : str
-        Of which tensors small arrays tell how errors are spread: ``"none"``, ``"failing"`` or ``"all"``.
-    jobs : int
-        How many pairs are measured side by side.
-    cache : str
-        How records of earlier runs are found: ``"off"``, ``"files"`` or ``"content"``.
-    allow_incomplete : bool
-        Whether recordings that have not ended are compared as they are.
-    fusion, quant_fusion, close_fusion : Path, optional
-        Rule files: the left side's compiled model, what quantisation made of the original one, and the right side's
-        model compiled with fusion off.
-    options : mapping of str to Any
-        Every option of the table that was given, by name, as it was read.
+    file: str
+    short: str
+    title: str
+
+    def place(self, table: str = "", number: int | None = None) -> str:
+        """Return the beginning of a message about a table."""
+        return f"{self.file}: {self._table(table, number)}"
+
+    def label(self, table: str = "", number: int | None = None) -> str:
+        """Return the name of a table in findings."""
+        return f"{self.short} {self._table(table, number)}"
+
+    def _table(self, table: str, number: int | None) -> str:
+        full = f"{self.title}.{table}" if table else self.title
+        return f"[{full}]" if number is None else f"[[{full}]] #{number}"
+
+
+def read_options(values: Mapping[str, Any], spelled: Mapping[str, str], base: Path) -> dict[str, Any]:
+    """Read the values of flags or ini keys: option name → text or texts; ``None`` = not given.
+
+    `spelled` has the flag or key of each option, for messages; relative paths start from `base`.
     """
+    readers = _shared_keys(base) | {
+        "config": path_text,
+        "threshold": _thresholds,
+        "align": _typed_align,
+        "min_coverage": _coverage_per_cent,
+    }
+    unknown = next((name for name in values if name not in readers), None)
+    if unknown is not None:
+        raise UnknownNameError(f"unknown option {unknown!r}; {nearest(unknown, readers)}")
+    return {name: readers[name](value, spelled[name]) for name, value in values.items() if value is not None}
 
-    name: str
-    file: Path | None
-    left: SideChoice
-    right: SideChoice
-    entries: tuple[MapEntry, ...]
-    align: Align
-    selection: Selection
-    left_format: str | None
-    right_format: str | None
-    policy: Policy
-    min_coverage: float | None
-    granularity: str
-    report: tuple[str, ...]
-    report_dir: Path
-    graph_files: tuple[Path, ...]
-    detail: int = 0
-    spread: str = "none"
-    jobs: int = 1
-    cache: str = "off"
-    allow_incomplete: bool = False
-    fusion: Path | None = None
-    quant_fusion: Path | None = None
-    close_fusion: Path | None = None
-    options: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+def read_file(table: object, name: FileName, base: Path) -> dict[str, Any]:
+    """Read ``[msdump]`` and the tables below it; relative paths start from `base`."""
+    return read_table(table, _file_keys(name, base), name.place())
+
+
+def _shared_keys(base: Path) -> dict[str, Reader]:
+    """Return the readers of the options that a suite file and the command line share."""
+
+    def side(value: object, where: str) -> SideText:
+        return _side(value, where, base)
+
+    def path(value: object, where: str) -> PlacedPath:
+        return PlacedPath(_own_path(value, where), base, where)
+
+    by_kind: dict[str, Reader] = {
+        "path": path,
+        "text": text,
+        "texts": texts,
+        "number": _number,
+        "count": _detail,
+        "switch": flag,
+    }
+    readers = {
+        option.name: choice(*option.choices) if option.choices else by_kind[option.kind]
+        for option in OPTIONS
+        if option.toml
+    }
+    return readers | {
+        "left": side,
+        "right": side,
+        "profile": _profile,
+        "without": _without,
+        "iteration": _spec,
+        "rank": _spec,
+        "graph": _spec,
+        "report": _report,
+        "jobs": _jobs,
+    }
+
+
+def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
+    """Return the readers of every key of ``[msdump]``."""
+
+    def graph_files(value: object, where: str) -> tuple[Path, ...]:
+        if not isinstance(value, list):
+            raise ConfigError(f"{where} must be an array of paths, not {described(value)}")
+        return tuple(base / _own_path(one, f"{where}[{place}]") for place, one in enumerate(value))
+
+    return _shared_keys(base) | {
+        "min_coverage": _coverage_share,
+        "graph_files": graph_files,
+        "nan": choice("match", "forbid"),
+        "dtype_hint": flag,
+        "left_format": choice(*_FORMATS),
+        "right_format": choice(*_FORMATS),
+        "align": _align,
+        "map": _tables(name, "map", _entry),
+        "rule": _tables(name, "rule", _rule),
+        "known_drift": _tables(name, "known_drift", _known_drift),
+    }
+
+
+def _tables(name: FileName, title: str, read: Any) -> Reader:
+    """Return a reader of an array of tables; messages number them from 1."""
+
+    def read_all(value: object, _where: str) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise ConfigError(
+                f"{name.place(title)} must be an array of tables, not {described(value)}; "
+                f"write [[{name.title}.{title}]]"
+            )
+        return tuple(
+            read(table, name.place(title, place), name.label(title, place)) for place, table in enumerate(value, 1)
+        )
+
+    return read_all
+
+
+_ENTRY_KEYS: dict[str, Reader] = {
+    "left": text,
+    "right": text,
+    "reshape": flag,
+    "transpose": permutation,
+    "rank": whole,
+    "net": text,
+    "graph": whole,
+    "iteration": whole,
+}
+_SIDE_KEYS: dict[str, Reader] = {
+    "path": path_text,
+    "net": text,
+    "rank": spec_text,
+    "graph": spec_text,
+    "iteration": spec_text,
+}
+
+
+def _entry(table: object, where: str, label: str) -> MapEntry:
+    entry = read_table(table, _ENTRY_KEYS, where)
+    require(entry, ("left", "right"), where)
+    return MapEntry(**entry, label=label)
+
+
+def _side(value: object, where: str, base: Path) -> SideText:
+    """Read a side: a path, or a table of a path and coordinates."""
+    if not isinstance(value, Mapping | str | os.PathLike):
+        raise ConfigError(f"{where} must be a path or {{ path = …, rank = … }}, not {described(value)}")
+    if not isinstance(value, Mapping):
+        return SideText(PlacedPath(path_text(value, where), base, where), {})
+    side = read_table(value, _SIDE_KEYS, where, join=".")
+    require(side, ("path",), where)
+    return SideText(PlacedPath(side.pop("path"), base, f"{where}.path"), side)
+
+
+def _own_path(value: object, where: str) -> str:
+    """Read a path of this machine."""
+    path = path_text(value, where)
+    if is_url(path):
+        raise ConfigError(f"{where} must be a path of this machine: only the two sides may be URLs")
+    return path
+
+
+def _profile(value: object, where: str) -> str:
+    name = text(value, where)
+    if name not in profile_names():
+        raise UnknownNameError(f"{where}: unknown profile {name!r}; {nearest(name, profile_names())}")
+    return name
+
+
+def _spec(value: object, where: str) -> frozenset[int] | None:
+    spec = spec_text(value, where)
+    return None if spec is None else parse_spec(spec, where=where)
+
+
+def _report(value: object, where: str) -> tuple[str, ...]:
+    return parse_report(value if isinstance(value, str) else texts(value, where), where=where)
+
+
+def _number(value: object, where: str) -> float:
+    typed = isinstance(value, str)
+    return finite(str(value).strip(), f"{where}: {value!r} is not a finite number") if typed else number(value, where)
+
+
+def _detail(value: object, where: str) -> int:
+    return parse_count(value if isinstance(value, str | bool) else whole(value, where), where=where)
+
+
+def _jobs(value: object, where: str) -> int:
+    return parse_jobs(value if isinstance(value, str) else whole(value, where), where=where)
+
+
+def _coverage_per_cent(value: object, where: str) -> float:
+    return parse_coverage(value if isinstance(value, str) else number(value, where), flag=True, where=where)
+
+
+def _coverage_share(value: object, where: str) -> float:
+    return parse_coverage(value if isinstance(value, str) else number(value, where), flag=False, where=where)
+
+
+def _thresholds(value: object, where: str) -> tuple[tuple[str, float], ...]:
+    return tuple(parse_threshold(one, where=where) for one in texts(value, where))
+
+
+def _without(value: object, where: str) -> dict[str, str]:
+    """Read metrics, ids or short forms, each with its place."""
+    return {metric_name(one, where=where): where for one in texts(value, where)}
+
+
+def _align(value: object, where: str) -> Align:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f'{where} must be a table such as {{ iteration = "9->0" }}, not {described(value)}')
+    return parse_align(value, where=where)
+
+
+def _typed_align(value: object, where: str) -> Align:
+    """Read ``KEY=SPEC`` of the command line; one coordinate may be named several times."""
+    table: dict[str, str] = {}
+    for one in texts(value, where):
+        coordinate, equals, arrows = (part.strip() for part in one.partition("="))
+        if not equals:
+            raise ConfigError(f"{where}: {one!r} is not KEY=SPEC, e.g. iteration=9->0")
+        table[coordinate] = f"{table[coordinate]}, {arrows}" if coordinate in table else arrows
+    return parse_align(table, where=where)
+
+
+# -- ``[[msdump.rule]]`` and ``[[msdump.known_drift]]`` --
+
+
+def _levels(value: object, where: str) -> tuple[float | None, float | None]:
+    """Read a limit: a number that fails, or a table with `fail`, `warn` or both."""
+    if not isinstance(value, Mapping):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ConfigError(f"{where} must be a number or {{ fail = …, warn = … }}, not {described(value)}")
+        return number(value, where), None
+    levels = read_table(value, {"fail": number, "warn": number}, where, join=".")
+    if not levels:
+        raise ConfigError(f"{where}: needs 'fail' or 'warn'")
+    return levels.get("fail"), levels.get("warn")
+
+
+def _accepted(value: object, where: str) -> tuple[float | None, float | None]:
+    """Read the one limit of a known drift, which has no second level: within it is what warns."""
+    return number(value, where), None
+
+
+def _tolerance(value: object, where: str) -> dict[str, float]:
+    """Read ``{ rtol, atol }``; one without the other would be an unintended tolerance of 0."""
+    tolerance = read_table(value, {"rtol": number, "atol": number}, where, join=".")
+    require(tolerance, ("rtol", "atol"), where)
+    return tolerance
+
+
+def _refuse(reason: str) -> Reader:
+    """Return a reader of a key that is known but not allowed here."""
+
+    def read(_value: object, where: str) -> None:
+        raise ConfigError(f"{where} {reason}")
+
+    return read
+
+
+def _limit_keys(read_limit: Reader) -> dict[str, Reader]:
+    """Return a key for each id and short form of a metric."""
+    keys = dict.fromkeys((*METRICS, *SHORT_FORMS), read_limit)
+    unlimited = {name: _refuse("takes no limit") for name, fact in METRICS.items() if fact.direction == "none"}
+    return keys | unlimited
+
+
+_RULE_KEYS: dict[str, Reader] = {
+    **_limit_keys(_levels),
+    "allclose": _tolerance,
+    "match": text,
+    "op_type": texts,
+    "dtype": text,
+    "complex": choice("error", "allow"),
+}
+_DRIFT_KEYS: dict[str, Reader] = {
+    **_limit_keys(_accepted),
+    "allclose": _refuse("cannot be a known drift's limit; set one on another metric"),
+    "match": text,
+    "reason": text,
+    "until": date,
+}
+
+
+def _rule(table: object, where: str, label: str) -> Rule:
+    """Read one rule; its name in findings is `label` with its `match`."""
+    keys = read_table(table, _RULE_KEYS, where)
+    bounds = _bounds(keys, where, needed="complex" not in keys)
+    rest: dict[str, Any] = {name: keys[name] for name in ("match", "op_type", "dtype", "complex") if name in keys}
+    # The label begins the rule's own refusals, so it is the place until the rule is made.
+    rule = Rule(bounds=bounds, **rest, **keys.get("allclose", {}), label=where)
+    return replace(rule, label=f'{label} match="{rule.match}"')
+
+
+def _known_drift(table: object, where: str, label: str) -> KnownDrift:
+    """Read one known drift; its name in findings as for a rule."""
+    keys = read_table(table, _DRIFT_KEYS, where)
+    require(keys, ("match", "reason", "until"), where)
+    drift = KnownDrift(keys["match"], keys["reason"], keys["until"], _bounds(keys, where), label=where)
+    return replace(drift, label=f'{label} match="{drift.match}"')
+
+
+def _bounds(
+    keys: Mapping[str, Any], where: str, *, needed: bool = True
+) -> dict[str, tuple[float | None, float | None]]:
+    """Collect the limits; a table without any would have no effect, unnoticed."""
+    bounds = {name: value for name, value in keys.items() if name in METRICS or name in SHORT_FORMS}
+    if not bounds and needed:
+        raise ConfigError(f"{where}: sets no limit; write e.g. cosine_similarity = 0.999")
+    if "allclose" in bounds:
+        # The metric counts the elements outside the tolerance; none are allowed.
+        bounds["allclose"] = (0.0, None)
+    return bounds

@@ -1,4 +1,4 @@
-"""A suite from its file, the command line, ini keys and defaults, in falling order of weight."""
+"""A suite: one gate, from the command line, the suite file, ini keys and defaults, in falling order of weight."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,27 +16,104 @@ from typing import Any
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.metrics import SHORT_FORMS
 from pytest_msdump.limits.policy import Policy
+from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.coordinates import Align
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.settings import OPTIONS
 from pytest_msdump.storage.files import read_user_file
 from pytest_msdump.storage.remote import parse_location
-from pytest_msdump.suite.keys import ENV, SideChoice, Suite
-from pytest_msdump.suite.sections import FileName, PlacedPath, SideText, read_file, read_options
+from pytest_msdump.suite.keys import FileName, PlacedPath, SideText, read_file, read_options
 
-__all__ = ["called", "dumped_path", "load_suite", "named_sides", "read_json", "read_toml"]
+__all__ = [
+    "ENV",
+    "SideChoice",
+    "Suite",
+    "dumped_path",
+    "load_suite",
+    "named_sides",
+    "path_in_messages",
+    "read_json",
+    "read_toml",
+]
 
 _PROJECT_FILE = "pyproject.toml"
 
-# What a flag says of coordinates is said of the left side, so it replaces what the file says of them there.
-_COORDINATES = ("rank", "graph", "iteration")
-
 _RULE_FILES = ("fusion", "quant_fusion", "close_fusion")
+_DEFAULTS = {option.name: option.value for option in OPTIONS}
+
+# Instead of a directory: where MindSpore's own configuration says that dumps go.
+ENV = "@env"
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """Everything that was said, each source apart; `name` is how the file is called."""
+class SideChoice:
+    """One side: its absolute directory or file, and which of its coordinates to take.
+
+    `net` is one name; `rank`, `graph` and `iteration` are checked specs such as ``"0|2-3"``. ``None`` = all.
+    """
+
+    path: Path
+    net: str | None = None
+    rank: str | None = None
+    graph: str | None = None
+    iteration: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """One gate with everything resolved: command line over suite file over ini over defaults. Can be pickled.
+
+    Parameters
+    ----------
+    name : str
+        Its name in messages and reports.
+    file : Path, optional
+        The suite file or pyproject.toml it was read from.
+    left, right : SideChoice
+        The run under test, and its reference.
+    entries : tuple of MapEntry
+        The file's ``[[msdump.map]]``, in its order.
+    align : Align
+        Which coordinates of the left meet which of the right.
+    selection : Selection
+        Which operators, tensors and coordinates are compared.
+    left_format, right_format : str, optional
+        A side's axis order for 4-D tensors.
+    policy : Policy
+        Profile, rules, known drift and command-line limits.
+    report_dir : Path
+        The directory of the reports.
+    graph_files : tuple of Path
+        Graphs kept outside the dump tree.
+    fusion, quant_fusion, close_fusion : Path, optional
+        Rule files: the left side's compiled model, what quantisation made of the original one, and the right side's
+        model compiled with fusion off.
+    options : mapping of str to Any
+        The value of every option of `settings.OPTIONS` by name: as it was read, or the default of its row. Fields
+        above hold what needs more than one option, or a folder to start from.
+    """
+
+    name: str
+    file: Path | None
+    left: SideChoice
+    right: SideChoice
+    entries: tuple[MapEntry, ...]
+    align: Align
+    selection: Selection
+    left_format: str | None
+    right_format: str | None
+    policy: Policy
+    report_dir: Path
+    graph_files: tuple[Path, ...]
+    fusion: Path | None = None
+    quant_fusion: Path | None = None
+    close_fusion: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """The values that were read from each source, and the names of the suite file."""
 
     options: Mapping[str, Any]
     file: Mapping[str, Any]
@@ -44,8 +121,8 @@ class _Said:
     name: FileName
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the weightiest word on `key`. A spec may say "all", which is None and yet a word."""
-        for source in (self.options, self.file, self.ini):
+        """Return the value of the first source that has `key`. A spec "all" is ``None``, and yet a value."""
+        for source in (self.options, self.file, self.ini, _DEFAULTS):
             if key in source:
                 return source[key]
         return default
@@ -63,7 +140,9 @@ def load_suite(
     spelled: Mapping[str, str] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Suite:
-    """Bring together what a suite file, the command line and the ini file say.
+    """Return the suite of a suite file, a command line and an ini file.
+
+    Nothing but the suite file, and for ``@env`` the dump configuration, is opened.
 
     Parameters
     ----------
@@ -72,64 +151,66 @@ def load_suite(
     table : Mapping, optional
         The ``[tool.msdump]`` of a pyproject.toml that was read already; `file` is then only its place.
     options : Mapping
-        Option name → what was typed, ``None`` where nothing was. Overrides the file.
+        Option name → text as typed, or ``None``. Overrides the file.
     directory : Path
-        What relative paths in `options` start from.
+        Where relative paths in `options` start.
     name : str, optional
-        How the suite is called; by default its file's name.
+        Name of the suite; by default its file's.
     ini : Mapping, optional
-        Option name → the ini key's text; what the file says goes before it.
+        Option name → text of the ini key. The file overrides it.
     rootdir : Path, optional
-        What relative paths in `ini` start from; `directory` by default.
+        Where relative paths in `ini` start; `directory` by default.
     spelled : Mapping, optional
-        Option name → how it is written on this command line; pytest's flags by default.
+        Option name → its flag on this command line; pytest's flags by default.
     environ : Mapping, optional
         The environment for ``@env``; the process's own by default.
-
-    Returns
-    -------
-    Suite
-        With absolute paths. Nothing but the suite file, and for ``@env`` the dump configuration, has been opened.
 
     Raises
     ------
     ConfigError
-        Anything that cannot be meant: one line that begins with its place.
+        A value is refused: one line that begins with its place.
     """
     directory = directory.absolute()
     file = None if file is None else directory / file
     file_name = _file_name(file, directory, of_project=table is not None)
     flags = {option.name: option.flags[0] for option in OPTIONS} | dict(spelled or {})
     ini_keys = {option.name: f"ini key {option.ini}" for option in OPTIONS if option.ini}
-    ini_said = {key: value for key, value in (ini or {}).items() if value not in ("", [])}
+    ini_values = {key: value for key, value in (ini or {}).items() if value not in ("", [])}
     if table is None and file is not None:
         table = _table(file, file_name)
-    said = _Said(
+    sources = _Sources(
         options=read_options(options, flags, directory),
         file={} if table is None else read_file(table, file_name, directory if file is None else file.parent),
-        ini=read_options(ini_said, ini_keys, directory if rootdir is None else directory / rootdir),
+        ini=read_options(ini_values, ini_keys, directory if rootdir is None else directory / rootdir),
         name=file_name,
     )
     environment = os.environ if environ is None else environ
-    return _assemble(said, file, directory, name, environment, threshold_flag=flags["threshold"])
+    report_dir = sources.get("report_dir")
+    rule_files = {key: _normal(placed.path) for key in _RULE_FILES if (placed := sources.get(key))}
+    return Suite(
+        name=name or (file_name.short if file else "command line"),
+        file=file,
+        left=_side(sources, "left", directory, environment),
+        right=_side(sources, "right", directory, environment),
+        entries=sources.get("map", ()),
+        align=_align(sources),
+        selection=Selection(
+            **{key: sources.get(key) for key in ("select", "deselect", "io", "iteration", "rank", "graph")}
+        ),
+        left_format=sources.get("left_format"),
+        right_format=sources.get("right_format"),
+        policy=_policy(sources, flags["threshold"]),
+        report_dir=_normal(report_dir.path if report_dir else directory / "msdump-report"),
+        graph_files=tuple(_normal(path) for path in sources.get("graph_files", ())),
+        options={option.name: sources.get(option.name) for option in OPTIONS} | _cache(sources, environment),
+        **rule_files,
+    )
 
 
 def named_sides(values: Mapping[str, Any], base: Path, environ: Mapping[str, str] | None = None) -> list[Path]:
-    """Return the directories that `left` and `right` of options or of a suite name, without looking at anything else.
+    """Return the directories of `left` and `right` in options or in the table of a suite file.
 
-    Parameters
-    ----------
-    values : Mapping
-        Option name → text, or the table of a suite file.
-    base : Path
-        What relative paths start from.
-    environ : Mapping, optional
-        The environment for ``@env``; the process's own by default.
-
-    Returns
-    -------
-    list of Path
-        Without what names no directory; `load_suite` says what is wrong with it.
+    A value that names no directory is left out; `load_suite` refuses it.
     """
     found: list[Path] = []
     for side in ("left", "right"):
@@ -140,11 +221,11 @@ def named_sides(values: Mapping[str, Any], base: Path, environ: Mapping[str, str
 
 
 def _file_name(file: Path | None, directory: Path, *, of_project: bool) -> FileName:
-    """Return how messages call the file and its tables."""
+    """Return the names of the file and its tables in messages."""
     if file is None:
         return FileName("suite", "suite", "msdump")
     of_project = of_project or file.name == _PROJECT_FILE
-    return FileName(called(file, directory), file.name, "tool.msdump" if of_project else "msdump")
+    return FileName(path_in_messages(file, directory), file.name, "tool.msdump" if of_project else "msdump")
 
 
 def _table(file: Path, name: FileName) -> Mapping[str, Any]:
@@ -165,159 +246,96 @@ def _table(file: Path, name: FileName) -> Mapping[str, Any]:
     return found
 
 
-def _assemble(
-    said: _Said,
-    file: Path | None,
-    directory: Path,
-    name: str | None,
-    environ: Mapping[str, str],
-    *,
-    threshold_flag: str,
-) -> Suite:
-    """Make the suite of what was said, and of defaults for the rest."""
-    report_dir = said.get("report_dir")
-    rule_files = {key: _normal(placed.path) for key in _RULE_FILES if (placed := said.get(key))}
-    return Suite(
-        name=name or (said.name.short if file else "command line"),
-        file=file,
-        left=_side(said, "left", directory, environ),
-        right=_side(said, "right", directory, environ),
-        entries=said.get("map", ()),
-        align=_align(said),
-        selection=Selection(
-            select=said.get("select", ()),
-            deselect=said.get("deselect", ()),
-            io=said.get("io", "output"),
-            iteration=said.get("iteration"),
-            rank=said.get("rank"),
-            graph=said.get("graph"),
-        ),
-        left_format=said.get("left_format"),
-        right_format=said.get("right_format"),
-        policy=_policy(said, threshold_flag),
-        min_coverage=said.get("min_coverage"),
-        granularity=said.get("granularity", "op"),
-        report=said.get("report", ("json",)),
-        detail=said.get("detail", 0),
-        spread=said.get("spread", "none"),
-        jobs=said.get("jobs", 1),
-        cache=_cache(said, environ),
-        allow_incomplete=said.get("allow_incomplete", False),
-        report_dir=_normal(report_dir.path if report_dir else directory / "msdump-report"),
-        graph_files=tuple(_normal(path) for path in said.get("graph_files", ())),
-        options={option.name: found for option in OPTIONS if (found := said.get(option.name)) is not None},
-        **rule_files,
-    )
-
-
-def _align(said: _Said) -> Align:
-    """Bring the arrows together; for each coordinate the weightiest word alone holds."""
+def _align(sources: _Sources) -> Align:
+    """Combine the arrows; for each coordinate those of the first source that has any."""
     align = Align()
-    for source in (said.ini, said.file, said.options):
+    for source in (sources.ini, sources.file, sources.options):
         align = align.updated(source.get("align", align))
     return align
 
 
-def _cache(said: _Said, environ: Mapping[str, str]) -> str:
-    """A job of CI starts from nothing, or from what others have left: there only who types it gets it."""
-    cache: str = said.get("cache", "off")
-    return cache if "cache" in said.options or not environ.get("CI") else "off"
+def _cache(sources: _Sources, environ: Mapping[str, str]) -> dict[str, str]:
+    """Switch the cache off in a CI job, which may find another job's files, unless the command line asks for it."""
+    return {"cache": "off"} if environ.get("CI") and "cache" not in sources.options else {}
 
 
-def _policy(said: _Said, threshold_flag: str) -> Policy:
-    """Make the policy; of two thresholds for one metric the later holds, whatever they are called."""
-    thresholds: dict[str, tuple[str, float]] = {}
-    for text, bound in said.get("threshold", ()):
-        thresholds[SHORT_FORMS.get(text, text)] = (text, bound)
-    nan = said.get("nan")
+def _policy(sources: _Sources, threshold_flag: str) -> Policy:
+    """Make the policy; of two thresholds for one metric, in either spelling, the later holds."""
+    thresholds = {SHORT_FORMS.get(text, text): (text, bound) for text, bound in sources.get("threshold")}
+    nan = sources.get("nan")
     return Policy(
-        profile=said.get("profile", "default"),
-        rules=said.get("rule", ()),
-        known_drift=said.get("known_drift", ()),
+        profile=sources.get("profile"),
+        rules=sources.get("rule", ()),
+        known_drift=sources.get("known_drift", ()),
         thresholds=dict(thresholds.values()),
         nan=nan or "match",
-        dtype_hint=said.get("dtype_hint", False),
-        nan_rule=f'{said.name.label()} nan = "{nan}"' if nan else "",
-        without=said.get("without", {}),
+        dtype_hint=sources.get("dtype_hint", False),
+        nan_rule=f'{sources.name.label()} nan = "{nan}"' if nan else "",
+        without=sources.get("without"),
         threshold_flag=threshold_flag,
     )
 
 
-def _side(said: _Said, side: str, directory: Path, environ: Mapping[str, str]) -> SideChoice:
-    """Resolve one side. A directory on the command line leaves standing which coordinates the file takes of it."""
-    chosen: SideText | None = said.get(side)
+def _side(sources: _Sources, side: str, directory: Path, environ: Mapping[str, str]) -> SideChoice:
+    """Resolve one side. A directory on the command line replaces the file's, but not the coordinates it takes."""
+    chosen: SideText | None = sources.get(side)
     if chosen is None:
-        place = f"write left = … and right = … into {said.name.place()}" if said.name.file != "suite" else ""
+        place = sources.name.place() if sources.name.file != "suite" else "a suite file msdump.toml"
         raise ConfigError(
             f"there is no {side} side; give --msdump-left and --msdump-right, or "
-            f"{place or 'write left = … and right = … into a suite file msdump.toml'}"
+            f"write left = … and right = … into {place}"
         )
-    in_file: SideText | None = said.file.get(side)
+    in_file: SideText | None = sources.file.get(side)
     coordinates = dict((in_file or chosen).choice)
     if side == "left":
-        coordinates = {key: value for key, value in coordinates.items() if key not in said.options}
+        # Flags of coordinates select on the left side, in place of the file.
+        coordinates = {key: value for key, value in coordinates.items() if key not in sources.options}
     return SideChoice(_directory(chosen.path, directory, environ), **coordinates)
 
 
 def _directory(written: PlacedPath, directory: Path, environ: Mapping[str, str]) -> Path:
-    """Return the absolute path, or URL, of a side as it was written."""
+    """Return the absolute path, or URL, of a side."""
     if written.text == ENV:
         return _normal(dumped_path(environ, directory, written.where))
     return _normal(parse_location(written.text, written.base, where=written.where))
 
 
 def _normal(path: Path) -> Path:
-    """Make a path absolute. Only the file system knows what ``..`` after a link means, so it is asked then."""
+    """Make a path absolute. What ``..`` means after a link depends on the file system, so it is resolved there."""
     return path.resolve() if ".." in path.parts else path.absolute()
 
 
-# -- TOML and JSON files from disk -----------------------------------------------------------------------------------
-
+# -- TOML and JSON files --
 
 # A suite file of this size would hold a hundred thousand map entries; beyond it, it is some other file.
 _MOST_BYTES = 16 * 1024 * 1024
 
-# A parser of TOML takes minutes for a key of some ten thousand parts; the deepest of ours has four. What is searched
-# for begins where a part begins, so that every letter is looked at a bounded number of times.
+# A parser of TOML takes minutes for a key of some ten thousand parts; the deepest of ours has four. The expression
+# starts at the beginning of a part, so that its time is linear.
 _MOST_PARTS = 100
 _DEEP_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{_MOST_PARTS}}}""", re.ASCII)
 _TOML_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
-def called(path: Path, start: Path | None = None) -> str:
-    """Return what messages call a file: its path from `start` (default: the working directory) when it is below."""
+def path_in_messages(path: Path, start: Path | None = None) -> str:
+    """Return a file's path for messages: relative to `start` (default: the working directory) when it is below."""
     start = Path.cwd() if start is None else start
     return path.relative_to(start).as_posix() if path.is_relative_to(start) else str(path)
 
 
 def read_toml(path: Path, *, name: str | None = None) -> Mapping[str, Any]:
-    """Read a TOML file.
+    """Read a TOML file, UTF-8 with or without a byte-order mark; `name` is its name in messages.
 
-    Parameters
-    ----------
-    path : Path
-        UTF-8, with or without a byte-order mark.
-    name : str, optional
-        What messages call it; by default its path, from the working directory when it is below.
-
-    Returns
-    -------
-    Mapping
-        The document.
-
-    Raises
-    ------
-    ConfigError
-        If it is missing, no regular file, larger than 16 MiB, not UTF-8 or not TOML.
+    `ConfigError` if it is missing, no regular file, larger than 16 MiB, not UTF-8 or not TOML.
     """
-    name = name or called(path)
+    name = name or path_in_messages(path)
     text = _read_text(path, name)
     deep = _DEEP_KEY.search(text)
     if deep:
         line = text.count("\n", 0, deep.start()) + 1
         raise ConfigError(f"{name} line {line}: a key of more than {_MOST_PARTS} parts; is it the right file?")
     try:
-        # By name, since a type checker that is told of 3.10 would ask for tomli on every Python.
+        # By name, since a type checker set to 3.10 would require tomli on every Python.
         toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
         document: Mapping[str, Any] = toml.loads(text)
     except RecursionError:
@@ -340,8 +358,8 @@ def _toml_sentence(message: str, text: str, name: str) -> str:
 
 
 def read_json(path: Path, *, name: str | None = None) -> Any:
-    """Read a JSON file; parameters and refusals as of `read_toml`."""
-    name = name or called(path)
+    """Read a JSON file, as `read_toml` reads TOML."""
+    name = name or path_in_messages(path)
     text = _read_text(path, name)
     try:
         return json.loads(text)
@@ -361,35 +379,17 @@ def _read_text(path: Path, name: str) -> str:
         raise ConfigError(f"{name} line {line} column {column}: not UTF-8 (byte 0x{raw[error.start]:02x})") from None
 
 
-# -- ``@env`` --------------------------------------------------------------------------------------------------------
-
+# -- ``@env`` --
 
 _CONFIG = "MINDSPORE_DUMP_CONFIG"
 _DATA = "MS_DIAGNOSTIC_DATA_PATH"
 
 
 def dumped_path(environ: Mapping[str, str], directory: Path, where: str) -> Path:
-    """Return where the JSON named by ``MINDSPORE_DUMP_CONFIG`` makes MindSpore dump to.
+    """Return the directory that the JSON file named by ``MINDSPORE_DUMP_CONFIG`` makes MindSpore dump to.
 
-    Parameters
-    ----------
-    environ : Mapping
-        The environment.
-    directory : Path
-        What a relative ``MINDSPORE_DUMP_CONFIG`` is relative to.
-    where : str
-        Who asked, for the messages.
-
-    Returns
-    -------
-    Path
-        ``common_dump_settings.path``, or ``$MS_DIAGNOSTIC_DATA_PATH/debug_dump`` where that is empty.
-
-    Raises
-    ------
-    ConfigError
-        If the variable is not set, its file is not such a configuration, or the path is not absolute (which MindSpore
-        refuses as well).
+    That is ``common_dump_settings.path``, or ``$MS_DIAGNOSTIC_DATA_PATH/debug_dump`` where that is empty. MindSpore
+    refuses relative paths as well. `where` begins the messages.
     """
     named = environ.get(_CONFIG)
     if not named:

@@ -71,6 +71,7 @@ from pytest_msdump.record.tfdbg import print_commands, read_listing
 from pytest_msdump.record.weights import load
 from pytest_msdump.report.json_report import document, read_json, report_from
 from pytest_msdump.scheduling.cache import CacheFile
+from pytest_msdump.settings import parse_threshold
 from pytest_msdump.settings.values import (
     parse_count,
     parse_coverage,
@@ -81,7 +82,6 @@ from pytest_msdump.settings.values import (
 from pytest_msdump.storage.remote import is_url, parse_location
 from pytest_msdump.suite import load_suite
 from pytest_msdump.suite.load import dumped_path
-from pytest_msdump.suite.sections import parse_threshold
 
 __all__ = ["PARSERS", "Parser", "Seed"]
 

@@ -349,7 +349,7 @@ def test_under_ci_only_who_types_it_has_a_cache(tmp_path):
     file.write_text("[msdump]\nleft = 'left'\nright = 'right'\ncache = 'files'\n")
 
     def said(environ, **options):
-        return load_suite(file=file, options=options, directory=tmp_path, environ=environ).cache
+        return load_suite(file=file, options=options, directory=tmp_path, environ=environ).options["cache"]
 
     assert said({}) == "files"
     assert said({"CI": "true"}) == "off"

@@ -243,7 +243,8 @@ def test_a_suite_file_may_say_it(tmp_path):
     file = tmp_path / "msdump.toml"
     file.write_text("[msdump]\nleft = 'left'\nright = 'right'\njobs = 3\n")
     loaded = load_suite(file=file, options={}, directory=tmp_path)
-    assert (loaded.jobs, load_suite(file=file, options={"jobs": "5"}, directory=tmp_path).jobs) == (3, 5)
+    typed = load_suite(file=file, options={"jobs": "5"}, directory=tmp_path)
+    assert (loaded.options["jobs"], typed.options["jobs"]) == (3, 5)
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "many", "", 257, "1.5", "٣", "9" * 30])

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.suite import read_toml
-from pytest_msdump.suite.load import called, read_json
+from pytest_msdump.suite.load import path_in_messages, read_json
 
 
 def toml_refusal(path: Path) -> str:
@@ -91,8 +91,8 @@ def test_sixteen_mebibytes_are_read_and_one_byte_more_is_not(tmp_path: Path) -> 
 
 
 def test_a_file_is_called_by_its_path_below_the_start(tmp_path: Path) -> None:
-    assert called(tmp_path / "a" / "b.toml", tmp_path) == "a/b.toml"
-    assert called(tmp_path / "b.toml", tmp_path / "a") == str(tmp_path / "b.toml")
+    assert path_in_messages(tmp_path / "a" / "b.toml", tmp_path) == "a/b.toml"
+    assert path_in_messages(tmp_path / "b.toml", tmp_path / "a") == str(tmp_path / "b.toml")
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,8 @@ def load(folder: Path, keys: str = SIDES, **options: Any) -> Suite:
 
 def test_the_sample_of_the_contract_is_read_whole(tmp_path: Path) -> None:
     file = write(tmp_path, SAMPLE)
-    assert load_suite(file=file, options={}, directory=tmp_path) == Suite(
+    suite = load_suite(file=file, options={}, directory=tmp_path)
+    assert suite == Suite(
         name="msdump.toml",
         file=file,
         left=SideChoice(tmp_path / "target"),
@@ -106,13 +107,14 @@ def test_the_sample_of_the_contract_is_read_whole(tmp_path: Path) -> None:
             ),
             nan_rule='msdump.toml [msdump] nan = "match"',
         ),
-        min_coverage=0.9,
-        granularity="op",
-        report=("json",),
         report_dir=tmp_path / "msdump-report",
         graph_files=(tmp_path / "trace_code_graph_0.ir",),
         fusion=tmp_path / "fusion.json",
     )
+    # By the contract's table of options.
+    defaults = {"granularity": "op", "report": ("json",), "jobs": 1, "detail": 0, "spread": "none", "cache": "off"}
+    defaults |= {"io": "output", "profile": "default", "allow_incomplete": False, "min_coverage": 0.9, "rank": None}
+    assert {name: suite.options[name] for name in defaults} == defaults
 
 
 def test_everything_that_can_be_said_in_a_file(tmp_path: Path) -> None:
@@ -158,7 +160,11 @@ def test_everything_that_can_be_said_in_a_file(tmp_path: Path) -> None:
     assert suite.selection == Selection(
         select=("conv*",), deselect=("fc1", "fc2"), io="all", iteration=frozenset({2, 3}), rank=frozenset({0})
     )
-    assert (suite.granularity, suite.report, suite.report_dir) == ("tensor", ("csv", "json"), tmp_path / "out")
+    assert (suite.options["granularity"], suite.options["report"], suite.report_dir) == (
+        "tensor",
+        ("csv", "json"),
+        tmp_path / "out",
+    )
     assert suite.align == Align(iteration=((9, 0), (10, 1)), net=(("A", "B"),))
     assert suite.left_format == "NCHW"
     assert suite.entries == (
@@ -261,10 +267,15 @@ def test_sides_need_not_exist(tmp_path: Path) -> None:
             lambda s: s.align.iteration,
             ((), ((9, 0),), ((8, 0), (9, 1), (10, 2))),
         ),
-        ('granularity = "tensor"', {"granularity": "op"}, lambda s: s.granularity, ("op", "tensor", "op")),
-        ("min_coverage = 0.5", {"min_coverage": "75"}, lambda s: s.min_coverage, (None, 0.5, 0.75)),
-        ('min_coverage = "50%"', {"min_coverage": "0"}, lambda s: s.min_coverage, (None, 0.5, 0.0)),
-        ('report = "csv"', {"report": "json,csv"}, lambda s: s.report, (("json",), ("csv",), ("json", "csv"))),
+        ('granularity = "tensor"', {"granularity": "op"}, lambda s: s.options["granularity"], ("op", "tensor", "op")),
+        ("min_coverage = 0.5", {"min_coverage": "75"}, lambda s: s.options["min_coverage"], (None, 0.5, 0.75)),
+        ('min_coverage = "50%"', {"min_coverage": "0"}, lambda s: s.options["min_coverage"], (None, 0.5, 0.0)),
+        (
+            'report = "csv"',
+            {"report": "json,csv"},
+            lambda s: s.options["report"],
+            (("json",), ("csv",), ("json", "csv")),
+        ),
         ('report_dir = "f"', {"report_dir": "o"}, lambda s: s.report_dir.name, ("msdump-report", "f", "o")),
         ("", {"threshold": ["kld=1"]}, lambda s: s.policy.thresholds, ({}, {}, {"kld": 1.0})),
     ],
@@ -286,7 +297,7 @@ def test_ini_keys_are_below_the_file_and_relative_to_the_rootdir(tmp_path: Path)
     )
     assert suite.left.path == tmp_path / "suite" / "run"
     assert suite.right.path == tmp_path / "root" / "ini-ref"
-    assert (suite.policy.profile, suite.granularity, suite.min_coverage) == ("strict", "op", 0.5)
+    assert (suite.policy.profile, suite.options["granularity"], suite.options["min_coverage"]) == ("strict", "op", 0.5)
 
 
 def test_an_empty_ini_key_says_nothing(tmp_path: Path) -> None:
