@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nea
 from pytest_msdump.escape import shell_line, terminal_lines
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.matching.rules import Group, combined, group_operators
+from pytest_msdump.model.describe import listed, wrapped
 from pytest_msdump.model.pairing import Pair, Unmatched
 from pytest_msdump.settings import OPTIONS
 from pytest_msdump.storage.files import in_utf8
@@ -70,7 +70,7 @@ class Flag:
 
 @dataclass(frozen=True)
 class Arguments:
-    """What was typed: values by name, and the names of options without a value."""
+    """A parsed command line: values by name, and the names of options without a value."""
 
     values: Mapping[str, str]
     switches: frozenset[str]
@@ -137,19 +137,12 @@ class Grammar:
 
     def help(self) -> str:
         """Return what ``--help`` prints."""
-        lines = [f"usage: {self.program} OPTIONS", "", *_wrapped(self.summary), "", "options:"]
+        width = max(_NARROWEST, shutil.get_terminal_size().columns)
+        lines = [f"usage: {self.program} OPTIONS", "", *wrapped(self.summary, width, indent=0), "", "options:"]
         for flag in self.flags:
             text = f"{flag.help} (required)" if flag.required else flag.help
-            lines += [f"  {', '.join(flag.names)} {flag.metavar}".rstrip(), *_wrapped(text, indent=8)]
+            lines += [f"  {', '.join(flag.names)} {flag.metavar}".rstrip(), *wrapped(text, width, indent=8)]
         return "\n".join(lines)
-
-
-def _wrapped(text: str, *, indent: int = 0) -> list[str]:
-    width = max(_NARROWEST, shutil.get_terminal_size().columns)
-    margin = " " * indent
-    return textwrap.wrap(
-        text, width, initial_indent=margin, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False
-    )
 
 
 def _value(word: str, flag: Flag, rest: list[str], known: Mapping[str, Flag]) -> str:
@@ -233,19 +226,14 @@ def chosen_algorithms(text: str | None, custom: Iterable[str]) -> tuple[str, ...
     >>> chosen_algorithms("0,MaxAbsoluteError,Mine", ["Mine"])
     ('cosine_similarity', 'max_absolute_error', 'Mine')
     """
-    known = _known(custom)
+    known = _BUILT_IN | {name: name for name in custom}
     words = [word.strip() for word in (_ALL if text is None else text).split(",")]
     if not any(words):
         raise ConfigError("-alg names no algorithm; leave it out for all of them")
-    return tuple(dict.fromkeys(name for word in words for name in _meant(word, known)))
+    return tuple(dict.fromkeys(name for word in words for name in _algorithms_named(word, known)))
 
 
-def _known(custom: Iterable[str]) -> dict[str, str]:
-    """Return algorithms by name; the user's own replace built-in ones of their name, others follow."""
-    return _BUILT_IN | {name: name for name in custom}
-
-
-def _meant(word: str, known: Mapping[str, str], flag: str = "-alg") -> Iterator[str]:
+def _algorithms_named(word: str, known: Mapping[str, str], flag: str = "-alg") -> Iterator[str]:
     places = {str(place): name for place, name in enumerate(_BUILT_IN)}
     if word == _ALL and flag == "-alg":
         yield from known.values()
@@ -281,9 +269,9 @@ def passed_arguments(text: str | None, custom: Iterable[str]) -> tuple[dict[str,
         if not colon or not all(equals and key.strip() for key, equals, _ in split):
             raise ConfigError(f"-a: {part!r} is not NAME:KEY=VALUE,KEY=VALUE")
         values = {key.strip(): value for key, _, value in split}
-        (meant,) = _meant(name.strip(), _known(own), "-a")
-        arguments.setdefault(meant, {}).update(values)
-        if meant not in own:
+        (algorithm,) = _algorithms_named(name.strip(), _BUILT_IN | {name: name for name in own}, "-a")
+        arguments.setdefault(algorithm, {}).update(values)
+        if algorithm not in own:
             notes.append(f"-a: {name.strip()} is built in and takes no arguments; {', '.join(values)} has no effect")
     return {name: values for name, values in arguments.items() if name in own}, tuple(notes)
 
@@ -292,7 +280,6 @@ def passed_arguments(text: str | None, custom: Iterable[str]) -> tuple[dict[str,
 
 _NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 _LAST = -1
-_MOST_LISTED = 20
 
 
 def chosen_groups(
@@ -323,22 +310,15 @@ def chosen_groups(
         raise ConfigError(f"{flag}: operators are chosen by their number in the compiled model; give its JSON with -f")
     groups = group_operators(combined(plan.rules))
     known = {operator.id for group in groups for operator in group.operators}
-    wanted = _spanned(span or "", max(known, default=0)) if numbers is None else _listed(numbers)
+    wanted = _spanned(span or "", max(known, default=0)) if numbers is None else _numbers(numbers)
     absent = sorted(set(wanted) - known) if numbers is not None else []
     chosen = tuple(group for group in groups if any(operator.id in wanted for operator in group.operators))
     if not chosen:
         raise ConfigError(f"{flag}: no operator of {plan.rules.label} has such a number; they go up to {max(known)}")
-    return chosen, _absent_note(absent)
+    return chosen, (f"-s: no operator has the number {listed(list(map(str, absent)), 20)}",) if absent else ()
 
 
-def _absent_note(absent: list[int]) -> tuple[str, ...]:
-    if not absent:
-        return ()
-    more = f" and {len(absent) - _MOST_LISTED} more" if len(absent) > _MOST_LISTED else ""
-    return (f"-s: no operator has the number {', '.join(map(str, absent[:_MOST_LISTED]))}{more}",)
-
-
-def _listed(text: str) -> frozenset[int]:
+def _numbers(text: str) -> frozenset[int]:
     return frozenset(_number(part, "-s", text) for part in text.split(","))
 
 

@@ -2,16 +2,21 @@
 
 References
 ----------
-Ascend "Accuracy Comparison Tool", ``msaccucmp.py compare``, release 26.2.0.
+Ascend "Accuracy Comparison Tool", ``msaccucmp.py compare``, release 26.2.0; batch comparison:
+``dump_path/time/device_id/model_name/model_id/dump_step/``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import time
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_msdump.cli.gate import gate
+from pytest_msdump.cli.output import TableFile, write_table
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras, load_extras
 from pytest_msdump.compat.arguments import (
@@ -27,17 +32,23 @@ from pytest_msdump.compat.arguments import (
     run_program,
     say,
     vendor_suite,
+    write_text,
 )
-from pytest_msdump.compat.batch import Job, find_jobs
 from pytest_msdump.compat.msaccucmp_commands import COMMANDS
-from pytest_msdump.compat.outputs import Outputs
+from pytest_msdump.compat.mscmp_advisor import advice
 from pytest_msdump.compat.single_operator import NEWER_FLAGS, check_newer, new_words, run_newer
+from pytest_msdump.dumps.graphs.ge_model import MAX_BYTES
+from pytest_msdump.dumps.graphs.json_fields import checked, document, need
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.inspect.overflow import with_overflow
+from pytest_msdump.model.describe import listed
+from pytest_msdump.model.report import Report
 from pytest_msdump.report.build import build_report
-from pytest_msdump.report.vendor_table import Columns
+from pytest_msdump.report.vendor_table import Columns, columns_for, vendor_table
+from pytest_msdump.storage.files import read_user_file
+from pytest_msdump.storage.remote import parse_location
 
-__all__ = ["GRAMMAR", "main"]
+__all__ = ["GRAMMAR", "find_jobs", "main"]
 
 _PROGRAM = "msaccucmp"
 
@@ -85,7 +96,7 @@ _NO_EFFECT = {
     "ffts": "-ffts changes nothing: the slices of a tensor are joined with or without it",
     "version": "-v changes nothing: dump files tell what they are",
 }
-# No command line of ``msdump`` does just the same as these; what the nearest one does.
+# Options that no command line of ``msdump`` has; the words for what the nearest one does.
 _ONLY_HERE = {
     "range": "all operators are compared by",
     "select": "all operators are compared by",
@@ -104,7 +115,7 @@ _SPELLED = {
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What was typed, for all comparisons of the command line."""
+    """The options of all comparisons of a command line."""
 
     arguments: Arguments
     folder: Path
@@ -141,7 +152,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _wanted(arguments: Arguments) -> _Wanted:
-    """Read what does not depend on the dumps. A user's code runs here, since it names algorithms."""
+    """Read the options that do not depend on the dumps. A user's code runs here, since it names algorithms."""
     custom = arguments.get("custom")
     first = _count(arguments.get("first"))
     extras = NO_EXTRAS if custom is None else load_extras(Path(custom))
@@ -232,6 +243,218 @@ def _overview() -> str:
     grammars = (GRAMMAR, *(grammar for grammar, _ in COMMANDS.values()))
     usages = [f"usage: {grammar.program} OPTIONS" for grammar in grammars]
     return "\n".join((*usages, "", "--help behind a command tells its options."))
+
+
+# -- Batch comparison: -f names a folder of rule files --
+
+_LAYOUT = "TIME/DEVICE/MODEL/MODEL_ID/STEP"
+_DIGITS = re.compile(r"[0-9]+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model of a batch: its dump, its rule file, and the names of its results and its report."""
+
+    dump: Path
+    rules: Path
+    name: str
+    report: str
+
+
+@dataclass(frozen=True)
+class _Dumped:
+    device: str
+    model: str
+    model_id: str
+    step: str
+    path: Path
+
+
+def find_jobs(root: Path, rules: Path) -> tuple[tuple[Job, ...], tuple[str, ...]]:
+    """Return the models of a dump with their rule files, and notes about models and graphs without the other.
+
+    `root` is a dump's folder of one time, whose name is digits; `rules` a folder of JSON files, each of which names its
+    graphs. Of every device, model and model id the last step counts. A model belongs to the graph of its name, or to
+    the only graph with the same second of two numbers in its name, which is a note.
+
+    Raises
+    ------
+    ConfigError
+        `root` is not such a folder, there is no rule file, or none fits any model.
+    """
+    if not root.is_dir() or not _DIGITS.fullmatch(root.name):
+        raise ConfigError(
+            f"-m: {root} is not the folder of a dump's time; with a folder of rule files give {_LAYOUT.split('/')[0]} "
+            f"of {_LAYOUT}, or name one JSON file with -f"
+        )
+    graphs = _graphs(rules)
+    dumped = list(_dumped(root))
+    if not dumped:
+        raise ConfigError(f"-m: {root} holds no {_LAYOUT.split('/', 1)[1]} with files; is it the right folder?")
+    jobs, notes, met = [], [], set()
+    for one in dumped:
+        graph, note = _graph_of(one.model, graphs)
+        if graph is None:
+            notes.append(f"{one.path}: no rule file in {rules} names the model {one.model}; it is not compared")
+            continue
+        notes += [note] if note else []
+        met.add(graph)
+        name = f"{one.device}_{one.model}_{one.step}"
+        jobs.append(Job(one.path, graphs[graph], name, f"{one.device}_{one.model}_{one.model_id}_{one.step}"))
+    notes += [f"{graphs[graph]}: nothing was dumped of {graph}" for graph in graphs if graph not in met]
+    if not jobs:
+        raise ConfigError(
+            f"no model below {root} ({_names(one.model for one in dumped)}) is named by a rule file in {rules} "
+            f"({_names(graphs)})"
+        )
+    return tuple(jobs), tuple(dict.fromkeys(notes))
+
+
+def _graphs(rules: Path) -> dict[str, Path]:
+    """Return the rule file of each graph by its name."""
+    found: dict[str, Path] = {}
+    for path in sorted(rules.glob("*.json")):
+        data = read_user_file(path, MAX_BYTES, want="give a folder of the JSON of compiled models")
+        for number, graph in enumerate(need(document(data, str(path)), "graph", list, str(path))):
+            place = f"{path}: graph[{number}]"
+            name = str(need(checked(graph, dict, place, "it"), "name", str, place))
+            if found.setdefault(name, path) != path:
+                raise ConfigError(f"-f: {found[name]} and {path} both name the graph {name}; take one away")
+    if not found:
+        raise ConfigError(f"-f: there is no rule file (*.json) with a named graph in {rules}")
+    return found
+
+
+def _dumped(root: Path) -> Iterator[_Dumped]:
+    for device in _folders(root):
+        for model in _folders(device):
+            for model_id in _folders(model):
+                steps = [step for step in _folders(model_id) if _DIGITS.fullmatch(step.name)]
+                if steps:
+                    # By number: as texts, step 9 would come after step 10.
+                    last = max(steps, key=lambda step: int(step.name))
+                    yield _Dumped(device.name, model.name, model_id.name, last.name, last)
+
+
+def _folders(path: Path) -> list[Path]:
+    return sorted(one for one in path.iterdir() if one.is_dir())
+
+
+def _graph_of(model: str, graphs: Mapping[str, Path]) -> tuple[str | None, str]:
+    """Return the graph of a dumped model, and a note if it has another name."""
+    if model in graphs:
+        return model, ""
+    numbers = _DIGITS.findall(model)
+    found = {graph: _DIGITS.findall(graph) for graph in graphs}
+    alike = [graph for graph in graphs if len(numbers) == len(found[graph]) == 2 and numbers[1] == found[graph][1]]
+    if len(alike) != 1:
+        return None, ""
+    return alike[0], f"{model} is compared by the rules of {alike[0]}, which was compiled at another time"
+
+
+def _names(names: Iterable[str]) -> str:
+    return listed(list(dict.fromkeys(names)))
+
+
+# -- Files of the results --
+
+_MOST_TRIES = 1000
+_UNKNOWN = "NaN"
+_MAPPING_TITLES = ("Index", "OpType", "NPUDump", "GroundTruth", "TensorIndex", "NPUDumpPath", "GroundTruthPath")
+_NAMES_ONLY = Columns(algorithms=(), verdict=False)
+
+
+class Outputs:
+    """The files of one comparison.
+
+    The table has `columns`, and address columns where the dumps have addresses; with `sequences`, only groups with one
+    of these operators. `with_advice` adds ``advisor_summary.txt``; `prefix` begins the names of all files.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        columns: Columns,
+        *,
+        sequences: Container[int] | None = None,
+        with_advice: bool = False,
+        prefix: str = "",
+    ) -> None:
+        self._folder = folder
+        self._columns = columns
+        self._sequences = sequences
+        self._with_advice = with_advice
+        self._prefix = prefix
+
+    def result(self, report: Report) -> list[Path]:
+        """Write the table of a finished comparison, and the advice."""
+        found = columns_for(report)
+        columns = replace(self._columns, left_address=found.left_address, right_address=found.right_address)
+        files = [self._csv("result", self._table(report, columns))]
+        if self._with_advice:
+            text = advice(*self._table(report, Columns(overflow=True))).lines
+            files.append(write_text(self._folder / f"{self._prefix}advisor_summary.txt", text))
+        return files
+
+    def mapping(self, report: Report) -> Path:
+        """Write which tensors would be compared, and their files."""
+        titles, rows = self._table(report, _NAMES_ONLY)
+        places = [titles.index(title) for title in _MAPPING_TITLES[:5]]
+        files = _files_by_tensor(report)
+        mapped = []
+        for row in rows:
+            names = [row[place] for place in places]
+            # A star on the left: the row is of a right operator as a whole.
+            is_right = names[2] == "*"
+            known = files[is_right, names[3] if is_right else names[4]]
+            mapped.append((*names, *(known.pop(0) if known else (_UNKNOWN, _UNKNOWN))))
+        return self._csv("mapping", (_MAPPING_TITLES, mapped))
+
+    def _table(self, report: Report, columns: Columns) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        return vendor_table(report, columns, right_alone=False, sequences=self._sequences)
+
+    def _csv(self, kind: str, table: tuple[Sequence[str], Sequence[Sequence[str]]]) -> Path:
+        path = self._new(f"{self._prefix}{kind}_{time.strftime('%Y%m%d%H%M%S')}")
+        try:
+            return write_table(TableFile(path, as_csv=True), *table, flag="-out")
+        except MsdumpError:
+            path.unlink(missing_ok=True)
+            raise
+
+    def _new(self, stem: str) -> Path:
+        """Make an empty file of a new name; the second one of a second ends in _1."""
+        for number in range(_MOST_TRIES):
+            path = self._folder / f"{stem}{f'_{number}' if number else ''}.csv"
+            try:
+                path.touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise MsdumpError(f"{path} cannot be written: {error.strerror or error}; see -out") from error
+            return path
+        raise MsdumpError(f"{self._folder} holds {_MOST_TRIES} files {stem}*.csv; name another folder with -out")
+
+
+def _files_by_tensor(report: Report) -> dict[tuple[bool, str], list[tuple[str, str]]]:
+    """Return files of both sides, run by run, by ``(False, address)`` or ``(True, operator of the right alone)``."""
+    found: dict[tuple[bool, str], list[tuple[str, str]]] = defaultdict(list)
+    for record in report.records:
+        files = (_path(report.left.directory, record.left.file), _path(report.right.directory, record.right.file))
+        found[False, record.left.address].append(files)
+    for one in report.unmatched:
+        address, file = one.tensor.address, one.tensor.file
+        if one.side == "left":
+            found[False, address].append((_path(report.left.directory, file), _UNKNOWN))
+        else:
+            files = (_UNKNOWN, _path(report.right.directory, file))
+            found[True, address.rsplit(":", 2)[0]].append(files)
+    return found
+
+
+def _path(root: str, file: str) -> str:
+    # A dump that is one file is its own root.
+    path = parse_location(root, Path())
+    return root if path.is_file() else str(path / file)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_msdump.model.describe import listed
 from pytest_msdump.model.kernel_lists import names_operator
 from pytest_msdump.model.tensor import OpKey
 
@@ -182,8 +183,6 @@ class Manifest:
 
 EVERY_ITERATION = "all"
 
-_MOST_LISTED = 3
-
 
 @dataclass(frozen=True, slots=True)
 class DumpConfiguration:
@@ -245,8 +244,7 @@ class DumpConfiguration:
     @property
     def kernels_text(self) -> str:
         """The list of operators for a sentence, at most three of them."""
-        more = len(self.kernels) - _MOST_LISTED
-        return ", ".join(self.kernels[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+        return listed(self.kernels, 3)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pytest_msdump.compat.batch import find_jobs
+from pytest_msdump.compat.msaccucmp import find_jobs
 from pytest_msdump.errors import ConfigError
 
 
