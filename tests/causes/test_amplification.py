@@ -6,7 +6,7 @@ from math import inf, nan
 
 import pytest
 
-from pytest_msdump.causes.amplification import amplification
+from pytest_msdump.causes.localise import amplification
 
 
 def test_the_largest_input_counts() -> None:

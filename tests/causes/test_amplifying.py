@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.causes.amplification import Amplification
 from pytest_msdump.causes.edges import groups
+from pytest_msdump.causes.localise import Amplification
 from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, Verdict
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
