@@ -1,7 +1,7 @@
 """Everything this package raises on purpose.
 
-One base class, `MsdumpError`; each leaf also inherits the builtin a caller would expect, carries a *slug* that
-``docs/reference/messages.md`` explains, and a text that says what happened, where, and what to do about it.
+Each error also inherits the builtin that a caller would expect, has a *slug* that ``docs/reference/messages.md``
+explains, and a text that says what happened, where, and what to do.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MsdumpError(Exception):
 
 
 class ConfigError(MsdumpError, ValueError):
-    """A suite file, an option or a marker says something that cannot be done. Answered with exit code 4."""
+    """A suite file, an option or a marker that cannot be used. Exit code 4."""
 
     slug = "configuration"
 
@@ -47,7 +47,7 @@ class UnknownNameError(ConfigError, KeyError):
 
 
 class DumpNotFoundError(ConfigError, FileNotFoundError):
-    """A dump directory or file that is not there. Answered with exit code 4."""
+    """A dump directory or file that is not there. Exit code 4."""
 
     slug = "dump-not-found"
 
@@ -56,31 +56,31 @@ class DumpNotFoundError(ConfigError, FileNotFoundError):
 
 
 class UnknownDumpFormatError(ConfigError):
-    """A directory that holds files, none of which any reader knows. Answered with exit code 4."""
+    """A directory that holds files, none of which any reader knows. Exit code 4."""
 
     slug = "unknown-dump-format"
 
 
 class IncompleteRecordingError(ConfigError):
-    """A recording of a live model that has not ended, or was broken off. Answered with exit code 4."""
+    """A recording of a live model that has not ended, or was broken off. Exit code 4."""
 
     slug = "incomplete-recording"
 
 
 class ProgramError(MsdumpError, RuntimeError):
-    """A program that was to make a dump failed, hung or dumped nothing; the text ends with what it printed."""
+    """A program that should have made a dump failed, hung or dumped nothing; the text ends with its output."""
 
     slug = "program"
 
 
 class TensorFileError(MsdumpError, ValueError):
-    """One tensor's file cannot be read as what it claims to be; becomes a verdict `error` of that tensor."""
+    """A tensor's file that is not what it claims to be; becomes the verdict `error` of that tensor."""
 
     slug = "tensor-file"
 
 
 class TensorShapeError(MsdumpError, ValueError):
-    """Two tensors whose shapes cannot be brought together; becomes a verdict `error` of that pair."""
+    """Two tensors whose shapes cannot be aligned; becomes the verdict `error` of that pair."""
 
     slug = "tensor-shape"
 
@@ -90,24 +90,10 @@ class TensorShapeError(MsdumpError, ValueError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the tail of an error sentence: the nearest known name, or all of them.
-
-    Parameters
-    ----------
-    name : str
-        What was written.
-    known : iterable of str
-        What could have been written.
-
-    Returns
-    -------
-    str
-        ``"did you mean 'cosine'?"``, or ``"known: a, b, c"`` when nothing is near.
-    """
+    """Return the end of an error: ``"did you mean 'cosine'?"``, or ``"known: a, b, c"`` when no known name is near."""
+    # Imported for an error only: every test session imports this module, also one that does not use the plugin.
     from difflib import get_close_matches
 
     allowed = sorted(set(known))
     close = get_close_matches(name, allowed, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean '{close[0]}'?"
-    return f"known: {', '.join(allowed)}"
+    return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(allowed)}"

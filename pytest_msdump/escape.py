@@ -1,9 +1,8 @@
 """Names of a dump made safe for the place they are printed or written to: one function for each place.
 
-A name is written by whoever made the dump. It may hold control characters that drive a terminal, a line break and a
-workflow command behind it, markup, or a formula. Every name of an ordinary operator comes out as it is.
-
-A file of JSON needs nothing of this: ``json.dumps`` writes ASCII.
+Names come from dumps, which are not trusted. They may hold control characters that drive a terminal, a line break and a
+workflow command behind it, markup, or a formula. Names of ordinary operators stay as they are. JSON files need none of
+this: ``json.dumps`` writes ASCII.
 
 References
 ----------
@@ -14,8 +13,10 @@ Bash Reference Manual, "ANSI-C Quoting". TOML 1.0.0, "String".
 
 from __future__ import annotations
 
+import html
 import json
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -33,7 +34,7 @@ __all__ = [
     "toml_value",
 ]
 
-# What a runner of GitHub or Azure takes out of a log: it need not stand where the line begins, since lines are wrapped.
+# Commands that a runner of GitHub or Azure finds in a log; also within a line, since lines are wrapped.
 _COMMAND = re.compile(
     r"::(?=(?:error|warning|notice|debug|group|endgroup|echo|stop-commands|add-mask|add-matcher|remove-matcher|add-path"
     r"|set-env|set-output|save-state)\b)|##(?=(?:vso)?\[)",
@@ -41,13 +42,13 @@ _COMMAND = re.compile(
 )
 _GITHUB_TEXT = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _GITHUB_PROPERTY = {**_GITHUB_TEXT, ":": "%3A", ",": "%2C"}
-# What a spreadsheet takes for the beginning of a formula; also in the width of Chinese characters.
+# The beginning of a formula in a spreadsheet; also in full-width form.
 _FORMULA = frozenset("=+-@＝＋－＠")
 _SHELL_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "'": "\\'"}
 
 
 def terminal_text(text: str) -> str:
-    r"""Return any text as one line that a terminal and the log of a job show and do not obey.
+    r"""Return a text as one line that a terminal or the log of a job only shows.
 
     Examples
     --------
@@ -64,12 +65,12 @@ def terminal_text(text: str) -> str:
 
 
 def terminal_lines(text: str) -> str:
-    """Return a text of several lines with each made safe; what is put together of names is safe on one line before."""
+    """Return a text of several lines with each made safe; names in it must be safe on one line before."""
     return "\n".join(map(terminal_text, text.split("\n")))
 
 
 def shell_line(words: Iterable[str]) -> str:
-    r"""Return a command that can be pasted into bash or zsh, whatever its words hold.
+    r"""Return a command that can be pasted into bash or zsh.
 
     Examples
     --------
@@ -82,9 +83,7 @@ def shell_line(words: Iterable[str]) -> str:
 def shell_word(word: str) -> str:
     """Return one word of a command; see `shell_line`."""
     if terminal_text(word) == word:
-        from shlex import quote
-
-        return quote(word)
+        return shlex.quote(word)
     return f"$'{_break_commands(''.join(map(_in_shell, word)))}'"
 
 
@@ -102,10 +101,10 @@ def csv_line(cells: Sequence[str]) -> str:
     """
     together = "".join(cells)
     if not together and len(cells) == 1:
-        # An empty line would be no line at all.
+        # An empty line would not be a row.
         return '""'
     is_safe = together.isprintable() and "::" not in together and "##" not in together
-    # Of nearly all cells a comma is the only character that they are quoted for.
+    # Nearly all cells are quoted for a comma alone.
     if is_safe and '"' not in together and _FORMULA.isdisjoint([cell[:1] for cell in cells]):
         return ",".join([f'"{cell}"' if "," in cell else cell for cell in cells])
     return ",".join(map(_csv_cell, cells))
@@ -119,7 +118,7 @@ def _csv_cell(cell: str) -> str:
 
 
 def markdown_code(text: str) -> str:
-    r"""Return a text as a code span that nothing in it ends, also in a cell of a table.
+    r"""Return a text as a code span that nothing inside can end, also in a cell of a table.
 
     Examples
     --------
@@ -138,26 +137,24 @@ def markdown_code(text: str) -> str:
 
 def html_text(text: str) -> str:
     """Return a text for the content of an element or a quoted attribute."""
-    from html import escape
-
-    return escape(terminal_text(text))
+    return html.escape(terminal_text(text))
 
 
 def html_json(values: Any) -> str:
-    """Return JSON without any character that HTML knows: nothing in it can end the element it stands in."""
+    """Return JSON without characters that are special in HTML, so that it cannot end its element."""
     text = json.dumps(values, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def printed_json(values: Any) -> str:
-    """Return JSON for a terminal or the log of a job; what parses it gets the values as they are."""
+    """Return JSON for a terminal or the log of a job; parsed, it gives the same values."""
     return _break_commands(json.dumps(values, indent=2, allow_nan=False), "\\u{:04x}")
 
 
 def github_command(name: str, properties: Mapping[str, str], message: str) -> str:
-    """Return a workflow command; what its values hold stays in it. Lines of the message are joined by line breaks."""
-    told = ",".join(f"{key}={_replaced(value, _GITHUB_PROPERTY)}" for key, value in properties.items())
-    return f"::{name} {told}::{_replaced(message, _GITHUB_TEXT)}"
+    """Return a workflow command that its values cannot end. Lines of the message are joined by line breaks."""
+    pairs = ",".join(f"{key}={_replaced(value, _GITHUB_PROPERTY)}" for key, value in properties.items())
+    return f"::{name} {pairs}::{_replaced(message, _GITHUB_TEXT)}"
 
 
 def toml_value(value: Any) -> str:
@@ -182,12 +179,12 @@ def _escaped(char: str) -> str:
 
 
 def _break_commands(text: str, form: str = "\\x{:02x}") -> str:
-    """Write the second character of what begins a workflow command as an escape."""
+    """Escape the second character of everything that begins a workflow command."""
     return _COMMAND.sub(lambda found: found[0][0] + form.format(ord(found[0][0])), text)
 
 
 def _in_shell(char: str) -> str:
-    """A character between ``$'`` and ``'``: bytes that are no character are the bytes they were."""
+    """Return a character as it is written between ``$'`` and ``'``; bytes that are no character stay bytes."""
     if char in _SHELL_ESCAPES:
         return _SHELL_ESCAPES[char]
     if char.isprintable():

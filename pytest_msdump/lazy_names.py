@@ -11,17 +11,8 @@ __all__ = ["lazy_names"]
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package.
+    """Return ``__getattr__`` and ``__dir__`` of a package, from public name → module.
 
-    Parameters
-    ----------
-    package : str
-        Its ``__name__``.
-    homes : mapping of str to str
-        Public name → the module that has it.
-
-    Notes
-    -----
     A type checker does not see these names; the package imports them below ``if TYPE_CHECKING``.
     """
 
@@ -29,7 +20,6 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         found = getattr(import_module(homes[name]), name)
-        # From now on Python finds it without asking.
         setattr(sys.modules[package], name, found)
         return found
 

@@ -20,8 +20,8 @@ from pytest_msdump.settings import (
     parse_coverage,
     parse_report,
     parse_spec,
-    parse_threshold,
 )
+from pytest_msdump.suite.keys import parse_threshold
 
 pytest_plugins = ["pytester"]
 

@@ -1,4 +1,4 @@
-"""Roles of failing operators, from the status of every operator and from who feeds whom. See ``localising.md``.
+"""Roles of failing operators, from the status of every operator and the edges between them. See ``localising.md``.
 
 Operators may be any hashable values. Nothing here recurses, so a network may be as deep as it likes.
 """

@@ -180,8 +180,8 @@ def is_beyond_chance(trial: Trial, rounding: Slack) -> bool:
     left, claimed = trial.left[some], trial.claimed[some]
     others = np.quantile(np.abs(left[:, None] - claimed), 0.25, axis=1) if some.size else np.zeros(0)
     own = np.abs(left - claimed) + rounding.of(claimed)
-    telling = others > 0
+    selective = others > 0
     with np.errstate(all="ignore"):
-        bits = np.clip(np.log2(others[telling] / own[telling]), 0.0, _BITS_MOST)
+        bits = np.clip(np.log2(others[selective] / own[selective]), 0.0, _BITS_MOST)
     proved = float(np.sort(bits)[:-_FITTED].sum())
-    return proved >= _BITS_IN_ALL + _BITS_EACH * int(np.count_nonzero(telling))
+    return proved >= _BITS_IN_ALL + _BITS_EACH * int(np.count_nonzero(selective))

@@ -137,6 +137,6 @@ def nonfinite_origin(counts: Nonfinite, *, elements: int) -> Diagnosis | None:
     parts = tuple(
         Message("count_on_side", {"n": count, "kind": name, "side": side}) for name, side, count in names if count
     )
-    said: dict[str, Parameter] = {"parts": parts, "elements": elements, "place": counts.first_mismatch}
+    parameters: dict[str, Parameter] = {"parts": parts, "elements": elements, "place": counts.first_mismatch}
     details = {"first": list(counts.first_mismatch), "mismatches": counts.mismatch}
-    return Diagnosis("nonfinite", "high", Message("nonfinite_on_one_side", said), details)
+    return Diagnosis("nonfinite", "high", Message("nonfinite_on_one_side", parameters), details)

@@ -154,13 +154,13 @@ def _axis_orders(sides: Sides) -> Iterator[MovedClaim]:
                 continue
             axes = [kept[axis] for axis in order]
             name = _NAMES.get(order) if len(sides.shape) == 4 else None
-            said: dict[str, Parameter] = {
+            parameters: dict[str, Parameter] = {
                 "side": "left" if moved == "right" else "right",
                 "other": moved,
                 "axes": tuple(axes),
                 "name": Message("name_in_brackets", {"name": name}) if name else None,
             }
-            message, details = Message("axes_in_other_order", said), {"axes": axes, "of": moved}
+            message, details = Message("axes_in_other_order", parameters), {"axes": axes, "of": moved}
             yield MovedClaim("transposed", sides, message, details, moved, shape, placement, order)
 
 
@@ -179,8 +179,8 @@ def _formats(sides: Sides) -> Iterator[MovedClaim]:
                 continue
             order = tuple(range(len(placement.shape)))
             for moved in ("left", "right"):
-                said = {"side": moved, "memory_format": name, "block": block}
-                message = Message("still_in_memory_format", said)
+                parameters = {"side": moved, "memory_format": name, "block": block}
+                message = Message("still_in_memory_format", parameters)
                 details = {"memory_format": name, "block": block, "of": moved}
                 yield MovedClaim("memory_format", sides, message, details, moved, stored, placement, order)
 

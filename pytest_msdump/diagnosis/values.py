@@ -46,8 +46,8 @@ def constant(sides: Sides) -> Diagnosis | None:
     for start, stop in sides.ranges():
         if not np.all(sides.read(start, stop)[0] == value):
             return None
-    said = {"value": float(value), "low": float(right.min()), "high": float(right.max())}
-    evidence = Message("left_is_constant", said)
+    parameters = {"value": float(value), "low": float(right.min()), "high": float(right.max())}
+    evidence = Message("left_is_constant", parameters)
     return Diagnosis("constant", "high" if sides.size >= 8 else "medium", evidence, {"value": float(value)})
 
 
@@ -276,10 +276,16 @@ def _slice_diagnosis(sides: Sides, at: Mapping[int, int], total: float) -> Diagn
     if not concentrated or outside_differing > _DIFFERING_OUTSIDE * rest:
         return None
     parts = tuple(Message("index_of_axis", {"index": index, "axis": axis}) for axis, index in at.items())
-    said: dict[str, Parameter] = {"share": energy / total, "parts": parts, "n": differing, "m": count, "rest": rest}
-    evidence = Message("only_slice_differs", said)
+    numbers: dict[str, Parameter] = {
+        "share": energy / total,
+        "parts": parts,
+        "n": differing,
+        "m": count,
+        "rest": rest,
+    }
+    evidence = Message("only_slice_differs", numbers)
     if outside_differing:
-        evidence = Message("slice_differs_most", {**said, "k": outside_differing})
+        evidence = Message("slice_differs_most", {**numbers, "k": outside_differing})
     high = count >= 8 and outside_differing <= 0.02 * rest
     details = {"index": {str(axis): index for axis, index in at.items()}}
     return Diagnosis("one_slice", "high" if high else "medium", evidence, details, 1 - energy / total)

@@ -23,7 +23,7 @@ __all__ = ["FORMAT_ALIASES", "MEMORY_FORMATS", "MemoryFormat", "may_be_padded"]
 
 
 class MemoryFormat(NamedTuple):
-    """One row. `default_blocks` are block lengths that a writer chooses when nobody says."""
+    """One row. `default_blocks` are the block lengths of a writer without a setting."""
 
     axes: str
     stored: tuple[str, ...]
@@ -77,7 +77,7 @@ FORMAT_ALIASES: Mapping[str, str] = {
 
 
 def may_be_padded(memory_format: str | None) -> bool:
-    """Tell whether stored and logical shape may differ: the format has blocks, or is unknown.
+    """Return whether stored and logical shape may differ: the format has blocks, or is unknown.
 
     Examples
     --------

@@ -204,7 +204,7 @@ class Limits:
     judged_as : str
         The coarser side's dtype, which the profile's row was chosen by.
     notes : tuple of Message
-        Said with any verdict, e.g. that a known drift has expired.
+        Shown with any verdict, e.g. that a known drift has expired.
     known_drift : str, optional
         Reason of the known drift of this pair: within its limits, but beyond the normal ones, is `warn`.
     strict : tuple of Limit

@@ -123,7 +123,7 @@ class TensorEntry:
     slot : int
         Which of the operator's inputs or outputs.
     dtype : str, optional
-        The logical type where the file's own header does not tell: bfloat16, the 8-bit floats, complex32.
+        The logical type where the file's own header lacks it: bfloat16, the 8-bit floats, complex32.
     op_type : str, optional
         E.g. ``"Conv2d"``, ``"Parameter"``.
     line : str, optional
@@ -229,7 +229,7 @@ class DumpConfiguration:
         return self.io in ("all", io)
 
     def selects_operator(self, op: OpKey) -> bool | None:
-        """Whether the list of operators names this one; ``None`` where its name does not tell."""
+        """Whether the list of operators names this one; ``None`` where its name leaves it open."""
         if not self.kernels:
             return True
         is_true_name = op.true_name is not None or "/" in op.name
@@ -254,9 +254,9 @@ class RunFacts:
     Parameters
     ----------
     version, device : str, optional
-        E.g. ``"2.10.0"``, ``"CPU"``; ``None`` where ranks differ or nobody says.
+        E.g. ``"2.10.0"``, ``"CPU"``; ``None`` where unknown or ranks differ.
     configurations : tuple of DumpConfiguration
-        What it was told to dump; several where ranks have their own.
+        What it was configured to dump; several where ranks have their own.
     """
 
     version: str | None = None
@@ -264,7 +264,7 @@ class RunFacts:
     configurations: tuple[DumpConfiguration, ...] = ()
 
     def configuration(self, rank: int | None) -> DumpConfiguration | None:
-        """Return what a rank was told to dump; ``None`` where that is not known."""
+        """Return the configuration of a rank; ``None`` where it is unknown."""
         own = [one for one in self.configurations if one.rank is None or one.rank == rank]
         if not own and rank is None:
             own = list(self.configurations)

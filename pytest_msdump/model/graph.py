@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -20,14 +20,12 @@ __all__ = [
     "SourceStack",
     "differences",
     "file_spelling",
-    "file_spellings",
     "joined_spelling",
 ]
 
 _RUN = re.compile(r"[./\\ :]{2,}")
 
 
-# For single names that are asked repeatedly; `file_spellings` is for all names of a model.
 @lru_cache(maxsize=2**16)
 def file_spelling(name: str) -> str:
     r"""Write a name of a model as dump files have it: ``.``, ``/``, ``\``, space and ``:`` become ``_`` each.
@@ -37,17 +35,6 @@ def file_spelling(name: str) -> str:
     >>> file_spelling("onnx::Conv_12/out")
     'onnx__Conv_12_out'
     """
-    return _spelled(name)
-
-
-def file_spellings(names: Sequence[str]) -> list[str]:
-    """Write many names as `file_spelling` does, in a fraction of the time."""
-    # Characters are replaced one by one, and never by a line break.
-    spelled = _spelled("\n".join(names)).split("\n")
-    return spelled if len(spelled) == len(names) else list(map(_spelled, names))
-
-
-def _spelled(name: str) -> str:
     return mangle(name).replace(":", "_")
 
 
@@ -124,14 +111,14 @@ class Operator:
         Id of its L1 (L2) fusion group; empty outside of one.
     host_inputs, host_outputs : tuple of TensorSpec, optional
         By slot, what the tensors are in the network: `dtype` and `shape`, in which a negative size is unknown. Empty
-        where the graph's file does not tell; ``None`` for what is no tensor and no number.
+        where the graph's file lacks them; ``None`` for what is no tensor and no number.
     device_inputs, device_outputs : tuple of TensorSpec, optional
-        By slot, what they are on the device, with their `memory_format`. Empty where the graph's file does not tell.
+        By slot, what they are on the device, with their `memory_format`. Empty where the graph's file lacks them.
     stacks : tuple of SourceStack
         The calls that made it; several when it stands for several operators of the program.
     attributes : str
-        What the graph's file tells of its attributes, as it writes them (`dumps.graphs.ir` reads it); empty where
-        it does not. Two forms of one graph are the same graph, whichever tells more.
+        Its attributes as the graph's file writes them (`dumps.graphs.ir` reads them); empty where it has none. Two
+        forms of one graph are equal, whichever has more attributes.
     """
 
     name: str
@@ -199,7 +186,7 @@ class KernelArguments:
     Parameters
     ----------
     source : str
-        Name of the file that tells them.
+        Name of the file that has them.
     values : mapping of str to str
         Value by name, as the file writes it; empty where it cannot be read.
     note : str

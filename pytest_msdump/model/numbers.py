@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from pytest_msdump.model.comparison import Scalar
 
-__all__ = ["beside", "index_text", "number", "plain", "told_apart"]
+__all__ = ["beside", "distinct_texts", "index_text", "number", "plain"]
 
 _LONGEST_INTEGER_DIGITS = 24
 
@@ -63,12 +63,12 @@ def beside(value: float | int, limit: float | int) -> tuple[str, str]:
     return texts[0], limit_text
 
 
-def told_apart(left: Scalar, right: Scalar) -> tuple[str, str]:
-    """Write two elements with as few digits as tell them apart, six at least.
+def distinct_texts(left: Scalar, right: Scalar) -> tuple[str, str]:
+    """Write two elements with the fewest digits that differ, six at least.
 
     Examples
     --------
-    >>> told_apart(0.5, 1.5), told_apart(1.0000000001, 1.0)
+    >>> distinct_texts(0.5, 1.5), distinct_texts(1.0000000001, 1.0)
     (('0.5', '1.5'), ('1.0000000001', '1'))
     """
     for digits in range(6, 18):

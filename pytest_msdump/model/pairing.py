@@ -23,7 +23,7 @@ class Transform:
     reshape : bool
         Same values in C order, other shape: only the element counts must agree.
     left_logical_shape : tuple of int, optional
-        Shape that the left tensor has in the original model, as a rule file tells it; for undoing its memory format.
+        Shape that the left tensor has in the original model, from a rule file; for undoing its memory format.
     left_logical_format : str, optional
         The axis order of that shape, e.g. ``"NHWC"``.
     """
@@ -42,7 +42,7 @@ class Pair:
 
     `how` is ``"mapped"``, ``"fused"``, ``"name"``, ``"mangled"`` or ``"file"``; `by` says which rule, e.g.
     ``"msdump.toml [[msdump.map]] #3"``. `order` is the 0-based place of the left operator among all left operators.
-    `note` is to be said with the verdict, e.g. that a side has this tensor several times. `uncompared` counts
+    `note` is shown with the verdict, e.g. that a side has this tensor several times. `uncompared` counts
     the further occurrences of this tensor that met no partner, left and right, though they are selected.
     """
 
@@ -73,7 +73,7 @@ class Unmatched:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A pair that was asked for, of which at least one side was not dumped. Fails the item `coverage`."""
+    """A requested pair of which at least one side was not dumped. Fails the item `coverage`."""
 
     left: str
     right: str

@@ -58,7 +58,7 @@ class UnmatchedTensor:
     order : int, optional
         Place of its operator as in records; of left tensors only.
     suggestions : tuple of SuggestedPartner, optional
-        ``None`` where suggestions were not asked for.
+        ``None`` unless suggestions were requested.
     """
 
     side: str
@@ -85,7 +85,7 @@ class Coverage:
     value : float
         Their ratio.
     min_coverage : float, optional
-        The least share that was asked for, 0 to 1.
+        The least share that is required, 0 to 1.
     incomplete : tuple of str
         The sides that are a recording that was broken off.
     """
@@ -114,7 +114,7 @@ class NetworkOperator(NamedTuple):
         How these belong together.
     """
 
-    # Hides the method of tuples, which nobody needs here.
+    # Hides the method of tuples.
     index: int  # type: ignore[assignment]
     sequence: int
     name: str

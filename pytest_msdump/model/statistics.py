@@ -39,7 +39,7 @@ class Statistics:
         The table, and in `part` the 1-based line in it; ``None`` for computed numbers.
     """
 
-    # Tensors are put into sets, and their statistics never tell two of them apart.
+    # Tensors are put into sets, and never differ in their statistics alone.
     values: Mapping[str, Statistic] = field(default_factory=dict, hash=False)
     digits: int | None = DIGITS
     data_bytes: int | None = None

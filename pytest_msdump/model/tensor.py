@@ -35,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SourceFrame:
-    """One place in a program, as a graph file tells it.
+    """One place in a program, from a graph file.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class SourceFrame:
     text : str
         The code of that line, without the space around it.
     last_line : int, optional
-        Where a statement or a definition of several lines ends; ``None`` when it has one line, or nobody said.
+        Where a statement or a definition of several lines ends; ``None`` when it has one line, or is unknown.
     """
 
     file: str
@@ -121,7 +121,7 @@ class OpKey:
     op_type : str, optional
         E.g. ``"BiasAdd"``, ``"Parameter"``; unknown in reference folders.
     true_name : str, optional
-        As the framework writes it, when a file of the dump tells.
+        As the framework writes it, where a file of the dump has it.
     """
 
     name: str
@@ -160,7 +160,7 @@ class TensorKey:
 
     @property
     def typed_address(self) -> str:
-        """``TYPE.OP:io:slot``, which tells operators of one name apart; the address where no type is known."""
+        """``TYPE.OP:io:slot``, for operators that share a name; the address where no type is known."""
         return f"{self.op.op_type}.{self.address}" if self.op.op_type else self.address
 
 
@@ -261,10 +261,9 @@ class TensorRef:
 
     `place` is the operator's 0-based place in the execution order of its graph, ``None`` when no order is known.
     `reader` names the reader that can open it. `line` is the line of the user's program that made the operator, where a
-    graph of the run tells. `overflows` is what the device's own check says of the operator.
-    `statistics` are what a table of the run says of the tensor; where only these were saved, `reader` is
-    ``"statistics"``, which opens nothing. `sample` is set where the run saved no more than so many entries along the
-    first axis.
+    graph of the run has it. `overflows` are from the device's own check of the operator. `statistics` are from a table
+    of the run; where only these were saved, `reader` is ``"statistics"``, which opens nothing. `sample` is the number
+    of entries along the first axis where the run saved no more.
     """
 
     key: TensorKey

@@ -11,7 +11,7 @@ from pytest_msdump.facts.diagnoses import DIAGNOSES
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.model.comparison import Finding, Nonfinite, Scalar, WorstElement
 from pytest_msdump.model.graph import KernelArguments
-from pytest_msdump.model.numbers import beside, index_text, number, plain, told_apart
+from pytest_msdump.model.numbers import beside, distinct_texts, index_text, number, plain
 from pytest_msdump.model.record import Check, Record, ReportedTensor
 from pytest_msdump.model.tensor import COORDINATES, SourceFrame, mangle
 from pytest_msdump.report.causes import role_line, suspicious_line
@@ -197,7 +197,7 @@ def _overflow(record: Record, say: Phrases) -> str:
 def _worst_row(element: WorstElement) -> tuple[str, ...]:
     """Return the row of one element; the difference of integers is exact."""
     index, left, right, ratio = element
-    return index_text(index), *told_apart(left, right), _difference(left, right), plain(ratio, 3)
+    return index_text(index), *distinct_texts(left, right), _difference(left, right), plain(ratio, 3)
 
 
 def _difference(left: Scalar, right: Scalar) -> str:

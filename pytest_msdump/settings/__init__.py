@@ -19,7 +19,6 @@ from pytest_msdump.settings.values import (
     parse_jobs,
     parse_report,
     parse_spec,
-    parse_threshold,
 )
 
 __all__ = [
@@ -39,5 +38,4 @@ __all__ = [
     "parse_jobs",
     "parse_report",
     "parse_spec",
-    "parse_threshold",
 ]

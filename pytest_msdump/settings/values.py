@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable
 from importlib.metadata import entry_points
 
-from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
+from pytest_msdump.errors import ConfigError, UnknownNameError
 from pytest_msdump.settings.options import REPORT_KINDS, USUAL_DETAILS
 
 __all__ = [
@@ -18,7 +17,6 @@ __all__ = [
     "parse_jobs",
     "parse_report",
     "parse_spec",
-    "parse_threshold",
 ]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -132,23 +130,6 @@ def parse_count(value: str | int | bool, *, where: str = "--msdump-detail") -> i
             f"{where}: {value!r} is not a number of failing tensors; before a path write {where}={USUAL_DETAILS}"
         )
     return int(text)
-
-
-def parse_threshold(text: str, *, where: str = "--msdump-threshold") -> tuple[str, float]:
-    """Read ``METRIC=VALUE``; return the metric as typed, an id or a short form, and its limit.
-
-    >>> parse_threshold("cosine=0.999")
-    ('cosine', 0.999)
-    """
-    name, equals, value = (part.strip() for part in text.partition("="))
-    if not equals or not name:
-        raise ConfigError(f"{where}: {text!r} is not METRIC=VALUE, e.g. cosine=0.999")
-    metric = SHORT_FORMS.get(name, name)
-    if metric not in METRICS:
-        raise UnknownNameError(f"{where}: unknown metric {name!r}; {nearest(name, {*METRICS, *SHORT_FORMS})}")
-    if METRICS[metric].direction == "none":
-        raise ConfigError(f"{where}: {metric} takes no limit")
-    return name, finite(value, f"{where}: {text!r}: {value!r} is not a finite number")
 
 
 def finite(text: str, refusal: str) -> float:

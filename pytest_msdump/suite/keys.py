@@ -23,12 +23,11 @@ from pytest_msdump.settings import (
     parse_jobs,
     parse_report,
     parse_spec,
-    parse_threshold,
 )
 from pytest_msdump.settings.values import finite
 from pytest_msdump.storage.remote import RemotePath, is_url
 
-__all__ = ["FileName", "PlacedPath", "SideText", "read_file", "read_options"]
+__all__ = ["FileName", "PlacedPath", "SideText", "parse_threshold", "read_file", "read_options"]
 
 # Takes a value and where it stands; returns what it means, or raises ConfigError beginning with that place.
 Reader = Callable[[object, str], Any]
@@ -396,6 +395,21 @@ def _coverage_per_cent(value: object, where: str) -> float:
 
 def _coverage_share(value: object, where: str) -> float:
     return parse_coverage(value if isinstance(value, str) else number(value, where), flag=False, where=where)
+
+
+def parse_threshold(text: str, *, where: str = "--msdump-threshold") -> tuple[str, float]:
+    """Read ``METRIC=VALUE``; return the metric as typed, an id or a short form, and its limit.
+
+    >>> parse_threshold("cosine=0.999")
+    ('cosine', 0.999)
+    """
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name:
+        raise ConfigError(f"{where}: {text!r} is not METRIC=VALUE, e.g. cosine=0.999")
+    metric = metric_name(name, where=where)
+    if METRICS[metric].direction == "none":
+        raise ConfigError(f"{where}: {metric} takes no limit")
+    return name, finite(value, f"{where}: {text!r}: {value!r} is not a finite number")
 
 
 def _thresholds(value: object, where: str) -> tuple[tuple[str, float], ...]:

@@ -71,7 +71,6 @@ from pytest_msdump.record.tfdbg import print_commands, read_listing
 from pytest_msdump.record.weights import load
 from pytest_msdump.report.json_report import document, read_json, report_from
 from pytest_msdump.scheduling.cache import CacheFile
-from pytest_msdump.settings import parse_threshold
 from pytest_msdump.settings.values import (
     parse_count,
     parse_coverage,
@@ -81,6 +80,7 @@ from pytest_msdump.settings.values import (
 )
 from pytest_msdump.storage.remote import is_url, parse_location
 from pytest_msdump.suite import load_suite
+from pytest_msdump.suite.keys import parse_threshold
 from pytest_msdump.suite.load import dumped_path
 
 __all__ = ["PARSERS", "Parser", "Seed"]

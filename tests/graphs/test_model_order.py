@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from matching.rulemade import ascend, device, model, op
 
 from pytest_msdump.dumps.graphs.execution_order import with_model_order
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import file_spelling, file_spellings
-
-
-@settings(deadline=None, max_examples=200)
-@given(st.lists(st.text(st.sampled_from("aé_./\\ :\n"), max_size=4), max_size=5))
-def test_all_names_at_once_are_spelled_as_each_alone(names: list[str]) -> None:
-    assert file_spellings(names) == [file_spelling(name) for name in names]
 
 
 def told(dump: Dump) -> list[tuple[str, int | None]]:

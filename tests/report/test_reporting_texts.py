@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.numbers import beside, number, told_apart
+from pytest_msdump.model.numbers import beside, distinct_texts, number
 from pytest_msdump.report.tables import columns, command, filled, labelled, pieces, table
 
 names = st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S")), max_size=300)
@@ -110,13 +110,13 @@ def test_a_value_beyond_its_limit_never_reads_like_it(value, limit):
 @settings(deadline=None)
 @given(left=st.floats(allow_nan=False), right=st.floats(allow_nan=False))
 def test_two_elements_that_differ_read_differently(left, right):
-    texts = told_apart(left, right)
+    texts = distinct_texts(left, right)
     assert (texts[0] != texts[1]) or left == right
 
 
 def test_no_more_digits_are_written_than_tell_them_apart():
-    assert told_apart(1.00000012, 1.0) == ("1.0000001", "1")
-    assert told_apart(0.1234567, 0.7) == ("0.123457", "0.7")
+    assert distinct_texts(1.00000012, 1.0) == ("1.0000001", "1")
+    assert distinct_texts(0.1234567, 0.7) == ("0.123457", "0.7")
 
 
 def test_an_index_is_not_broken_over_lines():
@@ -124,7 +124,7 @@ def test_an_index_is_not_broken_over_lines():
 
 
 def test_exact_integers_read_differently():
-    assert told_apart(2**53, 2**53 + 1) == ("9007199254740992", "9007199254740993")
+    assert distinct_texts(2**53, 2**53 + 1) == ("9007199254740992", "9007199254740993")
 
 
 def test_no_name_can_break_a_line_or_colour_the_terminal():

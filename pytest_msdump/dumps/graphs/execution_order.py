@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import Operator, OperatorGraph, file_spellings, joined_spelling
+from pytest_msdump.model.graph import Operator, OperatorGraph, file_spelling, joined_spelling
 from pytest_msdump.model.ordering import PARAMETER, in_order, placed_at
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, mangle
 from pytest_msdump.storage.files import read_user_file
@@ -266,13 +266,13 @@ def with_model_order(dump: Dump, graph: OperatorGraph) -> Dump:
 
 def _found(refs: Sequence[TensorRef], meant: Mapping[str, Sequence[int]]) -> list[Sequence[int]]:
     """Return for each tensor the operators of the model that it may belong to."""
-    return [meant.get(spelled, ()) for spelled in file_spellings([ref.key.op.name for ref in refs])]
+    return [meant.get(spelled, ()) for spelled in [file_spelling(ref.key.op.name) for ref in refs]]
 
 
 def _by_name_in_dump(graph: OperatorGraph) -> Mapping[str, Sequence[int]]:
     """Return the operators of a model, by each name that a dump may have for them."""
     names = graph.names
-    spelled = file_spellings(names)
+    spelled = list(map(file_spelling, names))
     meant: defaultdict[str, list[int]] = defaultdict(list)
     for place, spelling in enumerate(spelled):
         meant[spelling].append(place)
