@@ -12,7 +12,7 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.dtypes.decode import bytes_needed, can_decode
 from pytest_msdump.dumps.array_reader import StoredView, can_be_held, layout_of
 from pytest_msdump.dumps.ascend_header import Header, RawPart, StoredTensor, bytes_behind, parse_header
-from pytest_msdump.dumps.stored_file import StoredFile, opened, truncated
+from pytest_msdump.dumps.stored_file import StoredFile, truncated
 from pytest_msdump.dumps.strided_reader import BLOCK_BYTES
 from pytest_msdump.dumps.wire import Span
 from pytest_msdump.errors import TensorFileError
@@ -48,15 +48,15 @@ class FileSource:
     @property
     def where(self) -> str:
         """The file's path."""
-        return str(self._file.path)
+        return self._file.where
 
     def peek(self, start: int, count: int) -> bytes:
         """Return up to `count` bytes from `start` on; fewer only at the end of the file."""
-        count = max(0, min(count, self.size - start))
-        if not self._begin <= start <= start + count <= self._begin + len(self._window):
-            length = min(max(count, _WINDOW_BYTES), self.size - start) if count else 0
-            self._window, self._begin = self._file.read_bytes(start, length), start
-        return self._window[start - self._begin : start - self._begin + count]
+        at = start - self._begin
+        if at < 0 or at + count > len(self._window):
+            length = max(0, min(max(count, _WINDOW_BYTES), self.size - start))
+            self._window, self._begin, at = self._file.read_bytes(start, length), start, 0
+        return self._window[at : at + count]
 
 
 class DumpFile(NamedTuple):
@@ -90,7 +90,7 @@ class DumpFile(NamedTuple):
             When its type has no numeric meaning or cannot be decoded, its data is not all there, or whole dumps follow
             this one. Bytes beyond what the shape needs are padding when the header counts them; they are never read.
         """
-        where, dtype = f"{self.file.path}: {tensor.io} {tensor.slot}", canonical(tensor.data_type.dtype)
+        where, dtype = f"{self.file.where}: {tensor.io} {tensor.slot}", canonical(tensor.data_type.dtype)
         behind = bytes_behind(self.source, self.header.end)
         if dtype is None or not can_decode(dtype):
             raise _no_numbers(tensor, where)
@@ -134,9 +134,13 @@ def open_dump_file(path: Path | str) -> DumpFile:
     TensorFileError
         When it cannot be opened or its header cannot be read.
     """
-    with opened(path) as file:
+    file = StoredFile(path)
+    try:
         source = FileSource(file)
         return DumpFile(file, source, parse_header(source))
+    except BaseException:
+        file.close()
+        raise
 
 
 def read_header(path: Path | str) -> tuple[Header, int]:

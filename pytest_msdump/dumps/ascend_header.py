@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -40,6 +39,7 @@ __all__ = ["MAX_HEADER_BYTES", "Header", "RawPart", "StoredTensor", "bytes_behin
 MAX_HEADER_BYTES = 64 * 2**20
 
 _LENGTH_BYTES = 8
+_NANO_MAGIC = NANO_MAGIC.to_bytes(4, "little")
 _MAX_NAME_BYTES = 2**12
 _MAX_RANK = 32
 _MOST_GROUPS = 2**31 - 1
@@ -106,8 +106,9 @@ def parse_header(source: Source) -> Header:
         When it is none of the three containers, or its header is cut off or damaged. A file whose header is whole is
         accepted however much of the data behind it is missing.
     """
-    length = _stated_length(source)
-    is_nano = source.peek(_LENGTH_BYTES, 4) == NANO_MAGIC.to_bytes(4, "little")
+    head = source.peek(0, _LENGTH_BYTES + 4)
+    length = _stated_length(source, head)
+    is_nano = head[_LENGTH_BYTES:] == _NANO_MAGIC
     if length is None:
         if is_nano:
             raise TensorFileError(
@@ -172,11 +173,11 @@ def _several(source: Source, how: str) -> TensorFileError:
     )
 
 
-def _stated_length(source: Source) -> int | None:
+def _stated_length(source: Source, head: bytes) -> int | None:
     """Return the length of the header in bytes; ``None`` when the first eight bytes cannot be one."""
     if source.size == 0:
         raise truncated(source.where, "is empty (0 bytes)")
-    length = int.from_bytes(source.peek(0, _LENGTH_BYTES), "little")
+    length = int.from_bytes(head[:_LENGTH_BYTES], "little")
     if source.size <= _LENGTH_BYTES or not 0 < length <= MAX_HEADER_BYTES:
         return None
     there = source.size - _LENGTH_BYTES
@@ -241,23 +242,25 @@ def _unknown(source: Source) -> TensorFileError:
 
 def _parse_dump_data(source: Source, span: Span) -> _DumpData:
     messages: dict[str, list[Span]] = {"input": [], "output": [], "buffer": [], "space": []}
-    op_name, attribute, end, twice = "", None, span.start, None
+    op_name, attribute, end, twice, count = "", None, span.start, None, 0
     seen: set[str] = set()
     for field in fields(source, span):
         name = DUMP_DATA.get(field.number)
         if name is None:
             continue
         end = field.stop
-        if name in _SINGULAR and name in seen:
-            twice = name
-        seen.add(name)
         if name in messages:
             messages[name].append(span_of(source, field))
-            if sum(map(len, messages.values())) > _MAX_TENSORS:
+            count += 1
+            if count > _MAX_TENSORS:
                 raise TensorFileError(
                     f"{source.where}: its header lists more than {_MAX_TENSORS} tensors; it is damaged or forged"
                 )
-        elif name == "op_name":
+            continue
+        if name in _SINGULAR and name in seen:
+            twice = name
+        seen.add(name)
+        if name == "op_name":
             op_name = _text(source, span_of(source, field))
         elif name == "attr" and attribute is None:
             attribute = _attribute(source, span_of(source, field))
@@ -286,12 +289,16 @@ def _parse_tensors(source: Source, message: _DumpData) -> list[StoredTensor]:
 
 
 def _parse_tensor(source: Source, span: Span, io: str, slot: int) -> StoredTensor:
-    if span.length <= _SMALL_BYTES:
-        # A message that is damaged is read once more where it is, for an error that names the file and the byte.
-        with suppress(TensorFileError):
-            known = _known_tensor(source.peek(span.start, span.length), io)
-            return known._replace(slot=slot, start=known.start + span.start if known.start else 0)
-    return _read_tensor(source, span, io, slot)
+    if span.length > _SMALL_BYTES:
+        return _read_tensor(source, span, io, slot)
+    try:
+        known = _known_tensor(source.peek(span.start, span.length), io)
+    except TensorFileError:
+        # Read once more where it is, for an error that names the file and the byte.
+        return _read_tensor(source, span, io, slot)
+    if slot or known.start:
+        return known._replace(slot=slot, start=known.start + span.start if known.start else 0)
+    return known
 
 
 # A network has many tensors and few kinds of them.

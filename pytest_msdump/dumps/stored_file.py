@@ -73,6 +73,11 @@ class StoredFile:
         return Path(self._location) if isinstance(self._location, str) else self._location
 
     @property
+    def where(self) -> str:
+        """Its path as text, for messages."""
+        return str(self._location)
+
+    @property
     def is_remote(self) -> bool:
         """Whether it is on object storage."""
         return self._remote is not None

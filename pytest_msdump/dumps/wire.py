@@ -89,10 +89,14 @@ def _damaged(source: Source, position: int, what: str) -> TensorFileError:
     return TensorFileError(f"{source.where}: {what} at byte {position}; the file is damaged or cut off, dump it again")
 
 
-def _varint(source: Source, position: int, stop: int) -> tuple[int, int]:
-    """Return the number at `position` and the byte behind it, both before `stop`."""
+def _varint(source: Source, data: bytes, begin: int, position: int) -> tuple[int, int]:
+    """Return the number at `position` of the source and the byte behind it; `data` are its bytes from `begin` on."""
+    at = position - begin
+    # Most numbers take one byte.
+    if at < len(data) and data[at] < 0x80:
+        return data[at], position + 1
     value = 0
-    for index, byte in enumerate(source.peek(position, max(0, min(_LONGEST_VARINT, stop - position)))):
+    for index, byte in enumerate(data[at : at + _LONGEST_VARINT]):
         value |= (byte & 0x7F) << (7 * index)
         if byte < 0x80 and value <= _MOST:
             return value, position + index + 1
@@ -114,15 +118,17 @@ def fields(source: Source, span: Span) -> Iterator[Field]:
     for _ in range(_MOST_FIELDS):
         if position >= stop:
             return
-        tag, begin = _varint(source, position, stop)
+        # A tag, and its number or length.
+        head = source.peek(position, min(2 * _LONGEST_VARINT, stop - position))
+        tag, begin = _varint(source, head, position, position)
         number, wire_type = tag >> 3, tag & 7
         if number == 0 or tag > _MOST_TAG or wire_type not in _KINDS:
             raise _damaged(source, position, "no field of a protobuf message")
         value = 0
         if wire_type == VARINT:
-            value, end = _varint(source, begin, stop)
+            value, end = _varint(source, head, position, begin)
         elif wire_type == _LEN:
-            length, begin = _varint(source, begin, stop)
+            length, begin = _varint(source, head, position, begin)
             end = begin + length
         else:
             end = begin + _FIXED[wire_type]
@@ -175,12 +181,13 @@ def varints(source: Source, field: Field, most: int) -> tuple[int, ...]:
     """
     if field.wire_type == VARINT:
         return (field.value,)
-    position, stop = span_of(source, field)
+    position, stop = begin, _ = span_of(source, field)
+    data = source.peek(begin, min(most * _LONGEST_VARINT, stop - begin))
     numbers: list[int] = []
     while position < stop:
         if len(numbers) == most:
             raise _damaged(source, field.start, f"more than {most} numbers in one list")
-        value, position = _varint(source, position, stop)
+        value, position = _varint(source, data, begin, position)
         numbers.append(value)
     return tuple(numbers)
 
