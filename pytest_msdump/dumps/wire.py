@@ -15,11 +15,24 @@ from typing import NamedTuple, Protocol
 
 from pytest_msdump.errors import TensorFileError
 
-__all__ = ["VARINT", "Field", "Memory", "Source", "Span", "fields", "named_fields", "span_of", "varint_of", "varints"]
+__all__ = [
+    "LENGTH",
+    "VARINT",
+    "Field",
+    "Memory",
+    "NotAMessageError",
+    "Source",
+    "Span",
+    "fields",
+    "named_fields",
+    "span_of",
+    "varint_of",
+    "varints",
+]
 
-VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5
+VARINT, _I64, LENGTH, _I32 = 0, 1, 2, 5
 _FIXED = {_I64: 8, _I32: 4}
-_KINDS = {VARINT: "a number", _I64: "eight bytes", _LEN: "bytes of a stated length", _I32: "four bytes"}
+_KINDS = {VARINT: "a number", _I64: "eight bytes", LENGTH: "bytes of a stated length", _I32: "four bytes"}
 _LONGEST_VARINT = 10
 _MOST = 2**64 - 1
 _MOST_TAG = 2**32 - 1
@@ -85,8 +98,18 @@ class Memory(NamedTuple):
         return self.data[start : start + count]
 
 
+class NotAMessageError(TensorFileError):
+    """Bytes that are no message, or one that is cut off; `position` is the byte where that shows."""
+
+    position = 0
+
+
 def _damaged(source: Source, position: int, what: str) -> TensorFileError:
-    return TensorFileError(f"{source.where}: {what} at byte {position}; the file is damaged or cut off, dump it again")
+    error = NotAMessageError(
+        f"{source.where}: {what} at byte {position}; the file is damaged or cut off, dump it again"
+    )
+    error.position = position
+    return error
 
 
 def _varint(source: Source, data: bytes, begin: int, position: int) -> tuple[int, int]:
@@ -103,8 +126,8 @@ def _varint(source: Source, data: bytes, begin: int, position: int) -> tuple[int
     raise _damaged(source, position, "no number of at most 64 bits")
 
 
-def fields(source: Source, span: Span) -> Iterator[Field]:
-    """Walk the fields of one message, in order. Fields of unknown numbers are the caller's to skip.
+def fields(source: Source, span: Span, *, most: int = _MOST_FIELDS) -> Iterator[Field]:
+    """Walk the fields of one message, `most` at most, in order. Fields of unknown numbers are the caller's to skip.
 
     Raises
     ------
@@ -115,7 +138,7 @@ def fields(source: Source, span: Span) -> Iterator[Field]:
     position, stop = span
     if not 0 <= position <= stop <= source.size:
         raise _damaged(source, position, f"a message of {span.length} bytes that are not all there begins")
-    for _ in range(_MOST_FIELDS):
+    for _ in range(most):
         if position >= stop:
             return
         # A tag, and its number or length.
@@ -127,7 +150,7 @@ def fields(source: Source, span: Span) -> Iterator[Field]:
         value = 0
         if wire_type == VARINT:
             value, end = _varint(source, head, position, begin)
-        elif wire_type == _LEN:
+        elif wire_type == LENGTH:
             length, begin = _varint(source, head, position, begin)
             end = begin + length
         else:
@@ -137,7 +160,7 @@ def fields(source: Source, span: Span) -> Iterator[Field]:
         yield Field(number, wire_type, value, begin, end)
         position = end
     if position < stop:
-        raise _damaged(source, position, f"more than {_MOST_FIELDS} fields in one message")
+        raise _damaged(source, position, f"more than {most} fields in one message")
 
 
 def named_fields(source: Source, span: Span, names: Mapping[int, str]) -> Iterator[tuple[str, Field]]:
@@ -166,8 +189,8 @@ def span_of(source: Source, field: Field) -> Span:
     TensorFileError
         When the field holds something else.
     """
-    if field.wire_type != _LEN:
-        raise _wrong_kind(source, field, _LEN)
+    if field.wire_type != LENGTH:
+        raise _wrong_kind(source, field, LENGTH)
     return field.span
 
 

@@ -12,8 +12,7 @@ import pytest
 from pytest_msdump import write_detail
 from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.elements.cells import NEWER
-from pytest_msdump.elements.elements import named_axes
-from pytest_msdump.elements.writing import DetailOptions, detail_views
+from pytest_msdump.elements.writing import DetailOptions, detail_views, named_axes
 from pytest_msdump.errors import ConfigError, MsdumpError, TensorShapeError
 
 RNG = np.random.default_rng(7)

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.elements.cells import NEWER, OWN
-from pytest_msdump.elements.elements import Elements, elements
-from pytest_msdump.elements.writing import Extents, Top, by_absolute, by_relative
+from pytest_msdump.elements.writing import Elements, Extents, Top, by_absolute, by_relative, elements
 
 RNG = np.random.default_rng(6)
 NAN, INF = math.nan, math.inf

@@ -191,3 +191,9 @@ def test_damaged_bytes_are_refused_or_read_never_more(data: st.DataObject) -> No
     except ConfigError:
         return
     assert graph.source == "g.pb"
+
+
+def test_a_graph_may_have_more_operators_than_a_dump_has_fields() -> None:
+    count = 2**16 + 2
+    graph = parse_pb(model(*(node(str(number), "Add") for number in range(count))), source="x")
+    assert len(graph.operators) == count

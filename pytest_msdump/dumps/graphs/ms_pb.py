@@ -7,7 +7,7 @@ Protocol Buffers documentation, "Encoding".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_msdump.dumps.graphs.flow import (
@@ -23,67 +23,33 @@ from pytest_msdump.dumps.graphs.flow import (
     operator_graph,
 )
 from pytest_msdump.dumps.graphs.source_lines import FrameReader
+from pytest_msdump.dumps.wire import LENGTH, VARINT, Memory, NotAMessageError, Span, fields
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import TensorSpec
 
 __all__ = ["parse_pb"]
 
-_VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5
-_FIXED = {_I64: 8, _I32: 4}
-_LONGEST_VARINT = 10
-_MOST = 2**64 - 1
-
 
 class Message(NamedTuple):
-    """Bytes `start` to `stop` of a file, read as a message; `source` is what errors call the file."""
+    """Bytes of a file that are read as a message."""
 
-    data: bytes
-    start: int
-    stop: int
-    source: str
-
-    def fields(self) -> Iterator[tuple[int, int | Message]]:
-        """Yield number and content of each field: a number, or where its bytes are; fixed-size ones are skipped.
-
-        ConfigError where the bytes are no message, or one that is cut off.
-        """
-        position = self.start
-        while position < self.stop:
-            tag, behind = self._varint(position)
-            kind, number = tag & 7, tag >> 3
-            if kind == _VARINT:
-                value, position = self._varint(behind)
-                yield number, value
-                continue
-            length, begin = self._varint(behind) if kind == _LEN else (_FIXED.get(kind, -1), behind)
-            if length < 0 or number == 0 or begin + length > self.stop:
-                raise self._damaged(position)
-            position = begin + length
-            if kind == _LEN:
-                yield number, Message(self.data, begin, position, self.source)
+    file: Memory
+    span: Span
 
     def by_number(self) -> dict[int, list[int | Message]]:
-        """Collect the fields; those of one number in their order."""
+        """Collect the fields, those of one number in their order; fixed-size ones are skipped."""
         found: dict[int, list[int | Message]] = {}
-        for number, content in self.fields():
-            found.setdefault(number, []).append(content)
+        for field in fields(self.file, self.span, most=self.file.size):
+            if field.wire_type == VARINT:
+                found.setdefault(field.number, []).append(field.value)
+            elif field.wire_type == LENGTH:
+                found.setdefault(field.number, []).append(Message(self.file, field.span))
         return found
 
     def text(self) -> str:
         """Return the bytes as text; what is not UTF-8 is marked."""
-        return self.data[self.start : self.stop].decode("utf-8", errors="replace")
-
-    def _varint(self, position: int) -> tuple[int, int]:
-        value = 0
-        for index, byte in enumerate(self.data[position : min(position + _LONGEST_VARINT, self.stop)]):
-            value |= (byte & 0x7F) << (7 * index)
-            if byte < 0x80 and value <= _MOST:
-                return value, position + index + 1
-        raise self._damaged(position)
-
-    def _damaged(self, position: int) -> ConfigError:
-        return ConfigError(f"{self.source}: not a graph, or cut off: no field of a message at byte {position}")
+        return self.file.data[self.span.start : self.span.stop].decode("utf-8", errors="replace")
 
 
 # -- The schema ------------------------------------------------------------------------------------------------------
@@ -188,17 +154,20 @@ def parse_pb(data: bytes, *, source: str) -> OperatorGraph:
 
     ConfigError, which calls the file `source`, where it is no graph of MindSpore, or cut off.
     """
-    model = Message(data, 0, len(data), source).by_number()
-    graph = _inner(model, _MODEL["graph"])
-    if graph is None:
-        raise ConfigError(f"{source}: not a graph of MindSpore, it holds no graph; or it is cut off")
     reader = _Reader()
-    fields = graph.by_number()
     steps = (("parameters", reader.weight), ("const_vals", reader.constant), ("node", reader.node))
-    for name, take in steps:
-        for entry in fields.get(_GRAPH[name], ()):
-            if isinstance(entry, Message):
-                take(entry)
+    try:
+        graph = _inner(Message(Memory(data), Span(0, len(data))).by_number(), _MODEL["graph"])
+        if graph is None:
+            raise ConfigError(f"{source}: not a graph of MindSpore, it holds no graph; or it is cut off")
+        entries = graph.by_number()
+        for name, take in steps:
+            for entry in entries.get(_GRAPH[name], ()):
+                if isinstance(entry, Message):
+                    take(entry)
+    except NotAMessageError as error:
+        where = f"no field of a message at byte {error.position}"
+        raise ConfigError(f"{source}: not a graph, or cut off: {where}") from error
     return operator_graph(reader.nodes, source=source, parameters=reader.weights)
 
 
