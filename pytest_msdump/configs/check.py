@@ -219,23 +219,10 @@ def check_config(
 ) -> list[ConfigFinding]:
     """Return all findings of a configuration, refusals first.
 
-    Parameters
-    ----------
-    document : object
-        The parsed JSON, of either kind.
-    setting : Setting
-        Version and mode.
-    environ : mapping, optional
-        Environment variables of the run; by default those of this process.
-    names : sequence of str, optional
-        Full names of the operators, where a graph is given.
-    model_names : sequence of str
-        Names of the graph's model in ``acl.json``: its file's name, and its own.
-
-    Raises
-    ------
-    ConfigError
-        It is neither kind of configuration.
+    `document` is the parsed JSON, of either kind; `environ` has the environment variables of the run, by default those
+    of this process. Where a graph is given, `names` are the full names of its operators, and `model_names` what its
+    model may be called in ``acl.json``: its file's name, and its own. ConfigError where it is neither kind of
+    configuration.
     """
     if not isinstance(document, Mapping):
         raise ConfigError("a dump configuration is a JSON object; this is none")

@@ -35,16 +35,8 @@ def new_config(
 ) -> dict[str, Any]:
     """Return the keys of a configuration for MindSpore 2.x.
 
-    Parameters
-    ----------
-    path, net, iteration : str
-        As the keys take them.
-    mode : str
-        How the network runs, a name of `facts.config_keys.MODES`.
-    kernels : sequence of str
-        Operators; empty for all of them.
-    outputs_only : bool
-        Whether inputs are left out.
+    `path`, `net` and `iteration` are as the keys take them; `mode` is a name of `facts.config_keys.MODES`; no `kernels`
+    stand for all operators.
     """
     common: dict[str, Any] = {
         "op_debug_mode": 0,
@@ -67,18 +59,8 @@ def new_acl(
 ) -> dict[str, Any]:
     """Return the keys of an ``acl.json``.
 
-    Parameters
-    ----------
-    path : str
-        An existing folder; may hold ``$VARIABLES``.
-    models : sequence of str
-        Names of models; empty for single operators, or, with `layers`, for every model.
-    layers : sequence of str
-        Operators of each model; empty for all of them.
-    steps : str, optional
-        ``0|3-5``; all by default.
-    outputs_only : bool
-        Whether inputs are left out.
+    `path` is an existing folder, and may hold ``$VARIABLES``. No `models` stand for single operators or, with `layers`,
+    for every model; no `layers` for all operators of each model. `steps` are such as ``0|3-5``, by default all.
     """
     chosen = {"layer": list(layers)} if layers else {}
     dump: dict[str, Any] = {
@@ -99,14 +81,7 @@ def acl_lines(file: str) -> Iterator[str]:
 def script_lines(file: str, *, mode: str, last_step: int | None) -> Iterator[str]:
     """Yield what to add to the script and to its environment.
 
-    Parameters
-    ----------
-    file : str
-        The configuration's path.
-    mode : str
-        How the network runs.
-    last_step : int, optional
-        The step, counted from 1, after which nothing is dumped any more.
+    After `last_step`, counted from 1, nothing is dumped any more.
     """
     yield "# before the script starts, and before mindspore.communication.init():"
     yield f"export MINDSPORE_DUMP_CONFIG={shell_word(file)}"

@@ -114,17 +114,9 @@ class Storage(NamedTuple):
 
 
 def bfloat16_values(bits: Array) -> Array:
-    """Return the values of bfloat16 numbers, exactly.
+    """Return the values of bfloat16 numbers, given as 16 bits in any byte order, exactly, as float32.
 
-    Parameters
-    ----------
-    bits : array of uint16, any shape
-        The numbers' 16 bits, in any byte order.
-
-    Returns
-    -------
-    array of float32, same shape
-        Every bfloat16 is a float32 with 16 zero bits behind it; NaN payloads are kept.
+    Every bfloat16 is a float32 with 16 zero bits behind it; NaN payloads are kept.
     """
     wide: Array = np.left_shift(bits, np.uint32(16), dtype=np.uint32)
     return wide.view(np.float32)

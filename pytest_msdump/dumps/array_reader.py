@@ -154,14 +154,8 @@ class StoredView:
     def read(self, start: int, stop: int) -> Array:
         """Return elements `start` to `stop` in C order of `shape`: 1-D, native, decoded.
 
-        The array belongs to the caller until the next `read` of this view.
-
-        Raises
-        ------
-        ValueError
-            For a range outside the tensor, or after `close`.
-        TensorFileError
-            When the file has shrunk meanwhile or the disk refuses.
+        The array belongs to the caller until the next `read` of this view. ValueError for a range outside the tensor,
+        or after `close`; TensorFileError where the file has shrunk meanwhile or the disk refuses.
         """
         if not 0 <= start <= stop <= self.size:
             raise ValueError(f"{self._file.path}: elements {start} to {stop} asked for, it has {self.size}")
@@ -174,13 +168,7 @@ class StoredView:
             yield self.read(start, min(start + block_elements, self.size))
 
     def permuted(self, axes: tuple[int, ...]) -> StoredView:
-        """Return this tensor with its axes in another order, as `numpy.transpose` takes them; reads no data.
-
-        Raises
-        ------
-        TensorShapeError
-            When `axes` is not a permutation of this tensor's axes.
-        """
+        """Return this tensor with its axes in another order, as `numpy.transpose` takes them; reads no data."""
         layout = self._layout
         order = ordered_axes(axes, layout.shape, str(self._file.path))
         if order != tuple(range(len(order))):
@@ -201,13 +189,7 @@ class StoredView:
 
 
 def ordered_axes(axes: tuple[int, ...], shape: tuple[int, ...], where: str) -> tuple[int, ...]:
-    """Return a permutation without negative axes.
-
-    Raises
-    ------
-    TensorShapeError
-        When `axes` does not name each axis of `shape` once.
-    """
+    """Return a permutation without negative axes; TensorShapeError where it does not name each axis of `shape` once."""
     rank = len(shape)
     order = tuple(axis + rank if axis < 0 else axis for axis in axes)
     if sorted(order) != list(range(rank)):
@@ -222,19 +204,9 @@ def ordered_axes(axes: tuple[int, ...], shape: tuple[int, ...], where: str) -> t
 def open_flat(path: Path, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES) -> StoredView:
     """Open raw bytes as a tensor in its stored axes; reads no data.
 
-    Parameters
-    ----------
-    path : Path
-        A regular file, or a link to one.
-    claimed : TensorSpec
-        What its name says of it. The shape is the stored one: in a device's memory format the logical shape is unknown.
-    block_bytes : int
-        Bound of what is held between reads when the elements must be gathered from other places.
-
-    Raises
-    ------
-    TensorFileError
-        When the file cannot be read, or does not have just the bytes that dtype and shape need.
+    `claimed` is what the file's name says: the shape is the stored one, since in a device's memory format the logical
+    shape is unknown. `block_bytes` bounds what is held between reads when elements are gathered from other places.
+    TensorFileError where the file cannot be read, or does not have just the bytes that dtype and shape need.
     """
     with opened(path) as file:
         _check_flat(file, claimed)

@@ -210,21 +210,10 @@ class FoundDump(NamedTuple):
 
 
 def index_headers(found: Iterable[FoundDump], builder: DumpBuilder, *, reader: str) -> list[TensorRef]:
-    """Read the headers of one directory's files.
+    """Read the headers of one directory's files; return a reference for each input and output.
 
-    Parameters
-    ----------
-    found : iterable of FoundDump
-        The files.
-    builder : DumpBuilder
-        Gets the notes.
-    reader : str
-        Name of the reader that opens the tensors.
-
-    Returns
-    -------
-    list of TensorRef
-        One for each input and output. A file whose header cannot be read gives one output, which cannot be opened.
+    A file whose header cannot be read gives one output, which cannot be opened. `builder` gets the notes; `reader` is
+    the name of the reader that opens the tensors.
     """
     sliced: defaultdict[tuple[str, str], list[FoundDump]] = defaultdict(list)
     refs: list[TensorRef] = []

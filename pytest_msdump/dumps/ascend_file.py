@@ -67,13 +67,7 @@ class DumpFile(NamedTuple):
     header: Header
 
     def text(self, span: Span, most_bytes: int) -> str:
-        """Return a text that is inside the header.
-
-        Raises
-        ------
-        TensorFileError
-            When it is longer than `most_bytes`, or no text.
-        """
+        """Return a text of the header; TensorFileError where it is longer than `most_bytes`, or no text."""
         if span.length > most_bytes:
             raise TensorFileError(f"{self.file.path}: a text of {span.length} bytes in its header; it is damaged")
         try:
@@ -84,11 +78,9 @@ class DumpFile(NamedTuple):
     def open(self, tensor: StoredTensor, *, block_bytes: int = BLOCK_BYTES) -> StoredView:
         """Open one of its tensors; reads no data.
 
-        Raises
-        ------
-        TensorFileError
-            When its type has no numeric meaning or cannot be decoded, its data is not all there, or whole dumps follow
-            this one. Bytes beyond what the shape needs are padding when the header counts them; they are never read.
+        Bytes beyond what the shape needs are padding when the header counts them; they are never read. TensorFileError
+        where its type has no numeric meaning or cannot be decoded, its data is not all there, or whole dumps follow
+        this one.
         """
         where, dtype = f"{self.file.where}: {tensor.io} {tensor.slot}", canonical(tensor.data_type.dtype)
         behind = bytes_behind(self.source, self.header.end)
@@ -129,10 +121,7 @@ def _no_numbers(tensor: StoredTensor, where: str) -> TensorFileError:
 def open_dump_file(path: Path | str) -> DumpFile:
     """Open a dump file and read its header; the caller closes `file`. Text is a path of this machine.
 
-    Raises
-    ------
-    TensorFileError
-        When it cannot be opened or its header cannot be read.
+    TensorFileError where it cannot be opened or its header cannot be read.
     """
     file = StoredFile(path)
     try:
@@ -151,13 +140,7 @@ def read_header(path: Path | str) -> tuple[Header, int]:
 
 
 def part_of(header: Header, part: int | None, path: Path | str) -> StoredTensor:
-    """Return one tensor of a header by its number among inputs, then outputs.
-
-    Raises
-    ------
-    TensorFileError
-        When there is no such tensor.
-    """
+    """Return a tensor by its number among inputs, then outputs; TensorFileError where there is no such tensor."""
     if part is None or part >= len(header.tensors):
         found = "no tensor" if not header.tensors else f"{len(header.tensors)} tensors"
         raise TensorFileError(
@@ -192,13 +175,7 @@ def open_output(path: Path, index: int) -> StoredView:
 
 
 def raw_bytes(path: Path, part: RawPart) -> Iterator[bytes]:
-    """Yield the bytes of a buffer or workspace, a piece at a time.
-
-    Raises
-    ------
-    TensorFileError
-        They are not all there.
-    """
+    """Yield the bytes of a buffer or workspace, a piece at a time; TensorFileError where they are not all there."""
     dump = open_dump_file(path)
     with closing(dump.file):
         dump.check_is_there(part, f"{RAW_WORDS[part.kind]} {part.slot}")

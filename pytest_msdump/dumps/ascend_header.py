@@ -100,11 +100,8 @@ class Header(NamedTuple):
 def parse_header(source: Source) -> Header:
     """Read what a dump file holds; `source` is the whole file.
 
-    Raises
-    ------
-    TensorFileError
-        When it is none of the three containers, or its header is cut off or damaged. A file whose header is whole is
-        accepted however much of the data behind it is missing.
+    A file whose header is whole is accepted however much of the data behind it is missing. TensorFileError where it is
+    none of the three containers, or its header is cut off or damaged.
     """
     head = source.peek(0, _LENGTH_BYTES + 4)
     length = _stated_length(source, head)
@@ -130,10 +127,7 @@ def parse_header(source: Source) -> Header:
 def bytes_behind(source: Source, end: int) -> int:
     """Return how many bytes follow `end`, where the header's explanation ends.
 
-    Raises
-    ------
-    TensorFileError
-        When they are one or more whole dumps: two files were joined, or two runs wrote into one.
+    TensorFileError where they are one or more whole dumps: two files were joined, or two runs wrote into one.
     """
     position, count = end, 1
     while position < source.size:

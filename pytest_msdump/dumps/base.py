@@ -66,26 +66,10 @@ class Reader(ABC):
 
 
 def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
-    """Choose the reader for `root` by looking at names, and index it.
+    """Choose the reader for `root`, a directory or one file, by looking at names, and index it.
 
-    Parameters
-    ----------
-    root : Path
-        A directory, or one file.
-    readers : mapping of str to Reader
-        The readers to choose from, by name.
-
-    Returns
-    -------
-    Dump
-        With reader ``"empty"`` for a directory that holds no file at any depth.
-
-    Raises
-    ------
-    DumpNotFoundError
-        There is nothing at `root`, or it cannot be listed.
-    UnknownDumpFormatError
-        There are files, but none that any reader knows.
+    A directory without a file at any depth has the reader ``"empty"``. DumpNotFoundError where there is nothing at
+    `root`, or it cannot be listed; UnknownDumpFormatError where there are files, but none that any reader knows.
     """
     # Unlike `Path.exists`, false rather than an exception where a parent may not be entered or the name is too long.
     if not isinstance(root, RemotePath) and not os.path.exists(root):  # noqa: PTH110

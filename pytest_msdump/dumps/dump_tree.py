@@ -74,12 +74,8 @@ _LABELS = (("time", "time"), ("device", "device"), ("model", "model"), ("model_i
 def place_of(root: Path, parts: tuple[str, ...]) -> Place | None:
     """Read coordinates in a device's tree from a path; ``None`` when no dump has files at such a place.
 
-    Parameters
-    ----------
-    root : Path
-        What the user pointed at. Directories above it count only when they make a whole tree with those below.
-    parts : tuple of str
-        Directories from `root` down to the files. A directory of files alone is iteration 0.
+    `root` is what the user pointed at; directories above it count only when they make a whole tree with those below.
+    `parts` are the directories from there down to the files. A directory of files alone is iteration 0.
     """
     whole = (*_parts_above(root), *parts)
     for levels in _TREES:

@@ -50,12 +50,8 @@ def walk(root: Path) -> Iterator[Folder]:
     """Yield `root` and every directory below it, parents first, siblings by name, names sorted.
 
     Links to files count as files when they lead to one. Links to directories are followed, but not those met inside of
-    what such a link leads to, nor those that lead to a directory they are in: so every walk ends.
-
-    Raises
-    ------
-    DumpNotFoundError
-        `root` itself cannot be listed.
+    what such a link leads to, nor those that lead to a directory they are in: so every walk ends. DumpNotFoundError
+    where `root` itself cannot be listed.
     """
     yield from once(("walk", os.fspath(root)), lambda: _walk(root))
 

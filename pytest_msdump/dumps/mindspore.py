@@ -124,14 +124,9 @@ class MindSporeReader(Reader):
 
 
 class PaddedView(ForwardingView):
-    """An array in a device's memory format: a `TensorView` as it is, but for its logical shape.
+    """An array in a device's memory format: a `TensorView` in stored axes, but for its logical shape.
 
-    Parameters
-    ----------
-    view : TensorView
-        In stored axes.
-    logical_shape : tuple of int, optional
-        From a graph of the run; without trans_flag nothing in a file has it.
+    That is from a graph of the run; without trans_flag nothing in a file has it.
     """
 
     def __init__(self, view: TensorView, logical_shape: tuple[int, ...] | None = None) -> None:

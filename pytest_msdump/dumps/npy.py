@@ -57,20 +57,10 @@ class NpyHeader(NamedTuple):
 
 
 def parse_header(head: bytes, *, where: str) -> NpyHeader:
-    """Parse the beginning of an npy file.
+    """Parse the beginning of an npy file: `head` is at least the whole header; messages call the file `where`.
 
-    Parameters
-    ----------
-    head : bytes
-        At least the whole header; what follows is not looked at.
-    where : str
-        The file, for error texts.
-
-    Raises
-    ------
-    TensorFileError
-        When this is no npy file, the header is cut off or longer than 64 KiB, or says anything but a plain array's
-        `descr`, `fortran_order` and `shape`.
+    TensorFileError where this is no npy file, the header is cut off or longer than 64 KiB, or says anything but a plain
+    array's `descr`, `fortran_order` and `shape`.
     """
     version, end = _extent(head, where)
     if len(head) < end:
@@ -143,20 +133,11 @@ def _damaged(where: str, how: str) -> TensorFileError:
 def open_npy(path: Path | str, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES) -> StoredView:
     """Open an npy file as a tensor; reads its header only.
 
-    Parameters
-    ----------
-    path : Path or str
-        A regular file, or a link to one; text is a path of this machine.
-    claimed : TensorSpec
-        What the dump says of it. `dtype` is the logical type where the header only has the storage; `memory_format` is
-        handed on; shapes are the header's.
-    block_bytes : int
-        Bound of what is held between reads when the elements must be gathered from other places.
-
-    Raises
-    ------
-    TensorFileError
-        When the file cannot be read, is not a whole npy file of numbers, or contradicts what is claimed of it.
+    `path` is a regular file, or a link to one; text is a path of this machine. `claimed` is what the dump says of it:
+    its `dtype` is the logical type where the header only has the storage, its `memory_format` is handed on; shapes are
+    the header's. `block_bytes` bounds what is held between reads when elements are gathered from other places.
+    TensorFileError where the file cannot be read, is no whole npy file of numbers, or contradicts what is claimed of
+    it.
     """
     with opened(path) as file:
         header = parse_header(_read_head(file), where=str(path))

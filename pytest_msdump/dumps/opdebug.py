@@ -45,20 +45,10 @@ _MOST_BYTES = 2**16
 
 @dataclass(frozen=True)
 class OverflowFile:
-    """One overflow file.
+    """One overflow file; `name` is what its name says.
 
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    name : OpdebugName
-        What its name says.
-    entries : tuple of OverflowEntry
-        What each unit reported; empty when it cannot be read.
-    documents : mapping of int to dict
-        The record of each output with the keys of the vendor's JSON.
-    problem : str
-        Why it cannot be read; empty when it can.
+    `entries` is what each unit reported, `documents` the record of each output with the keys of the vendor's JSON; both
+    are empty when the file cannot be read, and `problem` says why.
     """
 
     path: Path
@@ -69,13 +59,7 @@ class OverflowFile:
 
 
 def overflow_files(root: Path) -> tuple[OverflowFile, ...]:
-    """Return every overflow file at or below `root`, in order of time.
-
-    Raises
-    ------
-    DumpNotFoundError
-        `root` cannot be listed.
-    """
+    """Return every overflow file at or below `root`, by time; DumpNotFoundError where it cannot be listed."""
     folders = ((each.below(root), each.files) for each in walk(root)) if root.is_dir() else [(root.parent, [root.name])]
     found = [
         read_overflow_file(folder / name, parsed)
@@ -127,10 +111,7 @@ def _read_records(path: Path) -> dict[int, dict[str, Any]]:
 def record_as_json(record: bytes, *, where: str) -> dict[str, Any]:
     """Return a binary record, which is output 0 of the dump, with the keys and the order of the vendor's JSON.
 
-    Raises
-    ------
-    TensorFileError
-        The bytes are neither form; `where` names the file.
+    TensorFileError, which calls the file `where`, for bytes of neither form.
     """
     if len(record) >= _HEAD.size and int.from_bytes(record[:4], "little") == MAGIC:
         return _new(record, where)
@@ -144,10 +125,7 @@ def record_as_json(record: bytes, *, where: str) -> dict[str, Any]:
 def entries_of_json(document: object, *, where: str) -> tuple[OverflowEntry, ...]:
     """Return what each unit reported, from either form of the JSON.
 
-    Raises
-    ------
-    TensorFileError
-        It is not such a document, or a number is missing; `where` names the file.
+    TensorFileError, which calls the file `where`, for any other document, and where a number is missing.
     """
     if not isinstance(document, Mapping):
         raise TensorFileError(f"{where}: no overflow record: a JSON object was expected")

@@ -57,10 +57,7 @@ class ProtoFolderReader(Reader):
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily; see `Reader.open`.
 
-        Raises
-        ------
-        TensorFileError
-            When the file holds no output, or several of which none has the index of its name.
+        TensorFileError where the file holds no output, or several of which none has the index of its name.
         """
         return open_output(ref.source.path, ref.key.slot)
 

@@ -40,16 +40,8 @@ _STEPPED = re.compile(r"[0-9]{1,9}/[0-9]{14}/[0-9]{1,9}/.+/[0-9]{1,18}/(?P<index
 class Reruns(NamedTuple):
     """What is there several times in a dump, and which of it is compared.
 
-    Parameters
-    ----------
-    newest : tuple of TensorRef
-        The tensors to compare, with their occurrences numbered.
-    older : tuple of TensorRef
-        Tensors of which a later run wrote a newer file.
-    notes : tuple of str
-        A sentence for each re-run found.
-    partial : PartialRun, optional
-        Set where the newest run does not hold all tensors.
+    `newest` are the tensors to compare, with their occurrences numbered; `older` those of which a later run wrote a
+    newer file; `notes` has a sentence for each re-run; `partial` is set where the newest run does not hold all tensors.
     """
 
     newest: tuple[TensorRef, ...]
@@ -87,19 +79,12 @@ def separate_tree_runs(root: Path, refs: Iterable[TensorRef]) -> Reruns:
 def separate_runs(refs: Iterable[TensorRef], *, once: Collection[tuple[int, int]] = ()) -> Reruns:
     """Find re-runs in each iteration, and number what repeats inside one run.
 
-    Parameters
-    ----------
-    refs : iterable of TensorRef
-        All tensors of one dump; which occurrence they claim does not matter.
-    once : collection of (int, int)
-        Ranks and iterations that ran once by the run's own history. A run that was killed before it could write its
-        history is found even there, by the time that a program takes to start.
+    `refs` are all tensors of one dump; which occurrence they claim does not matter. `once` has the ranks and iterations
+    that ran once by the run's own history; a run that was killed before it could write its history is found even there,
+    by the time that a program takes to start.
 
-    Returns
-    -------
-    Reruns
-        Each tensor is in exactly one of `newest` and `older`, in order of time; ties go by file name. Files without a
-        plausible time are neither a re-run nor a further occurrence.
+    Each tensor is in exactly one of `newest` and `older`, in order of time; ties go by file name. Files without a
+    plausible time are neither a re-run nor a further occurrence.
     """
     groups: defaultdict[tuple[int | None, str | None, int | None], list[TensorRef]] = defaultdict(list)
     for ref in _in_time(refs):

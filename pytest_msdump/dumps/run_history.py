@@ -51,13 +51,7 @@ def ranks_in(root: Path) -> Iterator[tuple[int, Path]]:
 
 
 def parse_history(text: str) -> tuple[int, ...]:
-    """Return the numbers of an execution history, line by line.
-
-    Raises
-    ------
-    ValueError
-        A line is none.
-    """
+    """Return the numbers of an execution history, line by line; ValueError where a line is none."""
     lines = [line.strip() for line in text.splitlines()]
     for number, line in enumerate(lines, start=1):
         if line and not _NUMBER.fullmatch(line):
@@ -108,14 +102,8 @@ def disagreements(
 ) -> Iterator[str]:
     """Yield a sentence for each rank whose directories and histories have different iterations.
 
-    Parameters
-    ----------
-    histories : iterable of RunHistory
-        As `read_histories` gives them.
-    refs : iterable of TensorRef
-        All tensors of the dump, those of older runs too.
-    ran_nothing : callable
-        Whether a graph, by rank and number, need not have dumped anything.
+    `refs` are all tensors of the dump, those of older runs too. `ran_nothing` is asked whether a graph, by rank and
+    number, need not have dumped anything.
     """
     dumped: defaultdict[int, defaultdict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for ref in refs:

@@ -33,16 +33,8 @@ _MAX_LENGTH = 2**63 - 1
 class JoinedView:
     """Tensors that are parts of one along an axis, as that one (a `model.tensor.TensorView`). Made by `open_sliced`.
 
-    Parameters
-    ----------
-    views : sequence of StoredView
-        The parts in order, of one type; their shapes differ along `axis` only.
-    axis : int
-        Along which they are joined.
-    original_shape : tuple of int, optional
-        Of the whole, before the memory format.
-    stored_shape : tuple of int, optional
-        Of the whole; differs from the joined shape when the axes were moved.
+    `views` are the parts in order, of one type; their shapes differ along `axis` only. `original_shape` is that of the
+    whole before the memory format; `stored_shape` differs from the joined shape when the axes were moved.
     """
 
     def __init__(
@@ -148,17 +140,8 @@ def open_sliced(pieces: Sequence[Path], part: int | None) -> StoredView | Joined
     Outputs are joined. Of inputs that threads read, which overlap as the operator needs it, only the first thread's is
     opened. Inputs of slices that the compiler made are joined when their shapes leave no doubt.
 
-    Parameters
-    ----------
-    pieces : sequence of Path
-        The files, in the order of their slices' numbers.
-    part : int, optional
-        Number of the tensor in the first file, as `ascend_file.part_of` takes it.
-
-    Raises
-    ------
-    TensorFileError
-        When slices are missing, or it is not certain how to join them.
+    `pieces` are the files, in the order of their slices' numbers; `part` is the number of the tensor in the first file,
+    as `ascend_file.part_of` takes it. TensorFileError where slices are missing, or it is not certain how to join them.
     """
     with ExitStack() as stack:
         files: list[DumpFile] = []
@@ -300,18 +283,10 @@ class Box(NamedTuple):
 
 
 class Slicing(NamedTuple):
-    """How an operator was cut.
+    """How an operator was cut: by the runtime into threads if `by_threads`, else by the compiler into operators.
 
-    Parameters
-    ----------
-    by_threads : bool
-        Cut by the runtime into threads, rather than by the compiler into operators.
-    total : int
-        How many slices there are.
-    cuts : tuple of tuple of int
-        For each output and axis, into how many parts it was cut.
-    boxes : tuple of tuple of Box
-        For each thread and output, which part of the output it wrote; empty when unknown.
+    `total` is the number of slices. `cuts` has for each output and axis into how many parts it was cut; `boxes` for
+    each thread and output which part of the output it wrote, and is empty when that is unknown.
     """
 
     by_threads: bool
@@ -334,10 +309,7 @@ class Slicing(NamedTuple):
 def parse_slicing(text: str, *, where: str) -> Slicing:
     """Read the JSON of ``threadMode``, ``slice_instance_num``, ``outputCutList`` and ``output_tensor_slice``.
 
-    Raises
-    ------
-    TensorFileError
-        When it is something else; `where` names the file.
+    TensorFileError, which calls the file `where`, for anything else.
     """
     values, wrong = parse_object(text)
     if wrong:

@@ -102,12 +102,8 @@ def read_statistics(root: Path) -> StatisticTables:
     """Read all tables of statistics at or below a directory, or one table.
 
     Keys and coordinates are those that the same run's tensors have, so that both match. Rows of a run before that into
-    the same directory are in `older`. What cannot be read is a note, never an error.
-
-    Raises
-    ------
-    DumpNotFoundError
-        There is nothing at `root`, or it cannot be listed.
+    the same directory are in `older`. What cannot be read is a note, never an error. DumpNotFoundError where there is
+    nothing at `root`, or it cannot be listed.
     """
     notes: list[str] = []
     rows: list[TensorRef] = []

@@ -41,12 +41,7 @@ class StoredFile:
     """A file, opened for reading at any offset. Closed by `close`, or with the last reference to it.
 
     `path` may be given as text where it is one of this machine. A file on object storage has no `descriptor`; its bytes
-    are fetched when they are read.
-
-    Raises
-    ------
-    TensorFileError
-        When the file cannot be opened, or is no regular file.
+    are fetched when they are read. TensorFileError where it cannot be opened, or is no regular file.
     """
 
     # Of one that could not be opened, and of a closed one.
@@ -107,12 +102,9 @@ class StoredFile:
         return bytes(content)
 
     def read_into(self, target: memoryview, offset: int) -> None:
-        """Fill `target` (bytes) from `offset` (bytes) on.
+        """Fill `target` from byte `offset` on.
 
-        Raises
-        ------
-        TensorFileError
-            When the file ends before, which it did not when it was opened, or cannot be read.
+        TensorFileError where the file cannot be read, or ends before, which it did not when it was opened.
         """
         descriptor, done = self.descriptor, 0
         try:

@@ -47,22 +47,9 @@ class ReusedMemory:
 class StridedReader:
     """Elements of a stored tensor in the C order of a logical shape.
 
-    Parameters
-    ----------
-    file : StoredFile
-        Where the elements are.
-    offset : int
-        Byte of the first element.
-    dtype : numpy.dtype
-        Type of the stored elements.
-    shape : tuple of int
-        Logical shape.
-    strides : tuple of int
-        For each logical axis, how many stored elements one step is: a permutation of dense strides.
-    block_bytes : int
-        Bound of the band that is kept between reads.
-    gap_bytes : int
-        Unwanted bytes up to this many are read along rather than skipped.
+    The first element, of type `dtype`, is at byte `offset`. For each axis of `shape`, `strides` has how many stored
+    elements one step is: a permutation of dense strides. `block_bytes` bounds the band that is kept between reads; up
+    to `gap_bytes` unwanted bytes are read along rather than skipped.
     """
 
     def __init__(

@@ -129,11 +129,8 @@ def _varint(source: Source, data: bytes, begin: int, position: int) -> tuple[int
 def fields(source: Source, span: Span, *, most: int = _MOST_FIELDS) -> Iterator[Field]:
     """Walk the fields of one message, `most` at most, in order. Fields of unknown numbers are the caller's to skip.
 
-    Raises
-    ------
-    TensorFileError
-        When the bytes are no message: a length beyond its end, a wire type that does not exist, a field number of 0,
-        or more fields than are believed. Raised when the field is reached.
+    Raises NotAMessageError when it comes to a length beyond the message's end, a wire type that does not exist, a field
+    number of 0, or one field too many.
     """
     position, stop = span
     if not 0 <= position <= stop <= source.size:
@@ -169,39 +166,21 @@ def named_fields(source: Source, span: Span, names: Mapping[int, str]) -> Iterat
 
 
 def varint_of(source: Source, field: Field) -> int:
-    """Return the number in a field.
-
-    Raises
-    ------
-    TensorFileError
-        When the field holds something else.
-    """
+    """Return the number in a field; TensorFileError where it holds something else."""
     if field.wire_type != VARINT:
         raise _wrong_kind(source, field, VARINT)
     return field.value
 
 
 def span_of(source: Source, field: Field) -> Span:
-    """Return where the bytes (text, packed numbers, a message) of a field are.
-
-    Raises
-    ------
-    TensorFileError
-        When the field holds something else.
-    """
+    """Return where the bytes (text, packed numbers, a message) of a field are; TensorFileError where it has none."""
     if field.wire_type != LENGTH:
         raise _wrong_kind(source, field, LENGTH)
     return field.span
 
 
 def varints(source: Source, field: Field, most: int) -> tuple[int, ...]:
-    """Return the numbers of a repeated field, packed or not.
-
-    Raises
-    ------
-    TensorFileError
-        When there are more than `most`, or no whole numbers.
-    """
+    """Return the numbers of a repeated field, packed or not; TensorFileError for more than `most`, or other content."""
     if field.wire_type == VARINT:
         return (field.value,)
     position, stop = begin, _ = span_of(source, field)

@@ -173,20 +173,12 @@ def _corrected(cells: Cells, places: npt.NDArray[np.intp], right: Sequence[str])
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How details are written.
+    """How details are written, in one of the vendor's forms or in ours.
 
-    Parameters
-    ----------
-    operators, values : tuple of str
-        Titles of the left and right operator in the summary, and of both values in tables.
-    smallest : float
-        Below this a number has an exponent, so that it does not look like 0.
-    integer_tail, tail : str
-        What follows an integer, and a number in a table.
-    pads_axes : bool
-        Whether there are four coordinates at least, as if every tensor were N C H W.
-    with_array : bool
-        Whether the left side's values are written as ``.npy``, too.
+    `operators` and `values` are titles of the left and the right side, in the summary and in tables. A number below
+    `smallest` has an exponent, so that it does not look like 0; `integer_tail` follows an integer, `tail` any number in
+    a table. If `pads_axes`, there are four coordinates at least, as if every tensor were N C H W; if `with_array`, the
+    left side's values are written as ``.npy``, too.
 
     References
     ----------

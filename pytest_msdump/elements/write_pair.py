@@ -40,12 +40,8 @@ def detail_pair(
     """Open a pair and write it in detail into `folder`.
 
     `stem` begins the names of its files: operator, io and slot by default. `names` are the left and the right operator
-    in the summary. `extras` are a user's own conversions, and how much of each tensor to look at.
-
-    Raises
-    ------
-    MsdumpError
-        The tensors cannot be brought together, or read, or nothing can be written; then no file is there.
+    in the summary. `extras` are a user's own conversions, and how much of each tensor to look at. MsdumpError, with no
+    file written, where the tensors cannot be brought together, or read, or nothing can be written.
     """
     if pair.left.is_unseen or pair.right.is_unseen:
         raise MsdumpError(f"{pair.left.key.address}: only statistics were saved, so there are no elements to look at")

@@ -47,18 +47,10 @@ Mask = npt.NDArray[np.bool_]
 class Elements:
     """Some elements of a pair; every field has an entry for each.
 
-    Parameters
-    ----------
-    index : ndarray of int64
-        C-order element numbers.
-    left, right : ndarray
-        The values, each in its own type.
-    absolute : ndarray
-        |l-r|: integers if both sides are, else float64. 0 where both are the same infinity, NaN where either is NaN.
-    relative : ndarray of float64
-        |l-r|/|r|, and 0 where both sides are equal; without meaning where `undefined` is set.
-    zero, both_nan : ndarray of bool
-        Where the right side is 0, and where both sides are NaN.
+    `index` are C-order element numbers; `left` and `right` the values, each in its own type. `absolute` is |l-r|:
+    integers if both sides are, else float64; 0 where both are the same infinity, NaN where either is NaN. `relative` is
+    |l-r|/|r|, and 0 where both sides are equal; it has no meaning where `undefined` is set. `zero` marks where the
+    right side is 0, `both_nan` where both sides are NaN.
     """
 
     index: npt.NDArray[np.int64]
@@ -385,12 +377,8 @@ def detail_views(
     """Write two tensors of one logical shape in detail: all files, or none if an error is raised.
 
     `stem` begins the names of the files, as `elements.files.file_stem` gives it; `names` are the left and the right
-    operator; `letters` are the axes, e.g. ``"NCHW"``.
-
-    Raises
-    ------
-    MsdumpError
-        A tensor cannot be read to its end, or a file cannot be written.
+    operator; `letters` are the axes, e.g. ``"NCHW"``. MsdumpError where a tensor cannot be read to its end, or a file
+    cannot be written.
     """
     style = options.style
     axes = named_axes(left.shape, letters, pads=style.pads_axes)

@@ -39,10 +39,7 @@ _KINDS = (
 def open_descriptor(path: Path | str) -> tuple[int, os.stat_result]:
     """Open a file of this machine; return the descriptor, which the caller closes, and its status.
 
-    Raises
-    ------
-    OSError
-        It is not there, may not be read, or is no regular file; `strerror` is always a text for people.
+    OSError where it is not there, may not be read, or is no regular file; `strerror` is always a text for people.
     """
     try:
         descriptor = os.open(path, _FLAGS)
@@ -73,10 +70,7 @@ def open_regular(path: Path) -> IO[bytes]:
 def read_regular(path: Path, most_bytes: int) -> bytes:
     """Return all of a file, here or on object storage.
 
-    Raises
-    ------
-    OSError
-        As `open_descriptor`, or the file has more than `most_bytes` (``EFBIG``).
+    OSError as for `open_descriptor`, and for a file of more than `most_bytes` (``EFBIG``).
     """
     with open_regular(path) as file:
         # What it says is not relied on: a file grows, and the kernel makes some up that claim to be empty.
@@ -94,13 +88,7 @@ def read_user_file(path: Path, most_bytes: int, *, name: str | None = None, want
     """Return all of a file that a user named, as `read_regular`.
 
     Messages call it `name`, by default its path, and end with `want`: ``"give the JSON of a compiled model"``.
-
-    Raises
-    ------
-    DumpNotFoundError
-        There is no such file.
-    ConfigError
-        It cannot be read for another reason, which the text says.
+    DumpNotFoundError where there is no such file; ConfigError where it cannot be read for another reason.
     """
     name = str(path) if name is None else name
     try:
@@ -147,12 +135,7 @@ def write_file(directory: Path, name: str, content: bytes | Iterable[bytes]) -> 
     """Write ``directory/name``, whole or piece by piece, so that a reader sees the old file or the new one.
 
     The directory is made when it is not there, then with a ``.gitignore`` of its own; one that exists is not touched,
-    it may be the user's.
-
-    Raises
-    ------
-    MsdumpError
-        The directory or the file cannot be written.
+    it may be the user's. MsdumpError where the directory or the file cannot be written.
     """
     target = directory / name
     temporary = directory / f".{name}.{os.urandom(16).hex()}.tmp"
@@ -197,13 +180,7 @@ def _is_half(one: str) -> bool:
 
 
 def make_directory(directory: Path) -> None:
-    """Make the report directory; only a new one is marked as generated.
-
-    Raises
-    ------
-    OSError
-        It cannot be made.
-    """
+    """Make the report directory; only a new one is marked as generated. OSError where it cannot be made."""
     try:
         directory.mkdir(parents=True)
     except FileExistsError:

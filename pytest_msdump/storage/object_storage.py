@@ -62,12 +62,8 @@ class StoredObject(NamedTuple):
 def list_tree(url: str) -> StoredObject | dict[str, StoredObject]:
     """List a folder at every depth: objects by their names below it, in order, or the object at the URL itself.
 
-    Raises
-    ------
-    ConfigError
-        What reading from such a storage needs is not installed.
-    DumpNotFoundError
-        There is nothing at the URL, or the storage does not list it.
+    ConfigError where what reading from such a storage needs is not installed; DumpNotFoundError where there is nothing
+    at the URL, or the storage does not list it.
     """
     system, path = _connect(url)
     try:
@@ -87,10 +83,7 @@ def list_tree(url: str) -> StoredObject | dict[str, StoredObject]:
 def list_folder(url: str) -> StoredObject | dict[str, StoredObject | None]:
     """List one folder alone: objects by name, ``None`` for a folder; of the URL of an object that one.
 
-    Raises
-    ------
-    OSError
-        There is nothing at the URL, or the storage does not list it.
+    OSError where there is nothing at the URL, or the storage does not list it.
     """
     system, path = _connect(url)
     try:
@@ -119,10 +112,8 @@ def look_at(url: str) -> StoredObject:
 def read_range(url: str, start: int, stop: int, version: StoredObject) -> bytes:
     """Return bytes `start` to `stop` of a version of an object.
 
-    Raises
-    ------
-    OSError
-        The storage does not give them, all of them and no more; ``ESTALE`` where the object is another one by now.
+    OSError where the storage does not give them, all of them and no more; ``ESTALE`` where the object is another one by
+    now.
     """
     system, path = _connect(url)
     try:

@@ -150,11 +150,7 @@ class RemoteFile(io.RawIOBase):
     """The bytes of a file on object storage, in the version that was listed. Not for several threads at a time.
 
     The last piece that was fetched is kept, at most 8 MiB, and nothing on disk: what is read twice is fetched twice.
-
-    Raises
-    ------
-    OSError
-        It is not there, or the storage does not say.
+    OSError where it is not there, or the storage does not say.
     """
 
     def __init__(self, path: RemotePath) -> None:
@@ -165,12 +161,9 @@ class RemoteFile(io.RawIOBase):
         self._at = 0
 
     def read_into(self, target: memoryview, offset: int) -> None:
-        """Fill `target` (bytes) from `offset` on.
+        """Fill `target` from byte `offset` on.
 
-        Raises
-        ------
-        OSError
-            The storage does not give these bytes; ``ESTALE`` where the file is another one than was listed.
+        OSError where the storage does not give these bytes; ``ESTALE`` where the file is another one than was listed.
         """
         done = 0
         while done < len(target):
@@ -315,16 +308,9 @@ def _listings() -> _Listings:
 def list_remote(root: RemotePath) -> tuple[Path, ...]:
     """List all that is at and below `root`, a dump or one file, in place of what an earlier call listed there.
 
-    Names below `root` that cannot be a file's, such as ``../x``, are in no folder; they are returned.
-
-    Raises
-    ------
-    ConfigError
-        What is needed is not installed.
-    DumpNotFoundError
-        There is nothing at `root`, or the storage does not list it.
-    UnknownDumpFormatError
-        There are files, but each has such a name.
+    Names below `root` that cannot be a file's, such as ``../x``, are in no folder; they are returned. ConfigError where
+    what is needed is not installed; DumpNotFoundError where there is nothing at `root`, or the storage does not list
+    it; UnknownDumpFormatError where each file has such a name.
     """
     listings, url = _listings(), str(root)
     listings.forget(url)
@@ -371,21 +357,9 @@ def is_url(text: str) -> bool:
 def parse_location(text: str, base: Path, *, where: str = "") -> Path:
     """Return the path that a text names: of this machine, or a `RemotePath` for a URL such as ``s3://bucket/dump``.
 
-    ``file:///path`` is that path. Nothing is asked of the storage yet.
-
-    Parameters
-    ----------
-    text : str
-        As a user writes it.
-    base : Path
-        Folder that a relative path starts from.
-    where : str
-        Who wrote it; messages begin with this.
-
-    Raises
-    ------
-    ConfigError
-        The URL holds a password or a query, which would show in reports, or cannot be a dump's.
+    ``file:///path`` is that path. A relative path starts from `base`; messages begin with `where`, which says who wrote
+    the text. Nothing is asked of the storage yet. ConfigError where the URL holds a password or a query, which would
+    show in reports, or cannot be a dump's.
     """
     match = _URL.match(text)
     if match is None:
