@@ -158,7 +158,7 @@ class StoredView:
         or after `close`; TensorFileError where the file has shrunk meanwhile or the disk refuses.
         """
         if not 0 <= start <= stop <= self.size:
-            raise ValueError(f"{self._file.path}: elements {start} to {stop} asked for, it has {self.size}")
+            raise ValueError(f"{self._file.where}: elements {start} to {stop} asked for, it has {self.size}")
         values = self._reader.read(start, stop)
         return values if self._layout.bits < 8 else self._layout.decode(values)
 
@@ -170,7 +170,7 @@ class StoredView:
     def permuted(self, axes: tuple[int, ...]) -> StoredView:
         """Return this tensor with its axes in another order, as `numpy.transpose` takes them; reads no data."""
         layout = self._layout
-        order = ordered_axes(axes, layout.shape, str(self._file.path))
+        order = ordered_axes(axes, layout.shape, self._file.where)
         if order != tuple(range(len(order))):
             shape, steps = tuple(layout.shape[axis] for axis in order), tuple(layout.steps[axis] for axis in order)
             spec = replace(layout.spec, memory_format=None, logical_shape=shape)
@@ -214,9 +214,9 @@ def open_flat(path: Path, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES
 
 
 def _check_flat(file: StoredFile, claimed: TensorSpec) -> None:
-    where, shape = str(file.path), claimed.shape
+    where, shape = file.where, claimed.shape
     if claimed.dtype is None or shape is None or not can_decode(claimed.dtype):
-        name = parse_flat(file.path.name)
+        name = parse_flat(Path(where).name)
         raise TensorFileError(
             f"{where}: data type {name.dtype if name else 'none'} in its name cannot be decoded; leave the tensor out "
             "with deselect"

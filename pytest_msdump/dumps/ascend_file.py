@@ -69,11 +69,11 @@ class DumpFile(NamedTuple):
     def text(self, span: Span, most_bytes: int) -> str:
         """Return a text of the header; TensorFileError where it is longer than `most_bytes`, or no text."""
         if span.length > most_bytes:
-            raise TensorFileError(f"{self.file.path}: a text of {span.length} bytes in its header; it is damaged")
+            raise TensorFileError(f"{self.file.where}: a text of {span.length} bytes in its header; it is damaged")
         try:
             return self.source.peek(span.start, span.length).decode()
         except UnicodeDecodeError as error:
-            raise TensorFileError(f"{self.file.path}: a text in its header is no text; it is damaged") from error
+            raise TensorFileError(f"{self.file.where}: a text in its header is no text; it is damaged") from error
 
     def open(self, tensor: StoredTensor, *, block_bytes: int = BLOCK_BYTES) -> StoredView:
         """Open one of its tensors; reads no data.
@@ -102,7 +102,7 @@ class DumpFile(NamedTuple):
         """Refuse a part whose bytes are not all in the file."""
         there = max(0, self.file.size - part.start)
         if part.size > there:
-            raise truncated(f"{self.file.path}: {what}", f"cut off, {there} of its {part.size} bytes are there")
+            raise truncated(f"{self.file.where}: {what}", f"cut off, {there} of its {part.size} bytes are there")
 
 
 def _no_numbers(tensor: StoredTensor, where: str) -> TensorFileError:

@@ -155,16 +155,16 @@ def _read_head(file: StoredFile) -> bytes:
     head = file.read_bytes(0, min(file.size, _FIRST_READ_BYTES))
     if file.size == len(head):
         return head
-    _, end = _extent(head, str(file.path))
+    _, end = _extent(head, file.where)
     return file.read_bytes(0, min(file.size, end)) if end > len(head) else head
 
 
 def _check_size(file: StoredFile, header: NpyHeader, needed: int) -> None:
     there = file.size - header.data_offset
     if there < needed:
-        raise truncated(str(file.path), f"cut off after {there} of {needed} bytes")
+        raise truncated(file.where, f"cut off after {there} of {needed} bytes")
     if there > needed:
         raise TensorFileError(
-            f"{file.path}: {there - needed} bytes too many: shape {header.shape} in its header needs {needed}; "
+            f"{file.where}: {there - needed} bytes too many: shape {header.shape} in its header needs {needed}; "
             "two writers, or a damaged header: dump it again"
         )

@@ -167,7 +167,7 @@ def open_sliced(pieces: Sequence[Path], part: int | None) -> StoredView | Joined
 def _slicing(files: Sequence[DumpFile], pieces: Sequence[Path]) -> Slicing | None:
     """Read how the operator was sliced, and whether all slices are there; ``None`` when it was not."""
     first = files[0]
-    where = str(first.file.path)
+    where = first.file.where
     if first.header.attribute is None:
         if len(files) == 1:
             return None
@@ -201,7 +201,7 @@ def _open_input(files: Sequence[DumpFile], slicing: Slicing, tensor: StoredTenso
     axis = None if whole is None else _axis_by_shapes(shapes, whole)
     if axis is None:
         raise TensorFileError(
-            f"{files[0].file.path}: input {tensor.slot} of {len(files)} slices of shapes {shapes[0]} … {shapes[-1]}: "
+            f"{files[0].file.where}: input {tensor.slot} of {len(files)} slices of shapes {shapes[0]} … {shapes[-1]}: "
             "how they make one tensor is not told; compare outputs, or leave it out with deselect"
         )
     views = [one.open(each) for one, each in zip(files, parts, strict=True)]
@@ -217,7 +217,7 @@ def _axis_by_shapes(shapes: Sequence[tuple[int, ...]], whole: tuple[int, ...]) -
 
 
 def _open_output(files: Sequence[DumpFile], slicing: Slicing, tensor: StoredTensor) -> JoinedView:
-    where = f"{files[0].file.path}: output {tensor.slot}"
+    where = f"{files[0].file.where}: output {tensor.slot}"
     boxes = slicing.boxes_of(tensor.slot) if slicing.by_threads else ()
     parts = [_matching_part(one, tensor) for one in files]
     shapes = [box.shape for box in boxes] or [one.shape for one in parts]
@@ -258,11 +258,11 @@ def _matching_part(file: DumpFile, tensor: StoredTensor) -> StoredTensor:
             if (one.data_type, one.memory_format) == (tensor.data_type, tensor.memory_format):
                 return one
             raise TensorFileError(
-                f"{file.file.path}: {one.io} {one.slot} is {one.data_type.label} in {one.memory_format}, the first "
+                f"{file.file.where}: {one.io} {one.slot} is {one.data_type.label} in {one.memory_format}, the first "
                 f"slice is {tensor.data_type.label} in {tensor.memory_format}; the files are not slices of one operator"
             )
     raise TensorFileError(
-        f"{file.file.path}: has no {tensor.io} {tensor.slot}, the first slice has; the files are not slices of "
+        f"{file.file.where}: has no {tensor.io} {tensor.slot}, the first slice has; the files are not slices of "
         "one operator"
     )
 

@@ -63,11 +63,6 @@ class StoredFile:
             raise TensorFileError(f"{path}: cannot be opened: {error.strerror}; {hint}") from error
 
     @property
-    def path(self) -> Path:
-        """What was opened."""
-        return Path(self._location) if isinstance(self._location, str) else self._location
-
-    @property
     def where(self) -> str:
         """Its path as text, for messages."""
         return str(self._location)
@@ -84,7 +79,7 @@ class StoredFile:
             return None
         # The number of a closed file may belong to another one by now.
         if self._descriptor < 0:
-            raise ValueError(f"{self.path}: read after close()")
+            raise ValueError(f"{self.where}: read after close()")
         return self._descriptor
 
     def close(self) -> None:
@@ -114,7 +109,7 @@ class StoredFile:
                 count = os.preadv(descriptor, [target[done:]], offset + done)
                 if count == 0:
                     raise TensorFileError(
-                        f"{self.path}: ends at byte {offset + done}, but had {self.size} bytes when it was opened; "
+                        f"{self.where}: ends at byte {offset + done}, but had {self.size} bytes when it was opened; "
                         "compare again when nothing writes to it"
                     )
                 done += count
@@ -122,7 +117,7 @@ class StoredFile:
             hint = _CHANGED_HINT if error.errno == errno.ESTALE else _REMOTE_HINT
             advice = f"; {hint}" if self.is_remote else ""
             raise TensorFileError(
-                f"{self.path}: cannot be read at byte {offset + done}: {error.strerror}{advice}"
+                f"{self.where}: cannot be read at byte {offset + done}: {error.strerror}{advice}"
             ) from error
 
 

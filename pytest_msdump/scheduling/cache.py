@@ -17,7 +17,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 from pytest_msdump.comparison.comparing import Comparer, comparer_of
 from pytest_msdump.comparison.planning import Plan
@@ -26,7 +25,7 @@ from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Record
 from pytest_msdump.report.record_json import checked_record, to_text
 from pytest_msdump.scheduling.program_version import FileState, files_of, stamp, state_of
-from pytest_msdump.storage.files import open_regular
+from pytest_msdump.storage.files import open_regular, replacing
 
 __all__ = ["Cache", "CacheFile", "Cached", "CachingComparer", "cache_folder", "open_cache"]
 
@@ -336,15 +335,9 @@ class CacheFile:
         ignore = self.folder / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n", encoding="utf-8")
-        temporary = self.folder / f".{uuid4().hex}.tmp"
-        try:
-            with temporary.open("wb") as file:
-                file.write(_TITLE)
-                file.writelines(lines)
-            temporary.replace(self._path)
-        finally:
-            with suppress(OSError):
-                temporary.unlink()
+        with replacing(self._path) as file:
+            file.write(_TITLE)
+            file.writelines(lines)
 
     def _drop_oldest(self, left: int) -> None:
         """Delete files of other conditions until all fit, those that were written last stay; and what was abandoned."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, MsdumpError
 from pytest_msdump.storage.remote import RemotePath
@@ -21,6 +21,8 @@ __all__ = [
     "open_regular",
     "read_regular",
     "read_user_file",
+    "replacing",
+    "write_atomic",
     "write_file",
 ]
 
@@ -119,15 +121,23 @@ def _shown(count: int) -> str:
 # -- Writing files ---------------------------------------------------------------------------------------------------
 
 
-def write_atomic(path: Path, content: bytes) -> Path:
-    """Write a file so that a reader sees the old one or the new one, never a half."""
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to write that takes the place of `path` at the end, so that a reader never sees a half."""
     temporary = path.with_name(f".{os.urandom(16).hex()}.tmp")
     try:
-        temporary.write_bytes(content)
+        with temporary.open("wb") as file:
+            yield file
         temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def write_atomic(path: Path, content: bytes) -> Path:
+    """Write a file whole, as `replacing` does."""
+    with replacing(path) as file:
+        file.write(content)
     return path
 
 
@@ -138,16 +148,10 @@ def write_file(directory: Path, name: str, content: bytes | Iterable[bytes]) -> 
     it may be the user's. MsdumpError where the directory or the file cannot be written.
     """
     target = directory / name
-    temporary = directory / f".{name}.{os.urandom(16).hex()}.tmp"
     try:
         make_directory(directory)
-        try:
-            with temporary.open("wb") as file:
-                file.writelines([content] if isinstance(content, bytes) else content)
-            temporary.replace(target)
-        finally:
-            with suppress(OSError):
-                temporary.unlink()
+        with replacing(target) as file:
+            file.writelines([content] if isinstance(content, bytes) else content)
     except OSError as error:
         reason = error.strerror or str(error)
         raise MsdumpError(

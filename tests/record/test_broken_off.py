@@ -280,7 +280,7 @@ def test_on_a_full_disk_nothing_is_whole(tmp_path, monkeypatch, place, goes_on):
         made.write("a", np.zeros(1))
         with monkeypatch.context() as meanwhile:
             if place == "manifest":
-                meanwhile.setattr(manifest.Path, "write_bytes", full)
+                meanwhile.setattr(manifest.Path, "replace", full)
                 with pytest.raises(MsdumpError, match="No space left on device"):
                     made.close()
             else:
@@ -297,7 +297,7 @@ def test_on_a_full_disk_nothing_is_whole(tmp_path, monkeypatch, place, goes_on):
 
 
 def test_where_not_even_the_manifest_can_be_written_nothing_is_recorded(tmp_path, monkeypatch):
-    monkeypatch.setattr(manifest.Path, "write_bytes", full)
+    monkeypatch.setattr(manifest.Path, "replace", full)
     with pytest.raises(MsdumpError, match="No space left on device"):
         DumpWriter(tmp_path / "d")
     assert list((tmp_path / "d").iterdir()) == []

@@ -26,6 +26,7 @@ from pytest_msdump.storage.remote import absolute_path
 __all__ = [
     "GraphId",
     "find_orders",
+    "graph_of",
     "has_times",
     "order_files",
     "order_of",
@@ -163,7 +164,7 @@ def with_order(dump: Dump, orders: Mapping[GraphId, Sequence[str]], *, notes: It
         return replace(dump, notes=tuple(sentences))
     groups: defaultdict[Coordinates, list[TensorRef]] = defaultdict(list)
     for ref in dump.refs:
-        groups[_graph_of(ref)].append(ref)
+        groups[graph_of(ref)].append(ref)
     made = {at: _order(order_of(orders, at, is_timed=has_times(members))) for at, members in groups.items()}
     refs: list[TensorRef] = []
     for at, members in groups.items():
@@ -173,7 +174,7 @@ def with_order(dump: Dump, orders: Mapping[GraphId, Sequence[str]], *, notes: It
             continue
         refs += [_placed(ref, order) for ref in members]
         sentences += [sentence for sentence in _collisions(members, order) if sentence not in sentences]
-    older = tuple(_named(ref, made.get(_graph_of(ref), _NO_ORDER)) for ref in dump.older)
+    older = tuple(_named(ref, made.get(graph_of(ref), _NO_ORDER)) for ref in dump.older)
     return replace(dump, refs=in_order(refs), older=older, notes=tuple(sentences))
 
 
@@ -197,7 +198,8 @@ def has_times(refs: Iterable[TensorRef]) -> bool:
     return any(ref.source.timestamp is not None for ref in refs)
 
 
-def _graph_of(ref: TensorRef) -> Coordinates:
+def graph_of(ref: TensorRef) -> GraphId:
+    """Return the rank, net and graph of a tensor."""
     at = ref.key.op.at
     return Coordinates(rank=at.rank, net=at.net, graph=at.graph)
 

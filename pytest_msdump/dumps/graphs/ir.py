@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from io import BytesIO, TextIOWrapper
 
 from pytest_msdump.dumps.graphs.flow import CONSTANT, MONAD, Constant, Node, Of, Operand, Weight, operator_graph
-from pytest_msdump.dumps.graphs.ir_types import TypeReader, is_device
+from pytest_msdump.dumps.graphs.ir_types import TypeReader, is_device, members, separators
 from pytest_msdump.dumps.graphs.source_lines import FrameReader
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.graph import OperatorGraph
@@ -136,7 +136,6 @@ def _behind(text: str, start: int, parameters: Mapping[int, str]) -> int:
 _BEGIN = re.compile(r"[)}]\s*primitive_attrs: \{")
 _VALUE = r'(?:Bool|U?I(?:nt)?[0-9]+|B?F(?:loat)?[0-9]+)\([^()%]{0,40}\)|"[^"]{0,200}"'
 _LITERAL = re.compile(rf"(?:{_VALUE})|\((?:(?:{_VALUE})(?:, (?:{_VALUE})){{0,15}})?\)")
-_ATTRIBUTE_MARKS = re.compile(r'["()\[\]{},]')
 _LONGEST = 4096
 
 # What the compiler keeps for itself; it differs between runs of one program.
@@ -168,20 +167,9 @@ def attributes_text(call: str) -> str:
 
 def _literals(call: str) -> Iterator[str]:
     """Yield each operand that is a number, a truth value, a text, or a tuple of these, with its place."""
-    end = next(_ends(call), len(call))
-    for slot, part in enumerate(_attribute_parts(call[: min(end, _LONGEST)])):
-        if _LITERAL.fullmatch(part.strip()):
-            yield f"operand {slot}: {part.strip()}"
-
-
-def _ends(text: str) -> Iterator[int]:
-    """Yield where a bracket closes that was not opened."""
-    depth = 0
-    for position, letter in _letters(text):
-        depth += (letter in _OPEN) - (letter in _CLOSE)
-        if depth < 0:
-            yield position
-            return
+    for slot, part in enumerate(members(call[:_LONGEST])):
+        if _LITERAL.fullmatch(part):
+            yield f"operand {slot}: {part}"
 
 
 def _between_braces(line: str) -> str:
@@ -189,7 +177,7 @@ def _between_braces(line: str) -> str:
     if match is None:
         return ""
     text = line[match.end() : match.end() + _LONGEST]
-    end = next(_ends(text), None)
+    end = next((position for position, _, depth in separators(text) if depth < 0), None)
     # Cut short, or longer than any: the last one would be half a value.
     return text.rpartition(", ")[0] if end is None else text[:end]
 
@@ -202,32 +190,12 @@ def parse_attributes(text: str) -> Mapping[str, str]:
     >>> parse_attributes('pad_mode: "same", stride: (1, 1, 2, 2), IsFeatureMapOutput: Bool(1), compile_info: ')
     {'pad_mode': '"same"', 'stride': '(1, 1, 2, 2)'}
     """
-    named = (part.partition(":") for part in _attribute_parts(text))
+    named = (part.partition(":") for part in members(text))
     return {
         name.strip(): value.strip()
         for name, colon, value in named
         if colon and name.strip() and name.strip() not in _BOOKKEEPING
     }
-
-
-def _attribute_parts(text: str) -> Iterator[str]:
-    depth = begin = 0
-    for position, letter in _letters(text):
-        depth += (letter in _OPEN) - (letter in _CLOSE)
-        if letter == "," and depth == 0:
-            yield text[begin:position]
-            begin = position + 1
-    yield text[begin:]
-
-
-def _letters(text: str) -> Iterator[tuple[int, str]]:
-    """Yield brackets and commas that are not within quotes."""
-    is_quoted = False
-    for match in _ATTRIBUTE_MARKS.finditer(text):
-        if match[0] == '"':
-            is_quoted = not is_quoted
-        elif not is_quoted:
-            yield match.start(), match[0]
 
 
 # -- Lines and nodes -------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pytest_msdump.dumps.graphs.execution_order import GraphId, has_times, order_of
+from pytest_msdump.dumps.graphs.execution_order import GraphId, graph_of, has_times, order_of
 from pytest_msdump.dumps.graphs.graph_files import PlacedGraph
 from pytest_msdump.dumps.graphs.source_lines import user_frames
 from pytest_msdump.facts.memory_formats import may_be_padded
@@ -207,9 +207,9 @@ class _GraphMatcher:
         kept = list(refs)
         members: defaultdict[Coordinates, list[TensorRef]] = defaultdict(list)
         for ref in kept:
-            members[_graph_of(ref)].append(ref)
+            members[graph_of(ref)].append(ref)
         facts = {at: self._facts(at, of_graph) for at, of_graph in members.items()}
-        return [facts[_graph_of(ref)].completed(ref) for ref in kept]
+        return [facts[graph_of(ref)].completed(ref) for ref in kept]
 
     def _facts(self, at: Coordinates, refs: Sequence[TensorRef]) -> _GraphFacts:
         graphs = {number: graph for number, (place, graph) in enumerate(self._graphs) if _is_of(place, at)}
@@ -269,11 +269,6 @@ def _is_renumbered(file: str, operator: Operator) -> bool:
     """Whether a file's operator differs from the graph's in its number; files of old releases have no scope."""
     name = mangle(operator.name)
     return name != file and mangle(operator.name.rpartition("/")[2]) != file
-
-
-def _graph_of(ref: TensorRef) -> Coordinates:
-    at = ref.key.op.at
-    return Coordinates(rank=at.rank, net=at.net, graph=at.graph)
 
 
 def _is_of(graph: Coordinates, at: Coordinates) -> bool:

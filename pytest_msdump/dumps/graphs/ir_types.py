@@ -14,7 +14,7 @@ from pytest_msdump.dumps.graphs.flow import MONAD, HostType, Monad
 from pytest_msdump.facts.dtypes import ALIASES, DTYPES
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["TypeReader", "dtype_name", "is_device"]
+__all__ = ["TypeReader", "dtype_name", "is_device", "members", "separators"]
 
 _SIZES = re.compile(r"-?[0-9]{1,18}")
 _LONGEST_SHAPE = 64
@@ -34,7 +34,7 @@ _TIMES = re.compile(r"(?P<type>.*?)\*(?P<count>[0-9]{1,6})")
 # Front-end graphs write types in short: F32, I64, U8, B.
 _SHORT = re.compile(r"(?P<kind>[FIU])(?P<bits>[0-9]{1,3})")
 _KINDS = {"F": "float", "I": "int", "U": "uint"}
-_SEPARATOR = re.compile(r"[,()\[\]{}]")
+_SEPARATOR = re.compile(r'[",()\[\]{}]')
 
 _ARROW = ") -> ("
 
@@ -87,10 +87,10 @@ def _sides(line: str) -> tuple[list[str], list[str]]:
     body = line.strip().removeprefix(":").strip()
     # Some releases separate the operands by arrows as well.
     *given, made = body.removeprefix("(").removesuffix(")").split(_ARROW)
-    return [text for side in given for text in _members(side)], _members(made) if given else []
+    return [text for side in given for text in _types(side)], _types(made) if given else []
 
 
-def _members(side: str) -> list[str]:
+def _types(side: str) -> list[str]:
     side = side.strip()
     return side.removeprefix("<").removesuffix(">").split(">, <") if side else []
 
@@ -113,36 +113,45 @@ def _tuple(text: str) -> tuple[TensorSpec | None, ...] | None:
     begin, shape = _TUPLE.match(text), _TUPLE_SHAPE.search(text)
     if begin is None or shape is None:
         return None
-    sizes = list(_split(text[shape.end() :]))
+    sizes = list(members(text[shape.end() :]))
     types = list(_repeated(text[begin.end() : shape.start()], len(sizes)))
     if len(types) != len(sizes):
         return None
-    members = [None if _TUPLE.match(of) else _host(f"{of}, {size}") for of, size in zip(types, sizes, strict=True)]
-    return tuple(_flat([member for member in members if not isinstance(member, tuple)]))
+    specs = [None if _TUPLE.match(of) else _host(f"{of}, {size}") for of, size in zip(types, sizes, strict=True)]
+    return tuple(_flat([member for member in specs if not isinstance(member, tuple)]))
 
 
 def _repeated(types: str, most: int) -> Iterator[str]:
-    for text in _split(types):
+    for text in members(types):
         times = _TIMES.fullmatch(text)
         # One more than there are shapes is as wrong as many more.
         yield from [times["type"]] * min(int(times["count"]), most + 1) if times else [text]
 
 
-def _split(text: str) -> Iterator[str]:
-    """Split at the commas that are in no bracket, up to a bracket that ends more than began."""
-    depth = start = 0
-    end = len(text)
-    for match in _SEPARATOR.finditer(text):
-        letter = match[0]
-        depth += (letter in "([{") - (letter in ")]}")
+def members(text: str) -> Iterator[str]:
+    """Split at the commas that are in no bracket and no quotes, up to a bracket that ends more than began."""
+    start, end = 0, len(text)
+    for position, letter, depth in separators(text):
         if depth < 0:
-            end = match.start()
+            end = position
             break
         if letter == "," and depth == 0:
-            yield text[start : match.start()].strip()
-            start = match.end()
+            yield text[start:position].strip()
+            start = position + 1
     if text[start:end].strip():
         yield text[start:end].strip()
+
+
+def separators(text: str) -> Iterator[tuple[int, str, int]]:
+    """Yield each bracket and comma that is not within quotes: where, which, and in how many brackets from there on."""
+    depth, is_quoted = 0, False
+    for match in _SEPARATOR.finditer(text):
+        letter = match[0]
+        if letter == '"':
+            is_quoted = not is_quoted
+        elif not is_quoted:
+            depth += (letter in "([{") - (letter in ")]}")
+            yield match.start(), letter, depth
 
 
 def _flat(results: list[HostType]) -> Iterator[TensorSpec | None]:
