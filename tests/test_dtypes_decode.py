@@ -83,7 +83,7 @@ def test_types_below_one_byte_are_saved_with_a_byte_each(claimed, descr, logical
 def test_floats_of_8_bits_are_saved_as_their_bytes(claimed, descr):
     storage = storage_of(descr, claimed, where="here")
     codes = np.arange(256, dtype=np.uint8).view(storage.stored)
-    expected = stored_as(claimed).unpack(np.arange(256, dtype=np.uint8))
+    expected = stored_as(claimed).decode(np.arange(256, dtype=np.uint8))
     assert np.array_equal(storage.decode(codes), expected, equal_nan=True)
 
 

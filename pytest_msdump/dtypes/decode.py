@@ -27,7 +27,6 @@ from pytest_msdump.facts.dtypes import DTYPES
 
 __all__ = [
     "Storage",
-    "StoredAs",
     "bfloat16_values",
     "bytes_needed",
     "can_decode",
@@ -93,24 +92,22 @@ _REFUSED = {
 }
 
 
-class StoredAs(NamedTuple):
-    """How elements lie in a binary dump: bits of one element, the numpy type to read them as, and the decoder.
-
-    `unpack` takes a 1-D array of `stored` and returns native values: one for each element, and all elements of a byte
-    where several share it. Where an element is several stored numbers (complex32), `stored` is the type of one of them.
-    """
-
-    itemsize_bits: int
-    stored: np.dtype[Any]
-    unpack: Callable[[Array], Array]
-
-
 class Storage(NamedTuple):
-    """How a tensor is stored: its logical type, the numpy type of the bytes, and what turns these into values."""
+    """How a tensor is stored: its logical type, the numpy type to read it as, and what turns that into values.
+
+    `decode` takes a 1-D array of `stored` and returns native values: one for each element, and all elements of a byte
+    where several share it. Where an element of a binary dump is several stored numbers (complex32), `stored` is the
+    type of one of them.
+    """
 
     logical: str
     stored: np.dtype[Any]
     decode: Callable[[Array], Array]
+
+    @property
+    def bits(self) -> int:
+        """Bits of one element in a binary dump."""
+        return DTYPES[self.logical].bits
 
 
 def bfloat16_values(bits: Array) -> Array:
@@ -130,7 +127,7 @@ def can_decode(name: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def stored_as(name: str) -> StoredAs:
+def stored_as(name: str) -> Storage:
     """Return how a binary dump stores elements of a data type: little-endian, without gaps.
 
     8-bit floats become float32, exactly; int4 and int2 int8; uint4, uint2 and uint1 uint8; complex32 complex64. Raises
@@ -138,7 +135,7 @@ def stored_as(name: str) -> StoredAs:
 
     Examples
     --------
-    >>> stored_as("int4").unpack(np.array([0x21, 0xF8], np.uint8)).tolist()
+    >>> stored_as("int4").decode(np.array([0x21, 0xF8], np.uint8)).tolist()
     [1, 2, -8, -1]
     """
     known = canonical(name)
@@ -147,24 +144,22 @@ def stored_as(name: str) -> StoredAs:
     if not DTYPES[known].native:
         why = "holds no numbers" if DTYPES[known].kind == "opaque" else "has no numeric decoding that is known"
         raise TensorFileError(f"data type {known} {why}, so it cannot be compared: leave the tensor out with deselect")
-    native, bits = np.dtype(DTYPES[known].native), DTYPES[known].bits
     if known in BYTE_TABLES:
         table = byte_table(known)
-        return StoredAs(bits, np.dtype(np.uint8), lambda raw: table[raw].reshape(-1))
+        return Storage(known, np.dtype(np.uint8), lambda raw: table[raw].reshape(-1))
     if known == "bfloat16":
-        return StoredAs(bits, np.dtype("<u2"), bfloat16_values)
+        return Storage(known, np.dtype("<u2"), bfloat16_values)
     if known == "bool":
         # A bool byte that is neither 0 nor 1 would make numpy's answers depend on the operation.
-        return StoredAs(bits, np.dtype(np.uint8), lambda raw: raw != 0)
+        return Storage(known, np.dtype(np.uint8), lambda raw: raw != 0)
     if known == "complex32":
-        return StoredAs(bits, np.dtype("<f2"), lambda raw: raw.astype(np.float32).view(np.complex64))
-    stored = native.newbyteorder("<")
-    return StoredAs(bits, stored, _as_native(stored, native))
+        return Storage(known, np.dtype("<f2"), lambda raw: raw.astype(np.float32).view(np.complex64))
+    return _as_native(known, np.dtype(DTYPES[known].native).newbyteorder("<"))
 
 
 def bytes_needed(name: str, elements: int) -> int:
     """Return the bytes of so many elements in a binary dump; raises as `stored_as`."""
-    return -(-elements * stored_as(name).itemsize_bits // 8)
+    return -(-elements * stored_as(name).bits // 8)
 
 
 def storage_of(descr: object, claimed: str | None, *, where: str) -> Storage:
@@ -173,45 +168,41 @@ def storage_of(descr: object, claimed: str | None, *, where: str) -> Storage:
     `where` is the file, for error texts. Raises `TensorFileError` for types that cannot be compared as numbers, and
     where header and claim contradict each other.
     """
-    known = _kept_storage(descr, claimed) if isinstance(descr, str) else None
-    return known or _storage_of(descr, claimed, where)
+    if not isinstance(descr, str):
+        raise TensorFileError(
+            f"{where}: holds records of several fields (structured dtype); save each field as a plain array of its own"
+        )
+    try:
+        found = _storage_of(descr, claimed)
+    except TensorFileError as error:
+        raise TensorFileError(f"{where}: {error}") from None
+    if found.logical == "float4_e2m1":
+        return found._replace(decode=lambda raw: _float4_values(raw, where))
+    return found
 
 
 # A dump has many files and few types.
 @lru_cache(maxsize=256)
-def _kept_storage(descr: str, claimed: str | None) -> Storage | None:
-    """Return the storage where no message needs the file's name, else ``None``."""
-    try:
-        found = _storage_of(descr, claimed, "")
-    except TensorFileError:
-        return None
-    return None if found.logical == "float4_e2m1" else found
-
-
-def _storage_of(descr: object, claimed: str | None, where: str) -> Storage:
-    order, code = _code_of(descr, where)
-    logical = _logical_of(code, claimed, descr, where)
+def _storage_of(descr: str, claimed: str | None) -> Storage:
+    order, code = _code_of(descr)
+    logical = _logical_of(code, claimed, descr)
     code = _BITS.get(code, code)
-    if code == "b1":
-        # A bool byte that is neither 0 nor 1 would make numpy's answers depend on the operation.
-        return Storage(logical, np.dtype(np.uint8), lambda raw: raw != 0)
+    if code == "b1" or (logical in _BYTE_FLOATS and code == "u1"):
+        return stored_as(logical)
     stored = np.dtype(order + code)
     if logical == "bfloat16" and code == "u2":
         return Storage(logical, stored, bfloat16_values)
-    if logical in _BYTE_FLOATS and code == "u1":
-        return Storage(logical, stored, stored_as(logical).unpack)
-    if logical == "float4_e2m1":
-        return Storage(logical, stored, lambda raw: _float4_values(raw, where))
-    native = np.dtype(DTYPES[logical].native)
     if logical == "complex32":
         # The real part is the first half in memory, whatever the order of bytes in each half.
-        return Storage(logical, stored, lambda raw: stored_as(logical).unpack(raw.astype("<u4").view("<f2")))
-    return Storage(logical, stored, _as_native(stored, native))
+        return Storage(logical, stored, lambda raw: stored_as(logical).decode(raw.astype("<u4").view("<f2")))
+    return _as_native(logical, stored)
 
 
-def _as_native(stored: np.dtype[Any], native: np.dtype[Any]) -> Callable[[Array], Array]:
-    """Return the decoder of numbers whose byte order may differ."""
-    return (lambda raw: raw) if stored == native else (lambda raw: raw.astype(native, copy=False))
+def _as_native(logical: str, stored: np.dtype[Any]) -> Storage:
+    """Return the storage of numbers whose byte order or width may differ from the native type's."""
+    native = np.dtype(DTYPES[logical].native or stored)
+    same = stored == native
+    return Storage(logical, stored, lambda raw: raw if same else raw.astype(native, copy=False))
 
 
 def _float4_values(raw: Array, where: str) -> Array:
@@ -225,12 +216,8 @@ def _float4_values(raw: Array, where: str) -> Array:
     return values
 
 
-def _code_of(descr: object, where: str) -> tuple[str, str]:
+def _code_of(descr: str) -> tuple[str, str]:
     """Split ``'<f4'`` into byte order and code; refuse what holds no numbers."""
-    if not isinstance(descr, str):
-        raise TensorFileError(
-            f"{where}: holds records of several fields (structured dtype); save each field as a plain array of its own"
-        )
     match = _DESCR.fullmatch(descr)
     order, code = (match[1], match[2] + match[3]) if match else ("", "")
     if code in _PLAIN or code in _BITS:
@@ -238,14 +225,14 @@ def _code_of(descr: object, where: str) -> tuple[str, str]:
         return order.replace("|", "="), code
     kind = code[:1] or descr[1:2]
     why = _REFUSED.get(kind, "no type that is known here: save the tensor as a plain numpy type, e.g. float32")
-    raise TensorFileError(f"{where}: dtype {descr[:40]!r} in its header means {why}")
+    raise TensorFileError(f"dtype {descr[:40]!r} in its header means {why}")
 
 
-def _logical_of(code: str, claimed: str | None, descr: object, where: str) -> str:
+def _logical_of(code: str, claimed: str | None, descr: str) -> str:
     header = _PLAIN.get(code)
     if claimed is None:
         if header is None:
-            raise TensorFileError(f"{where}: dtype {descr!r} in its header means {_REFUSED['V']}")
+            raise TensorFileError(f"dtype {descr!r} in its header means {_REFUSED['V']}")
         return header
     said = canonical(claimed) or claimed.strip().lower()
     if said == header:
@@ -259,9 +246,7 @@ def _logical_of(code: str, claimed: str | None, descr: object, where: str) -> st
         if known
         else "a type that cannot be decoded; save the tensor as float32 and name it so"
     )
-    raise TensorFileError(
-        f"{where}: its name says {claimed}, its header says {header or 'raw bytes'} ({descr}): {advice}"
-    )
+    raise TensorFileError(f"its name says {claimed}, its header says {header or 'raw bytes'} ({descr}): {advice}")
 
 
 def to_double(block: Array) -> Array:

@@ -43,7 +43,7 @@ def encode(values: Array, name: str) -> Array:
     form = stored_as(name)
     known = canonical(name) or name
     exact = _cast(values, np.dtype(DTYPES[known].native), known)
-    return _maker(known, form.itemsize_bits)(exact).view(np.uint8)
+    return _maker(known, form.bits)(exact).view(np.uint8)
 
 
 def _maker(known: str, bits: int) -> Callable[[Array], Array]:

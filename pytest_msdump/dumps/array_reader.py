@@ -53,7 +53,8 @@ class Layout(NamedTuple):
 
 def layout_of(spec: TensorSpec) -> Layout:
     """Return how a binary dump stores a tensor: little-endian, in C order, without gaps."""
-    bits, stored, decode = stored_as(spec.dtype or "")
+    storage = stored_as(spec.dtype or "")
+    bits, stored, decode = storage.bits, storage.stored, storage.decode
     if stored.itemsize < bits // 8:
         # An element of several stored numbers (complex32) is read as one.
         parts, unpack = stored, decode

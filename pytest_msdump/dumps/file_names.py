@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.dtypes import canonical
-from pytest_msdump.facts.dtypes import ALIASES, DTYPES
 from pytest_msdump.facts.dump_proto import TASK_TYPES
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import TensorSpec, mangle
@@ -167,9 +166,7 @@ class MindSporeName(NamedTuple):
 # A dump has very many files and few claims, which share their memory.
 @lru_cache(maxsize=256)
 def _claimed(dtype: str | None, memory_format: str) -> TensorSpec:
-    word = (dtype or "").lower()
-    known = ALIASES.get(word, word)
-    return TensorSpec(dtype=known if known in DTYPES else None, memory_format=memory_format)
+    return TensorSpec(dtype=canonical(dtype or ""), memory_format=memory_format)
 
 
 def parse_mindspore(name: str) -> MindSporeName | None:

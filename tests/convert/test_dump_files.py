@@ -84,7 +84,7 @@ def test_a_file_by_hand(tmp_path: Path) -> None:
 
 def codes(dtype: str) -> np.ndarray:
     """Bytes of a type: every code of one or two bytes, some of wider ones, not-a-numbers among them."""
-    bits = stored_as(dtype).itemsize_bits
+    bits = stored_as(dtype).bits
     if dtype == "bool":
         return np.array([0, 1, 1], np.uint8)
     if bits <= 8:
@@ -102,7 +102,7 @@ def test_every_type_that_has_a_number_and_numbers_is_tried() -> None:
 def test_every_bit_of_every_type_gets_there_and_back(dtype: str, tmp_path: Path) -> None:
     raw, form = codes(dtype), stored_as(dtype)
     with np.errstate(all="ignore"):
-        values = form.unpack(raw.view(form.stored)).copy()
+        values = form.decode(raw.view(form.stored)).copy()
     if dtype == "complex32":
         values = values[~np.isnan(values)]
         raw = np.frombuffer(values.view(np.float32).astype("<f2").tobytes(), np.uint8)

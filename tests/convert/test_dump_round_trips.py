@@ -37,7 +37,7 @@ def values_of(dtype: str) -> np.ndarray:
         raw = np.random.default_rng(len(dtype)).integers(0, 256, 24 * np.dtype(dtype).itemsize, dtype=np.uint8)
         return raw.view(dtype).reshape(2, 3, 4)
     codes = np.arange(2**16, dtype="<u2") if dtype == "bfloat16" else np.arange(256, dtype=np.uint8)
-    return stored_as(dtype).unpack(codes).reshape(2, -1)
+    return stored_as(dtype).decode(codes).reshape(2, -1)
 
 
 def saved(folder: Path, kind: str, dtype: str) -> Path:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pytest_msdump.dtypes import canonical
 from pytest_msdump.dumps.graphs.flow import MONAD, HostType, Monad
-from pytest_msdump.facts.dtypes import ALIASES, DTYPES
 from pytest_msdump.model.tensor import TensorSpec
 
 __all__ = ["TypeReader", "dtype_name", "is_device", "members", "separators"]
@@ -49,8 +49,7 @@ def dtype_name(written: str) -> str | None:
     """
     short = _SHORT.fullmatch(written)
     name = _KINDS[short["kind"]] + short["bits"] if short else written.lower()
-    name = ALIASES.get(name, name)
-    return name if name in DTYPES else None
+    return canonical(name)
 
 
 class TypeReader:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.tensor import SourceFrame, SourceStack
@@ -41,13 +42,13 @@ _DEFINITION = re.compile(r"(?:async\s+)?def\s|class\s|@")
 _QUERY = re.compile(r"(?P<file>[^()=\"']+):(?P<line>[0-9]{1,9})")
 
 
+@dataclass
 class _Stack:
     """Frames as they are read."""
 
-    def __init__(self, is_forward: bool, is_reversed: bool) -> None:
-        self.is_forward = is_forward
-        self.is_reversed = is_reversed
-        self.frames: list[SourceFrame] = []
+    is_forward: bool
+    is_reversed: bool
+    frames: list[SourceFrame] = field(default_factory=list)
 
     def made(self) -> SourceStack:
         return SourceStack(tuple(reversed(self.frames) if self.is_reversed else self.frames), self.is_forward)
