@@ -16,7 +16,7 @@ from pytest_msdump.dumps.ascend import AscendReader
 from pytest_msdump.dumps.base import EMPTY, index_dump
 from pytest_msdump.dumps.converted import ConvertedReader
 from pytest_msdump.dumps.graphs.execution_order import find_orders, order_files, read_order, read_orders, with_order
-from pytest_msdump.dumps.graphs.graph_files import find_irs, placed, read_graphs
+from pytest_msdump.dumps.graphs.graph_files import find_irs, read_graphs, read_named_graphs
 from pytest_msdump.dumps.graphs.ir_names import with_ir
 from pytest_msdump.dumps.mindspore import MindSporeReader
 from pytest_msdump.dumps.reruns import order_by_time
@@ -108,7 +108,7 @@ def _with_graphs(dump: Dump, files: tuple[Path, ...]) -> Dump:
     orders, order_notes = read_orders({**own, **kept_orders})
     dump = with_order(dump, orders, notes=order_notes)
     graphs, graph_notes = read_graphs(find_irs(dump.root))
-    graphs = (*graphs, *placed(kept_graphs))
+    graphs = (*graphs, *read_named_graphs(kept_graphs))
     if not graphs:
         return replace(dump, notes=(*dump.notes, *graph_notes))
     return replace(with_ir(dump, graphs, orders=orders, notes=graph_notes), graphs=graphs)

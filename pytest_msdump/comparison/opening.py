@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pytest_msdump.comparison.indexing import index, reader
 from pytest_msdump.dtypes import canonical
-from pytest_msdump.dtypes.arrays import RawArray, as_array, decoded
+from pytest_msdump.dtypes.arrays import RawArray, as_array, decode_raw
 from pytest_msdump.errors import ConfigError, TensorFileError, TensorShapeError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.layouts.device_layout import logical, target
@@ -258,5 +258,5 @@ def _view(value: Any) -> ArrayView:
         if known is None or DTYPES[known].native == known:
             return ArrayView(array)
         array = RawArray(array, array.shape, known)
-    values, dtype = decoded(array)
+    values, dtype = decode_raw(array)
     return ArrayView(values, dtype)

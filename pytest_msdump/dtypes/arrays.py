@@ -16,7 +16,7 @@ from pytest_msdump.dtypes.decode import storage_of
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.dtypes import DTYPES
 
-__all__ = ["RawArray", "as_array", "decoded", "stored"]
+__all__ = ["RawArray", "array_to_save", "as_array", "decode_raw"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ _NUMBERS = frozenset("?bBhHiIlLqQefdFD")
 _SIGNED_BYTES = ("int4", "int2")
 
 
-def stored(array: Any, dtype: str | None = None) -> tuple[Array, str | None]:
+def array_to_save(array: Any, dtype: str | None = None) -> tuple[Array, str | None]:
     """Return the array to save, in C order, and its logical type where the file's header does not have it.
 
     `array` is what `as_array` takes; `dtype` is its logical type where it holds bit patterns. Raises `ConfigError` for
@@ -139,9 +139,9 @@ def stored(array: Any, dtype: str | None = None) -> tuple[Array, str | None]:
     return _from_bits(RawArray(values.reshape(-1).view(f"u{values.dtype.itemsize}"), values.shape, known))
 
 
-def decoded(raw: RawArray) -> tuple[Array, str]:
-    """Return the exact values of a tensor given as bits, and its logical type; raises as `stored` and `storage_of`."""
-    codes, logical = stored(raw)
+def decode_raw(raw: RawArray) -> tuple[Array, str]:
+    """Return the exact values of a tensor given as bits, and its logical type; raises as what it calls."""
+    codes, logical = array_to_save(raw)
     if logical is None:
         return codes, codes.dtype.name
     storage = storage_of(codes.dtype.str, logical, where="an array in memory")

@@ -1,7 +1,7 @@
 """From values to the bytes of a binary dump: the inverse of `dtypes.decode.stored_as`. Nothing is rounded.
 
-What a data type cannot hold is refused rather than rounded: a dump is to be compared with, and a rounded value would be
-told of as a drift. NaN is NaN: where a type has no code for a NaN's bits, its usual one of that sign is taken.
+What a data type cannot hold is refused rather than rounded: a dump is to be compared with, and a rounded value would
+show as a drift. NaN is NaN: where a type has no code for a NaN's bits, its usual one of that sign is taken.
 """
 
 from __future__ import annotations

@@ -251,7 +251,7 @@ def _flat_name(match: re.Match[str]) -> FlatName:
     kernel = _KERNEL.fullmatch(last)
     op_type: str | None = kernel["op_type"] if kernel else PARAMETER
     if kernel and "_" in last and _SCOPE not in scoped:
-        # A scope that was written with underscores cannot be told from the type.
+        # Where the scope was written with underscores, nothing shows where the type begins.
         op_type = None
     return FlatName(mangle(scoped.replace(_SCOPE, "/")), op_type, match["io"], int(match["slot"]))
 

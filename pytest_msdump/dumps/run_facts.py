@@ -116,7 +116,7 @@ def _parse_acl_dump(section: Mapping[str, Any], *, source: str, rank: int | None
         return DumpConfiguration(source, rank, io="input", scene=_EXCEPTION)
     said = section.get("dump_mode")
     io = said if isinstance(said, str) and said in _ACL_IO else "all"
-    layers = [_texts(model.get("layer")) for model in _dicts(section.get("dump_list"))]
+    layers = [_texts(model.get("layer")) for model in _list(section.get("dump_list")) if isinstance(model, dict)]
     # A model without a list of layers is dumped whole.
     listed = tuple(layer for names in layers for layer in names) if layers and all(layers) else ()
     return DumpConfiguration(source, rank, io=io, kernels=listed[:_MOST_KERNELS])
@@ -158,11 +158,11 @@ def _whole(value: Any) -> int:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(one for one in value[:_MOST_KERNELS] if isinstance(one, str)) if isinstance(value, list) else ()
+    return tuple(one for one in _list(value) if isinstance(one, str))
 
 
-def _dicts(value: Any) -> Sequence[Mapping[str, Any]]:
-    return [one for one in value[:_MOST_KERNELS] if isinstance(one, dict)] if isinstance(value, list) else ()
+def _list(value: Any) -> Sequence[Any]:
+    return value[:_MOST_KERNELS] if isinstance(value, list) else ()
 
 
 def _read_configuration(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.dtypes.arrays import stored
+from pytest_msdump.dtypes.arrays import array_to_save
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
 from pytest_msdump.storage.files import write_atomic
@@ -81,7 +81,7 @@ def digest(array: Any) -> str:
     >>> first == turned, first.split("/")[1] == turned.split("/")[1]
     (False, True)
     """
-    values, logical = stored(array)
+    values, logical = array_to_save(array)
     flat = values.reshape(-1)
     exact = hashlib.sha256(f"{logical or values.dtype.newbyteorder('<').str}{values.shape}".encode())
     sums = [0, 0]

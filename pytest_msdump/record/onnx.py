@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_msdump.dtypes.arrays import RawArray, stored
+from pytest_msdump.dtypes.arrays import RawArray, array_to_save
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.record.recording import RunRecording
 from pytest_msdump.record.selection import Patterns, select_operators
@@ -302,7 +302,7 @@ def value_of(array: Any) -> Any:
     values = np.asarray(array)
     if values.dtype.kind not in "V":
         return onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(values).reshape(values.shape))
-    bits, name = stored(values)
+    bits, name = array_to_save(values)
     number = next((number for number, (known, _) in _FOREIGN.items() if known == name), 0)
     return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, number)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from pytest_msdump.dtypes.arrays import RawArray, decoded, stored
+from pytest_msdump.dtypes.arrays import RawArray, array_to_save, decode_raw
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.record.weight_rules import COUNTERS, FRAMEWORKS, kind_of, neutral_role
 
@@ -37,7 +37,7 @@ class Weight:
         """Return the exact values in a type that numpy has."""
         if self.values.dtype.name == self.dtype:
             return self.values
-        return decoded(RawArray(self.values, self.values.shape, self.dtype))[0]
+        return decode_raw(RawArray(self.values, self.values.shape, self.dtype))[0]
 
 
 # Neutral name → weight, in the order of the model.
@@ -109,7 +109,7 @@ def _weight(holder: Holder, framework: str) -> Weight:
 
 
 def _of_array(array: Any) -> Weight:
-    values, logical = stored(array)
+    values, logical = array_to_save(array)
     # Memory may be the model's own, which training changes.
     return Weight(values.copy(), logical or values.dtype.name)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from numpy.lib import format as npy_format
 
-from pytest_msdump.dtypes.arrays import RawArray, stored
+from pytest_msdump.dtypes.arrays import RawArray, array_to_save
 from pytest_msdump.dumps.file_names import ReferenceName
 from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.dumps.sidefiles import MAPPING
@@ -150,7 +150,7 @@ class DumpWriter:
             The file cannot be written.
         """
         self._check(op, slot, io, iteration)
-        values, logical = stored(array, dtype)
+        values, logical = array_to_save(array, dtype)
         entry = TensorEntry(op, io, slot, logical, op_type, line)
         buffer = BytesIO()
         npy_format.write_array_header_1_0(buffer, npy_format.header_data_from_array_1_0(values))

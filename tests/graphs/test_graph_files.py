@@ -10,7 +10,7 @@ import pytest
 from graphs.samples import ROOT, read
 from graphs.test_ge_text import ONNX, PROTO
 
-from pytest_msdump.dumps.graphs.graph_files import find_irs, is_graph_file, placed, read_graph, read_graphs
+from pytest_msdump.dumps.graphs.graph_files import find_irs, is_graph_file, read_graph, read_graphs, read_named_graphs
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.tensor import Coordinates
 
@@ -89,7 +89,7 @@ def test_a_users_graphs_are_placed_by_the_number_in_their_names(tmp_path: Path) 
     names = ("trace_code_graph_7", "hwopt_pm_7_getitem_tuple.ir", "hwopt_d_end_graph_1_0533.ir", "ir_graph12.ir")
     for name in names:
         shutil.copy(ODD, tmp_path / name)
-    graphs = placed(tmp_path / name for name in names)
+    graphs = read_named_graphs(tmp_path / name for name in names)
     assert [at for at, _ in graphs] == [
         Coordinates(graph=7),
         Coordinates(),
@@ -115,7 +115,7 @@ def test_a_graph_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         read_graph(path)
     path.write_text("hello")
     with pytest.raises(ConfigError, match=r"^a\.ir: not an IR"):
-        placed([path])
+        read_named_graphs([path])
 
 
 def test_a_file_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:

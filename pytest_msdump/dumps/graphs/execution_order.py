@@ -44,9 +44,9 @@ _LEVELS_BELOW_RANK = 3
 
 
 def side_folders(root: Path, name: str) -> Iterator[tuple[Coordinates, Path]]:
-    """Yield the places where a folder of side files may be, and whose they are: rank, perhaps net; above first.
+    """Yield where a folder of side files called `name` may be, with its rank and perhaps net; those above first.
 
-    `root` is a dump's tree, one rank of it, or a directory further down. Whether the folder is there is not checked.
+    `root` is a dump's tree, one rank of it, or a directory further down. The folder need not be there.
     """
     absolute = absolute_path(root)
     for folder in (absolute, *absolute.parents)[: _LEVELS_BELOW_RANK + 1]:
@@ -71,7 +71,7 @@ def _of_net(net: str, folder: Path, name: str) -> Iterator[tuple[Coordinates, Pa
 
 # -- Execution orders of MindSpore -----------------------------------------------------------------------------------
 
-# Whose an order is: rank, net and graph; one that is not set stands for every value.
+# The rank, net and graph of an execution order; one that is not set stands for every value.
 GraphId = Coordinates
 
 _HEADER = "NodeExecutionOrder-FullNameWithScope"

@@ -1,4 +1,4 @@
-"""From a graph's nodes to its operators: data is followed through nodes that only pass it on and never run.
+"""Makes operators of a graph's nodes: follows data through nodes that only pass it on and never run.
 
 Not recursive, and linear in nodes and edges: a damaged file may nest its tuples as deeply as it is long.
 """
@@ -45,14 +45,14 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """An operand that is written down in the file; `number` where it is a whole number."""
+    """An operand whose value is in the file; `number` is set where that is a whole number."""
 
     number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Monad:
-    """An operand that orders side effects and carries no data, so that it takes no slot."""
+    """An operand that only orders side effects: it carries no data and takes no slot."""
 
 
 CONSTANT = Constant()
@@ -60,7 +60,7 @@ MONAD = Monad()
 
 Operand: TypeAlias = Of | Weight | Constant | Monad
 
-# What one operand is: a tensor or a number, a tuple without its monads, no data at all, or nothing that can be said.
+# One operand: a tensor or a number, a tuple without its monads, no data at all, or unknown.
 HostType: TypeAlias = TensorSpec | tuple[TensorSpec | None, ...] | Monad | None
 
 
@@ -182,7 +182,7 @@ def _chosen(operands: Sequence[_Value]) -> _Value:
 
 
 class _Flow:
-    """Takes operands apart, and refuses a graph where that is more than any run needs."""
+    """Finds the tensors behind operands; refuses a graph whose tuples hold more than any run needs."""
 
     def __init__(self, nodes: Sequence[Node], values: Sequence[_Value], source: str) -> None:
         self._nodes = nodes
@@ -257,7 +257,7 @@ def _notes(source: str, repeated: Sequence[str], nameless: int) -> Iterator[str]
 
 
 def consumers(graph: OperatorGraph) -> Mapping[Edge, tuple[tuple[str, int], ...]]:
-    """Return for each tensor the operators and input slots that it feeds, in execution order; none for those of no use.
+    """Return for each tensor that is used the operators and input slots that it feeds, in execution order.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.storage.files import read_user_file
 from pytest_msdump.storage.listings import names_in
 
-__all__ = ["PlacedGraph", "find_irs", "is_graph_file", "placed", "read_graph", "read_graphs"]
+__all__ = ["PlacedGraph", "find_irs", "is_graph_file", "read_graph", "read_graphs", "read_named_graphs"]
 
 # The rank, net and number of a graph, and the graph; a coordinate that is not set stands for every value.
 PlacedGraph = tuple[Coordinates, OperatorGraph]
@@ -105,7 +105,7 @@ def _attempt(path: Path) -> tuple[OperatorGraph | None, ConfigError | None]:
         return None, error
 
 
-def placed(files: Iterable[Path]) -> tuple[PlacedGraph, ...]:
+def read_named_graphs(files: Iterable[Path]) -> tuple[PlacedGraph, ...]:
     """Read graphs that a user named, in that order; a number in a file's name is the graph's."""
     graphs: list[PlacedGraph] = []
     for path in files:

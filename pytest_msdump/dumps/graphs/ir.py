@@ -33,7 +33,7 @@ _OPERAND_MARKS = re.compile(r"[()\[\]{},\"%$]")
 
 
 class Names:
-    """What the names in operands stand for: nodes, by number, and parameters, by name."""
+    """Finds what the names in operands stand for: nodes, by number, and parameters, by name."""
 
     def __init__(self, parameters: MutableMapping[int, str]) -> None:
         self.parameters = parameters
@@ -158,9 +158,9 @@ _BOOKKEEPING = frozenset(
 
 
 def attributes_text(call: str) -> str:
-    """Return an operator's attributes from behind the bracket that begins its operands, as yet unread.
+    """Return the text of an operator's attributes; `call` begins behind the bracket that opens its operands.
 
-    Operands that are written down as values are attributes, too: newer releases have them there.
+    Operands that are plain values count as attributes: newer releases write them there.
     """
     return ", ".join(filter(None, (*_literals(call), _between_braces(call))))
 
@@ -248,7 +248,7 @@ class _Record:
 
 
 class _Reader:
-    """One file."""
+    """Collects the nodes of one file."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []

@@ -86,7 +86,7 @@ def with_ir(
 
 
 def _by_name(keys: Iterable[OpKey], graphs: Sequence[OperatorGraph]) -> dict[_FileOp, _Known]:
-    """Find operators by their names, or by what follows the scope where that is one operator's only."""
+    """Find operators by their names, or by what follows the scope where only one operator ends so."""
     full: defaultdict[str, list[_Known]] = defaultdict(list)
     short: defaultdict[str, list[_Known]] = defaultdict(list)
     for known in _operators(graphs):
@@ -188,7 +188,7 @@ class _GraphFacts(NamedTuple):
 
 
 class _GraphMatcher:
-    """All graphs of a run, and what of the dump they do not know."""
+    """Matches a dump's operators with all graphs of its run; remembers which it did not find."""
 
     def __init__(
         self, graphs: Sequence[PlacedGraph], orders: Mapping[GraphId, Sequence[str]], *, is_by_text: bool
@@ -240,7 +240,7 @@ class _GraphMatcher:
         )
 
     def sentences(self) -> Iterator[str]:
-        """Yield what the graphs do not know, and which of them are not the final ones."""
+        """Yield sentences about operators that no graph has, and about graphs that are not the final ones."""
         for number, (_, graph) in enumerate(self._graphs):
             missed = tuple(self._missed[number])
             if not graph.is_final:
@@ -278,7 +278,7 @@ def _is_of(graph: Coordinates, at: Coordinates) -> bool:
 
 
 def _unique(names: Iterable[str]) -> Mapping[str, str]:
-    """Return true names by the name that files have, where it is one's only."""
+    """Return true names by the name in files, where only one is written so."""
     meant: defaultdict[str, set[str]] = defaultdict(set)
     for name in names:
         meant[mangle(name)].add(name)

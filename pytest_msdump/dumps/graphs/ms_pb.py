@@ -100,7 +100,7 @@ _Fields = Mapping[int, Sequence[int | Message]]
 
 
 class _Reader:
-    """One file."""
+    """Collects the nodes of one file."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
