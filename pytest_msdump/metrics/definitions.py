@@ -120,8 +120,7 @@ class Definition:
         return value
 
 
-# Many pairs have the same reasons and counts, and a report holds all pairs. 0, 0.0 and False are equal, and written
-# otherwise.
+# Many pairs have the same reasons and counts, and a report holds all pairs. No floats: 0.0 and −0.0 are equal.
 _shared = lru_cache(maxsize=1024, typed=True)(Measurement)
 
 
@@ -149,7 +148,7 @@ def define(totals: Totals) -> dict[str, Measurement]:
         elif row.place and (place := row.place(totals)) is not None:
             found[metric] = Measurement(metric, value, where=unravel(place, totals.shape))
         else:
-            found[metric] = Measurement(metric, value) if type(value) is float else _shared(metric, value)
+            found[metric] = _shared(metric, value) if isinstance(value, int) else Measurement(metric, value)
     return found
 
 

@@ -448,6 +448,11 @@ def test_minus_zero_is_equal_to_zero_but_for_its_bits() -> None:
     assert found.worst == ()
 
 
+def test_a_mean_of_minus_zero_keeps_its_sign_after_one_of_zero() -> None:
+    means = [value(compare([zero, zero], [zero, zero]), "standard_deviation")[0] for zero in (0.0, -0.0)]
+    assert [math.copysign(1, mean) for mean in means] == [1, -1]
+
+
 def test_big_endian_fortran_and_strided_arrays_are_read_by_logical_index() -> None:
     plain = np.arange(24, dtype="float32").reshape(2, 3, 4)
     wide = np.zeros((2, 3, 8), "float32")
