@@ -82,7 +82,7 @@ def _suspicious(values):
         left, right = record["left"]["address"], other["right"]["address"]
         told = {"side": "right", "address": right, "why": "WHY", "apart": 2e-8, "shape": "same"}
         record["suspicious"] = [{**told, "confidence": "clear", "map": {"left": left, "right": right}}]
-    told = {"side": "left", "address": NAMES[0], "why": "WHY", "apart": 0, "shape": "reshaped"}
+    told = {"side": "left", "address": f"{NAMES[0]}:output:0", "why": "WHY", "apart": 0, "shape": "reshaped"}
     tensors[5]["suspicious"] = [{**told, "confidence": "ambiguous", "doubt": "several"}]
     for number, record in enumerate(tensors):
         why = {"why": "order", "suspects": [], "given": []} if number else {"why": "first", **_GIVEN}
