@@ -156,6 +156,13 @@ def test_a_later_iteration_may_have_inherited_through_weights(tmp_path: Path) ->
     assert told["Default/b:output:0@1"]["role"] == "inherited"
 
 
+def test_an_operator_of_a_later_iteration_whose_feeds_all_pass_is_a_cause(tmp_path: Path) -> None:
+    write_pair(tmp_path, outputs("a", "b", bad=("a",)), iteration=0)
+    write_pair(tmp_path, outputs("a", "b", bad=("b",)), iteration=1)
+    write_ir(tmp_path, ["a ReLU x", "b ReLU a"])
+    assert records(tmp_path)["Default/b:output:0@1"]["role"] == "cause"
+
+
 def test_a_weight_that_fails_is_a_producer(tmp_path: Path) -> None:
     weight = ("Parameter", "w", "output", 0, False)
     write_pair(tmp_path, [*outputs("a", "b", bad=("a",)), weight])

@@ -56,6 +56,16 @@ def test_a_lost_ini_file_is_refused(pytester, project, sides, name):
     _assert_refused(pytester.runpytest(*_spaced(sides)), sides, name, "ini file")
 
 
+def test_a_path_of_an_output_option_after_a_space_is_refused_and_what_follows_a_switch_is_not(pytester, project, sides):
+    (project / "pytest.ini").write_text(_STRICT, "utf-8")
+    bundle = sides[0].parent / "bundle"
+    bundle.mkdir()
+    result = pytester.runpytest(*_joined(sides), "--msdump-bundle", str(bundle))
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"ERROR: *ini file* type --msdump-bundle={bundle}"])
+    pytester.runpytest(*_joined(sides), "--msdump-all", str(project)).assert_outcomes(passed=1, failed=1)
+
+
 def test_a_lost_ini_file_of_a_folder_above_is_refused(pytester, project, sides, monkeypatch):
     (project / "pytest.ini").write_text(_STRICT, "utf-8")
     (project / "below").mkdir()
