@@ -2,26 +2,27 @@
 
 The definition is ``docs/explanation/localising.md``, and this module has its order: edges, the way up from a
 failing operator, without a graph, what cannot be known. Roles and reasons are codes; `causes.reasons` makes sentences.
+How the error grows is `causes.growth`.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import isfinite
 
 from pytest_msdump.causes.edges import BY_ORDER, Group, Run, groups, link_iterations, part_of
+from pytest_msdump.causes.growth import Grown, growth_by_graph, growth_by_order
+from pytest_msdump.causes.network import Node
 from pytest_msdump.causes.operator_status import TensorStatus, operator_nodes
-from pytest_msdump.causes.roles import MOST_LISTED, Node, Role, roles_by_graph, roles_by_order
+from pytest_msdump.causes.roles import MOST_LISTED, Role, roles_by_graph, roles_by_order
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.facts.operators import COLLECTIVE_FRAGMENTS
 from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.record import Record, RoleReason, Suspect
+from pytest_msdump.model.record import ErrorGrowth, Record, RoleReason, Suspect
 from pytest_msdump.model.tensor import Coordinates, TensorKey
 from pytest_msdump.text import Message, say
 
-__all__ = ["Amplification", "Localised", "amplification", "localise"]
+__all__ = ["Localised", "localise"]
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,13 @@ def localise(plan: Plan, records: Mapping[int, Record]) -> Localised:
         parts[group.at] = _Part(group, status, parts)
     _take_back_doubtful_causes(list(parts.values()))
     compared = [(number, pair.left.key) for number, pair in enumerate(plan.pairing.pairs) if number in records]
-    for number, key in compared:
-        if records[number].was_run:
-            parts[part_of(key.op.at)].amplification.add(key, records[number])
     localised = {}
     for number, key in compared:
         record, part = records[number], parts[part_of(key.op.at)]
-        grown = part.amplification.of(part.group.run_of(key.op)) if key.io == "output" else None
-        if record.fails:
-            record = part.with_role(record, key)
-        if record.fails or grown is not None:
-            localised[number] = replace(record, amplification=grown)
-    shown = [part.group for part in parts.values() if part.amplification.is_compared]
+        placed = part.with_role(record, key) if record.fails or key.io == "output" else record
+        if placed is not record:
+            localised[number] = placed
+    shown = [part.group for part in parts.values() if part.is_compared]
     return Localised(
         localised,
         " and ".join(dict.fromkeys(group.by for group in shown)),
@@ -76,17 +72,22 @@ class _Part:
 
     def __init__(self, group: Group, status: TensorStatus, parts: Mapping[Coordinates, _Part]) -> None:
         self.group = group
-        self.amplification = Amplification(group)
         self.roles: dict[Run, Role[Run]] = {}
         self._status = status
         self._parts = parts
-        self._nodes = operator_nodes(group, status) if status.any_fails else {}
+        self._nodes = operator_nodes(group, status)
+        self.is_compared = any(node.is_compared and run.kind != "given" for run, node in self._nodes.items())
         # Parameters of the iteration before that fail do so there.
-        self.fails = any(node.status == "fails" and run.kind != "given" for run, node in self._nodes.items())
-        if self.fails:
-            by_order = group.by == BY_ORDER
-            self.roles = roles_by_order(dict(self._in_order())) if by_order else roles_by_graph(self._nodes)
-        self._first_failing_pass = min((run.occurrence for run in self.roles if run.kind == "op"), default=0)
+        failing = [run for run, node in self._nodes.items() if node.status == "fails" and run.kind != "given"]
+        self.fails = bool(failing)
+        if group.by == BY_ORDER:
+            nodes = dict(self._in_order())
+            self._grown = growth_by_order(nodes)
+            self.roles = roles_by_order(nodes, self._grown) if failing else {}
+        else:
+            self._grown = growth_by_graph(self._nodes)
+            self.roles = roles_by_graph(self._nodes, self._grown) if failing else {}
+        self._first_failing_pass = min((run.occurrence for run in failing if run.kind == "op"), default=0)
 
     def _in_order(self) -> Iterator[tuple[Run, Node[Run]]]:
         """Yield operators as they ran, without a graph: passes of loops one after another, then parameters.
@@ -136,12 +137,20 @@ class _Part:
     # What a record says of its role
 
     def with_role(self, record: Record, key: TensorKey) -> Record:
-        """Return the record of a failing tensor with its role."""
+        """Return the record of a tensor with its role, if it has one, and how its error grew."""
         run = self.group.run_of(key.op)
-        role = self._role_of(run, key)
+        grown = self._grown.get(run) or Grown()
+        if key.io == "output" and grown.amplification is not None and key.op not in self.group.namesakes:
+            record = replace(record, amplification=grown.amplification)
+        if record.fails:
+            role = self._role_of(run, key)
+        elif grown.is_jump and self._status.drift_of(key) == grown.drift:
+            role = self.roles.get(run) or Role("", why="jump")
+        else:
+            return record
         return replace(
             record,
-            role=role.name,
+            role=role.name or None,
             causes=self._addresses(role.causes),
             suspects=tuple(map(self._label, role.suspects)),
             role_why=self._reason(role, run),
@@ -163,8 +172,11 @@ class _Part:
         """Return why it has its role; ``None`` for an inherited failure whose causes say it."""
         why, suspects = role.why, role.suspects
         if role.name == "cause":
-            why = "first" if self.group.by == BY_ORDER and not self.has_own_evidence(run) else "passing"
-        elif role.name == "inherited":
+            is_first = self.group.by == BY_ORDER and not self.has_own_evidence(run)
+            why = why or ("first" if is_first else "passing")
+        elif role.name == "accumulated":
+            why = "accumulated"
+        elif role.name == "inherited" and not why:
             why = "before" if suspects else "step"
             suspects = suspects or tuple(one for one in role.causes if one.kind == "given")
             if not suspects:
@@ -176,7 +188,18 @@ class _Part:
             suspects=tuple(map(self._suspect, suspects)),
             given=tuple(self._label(one) for one in role.given if one not in before),
             before=tuple(map(self._label, before)),
+            growth=self._growth(role, run if role.jump is None else role.jump),
         )
+
+    def _growth(self, role: Role[Run], run: Run) -> ErrorGrowth | None:
+        """Return how the error grew: at the operator, or on all its path if it accumulated; ``None`` if unknown."""
+        grown = self._grown.get(run) or Grown()
+        if grown.factor is None or grown.drift is None or (role.name == "unknown" and role.jump is None):
+            return None
+        end = grown.drift.share or 0.0
+        if role.name == "accumulated" and grown.at is not None:
+            return ErrorGrowth(grown.start, end, grown.steps, grown.step, self._label(grown.at))
+        return ErrorGrowth(end / (grown.factor or 1.0), end, 1, grown.factor, self._label(run))
 
     def _suspect(self, run: Run) -> Suspect:
         if run.kind == "gap":
@@ -203,7 +226,11 @@ class _Part:
 
     def _address(self, run: Run) -> str:
         keys = [ref.key for ref in self.group.refs_of(run) if ref.key.io == "output"]
-        return next((key.address for key in keys if self._status.of(key) == "fails"), self._label(run))
+        failing = [key for key in keys if self._status.of(key) == "fails"]
+        # A cause that passes: the output that jumped.
+        drift = self._status.drift_of_outputs(self.group, run)
+        jumped = [key for key in keys if drift is not None and self._status.drift_of(key) == drift]
+        return next((key.address for key in (*failing, *jumped)), self._label(run))
 
     def _label(self, run: Run) -> str:
         if run.kind == "gap":
@@ -227,66 +254,3 @@ def _take_back_doubtful_causes(parts: Iterable[_Part]) -> None:
                 part.roles[run] = Role("unknown", why="ranks")
         if part.fails:
             failing_before.add(rank)
-
-
-# -- Amplification --
-
-
-def amplification(output: float | None, inputs: Iterable[float | None]) -> float | None:
-    """Return error out over the largest error in; ``None`` if a number is missing, not finite or no input has an error.
-
-    Examples
-    --------
-    >>> amplification(0.5, [0.001, None, 0.01])
-    50.0
-    """
-    known = [value for value in inputs if value is not None]
-    if output is None or not known or not all(map(isfinite, known)) or max(known) <= 0:
-        return None
-    ratio = output / max(known)
-    return ratio if isfinite(ratio) else None
-
-
-class Amplification:
-    """The amplification of each operator of a group: add all records first, then ask.
-
-    An operator's own inputs count where they were compared, else the outputs that feed it. `is_compared` is whether any
-    tensor of the group was compared.
-    """
-
-    def __init__(self, group: Group) -> None:
-        self._group = group
-        # The errors of each operator's inputs and outputs by slot; of a tensor with several records the largest.
-        self._inputs: defaultdict[Run, dict[int, float | None]] = defaultdict(dict)
-        self._outputs: defaultdict[Run, dict[int, float | None]] = defaultdict(dict)
-        self.is_compared = False
-
-    def add(self, key: TensorKey, record: Record) -> None:
-        """Take the error of a tensor of the group."""
-        self.is_compared = True
-        # Of operators with one name the first stands for all.
-        if key.op not in self._group.namesakes:
-            slots = (self._outputs if key.io == "output" else self._inputs)[self._group.run_of(key.op)]
-            slots[key.slot] = _largest((slots.get(key.slot), _error(record)))
-
-    def of(self, run: Run) -> float | None:
-        """Return how much an operator amplifies; ``None`` if that is unknown."""
-        outputs = self._outputs.get(run, {})
-        # In the dump's order, on which the largest depends where one is NaN.
-        slots = dict.fromkeys(ref.key.slot for ref in self._group.refs_of(run) if ref.key.io == "output")
-        own = self._inputs.get(run, {})
-        feeding = [
-            self._outputs.get(entry.producer, {}).get(entry.output)
-            for entry in self._group.inputs(run) or ()
-            if entry.slot not in own
-        ]
-        return amplification(_largest(outputs.get(slot) for slot in slots), [*own.values(), *feeding])
-
-
-def _largest(errors: Iterable[float | None]) -> float | None:
-    return max((error for error in errors if error is not None), default=None)
-
-
-def _error(record: Record) -> float | None:
-    value = record.metrics.get("relative_euclidean_distance")
-    return float(value) if isinstance(value, (int, float)) else None

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
 
 from pytest_msdump.causes.edges import Group, Input, Run
-from pytest_msdump.causes.roles import Feed, Node
+from pytest_msdump.causes.growth import drift_of
+from pytest_msdump.causes.network import Drift, Feed, Node
 from pytest_msdump.facts.operators import UNDUMPED_TYPES, VIEW_TYPES, WRITTEN_INPUTS
 from pytest_msdump.matching.not_dumped import NOT_DUMPED
 from pytest_msdump.model.ordering import PARAMETER
@@ -40,28 +43,35 @@ class TensorStatus:
 
     def __init__(self, pairing: Pairing, records: Mapping[int, Record]) -> None:
         self._fails: dict[TensorKey, bool] = {}
+        self._drifts: dict[TensorKey, Drift | None] = {}
         self._not_run: set[OpKey] = set()
         for number, pair in enumerate(pairing.pairs):
             record = records.get(number)
             if record is None or not record.was_run:
                 self._not_run.add(pair.left.key.op)
             else:
-                self._fails[pair.left.key] = record.fails or self._fails.get(pair.left.key, False)
+                key, drift = pair.left.key, drift_of(record)
+                self._drifts[key] = drift if key not in self._fails else _larger(drift, self._drifts[key])
+                self._fails[key] = record.fails or self._fails.get(key, False)
         self._reasons = {entry.ref.key: entry.why.code for entry in pairing.unmatched_left}
         self._missing = {entry.left for entry in pairing.missing}
         # If most operators are paired by their names, the other side did not dump one without a partner.
         by_name = [pair.how in _BY_NAME for pair in pairing.pairs if pair.left.key.op.op_type != PARAMETER]
         self._has_names = sum(by_name) > len(by_name) / 2
 
-    @property
-    def any_fails(self) -> bool:
-        """Whether any tensor fails."""
-        return any(self._fails.values())
-
     def of(self, key: TensorKey) -> str | None:
         """Return ``"fails"`` or ``"passes"``; ``None`` if it was not compared."""
         fails = self._fails.get(key)
         return None if fails is None else "fails" if fails else "passes"
+
+    def drift_of(self, key: TensorKey) -> Drift | None:
+        """Return how far a tensor is apart, the largest of several records; ``None`` if that is unknown."""
+        return self._drifts.get(key)
+
+    def drift_of_outputs(self, group: Group, run: Run) -> Drift | None:
+        """Return the largest drift of an operator's outputs; ``None`` if one that was compared is unknown."""
+        keys = [ref.key for ref in group.refs_of(run) if ref.key.io == "output" and ref.key in self._drifts]
+        return reduce(_larger, map(self.drift_of, keys)) if keys else None
 
     def of_outputs(self, group: Group, run: Run) -> dict[TensorKey, str | None]:
         """Return the status of each output of an operator."""
@@ -88,15 +98,37 @@ class TensorStatus:
 
 
 def operator_nodes(group: Group, status: TensorStatus) -> dict[Run, Node[Run]]:
-    """Return the operators of a group as nodes: those dumped, in their order, then others that feed them."""
+    """Return the operators of a group as nodes: those dumped, in their order, then others that feed them.
+
+    Of operators with one name the first stands for all.
+    """
     nodes: dict[Run, Node[Run]] = {}
     waiting = [group.run_of(op) for op in group.tensors]
     for run in waiting:
         if run not in nodes:
-            node = nodes[run] = Node(_status(group, status, run), _feeds(group, status, run))
-            if node.status != "passes":
-                waiting += [feed.producer for feed in node.feeds or () if feed.producer]
+            node = nodes[run] = Node(
+                _status(group, status, run), _feeds(group, status, run), _drift(group, status, run)
+            )
+            waiting += [feed.producer for feed in node.feeds or () if feed.producer]
     return nodes
+
+
+def _larger(one: Drift | None, other: Drift | None) -> Drift | None:
+    return None if one is None or other is None else max(one, other)
+
+
+def _drift(group: Group, status: TensorStatus, run: Run) -> Drift | None:
+    """Return how far what an operator wrote is apart."""
+    if run.kind == "given":
+        return _drift_before(group, status, run.name)
+    return status.drift_of_outputs(group, run) if run.kind in ("op", "parameter") else None
+
+
+def _drift_before(group: Group, status: TensorStatus, parameter: str) -> Drift | None:
+    if parameter not in group.before:
+        return None
+    earlier, op = group.before[parameter]
+    return status.drift_of_outputs(earlier, earlier.run_of(op))
 
 
 def _worst(known: Iterable[str | None]) -> str | None:
@@ -137,10 +169,10 @@ def _feeds(group: Group, status: TensorStatus, run: Run) -> Sequence[Feed[Run]] 
     own = _own_inputs(group, status, run)
     inputs = group.inputs(run)
     if inputs is not None:
-        return [_feed(group, status, run, entry, own.get(entry.slot)) for entry in inputs]
+        return [_feed(group, status, run, entry, own) for entry in inputs]
     # Without a graph, inputs that pass prove something only if all of them were compared.
-    known = set(own.values())
-    return [Feed(None, one) for one in own.values()] if "fails" in known or (own and None not in known) else None
+    known = {one and one.status for one in own.values()}
+    return [one or Feed(None) for one in own.values()] if "fails" in known or (own and None not in known) else None
 
 
 def _writers(group: Group, status: TensorStatus, parameter: str) -> Iterator[Feed[Run]]:
@@ -152,28 +184,34 @@ def _writers(group: Group, status: TensorStatus, parameter: str) -> Iterator[Fee
         yield Feed(writer if verdict else writer._replace(kind="update"))
     before = _before(group, status, parameter)
     if not writers and before:
-        yield Feed(Run("given", parameter), before)
+        yield Feed(Run("given", parameter), before, _drift_before(group, status, parameter))
 
 
-def _own_inputs(group: Group, status: TensorStatus, run: Run) -> dict[int, str | None]:
-    """Return the status of an operator's own inputs by slot, without those that it writes to."""
+def _own_inputs(group: Group, status: TensorStatus, run: Run) -> dict[int, Feed[Run] | None]:
+    """Return an operator's own inputs by slot, without those that it writes to; ``None`` if not compared."""
     op = group.op_of(run)
     written = WRITTEN_INPUTS.get(op.op_type or "", frozenset()) if op is not None else frozenset()
     keys = [ref.key for ref in group.refs_of(run) if ref.key.io == "input" and ref.key.slot not in written]
-    return {key.slot: status.of(key) for key in keys}
+    known = {key: status.of(key) for key in keys}
+    return {key.slot: Feed(None, known[key], status.drift_of(key)) if known[key] else None for key in keys}
 
 
-def _feed(group: Group, status: TensorStatus, run: Run, entry: Input, own: str | None) -> Feed[Run]:
-    producer = entry.producer
+def _feed(
+    group: Group, status: TensorStatus, run: Run, entry: Input, inputs: Mapping[int, Feed[Run] | None]
+) -> Feed[Run]:
+    producer, own = entry.producer, inputs.get(entry.slot)
     if producer.kind == "parameter":
         # MindSpore dumps parameters after the step; the value before it is the one that the iteration before left.
         before = _before(group, status, producer.name)
         if before == "fails" or not group.reads_after_step(run, producer.name):
-            return Feed(producer._replace(kind="given"), own or before)
+            given = producer._replace(kind="given")
+            drift = own.drift if own else _drift_before(group, status, producer.name)
+            return Feed(given, own.status if own else before, drift)
     if own is not None:
-        return Feed(producer, own)
+        return replace(own, producer=producer)
     outputs = status.of_outputs(group, producer)
-    known = next((outputs[key] for key in outputs if key.slot == entry.output), None)
+    read = next((key for key in outputs if key.slot == entry.output), None)
+    known = None if read is None else outputs[read]
     if known is None and _worst(outputs.values()) == "passes":
         return Feed(producer._replace(kind="rest"))
-    return Feed(producer, known)
+    return Feed(producer, known, None if read is None else status.drift_of(read))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.record import Record, RoleReason, Suspect
+from pytest_msdump.model.numbers import number
+from pytest_msdump.model.record import ErrorGrowth, Record, RoleReason, Suspect
 from pytest_msdump.text import ENGLISH, Phrases
 
 __all__ = ["fit_text", "reason_of", "reason_text"]
 
 _MOST_NAMED = 4
+_DIGITS = 3
+# Reasons that stand alone; others say what else may be behind it.
+_OF_CAUSES = ("first", "passing", "grew", "jump")
 
 
 def reason_of(record: Record, say: Phrases) -> str:
@@ -26,16 +32,33 @@ def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
     --------
     >>> reason_text(RoleReason("unseen", (Suspect("conv3", "not dumped"),)))
     'what feeds it was not all compared: conv3 (not dumped)'
+    >>> reason_text(RoleReason("grew", growth=ErrorGrowth(0.25, 10.5, 1, 42.0, "bn2")))
+    'what feeds it, or ran before it, fails, too; its error grew × 42, from 0.25 to 10.5 of its limit'
     """
     suspects = say.named((_suspect_text(one, say) for one in why.suspects), _MOST_NAMED)
-    text = say(f"why_{why.why}", suspects=suspects)
-    if why.why not in ("first", "passing"):
-        return text
+    grown = _numbers(why.growth)
+    text = say(f"why_{why.why}", suspects=suspects, **grown)
     parts = [text]
+    if why.why in _OF_CAUSES and why.growth is not None:
+        if why.growth.start > 0:
+            parts.append(say("grown", **grown))
+        elif why.why != "passing":
+            parts.append(say("grown_from_equal", **grown))
+    parts += [say("left_out", names=say.named(why.left_out, _MOST_NAMED))] if why.left_out else []
+    if why.why not in _OF_CAUSES:
+        return say.joined(parts, "between_clauses")
     parts += [say("or_before", suspects=suspects)] if suspects else []
     parts += [say("given_unseen", names=say.named(why.given, _MOST_NAMED))] if why.given else []
     parts += [say("given_before", names=say.named(why.before, _MOST_NAMED))] if why.before else []
     return say.joined(parts, "between_clauses")
+
+
+def _numbers(growth: ErrorGrowth | None) -> dict[str, Any]:
+    """Return what sentences say of how an error grew."""
+    if growth is None:
+        return {"start": "?", "end": "?", "step": "?", "at": "?", "n": 0}
+    shown = {name: number(getattr(growth, name), _DIGITS) for name in ("start", "end", "step")}
+    return {**shown, "at": growth.at, "n": growth.operators}
 
 
 def _suspect_text(suspect: Suspect, say: Phrases) -> str:

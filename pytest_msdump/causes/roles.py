@@ -1,4 +1,4 @@
-"""Roles of failing operators, from the status of every operator and the edges between them. See ``localising.md``.
+"""Roles of failing operators: from the status of each, what feeds it, and how the error grew. See ``localising.md``.
 
 Operators may be any hashable values. Nothing here recurses, so a network may be as deep as it likes.
 """
@@ -9,7 +9,10 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-__all__ = ["MOST_LISTED", "Feed", "Node", "Role", "components", "roles_by_graph", "roles_by_order"]
+from pytest_msdump.causes.growth import JUMP, Grown, growth_by_graph, growth_by_order
+from pytest_msdump.causes.network import Node, components, numbered
+
+__all__ = ["MOST_LISTED", "Role", "roles_by_graph", "roles_by_order"]
 
 MOST_LISTED = 8
 
@@ -20,47 +23,28 @@ _WALKED = ("part", "forwards")
 
 
 @dataclass(frozen=True, slots=True)
-class Feed(Generic[Op]):
-    """One input: the operator that produces it, and the status of this very tensor.
-
-    `status` is ``"passes"``, ``"fails"``, or ``None`` if it was not compared. `producer` is ``None`` if unknown.
-    """
-
-    producer: Op | None
-    status: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Node(Generic[Op]):
-    """One operator.
-
-    `status` is ``"fails"`` or ``"passes"`` if it was compared. Otherwise: ``"part"``, the other side has it as part of
-    the operator that follows; ``"forwards"``, it hands its input on; ``"given"``, a weight or an input of the network;
-    ``"unseen"``, nothing is known of it, so it may be the cause. `feeds` is ``None`` if its inputs are unknown.
-    """
-
-    status: str
-    feeds: Sequence[Feed[Op]] | None = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Role(Generic[Op]):
-    """The role of a failing operator.
+    """The role of a failing operator, or of a passing one that is the cause of failures.
 
     Parameters
     ----------
     name : str
-        ``"cause"``, ``"inherited"`` or ``"unknown"``.
+        ``"cause"``, ``"accumulated"``, ``"inherited"`` or ``"unknown"``.
     causes : tuple
-        Where an inherited failure begins: causes and unknown failures, the first eight in the order of the nodes.
+        Where an inherited or accumulated failure begins: causes, unknown failures, and accumulated ones if there is
+        nothing else; the first eight in the order of the nodes.
     suspects : tuple
         Operators that were not compared, one of which may be the cause.
     given : tuple
         Weights and inputs of the network that feed it and were not compared.
     why : str
         Why it is unknown: ``"unseen"`` (some of `suspects`), ``"shared"`` (`suspects` feed several that fail),
-        ``"circle"`` (it and `suspects` feed one another), ``"order"``, ``"feeds"`` (its inputs are unknown), or a code
-        of the caller's.
+        ``"circle"`` (it and `suspects` feed one another), ``"order"``, ``"order_jump"`` (the error jumped at `jump`
+        before), ``"feeds"`` (its inputs are unknown), or a code of the caller's.
+        Of a cause: ``"jump"`` if it passes, ``"grew"`` if what feeds it fails, too. Of an inherited failure:
+        ``"within"`` if the error jumped at `jump`, a cause that passes.
+    jump : operator, optional
+        Where the error jumped.
     """
 
     name: str
@@ -68,29 +52,33 @@ class Role(Generic[Op]):
     suspects: tuple[Op, ...] = ()
     given: tuple[Op, ...] = ()
     why: str = ""
+    jump: Op | None = None
 
 
-def roles_by_graph(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Role[Op]]:
-    """Return the role of every failing operator: a cause if everything that feeds it passes, else inherited or unknown.
+def roles_by_graph(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] | None = None) -> dict[Op, Role[Op]]:
+    """Return the role of every failing operator, and of passing ones that are the cause of failures.
 
     `nodes` are in execution order; a producer that is not among them counts as unseen. Operators that were not compared
-    are walked through, up to the nearest that were. An operator below a failing one is inherited though it may be wrong
-    as well: only its own inputs, compared and passing, can tell.
+    are walked through, up to the nearest that were. How the error grew decides where it is known (`grown`, by default
+    `growth_by_graph`); else a failure is a cause if everything that feeds it passes, and one below a failing operator
+    is inherited though it may be wrong as well: only its own inputs, compared and passing, can tell.
 
     Examples
     --------
+    >>> from pytest_msdump.causes.network import Feed
     >>> nodes = {"conv": Node("passes"), "add": Node("fails", [Feed("conv")]), "relu": Node("fails", [Feed("add")])}
     >>> [(op, role.name, role.causes) for op, role in roles_by_graph(nodes).items()]
     [('add', 'cause', ()), ('relu', 'inherited', ('add',))]
     """
-    return _Frontier(nodes).roles()
+    return _Frontier(nodes, growth_by_graph(nodes) if grown is None else grown).roles()
 
 
-def roles_by_order(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Role[Op]]:
+def roles_by_order(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] | None = None) -> dict[Op, Role[Op]]:
     """Return the role of every failing operator where only their order is known.
 
-    The first to fail is the cause unless an operator before it was not seen; later ones are unknown. An operator's own
-    inputs, where they were compared, decide before its place does.
+    The first to fail is the cause unless an operator before it was not seen, or the error was nearly as large before;
+    so is a later one whose error is far larger than all before it. Others are unknown: one that passes clears nothing.
+    An operator's own inputs, where they were compared, decide before its place does.
 
     Examples
     --------
@@ -99,10 +87,14 @@ def roles_by_order(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Role[Op]]:
     [('add', 'cause'), ('relu', 'unknown')]
     """
     roles: dict[Op, Role[Op]] = {}
+    grown = growth_by_order(nodes) if grown is None else grown
     unseen: list[Op] = []
     parts: list[Op] = []
+    jump: Op | None = None
     for op, node in nodes.items():
         inputs = {feed.status for feed in node.feeds or ()}
+        factor = grown[op].factor if op in grown else None
+        is_small = factor is not None and factor < JUMP
         if node.status == "unseen":
             unseen.append(op)
         elif node.status == "part":
@@ -111,18 +103,25 @@ def roles_by_order(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Role[Op]]:
             # An operator between two compared ones is part of the later one.
             parts.clear()
         elif node.status == "fails":
+            is_first = all(role.name == "accumulated" for role in roles.values())
             if "fails" in inputs:
-                role: Role[Op] = Role("inherited")
-            elif inputs == {"passes"}:
+                role: Role[Op] = Role("inherited") if factor is None or is_small else Role("cause", why="grew")
+            elif inputs == {"passes"} and not is_small:
                 role = Role("cause")
-            elif roles:
+            elif is_first and is_small and jump is None:
+                role = Role("accumulated", causes=tuple(roles)[:1])
+            elif is_first and is_small:
+                role = Role("unknown", why="order_jump", jump=jump)
+            elif roles and not is_first and (factor is None or is_small):
                 role = Role("unknown", why="order")
             elif unseen:
                 role = Role("unknown", suspects=tuple(unseen[-MOST_LISTED:]), why="unseen")
             else:
-                role = Role("cause", suspects=tuple(parts[-MOST_LISTED:]))
+                role = Role("cause", suspects=tuple(parts[-MOST_LISTED:]), why="grew" if roles else "")
             roles[op] = role
             parts.clear()
+        if op in grown and grown[op].is_jump and (jump is None or (factor or 0) > (grown[jump].factor or 0)):
+            jump = op
     return roles
 
 
@@ -143,12 +142,9 @@ class _Above:
 class _Frontier(Generic[Op]):
     """Operators by number, so that "the first eight" means the first in execution order."""
 
-    def __init__(self, nodes: Mapping[Op, Node[Op]]) -> None:
-        producers = (feed.producer for node in nodes.values() for feed in node.feeds or ())
-        unseen: dict[Op, Node[Op]] = {
-            one: Node("unseen", None) for one in producers if one is not None and one not in nodes
-        }
-        known = {**nodes, **unseen}
+    def __init__(self, nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]]) -> None:
+        known = numbered(nodes)
+        self._grown = [grown.get(name) or Grown() for name in known]
         self._names = list(known)
         self._nodes = list(known.values())
         self._numbers = {name: number for number, name in enumerate(self._names)}
@@ -200,7 +196,10 @@ class _Frontier(Generic[Op]):
         if failing:
             is_known = all(self._nodes[member].feeds is not None for member in circle)
             self._give_roles(failing, above, is_known=is_known)
-            above = _Above(roots=above.roots if above.fails else _first(failing), parts=above.parts, fails=True)
+            role = self._roles[failing[0]]
+            has_roots = role.name == "inherited" or (role.name == "accumulated" and role.causes)
+            roots = (self._numbers[one] for one in role.causes) if has_roots else failing
+            above = _Above(roots=_first(roots), parts=above.parts, fails=True)
         for member in circle:
             self._above[member] = above
 
@@ -217,8 +216,21 @@ class _Frontier(Generic[Op]):
                 above.unseen = _first((*above.unseen, number))
 
     def _give_roles(self, failing: Sequence[int], above: _Above, *, is_known: bool) -> None:
-        name, why, suspects = "unknown", "unseen", above.unseen
-        if above.fails:
+        name, why, suspects, roots = "unknown", "unseen", above.unseen, above.roots
+        grown: Grown[Op] = self._grown[failing[0]] if len(failing) == 1 else Grown()
+        begun = tuple(number for number in roots if self._name_of(number) != "accumulated")
+        if grown.factor is not None and grown.factor >= JUMP and above.fails and not above.unseen:
+            # It inherits, too, but far more than that is its own.
+            name, why, suspects, roots = "cause", "grew", above.parts, ()
+        elif above.fails and begun:
+            name, suspects, roots = "inherited", (), begun
+        elif grown.factor is not None and grown.factor < JUMP and grown.origins:
+            name, why, suspects, roots = "inherited", "within", (), _first(self._numbers[op] for op in grown.origins)
+            for number in roots:
+                self._roles.setdefault(number, Role("cause", why="jump"))
+        elif grown.factor is not None and grown.factor < JUMP and (above.roots or not above.fails):
+            name, suspects = "accumulated", ()
+        elif above.fails:
             name, suspects = "inherited", () if above.roots else (above.unseen or above.parts)
         elif len(failing) > 1:
             why, suspects = "circle", tuple(failing[:MOST_LISTED])
@@ -229,15 +241,20 @@ class _Frontier(Generic[Op]):
         for member in failing:
             self._roles[member] = Role(
                 name,
-                causes=self._named(above.roots),
+                causes=self._named(roots),
                 suspects=self._named(number for number in suspects if number != member),
-                given=() if name == "inherited" else self._named(above.given),
-                why=why if name == "unknown" else "",
+                given=() if name in ("inherited", "accumulated") else self._named(above.given),
+                why=why if name == "unknown" or why in ("grew", "within") else "",
+                jump=grown.origins[0] if why == "within" else None,
             )
+
+    def _name_of(self, number: int) -> str:
+        """Return the role that an operator was given."""
+        return self._roles[number].name if number in self._roles else ""
 
     def _count_heads(self, circle: Sequence[int]) -> None:
         """Pass up to operators that were not compared which failures begin below them, at most two each."""
-        heads = {member for member in circle if member in self._roles and self._roles[member].name != "inherited"}
+        heads = {member for member in circle if self._name_of(member) in ("cause", "unknown")}
         for member in circle:
             heads |= self._above[member].heads
         two = sorted(heads)[:2]
@@ -273,42 +290,3 @@ def _first(numbers: Iterable[int]) -> tuple[int, ...]:
 
 def _last(numbers: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted(set(numbers))[-MOST_LISTED:])
-
-
-def components(producers: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Yield the strongly connected components of a graph, each ascending, after all that feed it.
-
-    References
-    ----------
-    R. Tarjan, "Depth-first search and linear graph algorithms", SIAM Journal on Computing 1 (1972).
-
-    Examples
-    --------
-    >>> list(components([[1], [2], [1], [0]]))
-    [[1, 2], [0], [3]]
-    """
-    reached: dict[int, int] = {}
-    low: dict[int, int] = {}
-    open_: dict[int, None] = {}
-    for start in range(len(producers)):
-        path = [] if start in reached else [(start, iter(producers[start]))]
-        while path:
-            member, rest = path[-1]
-            if member not in reached:
-                reached[member] = low[member] = len(reached)
-                open_[member] = None
-            for producer in rest:
-                if producer not in reached:
-                    path.append((producer, iter(producers[producer])))
-                    break
-                if producer in open_:
-                    low[member] = min(low[member], reached[producer])
-            else:
-                path.pop()
-                if path:
-                    low[path[-1][0]] = min(low[path[-1][0]], low[member])
-                if low[member] == reached[member]:
-                    circle = [open_.popitem()[0]]
-                    while circle[-1] != member:
-                        circle.append(open_.popitem()[0])
-                    yield sorted(circle)

@@ -21,6 +21,7 @@ __all__ = [
     "BetterFit",
     "Check",
     "Diagnosis",
+    "ErrorGrowth",
     "Histogram",
     "MagnitudeErrors",
     "Record",
@@ -177,17 +178,33 @@ class Suspect(NamedTuple):
     before: int | None = None
 
 
+class ErrorGrowth(NamedTuple):
+    """How an error grew over some operators, as shares of its limit; `step` is the largest factor of one of them, `at`.
+
+    `start` is that of the first one's inputs; it is 0 and `step` infinite where these are equal.
+    """
+
+    start: float
+    end: float
+    operators: int
+    step: float
+    at: str
+
+
 class RoleReason(NamedTuple):
-    """Why a failing tensor has its role.
+    """Why a tensor has its role.
 
     `why` is the end of a message's id (``why_…``), `given` are weights and inputs that were not compared, `before`
-    parameters of which only the value after the step was compared.
+    parameters of which only the value after the step was compared, `left_out` operators of the right side that feed it
+    there and have no partner. A passing tensor without a role has one where its error jumped.
     """
 
     why: str
     suspects: tuple[Suspect, ...] = ()
     given: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    growth: ErrorGrowth | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,9 +276,10 @@ class Record:
     differing_arguments : tuple of ArgumentDifference
         What the two sides' operators do not share.
     role : str, optional
-        ``"cause"``, ``"inherited"`` or ``"unknown"``, of a failing pair once all pairs are known.
+        ``"cause"``, ``"accumulated"``, ``"inherited"`` or ``"unknown"``, of a failing pair once all pairs are known.
+        A passing one may be a cause: its error jumped, and what follows fails.
     causes : tuple of str
-        Addresses that an inherited failure goes back to.
+        Addresses that an inherited or accumulated failure goes back to.
     suspects : tuple of str
         Operators that were not compared and may have started it.
     role_reason : str

@@ -57,12 +57,12 @@ _LIMITS = (
 def write_bundle(plan: Plan, report: Report, directory: Path, *, most: int | None = MOST_CAUSES) -> list[Path]:
     """Write a folder for each of the first `most` causes, for a closer look or to pass on; return what the index lists.
 
-    Without a known cause, failures of unknown role take their place. Files of the same names are replaced. A tensor
-    that cannot be read is named in the index.
+    Without a known cause, failures of unknown role take their place, and those where the error accumulated. Files of
+    the same names are replaced. A tensor that cannot be read is named in the index.
     """
-    failing = with_causes_first(record for record in report.records if record.fails)
-    causes = [record for record in failing if record.role == "cause"] or [
-        record for record in failing if record.role == "unknown"
+    placed = with_causes_first(record for record in report.records if record.role is not None)
+    causes = [record for record in placed if record.role == "cause"] or [
+        record for record in placed if record.role in ("unknown", "accumulated") and not record.causes
     ]
     orders = list(dict.fromkeys(record.order for record in causes))
     if not orders:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from math import isfinite
 
 from pytest_msdump.causes.reasons import fit_text, reason_of
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.numbers import number
-from pytest_msdump.model.record import Record
+from pytest_msdump.model.record import Check, Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.report.coverage import map_entry_lines
@@ -19,6 +18,7 @@ from pytest_msdump.text import ENGLISH, Phrases
 
 __all__ = [
     "folded_line",
+    "loose_limits",
     "role_line",
     "role_lines",
     "suspicious_line",
@@ -26,15 +26,15 @@ __all__ = [
     "with_causes_first",
 ]
 
-_ORDER = ("cause", "unknown", "inherited")
+_ORDER = ("cause", "unknown", "accumulated", "inherited")
 _BY = {"graph": "by_graph", "fusion": "by_fusion", "execution order": "by_order"}
 _MOST_CAUSES = 10
 _MOST_NAMED = 3
-_MOST_AMPLIFYING = 3
-_REMARKABLE = 10.0
-# Below this, relative to the tensor, is what another order of sums makes of correct values.
-_NOISE = {"float64": 1e-14, "float32": 4e-6, "float16": 4e-3, "bfloat16": 3e-2}
-_ERROR = "relative_euclidean_distance"
+_MOST_JUMPS = 3
+# Limits from here on let an error grow far behind its origin before it fails.
+_LOOSE_DISTANCE, _LOOSE_COSINE = 0.05, 0.99
+# Reasons that say how the error grew at this very operator.
+_AT_ITSELF = ("first", "passing", "grew", "jump")
 
 
 def role_lines(report: Report, *, width: int, unfolded: bool = False, say: Phrases = ENGLISH) -> list[str]:
@@ -44,9 +44,12 @@ def role_lines(report: Report, *, width: int, unfolded: bool = False, say: Phras
     if operators:
         lines += hanging(terminal_text(_headline(operators.values(), report.localised_by, say)), width)
         lines += _causes(operators.values(), report.left.operators, width, unfolded, say)
+        lines += _accumulated(operators.values(), report.left.operators, width, unfolded, say)
         lines += _unknown(operators.values(), width, unfolded, say)
         lines += _without_cause(operators.values(), width, unfolded, say)
-    return [*lines, *_amplifying(report.records, width, unfolded, say)]
+    lines += _jumps(report.records, width, unfolded, say)
+    lines += hanging(terminal_text(text), width) if (text := loose_limits(report.records, say)) else []
+    return [*lines, *(_amplifying(report.records, width, say) if unfolded else ())]
 
 
 def with_causes_first(records: Iterable[Record]) -> list[Record]:
@@ -62,10 +65,16 @@ def folded_line(records: Sequence[Record], say: Phrases = ENGLISH) -> str | None
     ``inherited from conv2 (relu2 fails because of it); --msdump-all shows it whole``
     """
     failing = [record for record in records if record.fails]
-    if not failing or any(record.role != "inherited" or not record.causes for record in failing):
+    if not failing or any(not record.causes or _is_head(record) for record in failing):
         return None
     causes = list(dict.fromkeys(cause for record in failing for cause in record.causes))
-    return say("inherited_from", names=say.named(map(_operator_of, causes), _MOST_NAMED))
+    by = "accumulated_from" if all(record.role == "accumulated" for record in failing) else "inherited_from"
+    return say(by, names=say.named(map(_operator_of, causes), _MOST_NAMED))
+
+
+def _is_head(record: Record) -> bool:
+    """Whether a failure is told whole: it did not come from another that fails."""
+    return record.role_why is not None and record.role_why.why == "within"
 
 
 def role_line(record: Record, say: Phrases = ENGLISH) -> str:
@@ -89,7 +98,8 @@ def _operators(records: Iterable[Record]) -> dict[int, Record]:
 
 def _headline(operators: Iterable[Record], by: str, say: Phrases) -> str:
     roles = Counter(record.role for record in operators)
-    text = say.joined(say(f"count_{role}", n=roles[role]) for role in ("cause", "inherited", "unknown") if roles[role])
+    counted = ("cause", "accumulated", "inherited", "unknown")
+    text = say.joined(say(f"count_{role}", n=roles[role]) for role in counted if roles[role])
     if not by:
         return text
     sources = (say(_BY[part]) if part in _BY else part for part in by.split(" and "))
@@ -117,10 +127,34 @@ def _causes(operators: Iterable[Record], count: int, width: int, unfolded: bool,
         yield f"  {say('more_causes', n=len(causes) - len(shown))}"
 
 
-def _followers(entries: Iterable[Record]) -> dict[tuple[Coordinates, str], list[Record]]:
+def _accumulated(operators: Iterable[Record], count: int, width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
+    """Yield where the error exceeds its limit although no operator made it grow much."""
+    entries = list(operators)
+    first = [record for record in entries if record.role == "accumulated" and not record.causes]
+    after, inherited = _followers(entries, "accumulated"), _followers(entries)
+    shown = first if unfolded else first[:_MOST_CAUSES]
+    for record in shown:
+        text = say(
+            "accumulated_line",
+            operator=_label(record),
+            place=record.order + 1,
+            operators=count,
+            reason=reason_of(record, say),
+        )
+        yield from hanging(terminal_text(text), width, indent=2)
+        below = after.get((_where(record), record.left.address), [])
+        if below:
+            names = say.named(map(_label, below), len(below) if unfolded else _MOST_NAMED)
+            yield from hanging(terminal_text(say("accumulated_after", n=len(below), names=names)), width, indent=9)
+        yield from _inherited(inherited.get((_where(record), record.left.address), []), width, unfolded, say)
+    if len(first) > len(shown):
+        yield f"  {say('more_accumulated', n=len(first) - len(shown))}"
+
+
+def _followers(entries: Iterable[Record], role: str = "inherited") -> dict[tuple[Coordinates, str], list[Record]]:
     found: dict[tuple[Coordinates, str], list[Record]] = {}
     for record in entries:
-        if record.role == "inherited":
+        if record.role == role:
             for cause in record.causes:
                 found.setdefault((_where(record), cause), []).append(record)
     return found
@@ -165,21 +199,47 @@ def _without_cause(operators: Iterable[Record], width: int, unfolded: bool, say:
         yield from hanging(terminal_text(say("without_cause", names=names)), width, indent=2)
 
 
-def _amplifying(records: Iterable[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
-    """Return which operators make errors grow most; all of them in execution order when unfolded."""
+def _jumps(records: Iterable[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
+    """Yield where errors grew most within their limits, without being the cause of a failure."""
+    jumps = [(why.growth, record) for record in records if record.role is None and (why := record.role_why)]
+    grown = [(growth.step, record) for growth, record in jumps if growth is not None]
+    # Among equals the first in execution order.
+    grown.sort(key=lambda one: (-one[0], one[1].order))
+    for step, record in grown if unfolded else grown[:_MOST_JUMPS]:
+        text = say("grew_within", step=number(step, 3), operator=_label(record))
+        yield from hanging(terminal_text(text), width)
+
+
+def loose_limits(records: Iterable[Record], say: Phrases = ENGLISH) -> str:
+    """Return what loose limits leave open, where something fails by them; else nothing."""
+    listed = list(records)
+    if not any(_is_loose(check) for record in listed if record.fails for check in record.checks):
+        return ""
+    text = say("loose_limits")
+    reasons = [(record.role_why, record) for record in listed]
+    grown = [(why.growth.step, record) for why, record in reasons if why and why.growth and why.why in _AT_ITSELF]
+    if not grown:
+        return text
+    step, record = max(grown, key=lambda one: (one[0], -one[1].order))
+    largest = say("largest_growth", step=number(step, 3), operator=_label(record))
+    return say.joined((text, largest), "between_clauses")
+
+
+def _is_loose(check: Check) -> bool:
+    """Whether a limit lets an error grow far behind its origin before it fails."""
+    if check.limit is None or check.level != "fail":
+        return False
+    if check.metric == "cosine_similarity":
+        return check.limit <= _LOOSE_COSINE
+    return check.metric == "relative_euclidean_distance" and check.limit >= _LOOSE_DISTANCE
+
+
+def _amplifying(records: Iterable[Record], width: int, say: Phrases) -> Iterator[str]:
+    """Yield how much every operator makes errors grow, in execution order."""
     grown = [(record.amplification, record) for record in records if record.amplification is not None]
-    if not unfolded:
-        grown = [(growth, record) for growth, record in grown if growth > _REMARKABLE and not _is_noise(record)]
-        # Among equals the first in execution order.
-        grown = sorted(grown, key=lambda one: (-one[0], one[1].order))[:_MOST_AMPLIFYING]
     if grown:
         names = [f"{_label(record)} {number(growth, 3)}x" for growth, record in grown]
         yield from hanging(terminal_text(say("amplifying", names=say.joined(names, "between_names"))), width)
-
-
-def _is_noise(record: Record) -> bool:
-    error = record.metrics.get(_ERROR)
-    return not isinstance(error, (int, float)) or not isfinite(error) or error <= _NOISE.get(record.judged_as, 0.0)
 
 
 def _label(record: Record) -> str:

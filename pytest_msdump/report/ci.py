@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -13,8 +14,8 @@ from pytest_msdump.escape import github_command, terminal_text
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import COORDINATES
-from pytest_msdump.report.causes import folded_line, role_line
-from pytest_msdump.report.coverage import coverage_problems
+from pytest_msdump.report.causes import folded_line, loose_limits, role_line
+from pytest_msdump.report.coverage import coverage_problems, first_failing
 from pytest_msdump.report.failure import one_line
 from pytest_msdump.storage.files import read_regular, write_file
 
@@ -26,7 +27,13 @@ Place = tuple[str | None, int]
 # GitHub shows ten errors of a step, and passes over the others in silence.
 _MOST_ERRORS = 10
 # By kind, the most important first: what GitLab calls it.
-_SEVERITIES = {"coverage": "critical", "cause": "critical", "unknown": "major", "inherited": "minor"}
+_SEVERITIES = {
+    "coverage": "critical",
+    "cause": "critical",
+    "unknown": "major",
+    "accumulated": "major",
+    "inherited": "minor",
+}
 _RANKS = tuple(_SEVERITIES)
 # GitLab requires a path; a failure that belongs to no file gets one that leads nowhere.
 _NO_FILE = "msdump"
@@ -35,7 +42,7 @@ _LONGEST_PATH, _LARGEST_PROGRAM = 64, 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """One thing that fails: `kind` is "coverage" or the role of the tensor.
+    """One thing that fails, or makes others fail: `kind` is "coverage" or the role of the tensor.
 
     `identity` tells it from all others and stays when numbers or lines change. `is_folded` is set where a cause of it
     is listed anyway.
@@ -63,9 +70,9 @@ def commands_for_github(reports: Sequence[Report], root: Path | None = None) -> 
         file, line = one.place
         place = {} if file is None else {"file": file, "line": str(line)}
         lines.append(github_command("error", {**place, "title": one.title}, "\n".join(one.lines)))
-    rest, folded = len(listed[_MOST_ERRORS:]), len(found) - len(listed)
+    rest, folded = len(listed[_MOST_ERRORS:]), Counter(one.kind for one in found if one.is_folded)
     parts = [f"{rest} more failing"] if rest else []
-    parts += [f"{folded} inherited"] if folded else []
+    parts += [f"{folded[kind]} {kind}" for kind in ("accumulated", "inherited") if folded[kind]]
     if parts:
         text = f"and {', '.join(parts)}; results.json has them all"
         lines.append(github_command("notice", {"title": "msdump"}, text))
@@ -104,17 +111,23 @@ def _failures_of(report: Report, root: Path) -> Iterator[_Failure]:
     for number, problem in enumerate(coverage_problems(report)):
         identity = ("coverage", suite[0] or "", str(number))
         yield _Failure("coverage", "fail", suite, identity, "msdump: coverage", (terminal_text(problem),))
+    first = first_failing(report.records)
+    cause = next((record for record in report.records if record.role == "cause"), first)
+    caveat = loose_limits(report.records)
     for record in report.records:
-        if record.fails:
+        # A cause may pass: its error jumped, and what follows fails.
+        if record.fails or record.role == "cause":
+            more = [f"first to fail: {one_line(first)}"] if record is cause and first and first is not cause else []
+            more += [caveat] if record is cause and caveat else []
             left, right = record.left.address, record.right.address
             at = [str(getattr(record.left.at, name)) for name in COORDINATES]
             yield _Failure(
                 kind=record.role or "unknown",
-                verdict=record.verdict.outcome,
+                verdict=record.verdict.outcome if record.fails else "cause",
                 place=_program_place(record, root) or suite,
                 identity=("tensor", suite[0] or "", left, right, *at),
                 title=f"msdump: {terminal_text(left)}",
-                lines=tuple(line for line in (one_line(record), role_line(record)) if line),
+                lines=tuple(line for line in (one_line(record), role_line(record), *more) if line),
                 is_folded=folded_line([record]) is not None,
             )
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from pytest_msdump.causes.reasons import reason_of
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import markdown_code
 from pytest_msdump.model.comparison import FAILING, OUTCOMES
 from pytest_msdump.model.report import Report, SideInfo
+from pytest_msdump.report.causes import loose_limits
 from pytest_msdump.report.coverage import counts, coverage_problems, incomplete_sides, partial_runs, percent
 from pytest_msdump.report.failure import one_line
 from pytest_msdump.storage.files import in_utf8, write_file
+from pytest_msdump.text import ENGLISH
 
 __all__ = ["append_summary", "markdown_text", "write_markdown"]
 
@@ -60,7 +64,7 @@ def _verdict(report: Report) -> Iterator[str]:
 def _failing(report: Report) -> Iterator[str]:
     """Yield the causes where they are known, else the first failures in execution order."""
     failing = [record for record in report.records if record.fails]
-    causes = [record for record in failing if record.role == "cause"]
+    causes = [record for record in report.records if record.role == "cause"]
     listed = causes or failing
     if not listed:
         return
@@ -77,10 +81,18 @@ def _failing(report: Report) -> Iterator[str]:
     if len(listed) > _LISTED:
         yield ""
         yield f"and {len(listed) - _LISTED} more"
-    inherited = sum(record.role == "inherited" for record in failing)
-    if causes and inherited:
+    if failing and causes and failing[0] is not causes[0]:
         yield ""
-        yield f"{inherited} inherited the error."
+        yield f"The first to fail is op {failing[0].order + 1}: {markdown_code(one_line(failing[0]))}"
+    roles = Counter(record.role for record in failing)
+    told = [f"{roles['inherited']} inherited the error."] if causes and roles["inherited"] else []
+    accumulated = next((one for one in failing if one.role == "accumulated" and not one.causes), None)
+    if accumulated is not None:
+        told.append(f"In {roles['accumulated']} it accumulated: {markdown_code(reason_of(accumulated, ENGLISH))}.")
+    told += [f"{text}." for text in [loose_limits(report.records)] if text]
+    for text in told:
+        yield ""
+        yield text
 
 
 def _compared(report: Report) -> Iterator[str]:

@@ -31,6 +31,7 @@ from pytest_msdump.model.record import (
     BetterFit,
     Check,
     Diagnosis,
+    ErrorGrowth,
     Histogram,
     MagnitudeErrors,
     Record,
@@ -433,6 +434,10 @@ _ROLE_REASON = table(
         "suspects": list_of(table(Suspect, {"operator": TEXT, "state": TEXT, "before": optional(COUNT)})),
         "given": TEXTS,
         "before": optional(TEXTS, ()),
+        "left_out": optional(TEXTS, ()),
+        "growth": optional(
+            table(ErrorGrowth, {"start": NUMBER, "end": NUMBER, "operators": COUNT, "step": NUMBER, "at": TEXT})
+        ),
     },
 )
 _BETTER_FIT = table(
@@ -484,7 +489,7 @@ _RECORD_KEYS: Mapping[str, Form] = {
     "notes_said": optional(list_of(MESSAGE), ()),
     "kernel_args": optional(by_name(_KERNEL_ARGUMENTS, _SIDES), {}),
     "differing_arguments": optional(list_of(_ARGUMENT_DIFFERENCE), ()),
-    "role": optional(one_of(("cause", "inherited", "unknown"))),
+    "role": optional(one_of(("cause", "accumulated", "inherited", "unknown"))),
     "causes": lenient(TEXTS),
     "suspects": lenient(TEXTS),
     "role_reason": lenient(TEXT),

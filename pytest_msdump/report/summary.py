@@ -98,11 +98,14 @@ def summary_lines(
     uncompared = sentence_on_uncompared(report.records, say)
     lines += hanging(uncompared, width) if uncompared else []
     first = first_failing(report.records)
+    roles = role_lines(report, width=width, unfolded=unfolded, say=say)
+    place: list[str] = []
     if first is not None:
-        place, line = first.order + 1, one_line(first, say)
-        text = say("first_failing", place=place, operators=report.left.operators, line=line)
-        lines += hanging(text, width)
-    lines += role_lines(report, width=width, unfolded=unfolded, say=say)
+        text = say("first_failing", place=first.order + 1, operators=report.left.operators, line=one_line(first, say))
+        place = hanging(text, width)
+    # What started it leads, where that is not what fails first.
+    cause = next((record for record in report.records if record.role == "cause"), first)
+    lines += [*place, *roles] if cause is first else [*roles, *place]
     if first is not None:
         lines += suspicious_lines(report, width=width, unfolded=unfolded, say=say)
     lines += _warnings(report, width, say) if found["warn"] else []

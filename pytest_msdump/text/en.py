@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_msdump.text.en_causes import CAUSES
+
 __all__ = ["EN"]
 
 EN: Mapping[str, str | tuple[str, str]] = {
@@ -142,53 +144,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "shape_same": "same shape",
     "shape_transposed": "axes of the right in another order",
     "shape_reshaped": "other shape",
-    # -- roles
-    "count_cause": ("{n} cause", "{n} causes"),
-    "count_inherited": "{n} inherited",
-    "count_unknown": "{n} unknown",
-    "told_by": "{text}; told by {source}",
-    "between_sources": " and ",
-    "by_graph": "the run's own graph",
-    "by_fusion": "the fusion JSON",
-    "by_order": "execution order, since no graph tells who feeds whom",
-    "cause_line": "cause  {operator} (op {place} of {operators}): {reason}",
-    "more_causes": "and {n} more causes; --msdump-all shows them",
-    "inherited_line": "{n} inherited: {names}",
-    "unknown_line": "unknown  {names}: {reason}",
-    "more_unknown": "and {n} more reasons; --msdump-all shows them",
-    "without_cause": "inherited  {names}: their inputs fail, and what these come from was not compared",
-    "amplifying": "error out over error in: {names}",
-    "inherited_from": "inherited from {names}",
-    "shown_whole": "{text}; --msdump-all shows it whole",
-    "role_cause": "role cause",
-    "role_inherited": "role inherited",
-    "role_unknown": "role unknown",
-    # -- why it has its role: the English stands in results.json
-    "why_unseen": "what feeds it was not all compared: {suspects}",
-    "why_shared": "others that fail are fed by the same, which was not compared: {suspects}",
-    "why_circle": "operators feed one another and all fail: {suspects}",
-    "why_order": "no graph tells who feeds whom; it follows a failure, and may be of its own",
-    "why_feeds": "no graph tells what feeds it",
-    "why_earlier": "what it was given may come from an earlier part of the run, which fails, too",
-    "why_ranks": "it takes values from other ranks, and some of those fail",
-    "why_input": "its input fails, and what feeds it has no verdict of its own: {suspects}",
-    "why_step": "through parameters as the iteration before left them: {suspects}",
-    "why_before": "its input fails; before that: {suspects}",
-    "why_first": "the first to fail in execution order",
-    "why_passing": "all that feeds it and was compared passes",
-    "or_before": "it, or one before it that was not compared: {suspects}",
-    "given_unseen": "not compared: {names}",
-    "given_before": "not compared as they were before the step: {names}",
-    "operators_before": ("{n} operator before {operator}", "{n} operators before {operator}"),
-    "state_not_dumped": "not dumped",
-    "state_not_run": "not run",
-    "state_no_partner": "no partner",
-    "state_compared_in_part": "compared in part",
-    "state_not_selected": "not selected",
-    "state_fails": "fails",
-    "state_passes": "passes",
-    "role_because": "{role}: {reason}",
-    "role_from": "{role} from {names}",
+    **CAUSES,
     # -- a failing tensor
     "and_more": "and {n} more",
     "equal": "equal",

@@ -11,6 +11,7 @@ __all__ = ["PAGE"]
 
 # Sentences that the terminal says as well, and beginnings of their codes.
 _SHARED = (
+    *("grown", "grown_from_equal", "left_out", "grew_within", "loose_limits", "largest_growth"),
     *("same_name", "same_name_as", "between_names", "between_parts", "between_clauses", "between_sources"),
     *("names_and_more", "in_brackets", "after_label", "or_before", "operators_before", "without_cause"),
     *("by_graph", "by_fusion", "by_order", "ambiguous", "fits", "fits_equal", "fits_by_name"),
@@ -43,6 +44,7 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "ok": ("ok", "符合"),
     "skipped": ("skipped", "略过"),
     "cause": ("cause", "起因"),
+    "accumulated": ("accumulated", "累积"),
     "inherited": ("inherited", "继承"),
     "unknown": ("origin unknown", "来源不明"),
     # -- the verdict of the whole
@@ -53,12 +55,17 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "some_fail": ("{f} of {n} tensors fail.", "{n} 个张量中有 {f} 个未通过。"),
     "started_by": ("{n} started it.", "其中 {n} 个是起因。"),
     "no_graph": ("No graph tells which of them started it.", "没有计算图可以判断其中哪个是起因。"),
+    "some_accumulated": (
+        "In {n} the error accumulated by small steps.",
+        "其中 {n} 个的误差是逐步累积的。",
+    ),
     "heirs": ("{n} inherited the error.", "{n} 个继承了误差。"),
     "origin_unknown": (
         "Of {n} nobody can tell whether they inherited it.",
         "另有 {n} 个无法判断是否继承而来。",
     ),
     "none_is_cause": ("Nobody can tell which of them started it.", "无法判断其中哪个是起因。"),
+    "cause_is": ("The first cause is {a}.", "首个起因是 {a}。"),
     "first_is": ("The first in execution order is {a}.", "按执行顺序，首个是 {a}。"),
     "closest": ("Closest to its limit: {a}, at {r} of it.", "最接近限值的是 {a}，达到限值的 {r}。"),
     "and_warn": ("{w} warn.", "{w} 个警告。"),

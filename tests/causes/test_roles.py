@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.causes.roles import MOST_LISTED, Feed, Node, Role, components, roles_by_graph, roles_by_order
+from pytest_msdump.causes.network import Feed, Node, components
+from pytest_msdump.causes.roles import MOST_LISTED, Role, roles_by_graph, roles_by_order
 
 MANY = 40_000
 

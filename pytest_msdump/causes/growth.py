@@ -1,0 +1,239 @@
+"""How the error grows from operator to operator, in units of its limit. See ``localising.md``.
+
+Operators may be any hashable values. Nothing here recurses, so a network may be as deep as it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from math import inf, isfinite, sqrt
+from typing import Generic, TypeVar
+
+from pytest_msdump.causes.network import Drift, Node, components, numbered
+from pytest_msdump.model.record import Record
+
+__all__ = ["JUMP", "Grown", "drift_of", "growth", "growth_by_graph", "growth_by_order"]
+
+# An operator stands out when it makes the error this many times larger.
+JUMP = 5.0
+# A smaller share of the limit is no jump: from there the limit is reached by further growth of JUMP * JUMP at least,
+# which that operator did not make.
+_FLOOR = 1 / (JUMP * JUMP)
+# Below this, relative to the tensor, is what another order of sums makes of correct values.
+_NOISE = {"float64": 1e-14, "float32": 4e-6, "float16": 4e-3, "bfloat16": 3e-2}
+# What feeds an operator through many that were not compared: so many with the largest errors are kept.
+_MOST_FEEDS = 8
+
+_DISTANCE, _COSINE = "relative_euclidean_distance", "cosine_similarity"
+
+Op = TypeVar("Op", bound=Hashable)
+
+
+def drift_of(record: Record) -> Drift | None:
+    """Return how far a pair is apart; ``None`` where its finite numbers do not tell.
+
+    That is the relative Euclidean distance, or ``sqrt(2 (1 - cosine))`` where only a cosine has a limit: the distance
+    of two vectors of length 1. The limit is unknown where neither has one, and where the record fails by another one.
+    """
+    comparison = record.comparison
+    if comparison is None or comparison.nonfinite.mismatch:
+        return None
+    if comparison.equal and not record.fails:
+        return Drift(0.0, 1.0)
+    found = [_distance(record), _angle(record)]
+    drift = next((one for one in found if one and one.limit), None) or found[0]
+    # A record that fails within this limit fails by another one, and how much of that it takes up is unknown.
+    if drift is not None and drift.limit is not None and record.fails and drift.error <= drift.limit:
+        return drift._replace(limit=None)
+    return drift
+
+
+def growth(output: Drift, feeds: Iterable[Drift]) -> float | None:
+    """Return how many times larger an error is than the largest of what feeds it; ``None`` if a limit is unknown.
+
+    Counted as an error and as a share of the limit, and the smaller number is returned: neither a looser nor a tighter
+    limit than that of the operator before makes a jump.
+
+    Examples
+    --------
+    >>> growth(Drift(2e-3, 1e-3), [Drift(1e-5, 1e-3), Drift(1e-4, 1e-3)])
+    20.0
+    >>> growth(Drift(2e-3, 1e-3), [Drift(2e-3, 1e-2)])
+    1.0
+    """
+    known = list(feeds)
+    shares = [one.share for one in known]
+    if not known or output.share is None or None in shares:
+        return None
+    return min(
+        _over(output.error, max(one.error for one in known)),
+        _over(output.share, max(share for share in shares if share is not None)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Grown(Generic[Op]):
+    """How the error of an operator's outputs came about.
+
+    Parameters
+    ----------
+    drift : Drift, optional
+        The error of its outputs.
+    factor : float, optional
+        How many times larger than what feeds it; ``None`` if that is unknown.
+    amplification : float, optional
+        The same of the error alone, whatever its limits; ``None`` if no input has an error.
+    start : float
+        Share of the limit where the error's path begins: backwards from here always to the largest error.
+    steps : int
+        How many operators are on that path.
+    step, at : float and operator
+        The largest growth on that path that counts, and where.
+    is_jump : bool
+        Whether the error grew at least `JUMP` times, to a size that counts.
+    origins : tuple
+        The jumps that this error may come from: its own, or those of feeds that explain it.
+    """
+
+    drift: Drift | None = None
+    factor: float | None = None
+    amplification: float | None = None
+    start: float = 0.0
+    steps: int = 0
+    step: float = 0.0
+    at: Op | None = None
+    is_jump: bool = False
+    origins: tuple[Op, ...] = ()
+
+
+def growth_by_graph(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Grown[Op]]:
+    """Return how the error of each operator that was compared grew from the nearest compared ones that feed it.
+
+    Nothing is known of an operator that was not compared and may have changed the error: growth across it counts only
+    if it is small.
+    """
+    known = numbered(nodes)
+    names, listed = list(known), list(known.values())
+    numbers = {name: number for number, name in enumerate(names)}
+    producers = [[numbers[feed.producer] for feed in node.feeds or () if feed.producer is not None] for node in listed]
+    found: dict[Op, Grown[Op]] = {}
+    # What is nearest above an operator that was not compared.
+    above: list[_Feeds[Op]] = [_Feeds() for _ in listed]
+    for circle in components(producers):
+        is_circle = len(circle) > 1 or circle[0] in producers[circle[0]]
+        for member in circle:
+            node = listed[member]
+            feeds: _Feeds[Op] = _Feeds(is_whole=not is_circle)
+            for feed in () if is_circle else node.feeds or ():
+                producer = None if feed.producer is None else numbers[feed.producer]
+                if feed.status is not None:
+                    feeds.add(feed.producer, feed.drift)
+                elif producer is not None and listed[producer].is_compared:
+                    feeds.add(feed.producer, listed[producer].drift)
+                elif producer is not None:
+                    feeds.join(above[producer])
+            if node.is_compared:
+                found[names[member]] = _grown(names[member], node.drift, feeds, found)
+            else:
+                feeds.is_whole &= node.status != "unseen" and node.feeds is not None
+                above[member] = feeds.largest()
+    return found
+
+
+def growth_by_order(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Grown[Op]]:
+    """Return how the error of each operator grew over that of all that ran before, where no graph tells what feeds it.
+
+    What feeds it is among these, so the error grew at least as much. Its own inputs count where they were compared.
+    """
+    found: dict[Op, Grown[Op]] = {}
+    before: _Feeds[Op] = _Feeds()
+    for op, node in nodes.items():
+        if node.is_compared:
+            own: _Feeds[Op] = _Feeds()
+            for feed in node.feeds or ():
+                own.add(feed.producer, feed.drift)
+            found[op] = _grown(op, node.drift, own if own.drifts else before, found)
+            before.add(op, node.drift)
+            before = before.largest()
+        else:
+            before.is_whole &= node.status != "unseen"
+    return found
+
+
+@dataclass(slots=True)
+class _Feeds(Generic[Op]):
+    """The compared tensors that feed an operator; not `is_whole` if there may be others."""
+
+    drifts: list[tuple[Op | None, Drift]] = field(default_factory=list)
+    is_whole: bool = True
+
+    def add(self, producer: Op | None, drift: Drift | None) -> None:
+        if drift is None:
+            self.is_whole = False
+        else:
+            self.drifts.append((producer, drift))
+
+    def join(self, others: _Feeds[Op]) -> None:
+        self.drifts += others.drifts
+        self.is_whole &= others.is_whole
+
+    def largest(self) -> _Feeds[Op]:
+        """Keep those that may be the largest error or the largest share of a limit."""
+        by_error = sorted(dict.fromkeys(self.drifts), key=lambda one: -one[1].error)
+        by_share = sorted(by_error, key=lambda one: -(one[1].share or 0))
+        kept = dict.fromkeys([*by_share[:_MOST_FEEDS], *by_error[:1]])
+        return _Feeds(list(kept), self.is_whole)
+
+
+def _grown(op: Op, drift: Drift | None, feeds: _Feeds[Op], found: Mapping[Op, Grown[Op]]) -> Grown[Op]:
+    if drift is None:
+        return Grown()
+    errors = [one.error for _, one in feeds.drifts]
+    ratio = drift.error / max(errors) if errors and max(errors) > 0 else None
+    amplification = ratio if ratio is not None and isfinite(ratio) else None
+    limited = [(producer, one) for producer, one in feeds.drifts if one.limit is not None]
+    factor = growth(drift, [one for _, one in limited])
+    share = drift.share or 0.0
+    # What was not measured may be larger than what was.
+    if factor is None or (factor >= JUMP and not (feeds.is_whole and len(limited) == len(feeds.drifts))):
+        return Grown(drift, None, amplification, start=share)
+    counts = drift.error > drift.noise and share >= _FLOOR
+    is_jump = factor >= JUMP and counts
+    producer, nearest = max(limited, key=lambda one: one[1].share or 0.0)
+    path: Grown[Op] = Grown() if producer is None else found.get(producer) or Grown()
+    start = path.start if path.drift is not None else nearest.share or 0.0
+    step, at = (factor, op) if counts and factor >= path.step else (path.step, path.at)
+    origins: tuple[Op, ...] = (op,) if is_jump else ()
+    if not is_jump and counts:
+        explaining = [one for one, fed in limited if one is not None and (fed.share or 0.0) * JUMP > share]
+        origins = tuple(dict.fromkeys(jump for one in explaining if one in found for jump in found[one].origins))
+    return Grown(drift, factor, amplification, start, path.steps + 1, step, at, is_jump, origins[:_MOST_FEEDS])
+
+
+def _over(number: float, largest: float) -> float:
+    if largest > 0:
+        return number / largest
+    return inf if number > 0 else 1.0
+
+
+def _distance(record: Record) -> Drift | None:
+    value = record.metrics.get(_DISTANCE)
+    if not isinstance(value, (int, float)) or not isfinite(value):
+        return None
+    return Drift(float(value), _limit(record, _DISTANCE) or None, _NOISE.get(record.judged_as, 0.0))
+
+
+def _angle(record: Record) -> Drift | None:
+    value, limit = record.metrics.get(_COSINE), _limit(record, _COSINE)
+    if not isinstance(value, (int, float)) or not isfinite(value) or limit is None:
+        return None
+    error, bound = (sqrt(max(2 * (1 - cosine), 0)) for cosine in (value, limit))
+    return Drift(error, bound or None, _NOISE.get(record.judged_as, 0.0))
+
+
+def _limit(record: Record, metric: str) -> float | None:
+    """Return the limit beyond which a metric fails; one that leaves no room is none."""
+    bounds = (check.limit for check in record.checks if check.metric == metric and check.level == "fail")
+    bound = next(bounds, None)
+    return bound if bound is not None and isfinite(bound) else None

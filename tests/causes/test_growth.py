@@ -1,0 +1,269 @@
+"""How errors grow from operator to operator, against what the definition says of each operator alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf, isfinite, nan, sqrt
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_msdump.causes.edges import groups
+from pytest_msdump.causes.growth import drift_of, growth, growth_by_graph, growth_by_order
+from pytest_msdump.causes.network import Drift, Feed, Node
+from pytest_msdump.causes.operator_status import TensorStatus, operator_nodes
+from pytest_msdump.causes.roles import Role, roles_by_graph, roles_by_order
+from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, Verdict
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.model.pairing import Pair, Pairing
+from pytest_msdump.model.record import Check, Record, ReportedTensor
+from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+
+_DISTANCE, _COSINE = "relative_euclidean_distance", "cosine_similarity"
+_SIDE = ReportedTensor("op:output:0", "op.npy")
+_ERRORS = st.sampled_from([None, 0.0, 0.5, 2, 0.03125, 1e-300, 1e300, inf, nan])
+
+
+def record(
+    error: Any = None, limit: float | None = None, cosine: tuple[float, float] | None = None, outcome: str = "pass",
+    **comparison: Any,
+) -> Record:  # fmt: skip
+    numbers = {_DISTANCE: Measurement(_DISTANCE, error)} if error is not None else {}
+    checks = [] if limit is None else [Check(_DISTANCE, error, limit, "fail", "rule", "ok")]
+    if cosine is not None:
+        numbers[_COSINE] = Measurement(_COSINE, cosine[0])
+        checks.append(Check(_COSINE, cosine[0], cosine[1], "fail", "rule", "ok"))
+    found = Comparison(4, 4, comparison.pop("differing", 1), 0, numbers, Nonfinite(**comparison))
+    return Record(0, _SIDE, _SIDE, Verdict(outcome), "name", checks=tuple(checks), comparison=found)
+
+
+# -- the error of one tensor -----------------------------------------------------------------------------------------
+
+
+def test_an_error_is_the_distance_over_its_limit() -> None:
+    drift = drift_of(record(5e-4, 1e-3, cosine=(0.9, 0.99)))
+    assert drift is not None
+    assert drift.share == 0.5
+
+
+def test_where_only_a_cosine_has_a_limit_it_is_the_chord() -> None:
+    drift = drift_of(record(0.3, cosine=(0.98, 0.995)))
+    assert drift is not None
+    assert drift.share == pytest.approx(sqrt(2 * 0.02) / sqrt(2 * 0.005))
+
+
+@pytest.mark.parametrize("one", [record(0.3), record(0.3, 0.0), record(0.3, cosine=(0.9, 1.0)), record(0.3, nan)])
+def test_without_a_limit_that_leaves_room_the_share_is_unknown(one: Record) -> None:
+    drift = drift_of(one)
+    assert drift is not None
+    assert (drift.error, drift.share) == (0.3, None)
+
+
+def test_what_fails_by_something_else_has_no_known_share() -> None:
+    drift = drift_of(record(5e-4, 1e-3, outcome="fail"))
+    assert drift is not None
+    assert drift.share is None
+
+
+def test_nan_and_what_was_not_measured_have_no_error() -> None:
+    assert drift_of(record(5e-4, 1e-3, mismatch=1)) is None
+    assert drift_of(record()) is None
+    assert drift_of(record(nan, 1e-3)) is None
+    assert drift_of(replace(record(1.0), comparison=None)) is None
+
+
+def test_equal_tensors_have_none_of_their_limit() -> None:
+    drift = drift_of(record(differing=0))
+    assert drift is not None
+    assert drift.share == 0
+
+
+# -- growth of one operator ------------------------------------------------------------------------------------------
+
+
+def test_a_looser_or_tighter_limit_is_no_growth() -> None:
+    assert growth(Drift(3e-3, 1e-3), [Drift(3e-3, 1e-2)]) == 1
+    assert growth(Drift(5e-3, 1e-2), [Drift(5e-4, 1e-3)]) == 1
+    assert growth(Drift(5e-3, 1e-3), [Drift(5e-4, 1e-3), Drift(1e-5, 1e-3)]) == pytest.approx(10)
+    assert growth(Drift(1e-5, 1e-3), [Drift(0.0, 1e-3)]) == inf
+    assert growth(Drift(0.0, 1e-3), [Drift(0.0, 1e-3)]) == 1
+    assert growth(Drift(1.0), [Drift(1.0, 1.0)]) is None
+    assert growth(Drift(1.0, 1.0), []) is None
+
+
+def ref(op: OpKey, io: str, slot: int) -> TensorRef:
+    return TensorRef(TensorKey(op, io, slot), TensorSpec(), TensorSource.of(Path("x")), "npy-folder")
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[dict[int, list[tuple[int, int]]], dict[tuple[int, str, int], Any]]:
+    """Who feeds each operator: (operator, output) by input; and the errors of the tensors that were compared."""
+    count = draw(st.integers(1, 4))
+    feeds = {
+        op: draw(st.lists(st.tuples(st.integers(0, op - 1), st.integers(0, 2)), max_size=3)) if op else []
+        for op in range(count)
+    }
+    tensors = st.tuples(st.integers(0, count - 1), st.sampled_from(["input", "output"]), st.integers(0, 2))
+    return feeds, draw(st.dictionaries(tensors, _ERRORS, max_size=10))
+
+
+@settings(deadline=None, max_examples=300)
+@given(runs())
+def test_amplification_is_the_largest_error_out_over_the_largest_in(
+    run: tuple[dict[int, list[tuple[int, int]]], dict[tuple[int, str, int], Any]],
+) -> None:
+    feeds, errors = run
+    keys = [OpKey(f"op{number}") for number in feeds]
+    refs = {(op, io, slot): ref(keys[op], io, slot) for op in feeds for io in ("input", "output") for slot in range(3)}
+    operators = [
+        Operator(f"op{op}", "Add", op, tuple(Edge(f"op{other}", slot) for other, slot in inputs), ())
+        for op, inputs in feeds.items()
+    ]
+    dump = Dump(Path(), "npy-folder", tuple(refs.values()))
+    (group,) = groups(dump, OperatorGraph(operators=tuple(operators)))
+    pairs = tuple(Pair(refs[key], refs[key], "name") for key in errors)
+    status = TensorStatus(Pairing(pairs), {number: record(error) for number, error in enumerate(errors.values())})
+    grown = growth_by_graph(operator_nodes(group, status))
+    for op, inputs in feeds.items():
+        outputs = [errors[op, "output", slot] for slot in range(3) if (op, "output", slot) in errors]
+        own = {slot: errors[op, "input", slot] for slot in range(3) if (op, "input", slot) in errors}
+        read = [one for slot, one in enumerate(inputs) if slot not in own]
+        if any((other, "output", output) not in errors for other, output in read):
+            # What feeds it through operators that were not compared is another test's.
+            continue
+        into = [errors[other, "output", output] for other, output in read]
+        into += [own[slot] for slot in range(len(inputs)) if slot in own]
+        known = [error for error in into if error is not None and isfinite(error)]
+        told = grown[group.run_of(keys[op])].amplification if outputs else None
+        if not outputs or not all(error is not None and isfinite(error) for error in outputs) or not any(known):
+            assert told is None
+        else:
+            ratio = max(outputs) / max(known)
+            assert told == (ratio if isfinite(ratio) else None)
+
+
+# -- which operators stand out ---------------------------------------------------------------------------------------
+
+
+def chain(*shares: float | None, limit: float = 1e-3) -> dict[str, Node[str]]:
+    """Operators a, b, … one after another; an error above its limit fails, ``None`` was not compared."""
+    nodes: dict[str, Node[str]] = {}
+    for number, share in enumerate(shares):
+        feeds = [Feed(chr(ord("a") + number - 1))] if number else []
+        status = "unseen" if share is None else "fails" if share > 1 else "passes"
+        drift = None if share is None else Drift(share * limit, limit, 4e-6)
+        nodes[chr(ord("a") + number)] = Node(status, feeds, drift)
+    return nodes
+
+
+def names(nodes: dict[str, Node[str]]) -> dict[str, str]:
+    return {op: role.name for op, role in roles_by_graph(nodes).items()}
+
+
+def test_an_error_that_grows_by_small_steps_accumulates() -> None:
+    assert names(chain(0.1, 0.3, 0.8, 1.06, 1.2)) == {"d": "accumulated", "e": "accumulated"}
+    assert roles_by_graph(chain(0.1, 0.3, 0.8, 1.06, 1.2))["e"].causes == ("d",)
+    grown = growth_by_graph(chain(0.1, 0.3, 0.8, 1.06, 1.2))["d"]
+    assert (grown.start, grown.steps, grown.at) == (0.1, 3, "b")
+    assert grown.step == pytest.approx(3)
+
+
+def test_a_mistake_behind_an_accumulated_failure_is_the_cause() -> None:
+    assert names(chain(0.3, 0.8, 1.06, 30, 31)) == {"c": "accumulated", "d": "cause", "e": "inherited"}
+    assert roles_by_graph(chain(0.3, 0.8, 1.06, 30, 31))["e"].causes == ("d",)
+
+
+def test_a_second_mistake_below_a_failure_is_a_cause() -> None:
+    assert names(chain(0.01, 3, 3.1, 40, 39)) == {"b": "cause", "c": "inherited", "d": "cause", "e": "inherited"}
+
+
+def test_a_jump_within_the_limit_is_the_cause_of_what_fails_by_small_steps() -> None:
+    roles = roles_by_graph(chain(0.002, 0.09, 0.3, 0.9, 1.06, 1.5))
+    assert {op: role.name for op, role in roles.items()} == {"b": "cause", "e": "inherited", "f": "inherited"}
+    assert roles["b"].why == "jump"
+    assert roles["e"] == Role("inherited", causes=("b",), why="within", jump="b")
+    assert roles["f"].causes == ("b",)
+
+
+@pytest.mark.parametrize("jump", [1e-3, 0.03])
+def test_a_jump_to_little_of_the_limit_is_none(jump: float) -> None:
+    shares = [1e-6, jump]
+    while shares[-1] < 1:
+        shares.append(shares[-1] * 3)
+    assert set(names(chain(*shares)).values()) == {"accumulated"}
+
+
+def test_a_jump_of_what_rounding_explains_is_none() -> None:
+    assert set(names(chain(0.001, 0.2, 0.7, 2, limit=1e-5)).values()) == {"accumulated"}
+
+
+def test_a_jump_that_was_lost_again_is_not_the_cause() -> None:
+    assert names(chain(0.002, 0.09, 0.001, 0.004, 0.016, 0.064, 0.25, 0.9, 1.1)) == {"i": "accumulated"}
+
+
+def test_growth_across_what_was_not_compared_blames_no_one_of_them() -> None:
+    assert names(chain(0.01, None, 30)) == {"c": "unknown"}
+    assert names(chain(0.4, None, 1.1)) == {"c": "accumulated"}
+    assert names(chain(0.002, None, 0.09, 0.4, 1.1)) == {"e": "accumulated"}
+
+
+def test_of_two_inputs_the_larger_error_counts() -> None:
+    nodes = chain(0.001, 0.9) | {
+        "x": Node("passes", [Feed("a")], Drift(1e-6, 1e-3)),
+        "y": Node("fails", [Feed("x"), Feed("b")], Drift(1.1e-3, 1e-3)),
+        "z": Node("fails", [Feed("x")], Drift(1.1e-3, 1e-3)),
+    }
+    roles = roles_by_graph(nodes)
+    assert (roles["y"].name, roles["z"].name) == ("inherited", "cause")
+    assert roles["y"].causes == ("b",)
+
+
+def test_where_limits_do_not_tell_the_first_to_fail_is_the_cause() -> None:
+    nodes = {"a": Node("passes", (), Drift(0.5)), "b": Node("fails", [Feed("a")], None)}
+    assert {op: role.name for op, role in roles_by_graph(nodes).items()} == {"b": "cause"}
+
+
+def test_operators_that_feed_one_another_have_no_growth() -> None:
+    nodes = {"a": Node("fails", [Feed("b")], Drift(1, 0.5)), "b": Node("fails", [Feed("a")], Drift(9, 0.5))}
+    assert {role.why for role in roles_by_graph(nodes).values()} == {"circle"}
+    assert {one.factor for one in growth_by_graph(nodes).values()} == {None}
+
+
+# -- without a graph -------------------------------------------------------------------------------------------------
+
+
+def test_by_order_an_error_beyond_all_before_it_is_a_cause() -> None:
+    roles = roles_by_order(chain(0.001, 3, 0.5, 4, 60, 30))
+    assert {op: role.name for op, role in roles.items()} == {
+        "b": "cause",
+        "d": "unknown",
+        "e": "cause",
+        "f": "unknown",
+    }
+
+
+def test_by_order_the_largest_jump_before_is_named() -> None:
+    roles = roles_by_order(chain(1e-4, 0.05, 0.4, 0.2, 1.06))
+    assert roles["e"] == Role("unknown", why="order_jump", jump="b")
+    assert growth_by_order(chain(1e-4, 0.05, 0.4, 0.2, 1.06))["b"].factor == pytest.approx(500)
+
+
+def test_by_order_small_steps_accumulate() -> None:
+    roles = roles_by_order(chain(0.1, 0.3, 0.9, 1.06, 1.07))
+    assert {op: role.name for op, role in roles.items()} == {"d": "accumulated", "e": "accumulated"}
+    assert roles["e"].causes == ("d",)
+
+
+def test_many_operators_in_a_line() -> None:
+    count = 40_000
+    line = {n: Node("passes", [Feed(n - 1)] if n else (), Drift(1e-7 * (1 + n), 1.0)) for n in range(count)}
+    assert growth_by_graph(line)[count - 1].steps == count - 1
+    behind = {
+        n: Node("unseen" if 0 < n < count - 1 else "passes", [Feed(n - 1), Feed(n // 2)] if n else ())
+        for n in range(count)
+    }
+    assert growth_by_graph(behind)[count - 1].factor is None
