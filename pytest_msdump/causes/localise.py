@@ -7,8 +7,9 @@ How the error grows is `causes.growth`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from pytest_msdump.causes.edges import BY_ORDER, Group, Run, groups, link_iterations, part_of
 from pytest_msdump.causes.growth import Grown, growth_by_graph, growth_by_order
@@ -16,10 +17,10 @@ from pytest_msdump.causes.network import Node
 from pytest_msdump.causes.operator_status import TensorStatus, operator_nodes
 from pytest_msdump.causes.roles import MOST_LISTED, Role, roles_by_graph, roles_by_order
 from pytest_msdump.comparison.planning import Plan
-from pytest_msdump.facts.operators import COLLECTIVE_FRAGMENTS
+from pytest_msdump.facts.operators import COLLECTIVE_FRAGMENTS, VIEW_TYPES
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.record import ErrorGrowth, Record, RoleReason, Suspect
-from pytest_msdump.model.tensor import Coordinates, TensorKey
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey
 from pytest_msdump.text import Message, say
 
 __all__ = ["Localised", "localise"]
@@ -48,9 +49,10 @@ def localise(plan: Plan, records: Mapping[int, Record]) -> Localised:
     found = groups(plan.left, plan.rules.base)
     link_iterations(found)
     status = TensorStatus(plan.pairing, records)
+    left_out = _LeftOut(plan)
     parts: dict[Coordinates, _Part] = {}
     for group in found:
-        parts[group.at] = _Part(group, status, parts)
+        parts[group.at] = _Part(group, status, parts, left_out)
     _take_back_doubtful_causes(list(parts.values()))
     compared = [(number, pair.left.key) for number, pair in enumerate(plan.pairing.pairs) if number in records]
     localised = {}
@@ -67,14 +69,55 @@ def localise(plan: Plan, records: Mapping[int, Record]) -> Localised:
     )
 
 
+class _LeftOut:
+    """Operators of the right side that the left has not, where the right side's graph says what they feed."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    @cached_property
+    def _groups(self) -> Mapping[Coordinates, Group]:
+        return {group.at: group for group in groups(self._plan.right, None)}
+
+    @cached_property
+    def _partners(self) -> Mapping[TensorKey, list[OpKey]]:
+        found: dict[TensorKey, list[OpKey]] = {}
+        for pair in self._plan.pairing.pairs:
+            found.setdefault(pair.left.key, []).append(pair.right.key.op)
+        return found
+
+    @cached_property
+    def _paired(self) -> Set[OpKey]:
+        return {op for ops in self._partners.values() for op in ops}
+
+    def before(self, key: TensorKey) -> tuple[str, ...]:
+        """Return the operators without a partner between the partner of a left tensor and what was paired before it."""
+        found: dict[str, None] = {}
+        for partner in self._partners.get(key, ()):
+            group = self._groups[part_of(partner.at)]
+            seen, waiting = set(), [group.run_of(partner)]
+            while waiting and len(found) < MOST_LISTED:
+                for entry in group.inputs(waiting.pop()) or ():
+                    run, op = entry.producer, group.op_of(entry.producer)
+                    if run.kind == "op" and run not in seen and op not in self._paired:
+                        seen.add(run)
+                        waiting.append(run)
+                        if op is not None and (op.op_type or group.type_of(run)) not in VIEW_TYPES:
+                            found[op.label] = None
+        return tuple(found)
+
+
 class _Part:
     """One rank, net, graph and iteration of the run: its operators, and the roles of those that fail."""
 
-    def __init__(self, group: Group, status: TensorStatus, parts: Mapping[Coordinates, _Part]) -> None:
+    def __init__(
+        self, group: Group, status: TensorStatus, parts: Mapping[Coordinates, _Part], left_out: _LeftOut
+    ) -> None:
         self.group = group
         self.roles: dict[Run, Role[Run]] = {}
         self._status = status
         self._parts = parts
+        self._left_out = left_out
         self._nodes = operator_nodes(group, status)
         self.is_compared = any(node.is_compared and run.kind != "given" for run, node in self._nodes.items())
         # Parameters of the iteration before that fail do so there.
@@ -153,7 +196,7 @@ class _Part:
             role=role.name or None,
             causes=self._addresses(role.causes),
             suspects=tuple(map(self._label, role.suspects)),
-            role_why=self._reason(role, run),
+            role_why=self._reason(role, run, key),
         )
 
     def _role_of(self, run: Run, key: TensorKey) -> Role[Run]:
@@ -166,9 +209,12 @@ class _Part:
         above = self.roles.get(feeds[0])
         if above is None:
             return Role("unknown", suspects=(feeds[0],), why="input")
-        return Role("inherited", causes=above.causes if above.name == "inherited" else (feeds[0],))
+        if above.name == "inherited":
+            return Role("inherited", causes=above.causes)
+        name = "accumulated" if above.name == "accumulated" else "inherited"
+        return Role(name, causes=above.causes if name == "accumulated" and above.causes else (feeds[0],))
 
-    def _reason(self, role: Role[Run], run: Run) -> RoleReason | None:
+    def _reason(self, role: Role[Run], run: Run, key: TensorKey) -> RoleReason | None:
         """Return why it has its role; ``None`` for an inherited failure whose causes say it."""
         why, suspects = role.why, role.suspects
         if role.name == "cause":
@@ -188,6 +234,7 @@ class _Part:
             suspects=tuple(map(self._suspect, suspects)),
             given=tuple(self._label(one) for one in role.given if one not in before),
             before=tuple(map(self._label, before)),
+            left_out=self._left_out.before(key) if role.name in ("cause", "unknown") else (),
             growth=self._growth(role, run if role.jump is None else role.jump),
         )
 
@@ -246,7 +293,8 @@ def _take_back_doubtful_causes(parts: Iterable[_Part]) -> None:
     failing_before: set[int | None] = set()
     for part in parts:
         rank = part.group.at.rank
-        causes = [run for run, role in part.roles.items() if role.name == "cause" and not part.has_own_evidence(run)]
+        failing = [run for run, role in part.roles.items() if role.name == "cause" and role.why != "jump"]
+        causes = [run for run in failing if not part.has_own_evidence(run)]
         for run in causes:
             if part.follows_failing_pass(run) or (rank in failing_before and part.may_inherit_from_before(run)):
                 part.roles[run] = Role("unknown", why="earlier")

@@ -14,6 +14,7 @@ from pytest_msdump.model.comparison import Finding
 from pytest_msdump.model.record import Record, ReportedTensor
 from pytest_msdump.model.report import Report, UnmatchedTensor
 from pytest_msdump.model.tensor import COORDINATES, SourceFrame
+from pytest_msdump.report.causes import loose_limits
 from pytest_msdump.report.coverage import coverage_problems
 from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.json_report import head_json, missing_json, unmatched_json
@@ -119,7 +120,7 @@ _ROOM_BYTES = 550_000
 # Less than this is not worth looking for something that fits.
 _LITTLE_BYTES = 100
 
-_ROLES = {"cause": 0, "unknown": 1}
+_ROLES = {"cause": 0, "unknown": 1, "accumulated": 1}
 _AS_SAVED = ("differing_arguments", "kernel_args", "custom", "statistics", "spread")
 _NONFINITE = ("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_right", "saturated", "mismatch")
 
@@ -157,7 +158,7 @@ def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _rank(record: Record, number: int) -> tuple[int, int, int]:
     """Sort causes first, then other failures, warnings, and the rest; each in execution order."""
-    severity = 0 if record.fails else 1 if record.verdict.outcome == "warn" else 2
+    severity = 0 if record.fails or record.role_why is not None else 1 if record.verdict.outcome == "warn" else 2
     return severity, _ROLES.get(record.role or "", 2), number
 
 
@@ -217,8 +218,10 @@ def _reason(record: Record, pool: Pool) -> dict[str, Any]:
         [pool.add(one.operator), pool.add(one.state), *([] if one.before is None else [one.before])]
         for one in why.suspects
     ]
-    names = {"given": [pool.add(name) for name in why.given], "before": [pool.add(name) for name in why.before]}
-    return {"role_why": _filled({"why": why.why, "suspects": suspects, **names})}
+    names = {name: [pool.add(one) for one in getattr(why, name)] for name in ("given", "before", "left_out")}
+    growth = why.growth and {**why.growth._asdict(), "at": pool.add(why.growth.at)}
+    shown = growth and {name: short(encode(value)) for name, value in growth.items()}
+    return {"role_why": _filled({"why": why.why, "suspects": suspects, **names, "growth": shown})}
 
 
 def _source(source: SourceFrame | None, pool: Pool) -> list[Any] | None:
@@ -264,6 +267,7 @@ def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
     metrics = _metrics(numbers)
     data: dict[str, Any] = {
         **{key: values[key] for key in _HEAD if key in values},
+        "loose_limits": {language: loose_limits(records, Phrases(language)) for language in LANGUAGES},
         "problems": {language: list(coverage_problems(report, Phrases(language))) for language in LANGUAGES},
         "metrics": [[name, *_fact(name)] for name in metrics],
         "rows": len(records),

@@ -1,5 +1,6 @@
 // The strip chart: every tensor in execution order, how large its error is, where the limit lies.
 const chart = { from: 0, to: ROWS, cursor: -1, metric: "ratio", drag: null, canvas: null, reading: null };
+const MOST_JUMPS = 3;
 const MARGIN = { left: 58, right: 10, top: 14, bottom: 20 };
 
 function charted(row) {
@@ -65,6 +66,7 @@ function drawChart() {
     pen.arc(x, y, size, 0, 7);
     pen.fill();
     if (roleOf(row) === "cause") ring(pen, x, y, size + 3.5, colour("fail"));
+    else if (jumps.includes(row)) ring(pen, x, y, size + 3.5, colour("accent"));
   }
   if (chart.cursor >= chart.from && chart.cursor < chart.to) drawCursor(pen, scale, width, height, size);
   if (chart.drag && chart.drag.now !== chart.drag.start) {
@@ -194,7 +196,8 @@ function chartSection() {
       h("label", { class: "soft small" }, `${t("chart_of")} `, choice),
       failing.length ? h("button", { type: "button", onclick: () => { pointAt(failing[0]); zoomTo(failing[0] - 20, failing[0] + 20); } }, t("zoom_failing")) : null,
       h("button", { type: "button", onclick: () => zoomTo(0, ROWS) }, t("reset_zoom"))),
-    h("div", { class: "chart" }, canvas), chart.reading);
+    h("div", { class: "chart" }, canvas), chart.reading,
+    jumps.slice(0, MOST_JUMPS).map((row) => h("p", { class: "soft small" }, opener(row), ` ${t("grew_within", { step: figure(amount(detailsOf(row).role_why.growth.step), 3), operator: shortPath(sides.left.address(row)) })}`)));
 }
 
 function listen(canvas) {

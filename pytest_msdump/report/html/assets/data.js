@@ -121,7 +121,14 @@ for (let row = 0; row < ROWS; row++) {
 
 const failing = [];
 for (let row = 0; row < ROWS; row++) if (FAILING.has(verdictOf(row))) failing.push(row);
-const causes = failing.filter((row) => roleOf(row) === "cause");
+// A cause may pass: its error jumped within its limit, and what follows fails.
+const causes = [], jumps = [];
+for (let row = 0; row < ROWS; row++) {
+  if (roleOf(row) === "cause") causes.push(row);
+  else if (!roleOf(row) && (detailsOf(row).role_why || {}).why === "jump") jumps.push(row);
+}
+jumps.sort((one, other) => amount(detailsOf(other).role_why.growth.step) - amount(detailsOf(one).role_why.growth.step) || one - other);
+const accumulated = failing.filter((row) => roleOf(row) === "accumulated");
 const inherited = failing.filter((row) => roleOf(row) === "inherited");
 const unknown = failing.filter((row) => roleOf(row) === "unknown");
 

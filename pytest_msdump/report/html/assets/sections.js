@@ -17,6 +17,7 @@ function percent(share) {
 function rolesCounted() {
   const parts = [];
   if (causes.length) parts.push(t("started_by", { n: causes.length }));
+  if (accumulated.length) parts.push(t("some_accumulated", { n: accumulated.length }));
   if (inherited.length) parts.push(t("heirs", { n: inherited.length }));
   if (unknown.length) parts.push(causes.length ? t("origin_unknown", { n: unknown.length }) : t("none_is_cause"));
   return parts;
@@ -35,8 +36,10 @@ function headline() {
   if (report.counts.not_run) parts.push(t("none_run", { n: report.counts.not_run }));
   const text = [parts.join(" ")];
   if (first !== undefined) {
-    const [before, after] = t("first_is").split("{a}");
-    text.push(" ", before, opener(first), after);
+    for (const [key, row] of first === failing[0] ? [["first_is", first]] : [["cause_is", first], ["first_is", failing[0]]]) {
+      const [before, after] = t(key).split("{a}");
+      text.push(" ", before, opener(row), after);
+    }
   } else if (ROWS && report.complete) text.push(" ", closest());
   return text;
 }
@@ -103,7 +106,9 @@ function causesSection() {
     h("div", {}, h("h2", {}, causes.length ? t("causes") : t("first_failing")),
       h("p", { class: "soft small" }, causes.length ? (report.localised_by ? t("localised_by", { by: toldBy() }) : "") : reasonText(more) || t("nobody_told")),
       h("table", { class: "causes" }, h("tbody", {}, rows)),
-      listed.length > most ? h("p", { class: "soft small" }, t("more_rows", { n: listed.length - most })) : null),
+      listed.length > most ? h("p", { class: "soft small" }, t("more_rows", { n: listed.length - most })) : null,
+      failing[0] !== first ? h("p", { class: "soft small" }, `${t("first_failing")}: `, opener(failing[0]), ` ${reasonText(detailsOf(failing[0]))}`) : null,
+      report.loose_limits ? h("p", { class: "soft small" }, report.loose_limits[settings.language] || report.loose_limits.en) : null),
     h("div", {}, h("h2", {}, t("what_to_do")), h("ol", { class: "steps" },
       h("li", {}, opener(first), h("div", { class: "soft" }, t("do_open"))),
       more.source ? h("li", {}, t("do_look"), sourceLine(more.source)) : null,

@@ -30,11 +30,18 @@ function reasonText(more) {
   const why = more.role_why;
   if (!why || !(`why_${why.why}` in loaded.words)) return more.role_reason || "";
   const suspects = named((why.suspects || []).map(described));
-  const text = t(`why_${why.why}`, { suspects });
-  if (!["first", "passing"].includes(why.why)) return text;
+  const growth = why.growth || {};
+  const shown = (name) => (growth[name] === undefined ? "?" : figure(amount(growth[name]), 3));
+  const grown = { start: shown("start"), end: shown("end"), step: shown("step"), at: growth.at === undefined ? "?" : pool[growth.at], n: growth.operators || 0 };
+  const leftOut = (why.left_out || []).map((number) => pool[number]);
+  const text = t(`why_${why.why}`, { suspects, ...grown });
+  const missing = leftOut.length ? t("left_out", { names: named(leftOut) }) : null;
+  if (!["first", "passing", "grew", "jump"].includes(why.why)) return [text, missing].filter(Boolean).join(t("between_clauses"));
   const [given, before] = [why.given || [], why.before || []].map((numbers) => numbers.map((number) => pool[number]));
   return [
     text,
+    amount(growth.start) > 0 ? t("grown", grown) : why.growth && why.why !== "passing" ? t("grown_from_equal", grown) : null,
+    missing,
     suspects ? t("or_before", { suspects }) : null,
     given.length ? t("given_unseen", { names: named(given) }) : null,
     before.length ? t("given_before", { names: named(before) }) : null,

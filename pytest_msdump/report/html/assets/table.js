@@ -5,7 +5,7 @@ let searched = null;
 
 const COLUMNS = [
   { id: "verdict", width: 108, key: (row) => SEVERITY[verdictOf(row)], cell: (row) => (window.innerWidth <= 760 && roleOf(row) === "cause" ? roleMark(row) : badge(verdictOf(row))), text: verdictOf },
-  { id: "role", width: 124, small: true, key: (row) => ({ cause: 0, unknown: 1, inherited: 2 })[roleOf(row)] ?? 3, cell: (row) => roleMark(row), text: (row) => roleOf(row) || "", when: () => failing.some((row) => roleOf(row)) },
+  { id: "role", width: 124, small: true, key: (row) => ({ cause: 0, unknown: 1, accumulated: 2, inherited: 3 })[roleOf(row)] ?? 4, cell: (row) => roleMark(row), text: (row) => roleOf(row) || "", when: () => failing.some((row) => roleOf(row)) },
   { id: "order", width: 64, number: true, small: true, key: (row) => at(tensors.order, row), text: (row) => String(at(tensors.order, row) + 1) },
   { id: "operator", width: 0, key: (row) => sides.left.address(row), cell: (row) => pathText(sides.left.address(row)), text: (row) => sides.left.address(row) },
   { id: "right", width: 190, small: true, key: (row) => sides.right.address(row), cell: (row) => pathText(sides.right.address(row)), text: (row) => sides.right.address(row) },
