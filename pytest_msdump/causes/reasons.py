@@ -9,7 +9,7 @@ from pytest_msdump.model.numbers import number
 from pytest_msdump.model.record import ErrorGrowth, Record, RoleReason, Suspect
 from pytest_msdump.text import ENGLISH, Phrases
 
-__all__ = ["fit_text", "reason_of", "reason_text"]
+__all__ = ["factor_text", "fit_text", "reason_of", "reason_text"]
 
 _MOST_NAMED = 4
 _DIGITS = 3
@@ -57,8 +57,20 @@ def _numbers(growth: ErrorGrowth | None) -> dict[str, Any]:
     """Return what sentences say of how an error grew."""
     if growth is None:
         return {"start": "?", "end": "?", "step": "?", "at": "?", "n": 0}
-    shown = {name: number(getattr(growth, name), _DIGITS) for name in ("start", "end", "step")}
-    return {**shown, "at": growth.at, "n": growth.operators}
+    shown = {name: number(getattr(growth, name), _DIGITS) for name in ("start", "end")}
+    return {**shown, "step": factor_text(growth.step), "at": growth.at, "n": growth.operators}
+
+
+def factor_text(factor: float) -> str:
+    """Return a factor with three digits.
+
+    Examples
+    --------
+    >>> factor_text(28.3018), factor_text(290237.0), factor_text(float("inf"))
+    ('28.3', '290000', 'Inf')
+    """
+    short = float(f"{factor:.{_DIGITS}g}")
+    return number(int(short) if 100 <= short < 1e6 else factor, _DIGITS)
 
 
 def _suspect_text(suspect: Suspect, say: Phrases) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pytest_msdump.causes.growth import drift_of
 from pytest_msdump.cli.gate import print_report, print_saved
 from pytest_msdump.cli.output import phrases
 from pytest_msdump.errors import ConfigError
@@ -96,9 +97,12 @@ def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
 
 
 def _without_stale_roles(before: Sequence[Record], after: Sequence[Record]) -> Sequence[Record]:
-    """Keep the roles as long as the same tensors fail: what lies between operators only a comparison knows."""
-    failing = [[record.fails for record in records] for records in (before, after)]
-    return after if failing[0] == failing[1] else [record.without_role() for record in after]
+    """Keep the roles as long as the same tensors fail, at the same share of their limits.
+
+    What lies between operators only a comparison knows.
+    """
+    found = [[(record.fails, drift_of(record)) for record in records] for records in (before, after)]
+    return after if found[0] == found[1] else [record.without_role() for record in after]
 
 
 def _judged(record: Record, policy: Policy) -> Record:

@@ -66,6 +66,7 @@ PAGE: Mapping[str, tuple[str, str]] = {
     ),
     "none_is_cause": ("Nobody can tell which of them started it.", "无法判断其中哪个是起因。"),
     "cause_is": ("The first cause is {a}.", "首个起因是 {a}。"),
+    "first_to_fail": ("The first to fail is {a}.", "最先未通过的是 {a}。"),
     "first_is": ("The first in execution order is {a}.", "按执行顺序，首个是 {a}。"),
     "closest": ("Closest to its limit: {a}, at {r} of it.", "最接近限值的是 {a}，达到限值的 {r}。"),
     "and_warn": ("{w} warn.", "{w} 个警告。"),

@@ -205,6 +205,16 @@ def test_a_jump_that_was_lost_again_is_not_the_cause() -> None:
     assert names(chain(0.002, 0.09, 0.001, 0.004, 0.016, 0.064, 0.25, 0.9, 1.1)) == {"i": "accumulated"}
 
 
+def test_a_jump_in_a_branch_too_small_to_explain_the_failure_is_not_its_cause() -> None:
+    nodes = chain(0.1, 0.3, 0.9) | {
+        "equal": Node("passes", (), Drift(0.0, 1e-3)),
+        "side": Node("passes", [Feed("equal")], Drift(5e-5, 1e-3, 4e-6)),
+        "x": Node("fails", [Feed("c"), Feed("side")], Drift(1.06e-3, 1e-3, 4e-6)),
+    }
+    assert growth_by_graph(nodes)["side"].is_jump
+    assert names(nodes) == {"x": "accumulated"}
+
+
 def test_growth_across_what_was_not_compared_blames_no_one_of_them() -> None:
     assert names(chain(0.01, None, 30)) == {"c": "unknown"}
     assert names(chain(0.4, None, 1.1)) == {"c": "accumulated"}

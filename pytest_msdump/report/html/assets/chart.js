@@ -197,7 +197,13 @@ function chartSection() {
       failing.length ? h("button", { type: "button", onclick: () => { pointAt(failing[0]); zoomTo(failing[0] - 20, failing[0] + 20); } }, t("zoom_failing")) : null,
       h("button", { type: "button", onclick: () => zoomTo(0, ROWS) }, t("reset_zoom"))),
     h("div", { class: "chart" }, canvas), chart.reading,
-    jumps.slice(0, MOST_JUMPS).map((row) => h("p", { class: "soft small" }, opener(row), ` ${t("grew_within", { step: figure(amount(detailsOf(row).role_why.growth.step), 3), operator: shortPath(sides.left.address(row)) })}`)));
+    jumps.slice(0, MOST_JUMPS).map(jumpLine));
+}
+
+// Where an error jumped within its limit; the chart has a ring there.
+function jumpLine(row) {
+  const [before, after] = t("grew_within", { step: figure(amount(detailsOf(row).role_why.growth.step), 3) }).split("{operator}");
+  return h("p", { class: "soft small" }, before, opener(row), after);
 }
 
 function listen(canvas) {

@@ -36,7 +36,7 @@ function headline() {
   if (report.counts.not_run) parts.push(t("none_run", { n: report.counts.not_run }));
   const text = [parts.join(" ")];
   if (first !== undefined) {
-    for (const [key, row] of first === failing[0] ? [["first_is", first]] : [["cause_is", first], ["first_is", failing[0]]]) {
+    for (const [key, row] of first === failing[0] ? [["first_is", first]] : [["cause_is", first], ["first_to_fail", failing[0]]]) {
       const [before, after] = t(key).split("{a}");
       text.push(" ", before, opener(row), after);
     }
