@@ -23,6 +23,7 @@ _EVERY = range(1_000_000)
 # BatchNorm takes x, scale, bias, and the moving mean and variance, which it writes to while training.
 _MOVING = frozenset({3, 4})
 _PARAMETERS = ("parameter", "given")
+_OPERATORS = ("op", "rest", "update")
 
 # Where edges come from, as results.json names it.
 BY_MODEL, BY_GRAPH, BY_ORDER = "fusion", "graph", "execution order"
@@ -33,7 +34,8 @@ class Run(NamedTuple):
 
     `kind` is ``"op"``, an operator; ``"rest"``, those outputs of it that were not compared; ``"update"``, what it wrote
     to a parameter that was compared; ``"parameter"``, a parameter as it was dumped, after the step; ``"given"``, the
-    same before the step; ``"gap"``, operators before `name` that left nothing, `occurrence` of them.
+    same before the step; ``"gap"``, operators before `name` that left nothing, `occurrence` of them, 0 if that is not
+    known.
     """
 
     kind: str
@@ -52,7 +54,8 @@ class Input(NamedTuple):
 @dataclass(frozen=True)
 class _Graph:
     by: str
-    operators: Mapping[str, Operator]
+    # Calls of each operator by occurrence; a compiled model has one, for every pass of a loop.
+    operators: Mapping[str, Mapping[int, Operator]]
 
     @cached_property
     def _by_file_name(self) -> Mapping[str, str]:
@@ -121,8 +124,12 @@ class Group:
 
     def type_of(self, run: Run) -> str:
         """Return the operator's type by the graph, empty if unknown."""
-        operator = self._operators.get(run.name) if run.kind not in _PARAMETERS else None
+        operator = self._operator(run)
         return operator.op_type if operator else ""
+
+    def _operator(self, run: Run) -> Operator | None:
+        calls = self._operators.get(run.name, {}) if run.kind in _OPERATORS else {}
+        return next(iter(calls.values())) if len(calls) == 1 else calls.get(run.occurrence)
 
     def inputs(self, run: Run) -> list[Input] | None:
         """Return what feeds an operator; ``None`` if the graph does not have it."""
@@ -160,20 +167,22 @@ class Group:
     def _find_inputs(self, run: Run) -> list[Input] | None:
         if run.kind in _PARAMETERS:
             return []
-        operator = self._operators.get(run.name)
+        operator = self._operator(run)
         if operator is None:
             return None
         edges = enumerate(operator.inputs)
-        return [
-            Input(slot, self._producer(edge, run.occurrence), edge.slot) for slot, edge in edges if edge is not None
-        ]
+        return [Input(slot, self._producer(edge, run), edge.slot) for slot, edge in edges if edge is not None]
 
-    def _producer(self, edge: Edge, occurrence: int) -> Run:
+    def _producer(self, edge: Edge, consumer: Run) -> Run:
         if edge.is_parameter:
             return Run("parameter", mangle(edge.producer))
+        if not edge.producer:
+            return Run("gap", consumer.name)
+        if edge.occurrence is not None:
+            return Run("op", edge.producer, edge.occurrence)
         dumped = self._dumped.get(edge.producer, {})
         # An operator that runs once feeds every pass of a loop.
-        return Run("op", edge.producer, next(iter(dumped)) if len(dumped) == 1 else occurrence)
+        return Run("op", edge.producer, next(iter(dumped)) if len(dumped) == 1 else consumer.occurrence)
 
 
 def part_of(at: Coordinates) -> Coordinates:
@@ -223,14 +232,16 @@ def link_iterations(found: Iterable[Group]) -> None:
 
 
 def _graph(by: str, graphs: Sequence[OperatorGraph]) -> _Graph:
-    operators: dict[str, Operator] = {}
+    operators: defaultdict[str, dict[int, Operator]] = defaultdict(dict)
     for graph in graphs:
         for operator in graph.operators:
-            operators.setdefault(operator.name, operator)
+            operators[operator.name].setdefault(operator.occurrence, operator)
     return _Graph(by, operators)
 
 
 def _dump_name(run: Run) -> str:
+    if run.kind == "gap":
+        return ""
     return f"{PARAMETER} {run.name}" if run.kind in _PARAMETERS else run.name
 
 

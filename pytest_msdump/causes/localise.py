@@ -281,7 +281,8 @@ class _Part:
 
     def _label(self, run: Run) -> str:
         if run.kind == "gap":
-            return say(Message("operators_before", {"n": run.occurrence, "operator": run.name}))
+            before = "operators_before" if run.occurrence else "operations_before"
+            return say(Message(before, {"n": run.occurrence, "operator": run.name}))
         op = self.group.op_of(run)
         return op.label if op is not None else run.name
 

@@ -76,7 +76,9 @@ def factor_text(factor: float) -> str:
 def _suspect_text(suspect: Suspect, say: Phrases) -> str:
     operator, state, before = suspect
     code = f"state_{state.replace(' ', '_')}"
-    name = operator if before is None else say("operators_before", n=before, operator=operator)
+    name = operator
+    if before is not None:
+        name = say("operators_before" if before else "operations_before", n=before, operator=operator)
     return say("in_brackets", text=name, aside=say(code) if say.knows(code) else state)
 
 

@@ -85,7 +85,7 @@ def _placed(dump: Dump, at: Coordinates, graph: OperatorGraph, names: set[str]) 
     takers: defaultdict[str, dict[int, tuple[tuple[str, int], ...]]] = defaultdict(dict)
     for edge, inputs in consumers(graph).items():
         if not edge.is_parameter:
-            takers[edge.producer][edge.slot] = inputs
+            takers[edge.producer][edge.slot] = (*takers[edge.producer].get(edge.slot, ()), *inputs)
     refs: defaultdict[str, list[TensorRef]] = defaultdict(list)
     for ref in dump.refs:
         op = ref.key.op

@@ -111,7 +111,7 @@ def _with_graphs(dump: Dump, files: tuple[Path, ...]) -> Dump:
     graphs = (*graphs, *read_named_graphs(kept_graphs))
     if not graphs:
         return replace(dump, notes=(*dump.notes, *graph_notes))
-    return replace(with_ir(dump, graphs, orders=orders, notes=graph_notes), graphs=graphs)
+    return replace(with_ir(dump, graphs, orders=orders, notes=graph_notes), graphs=(*dump.graphs, *graphs))
 
 
 # -- Statistics that the run saved of its tensors --------------------------------------------------------------------

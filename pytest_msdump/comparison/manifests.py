@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_msdump.dumps.manifest import labels_of, read_manifest, why_incomplete
+from pytest_msdump.dumps.manifest import graphs_of, labels_of, read_manifest, why_incomplete
 from pytest_msdump.errors import IncompleteRecordingError
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Dump
 from pytest_msdump.storage.remote import RemotePath
@@ -36,7 +36,8 @@ def with_manifest(dump: Dump) -> Dump:
         unexplained=tuple(path for path in dump.unexplained if path not in _RECORD),
         labels=tuple(sorted(known.items())),
         notes=(*dump.notes, *notes),
-        manifest=replace(manifest, tensors={}),
+        graphs=(*dump.graphs, *graphs_of(manifest)),
+        manifest=replace(manifest, tensors={}, graph={}),
         incomplete=why_incomplete(manifest),
     )
 

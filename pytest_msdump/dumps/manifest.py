@@ -5,6 +5,7 @@ Neither is trusted more than the dump: bounded, every value checked, and never a
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -14,10 +15,11 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.dumps.file_names import number
 from pytest_msdump.dumps.sidefiles import parse_object, read_text
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, SCHEMA_VERSION, Manifest, TensorEntry
-from pytest_msdump.model.tensor import OpKey, SourceFrame, TensorKey, TensorRef
+from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef
 from pytest_msdump.storage.listings import is_there
 
-__all__ = ["MAX_BYTES", "apply_entry", "labels_of", "parse_manifest", "read_manifest", "why_incomplete"]
+__all__ = ["MAX_BYTES", "apply_entry", "graphs_of", "labels_of", "parse_manifest", "read_manifest", "why_incomplete"]
 
 MAX_BYTES = 2**28
 _MAX_LABEL = 200
@@ -25,6 +27,7 @@ _MAX_NAME = 2**12
 _MAX_NAMED = 2**20
 _MAX_ARGUMENTS = 2**10
 _MAX_SLOT = 10**9
+_MAX_INPUTS = 2**16
 _LABELS = ("framework", "version", "device", "dtype_policy", "time", "key")
 _IO = ("input", "output")
 # What a recorder adds to the name of an input's file.
@@ -75,6 +78,9 @@ def parse_manifest(text: str) -> tuple[Manifest, tuple[str, ...]]:
     tensors = {name: entry for name, value in named.items() if (entry := _entry(value)) is not None}
     if bad := len(named) - len(tensors):
         notes.append(f"{MANIFEST_FILE} has {bad} {'entry' if bad == 1 else 'entries'} that cannot be meant: left out")
+    graph, lost = _graph(values.get("graph"))
+    if lost:
+        notes.append(f"{MANIFEST_FILE} has {lost} {'call' if lost == 1 else 'calls'} that cannot be meant: left out")
     command = values.get("command")
     labels: dict[str, Any] = {name: _text(values.get(name), _MAX_LABEL) or "" for name in _LABELS}
     manifest = Manifest(
@@ -86,6 +92,7 @@ def parse_manifest(text: str) -> tuple[Manifest, tuple[str, ...]]:
         # Manifests of the first releases have no such key.
         complete=values.get("complete", True) is True,
         tensors=tensors,
+        graph=graph,
     )
     return manifest, tuple(notes)
 
@@ -119,6 +126,66 @@ def _entry(value: object) -> TensorEntry | None:
         op_type=_text(value.get("op_type"), _MAX_LABEL),
         line=_text(value.get("line"), _MAX_NAME),
     )
+
+
+# -- The graph: which call was fed by which --------------------------------------------------------------------------
+
+
+def _graph(value: object) -> tuple[dict[int, list[Operator]], int]:
+    """Return the calls of each iteration, and how many cannot be meant; the first of two with one name counts."""
+    graph: defaultdict[int, list[Operator]] = defaultdict(list)
+    known: set[tuple[int, str, int]] = set()
+    entries = value if isinstance(value, list) else []
+    for entry in entries[:_MAX_NAMED]:
+        call = _call(entry)
+        iteration = _count(entry.get("iteration", 0)) if call is not None else None
+        if call is not None and iteration is not None and (iteration, call.name, call.occurrence) not in known:
+            known.add((iteration, call.name, call.occurrence))
+            graph[iteration].append(call)
+    return dict(graph), len(entries) - len(known)
+
+
+def _call(value: object) -> Operator | None:
+    if not isinstance(value, dict):
+        return None
+    name, occurrence, inputs = _text(value.get("name"), _MAX_NAME), value.get("occurrence", 0), value.get("inputs")
+    if not name or _count(occurrence) is None or not isinstance(inputs, list) or len(inputs) > _MAX_INPUTS:
+        return None
+    edges = [None if source is None else _edge(source) for source in inputs]
+    if any(edge is None and source is not None for edge, source in zip(edges, inputs, strict=True)):
+        return None
+    return Operator(
+        name,
+        _text(value.get("type"), _MAX_LABEL) or "",
+        inputs=tuple(edges),
+        occurrence=occurrence,
+        scope=_text(value.get("scope"), _MAX_NAME) or "",
+        inside=_text(value.get("inside"), _MAX_NAME) or "",
+    )
+
+
+def _edge(value: object) -> Edge | None:
+    """Read ``[producer, slot]`` or ``[producer, slot, occurrence]``; an empty name stands for what is not known."""
+    if not isinstance(value, list) or len(value) not in (2, 3):
+        return None
+    producer, *counts = value
+    if not isinstance(producer, str) or len(producer) > _MAX_NAME or None in map(_count, counts):
+        return None
+    return Edge(producer, counts[0], occurrence=counts[1] if len(counts) > 1 else None)
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value < _MAX_SLOT else None
+
+
+def graphs_of(manifest: Manifest) -> tuple[tuple[Coordinates, OperatorGraph], ...]:
+    """Return the graph of each iteration; the only one stands for every iteration."""
+    graphs = {
+        iteration: OperatorGraph(tuple(calls), MANIFEST_FILE, is_recorded=True)
+        for iteration, calls in manifest.graph.items()
+    }
+    has_several = len(graphs) > 1
+    return tuple((Coordinates(iteration=at if has_several else None), graph) for at, graph in graphs.items())
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

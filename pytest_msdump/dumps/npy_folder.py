@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_msdump.dumps.base import DumpBuilder, Reader
 from pytest_msdump.dumps.file_names import number, parse_mindspore, parse_reference
 from pytest_msdump.dumps.listing import Folder, walk
-from pytest_msdump.dumps.manifest import apply_entry, labels_of, read_manifest, why_incomplete
+from pytest_msdump.dumps.manifest import apply_entry, graphs_of, labels_of, read_manifest, why_incomplete
 from pytest_msdump.dumps.npy import open_npy
 from pytest_msdump.dumps.reruns import Reruns, number_occurrences, separate_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, originals_in
@@ -111,8 +111,13 @@ class NpyFolderReader(Reader):
         dump = builder.build(runs._replace(notes=()))
         if manifest is None:
             return dump
-        incomplete = why_incomplete(manifest, refs)
-        return replace(dump, labels=labels_of(manifest), manifest=replace(manifest, tensors={}), incomplete=incomplete)
+        return replace(
+            dump,
+            labels=labels_of(manifest),
+            graphs=graphs_of(manifest),
+            manifest=replace(manifest, tensors={}, graph={}),
+            incomplete=why_incomplete(manifest, refs),
+        )
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily; see `Reader.open`."""

@@ -116,7 +116,7 @@ class Absence:
 
     def _undumpable(self, op: OpKey, io: str, slot: int, dtype: str | None) -> Message | None:
         """Return what MindSpore cannot dump, whatever its configuration says."""
-        if self._dump.run is None and not self._dump.graphs:
+        if self._dump.run is None and not self._dump.compiled_graphs:
             return None
         known = self._operator(op)
         op_type = op.op_type or (known.op_type if known else None)
@@ -143,7 +143,7 @@ class Absence:
     def _final(self) -> Mapping[str, Operator]:
         """Operators of the graphs that ran, by mangled name."""
         found: dict[str, Operator] = {}
-        for _, graph in self._dump.graphs:
+        for graph in self._dump.compiled_graphs:
             for operator in graph.operators if graph.is_final else ():
                 found.setdefault(mangle(operator.name), operator)
         return found

@@ -104,7 +104,7 @@ def pair_dumps(
             common=coordinates.of_right,
             keeps=lambda place: coordinates.wants_right(place, wanted),
         ),
-        trusts_files=bool(left.graphs) != bool(right.graphs),
+        trusts_files=bool(left.compiled_graphs) != bool(right.compiled_graphs),
     )
     request = PairingRequest(
         coordinates=coordinates,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,7 +12,7 @@ from pytest_msdump.model.kernel_lists import names_operator
 from pytest_msdump.model.tensor import OpKey
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.graph import OperatorGraph
+    from pytest_msdump.model.graph import Operator, OperatorGraph
     from pytest_msdump.model.tensor import Coordinates, TensorRef, TensorSource
 
 __all__ = [
@@ -76,7 +76,7 @@ class Dump:
     run : RunFacts, optional
         What the files beside the tensors say of the run.
     manifest : Manifest, optional
-        Of a dump that this package recorded, without its list of tensors.
+        Of a dump that this package recorded, without its tensors and its graph.
     incomplete : str
         Why a recording is not a whole one, in a clause; empty otherwise.
     partial : PartialRun, optional
@@ -100,6 +100,11 @@ class Dump:
     def operators(self) -> int:
         """Number of operators that have a tensor to compare; each run of an operator counts."""
         return len({ref.key.op for ref in self.refs})
+
+    @property
+    def compiled_graphs(self) -> tuple[OperatorGraph, ...]:
+        """Graphs that a framework wrote. A recorder's has the names of the dump itself, and only what was recorded."""
+        return tuple(graph for _, graph in self.graphs if not graph.is_recorded)
 
 
 # -- Manifest of a dump that this package recorded -------------------------------------------------------------------
@@ -162,6 +167,8 @@ class Manifest:
         Digest of everything the dump depends on, for a reference that is kept; empty otherwise.
     tensors : mapping of str to TensorEntry
         By path of the file below the dump's folder.
+    graph : mapping of int to tuple of Operator
+        By iteration, the calls of operators in the order in which they ended.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -177,6 +184,7 @@ class Manifest:
     complete: bool = True
     key: str = ""
     tensors: Mapping[str, TensorEntry] = field(default_factory=dict)
+    graph: Mapping[int, Sequence[Operator]] = field(default_factory=dict)
 
 
 # -- Files beside the tensors ----------------------------------------------------------------------------------------

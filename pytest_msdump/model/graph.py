@@ -54,11 +54,16 @@ def joined_spelling(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """The source of an input: output `slot` of the operator `producer`, or a weight or network input of that name."""
+    """The source of an input: output `slot` of the operator `producer`, or a weight or network input of that name.
+
+    `occurrence` says which call of the producer it was; ``None`` for the one in the same pass of a loop, or its only
+    one. An edge without a name stands for something that was not recorded: what is behind it is not known.
+    """
 
     producer: str
     slot: int
     is_parameter: bool = False
+    occurrence: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,8 @@ class Operator:
         Its number in the model.
     inputs : tuple of Edge, optional
         By input slot; ``None`` where nothing is connected, or a constant. Control edges are left out, since they carry
-        no data.
+        no data. In a recorded graph more may follow: further operators that one of the inputs came from, and operators
+        inside of this one that made its outputs.
     originals : tuple of str
         Operators of the original model that are in this one; empty for one that the compiler inserted.
     outputs : tuple of OriginOutput
@@ -119,6 +125,12 @@ class Operator:
     attributes : str
         Its attributes as the graph's file writes them (`dumps.graphs.ir` reads them); empty where it has none. Two
         forms of one graph are equal, whichever has more attributes.
+    occurrence : int
+        Which call it is, of an operator that a recorded graph has several times.
+    scope : str
+        Path of modules that it belongs to, joined by dots, where its name does not say it.
+    inside : str
+        The recorded module whose call contains this one; empty at the top.
     """
 
     name: str
@@ -136,11 +148,14 @@ class Operator:
     device_outputs: tuple[TensorSpec | None, ...] = ()
     stacks: tuple[SourceStack, ...] = ()
     attributes: str = field(default="", compare=False)
+    occurrence: int = 0
+    scope: str = ""
+    inside: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorGraph:
-    """All operators of a compiled model, in the order of its file, each name once.
+    """All operators of a compiled model, in the order of its file, each name once; or the calls of a recorded model.
 
     Parameters
     ----------
@@ -156,6 +171,9 @@ class OperatorGraph:
         Whether it is the graph that ran. Operators of an earlier one may have been renamed, fused or removed since.
     model : str
         The model's own name, where the file has one.
+    is_recorded : bool
+        Whether a recorder wrote it, with the very names of the dump: in the order in which calls ended, and a name as
+        often as it was called.
     """
 
     operators: tuple[Operator, ...] = ()
@@ -164,6 +182,7 @@ class OperatorGraph:
     parameters: tuple[str, ...] = ()
     is_final: bool = True
     model: str = ""
+    is_recorded: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:

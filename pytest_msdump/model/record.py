@@ -171,7 +171,10 @@ class Spread:
 
 
 class Suspect(NamedTuple):
-    """An operator without a verdict and why it has none; `before` counts the operators of a gap in front of it."""
+    """An operator without a verdict and why it has none; `before` counts the operators of a gap in front of it.
+
+    The count is 0 where it is not known.
+    """
 
     operator: str
     state: str

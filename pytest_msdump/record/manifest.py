@@ -6,9 +6,10 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from pytest_msdump.dtypes.arrays import array_to_save
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
+from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.storage.files import write_atomic
 
 __all__ = ["add_to_journal", "digest", "digests", "marked_incomplete", "movable", "write_manifest"]
@@ -28,8 +30,9 @@ _DEFAULTS: dict[str, Any] = {"io": "output", "slot": 0, "dtype": None, "op_type"
 
 def write_manifest(directory: Path, manifest: Manifest) -> Path:
     """Write `manifest` into `directory`, whole or not at all."""
-    values = asdict(manifest)
+    values = asdict(replace(manifest, graph={}))
     values["tensors"] = {name: _without_defaults(entry) for name, entry in values["tensors"].items()}
+    values["graph"] = [call for iteration, made in manifest.graph.items() for call in _calls(iteration, made)]
     text = json.dumps(values, indent=1, sort_keys=False, ensure_ascii=False)
     return write_atomic(directory / MANIFEST_FILE, text.encode("utf-8", "backslashreplace"))
 
@@ -61,6 +64,27 @@ def marked_incomplete(directory: Path) -> Iterator[None]:
 
 def _without_defaults(entry: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
+
+
+def _calls(iteration: int, calls: Sequence[Operator]) -> Iterator[dict[str, Any]]:
+    """Yield the calls of one iteration; an edge says which call it means where there were several."""
+    times = Counter(call.name for call in calls)
+
+    def source(edge: Edge | None) -> list[str | int] | None:
+        if edge is None:
+            return None
+        return [edge.producer, edge.slot, edge.occurrence or 0][: 3 if times[edge.producer] > 1 else 2]
+
+    for call in calls:
+        own = {
+            "type": call.op_type,
+            "occurrence": call.occurrence,
+            "iteration": iteration,
+            "inside": call.inside,
+            "scope": call.scope,
+        }
+        known = {name: value for name, value in own.items() if value}
+        yield {"name": call.name, **known, "inputs": [source(edge) for edge in call.inputs]}
 
 
 # -- Digests of inputs and weights: equal where two runs were given the same ----------------------------------------

@@ -22,6 +22,7 @@ from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.dumps.sidefiles import MAPPING
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
+from pytest_msdump.model.graph import Operator
 from pytest_msdump.record.manifest import add_to_journal, digests, write_manifest
 from pytest_msdump.storage.files import write_atomic
 
@@ -81,6 +82,7 @@ class DumpWriter:
         self._iterations = iterations
         self._names = FileNames()
         self._tensors: dict[str, TensorEntry] = {}
+        self._graph: dict[int, list[Operator]] = {}
         self._failed = False
         self._closed = False
         self._process = os.getpid()
@@ -184,6 +186,19 @@ class DumpWriter:
                 self._about[name] = {**self._about.get(name, {}), **(values or {})}
             self._about.update(about)
 
+    def add_call(self, call: Operator, *, iteration: int = 0) -> None:
+        """Add a call to the graph of the manifest: an operator that has ended, and what fed it.
+
+        Parameters
+        ----------
+        call : Operator
+            `name`, `op_type`, `inputs`, `occurrence`, `scope` and `inside` are kept.
+        iteration : int
+            As with `write`.
+        """
+        with self._lock:
+            self._graph.setdefault(iteration, []).append(call)
+
     def close(self) -> None:
         """Fold the journal into the manifest. Nothing can be written afterwards; closing again does nothing.
 
@@ -201,7 +216,8 @@ class DumpWriter:
         about = {**self._about, "command": tuple(map(str, self._about.get("command", ())))}
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         try:
-            write_manifest(self.directory, Manifest(**about, time=now, complete=complete, tensors=self._tensors))
+            manifest = Manifest(**about, time=now, complete=complete, tensors=self._tensors, graph=self._graph)
+            write_manifest(self.directory, manifest)
         except OSError as error:
             raise self._unwritable(error) from error
 

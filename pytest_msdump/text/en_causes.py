@@ -69,6 +69,7 @@ CAUSES: Mapping[str, str | tuple[str, str]] = {
     "given_unseen": "not compared: {names}",
     "given_before": "not compared as they were before the step: {names}",
     "operators_before": ("{n} operator before {operator}", "{n} operators before {operator}"),
+    "operations_before": "operations before {operator}",
     "state_not_dumped": "not dumped",
     "state_not_run": "not run",
     "state_no_partner": "no partner",

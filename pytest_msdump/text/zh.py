@@ -171,6 +171,7 @@ ZH: Mapping[str, str] = {
     "given_unseen": "未比较：{names}",
     "given_before": "未比较其在本步之前的值：{names}",
     "operators_before": "{operator} 之前的 {n} 个算子",
+    "operations_before": "{operator} 之前的运算",
     "state_not_dumped": "未转储",
     "state_not_run": "未运行",
     "state_no_partner": "未配对",

@@ -279,6 +279,7 @@ _MANIFEST = json.dumps(
         "command": ["python", "a.py"],
         "complete": True,
         "tensors": {"a.0.1.npy": {"op": "a", "io": "output", "slot": 0, "dtype": "float32", "line": "net.py:3"}},
+        "graph": [{"name": "a", "type": "Conv2d", "occurrence": 1, "inside": "net", "inputs": [["b", 0, 1], None]}],
     }
 )
 _JOURNAL = '{"file": "a.0.1.npy", "op": "a", "io": "output", "slot": 0, "dtype": "float32"}\n' * 3

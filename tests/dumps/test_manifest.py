@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,9 @@ from hypothesis import strategies as st
 from pytest_msdump import open_dump
 from pytest_msdump.dumps.manifest import parse_manifest
 from pytest_msdump.dumps.npy_folder import NpyFolderReader
+from pytest_msdump.matching.pairer import pair_dumps
+from pytest_msdump.model.graph import Edge, Operator
+from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.record import DumpWriter, RawArray
 from pytest_msdump.testing.conformance import ReaderConformance
 
@@ -166,3 +170,102 @@ def test_no_json_is_an_error(value):
     assert isinstance(value, dict) or not manifest.complete
     assert all(isinstance(note, str) for note in notes)
     assert all(type(entry.slot) is int and entry.op for entry in manifest.tensors.values())
+
+
+# -- The graph -------------------------------------------------------------------------------------------------------
+
+CALLS = [
+    {"name": "pool", "type": "MaxPool2d", "inputs": [None], "inside": "Net"},
+    {"name": "relu", "type": "ReLU", "inputs": [["pool", 0]], "inside": "block"},
+    {"name": "relu", "type": "ReLU", "occurrence": 1, "inputs": [["relu", 0, 0], ["", 0]], "inside": "block"},
+    {"name": "block", "scope": "layers.0", "inputs": [["pool", 0], ["relu", 0, 1]]},
+]
+
+
+def graphs(folder, calls):
+    write(folder)
+    change(folder, graph=calls)
+    return open_dump(folder).dump
+
+
+def test_the_graph_of_a_recording_has_its_calls_in_their_order(tmp_path):
+    [(at, graph)] = graphs(tmp_path / "d", CALLS).graphs
+    assert (at, graph.is_recorded, graph.source) == (Coordinates(), True, "msdump.json")
+    assert graph.operators == (
+        Operator("pool", "MaxPool2d", inputs=(None,), inside="Net"),
+        Operator("relu", "ReLU", inputs=(Edge("pool", 0),), inside="block"),
+        Operator("relu", "ReLU", inputs=(Edge("relu", 0, occurrence=0), Edge("", 0)), inside="block", occurrence=1),
+        Operator("block", "", inputs=(Edge("pool", 0), Edge("relu", 0, occurrence=1)), scope="layers.0"),
+    )
+
+
+def test_calls_that_a_writer_adds_are_in_the_manifest_and_come_back(tmp_path):
+    relu = Operator("relu", "ReLU", inputs=(Edge("pool", 0),), inside="block")
+    added = [
+        Operator("pool", "MaxPool2d", inputs=(None,)),
+        relu,
+        replace(relu, occurrence=1, inputs=(Edge("relu", 0, occurrence=0), Edge("pool", 1, occurrence=0))),
+    ]
+    with DumpWriter(tmp_path / "d", iterations=True) as writer:
+        for iteration in (0, 1):
+            writer.write("pool", np.ones(1), iteration=iteration)
+            for call in added:
+                writer.add_call(call, iteration=iteration)
+    written = json.loads((tmp_path / "d" / "msdump.json").read_text())["graph"]
+    assert written[1] == {"name": "relu", "type": "ReLU", "inside": "block", "inputs": [["pool", 0]]}
+    # Only of an operator that was called several times it matters which call it was.
+    assert written[2]["inputs"] == [["relu", 0, 0], ["pool", 1]]
+    assert [call.get("iteration") for call in written] == [None] * 3 + [1] * 3
+    found = open_dump(tmp_path / "d").dump.graphs
+    assert [at for at, _ in found] == [Coordinates(iteration=0), Coordinates(iteration=1)]
+    added[2] = replace(added[2], inputs=(Edge("relu", 0, occurrence=0), Edge("pool", 1)))
+    assert [graph.operators for _, graph in found] == [tuple(added)] * 2
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"inputs": []},
+        {"name": "", "inputs": []},
+        {"name": 3, "inputs": []},
+        {"name": "a" * 5000, "inputs": []},
+        {"name": "a"},
+        {"name": "a", "inputs": {}},
+        {"name": "a", "inputs": [3]},
+        {"name": "a", "inputs": [["b"]]},
+        {"name": "a", "inputs": [["b", -1]]},
+        {"name": "a", "inputs": [["b", True]]},
+        {"name": "a", "inputs": [["b", 0, 10**30]]},
+        {"name": "a", "inputs": [["b", 0, 0, 0]]},
+        {"name": "a", "inputs": [["b" * 5000, 0]]},
+        {"name": "a", "inputs": [None] * 70_000},
+        {"name": "a", "inputs": [], "occurrence": -1},
+        {"name": "a", "inputs": [], "iteration": "1"},
+        {"name": "pool", "inputs": []},
+        [],
+        None,
+    ],
+)
+def test_a_call_that_cannot_be_meant_is_left_out_with_a_note(tmp_path, call):
+    dump = graphs(tmp_path / "d", [*CALLS, call])
+    assert [operator.name for operator in dump.graphs[0][1].operators] == ["pool", "relu", "relu", "block"]
+    assert [note for note in dump.notes if "1 call that cannot be meant: left out" in note]
+
+
+@pytest.mark.parametrize("graph", [None, {}, 3, "pool", []])
+def test_without_calls_there_is_no_graph(tmp_path, graph):
+    assert graphs(tmp_path / "d", graph).graphs == ()
+
+
+def test_a_recorded_graph_leaves_true_names_the_better_evidence(tmp_path):
+    # Files are called a_b and a_b_2, in the order in which the names came.
+    for side, names in (("left", ["a.b", "a_b"]), ("right", ["a_b", "a.b"])):
+        with DumpWriter(tmp_path / side) as writer:
+            for name in names:
+                writer.write(name, np.ones(2, "float32"))
+                if side == "left":
+                    writer.add_call(Operator(name, "Conv2d"))
+    left, right = (open_dump(tmp_path / side).dump for side in ("left", "right"))
+    assert (len(left.graphs), len(right.graphs)) == (1, 0)
+    pairs = pair_dumps(left, right).pairs
+    assert [(pair.left.key.op.label, pair.right.key.op.label) for pair in pairs] == [("a.b", "a.b"), ("a_b", "a_b")]

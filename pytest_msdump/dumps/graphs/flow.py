@@ -264,7 +264,7 @@ def consumers(graph: OperatorGraph) -> Mapping[Edge, tuple[tuple[str, int], ...]
     >>> from pytest_msdump.model.graph import Operator
     >>> add = Operator("add", "Add", inputs=(Edge("conv", 0), Edge("conv", 0)))
     >>> dict(consumers(OperatorGraph((Operator("conv", "Conv2D"), add))))
-    {Edge(producer='conv', slot=0, is_parameter=False): (('add', 0), ('add', 1))}
+    {Edge(producer='conv', slot=0, is_parameter=False, occurrence=None): (('add', 0), ('add', 1))}
     """
     found: dict[Edge, list[tuple[str, int]]] = {}
     for operator in graph.operators:
