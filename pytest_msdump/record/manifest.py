@@ -70,10 +70,11 @@ def _calls(iteration: int, calls: Sequence[Operator]) -> Iterator[dict[str, Any]
     """Yield the calls of one iteration; an edge says which call it means where there were several."""
     times = Counter(call.name for call in calls)
 
-    def source(edge: Edge | None) -> list[str | int] | None:
+    def source(edge: Edge | None) -> Sequence[str | int] | None:
         if edge is None:
             return None
-        return [edge.producer, edge.slot, edge.occurrence or 0][: 3 if times[edge.producer] > 1 else 2]
+        has_several = times[edge.producer] > 1
+        return (edge.producer, edge.slot, edge.occurrence or 0) if has_several else (edge.producer, edge.slot)
 
     for call in calls:
         own = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 
 from pytest_msdump.dtypes.arrays import RawArray, array_to_save
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.record.recording import RunRecording
 from pytest_msdump.record.selection import Patterns, select_operators
 from pytest_msdump.storage.files import read_user_file
@@ -38,6 +40,9 @@ _FOREIGN = {
 }
 _SIGNED = {"int4", "int2"}
 _STRING = 8
+# What PyTorch's exporter writes beside each node: the modules around it, then the operation.
+_SCOPES = "pkg.torch.onnx.name_scopes"
+_QUOTED = re.compile("'([^']*)'")
 
 
 class OnnxRecording(RunRecording):
@@ -176,6 +181,8 @@ class OnnxRecording(RunRecording):
 
         providers = self.session.get_providers()
         self.writer.describe(framework="onnxruntime", version=onnxruntime.__version__, device=", ".join(providers))
+        for call in graph_of(self.model.nodes):
+            self.writer.add_call(call)
         if self.wants_digests:
             self.describe_weights(self.model.weights())
         if self.wants_parameters:
@@ -183,12 +190,18 @@ class OnnxRecording(RunRecording):
 
 
 class Node(NamedTuple):
-    """A node: the names of its tensors by slot; empty where an optional one is left out."""
+    """A node: the names of its tensors by slot; empty where an optional one is left out.
+
+    `read` are tensors that graphs inside of it, of loops and branches, take from outside. `scope` is the path of the
+    module that it was exported from, where the exporter tells.
+    """
 
     name: str
     op_type: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    read: tuple[str, ...] = ()
+    scope: str = ""
 
 
 class Model(NamedTuple):
@@ -263,7 +276,37 @@ def _named(graph: Any) -> Iterator[Node]:
         while not node.name and name in taken:
             name += "_"
         taken.add(name)
-        yield Node(name, node.op_type, tuple(node.input), tuple(node.output))
+        # onnx before 1.16 has no metadata of nodes.
+        entries = getattr(node, "metadata_props", ())
+        scope = next((_scope(entry.value) for entry in entries if entry.key == _SCOPES), "")
+        yield Node(name, node.op_type, tuple(node.input), tuple(node.output), tuple(_read_inside(node)), scope)
+
+
+def _scope(text: str) -> str:
+    """Return the innermost module of ``['', 'layer1', 'layer1.0', 'relu']``, whose last part is the operation."""
+    *modules, _ = ["", *_QUOTED.findall(text)]
+    return modules[-1] if modules else ""
+
+
+def _read_inside(node: Any) -> Iterator[str]:
+    """Yield the names of tensors that nodes of inner graphs take; those made inside have names of their own."""
+    waiting = [node]
+    while waiting:
+        for attribute in waiting.pop().attribute:
+            for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+                for inner in graph.node:
+                    yield from inner.input
+                    waiting.append(inner)
+                yield from (output.name for output in graph.output)
+
+
+def graph_of(nodes: Sequence[Node]) -> Iterator[Operator]:
+    """Yield the nodes with what feeds them: edges are names of tensors, each of which one node makes."""
+    makers = {name: Edge(node.name, slot) for node in nodes for slot, name in enumerate(node.outputs) if name}
+    for node in nodes:
+        inner = dict.fromkeys(edge for name in node.read if (edge := makers.get(name)) is not None)
+        inputs = (*map(makers.get, node.inputs), *inner)
+        yield Operator(node.name, node.op_type, inputs=inputs, scope=node.scope)
 
 
 def array_of(value: Any) -> Any:

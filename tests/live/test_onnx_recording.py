@@ -262,3 +262,59 @@ def test_what_is_no_model_is_told(tmp_path):
         recorder.onnx(tmp_path / "absent.onnx")
     with pytest.raises(ConfigError, match="a dict is no ONNX model"):
         recorder.onnx({})
+
+
+# -- The graph -------------------------------------------------------------------------------------------------------
+
+
+def edges_of(directory):
+    """By operator: type, scope and sources of the calls in the manifest."""
+    calls = json.loads((directory / "msdump.json").read_text("utf-8"))["graph"]
+    return {call["name"]: (call["type"], call.get("scope", ""), call["inputs"]) for call in calls}
+
+
+def test_the_graph_is_that_of_the_model(net, tmp_path):
+    with Recorder(tmp_path).onnx(net, directory=tmp_path / "d", nodes="split", iterations=True) as recording:
+        recording.run(None, {"x": X})
+        recording.run(None, {"x": X})
+    # Nodes that are not recorded are part of the graph; the model's weight and its input have no source.
+    assert edges_of(tmp_path / "d") == {
+        "fc/MatMul": ("MatMul", "", [None, None]),
+        "hidden_": ("Relu", "", [["fc/MatMul", 0]]),
+        "split": ("Split", "", [["hidden_", 0]]),
+        "hidden": ("Add", "", [["split", 0], ["split", 1]]),
+        "y": ("Mul", "", [["hidden", 0], ["split", 1]]),
+    }
+    assert [graph.is_recorded for _, graph in open_dump(tmp_path / "d").dump.graphs] == [True]
+
+
+def test_what_graphs_inside_of_a_node_read_feeds_the_node(tmp_path):
+    inner = [
+        helper.make_graph(
+            [helper.make_node("Add", ["hidden", "w"], [f"sum_{kind}"])],
+            kind,
+            [],
+            [helper.make_tensor_value_info(f"sum_{kind}", types.FLOAT, [3, 4])],
+        )
+        for kind in ("then", "else")
+    ]
+    nodes = [
+        helper.make_node("Relu", ["x"], ["hidden"], name="relu"),
+        helper.make_node("If", ["is_wanted"], ["y"], name="if", then_branch=inner[0], else_branch=inner[1]),
+    ]
+    weights = [("w", np.ones((3, 4), np.float32))]
+    inputs = (("x", types.FLOAT, [3, 4]), ("is_wanted", types.BOOL, []))
+    model = make(nodes, ["y"], weights=weights, inputs=inputs)
+    with Recorder(tmp_path).onnx(model, directory=tmp_path / "d") as recording:
+        recording.run(None, {"x": X, "is_wanted": np.array(True)})
+    assert edges_of(tmp_path / "d")["if"] == ("If", "", [None, ["relu", 0]])
+
+
+def test_the_scope_is_what_the_exporter_says_of_the_node(net, tmp_path):
+    told = {0: "['', 'layer1', 'layer1.0', 'linear']", 1: "['', 'relu']", 2: "['split']", 3: "[]", 4: "?"}
+    for number, text in told.items():
+        entry = net.graph.node[number].metadata_props.add()
+        entry.key, entry.value = "pkg.torch.onnx.name_scopes", text
+    with Recorder(tmp_path).onnx(net, directory=tmp_path / "d") as recording:
+        recording.run(None, {"x": X})
+    assert [scope for _, scope, _ in edges_of(tmp_path / "d").values()] == ["layer1.0", "", "", "", ""]
