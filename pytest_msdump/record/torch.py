@@ -7,30 +7,28 @@ find any (``TransformerEncoderLayer``) compute what they compute without a recor
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from os import PathLike
 from typing import Any, NamedTuple
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.model.graph import Operator
 from pytest_msdump.record import torch_tensors
 from pytest_msdump.record.calls import bound_arguments, leaves, named_leaves
 from pytest_msdump.record.recording import HookedRecording
 from pytest_msdump.record.selection import Patterns, is_a, name_modules, names_inside, select_modules
 from pytest_msdump.record.torch_gradients import Edge, Gradients
+from pytest_msdump.record.torch_operations import Call, Provenance, around_operations, op_name
 from pytest_msdump.record.torch_tensors import array_of, is_tensor, plain_name
 
 __all__ = ["TorchRecording"]
 
 # Wrappers around a whole model; type → attribute that holds it.
 _WRAPPERS = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "DistributedDataParallel": "module"}
-# Memory that nothing has been written to yet: its bits differ from run to run.
-_UNWRITTEN = frozenset({"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"})
 _ALLOWED = {"level": ("module", "op"), "compiled": ("refuse", "eager")}
 # Hooks are called for what wraps a compiled module, too; it is no module of ours.
 _EXTRA_CALLS = r"Using `torch\.compile\(module\)` when there are global hooks"
-
-Write = Callable[[str, list[Any], str], None]
 
 
 def unwrapped(model: Any) -> Any:
@@ -90,6 +88,7 @@ class _Call(NamedTuple):
 
     module: Any
     edges: list[Edge]
+    call: Call | None = None
 
 
 class TorchRecording(HookedRecording):
@@ -123,6 +122,9 @@ class TorchRecording(HookedRecording):
         ``True`` for several: see `iteration` and `step`.
     compiled : str
         ``"refuse"`` models that are compiled; ``"eager"`` runs them uncompiled while they are recorded.
+    graph : bool
+        Put into the manifest which module feeds which, through every operation between them: causes of failures are
+        found by it.
     digests : bool
         Put digests of inputs and weights into the manifest: a comparison warns when the two sides had different ones.
 
@@ -155,6 +157,7 @@ class TorchRecording(HookedRecording):
         optimizer: Any = None,
         iterations: bool = False,
         compiled: str = "refuse",
+        graph: bool = True,
         digests: bool = True,
     ) -> None:
         super().__init__(
@@ -179,6 +182,7 @@ class TorchRecording(HookedRecording):
         self._selected = {id(module) for module in selected.values()}
         self._calls: list[_Call] = []
         self._is_writing = False
+        self._provenance = Provenance(self._add_call) if graph else None
 
     def _refuse_old(self) -> None:
         import torch
@@ -230,8 +234,8 @@ class TorchRecording(HookedRecording):
             self.gradients.hook_parameters(self.model.named_parameters())
         if self.optimizer is not None:
             stack.callback(self.optimizer.register_step_post_hook(self.stepped).remove)
-        if self.level == "op":
-            stack.enter_context(op_mode(self.op))
+        if self.level == "op" or self._provenance is not None:
+            stack.enter_context(around_operations(self.operated))
 
     def forget(self) -> None:
         """Remove the hooks of this iteration's graph."""
@@ -254,11 +258,12 @@ class TorchRecording(HookedRecording):
         with self._writing():
             if not self._has_begun:
                 self._begin(module, args, kwargs or {})
-            given = leaves((args, kwargs or {}), is_tensor) if id(module) in self._selected else []
-            if self.wants_inputs and not _is_backward():
+            is_selected = id(module) in self._selected
+            given = leaves((args, kwargs or {}), is_tensor) if is_selected or not self._calls else []
+            if self.wants_inputs and is_selected and not _is_backward():
                 self.write_all(self._names[id(module)], given, "input", type(module).__name__)
-            edges = self.gradients.edges(given) if self.wants_gradients else []
-        self._calls.append(_Call(module, edges))
+            edges = self.gradients.edges(given) if self.wants_gradients and is_selected else []
+        self._calls.append(_Call(module, edges, self._called(given)))
 
     def after(self, module: Any, _: Any, result: Any) -> None:
         """Is called after any module of the process has run."""
@@ -274,18 +279,32 @@ class TorchRecording(HookedRecording):
             # A module that runs inside of a backward pass runs again, for a checkpoint: it was recorded before.
             if not _is_backward():
                 self.write_all(name, tensors, "output", type(module).__name__)
+                self._ended(call.call, name, type(module).__name__, tensors)
             if self.wants_gradients:
                 self.gradients.hook_outputs(name, tensors)
                 self.gradients.hook_inputs(name, call.edges, tensors)
 
-    def op(self, name: str, tensors: list[Any], io: str) -> None:
-        """Is called before and after every operation."""
-        if not self.is_on or self._is_writing or (io == "input" and not self.wants_inputs):
-            return
-        scope = self._scope()
-        if scope is not None:
-            with self._writing():
-                self.write_all(f"{scope}/{name}", tensors, io, name)
+    def operated(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operation; is called for every one."""
+        if not self.is_on or self._is_writing:
+            return func(*args, **kwargs)
+        name, scope = (op_name(func), self._scope()) if self.level == "op" else (None, None)
+        if name is None or scope is None:
+            result = func(*args, **kwargs)
+            self._follow(func, args, kwargs, result)
+            return result
+        given = leaves((args, kwargs), is_tensor)
+        call = self._called(given, is_operation=True)
+        with self._writing():
+            if self.wants_inputs:
+                self.write_all(f"{scope}/{name}", given, "input", name)
+        result = func(*args, **kwargs)
+        self._follow(func, args, kwargs, result)
+        made = leaves(result, is_tensor)
+        with self._writing():
+            self.write_all(f"{scope}/{name}", made, "output", name)
+        self._ended(call, f"{scope}/{name}", name, made)
+        return result
 
     def stepped(self, optimizer: Any, *_: Any) -> None:
         """Is called after a step of the optimizer."""
@@ -306,6 +325,8 @@ class TorchRecording(HookedRecording):
     def _begin(self, module: Any, args: Any, kwargs: Mapping[str, Any]) -> None:
         """Record what an iteration starts from, at the first call of one of the model's modules."""
         self._has_begun = True
+        if self._provenance is not None:
+            self._provenance.begin([*self.model.parameters()], [*self.model.buffers()])
         if self.wants_parameters:
             self.write_parameters(torch_tensors.weights(self.model).items())
         self.writer.describe(dtype_policy=torch_tensors.dtype_policy(self.model))
@@ -318,6 +339,27 @@ class TorchRecording(HookedRecording):
             if call.module is module:
                 return call
         return None
+
+    # -- the graph ----------------------------------------------------------------------------------------------------
+
+    def _called(self, given: list[Any], *, is_operation: bool = False) -> Call | None:
+        """Note a call that begins; nothing is behind what an outermost one, or an operation, is given unseen."""
+        if self._provenance is None or _is_backward():
+            return None
+        around = (id(one.module) for one in reversed(self._calls))
+        inside = next((self._names[module] for module in around if module in self._selected), "")
+        return self._provenance.called(given, inside, has_inputs=is_operation or not self._calls)
+
+    def _ended(self, call: Call | None, name: str, op_type: str, tensors: list[Any]) -> None:
+        if self._provenance is not None and call is not None and tensors:
+            self._provenance.came_back(call, name, op_type, tensors)
+
+    def _follow(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+        if self._provenance is not None:
+            self._provenance.ran(func, args, kwargs, result, is_backward=_is_backward())
+
+    def _add_call(self, call: Operator) -> None:
+        self.writer.add_call(call, iteration=self._iteration)
 
     def _scope(self) -> str | None:
         """Return the name under which an operation is recorded: its module, or the node of the backward pass."""
@@ -338,39 +380,6 @@ class TorchRecording(HookedRecording):
             yield
         finally:
             self._is_writing = outer
-
-
-def op_mode(write: Write) -> Any:
-    """Return a context manager under which `write` is called around every operation.
-
-    It gets the operation's name, with its input tensors and ``"input"`` before it runs, with its output tensors and
-    ``"output"`` after. Operations that `write` itself runs do not count.
-    """
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Ops(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            del types
-            name, kwargs = op_name(func), kwargs or {}
-            if name is None:
-                return func(*args, **kwargs)
-            write(name, leaves((args, kwargs), is_tensor), "input")
-            result = func(*args, **kwargs)
-            write(name, leaves(result, is_tensor), "output")
-            return result
-
-    return Ops()
-
-
-def op_name(func: Any) -> str | None:
-    """Return the name of an operation such as ``aten.add``, ``None`` for those that compute nothing.
-
-    Views of a tensor hold its own numbers. In-place operations have names of their own (``aten.relu_``).
-    """
-    namespace, _, name = str(func._schema.name).partition("::")
-    aliases = [result.alias_info for result in func._schema.returns]
-    is_view = any(alias is not None and not alias.is_write for alias in aliases)
-    return None if is_view or name in _UNWRITTEN else f"{namespace}.{name}"
 
 
 def _is_backward() -> bool:

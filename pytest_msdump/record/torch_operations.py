@@ -1,0 +1,243 @@
+"""Operations of PyTorch as they run, and which recorded calls their tensors came from.
+
+Tensors that share their memory share what they came from, so that views and in-place operations need no care. Memory is
+known by its storage, which is kept weakly: its address is not used again as long as something refers to it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from pytest_msdump.model.graph import Edge, Operator
+from pytest_msdump.record.torch_tensors import is_tensor
+
+__all__ = ["Call", "Provenance", "around_operations", "op_name"]
+
+# Memory that nothing has been written to yet: its bits differ from run to run.
+_UNWRITTEN = frozenset({"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"})
+# What is behind such an edge is not known.
+_UNKNOWN = (Edge("", 0),)
+# Where more were joined, the rest is not known either.
+_MOST_EDGES = 512
+_FIRST_CLEANUP = 4096
+
+
+def around_operations(run: Callable[[Any, Any, Any], Any]) -> Any:
+    """Return a context manager under which every operation goes through `run`: itself, its arguments, its keywords."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Operations(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
+        supports_higher_order_operators = True
+
+        @classmethod
+        def ignore_compile_internals(cls) -> bool:
+            """Let functions inside of the model be compiled as they are without a recording."""
+            return True
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            del types
+            return run(func, args, kwargs or {})
+
+    return Operations()
+
+
+@cache
+def op_name(func: Any) -> str | None:
+    """Return the name of an operation such as ``aten.add``, ``None`` for those that compute nothing.
+
+    Views of a tensor hold its own numbers. In-place operations have names of their own (``aten.relu_``).
+    """
+    schema = getattr(func, "_schema", None)
+    if schema is None:
+        return None
+    namespace, _, name = str(schema.name).partition("::")
+    aliases = [result.alias_info for result in schema.returns]
+    is_view = any(alias is not None and not alias.is_write for alias in aliases)
+    return None if is_view or name in _UNWRITTEN else f"{namespace}.{name}"
+
+
+@cache
+def _written_arguments(func: Any) -> tuple[tuple[int, str], ...]:
+    """Return place and name of the arguments that an operation writes to."""
+    schema = getattr(func, "_schema", None)
+    # A batch is not normalised by the averages that it is added to.
+    if schema is None or "batch_norm" in schema.name:
+        return ()
+    places = enumerate(schema.arguments)
+    return tuple((place, one.name) for place, one in places if one.alias_info is not None and one.alias_info.is_write)
+
+
+# -- Which calls a tensor came from ----------------------------------------------------------------------------------
+
+
+class Call(NamedTuple):
+    """A call that has begun: when, the recorded module around it, and the sources of each tensor that it was given."""
+
+    began: int
+    inside: str
+    given: Sequence[tuple[Edge, ...]]
+
+
+class _Returned(NamedTuple):
+    """A tensor as a call gave it back."""
+
+    tensor: weakref.ref[Any]
+    edge: Edge
+    since: int
+
+
+class _Origin:
+    """Where the numbers in a storage came from, since it was last written to."""
+
+    __slots__ = ("edges", "returned", "since", "storage")
+
+    def __init__(self, storage: Any, edges: tuple[Edge, ...], since: int) -> None:
+        self.storage, self.edges, self.since = storage, edges, since
+        # Tensors in this storage that calls gave back, by their id.
+        self.returned: dict[int, _Returned] = {}
+
+    def returned_as(self, tensor: Any) -> _Returned | None:
+        known = self.returned.get(id(tensor))
+        return known if known is not None and known.tensor() is tensor else None
+
+    def edges_of(self, tensor: Any) -> tuple[Edge, ...]:
+        known = self.returned_as(tensor) if self.returned else None
+        return self.edges if known is None else (known.edge,)
+
+
+class Provenance:
+    """Follows tensors from call to call; `add` gets each call of the graph when it ends.
+
+    Tensors that were made before the recording, or by what is not seen (numpy, compiled code, other threads), have no
+    sources: an operation takes them as constants, and of what a module is given of them nothing is known.
+    """
+
+    def __init__(self, add: Callable[[Operator], None]) -> None:
+        self._add = add
+        self._origins: dict[int, _Origin] = {}
+        self._parameters: set[int] = set()
+        self._times: Counter[str] = Counter()
+        self._now = 0
+        self._cleanup_at = _FIRST_CLEANUP
+
+    def begin(self, parameters: Sequence[Any], buffers: Sequence[Any]) -> None:
+        """Begin an iteration: nothing is behind weights, and nothing will be, whatever an optimizer writes to them."""
+        self._origins.clear()
+        self._times.clear()
+        self._parameters.clear()
+        self._cleanup_at = _FIRST_CLEANUP
+        for tensor in (*parameters, *buffers):
+            self._write(tensor, ())
+        self._parameters |= {storage._cdata for tensor in parameters if (storage := _storage_of(tensor)) is not None}
+
+    def called(self, given: Sequence[Any], inside: str, *, has_inputs: bool) -> Call:
+        """Note that something is called with these tensors; with `has_inputs`, nothing is behind unseen ones."""
+        for tensor in given if has_inputs else ():
+            if self._edges_of(tensor, _UNKNOWN) is _UNKNOWN:
+                self._write(tensor, ())
+        self._now += 1
+        return Call(self._now, inside, [self._edges_of(tensor, _UNKNOWN) for tensor in given])
+
+    def came_back(self, call: Call, name: str, op_type: str, tensors: Sequence[Any]) -> None:
+        """Add a call to the graph, and have what it gave back come from it.
+
+        A tensor that a call inside of this one gave back stays that one's.
+        """
+        occurrence = self._times[name]
+        self._times[name] += 1
+        own = [Edge(name, slot, occurrence=occurrence) for slot in range(len(tensors))]
+        edges: dict[Edge, None] = {}
+        fresh: set[int] = set()
+        for tensor, edge in zip(tensors, own, strict=True):
+            storage = _storage_of(tensor)
+            if storage is None:
+                continue
+            edges.update(dict.fromkeys(self._edges_of(tensor, ())))
+            origin = self._origins.get(storage._cdata)
+            known = None if origin is None else origin.returned_as(tensor)
+            if known is not None and known.since >= call.began:
+                continue
+            if origin is not None and storage._cdata in fresh:
+                origin.edges += (edge,)
+            elif origin is None or origin.since >= call.began:
+                fresh.add(storage._cdata)
+                origin = self._set(storage, (edge,))
+            # Else it is memory from before the call that the call did not write to: only this tensor is its own.
+            origin.returned[id(tensor)] = _Returned(weakref.ref(tensor), edge, self._now)
+        first = [(*sources, None)[0] for sources in call.given]
+        rest = dict.fromkeys(edge for sources in call.given for edge in sources[1:])
+        further = dict.fromkeys(edge for edge in (*rest, *edges) if edge not in first and edge not in own)
+        self._add(Operator(name, op_type, inputs=(*first, *further), occurrence=occurrence, inside=call.inside))
+
+    def ran(self, func: Any, args: Sequence[Any], kwargs: Any, result: Any, *, is_backward: bool) -> None:
+        """Have what an operation gave back, or wrote to, come from all that it was given."""
+        found: dict[tuple[Edge, ...], None] = {}
+        given: set[int] = set()
+        for tensor in _tensors((*args, *kwargs.values()) if kwargs else args):
+            storage = _storage_of(tensor)
+            if storage is None:
+                found[_UNKNOWN] = None
+                continue
+            given.add(storage._cdata)
+            origin = self._origins.get(storage._cdata)
+            if origin is not None:
+                found[origin.edges_of(tensor)] = None
+        # Gradients would come from nearly everything.
+        edges = _UNKNOWN if is_backward else _joined(found)
+        for place, name in _written_arguments(func):
+            written = args[place] if place < len(args) else kwargs.get(name)
+            for tensor in _tensors((written,)):
+                self._write(tensor, edges)
+        for tensor in _tensors((result,)):
+            # What shares its memory with what was given is a view of it, or was written to.
+            self._write(tensor, edges, without=given)
+
+    def _write(self, tensor: Any, edges: tuple[Edge, ...], without: Iterable[int] = ()) -> None:
+        storage = _storage_of(tensor)
+        if storage is not None and storage._cdata not in self._parameters and storage._cdata not in without:
+            self._set(storage, edges)
+
+    def _edges_of(self, tensor: Any, unseen: tuple[Edge, ...]) -> tuple[Edge, ...]:
+        storage = _storage_of(tensor)
+        if storage is None:
+            return _UNKNOWN
+        origin = self._origins.get(storage._cdata)
+        return unseen if origin is None else origin.edges_of(tensor)
+
+    def _set(self, storage: Any, edges: tuple[Edge, ...]) -> _Origin:
+        from torch.multiprocessing.reductions import StorageWeakRef
+
+        if len(self._origins) >= self._cleanup_at:
+            self._origins = {at: one for at, one in list(self._origins.items()) if not one.storage.expired()}
+            self._cleanup_at = max(_FIRST_CLEANUP, 2 * len(self._origins))
+        origin = self._origins[storage._cdata] = _Origin(StorageWeakRef(storage), edges, self._now)
+        return origin
+
+
+def _joined(found: Iterable[tuple[Edge, ...]]) -> tuple[Edge, ...]:
+    several = [edges for edges in found if edges]
+    if len(several) < 2:
+        return several[0] if several else ()
+    edges = tuple(dict.fromkeys(edge for one in several for edge in one))
+    return edges if len(edges) <= _MOST_EDGES else (*edges[:_MOST_EDGES], *_UNKNOWN)
+
+
+def _storage_of(tensor: Any) -> Any:
+    """Return a tensor's memory; ``None`` where it has none of its own, as sparse and nested ones."""
+    try:
+        return tensor.untyped_storage()
+    except (NotImplementedError, RuntimeError, TypeError):
+        return None
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield the tensors among arguments or results of an operation, which are tensors or lists of them."""
+    for value in values:
+        if is_tensor(value):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from filter(is_tensor, value)
