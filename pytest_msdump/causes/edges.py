@@ -13,7 +13,8 @@ from pytest_msdump.facts.operators import WRITTEN_INPUTS
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, file_spelling
 from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorRef, mangle
+from pytest_msdump.model.pairing import Pair
+from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorKey, TensorRef, mangle
 
 __all__ = ["BY_GRAPH", "BY_MODEL", "BY_ORDER", "Group", "Input", "Run", "groups", "link_iterations", "part_of"]
 
@@ -26,7 +27,7 @@ _PARAMETERS = ("parameter", "given")
 _OPERATORS = ("op", "rest", "update")
 
 # Where edges come from, as results.json names it.
-BY_MODEL, BY_GRAPH, BY_ORDER = "fusion", "graph", "execution order"
+BY_MODEL, BY_GRAPH, BY_RIGHT, BY_ORDER = "fusion", "graph", "graph of the right side", "execution order"
 
 
 class Run(NamedTuple):
@@ -56,6 +57,9 @@ class _Graph:
     by: str
     # Calls of each operator by occurrence; a compiled model has one, for every pass of a loop.
     operators: Mapping[str, Mapping[int, Operator]]
+    # Of a recorded model: the call of a module that a call ran inside of.
+    around: Mapping[Run, Run]
+    is_recorded: bool = False
 
     @cached_property
     def _by_file_name(self) -> Mapping[str, str]:
@@ -67,6 +71,9 @@ class _Graph:
 
     def name_of(self, op: OpKey) -> str | None:
         return op.label if op.label in self.operators else self._by_file_name.get(file_spelling(op.name))
+
+
+_NO_GRAPH = _Graph("", {}, {})
 
 
 class Group:
@@ -86,16 +93,16 @@ class Group:
     ) -> None:
         named = [(graph, [graph.name_of(op) for op in tensors]) for graph in graphs]
         # Of several that name as many operators, the first.
-        graph, names = max(named, key=lambda one: len(tensors) - one[1].count(None), default=(None, []))
+        graph, names = max(named, key=lambda one: len(tensors) - one[1].count(None), default=(_NO_GRAPH, []))
         if names.count(None) == len(names):
-            graph, names = None, [None] * len(tensors)
+            graph, names = _NO_GRAPH, [None] * len(tensors)
         self.at = at
-        self.by = graph.by if graph else BY_ORDER
+        self.by = graph.by or BY_ORDER
         self.tensors = tensors
         self.namesakes: set[OpKey] = set()
         self.before: dict[str, tuple[Group, OpKey]] = {}
         self._numbers = numbers
-        self._operators = graph.operators if graph else {}
+        self._graph = graph
         self._runs: dict[OpKey, Run] = {}
         self._dumped: dict[str, dict[int, OpKey]] = {}
         self._inputs: dict[Run, list[Input] | None] = {}
@@ -103,11 +110,16 @@ class Group:
             run = (
                 Run("parameter", mangle(op.label))
                 if op.op_type == PARAMETER
-                else Run("op", name or op.label, op.at.occurrence or 0)
+                else _run_of(op)._replace(name=name or op.label)
             )
             self._runs[op] = run
             if self._dumped.setdefault(_dump_name(run), {}).setdefault(run.occurrence, op) is not op:
                 self.namesakes.add(op)
+
+    @property
+    def knows_calls(self) -> bool:
+        """Whether edges say which call of an operator they mean, as those of a recording do."""
+        return self._graph.is_recorded
 
     def run_of(self, op: OpKey) -> Run:
         """Return the operator as the graph names it, or under its own name."""
@@ -128,7 +140,7 @@ class Group:
         return operator.op_type if operator else ""
 
     def _operator(self, run: Run) -> Operator | None:
-        calls = self._operators.get(run.name, {}) if run.kind in _OPERATORS else {}
+        calls = self._graph.operators.get(run.name, {}) if run.kind in _OPERATORS else {}
         return next(iter(calls.values())) if len(calls) == 1 else calls.get(run.occurrence)
 
     def inputs(self, run: Run) -> list[Input] | None:
@@ -136,6 +148,38 @@ class Group:
         if run not in self._inputs:
             self._inputs[run] = self._find_inputs(run)
         return self._inputs[run]
+
+    def sources(self, run: Run, slot: int) -> list[Run]:
+        """Return what an input came from; all that may be part of it where several operators were joined."""
+        direct = [entry.producer for entry in self.inputs(run) or () if entry.slot == slot]
+        return direct + [entry.producer for entry in self.joined(run)] if direct else []
+
+    def joined(self, run: Run) -> list[Input]:
+        """Return what a recorded graph names behind an operator's inputs: parts of these, by operations between."""
+        slots = [ref.key.slot for ref in self.refs_of(run) if ref.key.io == "input"]
+        if not self.knows_calls or not slots:
+            return []
+        return [entry for entry in self.inputs(run) or () if entry.slot > max(slots)]
+
+    def around(self, run: Run) -> Run | None:
+        """Return the call of a recorded module that an operator ran inside of."""
+        return self._graph.around.get(run)
+
+    def is_inside(self, run: Run, outer: Run) -> bool:
+        """Whether an operator ran inside of a call of a module."""
+        around = self.around(run)
+        # A call ends after all that run inside of it, so that no way outwards is a circle.
+        while around is not None and around != outer:
+            around = self.around(around)
+        return around is not None
+
+    @cached_property
+    def calls_inside(self) -> Mapping[Run, Sequence[Run]]:
+        """By call of a module, the calls that it made itself."""
+        found: defaultdict[Run, list[Run]] = defaultdict(list)
+        for run, around in self._graph.around.items():
+            found[around].append(run)
+        return found
 
     def edges(self) -> Iterator[tuple[int, int]]:
         """Yield the numbers of each producer and consumer that were dumped."""
@@ -190,10 +234,13 @@ def part_of(at: Coordinates) -> Coordinates:
     return Coordinates(at.rank, at.net, at.graph, at.iteration)
 
 
-def groups(left: Dump, model: OperatorGraph | None) -> list[Group]:
+def groups(
+    left: Dump, model: OperatorGraph | None = None, *, right: Dump | None = None, pairs: Sequence[Pair] = ()
+) -> list[Group]:
     """Divide a dump by rank, net, graph and iteration, in its order; `model` is the compiled model, by its JSON.
 
-    The graph that names most of a group's operators counts.
+    The graph that names most of a group's operators counts. Where none names any, that of the `right` side does, which
+    is led over by `pairs`.
     """
     parts: dict[Coordinates, dict[OpKey, list[TensorRef]]] = {}
     numbers: dict[OpKey, int] = {}
@@ -204,6 +251,7 @@ def groups(left: Dump, model: OperatorGraph | None) -> list[Group]:
     compiled = [_graph(BY_MODEL, [model])] if model else []
     known: dict[tuple[int, ...], _Graph] = {}
     found = []
+    other: _OtherSide | None = None
     for at, tensors in parts.items():
         own = [graph for where, graph in left.graphs if _agree(where, at)]
         # A graph of an earlier stage has operators that never ran under that name.
@@ -211,8 +259,82 @@ def groups(left: Dump, model: OperatorGraph | None) -> list[Group]:
         identity = tuple(map(id, own))
         if own and identity not in known:
             known[identity] = _graph(BY_GRAPH, own)
-        found.append(Group(at, tensors, numbers, [*compiled, *([known[identity]] if own else [])]))
+        group = Group(at, tensors, numbers, [*compiled, *([known[identity]] if own else [])])
+        if group.by == BY_ORDER and right is not None and right.graphs:
+            other = other or _OtherSide(groups(right), pairs)
+            group = Group(at, tensors, numbers, [other.graph(tensors)])
+        found.append(group)
     return found
+
+
+class _OtherSide:
+    """The graph of the right side, led over to the left by pairs."""
+
+    def __init__(self, found: Iterable[Group], pairs: Iterable[Pair]) -> None:
+        self._groups = {group.at: group for group in found}
+        self._rights: defaultdict[OpKey, dict[OpKey, None]] = defaultdict(dict)
+        self._lefts: defaultdict[OpKey, dict[int, list[TensorKey]]] = defaultdict(dict)
+        for left, right in ((pair.left.key, pair.right.key) for pair in pairs):
+            self._rights[left.op][right.op] = None
+            if right.io == left.io == "output":
+                self._lefts[right.op].setdefault(right.slot, []).append(left)
+
+    def graph(self, tensors: Iterable[OpKey]) -> _Graph:
+        """Return the graph of these left operators; right ones without a partner are walked through."""
+        operators: defaultdict[str, dict[int, Operator]] = defaultdict(dict)
+        around: dict[Run, Run] = {}
+        for op in tensors:
+            own = _run_of(op)
+            for right in self._rights.get(op, ()) if op.op_type != PARAMETER else ():
+                group = self._groups[part_of(right.at)]
+                feeds = group.inputs(group.run_of(right))
+                if feeds is None or own.occurrence in operators[own.name]:
+                    continue
+                edges = [edge for entry in feeds for edge in self._edges(group, entry, op)]
+                # By slot, then all that more than one operator without a partner between leads to.
+                first = dict(reversed(edges))
+                slots = [first.get(slot) for slot in range(max(first, default=-1) + 1)]
+                rest = dict.fromkeys(edge for _, edge in edges if edge not in slots)
+                operators[own.name][own.occurrence] = Operator(
+                    op.label, op.op_type or "", inputs=(*slots, *rest), occurrence=own.occurrence
+                )
+                outer = self._outer(group, group.run_of(right), op)
+                if outer is not None:
+                    around[own] = outer
+        return _Graph(BY_RIGHT, operators, around, is_recorded=True)
+
+    def _edges(self, group: Group, entry: Input, consumer: OpKey) -> Iterator[tuple[int, Edge]]:
+        waiting, seen = [(entry.producer, entry.output)], {entry.producer}
+        while waiting:
+            run, output = waiting.pop()
+            op = group.op_of(run)
+            lefts = self._partners(op, output, consumer)
+            for left in lefts:
+                yield entry.slot, Edge(left.op.label, left.slot, occurrence=left.op.at.occurrence or 0)
+            feeds = () if lefts or run.kind == "parameter" else group.inputs(run)
+            if feeds is None:
+                yield entry.slot, Edge("", 0)
+            for feed in feeds or ():
+                if feed.producer not in seen:
+                    seen.add(feed.producer)
+                    waiting.append((feed.producer, feed.output))
+
+    def _partners(self, right: OpKey | None, slot: int, consumer: OpKey) -> list[TensorKey]:
+        """Return the left tensors of a right output, in the consumer's part of the run; without any, of all outputs."""
+        found = self._lefts.get(right, {}) if right is not None else {}
+        keys = found.get(slot) or [key for of_slot in found.values() for key in of_slot]
+        return [key for key in keys if part_of(key.op.at) == part_of(consumer.at)]
+
+    def _outer(self, group: Group, run: Run, op: OpKey) -> Run | None:
+        """Return the left partner of the nearest module around a right operator that has one."""
+        around = group.around(run)
+        while around is not None:
+            right = group.op_of(around)
+            for key in self._partners(right, 0, op):
+                if key.op != op:
+                    return _run_of(key.op)
+            around = group.around(around)
+        return None
 
 
 def link_iterations(found: Iterable[Group]) -> None:
@@ -233,10 +355,21 @@ def link_iterations(found: Iterable[Group]) -> None:
 
 def _graph(by: str, graphs: Sequence[OperatorGraph]) -> _Graph:
     operators: defaultdict[str, dict[int, Operator]] = defaultdict(dict)
+    around: dict[Run, Run] = {}
     for graph in graphs:
+        # Calls inside of a module end before its own.
+        ended: defaultdict[str, list[Run]] = defaultdict(list)
         for operator in graph.operators:
             operators[operator.name].setdefault(operator.occurrence, operator)
-    return _Graph(by, operators)
+            run = Run("op", operator.name, operator.occurrence)
+            around |= dict.fromkeys(ended.pop(operator.name, ()), run)
+            if operator.inside and operator.inside != operator.name:
+                ended[operator.inside].append(run)
+    return _Graph(by, operators, around, any(graph.is_recorded for graph in graphs))
+
+
+def _run_of(op: OpKey) -> Run:
+    return Run("op", op.label, op.at.occurrence or 0)
 
 
 def _dump_name(run: Run) -> str:

@@ -46,7 +46,7 @@ def localise(plan: Plan, records: Mapping[int, Record]) -> Localised:
     """
     if not records or plan.left.root.is_file():
         return Localised()
-    found = groups(plan.left, plan.rules.base)
+    found = groups(plan.left, plan.rules.base, right=plan.right, pairs=plan.pairing.pairs)
     link_iterations(found)
     status = TensorStatus(plan.pairing, records)
     left_out = _LeftOut(plan)
@@ -168,8 +168,8 @@ class _Part:
         return bool(self.roles[run].given) or is_read or self.group.by == BY_ORDER
 
     def follows_failing_pass(self, run: Run) -> bool:
-        """Whether an earlier pass of a loop fails."""
-        return run.occurrence > self._first_failing_pass
+        """Whether an earlier pass of a loop fails, and no edge tells what it carries on."""
+        return run.occurrence > self._first_failing_pass and not self.group.knows_calls
 
     def reads_other_ranks(self, run: Run) -> bool:
         """Whether an operator is a collective that takes values of other ranks."""
@@ -203,16 +203,17 @@ class _Part:
         """Return the operator's role; for an input of one that has none, or is a cause, what its producer makes it."""
         if run in self.roles and (key.io == "output" or self.roles[run].name != "cause"):
             return self.roles[run]
-        feeds = [entry.producer for entry in self.group.inputs(run) or () if entry.slot == key.slot]
+        feeds = self.group.sources(run, key.slot)
         if key.io == "output" or not feeds:
             return Role("unknown", why="order" if self.group.by == BY_ORDER else "feeds")
-        above = self.roles.get(feeds[0])
-        if above is None:
+        failing = next((one for one in feeds if one in self.roles), None)
+        if failing is None:
             return Role("unknown", suspects=(feeds[0],), why="input")
+        above = self.roles[failing]
         if above.name == "inherited":
             return Role("inherited", causes=above.causes)
         name = "accumulated" if above.name == "accumulated" else "inherited"
-        return Role(name, causes=above.causes if name == "accumulated" and above.causes else (feeds[0],))
+        return Role(name, causes=above.causes if name == "accumulated" and above.causes else (failing,))
 
     def _reason(self, role: Role[Run], run: Run, key: TensorKey) -> RoleReason | None:
         """Return why it has its role; ``None`` for an inherited failure whose causes say it."""

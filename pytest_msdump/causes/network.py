@@ -29,12 +29,14 @@ class Feed(Generic[Op]):
     """One input: the operator that produces it, and the status of this very tensor.
 
     `status` is ``"passes"``, ``"fails"``, or ``None`` if it was not compared. `producer` is ``None`` if unknown.
-    `drift` is how far this tensor is apart, ``None`` if unknown.
+    `drift` is how far this tensor is apart, ``None`` if unknown. `is_inside` says that the operator is a module, and
+    that the producer ran inside of it.
     """
 
     producer: Op | None
     status: str | None = None
     drift: Drift | None = None
+    is_inside: bool = False
 
 
 @dataclass(frozen=True, slots=True)

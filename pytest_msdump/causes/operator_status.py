@@ -169,10 +169,29 @@ def _feeds(group: Group, status: TensorStatus, run: Run) -> Sequence[Feed[Run]] 
     own = _own_inputs(group, status, run)
     inputs = group.inputs(run)
     if inputs is not None:
-        return [_feed(group, status, run, entry, own) for entry in inputs]
+        inside = [entry.producer for entry in inputs if group.is_inside(entry.producer, run)]
+        # Inputs that pass clear what was joined into them.
+        decided = group.joined(run) if {one and one.status for one in own.values()} == {"passes"} else []
+        outer = [entry for entry in inputs if entry.producer not in inside and entry not in decided]
+        feeds = [_feed(group, status, run, entry, own) for entry in outer]
+        compared = [one for one in inside if _worst(status.of_outputs(group, one).values())]
+        inner = dict.fromkeys([*compared, *_failing_inside(group, status, run)])
+        return [*feeds, *(Feed(one, is_inside=True) for one in inner)]
     # Without a graph, inputs that pass prove something only if all of them were compared.
     known = {one and one.status for one in own.values()}
     return [one or Feed(None) for one in own.values()] if "fails" in known or (own and None not in known) else None
+
+
+def _failing_inside(group: Group, status: TensorStatus, run: Run) -> Iterator[Run]:
+    """Yield the calls inside of a module that fail; those of modules inside of it that were compared are theirs."""
+    waiting = list(group.calls_inside.get(run, ()))
+    while waiting:
+        inner = waiting.pop()
+        verdict = _worst(status.of_outputs(group, inner).values())
+        if verdict == "fails":
+            yield inner
+        elif verdict is None:
+            waiting += group.calls_inside.get(inner, ())
 
 
 def _writers(group: Group, status: TensorStatus, parameter: str) -> Iterator[Feed[Run]]:
@@ -214,4 +233,10 @@ def _feed(
     known = None if read is None else outputs[read]
     if known is None and _worst(outputs.values()) == "passes":
         return Feed(producer._replace(kind="rest"))
+    # Out of a module only what it gives back comes.
+    outer = group.around(producer) if _worst(outputs.values()) is None else None
+    while outer is not None and outer != run and not group.is_inside(run, outer):
+        if _worst(status.of_outputs(group, outer).values()):
+            return Feed(outer)
+        outer = group.around(outer)
     return Feed(producer, known, None if read is None else status.drift_of(read))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from pytest_msdump.causes.reasons import reason_of
 from pytest_msdump.comparison.planning import plan
@@ -32,12 +34,23 @@ def call(name: str, *feeds: str | None, bad: bool = False, inside: str = "") -> 
     return name, bad, edges, inside
 
 
-def record(folder: Path, calls: list[Call], *, is_good: bool = False, with_graph: bool = True) -> None:
-    """Write a recording; the reference has good tensors only."""
+def record(
+    folder: Path,
+    calls: list[Call],
+    *,
+    is_good: bool = False,
+    with_graph: bool = True,
+    inputs: Mapping[str, str] | None = None,
+) -> None:
+    """Write a recording; the reference has good tensors only. `inputs` have a letter for each: ``g`` or ``b``."""
     times: dict[str, int] = {}
     with DumpWriter(folder) as writer:
         for name, bad, edges, inside in calls:
             occurrence = times[name] = times.get(name, -1) + 1
+            for slot, letter in enumerate((inputs or {}).get(name, "")):
+                writer.write(
+                    name, BAD if letter == "b" and not is_good else GOOD, io="input", slot=slot, op_type="Conv2d"
+                )
             writer.write(name, BAD if bad and not is_good else GOOD, op_type="Conv2d")
             if with_graph:
                 writer.add_call(Operator(name, "Conv2d", inputs=tuple(edges), occurrence=occurrence, inside=inside))
@@ -56,14 +69,15 @@ def roles(report: Report) -> dict[str, tuple[str, tuple[str, ...]]]:
     for one in report.records:
         if one.fails:
             again = f"@{one.left.at.occurrence}" if one.left.at.occurrence else ""
-            found[one.left.address.partition(":")[0] + again] = (str(one.role), one.causes)
+            name, io, _ = one.left.address.split(":")
+            found[name + again + (":input" if io == "input" else "")] = (str(one.role), one.causes)
     return found
 
 
-def compared(folder: Path, calls: list[Call]) -> Report:
-    record(folder / "left", calls)
-    record(folder / "right", calls, is_good=True, with_graph=False)
-    return judged(folder)
+def compared(folder: Path, calls: list[Call], *, inputs: Mapping[str, str] | None = None, **options: Any) -> Report:
+    record(folder / "left", calls, inputs=inputs)
+    record(folder / "right", calls, is_good=True, with_graph=False, inputs=inputs)
+    return judged(folder, io="all" if inputs else "output", **options)
 
 
 def test_of_a_module_that_is_called_twice_an_edge_names_the_call(tmp_path: Path) -> None:
@@ -93,3 +107,128 @@ def test_what_is_not_known_of_an_input_makes_no_cause(tmp_path: Path) -> None:
     assert reason_of(report.records[1], ENGLISH) == (
         "what feeds it was not all compared: operations before b (not dumped)"
     )
+
+
+# -- Modules with others inside --------------------------------------------------------------------------------------
+
+# A block that gives back the tensor of its last layer.
+BLOCK = [
+    call("stem", None),
+    call("conv", "stem", bad=True, inside="block"),
+    call("norm", "conv", bad=True, inside="block"),
+    call("block", "stem", "norm", bad=True),
+    call("head", "norm", bad=True),
+]
+
+
+@pytest.mark.parametrize("inputs", [None, {"conv": "g", "norm": "b", "block": "g", "head": "b"}])
+def test_a_module_is_no_cause_where_one_inside_of_it_fails(tmp_path: Path, inputs: Mapping[str, str] | None) -> None:
+    found = roles(compared(tmp_path, BLOCK, inputs=inputs))
+    assert found.pop("conv") == ("cause", ())
+    assert set(found) >= {"norm", "block", "head"}
+    assert set(found.values()) == {("inherited", ("conv:output:0",))}
+
+
+def test_failures_deep_inside_of_modules_that_were_not_compared_count(tmp_path: Path) -> None:
+    calls = [
+        call("stem", None),
+        call("conv", "stem", bad=True, inside="inner"),
+        call("inner", "stem", "conv", bad=True, inside="outer"),
+        # The outer module adds something itself, and so does not hand on the failing tensor.
+        call("outer", "stem", "inner", bad=True),
+    ]
+    report = compared(tmp_path, calls, select=["outer", "conv", "stem"])
+    assert roles(report) == {"conv": ("cause", ()), "outer": ("inherited", ("conv:output:0",))}
+
+
+def test_of_a_module_that_is_called_twice_each_call_has_its_own_inside(tmp_path: Path) -> None:
+    calls = [
+        call("stem", None),
+        call("conv", "stem", bad=True, inside="block"),
+        call("block", "stem", "conv@0", bad=True),
+        call("other", None),
+        call("conv", "other", inside="block"),
+        # Fails by what it computes itself: what runs inside of this call passes.
+        call("block", "other", "conv@1", bad=True),
+    ]
+    assert roles(compared(tmp_path, calls)) == {
+        "conv": ("cause", ()),
+        "block": ("inherited", ("conv:output:0",)),
+        "block@1": ("cause", ()),
+    }
+
+
+def test_a_module_whose_inside_was_not_compared_is_the_place_to_look(tmp_path: Path) -> None:
+    report = compared(tmp_path, BLOCK, select=["stem", "block", "head"])
+    # What reads the last layer inside reads what the block gives back.
+    assert roles(report) == {"block": ("cause", ()), "head": ("inherited", ("block:output:0",))}
+
+
+def test_an_input_that_passes_clears_what_was_joined_into_it(tmp_path: Path) -> None:
+    calls = [call("a", None), call("b", None, bad=True), call("c", "a", "b", bad=True)]
+    assert roles(compared(tmp_path / "without", calls)) == {"b": ("cause", ()), "c": ("inherited", ("b:output:0",))}
+    good = compared(tmp_path / "good", calls, inputs={"c": "g"})
+    assert roles(good) == {"b": ("cause", ()), "c": ("cause", ())}
+    bad = compared(tmp_path / "bad", calls, inputs={"c": "b"})
+    inherited = ("inherited", ("b:output:0",))
+    assert roles(bad) == {"b": ("cause", ()), "c:input": inherited, "c": inherited}
+
+
+# -- The graph of the other side -------------------------------------------------------------------------------------
+
+
+def led_over(folder: Path, left: list[Call], right: list[Call], **options: Any) -> Report:
+    record(folder / "left", left, with_graph=False)
+    record(folder / "right", right, is_good=True)
+    return judged(folder, **options)
+
+
+def test_the_graph_of_the_right_side_serves_where_the_left_has_none(tmp_path: Path) -> None:
+    left = [call("a", bad=True), call("b"), call("c", bad=True), call("extra"), call("d", bad=True)]
+    # `between` has no partner: it is walked through. Names differ, and pairs lead over.
+    right = [
+        call("A", None),
+        call("B", None),
+        call("C", "B"),
+        call("between", "A"),
+        call("D", "B", "between"),
+    ]
+    entries = [{"left": name, "right": name.upper()} for name in "abcd"]
+    report = led_over(tmp_path, left, right, map=entries)
+    assert roles(report) == {"a": ("cause", ()), "c": ("cause", ()), "d": ("inherited", ("a:output:0",))}
+    assert report.localised_by == "graph of the right side"
+
+
+def test_calls_and_modules_of_the_right_side_are_led_over(tmp_path: Path) -> None:
+    left = [
+        call("relu"),
+        call("conv", bad=True),
+        call("relu", bad=True),
+        call("block", bad=True),
+        call("a", bad=True),
+        call("b", bad=True),
+    ]
+    right = [
+        call("relu", None, inside="block"),
+        call("conv", "relu@0", inside="block"),
+        call("relu", "conv", inside="block"),
+        call("block", None, "relu@1"),
+        call("a", "relu@0"),
+        call("b", "relu@1"),
+    ]
+    inherited = ("inherited", ("conv:output:0",))
+    expected = {"relu@1": inherited, "conv": ("cause", ()), "block": inherited, "a": ("cause", ()), "b": inherited}
+    assert roles(led_over(tmp_path, left, right)) == expected
+
+
+def test_the_own_graph_comes_before_that_of_the_right_side(tmp_path: Path) -> None:
+    left = [call("a", None, bad=True), call("b", "a", bad=True)]
+    record(tmp_path / "left", left)
+    record(tmp_path / "right", [call("a", None), call("b", None)], is_good=True)
+    report = judged(tmp_path)
+    assert (roles(report)["b"][0], report.localised_by) == ("inherited", "graph")
+
+
+def test_what_the_right_side_does_not_know_is_not_known_on_the_left(tmp_path: Path) -> None:
+    calls = [call("a", None, bad=True), call("b", "?", bad=True)]
+    assert roles(led_over(tmp_path, calls, calls)) == {"a": ("cause", ()), "b": ("unknown", ())}
