@@ -90,6 +90,7 @@ class Group:
         tensors: Mapping[OpKey, Sequence[TensorRef]],
         numbers: Mapping[OpKey, int],
         graphs: Iterable[_Graph],
+        other: _Graph | None = None,
     ) -> None:
         named = [(graph, [graph.name_of(op) for op in tensors]) for graph in graphs]
         # Of several that name as many operators, the first.
@@ -97,12 +98,12 @@ class Group:
         if names.count(None) == len(names):
             graph, names = _NO_GRAPH, [None] * len(tensors)
         self.at = at
-        self.by = graph.by or BY_ORDER
+        self._graph = graph if other is None else _completed(graph, other)
+        self.by = self._graph.by or BY_ORDER
         self.tensors = tensors
         self.namesakes: set[OpKey] = set()
         self.before: dict[str, tuple[Group, OpKey]] = {}
         self._numbers = numbers
-        self._graph = graph
         self._runs: dict[OpKey, Run] = {}
         self._dumped: dict[str, dict[int, OpKey]] = {}
         self._inputs: dict[Run, list[Input] | None] = {}
@@ -239,8 +240,8 @@ def groups(
 ) -> list[Group]:
     """Divide a dump by rank, net, graph and iteration, in its order; `model` is the compiled model, by its JSON.
 
-    The graph that names most of a group's operators counts. Where none names any, that of the `right` side does, which
-    is led over by `pairs`.
+    The graph that names most of a group's operators counts. Where none does, or a recorder did not see what fed an
+    operator, the graph of the `right` side serves, which is led over by `pairs`.
     """
     parts: dict[Coordinates, dict[OpKey, list[TensorRef]]] = {}
     numbers: dict[OpKey, int] = {}
@@ -260,11 +261,29 @@ def groups(
         if own and identity not in known:
             known[identity] = _graph(BY_GRAPH, own)
         group = Group(at, tensors, numbers, [*compiled, *([known[identity]] if own else [])])
-        if group.by == BY_ORDER and right is not None and right.graphs:
+        if right is not None and right.graphs and (group.by == BY_ORDER or group.knows_calls):
             other = other or _OtherSide(groups(right), pairs)
-            group = Group(at, tensors, numbers, [other.graph(tensors)])
+            group = Group(at, tensors, numbers, [known[identity]] if group.knows_calls else [], other.graph(tensors))
         found.append(group)
     return found
+
+
+def _completed(own: _Graph, other: _Graph) -> _Graph:
+    """Return a graph with the inputs that only the other one knows, and none of a compiled model."""
+    operators = {name: dict(calls) for name, calls in own.operators.items()}
+    added = False
+    for name, calls in other.operators.items():
+        for occurrence, call in calls.items():
+            known = operators.setdefault(name, {}).get(occurrence)
+            if known is None or (not all(map(_is_known, known.inputs)) and all(map(_is_known, call.inputs))):
+                operators[name][occurrence] = call
+                added = True
+    by = " and ".join(filter(None, (own.by, other.by if added else "")))
+    return _Graph(by, operators, {**other.around, **own.around}, is_recorded=bool(by))
+
+
+def _is_known(edge: Edge | None) -> bool:
+    return edge is None or bool(edge.producer)
 
 
 class _OtherSide:

@@ -103,14 +103,27 @@ def operator_nodes(group: Group, status: TensorStatus) -> dict[Run, Node[Run]]:
     Of operators with one name the first stands for all.
     """
     nodes: dict[Run, Node[Run]] = {}
-    waiting = [group.run_of(op) for op in group.tensors]
+    dumped = [group.run_of(op) for op in group.tensors]
+    waiting = list(dumped)
     for run in waiting:
         if run not in nodes:
             node = nodes[run] = Node(
                 _status(group, status, run), _feeds(group, status, run), _drift(group, status, run)
             )
             waiting += [feed.producer for feed in node.feeds or () if feed.producer]
+    _clear_unknown(nodes, dumped)
     return nodes
+
+
+def _clear_unknown(nodes: dict[Run, Node[Run]], dumped: Sequence[Run]) -> None:
+    """Have operations that were not followed pass where all passes that they can have taken anything from."""
+    last = {run.name: place for place, run in enumerate(dumped) if run.kind == "op"}
+    doubtful = next(
+        (place for place, run in enumerate(dumped) if nodes[run].status in ("fails", "unseen")), len(dumped)
+    )
+    for run in nodes:
+        if run.kind == "gap" and last[run.name] <= doubtful:
+            nodes[run] = Node("passes")
 
 
 def _larger(one: Drift | None, other: Drift | None) -> Drift | None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.record.call_graph import Call, IdentityGraph
 from pytest_msdump.record.calls import bound_arguments, leaves, named_leaves
 from pytest_msdump.record.recording import HookedRecording
 from pytest_msdump.record.selection import Patterns, select_operators
@@ -162,6 +163,7 @@ class KerasRecording(HookedRecording):
         self._selected = select_operators(kinds, layers, exclude, types)
         self._names = {id(layer): name for name, layer in self._layers.items()}
         self._running: list[Any] = []
+        self._graph = IdentityGraph(self.add_call)
         self._tensors: list[_Watched] = []
         self._traced: set[str] = set()
         self._returned: set[str] = set()
@@ -238,13 +240,15 @@ class KerasRecording(HookedRecording):
             self._begin(layer, args, kwargs)
         if name in self._selected and self.wants_inputs:
             self.write_all(name, given, "input", type(layer).__name__)
+        around = (self._names[id(one)] for one in reversed(self._running))
+        call = self._graph.called(given, next((one for one in around if one in self._selected), ""))
         self._running.append(layer)
         try:
             result = method(layer, *args, **kwargs)
         finally:
             self._running.pop()
         if name in self._selected and self.is_on:
-            self._came_back(name, layer, given, leaves(result, is_tensor))
+            self._came_back(name, layer, call, given, leaves(result, is_tensor))
         return result
 
     def differentiated(
@@ -276,12 +280,13 @@ class KerasRecording(HookedRecording):
     def _begin(self, layer: Any, args: Any, kwargs: Mapping[str, Any]) -> None:
         """Record what an iteration starts from, at the first call of one of the model's layers."""
         self._has_begun = True
+        self._graph.begin()
         if self.wants_parameters:
             self.write_parameters(variables_of(self._layers).items())
         if self.wants_digests and layer is self.model:
             self.describe_inputs(dict(named_leaves("", bound_arguments(layer.call, args, kwargs), _has_numbers)))
 
-    def _came_back(self, name: str, layer: Any, given: list[Any], tensors: list[Any]) -> None:
+    def _came_back(self, name: str, layer: Any, call: Call, given: list[Any], tensors: list[Any]) -> None:
         import keras
 
         if any(map(is_symbolic, tensors)):
@@ -291,6 +296,7 @@ class KerasRecording(HookedRecording):
             return
         self._returned.add(name)
         self.write_all(name, tensors, "output", type(layer).__name__)
+        self._graph.came_back(call, name, type(layer).__name__, tensors)
         if self.wants_gradients:
             for title, watched in ((f"{name}/grad_input", given), (f"{name}/grad_output", tensors)):
                 self._tensors += [

@@ -15,6 +15,7 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.dtypes.arrays import RawArray
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.record.call_graph import Call, IdentityGraph
 from pytest_msdump.record.calls import leaves, named_leaves
 from pytest_msdump.record.recording import HookedRecording
 from pytest_msdump.record.selection import Patterns, name_modules, names_inside, select_modules
@@ -94,6 +95,8 @@ class CellRecording(HookedRecording):
         self._network = network
         self._selected = select_modules(everything, modules, exclude, types, depth)
         _refuse_compiled(everything, self._selected)
+        self._graph = IdentityGraph(self.add_call)
+        self._running: list[tuple[str, Call]] = []
 
     @property
     def title(self) -> str:
@@ -153,6 +156,8 @@ class CellRecording(HookedRecording):
             return
         if not self._has_begun:
             self._has_begun = True
+            self._graph.begin()
+            self._running.clear()
             if self.wants_parameters:
                 self.write_parameters(self._network.parameters_and_names())
         given = dict(named_leaves("", (*args, *kwargs.values()), is_tensor))
@@ -160,12 +165,20 @@ class CellRecording(HookedRecording):
             self.describe_inputs(given)
         if self.wants_inputs:
             self.write_all(name, list(given.values()), "input", type(cell).__name__)
+        inside = self._running[-1][0] if self._running else ""
+        self._running.append((name, self._graph.called(list(given.values()), inside)))
 
     def _after(self, name: str, cell: Any, _: Any, output: Any) -> None:
         if not self.is_on:
             return
         tensors = leaves(output, is_tensor)
         self.write_all(name, tensors, "output", type(cell).__name__)
+        # Those of a call that raised are still there.
+        while self._running:
+            known, call = self._running.pop()
+            if known == name:
+                self._graph.came_back(call, name, type(cell).__name__, tensors)
+                break
         if self.wants_gradients:
             for slot, tensor in enumerate(tensors):
                 tensor.register_hook(_as_hook(partial(self.write_gradient, f"{name}/grad_output", slot)))

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, ClassVar, TypeVar
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.model.graph import Operator
 from pytest_msdump.record.calls import calling_line
 from pytest_msdump.record.manifest import digest
 from pytest_msdump.record.writer import DumpWriter
@@ -93,6 +94,10 @@ class Recording(ABC):
         array = self.array_of(tensor)
         if array is not None:
             self.writer.write(name, array, iteration=self._iteration, **about)
+
+    def add_call(self, call: Operator) -> None:
+        """Add a call of this iteration to the graph."""
+        self.writer.add_call(call, iteration=self._iteration)
 
     def write_parameters(self, weights: Iterable[tuple[str, Any]]) -> None:
         """Write weights by name, which have no place in the order of execution."""

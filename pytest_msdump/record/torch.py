@@ -13,13 +13,13 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.graph import Operator
 from pytest_msdump.record import torch_tensors
+from pytest_msdump.record.call_graph import Call
 from pytest_msdump.record.calls import bound_arguments, leaves, named_leaves
 from pytest_msdump.record.recording import HookedRecording
 from pytest_msdump.record.selection import Patterns, is_a, name_modules, names_inside, select_modules
 from pytest_msdump.record.torch_gradients import Edge, Gradients
-from pytest_msdump.record.torch_operations import Call, Provenance, around_operations, op_name
+from pytest_msdump.record.torch_operations import Provenance, around_operations, op_name
 from pytest_msdump.record.torch_tensors import array_of, is_tensor, plain_name
 
 __all__ = ["TorchRecording"]
@@ -182,7 +182,7 @@ class TorchRecording(HookedRecording):
         self._selected = {id(module) for module in selected.values()}
         self._calls: list[_Call] = []
         self._is_writing = False
-        self._provenance = Provenance(self._add_call) if graph else None
+        self._provenance = Provenance(self.add_call) if graph else None
 
     def _refuse_old(self) -> None:
         import torch
@@ -357,9 +357,6 @@ class TorchRecording(HookedRecording):
     def _follow(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         if self._provenance is not None:
             self._provenance.ran(func, args, kwargs, result, is_backward=_is_backward())
-
-    def _add_call(self, call: Operator) -> None:
-        self.writer.add_call(call, iteration=self._iteration)
 
     def _scope(self) -> str | None:
         """Return the name under which an operation is recorded: its module, or the node of the backward pass."""

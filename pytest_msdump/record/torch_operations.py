@@ -13,14 +13,14 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from pytest_msdump.model.graph import Edge, Operator
+from pytest_msdump.record.call_graph import UNKNOWN, Call, ended
 from pytest_msdump.record.torch_tensors import is_tensor
 
-__all__ = ["Call", "Provenance", "around_operations", "op_name"]
+__all__ = ["Provenance", "around_operations", "op_name"]
 
 # Memory that nothing has been written to yet: its bits differ from run to run.
 _UNWRITTEN = frozenset({"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"})
-# What is behind such an edge is not known.
-_UNKNOWN = (Edge("", 0),)
+_UNKNOWN = (UNKNOWN,)
 # Where more were joined, the rest is not known either.
 _MOST_EDGES = 512
 _FIRST_CLEANUP = 4096
@@ -72,14 +72,6 @@ def _written_arguments(func: Any) -> tuple[tuple[int, str], ...]:
 
 
 # -- Which calls a tensor came from ----------------------------------------------------------------------------------
-
-
-class Call(NamedTuple):
-    """A call that has begun: when, the recorded module around it, and the sources of each tensor that it was given."""
-
-    began: int
-    inside: str
-    given: Sequence[tuple[Edge, ...]]
 
 
 class _Returned(NamedTuple):
@@ -168,10 +160,7 @@ class Provenance:
                 origin = self._set(storage, (edge,))
             # Else it is memory from before the call that the call did not write to: only this tensor is its own.
             origin.returned[id(tensor)] = _Returned(weakref.ref(tensor), edge, self._now)
-        first = [(*sources, None)[0] for sources in call.given]
-        rest = dict.fromkeys(edge for sources in call.given for edge in sources[1:])
-        further = dict.fromkeys(edge for edge in (*rest, *edges) if edge not in first and edge not in own)
-        self._add(Operator(name, op_type, inputs=(*first, *further), occurrence=occurrence, inside=call.inside))
+        self._add(ended(call, name, op_type, own, edges))
 
     def ran(self, func: Any, args: Sequence[Any], kwargs: Any, result: Any, *, is_backward: bool) -> None:
         """Have what an operation gave back, or wrote to, come from all that it was given."""

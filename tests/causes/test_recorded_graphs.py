@@ -101,6 +101,12 @@ def test_of_a_module_that_is_called_twice_an_edge_names_the_call(tmp_path: Path)
     assert report.localised_by == "graph"
 
 
+def test_what_is_not_known_counts_only_after_a_failure(tmp_path: Path) -> None:
+    # Whatever `b` reads comes from `a`, which passes; what `c` reads may come from `b`.
+    report = compared(tmp_path, [call("a", None), call("b", "?", bad=True), call("c", "?", bad=True)])
+    assert roles(report) == {"b": ("cause", ()), "c": ("unknown", ())}
+
+
 def test_what_is_not_known_of_an_input_makes_no_cause(tmp_path: Path) -> None:
     report = compared(tmp_path, [call("a", None, bad=True), call("b", "?", bad=True)])
     assert roles(report) == {"a": ("cause", ()), "b": ("unknown", ())}
@@ -232,3 +238,12 @@ def test_the_own_graph_comes_before_that_of_the_right_side(tmp_path: Path) -> No
 def test_what_the_right_side_does_not_know_is_not_known_on_the_left(tmp_path: Path) -> None:
     calls = [call("a", None, bad=True), call("b", "?", bad=True)]
     assert roles(led_over(tmp_path, calls, calls)) == {"a": ("cause", ()), "b": ("unknown", ())}
+
+
+def test_the_right_side_completes_what_a_recorder_of_the_left_could_not_follow(tmp_path: Path) -> None:
+    record(tmp_path / "left", [call("a", None, bad=True), call("b", None, bad=True), call("c", "?", bad=True)])
+    # What the left knows stays: there `b` does not read `a`.
+    record(tmp_path / "right", [call("a", None), call("b", "a"), call("c", "b")], is_good=True)
+    report = judged(tmp_path)
+    assert roles(report) == {"a": ("cause", ()), "b": ("cause", ()), "c": ("inherited", ("b:output:0",))}
+    assert report.localised_by == "graph and graph of the right side"

@@ -117,6 +117,23 @@ def _tail(net, hidden):
     return net.last(again["first"] + found["rest"][1][0]) + 1.0
 
 
+class Block(nn.Cell):
+    """One activation that is called twice, and an addition that is no cell."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.act, self.b = nn.Dense(4, 4), nn.ReLU(), nn.Dense(4, 4)
+
+    def construct(self, x):
+        return self.act(self.b(self.act(self.a(x))) + x)
+
+
+def edges(folder: Path) -> None:
+    net = nn.SequentialCell(nn.Dense(4, 4), Block(), nn.Dense(4, 2))
+    with Recorder(folder).mindspore(net):
+        net(ms.Tensor(np.ones((2, 4), np.float32)))
+
+
 def half(folder: Path) -> None:
     """Training through bfloat16, which is recorded through another road than types of numpy's."""
     net = nn.SequentialCell(nn.Dense(5, 4), Rounds(), Turns())

@@ -320,3 +320,52 @@ def test_the_manifest_tells_the_run(tmp_path):
 def test_what_is_no_layer_of_keras_3_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="no layer or model of Keras 3"):
         Recorder(tmp_path).keras(tf.Module())
+
+
+# -- The graph -------------------------------------------------------------------------------------------------------
+
+
+def calls_of(model, x, directory):
+    with Recorder(directory).keras(model, directory=directory / "d") as recording:
+        model(x)
+    calls = json.loads((recording.directory / "msdump.json").read_text("utf-8"))["graph"]
+    return [(call["name"], call["inputs"], call.get("inside")) for call in calls]
+
+
+def test_a_functional_model_is_as_it_is_written(tmp_path):
+    layer = layers.Conv2D(3, 3, padding="same", name="same")
+    images = keras.Input((8, 8, 3))
+    hidden = layers.BatchNormalization(name="bn")(layer(layer(images)))
+    joined = layers.Add(name="join")([layers.ReLU(name="relu")(hidden), images])
+    head = keras.Sequential([layers.Flatten(name="flat"), layers.Dense(5, name="fc")], name="head")
+    model = keras.Model(images, head(joined), name="net")
+    assert calls_of(model, tf.constant(X), tmp_path) == [
+        ("same", [None], "net"),
+        ("same", [["same", 0, 0]], "net"),
+        ("bn", [["same", 0, 1]], "net"),
+        ("relu", [["bn", 0]], "net"),
+        ("join", [["relu", 0], None], "net"),
+        ("head/flat", [["join", 0]], "net"),
+        ("head/fc", [["head/flat", 0]], "net"),
+        ("net", [None, ["head/fc", 0]], None),
+    ]
+
+
+def test_what_operations_between_layers_made_is_not_known(tmp_path):
+    class Between(keras.Model):
+        def __init__(self):
+            super().__init__(name="net")
+            self.a, self.b, self.c = (layers.Dense(4, name=name) for name in "abc")
+
+        def call(self, x):
+            hidden = self.a(x)
+            return self.c(self.b(hidden * 2) + hidden)
+
+    model = Between()
+    model(tf.ones((2, 4)))
+    assert calls_of(model, tf.ones((2, 4)), tmp_path) == [
+        ("a", [None], "net"),
+        ("b", [["", 0]], "net"),
+        ("c", [["", 0]], "net"),
+        ("net", [None, ["c", 0]], None),
+    ]

@@ -94,6 +94,21 @@ def test_gradients_of_inputs_come_through_the_cell(ran: Callable[[str], Path]) -
     np.testing.assert_array_equal(found["last.1/grad_input", "output", 0][0], expected)
 
 
+def test_the_graph_has_what_passes_from_cell_to_cell(ran: Callable[[str], Path]) -> None:
+    calls = json.loads((ran("edges") / "mindspore" / "msdump.json").read_text("utf-8"))["graph"]
+    assert [(call["name"], call.get("occurrence", 0), call["inputs"], call.get("inside")) for call in calls] == [
+        ("0", 0, [None], "SequentialCell"),
+        ("1.a", 0, [["0", 0]], "1"),
+        ("1.act", 0, [["1.a", 0]], "1"),
+        ("1.b", 0, [["1.act", 0, 0]], "1"),
+        # What was added between two cells is not followed.
+        ("1.act", 1, [["", 0]], "1"),
+        ("1", 0, [["0", 0], ["1.act", 0, 1]], "SequentialCell"),
+        ("2", 0, [["1.act", 0, 1]], "SequentialCell"),
+        ("SequentialCell", 0, [None, ["2", 0]], None),
+    ]
+
+
 def test_the_recording_is_a_dump_that_says_what_ran(ran: Callable[[str], Path]) -> None:
     folder = ran("cells") / "mindspore"
     dump = open_dump(folder)

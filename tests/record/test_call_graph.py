@@ -1,0 +1,67 @@
+"""Which call fed which, by tensors that are the same objects; held against what is written here by hand."""
+
+from __future__ import annotations
+
+from pytest_msdump.model.graph import Edge, Operator
+from pytest_msdump.record.call_graph import IdentityGraph
+
+
+class Thing:
+    """What stands for a tensor."""
+
+
+def test_a_tensor_is_known_by_its_identity_alone():
+    calls = []
+    graph = IdentityGraph(calls.append)
+    graph.begin()
+    x, a, b = Thing(), Thing(), Thing()
+    outer = graph.called([x], "")
+    graph.came_back(graph.called([x], "net"), "conv", "Conv", [a])
+    graph.came_back(graph.called([a], "net"), "relu", "ReLU", [b])
+    # An operation between has made another tensor.
+    graph.came_back(graph.called([Thing(), a, x], "net"), "relu", "ReLU", [a])
+    graph.came_back(outer, "net", "Net", [b])
+    assert calls == [
+        Operator("conv", "Conv", inputs=(None,), inside="net"),
+        Operator("relu", "ReLU", inputs=(Edge("conv", 0, occurrence=0),), inside="net"),
+        Operator("relu", "ReLU", inputs=(Edge("", 0), Edge("conv", 0, occurrence=0), None), inside="net", occurrence=1),
+        Operator("net", "Net", inputs=(None, Edge("relu", 0, occurrence=0))),
+    ]
+
+
+def test_a_module_that_gives_back_the_tensor_of_one_inside_is_not_its_source():
+    calls = []
+    graph = IdentityGraph(calls.append)
+    graph.begin()
+    x, a = Thing(), Thing()
+    outer = graph.called([x], "")
+    graph.came_back(graph.called([x], "block"), "conv", "Conv", [a])
+    graph.came_back(outer, "block", "Block", [a])
+    # One that gives back what it was given is.
+    graph.came_back(graph.called([a], ""), "same", "Identity", [a])
+    graph.came_back(graph.called([a], ""), "head", "Dense", [Thing()])
+    assert [call.inputs for call in calls] == [
+        (None,),
+        (None, Edge("conv", 0, occurrence=0)),
+        (Edge("conv", 0, occurrence=0),),
+        (Edge("same", 0, occurrence=0),),
+    ]
+
+
+def test_an_object_in_the_place_of_one_that_is_gone_is_another():
+    calls = []
+    graph = IdentityGraph(calls.append)
+    graph.begin()
+    for _ in range(20):
+        graph.came_back(graph.called([Thing()], ""), "conv", "Conv", [Thing()])
+    assert {edge for call in calls[1:] for edge in call.inputs} == {Edge("", 0)}
+
+
+def test_an_iteration_knows_nothing_of_the_one_before():
+    calls = []
+    graph = IdentityGraph(calls.append)
+    made = Thing()
+    for _ in range(2):
+        graph.begin()
+        graph.came_back(graph.called([made], ""), "conv", "Conv", [made])
+    assert calls == [Operator("conv", "Conv", inputs=(None,))] * 2
