@@ -94,7 +94,10 @@ class _LeftOut:
         """Return the operators without a partner between the partner of a left tensor and what was paired before it."""
         found: dict[str, None] = {}
         for partner in self._partners.get(key, ()):
-            group = self._groups[part_of(partner.at)]
+            group = self._groups.get(part_of(partner.at))
+            # A tensor that was put together from several files stands under a key of its own.
+            if group is None or partner not in group.tensors:
+                continue
             seen, waiting = set(), [group.run_of(partner)]
             while waiting and len(found) < MOST_LISTED:
                 for entry in group.inputs(waiting.pop()) or ():
