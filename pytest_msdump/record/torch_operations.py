@@ -64,10 +64,7 @@ def op_name(func: Any) -> str | None:
 def _written_arguments(func: Any) -> tuple[tuple[int, str], ...]:
     """Return place and name of the arguments that an operation writes to."""
     schema = getattr(func, "_schema", None)
-    # A batch is not normalised by the averages that it is added to.
-    if schema is None or "batch_norm" in schema.name:
-        return ()
-    places = enumerate(schema.arguments)
+    places = enumerate(() if schema is None else schema.arguments)
     return tuple((place, one.name) for place, one in places if one.alias_info is not None and one.alias_info.is_write)
 
 

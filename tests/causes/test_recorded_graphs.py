@@ -227,6 +227,16 @@ def test_calls_and_modules_of_the_right_side_are_led_over(tmp_path: Path) -> Non
     assert roles(led_over(tmp_path, left, right)) == expected
 
 
+def test_what_a_module_of_the_right_side_holds_is_led_over(tmp_path: Path) -> None:
+    left = [call("stem"), call("conv", bad=True), call("block", bad=True)]
+    # Between the layer and what the block gives back, nothing was followed.
+    right = [call("stem", None), call("conv", "stem", inside="block"), call("block", "stem")]
+    assert roles(led_over(tmp_path, left, right)) == {
+        "conv": ("cause", ()),
+        "block": ("inherited", ("conv:output:0",)),
+    }
+
+
 def test_the_own_graph_comes_before_that_of_the_right_side(tmp_path: Path) -> None:
     left = [call("a", None, bad=True), call("b", "a", bad=True)]
     record(tmp_path / "left", left)

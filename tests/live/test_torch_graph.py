@@ -159,6 +159,19 @@ def test_each_call_of_a_shared_module_is_one(tmp_path):
     }
 
 
+def test_averages_that_a_shared_batch_norm_keeps_are_no_source(tmp_path):
+    class Shared(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.norm = nn.Linear(4, 4), nn.Linear(4, 4), nn.BatchNorm1d(4)
+
+        def forward(self, x):
+            return self.norm(self.a(x)), self.norm(self.b(x))
+
+    found = inputs_of(Shared().train(), called(3, 4), tmp_path)
+    assert (found["norm"], found["norm@1"]) == ([["a", 0]], [["b", 0]])
+
+
 def test_views_parts_and_what_is_written_in_place_are_followed(tmp_path):
     class Parts(nn.Module):
         def __init__(self):
