@@ -338,8 +338,18 @@ def test_every_reason_is_told_in_its_own_words() -> None:
 
     page = (REFERENCE / "reasons.md").read_text(encoding="utf-8")
     words = {"op": "OP", "rule": "RULE", "slot": "N", "group": "G", "io": "input/output"}
+    words |= {
+        "scope": "SCOPE",
+        "norm": "NORM",
+        "type": "TYPE",
+        "side": "left/right",
+        "n": "N",
+        "ours": "N",
+        "theirs": "M",
+    }
+    words |= {"left": "SHAPE", "right": "SHAPE"}
     rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", page, re.MULTILINE))
-    templates = {code: str(EN[code]).replace("{io:word}", "{io}") for code in rows}
+    templates = {code: re.sub(r"{(\w+):\w+}", r"{\1}", str(EN[code])) for code in rows}
     assert rows == {code: template.format(**words) for code, template in templates.items()}
     assert {"inserted", "inner", "right_input"} < rows.keys()
 

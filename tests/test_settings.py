@@ -41,6 +41,8 @@ EXPECTED = [
     ("select", ("--msdump-select",), "msdump_select", "select"),
     ("deselect", ("--msdump-deselect",), "msdump_deselect", "deselect"),
     ("io", ("--msdump-io",), "msdump_io", "io"),
+    ("pair_by", ("--msdump-pair-by",), "msdump_pair_by", "pair_by"),
+    ("exclude_types", ("--msdump-exclude-types",), "msdump_exclude_types", "exclude_types"),
     ("align", ("--msdump-align",), "msdump_align", "align"),
     ("iteration", ("--msdump-iteration",), "msdump_iteration", "iteration"),
     ("rank", ("--msdump-rank",), "msdump_rank", "rank"),

@@ -47,6 +47,8 @@ _OPTIONS = (
     "select",
     "deselect",
     "io",
+    "pair_by",
+    "exclude_types",
     "align",
     "iteration",
     "rank",

@@ -16,14 +16,26 @@ import numpy.typing as npt
 from pytest_msdump.comparison.indexing import index, reader
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.dtypes.arrays import RawArray, as_array, decode_raw
-from pytest_msdump.errors import ConfigError, TensorFileError, TensorShapeError, UnknownNameError, nearest
+from pytest_msdump.errors import ConfigError, MsdumpError, TensorFileError, TensorShapeError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.facts.memory_formats import may_be_padded
+from pytest_msdump.facts.operators import VIEW_TYPES
 from pytest_msdump.layouts.device_layout import logical, target
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView, mangle
 from pytest_msdump.storage.remote import RemotePath, parse_location
 
-__all__ = ["ArrayView", "OpenDump", "Tensor", "as_path", "open_dump", "open_logical", "open_tensor", "open_view"]
+__all__ = [
+    "ArrayView",
+    "OpenDump",
+    "Tensor",
+    "as_path",
+    "logical_shape",
+    "open_dump",
+    "open_logical",
+    "open_tensor",
+    "open_view",
+]
 
 _MOST_LISTED = 5
 # An array (anything numpy can make one of), an opened tensor, a reference to one, or a tensor file.
@@ -49,6 +61,24 @@ def open_logical(ref: TensorRef) -> TensorView:
     except BaseException:
         view.close()
         raise
+
+
+def logical_shape(ref: TensorRef) -> tuple[int, ...] | None:
+    """Return the logical shape of a tensor, of which no more than the header is read.
+
+    ``None`` where nothing tells it, and where the file cannot be opened: comparing it says why.
+    """
+    known = ref.spec.logical_shape
+    if known is not None and ref.key.op.op_type in VIEW_TYPES and ref.key.io == "output":
+        return known
+    if ref.is_unseen:
+        return known or ref.spec.shape
+    try:
+        with closing(open_logical(ref)) as view:
+            is_known = view.spec.logical_shape is not None or not may_be_padded(view.spec.memory_format)
+            return view.shape if is_known else None
+    except (MsdumpError, OSError):
+        return None
 
 
 class OpenDump(Mapping[str, TensorRef]):

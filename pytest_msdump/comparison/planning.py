@@ -14,6 +14,7 @@ from pytest_msdump.comparison.assemble import side_info
 from pytest_msdump.comparison.graph_operators import ArgumentBook, with_line_names
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.manifests import different_origins
+from pytest_msdump.comparison.opening import logical_shape
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.dumps.graphs.execution_order import find_orders, with_model_order
 from pytest_msdump.dumps.graphs.ge_model import read_model
@@ -126,6 +127,9 @@ def plan(suite: Suite) -> Plan:
         selection=with_line_names(suite.selection, left, right),
         left_format=suite.left_format,
         right_format=suite.right_format,
+        ways=suite.options["pair_by"],
+        exclude_types=suite.options["exclude_types"],
+        shape_of=logical_shape,
     )
     return Plan(suite, _noted(left, pairing.notes), right, pairing, rules)
 

@@ -16,6 +16,9 @@ __all__ = [
     "DEQUANT_FRAGMENTS",
     "DEQUANT_TYPES",
     "FLOAT_DTYPES",
+    "LAST_OPERATORS",
+    "MODULE_KINDS",
+    "PASSING_TYPES",
     "QUANTISED_DTYPES",
     "QUANT_FRAGMENTS",
     "QUANT_TYPES",
@@ -92,6 +95,53 @@ FLOAT_DTYPES = frozenset({"DT_FLOAT", "DT_FLOAT16", "DT_BF16"})
 
 # Operators that hand their input on under another shape. MindSpore on CPU writes their outputs with the input's shape.
 VIEW_TYPES = frozenset({"ExpandDims", "Flatten", "FlattenGrad", "Reshape", "ReshapeView", "Squeeze", "View"})
+
+# Operators and modules that give out what they were given, in evaluation at least, perhaps under another shape. They
+# are compared where both sides have them.
+PASSING_TYPES = VIEW_TYPES | frozenset(
+    {
+        *("Identity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"),
+        *("SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "DropPath", "StochasticDepth", "Unflatten"),
+        *("InputLayer",),
+    }
+)
+
+# Kinds of modules and operators, in the words of PyTorch, MindSpore, Keras and ONNX. Modules of one path and of two
+# kinds are not the same module.
+MODULE_KINDS: Mapping[str, str] = {
+    name: kind
+    for kind, names in {
+        "convolution": "Conv1d Conv2d Conv3d Conv1D Conv2D Conv3D Conv DepthwiseConv2D SeparableConv2D "
+        "ConvTranspose1d ConvTranspose2d ConvTranspose3d Conv1dTranspose Conv2dTranspose Conv3dTranspose "
+        "Conv2DTranspose ConvTranspose",
+        "linear": "Linear Dense Gemm",
+        "batch norm": "BatchNorm1d BatchNorm2d BatchNorm3d BatchNormalization SyncBatchNorm BatchNorm FusedBatchNorm "
+        "FusedBatchNormV3",
+        "layer norm": "LayerNorm LayerNormalization RMSNorm LlamaRMSNorm",
+        "pooling": "MaxPool1d MaxPool2d MaxPool3d AvgPool1d AvgPool2d AvgPool3d AdaptiveAvgPool1d AdaptiveAvgPool2d "
+        "AdaptiveAvgPool3d AdaptiveMaxPool2d MaxPooling1D MaxPooling2D AveragePooling1D AveragePooling2D "
+        "GlobalAveragePooling1D GlobalAveragePooling2D GlobalMaxPooling2D GlobalAvgPooling",
+        "activation": "ReLU ReLU6 LeakyReLU PReLU ELU SELU CELU GELU NewGELUActivation QuickGELU SiLU Swish Mish "
+        "Hardswish HSwish HardSwish Hardsigmoid HSigmoid Sigmoid Tanh Softplus Softsign Activation",
+        "softmax": "Softmax LogSoftmax Softmax2d",
+        "embedding": "Embedding EmbeddingLookup",
+    }.items()
+    for name in names.split()
+}
+
+# Classes of MindSpore's cells → the operators that end them. What follows one of these is not in the cell, also where
+# its name does not say where it belongs.
+_ACTIVATIONS = "ReLU ReLU6 GELU Sigmoid Tanh HSwish HSigmoid SiLU ELU LeakyReLU Softmax LogSoftmax"
+LAST_OPERATORS: Mapping[str, frozenset[str]] = {
+    "Dense": frozenset({"BiasAdd", "Add"}),
+    **dict.fromkeys(("Conv1d", "Conv2d", "Conv3d"), frozenset({"BiasAdd"})),
+    **dict.fromkeys(("BatchNorm1d", "BatchNorm2d", "BatchNorm3d"), frozenset({"BatchNorm"})),
+    "LayerNorm": frozenset({"LayerNorm"}),
+    "MaxPool2d": frozenset({"MaxPool"}),
+    "AvgPool2d": frozenset({"AvgPool"}),
+    "Flatten": frozenset({"Flatten"}),
+    **{name: frozenset({name}) for name in _ACTIVATIONS.split()},
+}
 
 # Inputs that operators write to, by slot. MindSpore on CPU dumps inputs after the operator ran, so that these hold what
 # it made of them.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_msdump.facts.operators import WRITTEN_INPUTS
+from pytest_msdump.errors import UnknownNameError, nearest
+from pytest_msdump.facts.operators import PASSING_TYPES, WRITTEN_INPUTS
 from pytest_msdump.matching.addresses import Lost, MapEntry
 from pytest_msdump.matching.coordinates import (
     Align,
@@ -17,6 +18,7 @@ from pytest_msdump.matching.coordinates import (
 from pytest_msdump.matching.explain import Explainer
 from pytest_msdump.matching.fused import pair_by_rules
 from pytest_msdump.matching.mapped import pair_by_map
+from pytest_msdump.matching.modules import pair_by_scope
 from pytest_msdump.matching.names import pair_by_mangled_name, pair_by_name
 from pytest_msdump.matching.not_dumped import Absence
 from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
@@ -28,9 +30,10 @@ from pytest_msdump.model.pairing import Pair, Pairing, Transform, Unmatched
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.text import Message, Parameter, in_clauses
 
-__all__ = ["WAYS", "PairingWay", "pair_dumps"]
+__all__ = ["WAYS", "PairingWay", "pair_dumps", "ways_named"]
 
 _SINGLE_FILE = "npy-file"
+_PASSED_ON = "passed_on"
 _MINDSPORE = "mindspore"
 
 # A way of pairing adds pairs to the state, withholds what it decides against, and returns what the user asked for in
@@ -53,7 +56,20 @@ WAYS: Mapping[str, PairingWay] = {
     "fusion": pair_by_rules,
     "name": pair_by_name,
     "mangled": pair_by_mangled_name,
+    "scope": pair_by_scope,
 }
+# Two single files are paired whatever is said.
+_ALWAYS = "file"
+
+
+def ways_named(names: Iterable[str], *, where: str) -> tuple[str, ...]:
+    """Return ways of pairing in their order; UnknownNameError, beginning with `where`, for one that there is not."""
+    wanted = set(names)
+    allowed = [name for name in WAYS if name != _ALWAYS]
+    for name in sorted(wanted):
+        if name not in allowed:
+            raise UnknownNameError(f"{where}: '{name}' is no way of pairing; {nearest(name, allowed)}")
+    return tuple(name for name in allowed if name in wanted)
 
 
 def pair_dumps(
@@ -66,6 +82,9 @@ def pair_dumps(
     selection: Selection | None = None,
     left_format: str | None = None,
     right_format: str | None = None,
+    ways: Sequence[str] | None = None,
+    exclude_types: Iterable[str] = (),
+    shape_of: Callable[[TensorRef], tuple[int, ...] | None] = lambda ref: ref.spec.logical_shape or ref.spec.shape,
 ) -> Pairing:
     """Pair the tensors of the run under test with those of the reference; the same input gives the same pairs.
 
@@ -85,6 +104,12 @@ def pair_dumps(
         What is asked for; all outputs when left out.
     left_format, right_format : str, optional
         Axis order of the side's 4-D tensors, carried by each pair but those whose entry has a `transpose`.
+    ways : sequence of str, optional
+        The ways of pairing; by default all, but no scopes where there are entries.
+    exclude_types : iterable of str
+        Types of operators that pass their input on, beside those that are known to.
+    shape_of : callable
+        What logical shape a tensor has; ``None`` where that is not known.
     """
     selection = selection or Selection()
     coordinates = common_coordinates(left, right, align or Align())
@@ -113,9 +138,24 @@ def pair_dumps(
         rules=rules,
         formats=Transform(left_format, right_format),
         are_files=left.reader == right.reader == _SINGLE_FILE,
+        dumps=(left, right),
+        shape_of=shape_of,
     )
-    lost = [one for way in WAYS.values() for one in way(state, request) or ()]
+    if ways is None:
+        ways = [name for name in WAYS if name != "scope" or not entries]
+    lost = [one for name, way in WAYS.items() if name in (*ways, _ALWAYS) for one in way(state, request) or ()]
+    # Elsewhere what counts in coverage stays as it was.
+    _fold_passing(state, (PASSING_TYPES if "scope" in ways else frozenset()).union(exclude_types))
     return _selected(left, right, state, request, lost, selection)
+
+
+def _fold_passing(state: PairingState, types: Collection[str]) -> None:
+    """Give outputs without a partner the reason that they are those of another operator, passed on."""
+    for side in (state.left, state.right):
+        for number in state.unpaired(side):
+            key = side.refs[number].key
+            if key.op.op_type in types and key.io == "output":
+                state.withheld[side.name, number] = Message(_PASSED_ON, {"type": key.op.op_type or ""})
 
 
 def _selected(
@@ -147,7 +187,7 @@ def _selected(
         unmatched_left=(*alone["left"], *older("left", left)),
         unmatched_right=(*alone["right"], *older("right", right)),
         missing=tuple(filter(pair_filter.takes_missing, explainer.missing())),
-        right_total=paired + len(alone["right"]),
+        right_total=paired + sum(one.why.code != _PASSED_ON for one in alone["right"]),
         right_paired=paired,
         notes=coordinates.notes,
     )

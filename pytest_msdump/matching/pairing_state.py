@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,7 +11,9 @@ from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.coordinates import CommonCoordinates, Place, PlaceIndex, Wanted
 from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.matching.sides import Side
+from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Transform
+from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.text import Message
 
 __all__ = ["FoundPair", "OperatorPair", "PairingRequest", "PairingState", "competing", "resolve_ambiguity"]
@@ -25,7 +27,8 @@ class PairingRequest:
     """What every way of pairing gets besides the state.
 
     Map `entries` and `rules` are what the user gave, `wanted` the left places asked for, `formats` the axis orders of
-    the sides, carried by each pair. `are_files` says that each side is one file and not a dump.
+    the sides, carried by each pair. `are_files` says that each side is one file and not a dump. `dumps` are the left
+    and the right one; `shape_of` says what logical shape a tensor has, ``None`` where that is not known.
     """
 
     coordinates: CommonCoordinates
@@ -34,6 +37,8 @@ class PairingRequest:
     rules: FusionRules | None
     formats: Transform
     are_files: bool
+    dumps: tuple[Dump, Dump]
+    shape_of: Callable[[TensorRef], tuple[int, ...] | None]
 
 
 class FoundPair(NamedTuple):

@@ -184,6 +184,22 @@ OPTIONS: tuple[Option, ...] = (
         choices=("output", "input", "all"),
     ),
     _option(
+        "pair_by",
+        "texts",
+        "WAY",
+        "ways of pairing: map, fusion, name, mangled, scope (modules of one path); repeatable",
+        default="all; without scope where there are map entries",
+    ),
+    _option(
+        "exclude_types",
+        "texts",
+        "TYPE",
+        "types of operators that pass their input on, as Identity does, and do not count in coverage without a "
+        "partner; repeatable",
+        default="none",
+        value=(),
+    ),
+    _option(
         "align",
         "texts",
         "KEY=SPEC",

@@ -16,6 +16,7 @@ from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.limits.policy import KnownDrift, Rule, metric_name, profile_names
 from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.coordinates import Align, parse_align
+from pytest_msdump.matching.pairer import ways_named
 from pytest_msdump.settings import (
     OPTIONS,
     parse_count,
@@ -269,6 +270,7 @@ def _shared_keys(base: Path) -> dict[str, Reader]:
         "left": side,
         "right": side,
         "profile": _profile,
+        "pair_by": _ways,
         "without": _without,
         "iteration": _spec,
         "rank": _spec,
@@ -365,6 +367,10 @@ def _profile(value: object, where: str) -> str:
     if name not in profile_names():
         raise UnknownNameError(f"{where}: unknown profile {name!r}; {nearest(name, profile_names())}")
     return name
+
+
+def _ways(value: object, where: str) -> tuple[str, ...]:
+    return ways_named(texts(value, where), where=where)
 
 
 def _spec(value: object, where: str) -> frozenset[int] | None:

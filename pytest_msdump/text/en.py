@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_msdump.text.en_causes import CAUSES
+from pytest_msdump.text.en_unmatched import EN_UNMATCHED
 
 __all__ = ["EN"]
 
@@ -395,102 +396,8 @@ EN: Mapping[str, str | tuple[str, str]] = {
         "left {left:shape} and right {right:shape} have {n:elements} each, grouped differently: `reshape = true` if "
         "the values come in the same order"
     ),
-    # -- why a tensor has no partner: what a rule file says
-    "inserted": "inserted by the compiler: no counterpart in the original model",
-    "inner": "inner node of a many-to-many fusion",
-    "fused": "fused into {op}: its own output no longer exists in the compiled model",
-    "no_origin": "{rule} names no tensor of the original model for this output of {op}",
-    "no_slot": "{rule} lists no {io:word} {slot} of {op}",
-    "unconnected": "{rule} says that nothing feeds input {slot} of {op}",
-    "unknown_producer": "{rule} has no operator {op}, which is to feed this input",
-    "circle": "{rule} leads in a circle of Cast and TransData operators at {op}",
-    "strided_slice": "the compiler changed the graph around this strided slice: no counterpart in the original model",
-    "l1_fusion": "L1 fusion group {group} works on slices of tensors: only its first and last operator are compared",
-    "l2_fusion": "L2 fusion group {group} changed the structure of the graph: no counterpart in the original model",
-    "aipp": "AIPP changes the input on the device, so {op} does not hold what the original model was given",
-    "quant_output": "output of a quantisation: its numbers are comparable only after they are dequantised",
-    "quantised": "between quantisation and dequantisation: its numbers are comparable only after they are dequantised",
-    "quantised_input": "fed by a quantised output: its numbers are comparable only after they are dequantised",
-    "dequant_input": "input of a dequantisation: its numbers are comparable only after they are dequantised",
-    "data": "Data operators are not executed, so they do not dump",
-    "const": "constants are not executed, so they do not dump",
-    "no_result": "operators of this type write no result, so they do not dump",
-    "not_executed": "operators of this type are not executed on AI Core or AI CPU, so they do not dump",
-    "right_input": "a rule file pairs inputs of the left side with the outputs that feed them",
-    "fed_by": "fed by {op}: {why}",
-    "of_left": "{name} on the left side: {why}",
-    "not_dumped_operator": "the left side did not dump {op}",
-    "unknown_output": "{rule} does not know output {slot} of {name}",
-    "names_written_alike": (
-        "ambiguous: {names} of {rule} are written alike in names of files, as {name}; a map entry can tell them apart"
-    ),
-    "rule_ambiguous": "ambiguous: {rule} pairs it with {name}, which may be {names} on the right side",
-    # -- why a tensor has no partner: names and places
-    "no_operator_of_that_name": "no operator of that name on the {side:word} side",
-    "no_operator_named": "no operator {name} on the {side:word} side",
-    "no_operator_named_at": "no operator {name} on the {side:word} side at ({place})",
-    "operator_left_out_by_entry": "{name} on the {side:word} side is only at {places}, which {rule} leaves out",
-    "side_is_empty": "the {side:word} side is empty",
-    "older_run": "older run",
-    "same_address": "another tensor of this side has the same address at the same place",
-    "aligned_with": "{value} (aligned with {other})",
-    "elsewhere": "the {side:word} side has it in {theirs:and} only, not in {ours:and}; align says who meets whom",
-    "other_occurrence": "the {side:word} side has it in {theirs:and} only, not in {ours:and}",
-    "only_at": "the {side:word} side has it only at {places}, not at ({place}); align says who meets whom",
-    "only_at_unselected": "the {side:word} side has it only at {places}, which the selection leaves out",
-    "no_such_slot": "{name} on the {side:word} side has no {slot}; it has {slots}",
-    "no_tensors": "no tensors",
-    "left_out_by_selection": "the selection leaves out {name} on the {side:word} side",
-    "paired_with_other": "{name} on the {side:word} side is paired with {partner} ({how})",
-    "paired_by_entry": "{name} on the {side:word} side is paired by a map entry",
-    "paired_otherwise": "{name} on the {side:word} side is paired otherwise",
-    "already_paired": "{name} on the {side:word} side is already paired with {partner} by {rule}",
-    "not_selected": "{name} on the {side:word} side is not selected",
-    "kept_for_entry": "{name} on the {side:word} side is kept for a map entry: {why}",
-    "name_is_ambiguous": "{name} on the {side:word} side is left alone, since its name is ambiguous",
-    "share_a_name": (
-        "ambiguous: {ours} on the left and {theirs} on the right share a name; a map entry can tell them apart"
-    ),
-    "entry_ambiguous": "ambiguous: the entry names {ours} on the left and {theirs} on the right; TYPE.OP picks one",
-    "entry_without_slots": "no slots to pair at ({place}): {parts:clauses}",
-    "has_slots": "{name} on the {side:word} side has {slots}",
-    "has_slots_asked": "{name} on the {side:word} side has {slots} (asked for: {slot})",
-    "entry_names_nothing": "neither side has a tensor that {rule} names",
-    "of_operator": "{name}: {why}",
-    "rule_pairs_unselected": "{rule} pairs it with {name}, which the selection leaves out",
-    "rule_pairs_undumped": "{rule} pairs it with {name}, which the {side:word} side did not dump",
-    "rule_pairs_taken": "{rule} pairs it with {name}, which has no tensor left for this slot",
-    "rule_pairs_other_slots": "{rule} pairs it with {name}, but the {side:word} side has only {slots}",
-    "rule_pairs_no_output": "{rule} pairs it with {name}, but the {side:word} side has no such output of it",
-    "rule_pairs_but": "{rule} pairs it with {name}: {why}",
-    # -- why a tensor has no partner: what the other run was told to dump
-    "not_dumped_by_script": "not dumped: the {side:word} run dumped only what its script names with set_dump",
-    "not_dumped_no_overflow": (
-        "not dumped: the {side:word} run dumped only operators that overflowed (op_debug_mode 3 in {source})"
-    ),
-    "not_dumped_no_exception": (
-        "not dumped: the {side:word} run dumped only inputs of an operator with an exception (op_debug_mode 4 in "
-        "{source})"
-    ),
-    "not_dumped_iteration": (
-        'not dumped: iteration {iteration} is not selected on the {side:word} side (iteration "{iterations}" in '
-        "{source})"
-    ),
-    "not_dumped_io": "not dumped: {io:word}s only on the {side:word} side (input_output in {source})",
-    "not_dumped_kernels": (
-        "not dumped: the kernels list of the {side:word} side does not name it ({kernels} in {source})"
-    ),
-    "some_kernels_dumped": (
-        "no operator of that name on the {side:word} side, which dumped only what its kernels list names ({kernels} "
-        "in {source})"
-    ),
-    "not_dumped_text": "not dumped: {type} takes a text, which MindSpore cannot dump",
-    "not_dumped_empty": "not dumped: it is empty, {shape:shape} in the graph, and MindSpore writes no empty tensors",
-    "not_dumped_dtype": "not dumped: {dtype}, which MindSpore could not dump on the {side:word} side",
-    "not_dumped_ended": (
-        "not dumped: a graph of the {side:word} run has it, and nothing says that it was left out: the run ended "
-        "before, or the file is gone"
-    ),
+    # -- why a tensor has no partner
+    **EN_UNMATCHED,
     # -- what speaks for a diagnosis
     "explains_share": "{why}; that explains {share:percent} of the squared difference",
     "left_is_minus_right": "left = -right",
@@ -552,4 +459,5 @@ EN: Mapping[str, str | tuple[str, str]] = {
     # -- how two tensors were paired
     "same_name": "same name",
     "same_name_as": "same name as {name}",
+    "same_scope": "same module {scope}",
 }

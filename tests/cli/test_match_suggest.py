@@ -24,7 +24,7 @@ def _in_tmp_path(tmp_path, monkeypatch):
 @pytest.fixture
 def suggested(tmp_path, capsys):
     def run(left, right, *more):
-        code = main(["match", str(left), str(right), *more, "--suggest"])
+        code = main(["match", str(left), str(right), *more, "--pair-by", "name", "--suggest"])
         file = tmp_path / "map.toml"
         file.write_text(capsys.readouterr().out, "utf-8")
         entries = read_toml(file).get("msdump", {}).get("map", [])

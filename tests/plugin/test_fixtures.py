@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from plugin.suites import write_suite
+
+from pytest_msdump.testing.builder import write_reference
 
 
 @pytest.fixture
@@ -99,11 +102,12 @@ def test_the_marker_msdump_pairs_runs_a_test_once_for_each_pair(pytester, lenet)
 
 
 def test_a_marker_that_pairs_nothing_fails_instead_of_skipping(pytester, lenet):
+    write_reference(pytester.path / "other", {"elsewhere": np.zeros(3)})
     pytester.makepyfile(
         f"""
         import pytest
 
-        @pytest.mark.msdump_pairs(left={str(lenet / "target")!r}, right={str(lenet / "reference")!r})
+        @pytest.mark.msdump_pairs(left={str(lenet / "target")!r}, right="other")
         def test_pair(msdump, msdump_pair):
             msdump.assert_close(msdump_pair)
         """

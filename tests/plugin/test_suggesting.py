@@ -37,7 +37,13 @@ def test_all_partners_of_lenet_are_suggested_on_both_sides_and_nothing_pairs(
     pytester: pytest.Pytester, sides: tuple[str, str], lenet: Path
 ) -> None:
     left, right = sides
-    given = (f"--msdump-left={left}", f"--msdump-right={right}", "--msdump-suggest", "--msdump-report=json,html")
+    given = (
+        f"--msdump-left={left}",
+        f"--msdump-right={right}",
+        "--msdump-pair-by=name",
+        "--msdump-suggest",
+        "--msdump-report=json,html",
+    )
     assert pytester.runpytest(*given).ret == 1
     report = pytester.path / "msdump-report"
     found = results(report)
@@ -70,8 +76,10 @@ def test_unasked_no_tensor_is_read_for_it(pytester: pytest.Pytester, sides: tupl
 def test_compare_says_the_same(
     pytester: pytest.Pytester, sides: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytester.runpytest(f"--msdump-left={sides[0]}", f"--msdump-right={sides[1]}", "--msdump-suggest")
-    assert main(["compare", *sides, "--suggest", "--report-dir", "own"]) == 1
+    pytester.runpytest(
+        f"--msdump-left={sides[0]}", f"--msdump-right={sides[1]}", "--msdump-pair-by=name", "--msdump-suggest"
+    )
+    assert main(["compare", *sides, "--pair-by", "name", "--suggest", "--report-dir", "own"]) == 1
     assert results(pytester.path / "own")["unmatched"] == results(pytester.path / "msdump-report")["unmatched"]
     assert "msdump match --suggest" in capsys.readouterr().out
 

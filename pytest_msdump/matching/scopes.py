@@ -1,0 +1,532 @@
+"""Pairing by structure: a module of one side with the module of the same path on the other.
+
+What is compared of a module is the tensor that leaves it. A recorded module has it as its own output. Where a dump has
+the operators inside instead, edges say which tensor crosses the border of the module's scope; without edges it is the
+last operator inside, provided that nothing else may be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+from pytest_msdump.facts.operators import LAST_OPERATORS, MODULE_KINDS, VIEW_TYPES
+from pytest_msdump.matching.sides import Side
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import OperatorGraph
+from pytest_msdump.model.ordering import PARAMETER
+from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey
+from pytest_msdump.text import Message, Parameter
+
+__all__ = ["Leaving", "Path", "Run", "Scope", "Shape", "dotted", "node_scope", "spelling_of"]
+
+# Names of modules from the outermost to the innermost; empty for the model itself.
+Path = tuple[str, ...]
+Shape = tuple[int, ...]
+Axes = tuple[int, ...]
+
+# Modules around the model that frameworks add: cells of training, parallel and compiled modules.
+_WRAPPERS = frozenset({"network", "_network", "_backbone", "_net", "module", "_orig_mod"})
+_OPTIMIZERS = frozenset({"optimizer", "_optimizer"})
+_MINDSPORE = re.compile(r".*-op[0-9]+", re.DOTALL)
+_CALL = re.compile(r"(?P<name>.+)_(?P<call>[0-9]{1,9})", re.DOTALL)
+# Between digits an underscore tells numbers apart: layer1_0 is not layer10.
+_LINKING = re.compile(r"(?<![0-9])_|_(?![0-9])")
+_GRADIENT = re.compile(r"(?P<name>.+)/(?P<kind>grad|grad_input|grad_output)", re.DOTALL)
+# A path of more modules is no program's.
+_DEEPEST = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where in the model an operator is.
+
+    Parameters
+    ----------
+    path : tuple of str, optional
+        The modules around it; ``None`` where nothing says them.
+    calls : tuple of int
+        Which call of each of these modules it is, where its name tells; empty otherwise.
+    is_apart : bool
+        Whether it belongs to the gradients or to an optimizer, and not to the model.
+    last_class : str
+        Class of the innermost module; empty where the name does not tell.
+    """
+
+    path: Path | None
+    calls: tuple[int, ...] = ()
+    is_apart: bool = False
+    last_class: str = ""
+
+
+_NOWHERE = Scope(None)
+_APART = Scope(None, is_apart=True)
+
+
+# -- names -----------------------------------------------------------------------------------------------------------
+
+
+def node_scope(name: str, known: Callable[[Path], bool]) -> Scope:
+    """Return the scope of an operator, by its full name of which the last part is the operator itself.
+
+    Parameters
+    ----------
+    name : str
+        E.g. ``Default/layer0-EncLayer/q-Dense/BiasAdd-op0``, ``/b1/conv/Conv``, ``b1/conv/Conv2D``.
+    known : callable
+        Whether the other side has a module of this path. It decides whether ``relu_1`` is a module, or the second
+        call of ``relu``.
+
+    Examples
+    --------
+    >>> node_scope("Default/network-Net/layer0-EncLayer/q-Dense/BiasAdd-op0", lambda path: False).path
+    ('layer0', 'q')
+    >>> node_scope("/layer1/layer1.0/relu_1/Relu", lambda path: False)
+    Scope(path=('layer1', '0', 'relu'), calls=(0, 0, 1), is_apart=False, last_class='')
+    """
+    parts = name.split("/")[:-1]
+    if len(parts) > _DEEPEST:
+        return _NOWHERE
+    if _MINDSPORE.fullmatch(name):
+        return _mindspore_scope(parts)
+    if name.startswith("/"):
+        return _onnx_scope(parts[1:], known)
+    return Scope(_unwrapped(tuple(parts)))
+
+
+def _mindspore_scope(parts: Sequence[str]) -> Scope:
+    if parts[:1] != ["Default"]:
+        return _APART if parts and parts[0] != "Expand" else _NOWHERE
+    modules = [part.rpartition("-") if "-" in part else (part, "", "") for part in parts[1:]]
+    path = _unwrapped(tuple(name for name, _, _ in modules))
+    if path[:1] and path[0] in _OPTIMIZERS:
+        return _APART
+    return Scope(path, last_class=modules[-1][2] if modules else "")
+
+
+def _onnx_scope(parts: Sequence[str], known: Callable[[Path], bool]) -> Scope:
+    """Read the scopes of PyTorch's older exporter: a child of a list repeats its parent's name, as ``layer1.0``."""
+    path: list[str] = []
+    calls: list[int] = []
+    parent = ""
+    for part in parts:
+        base, call = part, 0
+        again = _CALL.fullmatch(part)
+        if again and not known((*path, *_child(part, parent))):
+            base, call = again["name"], int(again["call"])
+        names = _child(base, parent)
+        path += names
+        calls += [0] * (len(names) - 1) + [call]
+        parent = base
+    return Scope(_unwrapped(tuple(path)), tuple(calls))
+
+
+def _child(part: str, parent: str) -> Sequence[str]:
+    return [part[len(parent) + 1 :]] if parent and part.startswith(f"{parent}.") else part.split(".")
+
+
+def _unwrapped(path: Path) -> Path:
+    start = 0
+    while start < len(path) and path[start] in _WRAPPERS:
+        start += 1
+    return path[start:]
+
+
+def _module_path(name: str) -> Path | None:
+    """Return the path of a recorded module, by its name; its gradients are a module of their own beside it."""
+    gradient = _GRADIENT.fullmatch(name)
+    parts = re.split(r"[./]", gradient["name"] if gradient else name)
+    if len(parts) > _DEEPEST:
+        return None
+    path = _unwrapped(tuple(parts)) or tuple(parts)
+    return (*path, f"/{gradient['kind']}") if gradient else path
+
+
+def spelling_of(path: Path) -> Path:
+    """Write a path so that the spellings of one name in different frameworks agree: ``down_sample``, ``downsample``."""
+    return tuple(_LINKING.sub("", name.lower()) or name for name in path)
+
+
+def dotted(path: Path) -> str:
+    """Return a path as messages show it."""
+    return ".".join(path)
+
+
+# -- one side --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Step:
+    """One operator inside of modules, dumped or not; `ops` are its numbers in `Side.ops`, by occurrence."""
+
+    name: str
+    op_type: str
+    scope: Scope
+    ops: list[int] = field(default_factory=list)
+    place: int | None = None
+    inputs: tuple[tuple[int, int], ...] = ()
+    shapes: tuple[Shape | None, ...] = ()
+
+
+class Leaving(NamedTuple):
+    """The tensors that leave one call of a module, by slot of the module, as positions in `Side.refs`.
+
+    `shape` is the one that a view behind the tensor gives it, where the view itself was not dumped.
+    """
+
+    tensors: Mapping[int, int]
+    shape: Shape | None = None
+
+
+class Run:
+    """The operators of one side at one place, without occurrences, in execution order.
+
+    `modules` has recorded modules with their calls, `members` the operators inside of each module, as numbers in
+    `steps`. `is_known` says whether the other side has a module of a path.
+    """
+
+    def __init__(
+        self, side: Side, dump: Dump, numbers: Sequence[int], is_known: Callable[[Path], bool] = lambda _: True
+    ) -> None:
+        self._side, self._dump, self._numbers = side, dump, numbers
+        self.modules: defaultdict[Path, list[int]] = defaultdict(list)
+        self.steps: list[_Step] = []
+        self.members: defaultdict[Path, list[int]] = defaultdict(list)
+        self.has_edges = False
+        self._is_whole = not (dump.run and any(one.kernels for one in dump.run.configurations))
+        keys = [side.ops[number].key for number in numbers]
+        self.style = _style(dump, keys)
+        graph = _graph_of(dump, keys[0].at)
+        scopes = {one.name: one.scope for one in graph.operators if one.scope} if graph else {}
+        inner: dict[str, list[int]] = {}
+        for number, key in zip(numbers, keys, strict=True):
+            if key.op_type == PARAMETER or not _outputs(side, number):
+                continue
+            if key.label in scopes or self._is_inner(key):
+                inner.setdefault(key.label, []).append(number)
+            elif (own := _module_path(key.label)) is not None:
+                self.modules[own].append(number)
+        self._name_root(keys)
+        self._add_steps(inner, scopes, graph, is_known)
+        for number, step in enumerate(self.steps):
+            if (path := step.scope.path) is not None:
+                for depth in range(len(path) + 1):
+                    self.members[path[:depth]].append(number)
+
+    def read_with(self, other: Run) -> Run:
+        """Return this run as its names are read beside another: ``relu_1`` is a module, or the second call of one."""
+        if not any(step.name.startswith("/") and _CALL.search(step.name) for step in self.steps):
+            return self
+        keys = {key[:depth] for key in other.by_key for depth in range(len(key) + 1)}
+        return Run(self._side, self._dump, self._numbers, lambda path: spelling_of(path) in keys)
+
+    @cached_property
+    def by_key(self) -> Mapping[Path, list[Path]]:
+        """Every module, by its path in a spelling that frameworks share."""
+        found: defaultdict[Path, list[Path]] = defaultdict(list)
+        for path in dict.fromkeys((*self.modules, *self.members)):
+            found[spelling_of(path)].append(path)
+        return found
+
+    @cached_property
+    def clear(self) -> frozenset[Path]:
+        """The modules that no two names of this side stand for."""
+        names: defaultdict[Path, set[tuple[str, str | None]]] = defaultdict(set)
+        for path, numbers in self.modules.items():
+            names[path].update((key.label, key.op_type) for key in (self._side.ops[number].key for number in numbers))
+        return frozenset(path for paths in self.by_key.values() for path in paths if len(names[path]) <= 1)
+
+    def _is_inner(self, key: OpKey) -> bool:
+        return self.style == "nodes" or bool(_MINDSPORE.fullmatch(key.label)) or key.label.startswith("/")
+
+    def _name_root(self, keys: Sequence[OpKey]) -> None:
+        """The model itself is recorded last, by the name of its type."""
+        own = (key for key in reversed(keys) if key.op_type != PARAMETER and not _GRADIENT.fullmatch(key.label))
+        last = next(own, None)
+        if last is not None and last.op_type and _is_title(last.label, last.op_type) and (last.label,) in self.modules:
+            self.modules[()] = self.modules.pop((last.label,))
+
+    def _add_steps(
+        self,
+        inner: Mapping[str, list[int]],
+        scopes: Mapping[str, str],
+        graph: OperatorGraph | None,
+        is_known: Callable[[Path], bool],
+    ) -> None:
+        def scope_of(name: str) -> Scope:
+            if scopes:
+                # An operator without modules around it, of a graph that has scopes, is the model's own.
+                parts = tuple(filter(None, scopes.get(name, "").split(".")))
+                return Scope(_unwrapped(parts)) if len(parts) <= _DEEPEST else _NOWHERE
+            return node_scope(name, is_known) if "/" in name else _NOWHERE
+
+        if graph is None or not inner.keys() <= set(graph.names):
+            for name, numbers in inner.items():
+                op_type = self._side.ops[numbers[0]].key.op_type or ""
+                place = self._side.refs[next(iter(self._side.ops[numbers[0]].tensors.values()))].place
+                self.steps.append(_Step(name, op_type, scope_of(name), numbers, place))
+            return
+        self.has_edges = True
+        position = {operator.name: number for number, operator in enumerate(graph.operators)}
+        for number, operator in enumerate(graph.operators):
+            feeds = tuple(
+                (position[edge.producer], edge.slot)
+                for edge in operator.inputs
+                if edge is not None and not edge.is_parameter and position.get(edge.producer, number) != number
+            )
+            shapes = tuple(spec.shape if spec else None for spec in operator.host_outputs)
+            own = inner.get(operator.name, [])
+            self.steps.append(
+                _Step(operator.name, operator.op_type, scope_of(operator.name), own, inputs=feeds, shapes=shapes)
+            )
+
+    def count(self, path: Path) -> int | None:
+        """Return how often a module was called; ``None`` where only the other side can tell."""
+        if path in self.modules:
+            return len(self.modules[path])
+        numbered = {self.steps[number].scope.calls[: len(path)] for number in self.members.get(path, ())}
+        return None if numbered <= {()} else len(numbered)
+
+    def kind(self, path: Path) -> str:
+        """Return what kind of module it is, as `facts.operators.MODULE_KINDS` has it; empty for any other."""
+        if path not in self.modules:
+            last = self.steps[self.members[path][-1]].scope
+            return MODULE_KINDS.get(last.last_class, "") if last.path == path else ""
+        if any(other[: len(path)] == path and other != path for other in self.modules):
+            return "container"
+        return MODULE_KINDS.get(self._side.ops[self.modules[path][0]].key.op_type or "", "")
+
+    def calls(self, path: Path, count: int) -> list[Leaving] | Message:
+        """Return what leaves each of `count` calls of a module, as far as it was dumped, or why it is not known."""
+        if path in self.modules:
+            return [
+                Leaving({slot: ref for (io, slot), ref in self._side.ops[number].tensors.items() if io == "output"})
+                for number in self.modules[path]
+            ]
+        members = self.members[path]
+        said: dict[str, Parameter] = {"scope": dotted(path), "side": self._side.name}
+        chunks = self._chunks(path, members, count)
+        if chunks is None:
+            return Message("scope_calls_unknown", {**said, "n": count})
+        found: list[Leaving] = []
+        for chunk in chunks:
+            leaving = self._leaving(frozenset(chunk), path) if self.has_edges else self._last(chunk, path)
+            if isinstance(leaving, str):
+                return Message(leaving, said)
+            found += self._dumped(leaving)
+        return found
+
+    def _chunks(self, path: Path, members: Sequence[int], count: int) -> list[list[int]] | None:
+        """Divide the operators of a module by its calls; ``None`` where nothing tells which is whose."""
+        calls: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+        for number in members:
+            calls[self.steps[number].scope.calls[: len(path)]].append(number)
+        if calls.keys() != {()}:
+            return list(calls.values())
+        kinds = [(self.steps[number].scope.path, self.steps[number].op_type) for number in members]
+        repeats = _most_repeats(kinds)
+        if repeats == 1:
+            return [list(members)]
+        if repeats % count or count == 1 or not self.has_edges:
+            return None
+        size = len(members) // count
+        chunks = [list(members[start : start + size]) for start in range(0, len(members), size)]
+        # Calls that do not depend on each other may run in any order.
+        follow = all(self._feeds(one, other) for one, other in pairwise(chunks))
+        return chunks if follow else None
+
+    def _feeds(self, ones: Iterable[int], others: Iterable[int]) -> bool:
+        """Whether operators take anything, at last, from others."""
+        goal, waiting, seen = set(ones), list(others), set(others)
+        while waiting:
+            for feeder, _ in self.steps[waiting.pop()].inputs:
+                if feeder in goal:
+                    return True
+                if feeder not in seen:
+                    seen.add(feeder)
+                    waiting.append(feeder)
+        return False
+
+    @cached_property
+    def _consumers(self) -> Mapping[tuple[int, int], list[int]]:
+        found: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+        for number, step in enumerate(self.steps):
+            if not step.scope.is_apart:
+                for source in step.inputs:
+                    found[source].append(number)
+        return found
+
+    @cached_property
+    def _slots(self) -> Mapping[int, list[int]]:
+        """The outputs of each operator that others of the model take."""
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        for number, slot in sorted(self._consumers):
+            found[number].append(slot)
+        return found
+
+    def _leaving(self, members: frozenset[int], path: Path) -> list[tuple[int, int]] | str:
+        """Return the tensors that cross the border of a module, or the code of the reason why that is not known."""
+        members = self._with_enclosed(members)
+        crossing: list[tuple[int, int]] = []
+        for number in sorted(members):
+            taken = self._slots.get(number, ())
+            if not taken:
+                crossing += [(number, slot) for slot in self._own_slots(number)]
+            for slot in taken:
+                outside = [one for one in self._consumers[number, slot] if one not in members]
+                if any(self.steps[one].scope.path is None for one in outside) and not self._ends_itself(number, path):
+                    return "scope_end_unknown"
+                crossing += [(number, slot)] if outside else []
+        if len({number for number, _ in crossing}) > 1:
+            return "scope_several_leave"
+        return crossing
+
+    def _with_enclosed(self, members: frozenset[int]) -> frozenset[int]:
+        """Add operators without a scope that are fed by the module and feed nothing else."""
+        while True:
+            more = {
+                taker
+                for number in members
+                for slot in self._slots.get(number, ())
+                for taker in self._consumers[number, slot]
+                if taker not in members
+                and self.steps[taker].scope.path is None
+                and (slots := self._slots.get(taker))
+                and all(one in members for own in slots for one in self._consumers[taker, own])
+            }
+            if not more:
+                return members
+            members |= more
+
+    def _own_slots(self, number: int) -> list[int]:
+        ops = self.steps[number].ops
+        slots = sorted(slot for io, slot in self._side.ops[ops[0]].tensors if io == "output") if ops else []
+        return slots or [0]
+
+    def _ends_itself(self, number: int, path: Path) -> bool:
+        """Whether an operator surely is the last of a module, whatever follows: a class that is known to end so."""
+        step = self.steps[number]
+        return step.scope.path == path and step.op_type in LAST_OPERATORS.get(step.scope.last_class, ())
+
+    def _last(self, members: Sequence[int], path: Path) -> list[tuple[int, int]] | str:
+        """Return the last operator inside, where no other can be what leaves the module."""
+        first, last = members[0], members[-1]
+        inside = set(members)
+        own = [number for number in range(first, last + 2) if number < len(self.steps)]
+        if not self._is_whole or any(
+            self.steps[number].scope.path is None and not self.steps[number].scope.is_apart for number in own[:-1]
+        ):
+            return "scope_end_unknown"
+        if any(number not in inside and self.steps[number].scope.path is not None for number in range(first, last)):
+            return "scope_calls_mixed"
+        after = self._following(last)
+        is_open = after is not None and after.scope.path is None
+        if (is_open or self._has_gap(first, last)) and not self._ends_itself(last, path):
+            return "scope_end_unknown"
+        slots = self._own_slots(last)
+        return [(last, slot) for slot in slots]
+
+    def _following(self, number: int) -> _Step | None:
+        """Return the next operator of the model."""
+        return next((step for step in self.steps[number + 1 :] if not step.scope.is_apart), None)
+
+    def _has_gap(self, first: int, last: int) -> bool:
+        """Whether the execution order has operators among or right behind these that were not dumped."""
+        places = [step.place for step in self.steps[first : last + 2]]
+        if None in places or last + 1 >= len(self.steps):
+            return False
+        return any(other != one + 1 for one, other in pairwise(places) if one is not None)
+
+    def _dumped(self, leaving: Sequence[tuple[int, int]]) -> list[Leaving]:
+        """Return the tensors of what leaves, one for each occurrence; behind views the tensor that they show."""
+        if not leaving:
+            return []
+        shape = None
+        if len(leaving) == 1:
+            (number, slot), seen = leaving[0], {leaving[0][0]}
+            while not self.steps[number].ops and self.steps[number].op_type in VIEW_TYPES and self.steps[number].inputs:
+                shapes = self.steps[number].shapes
+                shape = shape or (shapes[slot] if slot < len(shapes) else None)
+                number, slot = self.steps[number].inputs[0]
+                if number in seen:
+                    return []
+                seen.add(number)
+            if number != leaving[0][0] and shape is None:
+                return []
+            leaving = [(number, slot)]
+        ports = [("output", slot) for _, slot in leaving]
+        found = []
+        for op in self.steps[leaving[0][0]].ops:
+            tensors = self._side.ops[op].tensors
+            if all(port in tensors for port in ports):
+                found.append(Leaving(dict(enumerate(tensors[port] for port in ports)), shape))
+        return found
+
+    def outputs(self, op: int) -> tuple[int, ...]:
+        """Return the outputs of an operator."""
+        return _outputs(self._side, op)
+
+    def before(self, path: Path) -> Path | None:
+        """Return the recorded module whose call ended right before the first one of this."""
+        order = sorted((numbers[0], other) for other, numbers in self.modules.items())
+        place = order.index((self.modules[path][0], path))
+        return order[place - 1][1] if place else None
+
+    def inner(self, path: Path) -> Iterator[int]:
+        """Yield the outputs of operators inside of a module."""
+        for number in self.members.get(path, ()):
+            for op in self.steps[number].ops:
+                yield from _outputs(self._side, op)
+
+
+def _style(dump: Dump, keys: Sequence[OpKey]) -> str:
+    """Return ``"nodes"`` where names are paths of modules with an operator at their end, else ``"modules"``."""
+    framework = dump.manifest.framework if dump.manifest else ""
+    if framework.startswith("onnx") or dump.reader in ("mindspore", "ascend", "converted"):
+        return "nodes"
+    nested = [key for key in keys if "/" in key.label and key.op_type and key.op_type != PARAMETER]
+    named = [key for key in nested if (key.label.rpartition("/")[2]).rstrip("_0123456789") == (key.op_type or "")]
+    return "nodes" if framework.startswith("tensorflow") and len(named) * 2 > len(nested) else "modules"
+
+
+def _graph_of(dump: Dump, at: Coordinates) -> OperatorGraph | None:
+    """Return the one graph of the run at a place; ``None`` where there are several or none."""
+    fitting = [
+        graph
+        for where, graph in dump.graphs
+        if graph.is_final
+        and all(
+            getattr(where, name) in (None, getattr(at, name)) or getattr(at, name) is None
+            for name in COORDINATES
+            if name != "occurrence"
+        )
+    ]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _is_title(name: str, op_type: str) -> bool:
+    return re.sub(r"_[0-9]*$", "", name).lower() == op_type.lower()
+
+
+def _outputs(side: Side, op: int) -> tuple[int, ...]:
+    tensors = side.ops[op].tensors
+    return tuple(tensors[port] for port in sorted(tensors) if port[0] == "output")
+
+
+def _most_repeats(kinds: Sequence[object]) -> int:
+    """Return how often a sequence repeats its shortest period; 1 where it has none."""
+    length = len(kinds)
+    # The lengths of the longest borders, as in the algorithm of Knuth, Morris and Pratt.
+    borders = [0] * length
+    for place in range(1, length):
+        border = borders[place - 1]
+        while border and kinds[place] != kinds[border]:
+            border = borders[border - 1]
+        borders[place] = border + (kinds[place] == kinds[border])
+    period = length - borders[-1] if length else 1
+    return length // period if length and length % period == 0 else 1

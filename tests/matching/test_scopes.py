@@ -1,0 +1,489 @@
+"""Pairing by the modules that tensors leave: names, edges, calls, layouts, and what has to stay alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matching.made import addresses, dump, reasons, run_tensor
+
+from pytest_msdump.matching import MapEntry, pair_dumps
+from pytest_msdump.matching.scopes import node_scope
+from pytest_msdump.model.dump import Dump, Manifest
+from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.model.pairing import Pairing
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+
+SHAPE = (2, 3)
+
+
+def recorded(name: str, kind: str = "", *, call: int = 0, shape: tuple[int, ...] = SHAPE, slot: int = 0) -> TensorRef:
+    """The output of a recorded layer or ONNX node."""
+    op = OpKey(name, Coordinates(iteration=0, occurrence=call), kind or None, name)
+    return TensorRef(
+        TensorKey(op, "output", slot), TensorSpec(shape=shape), TensorSource.of(Path("x.npy")), "npy-folder"
+    )
+
+
+def torch_dump(*refs: TensorRef, **weights: str) -> Dump:
+    named = {name.replace("__", "."): digest for name, digest in weights.items()}
+    return replace(dump(*refs, reader="npy-folder"), manifest=Manifest(framework="torch", weights=named))
+
+
+def onnx_dump(*nodes: Operator, refs: Sequence[TensorRef] | None = None, edges: bool = True, **weights: str) -> Dump:
+    """A recording of an ONNX model with its graph; every node is dumped unless `refs` says otherwise."""
+    if refs is None:
+        refs = [recorded(node.name, node.op_type) for node in nodes]
+    manifest = Manifest(framework="onnxruntime", weights=weights)
+    graphs = ((Coordinates(), OperatorGraph(nodes, "msdump.json")),) if edges else ()
+    return replace(dump(*refs, reader="npy-folder"), manifest=manifest, graphs=graphs)
+
+
+def node(name: str, *feeds: str, scope: str = "", kind: str = "") -> Operator:
+    kind = kind or name.rpartition("/")[2]
+    return Operator(name, kind, inputs=tuple(Edge(feed, 0) for feed in feeds), scope=scope)
+
+
+def by_scope(pairing: Pairing) -> set[tuple[str, str]]:
+    """Operators that meet, with the call on the right where there are several."""
+    return {
+        (pair.left.key.op.label, pair.right.key.op.label + ("'" * (pair.right.key.op.at.occurrence or 0)))
+        for pair in pairing.pairs
+        if pair.how == "scope"
+    }
+
+
+def nothing(_: object) -> bool:
+    return False
+
+
+# -- names -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("Default/layer0-EncLayer/q-Dense/BiasAdd-op0", "layer0.q"),
+        ("Default/network-TrainOneStepCell/network-WithLossCell/_backbone-Net/fc-Dense/MatMul-op12", "fc"),
+        ("Default/network-Net/layers-SequentialCell/0-Dense/MatMul-op0", "layers.0"),
+        ("/b1/conv/Conv", "b1.conv"),
+        ("/layer1/layer1.0/downsample/downsample.1/BatchNormalization", "layer1.0.downsample.1"),
+        ("/features/features.0/features.0.0/Conv", "features.0.0"),
+        ("/features/features.1/block/block.0/block.0.0/Conv", "features.1.block.0.0"),
+        ("/encoder/layers.3/linear1/MatMul", "encoder.layers.3.linear1"),
+        ("model/dense/BiasAdd", "model.dense"),
+    ],
+)
+def test_the_path_of_modules_is_read_from_full_names(name: str, path: str) -> None:
+    assert node_scope(name, nothing).path == tuple(path.split("."))
+
+
+@pytest.mark.parametrize(
+    "name", ["Gradients/Default/network-Net/fc-Dense/Grad_MatMul/MatMul-op0", "Default/optimizer-SGD/SGD-op0"]
+)
+def test_gradients_and_optimizer_are_apart(name: str) -> None:
+    scope = node_scope(name, nothing)
+    assert scope.is_apart
+    assert scope.path is None
+
+
+def test_what_the_compiler_expanded_is_nowhere() -> None:
+    scope = node_scope("Expand/_Muls/Mul-op0", nothing)
+    assert (scope.path, scope.is_apart) == (None, False)
+
+
+def test_a_number_is_a_call_unless_the_other_side_has_such_a_module() -> None:
+    assert node_scope("/relu_1/Relu", nothing).calls == (1,)
+    found = node_scope("/relu_1/Relu", lambda path: path == ("relu_1",))
+    assert (found.path, found.calls) == (("relu_1",), (0,))
+
+
+def test_a_name_of_a_million_parts_is_no_module() -> None:
+    assert node_scope("/" + "a/" * 10**6 + "Conv", nothing).path is None
+
+
+def test_spellings_of_one_attribute_meet() -> None:
+    left = torch_dump(recorded("down_sample.0"), recorded("max_pool"), recorded("Head"))
+    right = torch_dump(recorded("downsample.0"), recorded("maxpool"), recorded("head"))
+    found = by_scope(pair_dumps(left, right))
+    assert found == {("down_sample.0", "downsample.0"), ("max_pool", "maxpool"), ("Head", "head")}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [(["a_b", "ab"], ["aB"]), (["layer1_0"], ["layer10"]), (["a_b", "A_B"], ["ab"]), (["x.1"], ["x1"])],
+)
+def test_two_modules_never_become_one(ours: list[str], theirs: list[str]) -> None:
+    left, right = torch_dump(*map(recorded, ours)), torch_dump(*map(recorded, theirs))
+    assert not pair_dumps(left, right).pairs
+    assert not pair_dumps(right, left).pairs
+
+
+def test_wrappers_are_dropped_unless_a_name_without_them_is_there() -> None:
+    left = torch_dump(recorded("module.fc"), recorded("_backbone.conv"), recorded("conv"))
+    pairing = pair_dumps(left, torch_dump(recorded("fc"), recorded("con_v")))
+    assert by_scope(pairing) == {("module.fc", "fc")}
+
+
+# -- what leaves a module --------------------------------------------------------------------------------------------
+
+
+def run(*names: str, **more: Any) -> Dump:
+    """A run of MindSpore without a graph, in this order."""
+    return dump(*(run_tensor(name, **more) for name in names), reader="mindspore")
+
+
+def with_graph(run: Dump, *edges: tuple[int, int]) -> Dump:
+    """The same with its graph: `edges` lead from one operator to another, by their places."""
+    names = [ref.key.op.label for ref in run.refs]
+    operators = tuple(
+        Operator(
+            name, run.refs[place].key.op.op_type or "", inputs=tuple(Edge(names[a], 0) for a, b in edges if b == place)
+        )
+        for place, name in enumerate(names)
+    )
+    return replace(run, graphs=((Coordinates(), OperatorGraph(operators, "graph.ir")),))
+
+
+def test_without_edges_the_last_operator_inside_leaves() -> None:
+    left = run("Default/fc-Dense/MatMul-op0", "Default/fc-Dense/BiasAdd-op0", "Default/act-ReLU/ReLU-op0")
+    pairing = pair_dumps(left, torch_dump(recorded("fc"), recorded("act")))
+    assert by_scope(pairing) == {("Default/fc-Dense/BiasAdd-op0", "fc"), ("Default/act-ReLU/ReLU-op0", "act")}
+    assert "inside of fc" in reasons(pairing)["Default/fc-Dense/MatMul-op0:output:0"]
+
+
+# The product of `self.fc(x) * 60` is nowhere, and may be what leaves the head.
+SCALED = ("Default/head-Head/fc-Dense/BiasAdd-op0", "Expand/_Muls/Mul-op0", "Default/act-ReLU/ReLU-op0")
+
+
+@pytest.mark.parametrize("left", [run(*SCALED), with_graph(run(*SCALED), (0, 1), (1, 2))])
+def test_what_may_end_a_module_is_not_guessed(left: Dump) -> None:
+    pairing = pair_dumps(left, torch_dump(recorded("head.fc"), recorded("head"), recorded("act")))
+    # A dense layer ends with its bias whatever follows.
+    assert by_scope(pairing) == {("Default/head-Head/fc-Dense/BiasAdd-op0", "head.fc"), (SCALED[2], "act")}
+
+
+@pytest.mark.parametrize("edges", [False, True])
+def test_an_expanded_operator_inside_does_not_hide_what_leaves(edges: bool) -> None:
+    left = run(
+        "Default/b-B/fc-Dense/BiasAdd-op0", "Expand/_Muls/Mul-op0", "Default/b-B/ReLU-op0", "Default/act-ReLU/ReLU-op0"
+    )
+    right = torch_dump(recorded("b"))
+    found = by_scope(pair_dumps(with_graph(left, (0, 1), (1, 2), (2, 3)) if edges else left, right))
+    # Without edges it is not known whether the product is a part of it.
+    assert found == ({("Default/b-B/ReLU-op0", "b")} if edges else set())
+
+
+def test_gradients_take_tensors_without_making_them_leave() -> None:
+    left = run("Default/fc-Dense/MatMul-op0", "Default/fc-Dense/BiasAdd-op0", "Gradients/Default/fc-Dense/MatMul-op0")
+    found = pair_dumps(with_graph(left, (0, 1), (0, 2)), torch_dump(recorded("fc")))
+    assert by_scope(found) == {("Default/fc-Dense/BiasAdd-op0", "fc")}
+
+
+def test_a_missing_last_operator_is_not_replaced_by_the_one_before() -> None:
+    left = run("Default/fc-Dense/MatMul-op0", "Default/act-ReLU/ReLU-op0")
+    graph = with_graph(
+        run("Default/fc-Dense/MatMul-op0", "Default/fc-Dense/BiasAdd-op0", "Default/act-ReLU/ReLU-op0"), (0, 1), (1, 2)
+    )
+    pairing = pair_dumps(replace(left, graphs=graph.graphs), torch_dump(recorded("fc"), recorded("act")))
+    assert by_scope(pairing) == {("Default/act-ReLU/ReLU-op0", "act")}
+    # An execution order shows the gap as well.
+    placed = tuple(replace(ref, place=place) for ref, place in zip(left.refs, (0, 2), strict=True))
+    assert by_scope(pair_dumps(replace(left, refs=placed), torch_dump(recorded("fc"), recorded("act")))) == {
+        ("Default/act-ReLU/ReLU-op0", "act")
+    }
+
+
+def test_several_operators_that_leave_are_not_paired() -> None:
+    left = onnx_dump(
+        node("/m/Split"), node("/m/Relu", "/m/Split"), node("/m/Tanh", "/m/Split"), node("/Add", "/m/Relu", "/m/Tanh")
+    )
+    pairing = pair_dumps(left, torch_dump(recorded("m"), recorded("m", slot=1)))
+    assert not pairing.pairs
+    assert pairing.unmatched_right[0].why.code == "scope_several_leave"
+
+
+def test_outputs_of_one_operator_pair_slot_by_slot() -> None:
+    nodes = (node("/m/Split"), Operator("/Add", "Add", inputs=(Edge("/m/Split", 0), Edge("/m/Split", 1))))
+    refs = [recorded("/m/Split", "Split"), recorded("/m/Split", "Split", slot=1), recorded("/Add", "Add")]
+    pairing = pair_dumps(onnx_dump(*nodes, refs=refs), torch_dump(recorded("m"), recorded("m", slot=1)))
+    assert addresses(pairing) == [
+        ("/m/Split:output:0", "m:output:0", "scope"),
+        ("/m/Split:output:1", "m:output:1", "scope"),
+    ]
+
+
+# -- calls -----------------------------------------------------------------------------------------------------------
+
+
+def test_calls_of_one_module_are_occurrences() -> None:
+    left = onnx_dump(
+        node("/fc/Gemm"),
+        node("/relu/Relu", "/fc/Gemm"),
+        node("/fc_1/Gemm", "/relu/Relu"),
+        node("/relu_1/Relu", "/fc_1/Gemm"),
+    )
+    right = torch_dump(recorded("fc"), recorded("relu"), recorded("fc", call=1), recorded("relu", call=1))
+    expected = {("/fc/Gemm", "fc"), ("/relu/Relu", "relu"), ("/fc_1/Gemm", "fc'"), ("/relu_1/Relu", "relu'")}
+    assert by_scope(pair_dumps(left, right)) == expected
+
+
+def test_another_number_of_calls_is_not_paired() -> None:
+    left = onnx_dump(node("/fc/Gemm"), node("/fc_1/Gemm", "/fc/Gemm"), edges=False)
+    pairing = pair_dumps(left, torch_dump(recorded("fc")))
+    assert not pairing.pairs
+    assert pairing.unmatched_right[0].why.code == "scope_calls_differ"
+
+
+def test_calls_without_numbers_follow_the_edges_and_are_left_alone_where_none_does() -> None:
+    chained = onnx_dump(node("a", scope="f"), node("b", "a", scope="g"), node("c", "b", scope="f", kind="a"))
+    right = torch_dump(recorded("f"), recorded("g"), recorded("f", call=1))
+    assert by_scope(pair_dumps(chained, right)) == {("a", "f"), ("b", "g"), ("c", "f'")}
+    parallel = onnx_dump(node("a", scope="f"), node("c", scope="f", kind="a"), node("d", "a", "c", scope="g"))
+    assert by_scope(pair_dumps(parallel, right)) == {("d", "g")}
+
+
+def test_one_call_is_not_taken_for_two() -> None:
+    twice = onnx_dump(node("a", scope="f"), node("c", "a", scope="f", kind="a"), node("d", "c", scope="g"))
+    pairing = pair_dumps(twice, torch_dump(recorded("f"), recorded("g")))
+    assert by_scope(pairing) == {("d", "g")}
+    assert pairing.unmatched_right[0].why.code == "scope_calls_unknown"
+
+
+def test_what_leaves_two_modules_at_once_is_compared_with_both() -> None:
+    left = onnx_dump(node("/b/fc/Gemm"), node("/b/act/Relu", "/b/fc/Gemm"), node("/head/Gemm", "/b/act/Relu"))
+    pairing = pair_dumps(left, torch_dump(recorded("b.fc"), recorded("b.act"), recorded("b"), recorded("head")))
+    assert by_scope(pairing) == {
+        ("/b/fc/Gemm", "b.fc"),
+        ("/b/act/Relu", "b.act"),
+        ("/b/act/Relu", "b"),
+        ("/head/Gemm", "head"),
+    }
+    assert (pairing.right_paired, pairing.right_total) == (4, 4)
+
+
+def test_the_model_itself_meets_what_leaves_everything() -> None:
+    left = onnx_dump(node("/fc/Gemm"), node("/Softmax", "/fc/Gemm"))
+    pairing = pair_dumps(left, torch_dump(recorded("fc", "Linear"), recorded("Net", "Net")))
+    assert by_scope(pairing) == {("/fc/Gemm", "fc"), ("/Softmax", "Net")}
+
+
+# -- folded normalisation --------------------------------------------------------------------------------------------
+
+CONV = [recorded("conv", "Conv2d"), recorded("bn", "BatchNorm2d"), recorded("act", "ReLU")]
+FOLDED = (node("/conv/Conv"), node("/act/Relu", "/conv/Conv"))
+
+
+def test_a_folded_normalisation_meets_its_convolution() -> None:
+    pairing = pair_dumps(onnx_dump(*FOLDED, scaled="2"), torch_dump(*CONV, conv__weight="1"))
+    assert by_scope(pairing) == {("/conv/Conv", "bn"), ("/act/Relu", "act")}
+    assert pairing.unmatched_right[0].why.code == "norm_folded"
+
+
+def test_a_normalisation_that_was_left_out_is_not_taken_for_a_folded_one() -> None:
+    pairing = pair_dumps(onnx_dump(*FOLDED, weight="1"), torch_dump(*CONV, conv__weight="1"))
+    assert by_scope(pairing) == {("/conv/Conv", "conv"), ("/act/Relu", "act")}
+
+
+# -- shapes ----------------------------------------------------------------------------------------------------------
+
+
+def shaped(*shapes: tuple[tuple[int, ...], tuple[int, ...]], **more: Any) -> Pairing:
+    left = torch_dump(*(recorded(f"a_{chr(97 + n)}", shape=one) for n, (one, _) in enumerate(shapes)))
+    right = torch_dump(*(recorded(f"a{chr(97 + n)}", shape=other) for n, (_, other) in enumerate(shapes)))
+    return pair_dumps(left, right, **more)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "transpose", "reshape"),
+    [
+        ((2, 8, 4, 5), (2, 4, 5, 8), (0, 3, 1, 2), False),
+        ((2, 4, 5, 8), (2, 8, 4, 5), (0, 2, 3, 1), False),
+        ((2, 8, 3, 4, 5), (2, 3, 4, 5, 8), (0, 4, 1, 2, 3), False),
+        ((2, 8), (2, 8, 1, 1), None, True),
+        ((2, 1, 1, 8), (2, 8, 1, 1), (0, 2, 3, 1), False),
+        ((2, 8), (2, 8), None, False),
+    ],
+)
+def test_layouts_and_axes_of_length_one_need_no_words(
+    left: tuple[int, ...], right: tuple[int, ...], transpose: tuple[int, ...] | None, reshape: bool
+) -> None:
+    (pair,) = shaped((left, right)).pairs
+    assert (pair.transform.transpose, pair.transform.reshape) == (transpose, reshape)
+
+
+@pytest.mark.parametrize(("left", "right"), [((2, 8), (8, 2)), ((2, 6), (2, 3, 2)), ((4,), (5,))])
+def test_other_shapes_stay_alone(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    pairing = shaped((left, right))
+    assert not pairing.pairs
+    assert pairing.unmatched_left[0].why.code == "scope_shapes_differ"
+
+
+def test_a_cube_has_the_order_of_the_other_tensors_of_its_side() -> None:
+    cube = ((1, 8, 8, 8), (1, 8, 8, 8))
+    images = ((1, 8, 4, 5), (1, 4, 5, 8))
+    assert [pair.transform.transpose for pair in shaped(cube, images).pairs] == [(0, 3, 1, 2)] * 2
+    assert [pair.transform.transpose for pair in shaped(cube).pairs] == [None]
+    pairing = shaped(cube, images, ((1, 2, 4, 5), (1, 2, 4, 5)))
+    assert len(pairing.pairs) == 2
+    assert pairing.unmatched_left[0].why.code == "scope_layout_unknown"
+
+
+def test_given_formats_are_used() -> None:
+    (pair,) = shaped(((2, 8, 4, 5), (2, 4, 5, 8)), right_format="NHWC").pairs
+    assert (pair.transform.right_format, pair.transform.transpose) == ("NHWC", None)
+
+
+def test_modules_of_other_kinds_are_not_the_same() -> None:
+    left, right = torch_dump(recorded("a_b", "Conv2d")), torch_dump(recorded("ab", "MaxPool2d"))
+    pairing = pair_dumps(left, right)
+    assert pairing.unmatched_right[0].why.code == "scope_kinds_differ"
+
+
+# -- when it is on, and coverage -------------------------------------------------------------------------------------
+
+
+def test_a_map_turns_it_off_unless_it_is_asked_for() -> None:
+    left, right = torch_dump(recorded("a_b"), recorded("c")), torch_dump(recorded("ab"), recorded("d"))
+    entries = [MapEntry("c", "d")]
+    assert not by_scope(pair_dumps(left, right, entries=entries))
+    ways = ("map", "name", "scope")
+    assert by_scope(pair_dumps(left, right, entries=entries, ways=ways)) == {("a_b", "ab")}
+    assert not pair_dumps(left, right, ways=("name",)).pairs
+
+
+def test_what_passes_its_input_on_does_not_count_in_coverage() -> None:
+    right = torch_dump(
+        recorded("fc"), recorded("drop", "Dropout"), recorded("mine", "Noop"), recorded("lost", "Linear")
+    )
+    pairing = pair_dumps(torch_dump(recorded("fc")), right, exclude_types=["Noop"])
+    assert (pairing.right_paired, pairing.right_total) == (1, 2)
+    assert [one.why.code for one in pairing.unmatched_right[:2]] == ["passed_on", "passed_on"]
+    mapped = pair_dumps(torch_dump(recorded("fc")), right, entries=[MapEntry("fc", "fc")])
+    assert (mapped.right_paired, mapped.right_total) == (1, 4)
+
+
+def test_a_tensor_with_a_partner_counts_whatever_its_type() -> None:
+    both = torch_dump(recorded("drop", "Dropout"))
+    assert pair_dumps(both, both).coverage == 1.0
+
+
+# -- random networks whose truth is known ----------------------------------------------------------------------------
+
+
+class Network:
+    """A random network: modules in modules, some called twice, and the operators that run inside of them.
+
+    Running it gives each tensor a number, which both the record of its modules and that of its operators name.
+    """
+
+    def __init__(self, plan: Any) -> None:
+        self.plan = plan
+        # (path, call, value) of each module that ended; (name, scope, value, inputs) of each operator.
+        self.modules: list[tuple[str, int, int]] = []
+        self.operators: list[tuple[str, str, int, list[int]]] = []
+        self._calls: dict[str, int] = {}
+        self.call("", plan, self.operate("", "Input", []))
+
+    def operate(self, path: str, kind: str, inputs: list[int]) -> int:
+        value = len(self.operators)
+        self.operators.append((f"n{value}_{kind}", path, value, inputs))
+        return value
+
+    def call(self, path: str, body: Any, value: int) -> int:
+        given = value
+        for name, what, again in body:
+            inner = f"{path}.{name}".lstrip(".")
+            for _ in range(1 + again):
+                if isinstance(what, str):
+                    # A letter is an operator of this module itself; `r` adds what the module was given.
+                    value = self.operate(path, what, [value, given] if what == "r" else [value])
+                else:
+                    value = self.call(inner, what, value)
+        if path:
+            self.modules.append((path, self._calls.get(path, 0), value))
+            self._calls[path] = self._calls.get(path, 0) + 1
+        return value
+
+    def right(self) -> Dump:
+        return torch_dump(*(recorded(path, f"T{value}", call=call) for path, call, value in self.modules))
+
+    def left(self, *, edges: bool, without: frozenset[int]) -> Dump:
+        names = {value: name for name, _, value, _ in self.operators}
+        nodes = [
+            Operator(name, name.rpartition("_")[2], inputs=tuple(Edge(names[one], 0) for one in inputs), scope=path)
+            for name, path, _, inputs in self.operators
+        ]
+        if edges:
+            refs = [recorded(node.name, node.op_type) for place, node in enumerate(nodes) if place not in without]
+            return onnx_dump(*nodes, refs=refs)
+        refs = []
+        for name, path, _, _ in self.operators:
+            full = "/".join(["Default", *(f"{part}-C" for part in path.split(".") if part), f"{name}-op0"])
+            refs.append(run_tensor(full, op_type=name.rpartition("_")[2]))
+        return dump(*refs, reader="mindspore")
+
+    def truth(self) -> dict[tuple[str, int], int]:
+        return {(path, call): value for path, call, value in self.modules}
+
+
+LETTERS = st.sampled_from("xyzr")
+NAMES = st.sampled_from(["a", "b", "c_1", "d"])
+
+
+def bodies(depth: int) -> Any:
+    inner = LETTERS if depth == 0 else st.one_of(LETTERS, bodies(depth - 1))
+    entry = st.tuples(NAMES, inner, st.sampled_from([0, 0, 0, 1]))
+    return st.lists(entry, min_size=1, max_size=4, unique_by=lambda one: one[0])
+
+
+@settings(deadline=None, max_examples=300)
+@given(bodies(2), st.booleans(), st.frozensets(st.integers(0, 40), max_size=4))
+def test_no_pair_of_a_random_network_is_wrong(plan: Any, edges: bool, without: frozenset[int]) -> None:
+    network = Network(plan)
+    left = network.left(edges=edges, without=without)
+    if not left.refs:
+        return
+    truth = network.truth()
+    pairing = pair_dumps(left, network.right())
+    for pair in pairing.pairs:
+        theirs = pair.right.key.op
+        value = int(pair.left.key.op.label.rpartition("/")[2].partition("_")[0].removeprefix("n"))
+        assert value == truth[theirs.label, theirs.at.occurrence or 0]
+
+
+@settings(deadline=None, max_examples=150)
+@given(bodies(2), bodies(2), st.booleans())
+def test_another_network_pairs_no_module_called_otherwise(one: Any, other: Any, edges: bool) -> None:
+    """A port may call a module once more or less: then none of its calls is paired."""
+    left, right = Network(one), Network(other)
+    ours: dict[str, int] = {}
+    for path, _, _ in left.modules:
+        ours[path] = ours.get(path, 0) + 1
+    pairing = pair_dumps(left.left(edges=edges, without=frozenset()), right.right())
+    calls = {path: len([1 for name, _, _ in right.modules if name == path]) for path, _, _ in right.modules}
+    outputs = {value: path for path, _, value in left.modules}
+    for pair in pairing.pairs:
+        path = pair.right.key.op.label
+        value = int(pair.left.key.op.label.rpartition("/")[2].partition("_")[0].removeprefix("n"))
+        assert value in {made for name, _, made in left.modules if name == path}, outputs
+        assert calls[path] == ours[path]
+
+
+@settings(deadline=None, max_examples=100)
+@given(bodies(1))
+def test_most_modules_of_a_network_without_repeats_are_found(plan: Any) -> None:
+    network = Network([(name, what, 0) for name, what, _ in plan])
+    truth = network.truth()
+    pairing = pair_dumps(network.left(edges=True, without=frozenset()), network.right())
+    found = {pair.right.key.op.label for pair in pairing.pairs}
+    kinds = {
+        path: [name[name.index("_") :] for name, scope, _, _ in network.operators if scope == path] for path, _ in truth
+    }
+    plain = {path for path, made in kinds.items() if len(set(made)) == len(made)}
+    assert plain <= found
