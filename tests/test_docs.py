@@ -340,7 +340,6 @@ def test_every_reason_is_told_in_its_own_words() -> None:
     words = {"op": "OP", "rule": "RULE", "slot": "N", "group": "G", "io": "input/output"}
     words |= {
         "scope": "SCOPE",
-        "norm": "NORM",
         "type": "TYPE",
         "side": "left/right",
         "n": "N",

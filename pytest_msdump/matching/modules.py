@@ -9,9 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from math import prod
 from typing import NamedTuple
 
-from pytest_msdump.facts.operators import MODULE_KINDS
+from pytest_msdump.facts.operators import MODULE_KINDS, VIEW_TYPES
 from pytest_msdump.matching.coordinates import Place, compatible, without_occurrence
 from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
 from pytest_msdump.matching.scopes import Leaving, Path, Run, Shape, dotted, spelling_of
@@ -28,7 +29,7 @@ Axes = tuple[int, ...]
 class _Candidate(NamedTuple):
     """A left and a right tensor that leave modules of one path, and their shapes as far as they are known.
 
-    `is_viewed` says that a shape is that of a view which was not dumped.
+    `is_viewed` says that a tensor may lie in its file under another shape: it is what a view was given.
     """
 
     left: int
@@ -127,8 +128,7 @@ class _Found:
 
     def _leave_out(self, side: str, modules: Run, one: _Folded) -> None:
         """Say that a convolution's own output does not exist on the other side."""
-        said = {"scope": dotted(one.convolution), "norm": dotted(one.norm)}
-        why = Message("norm_folded", {**said, "side": "left" if side == "right" else "right"})
+        why = Message("norm_folded", {"side": "left" if side == "right" else "right"})
         self._reasons |= {(side, ref): why for op in modules.modules[one.convolution] for ref in modules.outputs(op)}
 
     def meet(self, left: Run, left_path: Path, right: Run, right_path: Path) -> None:
@@ -147,7 +147,7 @@ class _Found:
             if why is not None:
                 self._reasons |= {(side, ref): why for ref in own if (side, ref) not in self._reasons}
             elif path and all(calls):
-                inside = Message("inside_scope", {"scope": dotted(path)})
+                inside = Message("inside_scope")
                 self._reasons |= {(side, ref): inside for ref in run.inner(path) if ref not in own}
         if why is None and all(calls):
             for one, other in zip(*calls, strict=True):
@@ -178,7 +178,9 @@ class _Found:
                     ours.shape or shape_of(state.left.refs[left]),
                     theirs.shape or shape_of(state.right.refs[right]),
                 )
-                is_viewed = ours.shape is not None or theirs.shape is not None
+                # MindSpore on CPU writes what views put out with the shape of their input.
+                types = (state.left.op_with(left).key.op_type, state.right.op_with(right).key.op_type)
+                is_viewed = bool(ours.shape or theirs.shape or VIEW_TYPES.intersection(types))
                 self._candidates.setdefault((left, right), _Candidate(left, right, path, *shapes, is_viewed))
 
     def _is_open(self, side: Side, ref: int) -> bool:
@@ -252,7 +254,7 @@ def _transform(one: _Candidate, formats: Transform, moved: Mapping[int, set[Axes
     if len(fitting) == 1:
         axes = fitting[0]
         return replace(formats, reshape=one.is_viewed) if axes is None else replace(formats, transpose=axes)
-    if not fitting and _long(left) == _long(right):
+    if not fitting and (_long(left) == _long(right) or (one.is_viewed and prod(left) == prod(right))):
         return replace(formats, reshape=True)
     return Message("scope_layout_unknown" if fitting else "scope_shapes_differ", shapes)
 

@@ -154,7 +154,7 @@ def test_without_edges_the_last_operator_inside_leaves() -> None:
     left = run("Default/fc-Dense/MatMul-op0", "Default/fc-Dense/BiasAdd-op0", "Default/act-ReLU/ReLU-op0")
     pairing = pair_dumps(left, torch_dump(recorded("fc"), recorded("act")))
     assert by_scope(pairing) == {("Default/fc-Dense/BiasAdd-op0", "fc"), ("Default/act-ReLU/ReLU-op0", "act")}
-    assert "inside of fc" in reasons(pairing)["Default/fc-Dense/MatMul-op0:output:0"]
+    assert "inside of a module" in reasons(pairing)["Default/fc-Dense/MatMul-op0:output:0"]
 
 
 # The product of `self.fc(x) * 60` is nowhere, and may be what leaves the head.
