@@ -330,6 +330,9 @@ class Run:
             return list(calls.values())
         kinds = [(self.steps[number].scope.path, self.steps[number].op_type) for number in members]
         repeats = _most_repeats(kinds)
+        if count > 1 and self.has_edges and len(parts := self._parts(members)) == count:
+            # What left a module and came back has left one call and entered another.
+            return parts if all(self._feeds(one, other) for one, other in pairwise(parts)) else None
         if repeats == 1:
             return [list(members)]
         if repeats % count or count == 1 or not self.has_edges:
@@ -339,6 +342,15 @@ class Run:
         # Calls that do not depend on each other may run in any order.
         follow = all(self._feeds(one, other) for one, other in pairwise(chunks))
         return chunks if follow else None
+
+    def _parts(self, members: Sequence[int]) -> list[list[int]]:
+        """Divide operators into those that are connected with each other, in execution order."""
+        part_of: dict[int, list[int]] = {}
+        for number in members:
+            joined = {id(part_of[one]): part_of[one] for one, _ in self.steps[number].inputs if one in part_of}
+            part = [*(one for other in joined.values() for one in other), number]
+            part_of |= dict.fromkeys(part, part)
+        return sorted(({id(part): sorted(part) for part in part_of.values()}).values())
 
     def _feeds(self, ones: Iterable[int], others: Iterable[int]) -> bool:
         """Whether operators take anything, at last, from others."""

@@ -248,6 +248,14 @@ def test_calls_without_numbers_follow_the_edges_and_are_left_alone_where_none_do
     assert by_scope(pair_dumps(parallel, right)) == {("d", "g")}
 
 
+def test_calls_with_other_work_between_them_are_told_apart_whatever_they_do() -> None:
+    left = onnx_dump(node("a", scope="f"), node("b", "a", scope="g"), node("c", "b", scope="f"))
+    right = torch_dump(recorded("f"), recorded("g"), recorded("f", call=1))
+    assert by_scope(pair_dumps(left, right)) == {("a", "f"), ("b", "g"), ("c", "f'")}
+    joined = onnx_dump(node("a", scope="f"), node("c", "a", scope="f"), node("b", "c", scope="g"))
+    assert by_scope(pair_dumps(joined, right)) == {("b", "g")}
+
+
 def test_one_call_is_not_taken_for_two() -> None:
     twice = onnx_dump(node("a", scope="f"), node("c", "a", scope="f", kind="a"), node("d", "c", scope="g"))
     pairing = pair_dumps(twice, torch_dump(recorded("f"), recorded("g")))
@@ -442,7 +450,7 @@ def bodies(depth: int) -> Any:
     return st.lists(entry, min_size=1, max_size=4, unique_by=lambda one: one[0])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=200)
 @given(bodies(2), st.booleans(), st.frozensets(st.integers(0, 40), max_size=4))
 def test_no_pair_of_a_random_network_is_wrong(plan: Any, edges: bool, without: frozenset[int]) -> None:
     network = Network(plan)
@@ -457,7 +465,7 @@ def test_no_pair_of_a_random_network_is_wrong(plan: Any, edges: bool, without: f
         assert value == truth[theirs.label, theirs.at.occurrence or 0]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=200)
 @given(bodies(2), bodies(2), st.booleans())
 def test_another_network_pairs_no_module_called_otherwise(one: Any, other: Any, edges: bool) -> None:
     """A port may call a module once more or less: then none of its calls is paired."""
