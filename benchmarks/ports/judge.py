@@ -1,0 +1,227 @@
+"""Judge what is paired, suggested and named as cause, against the truth that make.py wrote.
+
+python benchmarks/ports/judge.py OUT                     every port below OUT
+python benchmarks/ports/judge.py OUT --only vit --mapped blame alone: pairs are taken from the truth
+python benchmarks/ports/judge.py OUT --wrong             every wrong pair and every cause that was not named
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from truth import Truth, operator_of, read_truth, spelled
+
+from pytest_msdump.causes.suggest_partners import suggest_partners
+from pytest_msdump.comparison.planning import Plan, plan
+from pytest_msdump.errors import MsdumpError
+from pytest_msdump.report.build import build_report, compare_plan
+from pytest_msdump.suite import load_suite
+
+PROFILES = ("default", "strict")
+
+
+@dataclass
+class Judged:
+    """What was found of one port.
+
+    Parameters
+    ----------
+    case, port : str
+        Names.
+    exist, paired, wrong : int
+        Right tensors whose value exists on the left, those of them with a true partner, and pairs that are wrong.
+    suggested, suggested_wrong : int
+        Right tensors with a true partner once ``msdump match --suggest`` has spoken, and its wrong entries.
+    failing : dict of str to int
+        Failing tensors by profile.
+    seen : dict of str to bool
+        Whether the profile sees the mistakes, by profile.
+    causes, named, others : int
+        Mistakes, those of them that were named as cause in ``strict``, and causes that are none.
+    remarks : list of str
+        What is wrong, one by one.
+    """
+
+    case: str
+    port: str
+    exist: int = 0
+    paired: int = 0
+    wrong: int = 0
+    suggested: int = 0
+    suggested_wrong: int = 0
+    failing: dict[str, int] = field(default_factory=dict)
+    causes: int = 0
+    named: int = 0
+    others: int = 0
+    remarks: list[str] = field(default_factory=list)
+
+
+def main() -> int:
+    """Print a line for each port, and sums."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("out", type=Path, metavar="OUT", help="what make.py was given")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="ports whose CASE/PORT holds this")
+    parser.add_argument("--mapped", action="store_true", help="compare the true pairs, to judge blame alone")
+    parser.add_argument("--no-suggest", action="store_true", help="leave --suggest out, which takes most of the time")
+    parser.add_argument("--wrong", action="store_true", help="print every wrong pair and every cause that was missed")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
+    arguments = parser.parse_args()
+    chosen = [
+        path
+        for path in sorted(arguments.out.glob("*/*/truth.json"))
+        if not arguments.only or any(part in f"{path.parts[-3]}/{path.parts[-2]}" for part in arguments.only)
+    ]
+    if not chosen:
+        print(f"no truth.json below {arguments.out}; make.py makes them", file=sys.stderr)
+        return 1
+    width = max(len(f"{path.parts[-3]}/{path.parts[-2]}") for path in chosen)
+    print(f"{'':{width}}  pairs               --suggest     failing          causes")
+    print(f"{'case/port':{width}}  true  exist  wrong   true  wrong   default strict   named  of  others")
+    found = []
+    for path in chosen:
+        one = judge(path.parent, mapped=arguments.mapped, suggests=not arguments.no_suggest)
+        found.append(one)
+        print(_line(one, width), flush=True)
+        if arguments.wrong:
+            print(*(f"    {remark}" for remark in one.remarks), sep="\n", flush=True)
+    print(*_sums(found), sep="\n")
+    if arguments.json:
+        arguments.json.write_text(json.dumps([vars(one) for one in found], indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def judge(folder: Path, *, mapped: bool, suggests: bool) -> Judged:
+    """Compare one port with its reference, and hold what was found to the truth."""
+    truth = read_truth(folder / "truth.json")
+    found = Judged(truth.case, truth.port, exist=len(truth.pairs), causes=len(truth.causes))
+    entries = list(_entries(truth)) if mapped else []
+    for profile in PROFILES:
+        planned = plan(_suite(folder, profile, entries))
+        if profile == PROFILES[0]:
+            pairs = [(spelled(pair.left), spelled(pair.right)) for pair in planned.pairing.pairs]
+            found.paired, found.wrong = _against(truth, pairs, found.remarks, "pair")
+            if suggests and not mapped:
+                entries_found = pairs + list(_suggested(planned))
+                found.suggested, wrong = _against(truth, entries_found, found.remarks, "suggestion")
+                found.suggested_wrong = wrong - found.wrong
+        records = build_report(planned, compare_plan(planned)).records
+        found.failing[profile] = sum(record.fails for record in records)
+        if profile == PROFILES[-1]:
+            _judge_causes(truth, records, found)
+        if not truth.causes:
+            found.remarks += [f"{profile}: fails: {one.left.address}" for one in records if one.fails]
+    return found
+
+
+def _suite(folder: Path, profile: str, entries: Sequence[dict[str, Any]]) -> Any:
+    case = json.loads((folder.parent / "case.json").read_text(encoding="utf-8"))
+    table = {"left": str(folder / "left"), "right": str(folder.parent / "right"), "profile": profile, "map": entries}
+    return load_suite(file=None, table={**table, **case["suite"]}, name="judge.py", options={}, directory=Path.cwd())
+
+
+def _entries(truth: Truth) -> Iterator[dict[str, Any]]:
+    """Yield map entries for the true pairs; each left once; a map cannot name calls of one module."""
+    taken: set[str] = set()
+    repeated = {operator_of(one) for pair in truth.pairs for one in pair if "@" in one}
+    for left, right in truth.pairs:
+        if (
+            left not in taken
+            and not {operator_of(left), operator_of(right)} & repeated
+            and not {*"@#"} & {*left, *right}
+        ):
+            taken.add(left)
+            yield {"left": left, "right": right, "reshape": True}
+
+
+def _suggested(planned: Plan) -> Iterator[tuple[str, str]]:
+    """Yield the clear suggestions of ``msdump match --suggest``, as pairs of addresses."""
+    try:
+        found = suggest_partners(planned)
+    except MsdumpError:
+        return
+    for one in found.suggestions:
+        if one.is_clear:
+            yield spelled(found.left[one.fits[0].left]), spelled(found.right[one.right])
+
+
+def _against(truth: Truth, pairs: Iterable[tuple[str, str]], remarks: list[str], what: str) -> tuple[int, int]:
+    """Return how many right tensors have a true partner, and how many pairs are wrong."""
+    value_of_left = {one: number for number, entry in enumerate(truth.values) for one in entry["left"]}
+    value_of_right = {one: number for number, entry in enumerate(truth.values) for one in entry["right"]}
+    not_judged = {*truth.unjudged_left}, {*truth.unjudged_right}
+    true, wrong = set(), 0
+    for left, right in pairs:
+        if left in not_judged[0] or right in not_judged[1] or ":output:" not in right:
+            continue
+        if right in value_of_right and value_of_left.get(left) == value_of_right[right]:
+            true.add(right)
+        else:
+            wrong += 1
+            remarks.append(f"wrong {what}: {left} <-> {right}")
+    return len(true), wrong
+
+
+def _judge_causes(truth: Truth, records: Sequence[Any], found: Judged) -> None:
+    """Count the mistakes that are named as causes, and causes that are no mistake."""
+    named = {(_operator(one.left), _operator(one.right)) for one in records if one.role == "cause" and one.fails}
+    explained = set()
+    for cause in truth.causes:
+        lefts = {*cause.left, *(pair[0].rsplit(":", 2)[0] for pair in cause.seen_at)}
+        rights = {*cause.right, *(pair[1].rsplit(":", 2)[0] for pair in cause.seen_at)}
+        hits = {one for one in named if one[0] in lefts or one[1] in rights}
+        explained |= hits
+        found.named += bool(hits)
+        if not hits:
+            found.remarks.append(f"missed cause: {cause.mistake} in {cause.left} / {cause.right}")
+    found.others = len(named - explained)
+    found.remarks += [f"no cause: {left} <-> {right}" for left, right in sorted(named - explained)]
+
+
+def _operator(tensor: Any) -> str:
+    """Return a tensor's operator in the truth's spelling."""
+    operator = tensor.address.rsplit(":", 2)[0]
+    return f"{operator}@{tensor.at.occurrence}" if tensor.at.occurrence else operator
+
+
+def _line(one: Judged, width: int) -> str:
+    pairs = f"{one.paired:>4} {one.exist:>6} {one.wrong:>6}"
+    suggested = f"{one.suggested:>5} {one.suggested_wrong:>6}"
+    failing = f"{one.failing['default']:>7} {one.failing['strict']:>6}"
+    causes = f"{one.named:>5} {one.causes:>3} {one.others:>7}"
+    return f"{one.case + '/' + one.port:{width}}  {pairs}  {suggested}   {failing}   {causes}"
+
+
+def _sums(found: Sequence[Judged]) -> Iterator[str]:
+    """Yield what the table says as a whole."""
+    good = [one for one in found if not one.causes]
+    bad = [one for one in found if one.causes]
+    seen = [one for one in bad if one.failing["strict"]]
+    single, several = ([one for one in seen if (one.causes > 1) is many] for many in (False, True))
+    yield ""
+    yield f"pairs: {_share(found, 'paired', 'exist')} of those that exist; {sum(one.wrong for one in found)} wrong"
+    wrong = sum(one.suggested_wrong for one in bad)
+    yield f"--suggest on wrong ports: {_share(bad, 'suggested', 'exist')}; {wrong} wrong"
+    alarms = {profile: sum(one.failing[profile] for one in good) for profile in PROFILES}
+    yield f"false alarms on {len(good)} correct ports: " + ", ".join(
+        f"{count} in {name}" for name, count in alarms.items()
+    )
+    yield (
+        f"causes named in strict: {_share(single, 'named', 'causes')} of the single mistakes that it sees "
+        f"({len(bad) - len(seen)} ports not seen), {_share(several, 'named', 'causes')} where there are two; "
+        f"{sum(one.others for one in bad)} causes that are none"
+    )
+
+
+def _share(found: Sequence[Judged], part: str, whole: str) -> str:
+    parts, wholes = (sum(getattr(one, name) for one in found) for name in (part, whole))
+    return f"{parts} of {wholes}" + (f" ({parts / wholes:.1%})" if wholes else "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
