@@ -9,7 +9,7 @@ from typing import Any
 
 from truth import Cause, Meant, Truth
 
-__all__ = ["Case", "Mistake", "Port"]
+__all__ = ["Case", "Mistake", "Port", "cause_at", "causes_at", "named", "pairs_of"]
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,12 @@ def named(mistakes: Sequence[Mistake]) -> tuple[str, str]:
         return "good", "a correct port"
     titles = [f"{mistake.title} at {mistake.at}" for mistake in mistakes]
     return "+".join(mistake.name for mistake in mistakes), "; ".join(titles)
+
+
+def pairs_of(mistakes: Sequence[Mistake], names: Sequence[tuple[str, str]]) -> list[tuple[Mistake, Mistake]]:
+    """Return two mistakes each, by name, those pairs of which both are there."""
+    known = {mistake.name: mistake for mistake in mistakes}
+    return [(known[one], known[other]) for one, other in names if one in known and other in known]
 
 
 def causes_at(mistakes: Sequence[Mistake], truth: Truth | None) -> list[Cause]:

@@ -17,10 +17,18 @@ from importlib import import_module
 from pathlib import Path
 
 from cases import Case
-from truth import make_truth
+from truth import make_truth, tensors_of
 
-# Few cases of each kind, and ports of these.
-SAMPLE = ("onnx-resnet18-dynamo", "onnx-resnet18-legacy", "onnx-vit-dynamo")
+# A few cases of each kind, and the first ports of these.
+SAMPLE = (
+    "onnx-resnet18-dynamo",
+    "onnx-resnet18-legacy",
+    "onnx-vit-dynamo",
+    "mindcv-resnet18",
+    "transformers-llama",
+    "training-sgd",
+    "keras-from-torch",
+)
 SAMPLE_PORTS = 4
 
 
@@ -28,6 +36,9 @@ SAMPLE_PORTS = 4
 FAMILIES = {
     "onnx-": ("onnx_ports", "onnx_cases"),
     "mindcv-": ("mindcv_ports", "mindcv_cases"),
+    "transformers-": ("transformers_ports", "transformers_cases"),
+    "training-": ("training_ports", "training_cases"),
+    "keras-": ("keras_ports", "keras_cases"),
 }
 
 
@@ -62,28 +73,21 @@ def make(case: Case, folder: Path, most: int | None = None) -> int:
     """Record a case's reference and its ports, at most so many; return how many."""
     case.reference(folder / "right")
     (folder / "case.json").write_text(json.dumps({"suite": case.suite}) + "\n", encoding="utf-8")
+    right = tensors_of(folder / "right", to_nchw=case.right_is_nhwc)
     truth = None
     ports = case.ports[:most]
     for port in ports:
-        left = folder / port.name / "left"
-        renamed, causes = port.record(left, truth)
+        renamed, causes = port.record(folder / port.name / "left", truth)
+        left = tensors_of(folder / port.name / "left", to_nchw=case.left_is_nhwc)
         if truth is None or renamed is None:
-            truth = make_truth(
-                case.name,
-                left,
-                folder / "right",
-                case.meant,
-                left_is_nhwc=case.left_is_nhwc,
-                right_is_nhwc=case.right_is_nhwc,
-            )
-            found = truth
+            found = truth = make_truth(case.name, left, right, case.meant)
             print(
                 f"{case.name}: {len(truth.pairs)} right tensors exist on the left, {len(truth.absent)} do not, "
                 f"{len(truth.unjudged_right)} are not judged",
                 flush=True,
             )
         else:
-            found = renamed.of_port(port.name, port.title, left, causes)
+            found = renamed.of_port(port.name, port.title, left, right, causes)
         found.write(folder / port.name / "truth.json")
     return len(ports)
 

@@ -11,7 +11,7 @@ import numpy as np
 from cases import Mistake
 from mindspore import nn
 
-__all__ = ["CORRECTIONS", "MISTAKES"]
+__all__ = ["CORRECTIONS", "MISTAKES", "TWO"]
 
 Make = Callable[[Any], Any]
 
@@ -165,3 +165,6 @@ MISTAKES: dict[str, Sequence[Mistake]] = {
         weight("no_bias", "blocks.2.mlp.fc2", "no bias", lambda values: values * 0, parameter="bias"),
     ),
 }
+
+# Two in one port: the second is far larger than what the first has become there.
+TWO = (("epsilon", "no_residual"), ("tanh_gelu", "no_bias"))

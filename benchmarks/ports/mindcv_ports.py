@@ -11,9 +11,9 @@ from typing import Any
 import mindcv
 import mindspore as ms
 import torch
-from cases import Case, Mistake, Port, causes_at, named
+from cases import Case, Mistake, Port, causes_at, named, pairs_of
 from mindcv.models.vit import VisionTransformer
-from mindcv_mistakes import CORRECTIONS, MISTAKES
+from mindcv_mistakes import CORRECTIONS, MISTAKES, TWO
 from models import TIMM, TORCHVISION, images, seeded
 from truth import Cause, Truth
 
@@ -95,7 +95,7 @@ def _case(name: str, network: _Network) -> Case:
     if CORRECTIONS[network.mistakes]:
         ports.append(port(CORRECTIONS[network.mistakes], corrected=False))
     ports += [port((mistake,)) for mistake in mistakes]
-    ports.append(port((mistakes[0], mistakes[-1])))
+    ports += [port(two) for two in pairs_of(mistakes, TWO)]
 
     def meant(left: str, right: str) -> bool:
         return network.module_of(left.partition("@")[0]) == right.partition("@")[0]

@@ -27,8 +27,8 @@ class Graph:
         """Return the nodes that read what a node gives out."""
         return [other for other in self.proto.graph.node if set(other.input) & set(node.output)]
 
-    def first_pairs(self, name: str, truth: Truth) -> list[list[str]]:
-        """Return the true pairs of a node; of the nearest nodes behind it where it has none."""
+    def first_pairs(self, name: str, truth: Truth, *, without: bool = False) -> list[list[str]]:
+        """Return the true pair of a node; of the nearest nodes behind it where it has none, or is left out."""
         pairs = {operator_of(left): [left, right] for left, right in reversed(truth.pairs)}
         alias = {
             operator_of(one): [one, entry["right"][0]] for entry in truth.values for one in reversed(entry["left"])
@@ -40,7 +40,7 @@ class Graph:
                 continue
             seen.add(node)
             pair = pairs.get(node) or alias.get(node)
-            if pair:
+            if pair and not (without and node == name):
                 found.append(pair)
             else:
                 open_nodes += [reader.name for reader in self.readers(self.nodes[node])]

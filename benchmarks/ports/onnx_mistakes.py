@@ -11,7 +11,7 @@ from module_mistakes import channels_reversed, epsilon, no_bias, scaled_weight, 
 from onnx import NodeProto
 from onnx_graph import Graph
 
-__all__ = ["MISTAKES", "GraphMistake"]
+__all__ = ["MISTAKES", "TWO", "GraphMistake"]
 
 ScopeOf = Callable[[NodeProto], str]
 
@@ -105,8 +105,6 @@ def _behind(graph: Graph, node: NodeProto, op_type: str) -> NodeProto:
     return node
 
 
-_SIGMOID_SLOPE = {"alpha": 0.2}
-
 # Name of the model → mistakes.
 MISTAKES: dict[str, Sequence[Mistake]] = {
     "resnet18": (
@@ -148,3 +146,6 @@ MISTAKES: dict[str, Sequence[Mistake]] = {
         scaled_weight("features.2.reduction"),
     ),
 }
+
+# Two in one port, where both are in it; the second is far larger than what the first has become there.
+TWO = (("epsilon", "no_residual"), ("epsilon", "relu_for_hardswish"), ("tanh_gelu", "no_bias"))

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from cases import Case, Mistake, Port, named
+from cases import Case, Mistake, Port, named, pairs_of
 from models import TORCHVISION, images, seeded
 from onnx_graph import Graph
-from onnx_mistakes import MISTAKES, GraphMistake
+from onnx_mistakes import MISTAKES, TWO, GraphMistake
 from torch import nn
 from truth import Cause, Truth
 
@@ -38,8 +38,7 @@ def onnx_cases() -> Iterator[Case]:
 def _case(name: str, exporter: str) -> Case:
     family = _Family(name, exporter)
     single = [(mistake,) for mistake in MISTAKES.get(name, ())]
-    double = [(single[0][0], single[-1][0])] if len(single) > 2 else []
-    ports = [family.port(mistakes) for mistakes in ((), *single, *double)]
+    ports = [family.port(mistakes) for mistakes in ((), *single, *pairs_of(MISTAKES.get(name, ()), TWO))]
     return Case(f"onnx-{name}-{exporter}", family.reference, ports, family.meant)
 
 
@@ -110,7 +109,12 @@ class _Family:
                 nodes = mistake.apply(graph, nodes[0] if nodes else "", self.scope_of)
             if not nodes:
                 raise ValueError(f"{self.name}: {mistake.name}: {mistake.at} has no true pair")
-            seen = [pair for name in nodes for pair in unchanged.first_pairs(name, truth)]
+            seen = []
+            for name in nodes:
+                is_removed = name not in {node.name for node in proto.graph.node}
+                seen += unchanged.first_pairs(name, truth, without=is_removed)
+                if is_removed:
+                    right += [_module(pair[1]) for pair in unchanged.first_pairs(name, truth)]
             causes.append(Cause(mistake.name, nodes, right, seen))
         return proto, causes
 

@@ -22,10 +22,12 @@ __all__ = ["Cause", "Tensor", "Truth", "UnclearError", "make_truth", "operator_o
 
 # Relative Euclidean distance that rounding of float32 explains through a whole network, and the least that is a
 # difference for sure. In between nothing can be said.
-SAME = 1e-4
-DIFFERENT = 1e-3
+SAME = 3e-5
+DIFFERENT = 3e-4
 # A tensor with fewer different values than this may agree with another by chance: masks, positions, constants.
 FEWEST_VALUES = 12
+# Below this all is rounding: gradients that are zero in exact arithmetic.
+NOISE = 1e-6
 
 Meant = Callable[[str, str], bool]
 
@@ -55,12 +57,15 @@ class Cause:
         Operators of the port, and of the reference, that the mistake is in. Empty where that side has none.
     seen_at : list of [left address, right address]
         Where it shows first: pairs of the mistaken operator, else the nearest behind it.
+    apart : float, optional
+        The largest relative Euclidean distance of these pairs; ``None`` where their sizes differ.
     """
 
     mistake: str
     left: list[str]
     right: list[str]
     seen_at: list[list[str]] = field(default_factory=list)
+    apart: float | None = None
 
 
 @dataclass
@@ -111,9 +116,11 @@ class Truth:
         pairs = [[new(left), right] for left, right in self.pairs]
         return replace(self, pairs=pairs, values=values, unjudged_left=[new(one) for one in self.unjudged_left])
 
-    def of_port(self, port: str, title: str, left: Path, causes: list[Cause]) -> Truth:
+    def of_port(
+        self, port: str, title: str, left: Sequence[Tensor], right: Sequence[Tensor], causes: list[Cause]
+    ) -> Truth:
         """Return the truth of a wrong port that has the operators of this one, some of them perhaps removed."""
-        exist = {tensor.address for tensor in tensors_of(left)}
+        exist, rights = ({tensor.address: tensor.values for tensor in side} for side in (left, right))
         values = [
             {"left": [one for one in entry["left"] if one in exist], "right": entry["right"]} for entry in self.values
         ]
@@ -127,10 +134,11 @@ class Truth:
         ]
         for cause in causes:
             cause.seen_at = [pair for pair in cause.seen_at if pair[0] in exist]
+            cause.apart = _furthest([(exist[one], rights[other]) for one, other in cause.seen_at])
         unjudged = [one for one in self.unjudged_left if one in exist]
-        return Truth(
-            self.case, port, title, pairs, values, [*self.absent, *lost], unjudged, self.unjudged_right, causes
-        )
+        # What a removed operator gave out may well be compared with what the port now has in its place.
+        unjudged_right = [*self.unjudged_right, *lost]
+        return Truth(self.case, port, title, pairs, values, self.absent, unjudged, unjudged_right, causes)
 
 
 def read_truth(path: Path) -> Truth:
@@ -173,29 +181,24 @@ def _values(ref: Any, to_nchw: bool) -> Any:
     return values.astype(np.float64).reshape(-1)
 
 
-def make_truth(
-    case: str, left: Path, right: Path, meant: Meant, *, left_is_nhwc: bool = False, right_is_nhwc: bool = False
-) -> Truth:
+def make_truth(case: str, lefts: Sequence[Tensor], rights: Sequence[Tensor], meant: Meant) -> Truth:
     """Make the truth about a correct port.
 
     Parameters
     ----------
     case : str
         Its name.
-    left, right : Path
+    lefts, rights : sequence of Tensor
         The dumps.
     meant : callable
         Whether the models say that a left and a right operator, by name, compute the same. Each value needs one such
         pair; values without are not judged.
-    left_is_nhwc, right_is_nhwc : bool
-        Whether a side has images with channels last.
 
     Raises
     ------
     UnclearError
         Two tensors are neither the same nor clearly different, or nothing is confirmed.
     """
-    lefts, rights = tensors_of(left, to_nchw=left_is_nhwc), tensors_of(right, to_nchw=right_is_nhwc)
     plain_left, plain_right = ({one.address for one in side if _is_plain(one)} for side in (lefts, rights))
     clear_left = [one for one in lefts if one.address not in plain_left]
     clear_right = [one for one in rights if one.address not in plain_right]
@@ -239,7 +242,8 @@ def _canonical(ours: Sequence[Tensor], other: Tensor, meant: Meant) -> str:
 
 def _is_plain(tensor: Tensor) -> bool:
     values = tensor.values
-    return not np.isfinite(values).all() or np.unique(values[:4096]).size < FEWEST_VALUES
+    is_finite = bool(np.isfinite(values).all())
+    return not is_finite or np.abs(values).max(initial=0) < NOISE or np.unique(values[:4096]).size < FEWEST_VALUES
 
 
 def _same_values(lefts: Sequence[Tensor], rights: Sequence[Tensor]) -> Iterable[tuple[list[Tensor], list[Tensor]]]:
@@ -254,14 +258,24 @@ def _same_values(lefts: Sequence[Tensor], rights: Sequence[Tensor]) -> Iterable[
             yield [one for is_right, one in chosen if not is_right], [one for is_right, one in chosen if is_right]
 
 
+def _furthest(pairs: Sequence[tuple[Any, Any]]) -> float | None:
+    """Return the largest relative distance, rounded; ``None`` where sizes differ."""
+    if not pairs or any(one.size != other.size for one, other in pairs):
+        return None
+    return max(float(f"{_apart(one, other):.3g}") for one, other in pairs)
+
+
+def _apart(values: Any, reference: Any) -> float:
+    return float(np.linalg.norm(values - reference) / max(np.linalg.norm(reference), 1e-30))
+
+
 def _groups(tensors: Sequence[Tensor]) -> list[list[int]]:
     """Return the numbers of equal tensors together."""
     groups: list[list[int]] = []
     for number, tensor in enumerate(tensors):
-        norm = float(np.linalg.norm(tensor.values))
         for group in groups:
             first = tensors[group[0]]
-            apart = float(np.linalg.norm(tensor.values - first.values)) / max(norm, 1e-30)
+            apart = _apart(first.values, tensor.values)
             if apart <= SAME:
                 group.append(number)
                 break
