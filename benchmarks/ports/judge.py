@@ -92,7 +92,7 @@ def main() -> int:
         found.append(one)
         print(_line(one, width), flush=True)
         if arguments.wrong:
-            print(*(f"    {remark}" for remark in one.remarks), sep="\n", flush=True)
+            sys.stdout.writelines(f"    {remark}\n" for remark in one.remarks)
     print(*_sums(found), sep="\n")
     if arguments.json:
         arguments.json.write_text(json.dumps([vars(one) for one in found], indent=1) + "\n", encoding="utf-8")
@@ -131,7 +131,8 @@ def _suite(folder: Path, profile: str, entries: Sequence[dict[str, Any]]) -> Any
 def _entries(truth: Truth) -> Iterator[dict[str, Any]]:
     """Yield map entries for the true pairs; each left once; a map cannot name calls of one module."""
     taken: set[str] = set()
-    repeated = {operator_of(one) for pair in truth.pairs for one in pair if "@" in one}
+    every = (one for entry in truth.values for one in (*entry["left"], *entry["right"]))
+    repeated = {operator_of(one) for one in every if "@" in one}
     for left, right in truth.pairs:
         if (
             left not in taken

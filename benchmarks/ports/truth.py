@@ -58,7 +58,8 @@ class Cause:
     seen_at : list of [left address, right address]
         Where it shows first: pairs of the mistaken operator, else the nearest behind it.
     apart : float, optional
-        The largest relative Euclidean distance of these pairs; ``None`` where their sizes differ.
+        The largest relative Euclidean distance of the pairs of the mistaken operator; of all of `seen_at` where it has
+        none; ``None`` where their sizes differ.
     """
 
     mistake: str
@@ -134,7 +135,8 @@ class Truth:
         ]
         for cause in causes:
             cause.seen_at = [pair for pair in cause.seen_at if pair[0] in exist]
-            cause.apart = _furthest([(exist[one], rights[other]) for one, other in cause.seen_at])
+            own = [pair for pair in cause.seen_at if pair[1].rsplit(":", 2)[0] in cause.right]
+            cause.apart = _furthest([(exist[one], rights[other]) for one, other in own or cause.seen_at])
         unjudged = [one for one in self.unjudged_left if one in exist]
         # What a removed operator gave out may well be compared with what the port now has in its place.
         unjudged_right = [*self.unjudged_right, *lost]
