@@ -173,7 +173,7 @@ def _against(truth: Truth, pairs: Iterable[tuple[str, str]], remarks: list[str],
 
 def _judge_causes(truth: Truth, records: Sequence[Any], found: Judged) -> None:
     """Count the mistakes that are named as causes, and causes that are no mistake."""
-    named = {(_operator(one.left), _operator(one.right)) for one in records if one.role == "cause" and one.fails}
+    named = {(_operator(one.left), _operator(one.right)) for one in records if one.role == "cause"}
     explained = set()
     for cause in truth.causes:
         is_seen = cause.apart is None or cause.apart > SEEN
