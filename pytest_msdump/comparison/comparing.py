@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.comparison.align import AlignedViews, UnknownSampleError, align
 from pytest_msdump.comparison.compare_statistics import compare_by_statistics
+from pytest_msdump.comparison.noise_floor import rounding_alone
 from pytest_msdump.comparison.opening import open_view
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.diagnosis.diagnose import diagnose, nonfinite_origin
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError, TensorShapeError
-from pytest_msdump.facts.dtypes import VALUE_KINDS
+from pytest_msdump.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.limits.judge import judge
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.limits.resolve import hinted_dtypes, resolve
@@ -109,11 +111,13 @@ def compare_views(
     What cannot be aligned or read is an `error`, in the record.
     """
     dtypes = left.dtype, right.dtype
-    limits = _limits(pair, policy, dtypes)
+    computed = tuple(_computed_in(pair, dtypes))
+    judged_as = hinted_dtypes(policy, *dtypes, computed)
+    limits = _limits(pair, policy, judged_as)
     try:
         aligned = align(pair, left, right, extras.converters)
         measured = _measure(aligned, limits, extras)
-        remarks = (*aligned.remarks, *_coarser_values(measured, dtypes))
+        remarks = (*aligned.remarks, *computed, *_coarser_values(measured, judged_as))
         hinted = _limits(pair, policy, hinted_dtypes(policy, *dtypes, remarks))
         if (hinted.rtol, hinted.atol) != (limits.rtol, limits.atol):
             # The worst elements depend on the tolerance.
@@ -124,15 +128,20 @@ def compare_views(
         outcome = "undefined" if isinstance(error, UnknownSampleError) else "error"
         verdict = Verdict(outcome, (Finding(outcome, _message_of(error)),))
         return record_of(pair, verdict, limits, specs=(left.spec, right.spec), roots=roots)
-    verdict, checks = judge(
+    judged = partial(
+        judge,
         measured,
         limits,
         left_dtype=dtypes[0],
         right_dtype=dtypes[1],
         overflows=[entry.sentence for entry in pair.left.overflows],
         right_overflows=[entry.sentence for entry in pair.right.overflows],
-        remarks=remarks,
     )
+    verdict, checks = judged(remarks=remarks)
+    noise = _noise(pair, aligned, limits, extras) if verdict.outcome in FAILING else None
+    if noise is not None:
+        remarks = (*remarks, noise)
+        verdict, checks = judged(remarks=remarks)
     specs = aligned.left_logical.spec, aligned.right_logical.spec
     return record_of(
         pair,
@@ -191,6 +200,13 @@ def _custom(aligned: AlignedViews, pair: Pair, extras: Extras) -> Mapping[str, C
     return run_algorithms(extras.algorithms, *aligned.first(extras.first), files=files, arguments=extras.arguments)
 
 
+def _computed_in(pair: Pair, dtypes: tuple[str, str]) -> Iterator[Message]:
+    """Yield the sides that hold floats of mixed precision in a finer type."""
+    for side, ref, dtype in zip(("left", "right"), (pair.left, pair.right), dtypes, strict=True):
+        if ref.computed and DTYPES[dtype].kind == "float" and coarser(dtype, ref.computed) != dtype:
+            yield Message("computed_in", {"side": side, "dtype": dtype, "values": ref.computed})
+
+
 def _coarser_values(measured: Comparison, dtypes: tuple[str, str]) -> Iterator[Message]:
     """Yield the sides whose values are all of a coarser type, if that would make a difference to their limits."""
     kinds = [VALUE_KINDS.get(values or "", dtype) for values, dtype in zip(measured.coarser, dtypes, strict=True)]
@@ -219,6 +235,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(entry) for entry in value]
     return value.item() if hasattr(value, "item") else value
+
+
+def _noise(pair: Pair, aligned: AlignedViews, limits: Limits, extras: Extras) -> Message | None:
+    """Return the remark that the pair is zero in exact arithmetic, if all of it was looked at and shows it."""
+    if extras.first is None and aligned.sampled is None:
+        # The numbers stand; where a file cannot be read, they fail.
+        with suppress(MsdumpError, OSError):
+            return rounding_alone(pair, aligned, limits.judged_as)
+    return None
 
 
 def _spread(aligned: AlignedViews, verdict: Verdict, extras: Extras) -> Spread | None:

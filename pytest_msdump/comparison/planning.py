@@ -15,6 +15,7 @@ from pytest_msdump.comparison.graph_operators import ArgumentBook, with_line_nam
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.manifests import different_origins
 from pytest_msdump.comparison.opening import logical_shape
+from pytest_msdump.comparison.noise_floor import with_terms
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.dumps.graphs.execution_order import find_orders, with_model_order
 from pytest_msdump.dumps.graphs.ge_model import read_model
@@ -131,6 +132,7 @@ def plan(suite: Suite) -> Plan:
         exclude_types=suite.options["exclude_types"],
         shape_of=logical_shape,
     )
+    pairing = with_terms(pairing, left, right)
     return Plan(suite, _noted(left, pairing.notes), right, pairing, rules)
 
 

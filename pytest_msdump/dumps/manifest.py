@@ -5,6 +5,7 @@ Neither is trusted more than the dump: bounded, every value checked, and never a
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -16,6 +17,7 @@ from pytest_msdump.dumps.file_names import number
 from pytest_msdump.dumps.sidefiles import parse_object, read_text
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, SCHEMA_VERSION, Manifest, TensorEntry
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef
 from pytest_msdump.storage.listings import is_there
 
@@ -30,6 +32,10 @@ _MAX_SLOT = 10**9
 _MAX_INPUTS = 2**16
 _LABELS = ("framework", "version", "device", "dtype_policy", "time", "key")
 _IO = ("input", "output")
+# The types of mixed precision.
+_COMPUTE_DTYPES = ("float16", "bfloat16")
+# The name of a weight after the step of an optimizer.
+_UPDATED = "/updated"
 # What a recorder adds to the name of an input's file.
 _INPUT = "_input"
 
@@ -201,7 +207,7 @@ def _text(value: object, longest: int) -> str | None:
     return value if isinstance(value, str) and 0 < len(value) <= longest else None
 
 
-def apply_entry(ref: TensorRef, entry: TensorEntry | None) -> TensorRef:
+def apply_entry(ref: TensorRef, entry: TensorEntry | None, dtype_policy: str = "") -> TensorRef:
     """Return a tensor, named by its file, with what the manifest says of the file, if anything."""
     if entry is None:
         return ref
@@ -211,7 +217,16 @@ def apply_entry(ref: TensorRef, entry: TensorEntry | None) -> TensorRef:
     file, _, digits = (entry.line or "").rpartition(":")
     line = number(digits)
     frame = SourceFrame(file, line) if file and line and line < 2**31 else None
-    return replace(ref, key=key, spec=replace(ref.spec, dtype=entry.dtype), line=frame)
+    # Weights keep their own type, and so does what an optimizer makes of them.
+    is_weight = entry.op_type == PARAMETER or entry.op.endswith(_UPDATED)
+    computed = None if is_weight else _compute_dtype(dtype_policy)
+    return replace(ref, key=key, spec=replace(ref.spec, dtype=entry.dtype), line=frame, computed=computed)
+
+
+def _compute_dtype(dtype_policy: str) -> str | None:
+    """Return the type at the end of ``autocast bfloat16``, ``mixed_float16`` or ``amp O2 float16``, if it is such."""
+    dtype = canonical(re.split("[ _]", dtype_policy)[-1])
+    return dtype if dtype in _COMPUTE_DTYPES else None
 
 
 def labels_of(manifest: Manifest) -> tuple[tuple[str, str], ...]:

@@ -104,7 +104,8 @@ class NpyFolderReader(Reader):
         if manifest is None:
             runs = separate_runs(refs.values())
         else:
-            named = [apply_entry(ref, manifest.tensors.get(path)) for path, ref in refs.items()]
+            policy = manifest.dtype_policy
+            named = [apply_entry(ref, manifest.tensors.get(path), policy) for path, ref in refs.items()]
             is_one_run = refs.keys() <= manifest.tensors.keys()
             runs = Reruns(number_occurrences(named)) if is_one_run else separate_runs(named)
         builder.note(*runs.notes)

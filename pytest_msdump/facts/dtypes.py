@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["ALIASES", "DTYPES", "VALUE_KINDS", "DtypeFact"]
+__all__ = ["ALIASES", "DTYPES", "EPSILON", "VALUE_KINDS", "DtypeFact"]
 
 
 class DtypeFact(NamedTuple):
@@ -86,6 +86,9 @@ DTYPES: dict[str, DtypeFact] = {
 # What all values of a wider file may be of (see `metrics.spread`), and what they are then judged as. TF32 has the
 # mantissa of float16 and the range of float32, and is the type of no file.
 VALUE_KINDS: dict[str, str] = {"bfloat16": "bfloat16", "float16": "float16", "tf32": "float16", "float32": "float32"}
+
+# From 1 to the next number, of the types that models are trained in.
+EPSILON: dict[str, float] = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 # How else the same type is written: in file names, graphs and framework prints. Keys are lower case.
 ALIASES: dict[str, str] = {

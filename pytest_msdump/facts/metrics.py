@@ -19,6 +19,7 @@ __all__ = [
     "LABEL_COLUMNS",
     "METRICS",
     "RELATIVE_METRICS",
+    "SCALE_FREE_METRICS",
     "SHORT_FORMS",
     "SIGN_CHANGES",
     "STATISTICS",
@@ -80,6 +81,15 @@ SHORT_FORMS: dict[str, str] = {fact.short: name for name, fact in METRICS.items(
 
 # Any limit on one of these fails while `right_zero_mismatch` is not 0.
 RELATIVE_METRICS = frozenset({"max_relative_error", "mean_relative_error", "accumulated_relative_error"})
+
+# What the size of the values has no part in: of two tensors of rounding errors alone these say nothing.
+SCALE_FREE_METRICS = RELATIVE_METRICS | {
+    "cosine_similarity",
+    "relative_euclidean_distance",
+    "kl_divergence",
+    "normalized_max_error",
+    "allclose",
+}
 
 
 # -- Statistics of tensors -------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from decimal import ROUND_CEILING, Context, Decimal
 from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
-from pytest_msdump.model.comparison import OUTCOMES, Comparison, Finding, Limit, Limits, Measurement, Verdict
+from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS, SCALE_FREE_METRICS
+from pytest_msdump.model.comparison import FAILING, OUTCOMES, Comparison, Finding, Limit, Limits, Measurement, Verdict
 from pytest_msdump.model.record import Check
 from pytest_msdump.text import Message, Parameter
 
@@ -17,6 +17,10 @@ __all__ = ["judge", "passing_bound", "verdict_from"]
 
 # The order of findings. A number beyond its limit says more than one that could not be computed.
 _FINDING_ORDER = ("error", "fail", "undefined", "warn", "note")
+
+_ROUNDING = "zero_in_exact_arithmetic"
+# Remarks on what the values are, not on the files.
+_OF_VALUES = ("coarser_values", "computed_in", _ROUNDING)
 
 _UNMEASURED = Message("not_measured")
 _DTYPE_HINT_ENTRY = "dtype_hint = true"
@@ -34,7 +38,8 @@ _BEYOND = {
 class _Judgement(NamedTuple):
     """One metric held against its limits: the limit that decided, the outcome as in `Check`, what there is to say.
 
-    `curable` is whether another bound alone would let it pass.
+    `curable` is whether another bound alone would let it pass, `is_rounding` whether it failed, and is excused since
+    the values are rounding alone.
     """
 
     metric: str
@@ -43,6 +48,7 @@ class _Judgement(NamedTuple):
     outcome: str
     message: Message | None = None
     curable: bool = True
+    is_rounding: bool = False
 
     @property
     def check(self) -> Check:
@@ -79,6 +85,8 @@ def judge(
     have to agree bit by bit.
     """
     judged = [_judge_metric(metric, levels, comparison, limits) for metric, levels in limits.by_metric.items()]
+    if not limits.dtype_equal and any(remark.code == _ROUNDING for remark in remarks):
+        judged = [_as_rounding(one) for one in judged]
     types = None if left_dtype == right_dtype else _dtype_finding(comparison, limits, left_dtype, right_dtype)
     findings = [
         *([] if types is None else [types]),
@@ -86,14 +94,14 @@ def judge(
         *_not_compared(comparison, judged),
         *_uncompared_occurrences(limits),
         *_device_overflows(comparison, limits, overflows),
-        *(_remark_finding(remark, limits) for remark in remarks),
+        *(_remark_finding(remark, limits, judged) for remark in remarks),
         *(Finding("note", Message("device_overflow_right", {"told": sentence})) for sentence in right_overflows),
         *(found for one in judged if (found := one.finding()) and not (types and _repeats_dtypes(one, limits))),
         *(Finding("note", note) for note in limits.notes),
     ]
     is_hopeless = (
         (types is not None and types.outcome != "note")
-        or (limits.dtype_equal and any(remark.code != "coarser_values" for remark in remarks))
+        or (limits.dtype_equal and any(remark.code not in _OF_VALUES for remark in remarks))
         or (limits.repeats_rule != "" and any(limits.uncompared))
     )
     verdict = verdict_from(findings, {} if is_hopeless else _would_pass(judged))
@@ -141,6 +149,15 @@ def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison
             if limit not in limits.strict:
                 return _within_known_drift(value, limit, limits)
     return _Judgement(metric, value, first, "ok")
+
+
+def _as_rounding(one: _Judgement) -> _Judgement:
+    """Excuse a number that says nothing of values that are rounding alone; a limit of 0 asks for equal ones."""
+    if one.outcome not in FAILING or one.metric not in SCALE_FREE_METRICS:
+        return one
+    if one.limit.bound == 0 and one.metric != "allclose":
+        return one
+    return one._replace(outcome="warn", curable=False, is_rounding=True)
 
 
 def _larger_is_better(metric: str) -> bool:
@@ -240,7 +257,12 @@ def _device_overflows(comparison: Comparison, limits: Limits, sentences: Sequenc
         yield Finding(outcome, Message("device_overflow", {"told": sentence}), rule=rule)
 
 
-def _remark_finding(remark: Message, limits: Limits) -> Finding:
+def _remark_finding(remark: Message, limits: Limits, judged: Sequence[_Judgement]) -> Finding:
+    if remark.code == _ROUNDING:
+        return Finding("warn" if any(one.is_rounding for one in judged) else "note", remark)
+    if remark.code == "computed_in":
+        judged_as = Message("judged_as_computed", {"why": remark, "dtype": limits.judged_as})
+        return Finding("note", remark if limits.dtype_equal else judged_as)
     if remark.code == "coarser_values":
         parameters: dict[str, Parameter] = {"why": remark, "dtype": limits.judged_as, "entry": _DTYPE_HINT_ENTRY}
         if limits.dtype_hint:

@@ -63,11 +63,17 @@ def resolve(
 
 
 def hinted_dtypes(policy: Policy, left_dtype: str, right_dtype: str, remarks: Iterable[Message]) -> tuple[str, str]:
-    """Return the types that a pair is judged as: of the files, or with `dtype_hint` the coarser ones in `remarks`."""
+    """Return the types that a pair is judged as: of the files, or the coarser ones in `remarks`.
+
+    Those are the types that a run with mixed precision computed in, which the profile `bitwise` does not ask for, and
+    with `dtype_hint` those of all values.
+    """
     found = {"left": left_dtype, "right": right_dtype}
-    for remark in remarks if policy.dtype_hint else ():
-        if remark.code == "coarser_values":
-            found[str(remark.parameters["side"])] = VALUE_KINDS[str(remark.parameters["values"])]
+    is_used = {"computed_in": not PROFILES[policy.profile].dtype_equal, "coarser_values": policy.dtype_hint}
+    for remark in remarks:
+        if is_used.get(remark.code):
+            side = str(remark.parameters["side"])
+            found[side] = coarser(found[side], VALUE_KINDS[str(remark.parameters["values"])])
     return found["left"], found["right"]
 
 

@@ -56,7 +56,16 @@ def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None
         return ref
     # Spelled out: a dump has very many tensors, and `dataclasses.replace` takes three times as long.
     return TensorRef(
-        key or ref.key, ref.spec, ref.source, ref.reader, place, ref.line, ref.overflows, ref.statistics, ref.sample
+        key or ref.key,
+        ref.spec,
+        ref.source,
+        ref.reader,
+        place,
+        ref.line,
+        ref.overflows,
+        ref.statistics,
+        ref.sample,
+        ref.computed,
     )
 
 

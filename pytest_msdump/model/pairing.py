@@ -43,7 +43,8 @@ class Pair:
     `how` is ``"mapped"``, ``"fused"``, ``"name"``, ``"mangled"``, ``"scope"`` or ``"file"``; `by` says which rule, e.g.
     ``"msdump.toml [[msdump.map]] #3"``. `order` is the 0-based place of the left operator among all left operators.
     `note` is shown with the verdict, e.g. that a side has this tensor several times. `uncompared` counts
-    the further occurrences of this tensor that met no partner, left and right, though they are selected.
+    the further occurrences of this tensor that met no partner, left and right, though they are selected. `terms` are
+    the left and the right tensors that a gradient is the sum of, see `comparison.noise_floor`.
     """
 
     left: TensorRef
@@ -54,6 +55,7 @@ class Pair:
     order: int = 0
     note: Message | None = None
     uncompared: tuple[int, int] = (0, 0)
+    terms: tuple[tuple[TensorRef, ...], tuple[TensorRef, ...]] = ((), ())
 
 
 @dataclass(frozen=True, slots=True)

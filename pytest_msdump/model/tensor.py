@@ -263,7 +263,8 @@ class TensorRef:
     `reader` names the reader that can open it. `line` is the line of the user's program that made the operator, where a
     graph of the run has it. `overflows` are from the device's own check of the operator. `statistics` are from a table
     of the run; where only these were saved, `reader` is ``"statistics"``, which opens nothing. `sample` is the number
-    of entries along the first axis where the run saved no more.
+    of entries along the first axis where the run saved no more. `computed` is the type that a run with mixed precision
+    computed it in, whatever its file has.
     """
 
     key: TensorKey
@@ -275,6 +276,7 @@ class TensorRef:
     overflows: tuple[OverflowEntry, ...] = field(default=(), hash=False)
     statistics: Statistics | None = None
     sample: int | None = None
+    computed: str | None = None
 
     @property
     def is_unseen(self) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pytest_msdump.dtypes import canonical, coarser
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.record.call_graph import Call, IdentityGraph
 from pytest_msdump.record.calls import bound_arguments, leaves, named_leaves
@@ -186,12 +187,11 @@ class KerasRecording(HookedRecording):
         """Describe the run, and put functions of the recording in the place of methods of Keras and TensorFlow."""
         import tensorflow as tf
 
-        policy = getattr(getattr(self.model, "dtype_policy", None), "name", "float32")
         self.writer.describe(
             framework="tensorflow",
             version=version(),
             device="gpu" if tf.config.list_logical_devices("GPU") else "cpu",
-            dtype_policy="" if policy == "float32" else policy,
+            dtype_policy=_dtype_policy(self._layers.values()),
             seeds=_seeds(),
         )
         if self.wants_digests and self.model.built:
@@ -314,6 +314,16 @@ def _check(model: Any) -> None:
         raise ConfigError(f"Keras runs on {backend} here; {_OTHER_BACKENDS.get(backend, _OTHER_BACKENDS['jax'])}")
     if not isinstance(model, keras.layers.Layer):
         raise ConfigError(f"a {type(model).__module__}.{type(model).__name__} is no layer or model of Keras 3")
+
+
+def _dtype_policy(layers: Iterable[Any]) -> str:
+    """Return the name of the policy that computes in the coarsest type; empty where all compute in float32."""
+    coarsest, name = "float32", ""
+    for policy in (getattr(layer, "dtype_policy", None) for layer in layers):
+        dtype = canonical(str(getattr(policy, "compute_dtype", ""))) or "float32"
+        if coarser(coarsest, dtype) != coarsest:
+            coarsest, name = dtype, str(getattr(policy, "name", ""))
+    return name
 
 
 def _has_numbers(value: Any) -> bool:

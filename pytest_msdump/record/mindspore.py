@@ -24,6 +24,8 @@ __all__ = ["CellRecording"]
 
 # Bytes of an element → the type its bits are taken in.
 _BITS = {1: "uint8", 2: "uint16"}
+# What `Cell.to_float` sets → the type, the coarser one first.
+_AMP_TYPES = {"BF16": "bfloat16", "FP16": "float16"}
 
 
 class CellRecording(HookedRecording):
@@ -116,6 +118,7 @@ class CellRecording(HookedRecording):
             framework="mindspore",
             version=mindspore.__version__,
             device=str(mindspore.get_context("device_target")).lower(),
+            dtype_policy=_dtype_policy(self._network),
             seeds={} if seed is None else {"mindspore": seed},
         )
         if self.wants_digests:
@@ -219,6 +222,19 @@ def array_of(tensor: Any) -> Any:
         raise ConfigError(
             f"a {type(tensor).__name__} of {tensor.dtype} cannot be recorded ({reason}); leave it out with exclude="
         ) from error
+
+
+def _dtype_policy(network: Any) -> str:
+    """Return e.g. ``"amp O2 float16"``: the level of mixed precision, and the coarsest type that a cell computes in.
+
+    Level ``O1`` rewrites the network, which then does not say its type.
+    """
+    level, strategy = getattr(network, "_amp_level", None), getattr(network, "amp_strategy", None)
+    kinds = {getattr(getattr(cell, "mixed_precision_type", None), "name", "") for _, cell in network.cells_and_names()}
+    found = [_AMP_TYPES[kind] for kind in _AMP_TYPES if kind in kinds]
+    if strategy is not None:
+        found.append(str(strategy.get_amp_dtype()).lower())
+    return " ".join(["amp", *filter(None, [level]), *found[:1]]) if level or found else ""
 
 
 def _refuse_compiled(everything: dict[str, Any], selected: dict[str, Any]) -> None:

@@ -174,6 +174,7 @@ class TorchRecording(HookedRecording):
         self.level, self.optimizer, self.compiled = level, optimizer, compiled
         self._refuse_old()
         self.model = unwrapped(model)
+        self._device_kind = torch_tensors.device(self.model).partition(":")[0]
         everything = named(self.model)
         selected = select_modules(everything, modules, exclude, types, depth)
         refuse_unhooked(model, everything, selected, compiled=compiled)
@@ -258,6 +259,9 @@ class TorchRecording(HookedRecording):
         with self._writing():
             if not self._has_begun:
                 self._begin(module, args, kwargs or {})
+            # A region may begin inside of the model; what runs after it goes on with what it gave back.
+            if policy := torch_tensors.dtype_policy(self._device_kind):
+                self.writer.describe(dtype_policy=policy)
             is_selected = id(module) in self._selected
             given = leaves((args, kwargs or {}), is_tensor) if is_selected or not self._calls else []
             if self.wants_inputs and is_selected and not _is_backward():
@@ -329,7 +333,6 @@ class TorchRecording(HookedRecording):
             self._provenance.begin([*self.model.parameters()], [*self.model.buffers()])
         if self.wants_parameters:
             self.write_parameters(torch_tensors.weights(self.model).items())
-        self.writer.describe(dtype_policy=torch_tensors.dtype_policy(self.model))
         if self.wants_digests and module is self.model:
             self.describe_inputs(dict(named_leaves("", bound_arguments(module.forward, args, kwargs), is_tensor)))
 

@@ -9,7 +9,7 @@ from pytest_msdump.dtypes.arrays import RawArray
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.dtypes import DTYPES
 
-__all__ = ["array_of", "dtype_policy", "is_tensor", "optimizer_tensors", "plain_name", "run_facts", "weights"]
+__all__ = ["array_of", "device", "dtype_policy", "is_tensor", "optimizer_tensors", "plain_name", "run_facts", "weights"]
 
 # What wrappers put between the names of a model's own modules.
 _WRAPPER_PARTS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
@@ -89,16 +89,15 @@ def run_facts(model: Any) -> dict[str, Any]:
     return {
         "framework": "torch",
         "version": torch.__version__.partition("+")[0],
-        "device": _device(model),
+        "device": device(model),
         "seeds": {"torch": int(torch.initial_seed())},
     }
 
 
-def dtype_policy(model: Any) -> str:
-    """Return e.g. ``"autocast bfloat16"`` while such a context is open on the model's device, else an empty text."""
+def dtype_policy(kind: str) -> str:
+    """Return e.g. ``"autocast bfloat16"`` while such a context is open on this kind of device, else an empty text."""
     import torch
 
-    kind = _device(model).partition(":")[0]
     try:
         if torch.is_autocast_enabled(kind):
             return f"autocast {str(torch.get_autocast_dtype(kind)).removeprefix('torch.')}"
@@ -113,5 +112,6 @@ def _named_tensors(model: Any) -> Iterator[tuple[str, Any]]:
     yield from model.named_buffers()
 
 
-def _device(model: Any) -> str:
+def device(model: Any) -> str:
+    """Return where the model is, by its first tensor: ``"cpu"``, ``"cuda:0"``."""
     return next((str(tensor.device) for _, tensor in _named_tensors(model)), "cpu")

@@ -321,11 +321,17 @@ _UNCOMPARED = table(
 )
 # By code: the parameters of each remark on a file.
 _REMARKS: Mapping[str, Form] = {
-    code: table(dict, {"side": SIDE, **keys})
+    code: table(dict, keys)
     for code, keys in {
-        "trailing_bytes": {"bytes": COUNT},
-        "shape_from_graph": {"stored": INDEX, "used": INDEX},
-        "coarser_values": {"dtype": TEXT, "values": one_of(VALUE_KINDS)},
+        "trailing_bytes": {"side": SIDE, "bytes": COUNT},
+        "shape_from_graph": {"side": SIDE, "stored": INDEX, "used": INDEX},
+        "coarser_values": {"side": SIDE, "dtype": TEXT, "values": one_of(VALUE_KINDS)},
+        "computed_in": {"side": SIDE, "dtype": TEXT, "values": one_of(VALUE_KINDS)},
+        "zero_in_exact_arithmetic": {
+            **dict.fromkeys(("left", "right", "floor"), NUMBER),
+            "dtype": TEXT,
+            "terms": COUNT,
+        },
     }.items()
 }
 _REMARK = table(dict, {"code": one_of(_REMARKS), "parameters": PARAMETERS})

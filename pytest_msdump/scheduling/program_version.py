@@ -78,7 +78,8 @@ class FileState(NamedTuple):
 
 def files_of(pair: Pair) -> tuple[Path, ...]:
     """Return every file that comparing a pair reads, the left side's first."""
-    return tuple(path for ref in (pair.left, pair.right) for path in _files(ref))
+    refs = (pair.left, pair.right, *pair.terms[0], *pair.terms[1])
+    return tuple(path for ref in refs for path in _files(ref))
 
 
 def _files(ref: TensorRef) -> tuple[Path, ...]:

@@ -328,6 +328,12 @@ ZH: Mapping[str, str] = {
     # -- findings: of the files
     "trailing_bytes": "{side:word}文件在其文件头所说明的内容之后还有 {bytes} 个字节，未予比较",
     "coarser_values": "{side:word}文件为 {dtype}，而其所有值均为 {values}",
+    "computed_in": "{side:word}文件为 {dtype}，其清单说明是以 {values} 计算的",
+    "judged_as_computed": "{why}；按 {dtype} 判定",
+    "zero_in_exact_arithmetic": (
+        "按精确算术应为零：相加的 {terms} 个梯度相互抵消，两侧的范数（左 {left:number}，右 {right:number}）"
+        "均低于 {dtype} 舍入所余的 {floor:number}"
+    ),
     "shape_from_graph": "{side:word}文件的形状为 {stored:shape}，而其运行的计算图为 {used:shape}，按后者比较",
     "file_not_accepted": "{why}；不予接受（{rule}）",
     "judged_by_hint": "{why}；依据 {entry} 按 {dtype} 判定",

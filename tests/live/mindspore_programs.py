@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -250,6 +251,20 @@ def _no_gradient(recorder):
     net = Net()
     with recorder.mindspore(net, gradients=True):
         net(X)
+
+
+def mixed(folder: Path) -> None:
+    """Records networks under levels of mixed precision; what the CPU cannot compute in bfloat16 is not computed."""
+    # O1 writes the network anew, into a folder that it makes here.
+    os.chdir(folder)
+    for level in ("O0", "O1", "O2", "O3"):
+        net = ms.amp.auto_mixed_precision(Inner(), level)
+        with Recorder(folder).mindspore(net, directory=folder / level):
+            net(X[:, :4])
+    for level in ("O3", "auto"):
+        net = ms.amp.auto_mixed_precision(nn.SequentialCell(nn.Identity()), level, ms.bfloat16)
+        with Recorder(folder).mindspore(net, directory=folder / f"{level} bfloat16"):
+            net(X)
 
 
 def graph(path: str, scale: float = 1.0) -> None:

@@ -369,3 +369,14 @@ def test_what_operations_between_layers_made_is_not_known(tmp_path):
         ("c", [["", 0]], "net"),
         ("net", [None, ["c", 0]], None),
     ]
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_manifest_has_the_coarsest_policy_of_the_layers(tmp_path, policy, whole):
+    inner = [layers.Dense(4, dtype=policy), layers.Dense(2, dtype=policy if whole else "float32")]
+    model = keras.Sequential([keras.Input((3,)), *inner])
+    with Recorder(tmp_path).keras(model) as recording:
+        model(np.ones((2, 3), "float32"))
+    manifest, _ = read_manifest(recording.directory)
+    assert manifest.dtype_policy == ("" if policy == "float32" else policy)

@@ -130,6 +130,19 @@ def test_training_in_bfloat16_is_recorded(ran: Callable[[str], Path]) -> None:
     assert {"0/grad_output", "1/grad_output", "2/grad_input"} <= {ref.key.op.label for ref in dump.refs}
 
 
+def test_levels_of_mixed_precision_say_their_type(ran: Callable[[str], Path]) -> None:
+    manifests = ran("mixed").glob("*/msdump.json")
+    assert {path.parent.name: json.loads(path.read_text("utf-8"))["dtype_policy"] for path in manifests} == {
+        "O0": "",
+        # It rewrites the network, which then knows no type.
+        "O1": "amp O1",
+        "O2": "amp O2 float16",
+        "O3": "amp O3 float16",
+        "O3 bfloat16": "amp O3 bfloat16",
+        "auto bfloat16": "amp auto bfloat16",
+    }
+
+
 def test_a_later_operation_in_place_changes_no_record(ran: Callable[[str], Path]) -> None:
     folder = ran("later")
     found, expected = recorded(folder / "mindspore"), np.load(folder / "expected.npz")

@@ -42,6 +42,7 @@ def test_a_tensor_keeps_all_it_has_when_it_gets_a_place():
         "overflows": (OverflowEntry.__new__(OverflowEntry),),
         "statistics": Statistics.__new__(Statistics),
         "sample": 6,
+        "computed": "bfloat16",
     }
     assert set(given_) == {field.name for field in fields(TensorRef)}
     ref = TensorRef(**given_)

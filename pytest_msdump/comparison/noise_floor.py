@@ -1,0 +1,144 @@
+"""Gradients that are zero in exact arithmetic, such as a bias' before BatchNorm: what is left of them is rounding.
+
+The gradient of a bias is the sum of the gradient of its module's output over all positions. Where these terms cancel,
+the sum is as large as their rounding errors, and no two runs agree about it. Both are measured: whether the terms
+cancel, and whether both sides' sums are within what rounding leaves of them. See ``docs/howto/choose_limits.md``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import replace
+from functools import reduce
+from math import inf, isfinite, prod, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from pytest_msdump.comparison.align import AlignedViews
+from pytest_msdump.comparison.opening import open_logical
+from pytest_msdump.dtypes import coarser
+from pytest_msdump.dtypes.decode import to_double
+from pytest_msdump.facts.dtypes import DTYPES, EPSILON
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.pairing import Pair, Pairing
+from pytest_msdump.model.tensor import Coordinates, TensorRef, TensorView
+from pytest_msdump.text import Message
+
+__all__ = ["rounding_alone", "with_terms"]
+
+_BLOCK_ELEMENTS = 1 << 18
+# A bias has no more elements; memory stays bounded.
+_MOST_CHANNELS = 1 << 20
+# As recorders name the gradient of a bias, and that of a module's output.
+_BIAS_GRADIENT = re.compile(r"(.+)[./](?:bias|beta)/grad")
+_OUTPUT_GRADIENT = "/grad_output"
+
+# Module and coordinates → the gradients of its output, one for each call.
+_Terms = Mapping[tuple[str, Coordinates], tuple[TensorRef, ...]]
+
+
+def with_terms(pairing: Pairing, left: Dump, right: Dump) -> Pairing:
+    """Give each pair of gradients of a bias the tensors that these are sums of, where the right side has them."""
+    ours, theirs = _terms_of(left), _terms_of(right)
+    if not theirs:
+        return pairing
+    pairs = tuple(
+        replace(pair, terms=(_of_bias(pair.left, ours), summed)) if (summed := _of_bias(pair.right, theirs)) else pair
+        for pair in pairing.pairs
+    )
+    return replace(pairing, pairs=pairs)
+
+
+def _terms_of(dump: Dump) -> _Terms:
+    found: defaultdict[tuple[str, Coordinates], list[TensorRef]] = defaultdict(list)
+    for ref in dump.refs:
+        op = ref.key.op
+        if op.label.endswith(_OUTPUT_GRADIENT) and (ref.key.io, ref.key.slot) == ("output", 0) and not ref.is_unseen:
+            # A record does not depend on the place among other operators.
+            found[op.label.removesuffix(_OUTPUT_GRADIENT), _any_call(op.at)].append(replace(ref, place=None))
+    return {module: tuple(refs) for module, refs in found.items()}
+
+
+def _of_bias(ref: TensorRef, terms: _Terms) -> tuple[TensorRef, ...]:
+    named = _BIAS_GRADIENT.fullmatch(ref.key.op.label)
+    return () if named is None else terms.get((named[1], _any_call(ref.key.op.at)), ())
+
+
+def _any_call(at: Coordinates) -> Coordinates:
+    return replace(at, occurrence=None)
+
+
+def rounding_alone(pair: Pair, aligned: AlignedViews, dtype: str) -> Message | None:
+    """Return the remark that a pair of gradients is zero in exact arithmetic; ``None`` where that is not shown.
+
+    It is shown where, on each side whose terms were dumped, and the right side's must be, the terms cancel, and both
+    sides' gradients are below the floor: the norm of the terms times what rounding leaves of each. `dtype` is the
+    coarser one of both sides. Raises `TensorFileError` if a file cannot be read.
+    """
+    size = aligned.right.size
+    if not pair.terms[1] or not 0 < size <= _MOST_CHANNELS:
+        return None
+    sums = [_sum_terms(refs, size) for refs in pair.terms if refs]
+    dtype = reduce(coarser, (one.dtype for one in sums), dtype)
+    if dtype not in EPSILON:
+        return None
+    floor = min(one.norm * _rounding(dtype, one.size / size) for one in sums)
+    left, right = _norm(aligned.left), _norm(aligned.right)
+    # NaN is below nothing, and below an infinite floor is everything.
+    if not all(isfinite(one.norm) and one.rest <= floor for one in sums) or not (left <= floor and right <= floor):
+        return None
+    terms = max(one.size for one in sums)
+    return Message(
+        "zero_in_exact_arithmetic", {"left": left, "right": right, "floor": floor, "dtype": dtype, "terms": terms}
+    )
+
+
+def _rounding(dtype: str, count: float) -> float:
+    """Return what rounding leaves of the sum of `count` terms that cancel, in units of their norm.
+
+    Each term is rounded by itself, which adds up as random numbers do: once epsilon. The sum is rounded after every
+    term, in float32 where the terms are coarser: the root of `count` times epsilon.
+    """
+    return EPSILON[dtype] + sqrt(count) * min(EPSILON[dtype], EPSILON["float32"])
+
+
+class _Sum(NamedTuple):
+    """The terms of one side's gradient: their norm, their number, their type, and the norm of their sums."""
+
+    norm: float
+    size: int
+    dtype: str
+    rest: float
+
+
+def _sum_terms(refs: Iterable[TensorRef], size: int) -> _Sum:
+    """Add up terms in float64 for each of `size` channels, along any axis that may be theirs; the least sum counts."""
+    squares, count, dtype = 0.0, 0, "float64"
+    sums: defaultdict[int, np.ndarray] = defaultdict(lambda: np.zeros(size))
+    for ref in refs:
+        with closing(open_logical(ref)) as view:
+            count, dtype = count + view.size, coarser(dtype, view.dtype)
+            is_real = DTYPES[view.dtype].kind == "float"
+            axes = [axis for axis, length in enumerate(view.shape) if length == size and is_real]
+            start = 0
+            for block in map(to_double, view.blocks(_BLOCK_ELEMENTS)):
+                squares += _squares(block)
+                for axis in axes:
+                    channel = np.arange(start, start + block.size) // prod(view.shape[axis + 1 :]) % size
+                    sums[axis] += np.bincount(channel, weights=block, minlength=size)
+                start += block.size
+    rest = min((sqrt(_squares(total)) for total in sums.values()), default=inf)
+    return _Sum(sqrt(squares), count, dtype, rest)
+
+
+def _norm(view: TensorView) -> float:
+    return sqrt(sum(_squares(to_double(block)) for block in view.blocks(_BLOCK_ELEMENTS)))
+
+
+def _squares(block: np.ndarray) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.vdot(block, block).real)

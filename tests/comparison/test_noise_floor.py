@@ -1,0 +1,191 @@
+"""Gradients that are zero in exact arithmetic warn; whatever is a gradient fails, however small it is.
+
+The terms are centred in float64, so that their sums are zero; what stands in the dumps is what float32 makes of them,
+added up in different orders. That is what backpropagation through BatchNorm leaves of the bias before it.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from pytest_msdump.cli import main
+from pytest_msdump.comparison.planning import plan
+from pytest_msdump.dtypes.arrays import RawArray
+from pytest_msdump.record import DumpWriter
+from pytest_msdump.report.build import build_report, compare_plan
+from pytest_msdump.suite import load_suite
+
+RNG = np.random.default_rng(5)
+TERMS = RNG.standard_normal((4, 8, 6, 6))
+CENTRED = TERMS - TERMS.mean((0, 2, 3), keepdims=True)
+ZERO = "zero_in_exact_arithmetic"
+
+
+def added_up(terms, order=1):
+    """The sum by channel as one float32 after the other, which is as coarse as any framework does it."""
+    flat = np.float32(terms).transpose(1, 0, 2, 3).reshape(terms.shape[1], -1)[:, ::order]
+    return np.cumsum(flat, axis=1, dtype=np.float32)[:, -1]
+
+
+def dump(folder, bias, *terms, name="conv.bias", **about):
+    with DumpWriter(folder) as writer:
+        writer.describe(**about)
+        for one in terms:
+            writer.write("conv/grad_output", one if isinstance(one, RawArray) else np.float32(one))
+        writer.write(f"{name}/grad", np.float32(bias))
+    return folder
+
+
+def record(left, right, *, profile="default", thresholds=()):
+    options = {"left": str(left), "right": str(right), "profile": profile, "threshold": list(thresholds) or None}
+    planned = plan(load_suite(file=None, options=options, directory=left.parent))
+    records = build_report(planned, compare_plan(planned)).records
+    return next(one for one in records if one.left.address.endswith("bias/grad:output:0"))
+
+
+@pytest.fixture
+def noise(tmp_path):
+    left = dump(tmp_path / "l", added_up(CENTRED), CENTRED)
+    return left, dump(tmp_path / "r", added_up(CENTRED, -1), CENTRED)
+
+
+@pytest.mark.parametrize("profile", ["default", "strict", "ascend"])
+def test_rounding_alone_warns_and_says_so(noise, profile):
+    found = record(*noise, profile=profile)
+    assert found.metrics["relative_euclidean_distance"] > 0.5
+    assert found.verdict.outcome == "warn"
+    first = found.verdict.findings[0]
+    assert (first.outcome, first.message.code) == ("warn", ZERO)
+    assert "zero in exact arithmetic" in first.sentence
+    assert found.role is None
+
+
+def test_bitwise_knows_no_rounding(noise):
+    found = record(*noise, profile="bitwise")
+    assert found.verdict.outcome == "fail"
+    assert not any(one.outcome == "warn" for one in found.checks)
+
+
+def test_exact_zeros_against_rounding_warn(tmp_path, noise):
+    assert record(dump(tmp_path / "z", np.zeros(8), CENTRED), noise[1]).verdict.outcome == "warn"
+    assert record(noise[0], dump(tmp_path / "zr", np.zeros(8), CENTRED)).verdict.outcome == "warn"
+
+
+REAL = {
+    "no centring at all": TERMS,
+    "a thousandth of a gradient": CENTRED + 1e-3 * TERMS.mean((0, 2, 3), keepdims=True),
+    "one channel of eight": CENTRED + np.float64([0, 0, 0, 1, 0, 0, 0, 0]).reshape(1, 8, 1, 1) * 1e-3,
+    "one position that is huge": CENTRED + 1e4 * (np.arange(CENTRED.size).reshape(CENTRED.shape) == 77),
+}
+
+
+@pytest.mark.parametrize("terms", REAL.values(), ids=REAL)
+@pytest.mark.parametrize("factor", [0.0, 0.9, 2.0, -1.0])
+def test_a_real_gradient_that_is_wrong_fails(tmp_path, terms, factor):
+    right = dump(tmp_path / "r", terms.sum((0, 2, 3)), terms)
+    found = record(dump(tmp_path / "l", factor * terms.sum((0, 2, 3)), terms), right)
+    assert found.verdict.outcome in ("fail", "undefined")
+    assert found.remarks == ()
+
+
+def test_a_gradient_where_there_should_be_none_fails(tmp_path, noise):
+    # The normalisation behind it is missing on the left, or only its gradient is.
+    for number, terms in enumerate((TERMS, CENTRED)):
+        assert record(dump(tmp_path / str(number), TERMS.sum((0, 2, 3)), terms), noise[1]).verdict.outcome == "fail"
+
+
+def test_a_gradient_that_is_lost_where_the_terms_do_not_cancel_fails(tmp_path):
+    left = dump(tmp_path / "l", np.zeros(8), TERMS)
+    assert record(left, dump(tmp_path / "r", added_up(CENTRED), CENTRED)).fails
+    assert record(left, dump(tmp_path / "r2", TERMS.sum((0, 2, 3)), TERMS)).fails
+
+
+def test_large_terms_of_the_left_raise_no_floor(tmp_path):
+    small = CENTRED * 1e-6
+    right = dump(tmp_path / "r", small.sum((0, 2, 3)) + 1e-6, small)
+    assert record(dump(tmp_path / "l", np.zeros(8), CENTRED * 1e9), right).fails
+
+
+def test_only_the_reference_can_tell_that_a_gradient_is_zero(tmp_path, noise):
+    assert record(noise[0], dump(tmp_path / "r2", added_up(CENTRED, -1))).fails
+    assert record(dump(tmp_path / "l2", added_up(CENTRED)), noise[1]).verdict.outcome == "warn"
+
+
+def test_other_gradients_of_the_module_are_not_sums_of_the_terms(tmp_path):
+    sides = [
+        dump(tmp_path / side, added_up(CENTRED, order), CENTRED, name="conv.gain.bias")
+        for side, order in (("l", 1), ("r", -1))
+    ]
+    assert record(*sides).fails
+
+
+def test_calls_of_a_shared_module_are_added_up(tmp_path):
+    halves = [TERMS[:2] - TERMS.mean((0, 2, 3), keepdims=True), TERMS[2:] - TERMS.mean((0, 2, 3), keepdims=True)]
+    assert np.abs(halves[0].sum((0, 2, 3))).max() > 1
+    sides = [dump(tmp_path / side, added_up(CENTRED, order), *halves) for side, order in (("l", 1), ("r", -1))]
+    assert record(*sides).verdict.outcome == "warn"
+
+
+def test_terms_of_a_coarser_type_leave_more(tmp_path):
+    bits = np.float32(CENTRED).view(np.uint32)
+    coarse = RawArray((bits >> 16).astype(np.int16), CENTRED.shape, "bfloat16")
+    rounded = (bits & 0xFFFF0000).view(np.float32)
+    left = dump(tmp_path / "l", 1e-3 * RNG.standard_normal(8), coarse)
+    # Cut off, bfloat16 leaves up to its epsilon of each term, half of it on average and in one direction.
+    assert np.abs(rounded.sum((0, 2, 3))).max() > 1e-3
+    assert record(left, dump(tmp_path / "r", added_up(CENTRED), CENTRED)).verdict.outcome == "warn"
+    assert record(dump(tmp_path / "big", np.ones(8), coarse), dump(tmp_path / "r2", added_up(CENTRED), CENTRED)).fails
+
+
+def test_an_absolute_limit_and_a_limit_of_0_hold_all_the_same(noise):
+    assert record(*noise, thresholds=["max_abs=1e-12"]).verdict.outcome == "fail"
+    assert record(*noise, thresholds=["rel_euclid=0"]).verdict.outcome == "fail"
+    assert record(*noise, thresholds=["rel_euclid=1e-9"]).verdict.outcome == "warn"
+
+
+@pytest.mark.parametrize("damage", ["cut", "nan", "gone"])
+def test_terms_that_cannot_be_used_excuse_nothing(noise, damage):
+    (file,) = noise[1].glob("conv_grad_output.0.*")
+    if damage == "cut":
+        file.write_bytes(file.read_bytes()[:-7])
+    elif damage == "nan":
+        np.save(file, np.full(CENTRED.shape, np.nan, np.float32))
+    else:
+        np.save(file, np.float32(CENTRED)[:, :7])
+    assert record(*noise).verdict.outcome == "fail"
+
+
+def test_a_saved_result_is_judged_again_as_it_was(noise, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", *map(str, noise), "--report", "json"]) == 0
+    saved = "msdump-report/results.json"
+    assert main(["check", saved]) == main(["check", saved, "--profile", "strict"]) == 0
+    assert main(["check", saved, "--profile", "bitwise"]) == 1
+
+
+def test_other_terms_are_other_conditions_for_the_cache(noise, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CI", raising=False)
+    typed = ["compare", *map(str, noise), "--report", "json", "--cache", "content"]
+    assert main(typed) == main(typed) == 0
+    assert "2 of 2 pairs from earlier runs" in capsys.readouterr().out
+    for folder in noise:
+        (file,) = folder.glob("conv_grad_output.0.*")
+        np.save(file, np.float32(TERMS))
+    assert main(typed) == 1
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("way", ["-n2", "--msdump-jobs=2", "--msdump-cache=content"])
+def test_the_records_are_the_same_wherever_they_are_made(noise, pytester, monkeypatch, way):
+    monkeypatch.delenv("CI", raising=False)
+    left, right = noise
+    found = []
+    for more in ((), (way,), (way,)):
+        pytester.runpytest_subprocess(f"--msdump-left={left}", f"--msdump-right={right}", *more)
+        found.append(json.loads((pytester.path / "msdump-report/results.json").read_text("utf-8"))["tensors"])
+    assert found[0] == found[1] == found[2]
+    assert [one["verdict"] for one in found[0]] == ["pass", "warn"]
