@@ -1,8 +1,7 @@
-"""Manifests beside a dump: whether it is whole, and whether two runs had the same inputs and weights."""
+"""Manifests beside a dump: whether it is whole."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,14 +10,11 @@ from pytest_msdump.errors import IncompleteRecordingError
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Dump
 from pytest_msdump.storage.remote import RemotePath
 
-__all__ = ["different_origins", "only_whole", "with_manifest"]
+__all__ = ["only_whole", "with_manifest"]
 
 _RECORD = frozenset({Path(MANIFEST_FILE), Path(JOURNAL_FILE)})
 # From the folder of one iteration, in the deepest tree that a framework writes, to what a recorder was given.
 _LEVELS_ABOVE = 4
-
-_SHOWN = 3
-_SHOWN_DIGITS = 8
 
 
 def with_manifest(dump: Dump) -> Dump:
@@ -69,46 +65,3 @@ def _why_around(dump: Dump) -> str:
         if why:
             return f"{why}, in {folder}"
     return ""
-
-
-def different_origins(left: Dump, right: Dump) -> tuple[str, ...]:
-    """Return a sentence on inputs and one on weights, if the two runs had different ones.
-
-    Both dumps need manifests. Names that only one side has are not compared, unless the sides have no name in common.
-    """
-    if left.manifest is None or right.manifest is None:
-        return ()
-    kinds = (
-        ("inputs", left.manifest.inputs, right.manifest.inputs),
-        ("weights", left.manifest.weights, right.manifest.weights),
-    )
-    return tuple(sentence for kind, ours, theirs in kinds if (sentence := _sentence(kind, ours, theirs)))
-
-
-def _sentence(kind: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:
-    different = list(_different(ours, theirs))
-    if not different:
-        return ""
-    shown = ", ".join(different[:_SHOWN])
-    more = f" and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
-    return f"the two runs were given different {kind}, so what follows differs by them as well: {shown}{more}"
-
-
-def _different(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[str]:
-    common = [name for name in ours if name in theirs]
-    for name in common:
-        left, right = _values(ours[name]), _values(theirs[name])
-        if left != right:
-            yield f"{name} (left {left[:_SHOWN_DIGITS]}, right {right[:_SHOWN_DIGITS]})"
-    if common or not ours or not theirs:
-        return
-    # Frameworks call one thing by different names: then the numbers are compared without them.
-    left_only = sorted(set(map(_values, ours.values())) - set(map(_values, theirs.values())))
-    if left_only:
-        name = next(name for name, digest in ours.items() if _values(digest) == left_only[0])
-        yield f"none of the right side's is the left's {name} ({left_only[0][:_SHOWN_DIGITS]})"
-
-
-def _values(digest: str) -> str:
-    """Return the part of a digest that is independent of the order of elements: frameworks arrange axes differently."""
-    return digest.rpartition("/")[2]

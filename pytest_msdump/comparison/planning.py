@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from pytest_msdump.comparison.assemble import side_info
 from pytest_msdump.comparison.graph_operators import ArgumentBook, with_line_names
 from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.manifests import different_origins
-from pytest_msdump.comparison.opening import logical_shape
 from pytest_msdump.comparison.noise_floor import with_terms
+from pytest_msdump.comparison.opening import logical_shape
+from pytest_msdump.comparison.run_origins import different_origins
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.dumps.graphs.execution_order import find_orders, with_model_order
 from pytest_msdump.dumps.graphs.ge_model import read_model
@@ -117,8 +117,6 @@ def plan(suite: Suite) -> Plan:
     right = _narrowed(index(suite.right.path, allow_incomplete=allowed), suite.right)
     rules = _rules(suite)
     left, right = _ruled(left, right, rules, has_files=bool(suite.graph_files))
-    # First of all notes: runs with different inputs have nothing to agree about.
-    left = replace(left, notes=(*different_origins(left, right), *left.notes))
     pairing = pair_dumps(
         left,
         right,
@@ -133,6 +131,8 @@ def plan(suite: Suite) -> Plan:
         shape_of=logical_shape,
     )
     pairing = with_terms(pairing, left, right)
+    # First of all notes: runs with different inputs have nothing to agree about.
+    left = replace(left, notes=(*different_origins(left, right, pairing.pairs), *left.notes))
     return Plan(suite, _noted(left, pairing.notes), right, pairing, rules)
 
 

@@ -12,6 +12,7 @@ __all__ = [
     "AIPP_TYPES",
     "CARRIER_TYPES",
     "COLLECTIVE_FRAGMENTS",
+    "COUNTERS",
     "DEQUANT_ENDINGS",
     "DEQUANT_FRAGMENTS",
     "DEQUANT_TYPES",
@@ -19,6 +20,7 @@ __all__ = [
     "LAST_OPERATORS",
     "MODULE_KINDS",
     "PASSING_TYPES",
+    "NEUTRAL_WEIGHT_NAMES",
     "QUANTISED_DTYPES",
     "QUANT_FRAGMENTS",
     "QUANT_TYPES",
@@ -28,6 +30,21 @@ __all__ = [
     "VIEW_TYPES",
     "WRITTEN_INPUTS",
 ]
+
+# What Keras and MindSpore call a layer's weights → what PyTorch does; each name means nothing else anywhere.
+NEUTRAL_WEIGHT_NAMES: Mapping[str, str] = {
+    "gamma": "weight",
+    "beta": "bias",
+    "moving_mean": "running_mean",
+    "moving_variance": "running_var",
+    "embedding_table": "weight",
+    "embeddings": "weight",
+    "kernel": "weight",
+    "depthwise_kernel": "weight",
+}
+
+# No weights: they count batches or seed a generator, and the other side need not have them.
+COUNTERS = frozenset({"num_batches_tracked", "seed_generator_state"})
 
 # They pass a tensor on in another data type or memory format; its values are those of what feeds them.
 CARRIER_TYPES = frozenset({"Cast", "TransData"})

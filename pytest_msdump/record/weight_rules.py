@@ -7,21 +7,20 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["COUNTERS", "FRAMEWORKS", "KINDS", "Rule", "kind_of", "neutral_role", "rule_for", "same_kind"]
+from pytest_msdump.facts.operators import NEUTRAL_WEIGHT_NAMES
+
+__all__ = ["FRAMEWORKS", "KINDS", "Rule", "kind_of", "neutral_role", "rule_for", "same_kind"]
 
 Array = npt.NDArray[Any]
 
 # Name that a user may give → framework whose tables are used; without one, names and axes are neutral already.
 FRAMEWORKS = {"": "", "torch": "torch", "mindspore": "mindspore", "keras": "keras", "tensorflow": "keras"}
-
-# No weights: they count batches or seed a generator, and the other side need not have them.
-COUNTERS = frozenset({"num_batches_tracked", "seed_generator_state"})
 
 
 class Rule(NamedTuple):
@@ -85,24 +84,12 @@ _BY_CLASS = {name: kind for kind, names in KINDS.items() for name in names}
 _SAME = {"DepthwiseConv1d": "Conv1d", "DepthwiseConv2d": "Conv2d"}
 
 # Own name → neutral name, in layers of these types. `kernel` alone says nothing of the axes, so only the type decides.
-_NORM = {
-    "gamma": "weight",
-    "beta": "bias",
-    "scale": "weight",
-    "moving_mean": "running_mean",
-    "moving_variance": "running_var",
-}
-_NAMES: dict[str, dict[str, str]] = {
+_NORM = {**NEUTRAL_WEIGHT_NAMES, "scale": "weight"}
+_NAMES: dict[str, Mapping[str, str]] = {
     **dict.fromkeys(("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm"), _NORM),
-    "Embedding": {"embedding_table": "weight", "embeddings": "weight"},
+    "Embedding": NEUTRAL_WEIGHT_NAMES,
     "PReLU": {"w": "weight", "alpha": "weight"},
     "": {"kernel": "weight", "depthwise_kernel": "weight"},
-}
-# A mapping has no types; these names mean nothing else anywhere.
-_NAMES_WITHOUT_TYPE = {
-    **{own: name for own, name in _NORM.items() if own != "scale"},
-    **_NAMES["Embedding"],
-    **_NAMES[""],
 }
 
 _RULES: dict[tuple[str, str], Rule] = {
@@ -140,7 +127,7 @@ def neutral_role(own: str, layer: str) -> str:
     if own in (table := _NAMES.get(layer, {})):
         return table[own]
     if not layer:
-        return _NAMES_WITHOUT_TYPE.get(own, own)
+        return NEUTRAL_WEIGHT_NAMES.get(own, own)
     return _NAMES[""].get(own, own)
 
 

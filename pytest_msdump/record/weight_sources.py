@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from pytest_msdump.dtypes.arrays import RawArray, array_to_save, decode_raw
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.record.weight_rules import COUNTERS, FRAMEWORKS, kind_of, neutral_role
+from pytest_msdump.facts.operators import COUNTERS
+from pytest_msdump.record.weight_rules import FRAMEWORKS, kind_of, neutral_role
 
 __all__ = ["Weight", "Weights", "framework_of", "holders", "of_mapping", "of_model"]
 

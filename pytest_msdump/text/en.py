@@ -42,6 +42,16 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "header_kernel": "kernel: {kernel}",
     "side": "{directory}  ({about})",
     "reader": "reader {reader}",
+    "given_different_inputs": (
+        "the two runs were given different inputs, so what follows differs by them as well: {names}"
+    ),
+    "given_different_weights": (
+        "the two runs were given different weights, so what follows differs by them as well: {names}"
+    ),
+    "batch_norm_folded": (
+        "the {side:word} side has no {norms}, and the weights of the layers before differ: BatchNorm seems to be "
+        "folded into {names}"
+    ),
     "sides_look_swapped": (
         "warning: the sides look swapped: the left is a folder of op.index.timestamp.npy files, the right a {reader} "
         "dump; left = run under test, right = reference"

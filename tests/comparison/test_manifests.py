@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from pytest_msdump import assert_dumps_close, open_dump
-from pytest_msdump.comparison.manifests import different_origins
+from pytest_msdump.comparison.planning import plan
+from pytest_msdump.comparison.run_origins import different_origins
 from pytest_msdump.record import DumpWriter
+from pytest_msdump.suite import load_suite
 from pytest_msdump.testing.builder import write_mindspore
 
 X = np.arange(6, dtype="float32").reshape(2, 3)
@@ -83,3 +87,84 @@ def test_a_manifest_beside_a_frameworks_own_dump_tells_of_it(tmp_path):
     assert dict(left.labels)["framework"] == "mindspore 2.10.0"
     (sentence,) = different_origins(left, open_dump(dump(tmp_path / "r", {"x": X + 1})).dump)
     assert "different inputs" in sentence
+
+
+# -- which weights are compared ---------------------------------------------------------------------------------------
+
+
+def noted(left, right, **options):
+    table = {"left": str(left), "right": str(right), **options}
+    return plan(load_suite(file=None, table=table, options={}, directory=left.parent)).left.notes
+
+
+def weights(folder, held):
+    with DumpWriter(folder) as writer:
+        writer.describe(weights=held)
+        for layer in dict.fromkeys(re.split("[./]", name)[0] for name in held):
+            writer.write(layer, X)
+    return folder
+
+
+def test_weights_that_do_not_pair_are_not_said_to_differ(tmp_path):
+    left = weights(tmp_path / "l", {"attn.in_proj_weight": X, "attn.extra": X + 7})
+    assert noted(left, weights(tmp_path / "r", {"q.weight": X + 1, "k.weight": X + 2})) == ()
+
+
+def test_a_counter_is_no_weight(tmp_path):
+    sides = [weights(tmp_path / str(n), {"bn.weight": X, "bn.num_batches_tracked": np.int64(n)}) for n in (0, 1)]
+    assert noted(*sides) == ()
+
+
+def test_what_frameworks_call_the_same_pairs(tmp_path):
+    left = weights(tmp_path / "l", {"bn.gamma": X, "bn.moving_mean": X + 1, "fc/kernel": X.T})
+    right = weights(tmp_path / "r", {"bn.weight": X + 3, "bn.running_mean": X + 1, "fc.weight": X})
+    (sentence,) = noted(left, right)
+    assert "given different weights" in sentence
+    assert "bn.gamma (left " in sentence
+    assert "moving_mean" not in sentence
+    assert "kernel" not in sentence
+
+
+def test_layers_that_a_map_pairs_have_paired_weights(tmp_path):
+    left, right = weights(tmp_path / "l", {"fc1.weight": X}), weights(tmp_path / "r", {"dense.weight": X + 1})
+    assert noted(left, right) == ()
+    (sentence,) = noted(left, right, map=[{"left": "fc1", "right": "dense"}])
+    assert "fc1.weight (left " in sentence
+
+
+def batch_norm(name, values=X):
+    return {f"{name}.{one}": values for one in ("weight", "bias", "running_mean", "running_var")}
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_batch_norm_that_one_side_lacks_is_folded_and_not_another_weight(tmp_path, side):
+    whole = {"conv.weight": X, **batch_norm("bn"), "next.weight": X, **batch_norm("next_bn"), "fc.weight": X}
+    folded = {"conv.weight": X + 1, "conv.bias": X, "next.weight": X + 2, "next.bias": X, "fc.weight": X}
+    sides = [weights(tmp_path / str(n), one) for n, one in enumerate((folded, whole) if side == 0 else (whole, folded))]
+    (sentence,) = noted(*sides)
+    name = ("left", "right")[side]
+    assert sentence == (
+        f"the {name} side has no bn, next_bn, and the weights of the layers before differ: BatchNorm seems to be "
+        "folded into conv.weight, next.weight"
+    )
+
+
+def test_folding_explains_the_layers_before_and_no_others(tmp_path):
+    whole = {"conv.weight": X, **batch_norm("bn"), "other.weight": X, "fc.weight": X}
+    left = weights(tmp_path / "l", {"conv.weight": X + 1, "conv.bias": X, "other.weight": X, "fc.weight": X + 1})
+    different, folded = noted(left, weights(tmp_path / "r", whole))
+    assert "given different weights" in different
+    assert "fc.weight (left " in different
+    assert "conv" not in different
+    assert folded.endswith("folded into conv.weight")
+
+
+def test_batch_norm_on_both_sides_explains_nothing(tmp_path):
+    sides = [weights(tmp_path / str(n), {"conv.weight": X + n, **batch_norm("bn")}) for n in (0, 1)]
+    (sentence,) = noted(*sides)
+    assert "given different weights" in sentence
+    # A LayerNorm that is missing is not folded into anything.
+    left = weights(tmp_path / "a", {"fc.weight": X})
+    right = weights(tmp_path / "b", {"fc.weight": X + 1, "norm.weight": X, "norm.bias": X})
+    (sentence,) = noted(left, right)
+    assert "given different weights" in sentence

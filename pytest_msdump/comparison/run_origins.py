@@ -1,0 +1,124 @@
+"""Whether two runs had the same inputs and weights, by the digests in their manifests; no tensor is read."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+from pytest_msdump.facts.operators import COUNTERS, NEUTRAL_WEIGHT_NAMES
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.pairing import Pair
+from pytest_msdump.text import Message, say
+
+__all__ = ["different_origins"]
+
+_SHOWN = 3
+_SHOWN_DIGITS = 8
+# The weight that a BatchNorm has and nothing else.
+_VARIANCE = "running_var"
+
+
+class _Weight(NamedTuple):
+    name: str
+    digest: str
+
+
+# Layer → its weights by neutral name, in the order of the manifest.
+_Layers = Mapping[str, Mapping[str, _Weight]]
+
+
+def different_origins(left: Dump, right: Dump, pairs: Iterable[Pair] = ()) -> tuple[str, ...]:
+    """Return what there is to say of inputs and weights, if the two runs had different ones.
+
+    Both dumps need manifests. Inputs are compared by name, or by what they hold where no name is on both sides; weights
+    where the layers are one of `pairs` or have one name, and are called the same, or what frameworks call the same.
+    """
+    if left.manifest is None or right.manifest is None:
+        return ()
+    inputs = tuple(_different_inputs(left.manifest.inputs, right.manifest.inputs))
+    ours, theirs = _layers(left.manifest.weights), _layers(right.manifest.weights)
+    known = {_dotted(pair.left.key.op.label): _dotted(pair.right.key.op.label) for pair in pairs}
+    partners = {layer: known[layer] if known.get(layer) in theirs else layer for layer in ours}
+    unfolded = _before_lonely_norms(ours, {one for one, other in partners.items() if other in theirs})
+    unfolded_right = _before_lonely_norms(theirs, set(partners.values()))
+    different: list[str] = []
+    folded: dict[str, dict[str, str]] = {"left": {}, "right": {}}
+    for layer, held in ours.items():
+        other = partners[layer]
+        for kind, weight in held.items():
+            partner = theirs.get(other, {}).get(kind)
+            if partner is None or _values(weight.digest) == _values(partner.digest):
+                continue
+            if other in unfolded_right:
+                folded["left"][weight.name] = unfolded_right[other]
+            elif layer in unfolded:
+                folded["right"][weight.name] = unfolded[layer]
+            else:
+                different.append(_both(weight.name, weight.digest, partner.digest))
+    notes = [
+        Message(code, {"names": _some(names)})
+        for code, names in (("given_different_inputs", inputs), ("given_different_weights", different))
+        if names
+    ]
+    notes += [
+        Message(
+            "batch_norm_folded", {"side": side, "norms": _some(dict.fromkeys(norms.values())), "names": _some(norms)}
+        )
+        for side, norms in folded.items()
+        if norms
+    ]
+    return tuple(map(say, notes))
+
+
+def _different_inputs(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[str]:
+    common = [name for name in ours if name in theirs]
+    for name in common:
+        if _values(ours[name]) != _values(theirs[name]):
+            yield _both(name, ours[name], theirs[name])
+    if common or not ours or not theirs:
+        return
+    # Frameworks call one thing by different names: then the numbers are compared without them.
+    left_only = sorted(set(map(_values, ours.values())) - set(map(_values, theirs.values())))
+    if left_only:
+        name = next(name for name, digest in ours.items() if _values(digest) == left_only[0])
+        yield f"none of the right side's is the left's {name} ({left_only[0][:_SHOWN_DIGITS]})"
+
+
+def _layers(weights: Mapping[str, str]) -> _Layers:
+    found: defaultdict[str, dict[str, _Weight]] = defaultdict(dict)
+    for name, digest in weights.items():
+        layer, _, own = _dotted(name).rpartition(".")
+        if own not in COUNTERS:
+            found[layer][NEUTRAL_WEIGHT_NAMES.get(own, own)] = _Weight(name, digest)
+    return found
+
+
+def _before_lonely_norms(layers: _Layers, paired: Container[str]) -> Mapping[str, str]:
+    """Return layers with the BatchNorm behind them that the other side does not have.
+
+    A convolution and the BatchNorm behind it are declared one after the other.
+    """
+    return {layer: norm for layer, norm in pairwise(layers) if _VARIANCE in layers[norm] and norm not in paired}
+
+
+def _dotted(name: str) -> str:
+    return re.sub(r"[/\\]", ".", name)
+
+
+def _some(names: Iterable[str]) -> Message | tuple[str, ...]:
+    every = tuple(names)
+    if len(every) <= _SHOWN:
+        return every
+    return Message("names_and_more", {"names": every[:_SHOWN], "n": len(every) - _SHOWN})
+
+
+def _both(name: str, left: str, right: str) -> str:
+    return f"{name} (left {_values(left)[:_SHOWN_DIGITS]}, right {_values(right)[:_SHOWN_DIGITS]})"
+
+
+def _values(digest: str) -> str:
+    """Return the part of a digest that is independent of the order of elements: frameworks arrange axes differently."""
+    return digest.rpartition("/")[2]
