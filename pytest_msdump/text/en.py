@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_msdump.text.en_causes import CAUSES
-from pytest_msdump.text.en_unmatched import EN_UNMATCHED
 from pytest_msdump.text.en_findings import FINDINGS
+from pytest_msdump.text.en_unmatched import EN_UNMATCHED
 
 __all__ = ["EN"]
 
