@@ -1,4 +1,4 @@
-"""Suggestions for tensors without a partner: by their values, then by names, then by order of execution."""
+"""Suggestions for tensors without a partner: by structure, then by values, names and order of execution."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from pytest_msdump.causes.fingerprint import Fingerprint, disagreement, distances, fingerprint
+from pytest_msdump.causes.fingerprint import Fingerprint, Sample, disagreement, distances, fingerprint, sample
 from pytest_msdump.causes.reasons import fit_text
+from pytest_msdump.causes.steps import Values, pairs_by_structure, steps_of
+from pytest_msdump.causes.structure import Step, kind_of, name_agreement, tokens_of
 from pytest_msdump.comparison.align import align
 from pytest_msdump.comparison.opening import open_logical, open_view
 from pytest_msdump.comparison.planning import Plan
@@ -17,7 +20,7 @@ from pytest_msdump.comparison.user_code import Watch, unwatched
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError, TensorShapeError
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.pairing import Pair, Transform, Unmatched
+from pytest_msdump.model.pairing import Pair, Pairing, Transform, Unmatched
 from pytest_msdump.model.report import Report, SuggestedPartner
 from pytest_msdump.model.tensor import TensorRef, TensorView, mangle
 
@@ -100,7 +103,7 @@ class Fit:
 class Suggestion:
     """The clear partner of one right tensor, or all that may be it.
 
-    `how` is ``"values"``, ``"names"`` or ``"order"`` (which chose among tensors whose values fit), or
+    `how` is ``"structure"``, ``"values"``, ``"names"`` or ``"order"`` (which chose among tensors whose values fit), or
     ``"names alone"``.
     """
 
@@ -123,7 +126,9 @@ class Unread:
 class Suggested:
     """Suggestions for the right tensors without a partner; numbers are places in `left` and `right`.
 
-    `alignments` has every pair that was tried, `unread` every tensor whose values cannot be looked at.
+    `alone` are the right tensors without a partner; `copies` those of them that hold the values of another right tensor
+    that has one, or is suggested one. `alignments` has every pair that was tried, `unread` every tensor whose values
+    cannot be looked at.
     """
 
     left: tuple[TensorRef, ...]
@@ -131,11 +136,14 @@ class Suggested:
     suggestions: tuple[Suggestion, ...]
     alignments: dict[tuple[int, int], Alignment]
     unread: tuple[Unread, ...]
+    alone: tuple[int, ...] = ()
+    copies: frozenset[int] = frozenset()
 
     def partner(self, one: Suggestion, fit: Fit, side: str) -> SuggestedPartner:
         """Return one fit of a suggestion as a report has it, with the tensor of `side` as the partner."""
         alignment = self.alignments[fit.left, fit.right]
         by = "names alone" if fit.apart is None else one.how if one.is_clear and one.how in ("names", "order") else ""
+        by = one.how if one.how == "structure" else by
         apart = alignment.apart if fit.apart is None else fit.apart
         shape = shape_word(alignment.transform)
         ref = self.left[fit.left] if side == "left" else self.right[fit.right]
@@ -162,59 +170,210 @@ def with_suggestions(plan: Plan, report: Report, *, watch: Watch = unwatched) ->
 def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
     """Suggest partners for the tensors that `plan` leaves unpaired and that no map entry names.
 
-    `watch` gets the number of tensors read, and of partners looked for.
+    Structure comes first: what operators compute, in which order, on which shapes. Values choose among what structure
+    leaves open, and find the partners of tensors whose operators are of no known kind. `watch` gets the number of
+    tensors read, and of partners looked for.
     """
     named = {(side, mangle(getattr(entry, side))) for entry in plan.suite.entries for side in ("left", "right")}
-    paired = [(pair.left.key.typed_address, pair.right.key.typed_address) for pair in plan.pairing.pairs]
-    left = _Side(plan.left, plan.pairing.unmatched_left, {one for one, _ in paired}, named, watch)
-    right = _Side(plan.right, plan.pairing.unmatched_right, {other for _, other in paired}, named, watch)
+    left = _Side("left", plan.left, plan.pairing, named, watch)
+    right = _Side("right", plan.right, plan.pairing, named, watch)
     formats = Transform(left_format=plan.suite.left_format, right_format=plan.suite.right_format)
+    paired = [
+        (left.number(pair.left), right.number(pair.right))
+        for pair in plan.pairing.pairs
+        if pair.left.key.io == "output"
+    ]
+    search = _Search(left, right, formats)
+    by_structure = search.by_structure(paired)
+    taken = {*by_structure.values()}, {*by_structure}
+    copies = right.copies({*(other for _, other in paired), *taken[1]})
     fits: list[Fit] = []
-    alignments: dict[tuple[int, int], Alignment] = {}
-    for number in watch(range(len(right.refs)), "right tensors tried"):
-        for other in _candidates(left, right, number):
-            found = best_alignment(left.refs[other], right.refs[number], formats)
+    open_left = left.alone - taken[0]
+    open_right = sorted(right.alone - taken[1] - copies)
+    for number in watch(open_right, "right tensors tried"):
+        for other in _candidates(left, right, number, open_left):
+            found = search.alignment(other, number)
             if found is not None:
-                alignments[other, number] = found
                 apart = found.apart if found.apart <= _MOST_APART else None
                 fits.append(Fit(other, number, apart, is_close=found.is_close))
-    places = sorted({(left.places[one], right.places[other]) for one, other in paired})
-    suggestions = suggest(left.unpaired, right.unpaired, fits, anchors=places)
-    return Suggested(tuple(left.refs), tuple(right.refs), tuple(suggestions), alignments, (*left.unread, *right.unread))
+    anchors = sorted({*paired, *((one, other) for other, one in by_structure.items())})
+    suggestions = [
+        Suggestion(other, (Fit(one, other, search.found[one, other].apart),), "structure")
+        for other, one in by_structure.items()
+    ]
+    suggestions += suggest(left.unpaired, right.unpaired, fits, anchors=anchors)
+    return Suggested(
+        tuple(left.refs),
+        tuple(right.refs),
+        tuple(sorted(suggestions, key=lambda one: one.right)),
+        search.found,
+        (*left.unread, *right.unread),
+        alone=tuple(sorted(right.alone)),
+        copies=copies,
+    )
 
 
 class _Side:
-    """The tensors of a side that have no partner, each name once, with their fingerprints."""
+    """The tensors of a side, each name and occurrence once, with what is known of their values.
 
-    def __init__(
-        self, dump: Dump, unmatched: Sequence[Unmatched], paired: set[str], named: set[tuple[str, str]], watch: Watch
-    ) -> None:
-        self.places: dict[str, int] = {}
-        for place, ref in enumerate(dump.refs):
-            self.places.setdefault(ref.key.typed_address, place)
+    `alone` are those without a partner that can be looked at.
+    """
+
+    def __init__(self, name: str, dump: Dump, pairing: Pairing, named: set[tuple[str, str]], watch: Watch) -> None:
+        unmatched = pairing.unmatched_left if name == "left" else pairing.unmatched_right
+        paired = {id(getattr(pair, name)) for pair in pairing.pairs}
+        self._numbers: dict[_Name, int] = {}
         self.refs: list[TensorRef] = []
-        self.prints: list[Fingerprint] = []
+        self.prints: dict[int, Fingerprint] = {}
+        self.samples: dict[int, Sample] = {}
+        self.shapes: dict[int, tuple[int, ...]] = {}
         self.unread: list[Unread] = []
-        seen = set(paired)
-        for one in watch(unmatched, "tensors read"):
-            ref, address = one.ref, one.ref.key.typed_address
-            if address in seen or address not in self.places or not named.isdisjoint(_map_names(one)):
-                continue
-            seen.add(address)
-            found = _fingerprint(ref)
-            if isinstance(found, str):
-                self.unread.append(Unread(one.side, ref.key.address, found))
-            else:
+        has_partner: set[int] = set()
+        for ref in _in_order_of_calls(dump.refs):
+            number = self._numbers.setdefault(_name_of(ref), len(self.refs))
+            if number == len(self.refs):
                 self.refs.append(ref)
-                self.prints.append(found)
+            if id(ref) in paired:
+                has_partner.add(number)
+        wanted = {
+            self._numbers[_name_of(one.ref)]
+            for one in unmatched
+            if _name_of(one.ref) in self._numbers and named.isdisjoint(_map_names(one))
+        }
+        wanted -= has_partner
+        for number in watch(
+            [number for number in range(len(self.refs)) if number in wanted | has_partner], "tensors read"
+        ):
+            self._read(name, number, is_wanted=number in wanted)
+        self.alone = frozenset(wanted & self.prints.keys())
+
+    def _read(self, side: str, number: int, *, is_wanted: bool) -> None:
+        ref = self.refs[number]
+        try:
+            reason = _unreadable(ref)
+            if not reason:
+                with closing(open_logical(ref)) as view:
+                    self.prints[number] = fingerprint(view)
+                    self.samples[number] = sample(view)
+                    self.shapes[number] = view.shape
+                return
+        except MsdumpError as error:
+            reason = str(error)
+        except OSError as error:
+            reason = f"cannot be read ({error.strerror or error})"
+        if is_wanted:
+            self.unread.append(Unread(side, ref.key.address, reason))
+
+    def number(self, ref: TensorRef) -> int:
+        """Return the number of a tensor of the dump."""
+        return self._numbers[_name_of(ref)]
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The steps of the network."""
+        outputs = {
+            number: self.refs[number]
+            for number in sorted(self.prints)
+            if self.refs[number].key.io == "output" and self.refs[number].place is not None
+        }
+        return steps_of(outputs, self.shapes, Values(self.prints, self.samples))
+
+    def copies(self, paired: set[int]) -> frozenset[int]:
+        """Return the tensors without a partner that hold the values of one that has one."""
+        return frozenset(
+            number
+            for step in self.steps
+            if not paired.isdisjoint(step.members)
+            for number in step.members
+            if number in self.alone and number not in paired
+        )
 
     @property
     def unpaired(self) -> list[Unpaired]:
         """These tensors as `suggest` takes them."""
         return [
-            Unpaired(ref.key.op.label, self.places[ref.key.typed_address], ref.place is not None, found.is_distinctive)
-            for ref, found in zip(self.refs, self.prints, strict=True)
+            Unpaired(
+                ref.key.op.label,
+                number,
+                ref.place is not None,
+                number in self.prints and self.prints[number].is_distinctive,
+            )
+            for number, ref in enumerate(self.refs)
         ]
+
+
+_Name = tuple[str, int]
+
+
+def _in_order_of_calls(refs: Sequence[TensorRef]) -> Sequence[TensorRef]:
+    """Return a dump's tensors with each call of an operator at its own place; a dump has all of them at the first."""
+    if not any(ref.key.op.at.occurrence for ref in refs):
+        return refs
+    return sorted(refs, key=lambda ref: (ref.place is None, ref.key.op.at.iteration or 0, ref.source.timestamp or 0))
+
+
+def _name_of(ref: TensorRef) -> _Name:
+    return ref.key.typed_address, ref.key.op.at.occurrence or 0
+
+
+class _Search:
+    """Partners by structure, and how a right tensor is brought to a left one; each pair is tried once."""
+
+    def __init__(self, left: _Side, right: _Side, formats: Transform) -> None:
+        self._left, self._right, self._formats = left, right, formats
+        self.found: dict[tuple[int, int], Alignment] = {}
+
+    def alignment(self, one: int, other: int) -> Alignment | None:
+        """Return how the right tensor of that number is brought to the left one."""
+        if (one, other) not in self.found:
+            found = best_alignment(self._left.refs[one], self._right.refs[other], self._formats)
+            if found is None:
+                return None
+            self.found[one, other] = found
+        return self.found[one, other]
+
+    def by_structure(self, paired: Sequence[tuple[int, int]]) -> dict[int, int]:
+        """Return left tensors by the right tensors whose partners they are."""
+        steps = pairs_by_structure(self._left.steps, self._right.steps, paired, self._prefers)
+        return {
+            other: one
+            for ours, theirs in steps
+            for one, other in self._members(ours, theirs)
+            if one in self._left.alone and other in self._right.alone and self.alignment(one, other) is not None
+        }
+
+    def _prefers(self, ours: Step, theirs: Step) -> bool:
+        found = self.alignment(ours.members[0], theirs.members[0])
+        return found is not None and found.is_close
+
+    def _members(self, ours: Step, theirs: Step) -> Iterator[tuple[int, int]]:
+        """Yield the tensors that are most alike by name and shape, else those that leave the outermost modules.
+
+        Then further ones of the same values that are alike, unless one of several operators has done nothing, as a
+        bias of 0.
+        """
+        lefts, rights = self._left, self._right
+        computes_once = max(len(ours.kinds), len(theirs.kinds)) == 1
+        has_copies = computes_once and len(ours.members) > 1 and len(theirs.members) > 1
+
+        def likeness(one: int, other: int) -> int:
+            left, right = lefts.refs[one].key.op, rights.refs[other].key.op
+            is_same_kind = has_copies and kind_of(left.op_type, left.label) == kind_of(right.op_type, right.label)
+            return name_agreement(tokens_of(left.label), tokens_of(right.label)) + is_same_kind
+
+        ranked = sorted(
+            (
+                (likeness(one, other), lefts.shapes[one] == rights.shapes[other], one, other)
+                for one in ours.members
+                for other in theirs.members
+            ),
+            reverse=True,
+        )
+        taken: set[tuple[str, int]] = set()
+        for alike, _, one, other in ranked:
+            if taken.isdisjoint({("left", one), ("right", other)}) and (not taken or (alike and has_copies)):
+                taken |= {("left", one), ("right", other)}
+                yield one, other
 
 
 def _map_names(one: Unmatched) -> Iterator[tuple[str, str]]:
@@ -225,27 +384,27 @@ def _map_names(one: Unmatched) -> Iterator[tuple[str, str]]:
         yield one.side, mangle(f"{name}:{key.io}:{key.slot}")
 
 
-def _fingerprint(ref: TensorRef) -> Fingerprint | str:
-    """Return what the values are like, or why they cannot be looked at."""
+def _unreadable(ref: TensorRef) -> str:
+    """Return why a tensor is not read; empty where it may be."""
     try:
         ref.key.address.encode()
     except UnicodeEncodeError:
         return "its name is no text, which a suite file could not hold"
-    if ref.is_unseen:
-        return "only its statistics were saved"
-    try:
-        with closing(open_logical(ref)) as view:
-            return fingerprint(view)
-    except MsdumpError as error:
-        return str(error)
-    except OSError as error:
-        return f"cannot be read ({error.strerror or error})"
+    return "only its statistics were saved" if ref.is_unseen else ""
 
 
-def _candidates(left: _Side, right: _Side, number: int) -> list[int]:
-    """Return left tensors that may be the partner: the most alike by values, then those of one size by name."""
+def _candidates(left: _Side, right: _Side, number: int, allowed: Iterable[int]) -> list[int]:
+    """Return left tensors that may be the partner: the most alike by values, then those of one size by name.
+
+    One that computes something else is none.
+    """
     key, found = right.refs[number].key, right.prints[number]
-    same = [other for other, ref in enumerate(left.refs) if ref.key.io == key.io]
+    kind = kind_of(key.op.op_type)
+    same = [
+        other
+        for other in sorted(allowed)
+        if left.refs[other].key.io == key.io and not _differ(kind, kind_of(left.refs[other].key.op.op_type))
+    ]
     apart = distances(found, [left.prints[other] for other in same])
     alike = sorted((float(distance), other) for distance, other in zip(apart, same, strict=True) if distance <= _ALIKE)
     by_name = [
@@ -254,6 +413,10 @@ def _candidates(left: _Side, right: _Side, number: int) -> list[int]:
         if left.prints[other].size == found.size and is_named_after(left.refs[other].key.op.label, key.op.label)
     ]
     return list(dict.fromkeys([*(other for _, other in alike[:_MOST_TRIED]), *by_name[:_MOST_TRIED]]))
+
+
+def _differ(one: str, other: str) -> bool:
+    return bool(one and other) and one != other
 
 
 def best_alignment(left: TensorRef, right: TensorRef, formats: Transform) -> Alignment | None:

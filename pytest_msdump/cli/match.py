@@ -323,7 +323,8 @@ def _summary(found: Suggested) -> str:
     """Return one sentence: how many entries there are."""
     entries = sum(one.is_clear for one in found.suggestions)
     ambiguous = len(found.suggestions) - entries
-    rest = len(found.right) + sum(one.side == "right" for one in found.unread) - len(found.suggestions)
+    rest = len(found.alone) + sum(one.side == "right" for one in found.unread)
+    rest -= len(found.suggestions) + len(found.copies)
     return (
         f"{entries} {'entry' if entries == 1 else 'entries'}, {ambiguous} ambiguous (commented out), {rest} right "
         f"{'tensor' if rest == 1 else 'tensors'} without a suggestion"
@@ -344,7 +345,7 @@ def map_lines(found: Suggested, types: frozenset[str]) -> Iterator[str]:
         if not one.is_clear:
             yield from _ambiguous(found, one, types)
     suggested = {one.right for one in found.suggestions}
-    alone = [ref for number, ref in enumerate(found.right) if number not in suggested]
+    alone = [found.right[number] for number in found.alone if number not in suggested | found.copies]
     if alone:
         yield ""
         yield "# no suggestion for these right tensors:"

@@ -151,6 +151,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "fits": "values agree to {apart}, {shape}",
     "fits_equal": "values are equal, {shape}",
     "fits_by_name": "names agree, {shape}; values differ by {apart} of their norm",
+    "fits_by_structure": "the same step of both runs, {shape}; values differ by {apart} of their norm",
     "decided_names": "other tensors hold the same values: names decide",
     "decided_order": "other tensors hold the same values: the order of execution decides",
     "shape_same": "same shape",

@@ -59,7 +59,7 @@ def test_lenet_without_any_mapping_gets_all_ten_pairs(lenet, suggested):
     assert code == 0
     assert entries == truth(lenet)
     assert len(entries) == 10
-    assert "# values agree to 2e-07, other shape; other tensors hold the same values: names decide" in file.read_text()
+    assert "# the same step of both runs, same shape; values differ by 1.7e-07 of their norm" in file.read_text()
 
 
 def test_inputs_of_the_run_are_no_partners_of_outputs(lenet, suggested):
@@ -74,12 +74,11 @@ def test_compare_pairs_as_the_entries_tell(lenet, suggested, capsys):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_with_random_names_at_least_eight_pairs_are_found_and_none_is_wrong(lenet, tmp_path, suggested, seed):
+def test_with_random_names_all_pairs_are_found(lenet, tmp_path, suggested, seed):
     new = renamed(lenet, tmp_path / "run", seed)
     _, entries, _ = suggested(tmp_path / "run", lenet / "reference")
     expected = truth(lenet, lambda name: new[name])
-    assert len(entries) >= 8
-    assert {right: expected[right] for right in entries} == entries
+    assert entries == expected
 
 
 def test_without_names_and_order_equal_tensors_are_called_ambiguous(lenet, tmp_path, suggested):
@@ -94,14 +93,13 @@ def test_without_names_and_order_equal_tensors_are_called_ambiguous(lenet, tmp_p
     assert "# ambiguous: pool2:output:0 may be any of these 2" in file.read_text("utf-8")
 
 
-@pytest.mark.parametrize(("left", "fewest"), [("target_bad", 7), ("target_bad2", 8)])
-def test_of_a_wrong_port_too_no_pair_is_wrong(lenet, suggested, left, fewest):
+@pytest.mark.parametrize("left", ["target_bad", "target_bad2"])
+def test_a_wrong_port_too_gets_all_ten_pairs(lenet, suggested, left):
     _, entries, file = suggested(lenet / left, lenet / "reference")
     expected = {right: name.replace("MaxPool", "AvgPool") for right, name in truth(lenet).items()}
     found = {right: name.replace("MaxPool", "AvgPool") for right, name in entries.items()}
-    assert {right: expected[right] for right in found} == found
-    assert len(found) >= fewest
-    assert "# names agree, same shape; values differ by 0." in file.read_text("utf-8")
+    assert found == expected
+    assert "same shape; values differ by 0." in file.read_text("utf-8")
 
 
 def test_a_channels_last_reference_is_found_with_its_axes(tmp_path, suggested):

@@ -58,8 +58,8 @@ def test_all_partners_of_lenet_are_suggested_on_both_sides_and_nothing_pairs(
     ways = {
         one["address"]: (one["shape"], one.get("by")) for entry in found["unmatched"] for one in entry["suggestions"]
     }
-    assert ways["conv1:output:0"] == ("same", None)
-    assert ways["flatten:output:0"] == ("reshaped", "names")
+    assert ways["conv1:output:0"] == ("same", "structure")
+    assert ways["flatten:output:0"] == ("reshaped", "structure")
     assert all(one["why"] for entry in found["unmatched"] for one in entry["suggestions"])
     assert (found["tensors"], found["coverage"]["right_paired"]) == ([], 0)
     page = (report / "index.html").read_text("utf-8")

@@ -1,0 +1,226 @@
+"""The steps of a run, to align them with another's: tensors that hold one value are one step, a sum is known as one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.causes.fingerprint import Fingerprint, Sample
+from pytest_msdump.causes.structure import Step, align_steps, fused_steps, kind_of, kind_of_name, shapes_agree
+from pytest_msdump.comparison.opening import open_logical
+from pytest_msdump.facts.kinds import FINISHED_BY
+from pytest_msdump.model.tensor import TensorRef
+
+__all__ = ["Values", "pairs_by_structure", "steps_of"]
+
+Array = npt.NDArray[Any]
+
+# What these give out was there before, or is no step of the network.
+_PASSING, _ADD, _SUM = "passing", "add", "sum"
+_UNTOLD = frozenset({"", _PASSING, "attention", "moving"})
+# A sum is looked for among so many steps of its size before it; one of its terms is among the last few.
+_REACH, _NEAR = 24, 6
+# How far a recorded sum is from the sum of its recorded parts, by what was computed in.
+_ROUNDING = {"float64": 1e-9, "float32": 1e-5}
+_COARSE_ROUNDING = 5e-3
+
+
+@dataclass(frozen=True)
+class Values:
+    """What is known of a side's tensors by their values, by number: fingerprints, and a few elements of each."""
+
+    prints: Mapping[int, Fingerprint]
+    samples: Mapping[int, Sample]
+
+
+def steps_of(
+    refs: Mapping[int, TensorRef], shapes: Mapping[int, tuple[int, ...]], values: Values | None = None
+) -> list[Step]:
+    """Return the steps of the outputs among these tensors, in execution order, each with tensors by their numbers.
+
+    Without values an operator that is known to pass its input on, and a module around the operator before it, belong to
+    the step before.
+    """
+    steps: list[Step] = []
+    for members in _passed_on(refs, shapes) if values is None else _same_values(refs, values.prints):
+        kinds = [(_kind(refs[number]), refs[number].key.slot) for number in members]
+        told = frozenset((kind, slot) for kind, slot in kinds if kind not in ("", _PASSING))
+        steps.append(
+            Step(
+                members,
+                told or frozenset(one for one in kinds if one[0]),
+                tuple(refs[number].key.op.label for number in members),
+                tuple(dict.fromkeys(shapes[number] for number in members if number in shapes)),
+            )
+        )
+    return steps if values is None else _with_sums(steps, refs, values)
+
+
+def _kind(ref: TensorRef) -> str:
+    return kind_of(ref.key.op.op_type, ref.key.op.label)
+
+
+def _passed_on(refs: Mapping[int, TensorRef], shapes: Mapping[int, tuple[int, ...]]) -> list[tuple[int, ...]]:
+    groups: list[tuple[int, ...]] = []
+    for number, ref in refs.items():
+        before = refs[groups[-1][-1]] if groups else None
+        name = ref.key.op.label
+        if before is not None and (
+            (ref.key.op.op_type and _kind(ref) == _PASSING)
+            or (
+                not _kind(ref)
+                and before.key.op.label.startswith((f"{name}.", f"{name}/"))
+                and shapes.get(number) == shapes.get(groups[-1][-1])
+            )
+        ):
+            groups[-1] = (*groups[-1], number)
+        else:
+            groups.append((number,))
+    return groups
+
+
+def _same_values(refs: Mapping[int, TensorRef], prints: Mapping[int, Fingerprint]) -> list[tuple[int, ...]]:
+    """Return the numbers of tensors that hold the same values in C order, in order of the first of each."""
+    alike: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+    for number in refs:
+        found = prints.get(number)
+        # Masks and constants are the same by chance.
+        key = (found.size, found.values.tobytes()) if found is not None and found.is_distinctive else (number,)
+        alike[key].append(number)
+    groups: defaultdict[object, list[int]] = defaultdict(list)
+    for numbers in alike.values():
+        for number in numbers:
+            groups[number if len(numbers) == 1 else _digest(refs[number])].append(number)
+    return sorted(tuple(sorted(group)) for group in groups.values())
+
+
+def _digest(ref: TensorRef) -> bytes:
+    digest = hashlib.blake2b()
+    with closing(open_logical(ref)) as view:
+        digest.update(view.dtype.encode())
+        for block in view.blocks(1 << 17):
+            digest.update(np.ascontiguousarray(block).tobytes())
+    return digest.digest()
+
+
+def _with_sums(steps: Sequence[Step], refs: Mapping[int, TensorRef], values: Values) -> list[Step]:
+    """Mark what is the sum of two steps before it, which the type of a residual block does not say, and biases."""
+    found: list[Step] = []
+    before: defaultdict[int, list[Array]] = defaultdict(list)
+    for step in steps:
+        number = step.members[0]
+        sample = values.samples.get(number)
+        if sample is not None and sample.unit is not None:
+            terms = before[values.prints[number].size]
+            may_be_sum = step.is_of(_ADD) or all(kind in _UNTOLD for kind, _ in step.kinds)
+            coarse = _ROUNDING.get(refs[number].spec.dtype or "float32", _COARSE_ROUNDING)
+            if may_be_sum and _is_sum(sample.values, terms[::-1][:_REACH], coarse):
+                step = replace(step, kinds=frozenset({(_ADD, 0), (_SUM, 0)}))
+            terms.append(sample.values)
+        if step.is_of(_ADD) and not step.is_of(_SUM) and found and _is_bias(found[-1], step):
+            step = replace(step, kinds=frozenset({("bias", 0)}))
+        found.append(step)
+    return found
+
+
+def _is_sum(whole: Array, terms: Sequence[Array], rounding: float) -> bool:
+    """Whether it is one of the last few of these terms plus another one."""
+    most = float(np.linalg.norm(whole)) * rounding
+    # Next to nothing added to something is no sum.
+    terms = [term for term in terms if float(np.linalg.norm(term)) > 100 * most]
+    return any(
+        float(np.linalg.norm(whole - last - other)) <= most
+        for place, last in enumerate(terms[:_NEAR])
+        for other in terms[place + 1 :]
+    )
+
+
+def _is_bias(before: Step, step: Step) -> bool:
+    """Whether an addition is called after the layer whose product it follows: a bias."""
+    if not any(before.is_of(kind) for kind in FINISHED_BY):
+        return False
+    folder = step.names[0].rpartition("/")[0]
+    is_beside = bool(folder) and any(name.rpartition("/")[0] == folder for name in before.names)
+    return is_beside or kind_of_name(step.names[0]) in FINISHED_BY
+
+
+# -- Pairs of steps ----------------------------------------------------------------------------------------------------
+
+_Pair = tuple[Step, Step]
+
+
+def pairs_by_structure(
+    left: Sequence[Step],
+    right: Sequence[Step],
+    paired: Sequence[tuple[int, int]],
+    prefers: Callable[[Step, Step], bool] | None = None,
+) -> Iterator[_Pair]:
+    """Yield steps that belong together by kind, shape and order, and no other way.
+
+    `paired` are tensors, by number, that are known to be pairs. `prefers` says whether values speak for a pair, where
+    structure leaves several.
+    """
+    ours, theirs = fused_steps(left, right)
+    known = _known(ours, theirs, paired)
+    found = align_steps(ours, theirs, paired=known)
+    if found.possible and prefers is not None:
+        preferred = [(one, other) for one, other in found.possible if prefers(ours[one], theirs[other])]
+        if preferred:
+            found = align_steps(ours, theirs, paired=known, preferred=preferred)
+    pairs = dict(found.certain)
+    if prefers is not None:
+        pairs |= _leavers(ours, theirs, known | pairs, found.possible)
+    for one, other in sorted(pairs.items()):
+        yield from _inner(ours[one], theirs[other])
+
+
+def _inner(one: Step, other: Step) -> Iterator[_Pair]:
+    if one.inner is not None and other.inner is not None:
+        yield from _inner(one.inner, other.inner)
+    yield one, other
+
+
+def _known(left: Sequence[Step], right: Sequence[Step], paired: Sequence[tuple[int, int]]) -> dict[int, int]:
+    place_of = [
+        {member: place for place, step in enumerate(steps) for member in step.members} for steps in (left, right)
+    ]
+    known: dict[int, int] = {}
+    for one, other in paired:
+        if one in place_of[0] and other in place_of[1]:
+            ours, theirs = place_of[0][one], place_of[1][other]
+            if ours not in known and theirs not in known.values():
+                known[ours] = theirs
+    return known
+
+
+def _leavers(
+    left: Sequence[Step], right: Sequence[Step], pairs: Mapping[int, int], possible: Sequence[tuple[int, int]]
+) -> dict[int, int]:
+    """Return the partners of modules whose types say nothing: what leaves them, just before the next step that pairs.
+
+    One step of the right between two pairs is meant by the last step of the left between them, but for a residual sum
+    that is no module on the right.
+    """
+    found: dict[int, int] = {}
+    open_left, open_right = {one for one, _ in possible}, {other for _, other in possible}
+    places = sorted((theirs, ours) for ours, theirs in pairs.items())
+    for (before, before_left), (after, after_left) in pairwise(places):
+        if after != before + 2 or after_left <= before_left + 1 or before + 1 in open_right:
+            continue
+        module = right[before + 1]
+        if any(kind not in _UNTOLD for kind, _ in module.kinds):
+            continue
+        last = after_left - 1
+        if left[last].is_of(_SUM) and last - 1 > before_left:
+            last -= 1
+        if last not in open_left and shapes_agree(left[last].shapes, module.shapes):
+            found[last] = before + 1
+    return found
