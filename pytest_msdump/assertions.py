@@ -29,7 +29,7 @@ from pytest_msdump.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.report.failure import failure_text
 from pytest_msdump.report.summary import header_lines, summary_lines
 from pytest_msdump.storage.remote import RemotePath
-from pytest_msdump.suite import load_suite
+from pytest_msdump.suite import MapObject, load_suite
 
 if TYPE_CHECKING:
     from pytest_msdump.model.record import Record
@@ -141,7 +141,7 @@ def assert_dumps_close(
     left: str | PathLike[str],
     right: str | PathLike[str],
     *,
-    map: Mapping[str, str] | Iterable[Mapping[str, Any]] = (),  # noqa: A002 - the suite file's word
+    map: MapObject = None,  # noqa: A002 - the suite file's word
     profile: str = "default",
     min_coverage: float | None = None,
     limits: Mapping[str, float] | None = None,
@@ -154,8 +154,9 @@ def assert_dumps_close(
     ----------
     left, right : str or Path
         The run under test and the reference.
-    map : mapping or list of mappings
-        ``{left address: right address}``, or entries as ``[[msdump.map]]`` has them.
+    map : mapping, callable, list of mappings or path, optional
+        ``{left address: right address}``, a function of the left name that returns the right one or ``None``, entries
+        as ``[[msdump.map]]`` has them, or a TOML file that has some.
     profile : str
         Named limits.
     min_coverage : float, optional
@@ -180,8 +181,7 @@ def assert_dumps_close(
         A dump is missing or unknown, or an option cannot be meant.
     """
     __tracebackhide__ = True
-    entries = [{"left": one, "right": other} for one, other in map.items()] if isinstance(map, Mapping) else list(map)
-    table = {"left": _side(left), "right": _side(right), "map": entries, "profile": profile, **options}
+    table = {"left": _side(left), "right": _side(right), "map": map, "profile": profile, **options}
     if min_coverage is not None:
         table["min_coverage"] = min_coverage
     if fusion is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pytest_msdump.text import Message
@@ -10,17 +11,22 @@ from pytest_msdump.text import Message
 __all__ = ["Address", "Lost", "MapEntry", "parse_address"]
 
 # [0-9], not \d: int() would take the digits of every script.
+_CALL = re.compile(r"(?P<op>.+)@(?P<occurrence>[0-9]{1,9})", re.DOTALL)
 _SLOT = re.compile(r"(?P<op>.+):(?P<io>input|output):(?P<slot>[0-9]{1,9})", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The operator `op` as written, of type `op_type` in `typed` only; without `io` and `slot`, all its slots."""
+    """The operator `op` as written; without `io` and `slot`, all its slots.
+
+    `op_type` and `occurrence` are of other readings of it, `typed` and `numbered`.
+    """
 
     op_type: str | None
     op: str
     io: str | None = None
     slot: int | None = None
+    occurrence: int | None = None
 
     @property
     def port(self) -> tuple[str, int] | None:
@@ -33,19 +39,25 @@ class Address:
         op_type, dot, op = self.op.partition(".")
         return replace(self, op_type=op_type, op=op) if dot and op_type and op else None
 
+    @property
+    def numbered(self) -> Address | None:
+        """The same address read as ``OP@1``, an occurrence of the operator; ``None`` when it cannot be."""
+        found = _CALL.fullmatch(self.op)
+        return replace(self, op=found["op"], occurrence=int(found["occurrence"])) if found else None
+
 
 def parse_address(text: str) -> Address:
     """Read an address from the right; a colon that no ``io:slot`` follows belongs to the name.
 
-    Only a dump can say whether ``a.b`` is a name or the operator ``b`` of type ``a``: the plain name is tried first,
-    then `Address.typed`.
+    Only a dump can say whether ``a.b`` is a name or the operator ``b`` of type ``a``, and ``a@1`` a name or the second
+    call of ``a``: the plain name is tried first, then `Address.typed` and `Address.numbered`.
 
     Examples
     --------
     >>> parse_address("Default/conv1-Conv2d/BiasAdd-op0:output:0").port
     ('output', 0)
     >>> parse_address("Parameter.fc1_bias").typed
-    Address(op_type='Parameter', op='fc1_bias', io=None, slot=None)
+    Address(op_type='Parameter', op='fc1_bias', io=None, slot=None, occurrence=None)
     """
     found = _SLOT.fullmatch(text)
     if found is None:
@@ -55,11 +67,12 @@ def parse_address(text: str) -> Address:
 
 @dataclass(frozen=True, slots=True)
 class MapEntry:
-    """One pair that the user wrote down, by two addresses.
+    """One pair that the user wrote down, by two addresses; or many, by templates (`matching.maps`).
 
     `reshape`: same values in C order, other shape. `transpose`: axes of the right side that bring it to the left; the
-    sides' axis orders (``left_format``) then do not apply. `rank`, `net`, `graph` and `iteration` restrict the entry
-    to one value of the left side. `label` names the entry in messages and in `Pair.by`, e.g.
+    sides' axis orders (``left_format``) then do not apply. `rank`, `net`, `graph`, `iteration` and `occurrence`
+    restrict the entry to one value of the left side. `rename` makes the right name of each left one. `label` names the
+    entry in messages and in `Pair.by`, e.g.
     ``"msdump.toml [[msdump.map]] #3"``.
     """
 
@@ -71,7 +84,9 @@ class MapEntry:
     net: str | None = None
     graph: int | None = None
     iteration: int | None = None
+    occurrence: int | None = None
     label: str = ""
+    rename: Callable[[str], str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

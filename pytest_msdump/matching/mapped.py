@@ -16,6 +16,7 @@ from pytest_msdump.matching.coordinates import (
     without_occurrence,
 )
 from pytest_msdump.matching.explain import elsewhere, listed, place_text, slots_listed, typed_name
+from pytest_msdump.matching.maps import expanded_entries
 from pytest_msdump.matching.pairing_state import (
     FoundPair,
     OperatorPair,
@@ -71,7 +72,7 @@ def pair_by_map(state: PairingState, request: PairingRequest) -> list[Lost]:
             parse_address(entry.right),
             wanted_by_entry(entry),
         )
-        for number, entry in enumerate(request.entries, start=1)
+        for number, entry in enumerate(expanded_entries(request.entries, state.left, state.right), start=1)
     ]
     # By address or tensor: the entries that name it. An error of the suite file is one whatever was dumped.
     claims: dict[object, list[_EntryWork]] = {}
@@ -133,8 +134,10 @@ def _find_pairs(state: PairingState, work: _EntryWork) -> None:
         work.lose(in_clauses(*absent.values()), *absent)
         return
     ours, theirs = _kept(left, work.left_ops), _kept(right, work.right_ops)
-    index = NameIndex((work.right.op, right.ops[number].common, number) for number in theirs)
-    candidates = [(one, other) for one in ours for other in index.find(work.right.op, left.ops[one].common)]
+    # A call that is named has its partner among the calls of the other side, whatever their numbers.
+    place = without_occurrence if _names_a_call(work, ours, theirs, state) else tuple
+    index = NameIndex((work.right.op, place(right.ops[number].common), number) for number in theirs)
+    candidates = [(one, other) for one in ours for other in index.find(work.right.op, place(left.ops[one].common))]
     certain, doubtful = resolve_ambiguity(left, right, candidates)
     if doubtful:
         names = {
@@ -148,6 +151,15 @@ def _find_pairs(state: PairingState, work: _EntryWork) -> None:
     _find_gaps(right, left, work)
     if ours and theirs and not work.pairs and not work.lost:
         work.lose(_nothing_in_common(work, [left.ops[n] for n in ours], [right.ops[n] for n in theirs]))
+
+
+def _names_a_call(work: _EntryWork, ours: Sequence[int], theirs: Sequence[int], state: PairingState) -> bool:
+    """Whether an address of the entry says which call of the operator it means, as ``relu@1``."""
+    sides = ((work.left, ours, state.left), (work.right, theirs, state.right))
+    return any(
+        address.numbered is not None and bool(numbers) and side.ops[numbers[0]].key.label != address.op
+        for address, numbers, side in sides
+    )
 
 
 def _absent(side: Side, work: _EntryWork) -> Message:

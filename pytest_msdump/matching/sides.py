@@ -151,11 +151,17 @@ class Side:
 
         The mangled ones include the file's own, since a person may write `.` where the file has `_`.
         """
-        for index, spelling in ((self.labels, str), (self.files, str), (self.mangled, mangle)):
-            yield self._named(index, spelling(address.op))
-            if (typed := address.typed) is not None:
-                named = self._named(index, spelling(typed.op))
-                yield [number for number in named if self.ops[number].key.op_type == typed.op_type]
+        for reading in (address, *([] if address.numbered is None else [address.numbered])):
+            for index, spelling in ((self.labels, str), (self.files, str), (self.mangled, mangle)):
+                yield self._calls(reading, self._named(index, spelling(reading.op)))
+                if (typed := reading.typed) is not None:
+                    named = self._calls(reading, self._named(index, spelling(typed.op)))
+                    yield [number for number in named if self.ops[number].key.op_type == typed.op_type]
+
+    def _calls(self, address: Address, numbers: list[int]) -> list[int]:
+        """Return the operators of the occurrence that an address names, if it names one."""
+        wanted = address.occurrence
+        return [number for number in numbers if wanted is None or (self.ops[number].key.at.occurrence or 0) == wanted]
 
     def _named(self, index: NameIndex, name: str) -> list[int]:
         """Return the operators of this name, without those that only the mangled form of another file's name leads to.

@@ -140,7 +140,4 @@ class GateHooks:
         table: dict[str, Any] = {
             key: str(folder / value) if key in ("left", "right") else value for key, value in marker.kwargs.items()
         }
-        entries = table.get("map")
-        if isinstance(entries, dict):
-            table["map"] = [{"left": left, "right": right} for left, right in entries.items()]
         return plan(load_suite(file=None, table=table, options={}, directory=folder, name="marker msdump_pairs"))

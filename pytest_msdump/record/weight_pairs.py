@@ -6,18 +6,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import product
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.matching.addresses import MapEntry
+from pytest_msdump.matching.maps import is_template, renaming_of_template
 from pytest_msdump.record.weight_rules import KINDS, Rule, rule_for, same_kind
 from pytest_msdump.record.weight_sources import Weight, Weights
+from pytest_msdump.suite import MapObject
+from pytest_msdump.suite.keys import FileName, read_map
 
-__all__ = ["NameMap", "WeightPair", "pairs"]
-
-NameMap = Mapping[str, str] | Callable[[str], str]
+__all__ = ["WeightPair", "map_entries", "pairs"]
 
 _SHOWN = 8
 
@@ -43,19 +46,19 @@ def pairs(
     left: Weights,
     right: Weights,
     *,
-    names: NameMap | None = None,
+    entries: Sequence[MapEntry] = (),
     types: Mapping[str, str] | None = None,
     ignore: str | Sequence[str] = (),
 ) -> list[WeightPair]:
     """Pair all weights of two sides.
 
-    `names` maps the left side's names of weights, or of layers, which stand for all below them, to the right side's;
+    `entries` map the left side's names of weights, or of layers, which stand for all below them, to the right side's;
     `types` the left side's layers to types that neither side says; `ignore` are globs on names of either side that need
     no partner. Names without a partner, layers of different types, and shapes that no rule or several rules bring
     together raise `ConfigError`.
     """
     ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
-    renamed = _renamed(left, right, names)
+    renamed = _renamed(left, right, entries)
     known = {alias: name for name, held in right.items() for alias in (_dotted(held.own), *held.also, name) if alias}
     partners: dict[str, str] = {}
     for name, held in left.items():
@@ -74,25 +77,49 @@ def pairs(
 _Renamed = Callable[[str, str], str]
 
 
-def _renamed(left: Weights, right: Weights, names: NameMap | None) -> _Renamed:
+def map_entries(names: MapObject) -> Sequence[MapEntry]:
+    """Read a map object; ConfigError, or UnknownNameError, for one that cannot be meant."""
+    if isinstance(names, Mapping):
+        # An empty name is the model itself.
+        entries: Sequence[MapEntry] = [MapEntry(one, other, label="map") for one, other in names.items()]
+    else:
+        entries = read_map(names, FileName("map", "map", "msdump"), Path.cwd())
+    for entry in entries:
+        if entry.rename is None and is_template(entry.left):
+            renaming_of_template(entry.left, entry.right, label=entry.label)
+    return entries
+
+
+def _renamed(left: Weights, right: Weights, entries: Sequence[MapEntry]) -> _Renamed:
     """Return a function that makes a name of the right side of a neutral and an own name of the left side."""
-    if names is None:
-        return lambda name, _: name
-    if callable(names):
-        return lambda name, _: names(name)
-    dotted = {key.replace("/", "."): value.replace("/", ".") for key, value in names.items()}
-    _refuse_unknown(left, [name for name in dotted if name], "left")
-    _refuse_unknown(right, [name for name in dotted.values() if name], "right")
+    functions = [entry.rename for entry in entries if entry.rename is not None]
+    plain = {
+        entry.left.replace("/", "."): entry.right.replace("/", ".")
+        for entry in entries
+        if entry.rename is None and not is_template(entry.left)
+    }
+    _refuse_unknown(left, [name for name in plain if name], "left")
+    _refuse_unknown(right, [name for name in plain.values() if name], "right")
+    for entry in entries:
+        if entry.rename is None and is_template(entry.left):
+            template = renaming_of_template(entry.left.replace("/", "."), entry.right.replace("/", "."), label="map")
+            if not any(map(template, left)):
+                raise UnknownNameError(f"the map names '{entry.left}', which no weight of the left side is called")
+            functions.append(template)
 
     def renamed(name: str, own: str) -> str:
         for whole in (name, _dotted(own)):
-            if whole in dotted:
-                return dotted[whole]
+            if whole in plain:
+                return plain[whole]
+        for function in functions:
+            other = function(name)
+            if other is not None:
+                return other
         layer, _, rest = name.rpartition(".")
-        while layer and layer not in dotted:
+        while layer and layer not in plain:
             layer, _, more = layer.rpartition(".")
             rest = f"{more}.{rest}"
-        prefix = dotted.get(layer, layer)
+        prefix = plain.get(layer, layer)
         return f"{prefix}.{rest}" if prefix else rest
 
     return renamed

@@ -19,10 +19,11 @@ from numpy.lib import format as npy_format
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, TensorFileError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.record.weight_pairs import NameMap, WeightPair, pairs
+from pytest_msdump.record.weight_pairs import WeightPair, map_entries, pairs
 from pytest_msdump.record.weight_rules import FRAMEWORKS
 from pytest_msdump.record.weight_sources import Weight, Weights, framework_of, holders, of_mapping, of_model
 from pytest_msdump.storage.files import open_regular, write_atomic
+from pytest_msdump.suite import MapObject
 
 __all__ = ["assert_same_weights", "fitted", "load", "load_weights", "read_weights", "save", "save_weights"]
 
@@ -100,7 +101,7 @@ def load_weights(
     model: Any,
     source: Any,
     *,
-    map: NameMap | None = None,  # noqa: A002 - the word of the suite file
+    map: MapObject = None,  # noqa: A002 - the word of the suite file
     types: Mapping[str, str] | None = None,
     ignore: str | Sequence[str] = (),
     framework: str = "",
@@ -114,9 +115,10 @@ def load_weights(
         A PyTorch module, a MindSpore cell or a built Keras model.
     source, framework
         As of `read_weights`.
-    map : mapping or callable, optional
-        Name in `model` → name in `source`: of weights, or of layers, which then stand for all below them. Names that
-        are the same need none, and ``gamma`` and ``weight`` are.
+    map : mapping, callable, list of mappings or path, optional
+        Name in `model` → name in `source`: of weights, or of layers, which then stand for all below them, or templates
+        (``layers.{i}.*``). Names that are the same need none, and ``gamma`` and ``weight`` are. Any map object of
+        `assert_dumps_close`.
     types : mapping of str to str, optional
         Layer of `model` → its type (``"Dense"``), where neither side says it: whether a square matrix is to be
         transposed is never guessed.
@@ -137,7 +139,8 @@ def load_weights(
     """
     if not framework_of(model):
         raise ConfigError(f"a {type(model).__name__} is no model of PyTorch, MindSpore or Keras to load weights into")
-    found = pairs(of_model(model), read_weights(source, framework=framework), names=map, types=types, ignore=ignore)
+    entries, sides = map_entries(map), (of_model(model), read_weights(source, framework=framework))
+    found = pairs(*sides, entries=entries, types=types, ignore=ignore)
     values = {pair.name: fitted(pair, cast=cast) for pair in found}
     targets, assign = holders(model), _ASSIGN[framework_of(model)]
     for name, weight in values.items():
@@ -149,7 +152,7 @@ def assert_same_weights(
     left: Any,
     right: Any,
     *,
-    map: NameMap | None = None,  # noqa: A002 - the word of the suite file
+    map: MapObject = None,  # noqa: A002 - the word of the suite file
     types: Mapping[str, str] | None = None,
     ignore: str | Sequence[str] = (),
     framework: str = "",
@@ -172,8 +175,9 @@ def assert_same_weights(
     """
     __tracebackhide__ = True
     sides = [read_weights(side, framework=framework) for side in (left, right)]
+    entries = map_entries(map)
     try:
-        found = pairs(sides[0], sides[1], names=map, types=types, ignore=ignore)
+        found = pairs(sides[0], sides[1], entries=entries, types=types, ignore=ignore)
     except UnknownNameError:
         raise
     except ConfigError as error:

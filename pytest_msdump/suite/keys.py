@@ -27,11 +27,26 @@ from pytest_msdump.settings import (
 )
 from pytest_msdump.settings.values import finite
 from pytest_msdump.storage.remote import RemotePath, is_url
+from pytest_msdump.suite.documents import read_toml
 
-__all__ = ["FileName", "PlacedPath", "SideText", "parse_threshold", "read_file", "read_options"]
+__all__ = [
+    "FileName",
+    "MapObject",
+    "PlacedPath",
+    "SideText",
+    "parse_threshold",
+    "read_file",
+    "read_map",
+    "read_options",
+]
 
 # Takes a value and where it stands; returns what it means, or raises ConfigError beginning with that place.
 Reader = Callable[[object, str], Any]
+
+# What `read_map` takes.
+MapObject = (
+    Mapping[str, str] | Callable[[str], str | None] | Iterable[Mapping[str, Any]] | str | os.PathLike[str] | None
+)
 
 # From 3.11 on, Python itself would also take weeks and dates without dashes.
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -296,7 +311,7 @@ def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
         "left_format": choice(*_FORMATS),
         "right_format": choice(*_FORMATS),
         "align": _align,
-        "map": _tables(name, "map", _entry),
+        "map": lambda value, _where: read_map(value, name, base),
         "rule": _tables(name, "rule", _rule),
         "known_drift": _tables(name, "known_drift", _known_drift),
     }
@@ -318,6 +333,37 @@ def _tables(name: FileName, title: str, read: Any) -> Reader:
     return read_all
 
 
+def read_map(value: object, name: FileName, base: Path) -> tuple[MapEntry, ...]:
+    """Read a map object.
+
+    Parameters
+    ----------
+    value : list of tables, mapping, callable, path or None
+        ``[[msdump.map]]`` as a file has it; left address → right address; a function of the left name that returns the
+        right one, or ``None``; a TOML file with ``[[msdump.map]]``; no entry at all.
+    name : FileName
+        What messages begin with.
+    base : Path
+        The folder that a relative path starts from.
+    """
+    if value is None:
+        return ()
+    if callable(value):
+        return (MapEntry("*", "*", label=name.label("map"), rename=value),)
+    if isinstance(value, str | os.PathLike):
+        path = base / _own_path(value, name.place("map"))
+        document: object = read_toml(path)
+        for key in ("msdump", "map"):
+            if not isinstance(document, Mapping) or key not in document:
+                raise ConfigError(f"{name.place('map')}: {path} has no [[msdump.map]]")
+            document = document[key]
+        return read_map(document, FileName(str(path), path.name, "msdump"), path.parent)
+    if isinstance(value, Mapping):
+        value = [{"left": left, "right": right} for left, right in value.items()]
+    entries: tuple[MapEntry, ...] = _tables(name, "map", _entry)(list(value) if isinstance(value, tuple) else value, "")
+    return entries
+
+
 _ENTRY_KEYS: dict[str, Reader] = {
     "left": text,
     "right": text,
@@ -327,6 +373,7 @@ _ENTRY_KEYS: dict[str, Reader] = {
     "net": text,
     "graph": whole,
     "iteration": whole,
+    "occurrence": whole,
 }
 _SIDE_KEYS: dict[str, Reader] = {
     "path": path_text,

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, TensorFileError, UnknownNameError
 from pytest_msdump.record import RawArray, assert_same_weights, load_weights, read_weights, save_weights
-from pytest_msdump.record.weight_pairs import pairs
+from pytest_msdump.record.weight_pairs import map_entries, pairs
 from pytest_msdump.record.weight_rules import KINDS
 from pytest_msdump.record.weights import fitted
 
@@ -165,14 +165,14 @@ def test_a_map_names_layers_or_weights_or_is_a_function(names: Any) -> None:
     left = {"features.0.weight": numbers(2), "features.1.weight": numbers(3), "features.1.bias": numbers(3)}
     right = {"conv1/bias": numbers(2), "bn1/gamma": numbers(3) + 1, "bn1/beta": numbers(3) + 2}
     right["conv1/kernel"] = right.pop("conv1/bias")
-    held = carried(left, right, "torch", "keras", names=names)
+    held = carried(left, right, "torch", "keras", entries=map_entries(names))
     assert [float(values[0]) for values in held.values()] == [0, 1, 2]
 
 
 def test_the_longest_prefix_of_a_map_counts_and_an_empty_one_is_the_root() -> None:
     right = {"a.weight": numbers(2) + 1, "b.c.weight": numbers(2) + 2}
     left = {"net.x.weight": numbers(2), "net.y.c.weight": numbers(2)}
-    held = carried(left, right, "", "", names={"net": "", "net.x": "a", "net.y": "b"})
+    held = carried(left, right, "", "", entries=map_entries({"net": "", "net.x": "a", "net.y": "b"}))
     assert [float(values[0]) for values in held.values()] == [1, 2]
 
 
@@ -182,7 +182,7 @@ def test_an_empty_name_of_a_map_is_the_root_of_the_left_side() -> None:
         {"net.a.weight": numbers(2) + 1, "net.b": numbers(1)},
         "",
         "",
-        names={"": "net"},
+        entries=map_entries({"": "net"}),
     )
     assert held["a.weight"][0] == 1
 
@@ -202,7 +202,7 @@ def test_numbers_halfway_between_two_of_bfloat16_go_to_the_even_one() -> None:
 def test_a_map_with_names_that_are_not_there_is_refused(names: dict[str, str], said: str) -> None:
     side = {"conv1.weight": numbers(2)}
     with pytest.raises(UnknownNameError, match=said):
-        carried(side, side, "", "", names=names)
+        carried(side, side, "", "", entries=map_entries(names))
 
 
 def test_ignored_names_need_no_partner() -> None:
