@@ -10,9 +10,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.causes.suggest_partners import Fit, Suggested, Suggestion, suggest_partners
 from pytest_msdump.cli.compare import add_suite_arguments, suite_of
-from pytest_msdump.cli.output import Progress, add_quiet, print_lines, terminal_width
+from pytest_msdump.cli.output import add_quiet, terminal_width
+from pytest_msdump.cli.suggested_suite import suggest
 from pytest_msdump.comparison.assemble import assemble
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import ConfigError
@@ -22,13 +22,13 @@ from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import record_of, relative_file
 from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
 from pytest_msdump.model.tensor import COORDINATES, TensorRef
-from pytest_msdump.report.coverage import counts, coverage_problems, map_entry_lines, percent
+from pytest_msdump.report.coverage import counts, coverage_problems, percent
 from pytest_msdump.report.json_report import coverage_json, missing_json, unmatched_json
 from pytest_msdump.report.summary import header_lines
 from pytest_msdump.report.tables import filled, table
 from pytest_msdump.text import Message, say
 
-__all__ = ["DESCRIPTION", "add_arguments", "map_lines", "run"]
+__all__ = ["DESCRIPTION", "add_arguments", "run"]
 
 DESCRIPTION = (
     "Tell which tensors of the run under test (LEFT) and of its reference (RIGHT) 'msdump compare' would pair, by what "
@@ -68,7 +68,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--suggest",
         action="store_true",
-        help="read the tensors without a partner, and print entries for a suite file: who may be whose partner",
+        help="read the tensors, and print a suite file with an entry for each tensor that should have a partner",
+    )
+    parser.add_argument("-o", "--out", metavar="FILE", help="with --suggest: write a new file")
+    parser.add_argument(
+        "--as",
+        dest="form",
+        choices=("toml", "python"),
+        help="with --suggest: a suite file (default), or the map= of assert_dumps_close",
     )
     add_quiet(parser)
 
@@ -79,7 +86,9 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.suggest:
         if parsed.json:
             raise ConfigError("--suggest prints TOML; leave --json out")
-        return _suggest(planned, Progress("msdump match", quiet=parsed.quiet))
+        return suggest(planned, parsed)
+    if parsed.out is not None or parsed.form is not None:
+        raise ConfigError("-o and --as say where and how --suggest writes; give --suggest as well")
     report = as_report(planned)
     if parsed.json:
         print(printed_json(match_entry(planned, report)))
@@ -301,82 +310,3 @@ def _hanging(text: str, width: int, indent: int) -> Iterator[str]:
     first, *others = filled(text, width - max(indent, own))
     yield " " * own + first
     yield from (" " * indent + line for line in others)
-
-
-# -- Suggestions -------------------------------------------------------------------------------------------------------
-
-
-def _suggest(planned: Plan, progress: Progress) -> int:
-    """Print entries; return 1 when tensors lack a partner and none was found."""
-    found = suggest_partners(planned, watch=progress)
-    types: dict[str, set[str | None]] = {}
-    for ref in (*planned.left.refs, *planned.right.refs):
-        types.setdefault(ref.key.op.label, set()).add(ref.key.op.op_type)
-    shared = frozenset(name for name, kinds in types.items() if len(kinds - {None}) > 1)
-    for line in map_lines(found, shared):
-        print(line)
-    print_lines([f"msdump match: {_summary(found)}"], to_error=True)
-    return int(bool(planned.pairing.unmatched_right) and not any(one.is_clear for one in found.suggestions))
-
-
-def _summary(found: Suggested) -> str:
-    """Return one sentence: how many entries there are."""
-    entries = sum(one.is_clear for one in found.suggestions)
-    ambiguous = len(found.suggestions) - entries
-    rest = len(found.alone) + sum(one.side == "right" for one in found.unread)
-    rest -= len(found.suggestions) + len(found.copies)
-    return (
-        f"{entries} {'entry' if entries == 1 else 'entries'}, {ambiguous} ambiguous (commented out), {rest} right "
-        f"{'tensor' if rest == 1 else 'tensors'} without a suggestion"
-    )
-
-
-def map_lines(found: Suggested, types: frozenset[str]) -> Iterator[str]:
-    """Yield the lines of a fragment of a suite file.
-
-    Operators whose names are in `types` exist with several types, and are written ``TYPE.OP``.
-    """
-    yield f"# suggested by msdump match: {_summary(found)}"
-    for one in found.suggestions:
-        if one.is_clear:
-            yield ""
-            yield from _entry(found, one, one.fits[0], types)
-    for one in found.suggestions:
-        if not one.is_clear:
-            yield from _ambiguous(found, one, types)
-    suggested = {one.right for one in found.suggestions}
-    alone = [found.right[number] for number in found.alone if number not in suggested | found.copies]
-    if alone:
-        yield ""
-        yield "# no suggestion for these right tensors:"
-        yield from (f"#   {terminal_text(ref.key.address)}" for ref in alone)
-    if found.unread:
-        yield ""
-        yield "# not looked at:"
-        yield from (f"#   {terminal_text(f'{one.side}: {one.address}: {one.reason}')}" for one in found.unread)
-
-
-def _entry(found: Suggested, one: Suggestion, fit: Fit, types: frozenset[str]) -> Iterator[str]:
-    transform = found.alignments[fit.left, fit.right].transform
-    yield f"# {found.partner(one, fit, 'left').why}"
-    entry: dict[str, Any] = {
-        "left": _address(found.left[fit.left], types),
-        "right": _address(found.right[fit.right], types),
-    }
-    if transform.transpose is not None:
-        entry["transpose"] = list(transform.transpose)
-    if transform.reshape:
-        entry["reshape"] = True
-    yield from map_entry_lines(entry)
-
-
-def _ambiguous(found: Suggested, one: Suggestion, types: frozenset[str]) -> Iterator[str]:
-    name = terminal_text(found.right[one.right].key.address)
-    yield ""
-    yield f"# ambiguous: {name} may be {'this one' if len(one.fits) == 1 else f'any of these {len(one.fits)}'}"
-    for fit in one.fits:
-        yield from (line if line.startswith("#") else f"# {line}" for line in _entry(found, one, fit, types))
-
-
-def _address(ref: TensorRef, types: frozenset[str]) -> str:
-    return ref.key.typed_address if ref.key.op.label in types else ref.key.address

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import random
 import shutil
@@ -10,6 +11,7 @@ import string
 import numpy as np
 import pytest
 
+from pytest_msdump import assert_dumps_close
 from pytest_msdump.cli import main
 from pytest_msdump.model.tensor import mangle
 from pytest_msdump.suite import read_toml
@@ -183,7 +185,7 @@ def test_what_is_paired_or_mapped_already_is_left_alone(tmp_path, suggested):
     entry = '[[msdump.map]]\nleft = "one"\nright = "gone"\n'
     (tmp_path / "msdump.toml").write_text(f"[msdump]\n{entry}", "utf-8")
     _, entries, _ = suggested("run", "ref", "--config", "msdump.toml")
-    assert entries == {"dos:output:0": "two:output:0"}
+    assert entries == {"gone": "one", "dos:output:0": "two:output:0"}
 
 
 def test_names_cannot_break_out_of_their_line(tmp_path, suggested):
@@ -228,3 +230,111 @@ def test_entries_name_the_type_where_two_operators_share_a_name(tmp_path, sugges
         "z:output:0": "BiasAdd.x:output:0",
         "v:output:0": "w:output:0",
     }
+
+
+def test_the_written_suite_runs_as_it_is_from_anywhere(lenet, tmp_path, capsys):
+    file = tmp_path / "suites" / "port.msdump.toml"
+    file.parent.mkdir()
+    assert main(["match", str(lenet / "target"), str(lenet / "reference"), "--suggest", "-o", str(file)]) == 0
+    table = read_toml(file)["msdump"]
+    assert (file.parent / table["left"]).resolve() == (lenet / "target").resolve()
+    assert table["min_coverage"] == 1.0
+    capsys.readouterr()
+    assert main(["compare", "--config", str(file), "--report-dir", str(tmp_path / "out")]) == 0
+    assert "10 tensors: 10 pass" in capsys.readouterr().out
+
+
+def test_an_existing_file_is_not_replaced(lenet, tmp_path, capsys):
+    (tmp_path / "mine.toml").write_text("mine", encoding="utf-8")
+    sides = [str(lenet / "target"), str(lenet / "reference")]
+    assert main(["match", *sides, "--suggest", "-o", "mine.toml"]) == 4
+    assert "mine.toml is there already" in capsys.readouterr().err
+    assert (tmp_path / "mine.toml").read_text("utf-8") == "mine"
+
+
+@pytest.mark.parametrize("option", [["-o", "x.toml"], ["--as", "python"]])
+def test_where_and_how_to_write_need_suggest(lenet, option):
+    assert main(["match", str(lenet / "target"), str(lenet / "reference"), *option]) == 4
+
+
+def test_python_gets_the_map_of_assert_dumps_close(lenet, capsys):
+    sides = [str(lenet / "target"), str(lenet / "reference")]
+    assert main(["match", *sides, "--suggest", "--as", "python"]) == 0
+    source = capsys.readouterr().out.partition("pairs = ")[2]
+    report = assert_dumps_close(*sides, map=ast.literal_eval(source), min_coverage=1.0)
+    assert len(report.records) == 10
+
+
+def test_what_the_suite_already_says_is_in_the_new_one(lenet, tmp_path):
+    left, right = lenet / "target", lenet / "reference"
+    (tmp_path / "msdump.toml").write_text(
+        f'[msdump]\nleft = "{left.as_posix()}"\nright = "{right.as_posix()}"\nright_format = "NCHW"\n'
+        '[[msdump.map]]\nleft = "Default/fc1-Dense/BiasAdd-op0"\nright = "fc1"\n',
+        encoding="utf-8",
+    )
+    assert main(["match", "--config", "msdump.toml", "--suggest", "--io", "all", "-o", "whole.toml"]) == 0
+    table = read_toml(tmp_path / "whole.toml")["msdump"]
+    assert (table["right_format"], table["io"], len(table["map"])) == ("NCHW", "all", 10)
+    assert table["map"][0] == {"left": "Default/fc1-Dense/BiasAdd-op0", "right": "fc1"}
+
+
+def write_port(folder, operators):
+    """Write a recording: names, types and values in order; a name that comes again is another call."""
+    folder.mkdir()
+    tensors = {}
+    for place, (name, op_type, values) in enumerate(operators):
+        file = f"{mangle(name)}.0.{1_700_000_000_000_000 + place}.npy"
+        np.save(folder / file, values)
+        tensors[file] = {"op": name, "op_type": op_type}
+    manifest = {"schema_version": 1, "framework": "torch", "complete": True, "tensors": tensors}
+    (folder / "msdump.json").write_text(json.dumps(manifest), "utf-8")
+
+
+def residual_ports(tmp_path, draw):
+    """A reference of two residual blocks, and its export with folded norms, other names and wrong values throughout."""
+
+    def new():
+        return draw.standard_normal((1, 4, 5, 5)).astype("f4")
+
+    reference, port, truth, stream = [], [], {}, new()
+    for block in range(2):
+        first, second, ours, theirs = new(), new(), new(), new()
+        total = stream + second
+        name = f"block.{block}"
+        reference += [
+            (f"{name}.conv1", "Conv2d", new()),
+            (f"{name}.bn1", "BatchNorm2d", first),
+            (f"{name}.relu", "ReLU", np.maximum(first, 0)),
+            (f"{name}.drop", "Dropout", np.maximum(first, 0)),
+            (f"{name}.conv2", "Conv2d", new()),
+            (f"{name}.bn2", "BatchNorm2d", second),
+            (f"{name}.relu", "ReLU", np.maximum(total, 0)),
+            (name, "Block", np.maximum(total, 0)),
+        ]
+        port += [
+            (f"Conv_{4 * block}", "Conv", ours),
+            (f"Relu_{4 * block + 1}", "Relu", np.maximum(ours, 0)),
+            (f"Conv_{4 * block + 2}", "Conv", theirs),
+            (f"Add_{block}", "Add", total + theirs),
+            (f"Relu_{4 * block + 3}", "Relu", np.maximum(total + theirs, 0)),
+        ]
+        truth |= {
+            f"{name}.bn1:output:0": f"Conv_{4 * block}:output:0",
+            f"{name}.relu@0:output:0": f"Relu_{4 * block + 1}:output:0",
+            f"{name}.bn2:output:0": f"Conv_{4 * block + 2}:output:0",
+            f"{name}.relu@1:output:0": f"Relu_{4 * block + 3}:output:0",
+        }
+        stream = np.maximum(total, 0)
+    write_port(tmp_path / "run", port)
+    write_port(tmp_path / "ref", reference)
+    return truth
+
+
+def test_a_port_that_is_wrong_in_its_first_layer_gets_all_its_entries(tmp_path, suggested):
+    expected = residual_ports(tmp_path, np.random.default_rng(0))
+    code, entries, file = suggested("run", "ref")
+    assert (code, entries) == (0, expected)
+    text = file.read_text("utf-8")
+    assert "# these right tensors hold the values of another one that has a partner:" in text
+    assert "#   block.0.drop:output:0" in text
+    assert "#   block.0:output:0" in text

@@ -1,0 +1,246 @@
+"""``msdump match --suggest``: a suite that runs as it is, or its entries as a value of Python."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import floor
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.causes.choose_partners import Fit, Suggestion
+from pytest_msdump.causes.suggest_partners import Suggested, suggest_partners
+from pytest_msdump.cli.output import Progress, print_lines
+from pytest_msdump.comparison.planning import Plan, plan
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import terminal_text, toml_value
+from pytest_msdump.matching.addresses import MapEntry
+from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.report.coverage import map_entry_lines
+from pytest_msdump.settings import OPTIONS
+from pytest_msdump.storage.files import write_atomic
+from pytest_msdump.storage.remote import RemotePath
+from pytest_msdump.suite import SideChoice, load_suite
+
+__all__ = ["suggest"]
+
+# Options that pairing depends on, as read from wherever they were given, and as typed.
+_READ = {option.name: option.value for option in OPTIONS if option.name in ("io", "select", "deselect")}
+_TYPED = ("iteration", "rank", "graph", "align")
+_RULE_FILES = ("fusion", "quant_fusion", "close_fusion")
+_ENTRY_KEYS = ("reshape", "transpose", "rank", "net", "graph", "iteration", "occurrence")
+
+
+def suggest(planned: Plan, parsed: argparse.Namespace) -> int:
+    """Print or write a suite; return 1 when tensors lack a partner and none was found."""
+    target = None if parsed.out is None else Path(parsed.out)
+    if target is not None and os.path.lexists(target):
+        raise ConfigError(f"{target} is there already; name a new file, or remove it")
+    folder = Path.cwd() if target is None else target.absolute().parent
+    found = suggest_partners(planned, watch=Progress("msdump match", quiet=parsed.quiet))
+    entries = _Entries(planned, found)
+    table = _table(planned, parsed, folder)
+    table["min_coverage"] = _reached(table | {"map": entries.known + entries.clear}, folder)
+    if parsed.form == "python":
+        lines = list(_python_lines(entries.known + entries.clear, found))
+    else:
+        lines = [f"# suggested by msdump match: {_summary(found)}", "[msdump]"]
+        lines += [f"{key} = {_toml(value)}" for key, value in table.items()]
+        lines += [line for entry in entries.known for line in ("", *map_entry_lines(entry))]
+        lines += entries.lines()
+    if target is None:
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+    else:
+        try:
+            write_atomic(target, "".join(f"{line}\n" for line in lines).encode())
+        except OSError as error:
+            raise ConfigError(f"{target} cannot be written: {error.strerror or error}") from None
+    print_lines([f"msdump match: {_summary(found)}"], to_error=True)
+    return int(bool(planned.pairing.unmatched_right) and not entries.clear)
+
+
+def _summary(found: Suggested) -> str:
+    """Return one sentence: how many entries there are."""
+    entries = sum(one.is_clear for one in found.suggestions)
+    ambiguous = len(found.suggestions) - entries
+    rest = len(found.alone) + sum(one.side == "right" for one in found.unread)
+    rest -= len(found.suggestions) + len(found.copies)
+    return (
+        f"{entries} {'entry' if entries == 1 else 'entries'}, {ambiguous} ambiguous (commented out), {rest} right "
+        f"{'tensor' if rest == 1 else 'tensors'} without a suggestion"
+    )
+
+
+# -- The table [msdump] ------------------------------------------------------------------------------------------------
+
+
+def _table(planned: Plan, parsed: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Return what the suite says before its entries; paths start from its folder."""
+    suite = planned.suite
+    table: dict[str, Any] = {"left": _side(suite.left, folder), "right": _side(suite.right, folder)}
+    for name in _RULE_FILES:
+        if (path := getattr(suite, name)) is not None:
+            table[name] = _relative(path, folder)
+    if suite.graph_files:
+        table["graph_files"] = [_relative(path, folder) for path in suite.graph_files]
+    for name in ("left_format", "right_format"):
+        if (value := getattr(suite, name)) is not None:
+            table[name] = value
+    table |= {name: value for name, usual in _READ.items() if (value := suite.options[name]) != usual}
+    for name in _TYPED:
+        if (value := getattr(parsed, f"msdump_{name}", None)) is not None:
+            table[name] = dict(one.split("=", 1) for one in value) if name == "align" else value
+    ways = {pair.how for pair in planned.pairing.pairs}
+    if "scope" in ways:
+        # With entries of a map, scopes pair only where they are asked for.
+        table["pair_by"] = ["map", "fusion", "name", "mangled", "scope"]
+    return table
+
+
+def _side(side: SideChoice, folder: Path) -> Any:
+    path = _relative(side.path, folder)
+    chosen = {name: value for name in ("rank", "net", "graph", "iteration") if (value := getattr(side, name))}
+    return {"path": path, **chosen} if chosen else path
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return str(path) if isinstance(path, RemotePath) else Path(os.path.relpath(path, folder)).as_posix()
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + " }"
+    return toml_value(value)
+
+
+def _reached(table: Mapping[str, Any], folder: Path) -> float:
+    """Return the share of the right tensors that the suite pairs, cut to what a person would type."""
+    suite = load_suite(file=None, table=table, options={}, directory=folder, name="the suggested suite")
+    return floor(plan(suite).pairing.coverage * 1000) / 1000
+
+
+# -- Entries -----------------------------------------------------------------------------------------------------------
+
+
+class _Entries:
+    """The entries of a suggested suite: those that the suite has (`known`), and those that are new (`clear`)."""
+
+    def __init__(self, planned: Plan, found: Suggested) -> None:
+        self._found = found
+        self._names = [_Names(refs) for refs in (found.left, found.right)]
+        self._shared = _shared_names((*planned.left.refs, *planned.right.refs))
+        self._every_call = self._pairs_every_call([one for one in found.suggestions if one.is_clear])
+        self.known = [_known_entry(entry) for entry in planned.suite.entries if entry.rename is None]
+        self._said: set[tuple[Any, Any]] = set()
+        self._commented: list[tuple[str, dict[str, Any]]] = []
+        for one in found.suggestions:
+            entry = self._entry(one.fits[0]) if one.is_clear else None
+            if entry is not None and (key := (entry["left"], entry["right"])) not in self._said:
+                self._said.add(key)
+                self._commented.append((found.partner(one, one.fits[0], "left").why, entry))
+        self.clear = [entry for _, entry in self._commented]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the new entries of a suite file, each with what speaks for it, and what has none as comments."""
+        found = self._found
+        for why, entry in self._commented:
+            yield from ("", f"# {why}", *map_entry_lines(entry))
+        for one in found.suggestions:
+            if not one.is_clear:
+                yield from self._ambiguous(one)
+        suggested = {one.right for one in found.suggestions}
+        yield from _listed(
+            "no suggestion for these right tensors",
+            (found.right[number].key.address for number in found.alone if number not in suggested | found.copies),
+        )
+        yield from _listed(
+            "these right tensors hold the values of another one that has a partner",
+            (found.right[number].key.address for number in sorted(found.copies)),
+        )
+        yield from _listed("not looked at", (f"{one.side}: {one.address}: {one.reason}" for one in found.unread))
+
+    def _ambiguous(self, one: Suggestion) -> Iterator[str]:
+        found = self._found
+        name = terminal_text(found.right[one.right].key.address)
+        yield ""
+        yield f"# ambiguous: {name} may be {'this one' if len(one.fits) == 1 else f'any of these {len(one.fits)}'}"
+        for fit in one.fits:
+            yield f"# {found.partner(one, fit, 'left').why}"
+            yield from (f"# {line}" for line in map_entry_lines(self._entry(fit)))
+
+    def _entry(self, fit: Fit) -> dict[str, Any]:
+        transform = self._found.alignments[fit.left, fit.right].transform
+        refs = (self._found.left[fit.left], self._found.right[fit.right])
+        of_every_call = tuple(ref.key.typed_address for ref in refs) in self._every_call
+        entry: dict[str, Any] = {
+            side: names.address(ref, self._shared, of_every_call=of_every_call)
+            for side, names, ref in zip(("left", "right"), self._names, refs, strict=True)
+        }
+        if transform.transpose is not None:
+            entry["transpose"] = list(transform.transpose)
+        if transform.reshape:
+            entry["reshape"] = True
+        return entry
+
+    def _pairs_every_call(self, suggestions: Sequence[Suggestion]) -> set[tuple[str, ...]]:
+        """Return the names of which each call has its partner in the same call of the other one."""
+        calls: defaultdict[tuple[str, ...], set[tuple[int, int]]] = defaultdict(set)
+        for one in suggestions:
+            refs = (self._found.left[one.fits[0].left], self._found.right[one.right])
+            occurrences = (refs[0].key.op.at.occurrence or 0, refs[1].key.op.at.occurrence or 0)
+            calls[tuple(ref.key.typed_address for ref in refs)].add(occurrences)
+        return {
+            names
+            for names, found in calls.items()
+            if all(left == right for left, right in found)
+            and all(side.calls[name] == len(found) for side, name in zip(self._names, names, strict=True))
+        }
+
+
+class _Names:
+    """How often each tensor of a side was recorded."""
+
+    def __init__(self, refs: Iterable[TensorRef]) -> None:
+        self.calls = Counter(ref.key.typed_address for ref in refs)
+
+    def address(self, ref: TensorRef, shared: frozenset[str], *, of_every_call: bool) -> str:
+        """Return what an entry calls a tensor: with its type where a name is shared, and its call where it has many."""
+        key = ref.key
+        name = f"{key.op.op_type}.{key.op.label}" if key.op.label in shared else key.op.label
+        if self.calls[key.typed_address] > 1 and not of_every_call:
+            name += f"@{key.op.at.occurrence or 0}"
+        return f"{name}:{key.io}:{key.slot}"
+
+
+def _shared_names(refs: Iterable[TensorRef]) -> frozenset[str]:
+    types: defaultdict[str, set[str | None]] = defaultdict(set)
+    for ref in refs:
+        types[ref.key.op.label].add(ref.key.op.op_type)
+    return frozenset(name for name, kinds in types.items() if len(kinds - {None}) > 1)
+
+
+def _known_entry(entry: MapEntry) -> dict[str, Any]:
+    said = {name: value for name in _ENTRY_KEYS if (value := getattr(entry, name)) not in (None, False)}
+    return {"left": entry.left, "right": entry.right, **said}
+
+
+def _listed(title: str, names: Iterable[str]) -> Iterator[str]:
+    lines = [f"#   {terminal_text(name)}" for name in names]
+    if lines:
+        yield from ("", f"# {title}:", *lines)
+
+
+def _python_lines(entries: Sequence[Mapping[str, Any]], found: Suggested) -> Iterator[str]:
+    """Yield a map as Python writes it: a dict where no entry says more than two names."""
+    yield f"# suggested by msdump match: {_summary(found)}"
+    if all(len(entry) == len(("left", "right")) for entry in entries):
+        yield "pairs = {"
+        yield from (f"    {entry['left']!a}: {entry['right']!a}," for entry in entries)
+        yield "}"
+    else:
+        yield "pairs = ["
+        yield from (f"    {dict(entry)!a}," for entry in entries)
+        yield "]"
