@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from os import PathLike, fspath
@@ -27,7 +28,7 @@ from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.report.failure import failure_text
-from pytest_msdump.report.summary import header_lines, summary_lines
+from pytest_msdump.report.summary import alarm, header_lines, summary_lines
 from pytest_msdump.storage.remote import RemotePath
 from pytest_msdump.suite import MapObject, load_suite
 
@@ -173,6 +174,11 @@ def assert_dumps_close(
     Report
         When nothing failed.
 
+    Warns
+    -----
+    UserWarning
+        Less than half of the right side had a partner, and no `min_coverage` is set.
+
     Raises
     ------
     AssertionError
@@ -200,6 +206,8 @@ def assert_dumps_close(
     problem = _dumps_problem(report)
     if problem:
         raise AssertionError("\n" + problem)
+    if warning := alarm(report.coverage, _WIDTH):
+        warnings.warn(" ".join(warning), UserWarning, stacklevel=2)
     return report
 
 

@@ -14,12 +14,21 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.causes.fingerprint import Fingerprint, Sample
-from pytest_msdump.causes.structure import Step, align_steps, fused_steps, kind_of, kind_of_name, shapes_agree
+from pytest_msdump.causes.structure import (
+    Step,
+    align_steps,
+    fused_steps,
+    kind_of,
+    kind_of_name,
+    names_agreement,
+    shapes_agree,
+)
 from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.facts.kinds import FINISHED_BY
+from pytest_msdump.model.record import ReportedTensor
 from pytest_msdump.model.tensor import TensorRef
 
-__all__ = ["Values", "pairs_by_structure", "steps_of"]
+__all__ = ["Values", "entry_by_structure", "pairs_by_structure", "steps_of"]
 
 Array = npt.NDArray[Any]
 
@@ -41,16 +50,10 @@ class Values:
     samples: Mapping[int, Sample]
 
 
-def steps_of(
-    refs: Mapping[int, TensorRef], shapes: Mapping[int, tuple[int, ...]], values: Values | None = None
-) -> list[Step]:
-    """Return the steps of the outputs among these tensors, in execution order, each with tensors by their numbers.
-
-    Without values an operator that is known to pass its input on, and a module around the operator before it, belong to
-    the step before.
-    """
+def steps_of(refs: Mapping[int, TensorRef], shapes: Mapping[int, tuple[int, ...]], values: Values) -> list[Step]:
+    """Return the steps of these outputs, in execution order, each with tensors by their numbers."""
     steps: list[Step] = []
-    for members in _passed_on(refs, shapes) if values is None else _same_values(refs, values.prints):
+    for members in _same_values(refs, values.prints):
         kinds = [(_kind(refs[number]), refs[number].key.slot) for number in members]
         told = frozenset((kind, slot) for kind, slot in kinds if kind not in ("", _PASSING))
         steps.append(
@@ -61,30 +64,11 @@ def steps_of(
                 tuple(dict.fromkeys(shapes[number] for number in members if number in shapes)),
             )
         )
-    return steps if values is None else _with_sums(steps, refs, values)
+    return _with_sums(steps, refs, values)
 
 
 def _kind(ref: TensorRef) -> str:
     return kind_of(ref.key.op.op_type, ref.key.op.label)
-
-
-def _passed_on(refs: Mapping[int, TensorRef], shapes: Mapping[int, tuple[int, ...]]) -> list[tuple[int, ...]]:
-    groups: list[tuple[int, ...]] = []
-    for number, ref in refs.items():
-        before = refs[groups[-1][-1]] if groups else None
-        name = ref.key.op.label
-        if before is not None and (
-            (ref.key.op.op_type and _kind(ref) == _PASSING)
-            or (
-                not _kind(ref)
-                and before.key.op.label.startswith((f"{name}.", f"{name}/"))
-                and shapes.get(number) == shapes.get(groups[-1][-1])
-            )
-        ):
-            groups[-1] = (*groups[-1], number)
-        else:
-            groups.append((number,))
-    return groups
 
 
 def _same_values(refs: Mapping[int, TensorRef], prints: Mapping[int, Fingerprint]) -> list[tuple[int, ...]]:
@@ -161,7 +145,7 @@ def pairs_by_structure(
     left: Sequence[Step],
     right: Sequence[Step],
     paired: Sequence[tuple[int, int]],
-    prefers: Callable[[Step, Step], bool] | None = None,
+    prefers: Callable[[Step, Step], bool],
 ) -> Iterator[_Pair]:
     """Yield steps that belong together by kind, shape and order, and no other way.
 
@@ -171,13 +155,12 @@ def pairs_by_structure(
     ours, theirs = fused_steps(left, right)
     known = _known(ours, theirs, paired)
     found = align_steps(ours, theirs, paired=known)
-    if found.possible and prefers is not None:
+    if found.possible:
         preferred = [(one, other) for one, other in found.possible if prefers(ours[one], theirs[other])]
         if preferred:
             found = align_steps(ours, theirs, paired=known, preferred=preferred)
     pairs = dict(found.certain)
-    if prefers is not None:
-        pairs |= _leavers(ours, theirs, known | pairs, found.possible)
+    pairs |= _leavers(ours, theirs, known | pairs, found.possible)
     for one, other in sorted(pairs.items()):
         yield from _inner(ours[one], theirs[other])
 
@@ -224,3 +207,35 @@ def _leavers(
         if last not in open_left and shapes_agree(left[last].shapes, module.shapes):
             found[last] = before + 1
     return found
+
+
+# -- Without reading a tensor ------------------------------------------------------------------------------------------
+
+# Of longer runs, the first tensors are enough for a suggestion.
+_MOST_REPORTED = 500
+
+
+def entry_by_structure(left: Sequence[ReportedTensor], right: Sequence[ReportedTensor]) -> tuple[str, str] | None:
+    """Return the two addresses of the pair that kinds, order and names speak for most; no tensor is read."""
+    ours, theirs = fused_steps(_reported_steps(left[:_MOST_REPORTED]), _reported_steps(right[:_MOST_REPORTED]))
+    pairs = align_steps(ours, theirs, paired={}).certain
+    if not pairs:
+        return None
+    one, other = max(pairs, key=lambda pair: names_agreement(ours[pair[0]], theirs[pair[1]]))
+    return _address(left[ours[one].members[-1]]), _address(right[theirs[other].members[-1]])
+
+
+def _reported_steps(tensors: Sequence[ReportedTensor]) -> list[Step]:
+    steps = []
+    for number, tensor in enumerate(tensors):
+        name, io, slot = tensor.address.rsplit(":", 2)
+        kind = kind_of(tensor.op_type, name)
+        if io == "output" and kind not in _UNTOLD:
+            shape = tensor.logical_shape or tensor.shape
+            steps.append(Step((number,), frozenset({(kind, int(slot))}), (name,), () if shape is None else (shape,)))
+    return steps
+
+
+def _address(tensor: ReportedTensor) -> str:
+    name, io, slot = tensor.address.rsplit(":", 2)
+    return f"{name}@{tensor.at.occurrence}:{io}:{slot}" if tensor.at.occurrence else tensor.address

@@ -22,6 +22,7 @@ __all__ = [
     "kind_of",
     "kind_of_name",
     "name_agreement",
+    "names_agreement",
     "shapes_agree",
     "tokens_of",
 ]
@@ -139,8 +140,11 @@ def _follows(one: Step, following: Step, after: Mapping[str, str]) -> bool:
 
 
 def shapes_agree(left: Sequence[Shape], right: Sequence[Shape]) -> bool:
-    """Whether one of the left shapes is one of the right ones, but for the order of axes and axes of length 1."""
-    return not {_long(shape) for shape in left}.isdisjoint(_long(shape) for shape in right)
+    """Whether one of the left shapes is one of the right ones, but for the order of axes and axes of length 1.
+
+    A side of which no shape is known agrees with any.
+    """
+    return not left or not right or not {_long(shape) for shape in left}.isdisjoint(_long(shape) for shape in right)
 
 
 def _long(shape: Shape) -> Shape:
@@ -224,10 +228,11 @@ def _vague(
             )
             if ours[0] == ours[1] and theirs[0] == theirs[1]:
                 found |= {pair, after}
-    return {pair for pair in found if pair not in known and _agreement(left[pair[0]], right[pair[1]]) < _SAME_NAME}
+    return {pair for pair in found if pair not in known and names_agreement(left[pair[0]], right[pair[1]]) < _SAME_NAME}
 
 
-def _agreement(one: Step, other: Step) -> int:
+def names_agreement(one: Step, other: Step) -> int:
+    """Return how well the names of two steps agree, as `name_agreement` does."""
     return max((name_agreement(a, b) for a in one.tokens for b in other.tokens), default=0)
 
 
@@ -273,7 +278,7 @@ class _Scores:
         row: Array = self._table[self._left_sorts[number], self._right_sorts].copy()
         row[self._taken] = -1
         for other in np.flatnonzero(row > 0).tolist() if self._has_names else ():
-            row[other] += _agreement(self._left[number], self._right[other])
+            row[other] += names_agreement(self._left[number], self._right[other])
         row *= self._unit
         for other in self._preferred.get(number, ()):
             row[other] += row[other] > 0
@@ -288,6 +293,8 @@ def _likeness(one: Step, other: Step) -> int:
         return -1
     if not set(one.shapes).isdisjoint(other.shapes):
         return _KIND + 2 * _SHAPE
+    if not one.shapes or not other.shapes:
+        return _KIND
     if shapes_agree(one.shapes, other.shapes):
         return _KIND + _SHAPE
     sizes = {prod(shape) for shape in one.shapes}, {prod(shape) for shape in other.shapes}

@@ -41,6 +41,8 @@ _MOST_APART = 0.02
 _ALIKE = 0.1
 # Drift that the coarser data type explains. Neighbours in a residual stream differ by little more.
 _CLOSE = {"float64": 1e-3, "float32": 1e-3, "float16": 5e-3}
+# The order of axes that a side has where nothing is said.
+_USUAL = "NCHW"
 # Names are not trusted if more than one of so many pairs the wrong things.
 _MOST_DOUBTFUL = 10
 # How many tensors are compared element by element with each one.
@@ -342,7 +344,7 @@ class _Search:
         lefts, rights = self._left, self._right
         computes_once = max(len(ours.kinds), len(theirs.kinds)) == 1
         # Flattened in another order of axes, values are others.
-        is_one_order = self._formats.left_format == self._formats.right_format
+        is_one_order = (self._formats.left_format or _USUAL) == (self._formats.right_format or _USUAL)
         has_copies = computes_once and is_one_order and len(ours.members) > 1 and len(theirs.members) > 1
 
         def likeness(one: int, other: int) -> int:

@@ -74,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as",
         dest="form",
+        metavar="toml|python",
         choices=("toml", "python"),
         help="with --suggest: a suite file (default), or the map= of assert_dumps_close",
     )

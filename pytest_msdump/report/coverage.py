@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import floor
 from typing import Any
 
+from pytest_msdump.causes.steps import entry_by_structure
 from pytest_msdump.escape import terminal_text, toml_value
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
@@ -148,7 +149,7 @@ def coverage_text(report: Report, *, width: int = 80, say: Phrases = ENGLISH) ->
     if not report.coverage.right_paired:
         lines += ["", *_what_to_do(report, width, say)]
     elif problems and {one.side for one in report.unmatched} == {"left", "right"}:
-        lines += ["", *hanging(say("partners", how=say("do_suggest")), width)]
+        lines += ["", *_partners(report, width, say)]
     return "\n".join(lines)
 
 
@@ -210,19 +211,31 @@ def _what_to_do(report: Report, width: int, say: Phrases) -> Iterator[str]:
         yield from hanging(say("do_check_selection"), width)
         return
     yield from hanging(say("do_map"), width)
-    left, right = _example(report, say)
-    yield "    [[msdump.map]]"
-    yield f'    left  = "{left}"'
-    yield f'    right = "{right}"'
+    yield from _entry_to_type(*(_example(report) or (say("the_left_operator"), say("the_right_operator"))))
     yield from hanging(say("do_suggest"), width, indent=2)
 
 
-def _example(report: Report, say: Phrases) -> tuple[str, str]:
-    """Return two addresses for the example: a left tensor and the right one with the nearest name."""
-    for one in report.unmatched:
-        if one.side == "left" and one.candidates:
-            return terminal_text(one.tensor.address), terminal_text(one.candidates[0])
-    return say("the_left_operator"), say("the_right_operator")
+def _partners(report: Report, width: int, say: Phrases) -> Iterator[str]:
+    """Yield the entry to type next, where there is one, and what finds the others."""
+    yield from hanging(say("partners", how=say("do_suggest")), width)
+    example = _example(report)
+    if example is not None:
+        yield say("next_entry")
+        yield from _entry_to_type(*example)
+
+
+def _entry_to_type(left: str, right: str) -> Iterator[str]:
+    yield from (f"    {line}" for line in map_entry_lines({"left": left, "right": right}))
+
+
+def _example(report: Report) -> tuple[str, str] | None:
+    """Return two addresses: of the pair that structure speaks for most, else of the nearest names."""
+    left, right = ([one.tensor for one in report.unmatched if one.side == side] for side in ("left", "right"))
+    found = entry_by_structure(left, right)
+    if found is not None:
+        return found
+    nearest = (one for one in report.unmatched if one.side == "left" and one.candidates)
+    return next(((one.tensor.address, one.candidates[0]) for one in nearest), None)
 
 
 def _rest(count: int, message: str, say: Phrases) -> Iterator[str]:

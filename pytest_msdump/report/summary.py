@@ -24,7 +24,7 @@ from pytest_msdump.report.failure import one_line
 from pytest_msdump.report.tables import hanging
 from pytest_msdump.text import ENGLISH, Phrases
 
-__all__ = ["header_lines", "summary_lines"]
+__all__ = ["alarm", "header_lines", "summary_lines"]
 
 # The reason of a tensor that a later run into the same directory replaced (INTERFACE 2).
 _OLDER_RUN = "older_run"
@@ -120,7 +120,7 @@ def summary_lines(
         lines += hanging(terminal_text(note), width)
     if files:
         lines += hanging(say("reports", files=say.joined(files, "between_names")), width)
-    return [*lines, *_alarm(report.coverage, width, say)]
+    return [*lines, *alarm(report.coverage, width, say)]
 
 
 def _side(side: SideInfo, say: Phrases) -> str:
@@ -176,8 +176,8 @@ def _warnings(report: Report, width: int, say: Phrases) -> Iterator[str]:
         yield say("more_warnings", n=len(warned) - _SHOWN_WARNINGS)
 
 
-def _alarm(coverage: Coverage, width: int, say: Phrases) -> list[str]:
-    """Return the last line where less than half of the reference was compared and no limit is set (INTERFACE 3)."""
+def alarm(coverage: Coverage, width: int, say: Phrases = ENGLISH) -> list[str]:
+    """Return the last lines of a summary of which less than half was compared, with no limit set (INTERFACE 3)."""
     if coverage.min_coverage is not None or coverage.value >= _ALARMING_COVERAGE:
         return []
     share = percent(coverage.value)

@@ -119,13 +119,11 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "first_of_them": "the first of them:",
     "nearest": " (nearest: {names})",
     "do_check_dump": "what to do: check that the run wrote its dump there, and that the path is its root",
-    "do_check_selection": (
-        "what to do: both sides hold tensors, but none is within the selection; check select, deselect, io, "
-        "iteration, rank and graph"
-    ),
+    "do_check_selection": "what to do: nothing is within the selection; check select, io, iteration, rank and graph",
     "do_map": "what to do: give both sides the same operator names, or name the pairs in msdump.toml:",
-    "do_suggest": "msdump match --suggest looks for them by values, names and order, and writes the entries",
+    "do_suggest": "msdump match --suggest looks for them by structure, names and values, and writes the entries",
     "partners": "partners: {how}",
+    "next_entry": "the one to type next:",
     "the_left_operator": "the left operator",
     "the_right_operator": "the right operator",
     "more_tensors": "and {n} more tensors; results.json has them all",

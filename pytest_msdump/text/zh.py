@@ -94,8 +94,9 @@ ZH: Mapping[str, str] = {
         "下一步：两侧都有张量，但都不在所选范围内；请检查 select、deselect、io、iteration、rank 和 graph"
     ),
     "do_map": "下一步：让两侧算子同名，或在 msdump.toml 中写明配对：",
-    "do_suggest": "msdump match --suggest 按数值、名称和顺序查找，并写出这些条目",
+    "do_suggest": "msdump match --suggest 按结构、名称和数值查找，并写出这些条目",
     "partners": "可能的配对：{how}",
+    "next_entry": "下一条可写：",
     "the_left_operator": "左侧算子",
     "the_right_operator": "右侧算子",
     "more_tensors": "另有 {n} 个张量，全部见 results.json",

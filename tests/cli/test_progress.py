@@ -142,7 +142,7 @@ def dumps(tmp_path: Path) -> tuple[str, str]:
 
 COMMANDS = {
     "compare": (["compare", "LEFT", "RIGHT", "--report-dir", "OUT"], ["2 of 2 pairs"]),
-    "match": (["match", "LEFT", "RIGHT", "--suggest"], ["1 of 1 tensors read", "1 of 1 right tensors tried"]),
+    "match": (["match", "LEFT", "RIGHT", "--suggest"], ["3 of 3 tensors read", "1 of 1 right tensors tried"]),
     "inspect": (["inspect", "LEFT", "--check"], ["3 of 3 tensors"]),
     "overflow": (["overflow", "LEFT"], ["3 of 3 operators"]),
     "convert": (["convert", "LEFT", "--out", "OUT"], ["3 of 3 files"]),

@@ -123,7 +123,7 @@ def test_the_way_to_suggestions_is_named_when_both_sides_have_some_alone(
     )
     main(["compare"])
     report = report_from(read_json(pytester.path / "msdump-report" / "results.json"))
-    assert "partners: msdump match --suggest looks for them by values" in coverage_text(report, width=200)
+    assert "partners: msdump match --suggest looks for them by structure" in coverage_text(report, width=200)
     # Where nothing is wrong, nobody looks for partners.
     enough = replace(report, coverage=replace(report.coverage, min_coverage=0.1))
     assert "--suggest" not in coverage_text(enough, width=200)
@@ -131,3 +131,12 @@ def test_the_way_to_suggestions_is_named_when_both_sides_have_some_alone(
         alone = tuple(one for one in report.unmatched if one.side == side)
         assert alone
         assert "--suggest" not in coverage_text(replace(report, unmatched=alone), width=200)
+
+
+def test_where_nothing_pairs_the_next_entry_is_a_true_pair(sides: tuple[str, str], capsys: Any) -> None:
+    main(["compare", *sides])
+    out = capsys.readouterr().out
+    typed = out.partition("[[msdump.map]]")[2].splitlines()[1:3]
+    left, right = (line.partition(" = ")[2].strip('"') for line in typed)
+    entries = json.loads((Path(__file__).parent.parent / "data/lenet/mapping.json").read_text("utf-8"))["entries"]
+    assert (left, right) in {(f"{one['target_op']}:output:0", f"{one['reference']}:output:0") for one in entries}
