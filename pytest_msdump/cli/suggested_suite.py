@@ -28,7 +28,8 @@ from pytest_msdump.suite import SideChoice, load_suite
 __all__ = ["suggest"]
 
 # Options that pairing depends on, as read from wherever they were given, and as typed.
-_READ = {option.name: option.value for option in OPTIONS if option.name in ("io", "select", "deselect")}
+_READ_NAMES = ("io", "select", "deselect", "allow_incomplete")
+_READ = {option.name: option.value for option in OPTIONS if option.name in _READ_NAMES}
 _TYPED = ("iteration", "rank", "graph", "align")
 _RULE_FILES = ("fusion", "quant_fusion", "close_fusion")
 _ENTRY_KEYS = ("reshape", "transpose", "rank", "net", "graph", "iteration", "occurrence")

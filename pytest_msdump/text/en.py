@@ -119,7 +119,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "first_of_them": "the first of them:",
     "nearest": " (nearest: {names})",
     "do_check_dump": "what to do: check that the run wrote its dump there, and that the path is its root",
-    "do_check_selection": "what to do: nothing is within the selection; check select, io, iteration, rank and graph",
+    "do_check_selection": "what to do: none is within the selection: check select, deselect, io, iteration, rank",
     "do_map": "what to do: give both sides the same operator names, or name the pairs in msdump.toml:",
     "do_suggest": "msdump match --suggest looks for them by structure, names and values, and writes the entries",
     "partners": "partners: {how}",

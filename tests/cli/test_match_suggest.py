@@ -338,3 +338,40 @@ def test_a_port_that_is_wrong_in_its_first_layer_gets_all_its_entries(tmp_path, 
     assert "# these right tensors hold the values of another one that has a partner:" in text
     assert "#   block.0.drop:output:0" in text
     assert "#   block.0:output:0" in text
+
+
+def test_what_was_asked_of_the_sides_is_in_the_suite(tmp_path, capsys):
+    residual_ports(tmp_path, np.random.default_rng(0))
+    manifest = tmp_path / "run" / "msdump.json"
+    manifest.write_text(manifest.read_text("utf-8").replace('"complete": true', '"complete": false'), "utf-8")
+    asked = ["--allow-incomplete", "--select", "*", "--iteration", "0", "--align", "rank=0->0"]
+    assert main(["match", "run", "ref", *asked, "--suggest", "-o", "whole.toml"]) == 0
+    table = read_toml(tmp_path / "whole.toml")["msdump"]
+    assert table["allow_incomplete"] is True
+    assert table["select"] == ["*"]
+    assert (table["iteration"], table["align"]) == ("0", {"rank": "0->0"})
+    main(["compare", "--config", "whole.toml"])
+    assert "8 tensors: " in capsys.readouterr().out
+
+
+def test_a_module_whose_type_says_nothing_is_an_addition_where_it_is_a_sum(tmp_path, suggested):
+    ours, theirs = np.random.default_rng(0).standard_normal((2, 3, 40)).astype("f4")
+    port = [("A", "Conv", ours[0]), ("B", "Conv", ours[1]), ("C", "Mul", ours[2]), ("D", "Add", ours[0] + ours[1])]
+    reference = [("x", "Conv2d", theirs[0]), ("y", "Conv2d", theirs[1]), ("net", "Net", theirs[0] + theirs[1])]
+    write_port(tmp_path / "run", port)
+    write_port(tmp_path / "ref", reference)
+    found = suggested("run", "ref")[1]
+    assert found == {"x:output:0": "A:output:0", "y:output:0": "B:output:0", "net:output:0": "D:output:0"}
+
+
+def test_names_that_count_differently_are_overruled(tmp_path, suggested):
+    ours, theirs = np.random.default_rng(0).standard_normal((2, 4, 40)).astype("f4")
+    reference = [("f.0", "Conv2d", theirs[0]), ("f.1", "ReLU", theirs[1]), ("f.2", "MaxPool2d", theirs[2])]
+    port = [("f.0", "Pad", ours[3, :20]), ("f.1", "Conv2d", ours[0]), ("f.2", "ReLU", ours[1])]
+    write_port(tmp_path / "run", [*port, ("f.3", "MaxPool2d", ours[2])])
+    write_port(tmp_path / "ref", reference)
+    assert suggested("run", "ref")[1] == {
+        "Conv2d.f.0:output:0": "Conv2d.f.1:output:0",
+        "ReLU.f.1:output:0": "ReLU.f.2:output:0",
+        "MaxPool2d.f.2:output:0": "f.3:output:0",
+    }
