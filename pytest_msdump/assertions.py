@@ -30,7 +30,8 @@ from pytest_msdump.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.report.failure import failure_text
 from pytest_msdump.report.summary import alarm, header_lines, summary_lines
 from pytest_msdump.storage.remote import RemotePath
-from pytest_msdump.suite import MapObject, load_suite
+from pytest_msdump.suite import load_suite
+from pytest_msdump.suite.keys import MapObject
 
 if TYPE_CHECKING:
     from pytest_msdump.model.record import Record

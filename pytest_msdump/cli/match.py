@@ -236,7 +236,7 @@ def _widest(*rows: Sequence[str]) -> int:
 
 def _how_text(pair: Pair) -> str:
     """Which way of pairing, which rule, and what is done to make the sides meet."""
-    said = [pair.by or pair.how]
+    said = [say(Message("same_scope", {"scope": pair.by})) if pair.how == "scope" else pair.by or pair.how]
     for name in _SAID_OF_A_PAIR:
         value = _transform(pair.transform).get(name)
         if value is not None:

@@ -19,7 +19,7 @@ from pytest_msdump.matching.scopes import Leaving, Path, Run, Shape, dotted, spe
 from pytest_msdump.matching.sides import Side
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Transform
-from pytest_msdump.text import Message, Parameter, say
+from pytest_msdump.text import Message, Parameter
 
 __all__ = ["pair_by_scope"]
 
@@ -196,8 +196,7 @@ class _Found:
                 for side, ref in (("left", one.left), ("right", one.right)):
                     self._reasons.setdefault((side, ref), transform)
                 continue
-            by = say(Message("same_scope", {"scope": dotted(one.path)}))
-            state.add(FoundPair(one.left, one.right, "scope", by, transform))
+            state.add(FoundPair(one.left, one.right, "scope", dotted(one.path), transform))
         for (name, ref), why in self._reasons.items():
             if self._is_open(state.left if name == "left" else state.right, ref):
                 state.withheld[name, ref] = why

@@ -17,8 +17,7 @@ from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.maps import is_template, renaming_of_template
 from pytest_msdump.record.weight_rules import KINDS, Rule, rule_for, same_kind
 from pytest_msdump.record.weight_sources import Weight, Weights
-from pytest_msdump.suite import MapObject
-from pytest_msdump.suite.keys import FileName, read_map
+from pytest_msdump.suite.keys import FileName, MapObject, read_map
 
 __all__ = ["WeightPair", "map_entries", "pairs"]
 

@@ -23,7 +23,7 @@ from pytest_msdump.record.weight_pairs import WeightPair, map_entries, pairs
 from pytest_msdump.record.weight_rules import FRAMEWORKS
 from pytest_msdump.record.weight_sources import Weight, Weights, framework_of, holders, of_mapping, of_model
 from pytest_msdump.storage.files import open_regular, write_atomic
-from pytest_msdump.suite import MapObject
+from pytest_msdump.suite.keys import MapObject
 
 __all__ = ["assert_same_weights", "fitted", "load", "load_weights", "read_weights", "save", "save_weights"]
 

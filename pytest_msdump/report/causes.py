@@ -27,7 +27,12 @@ __all__ = [
 ]
 
 _ORDER = ("cause", "unknown", "accumulated", "inherited")
-_BY = {"graph": "by_graph", "fusion": "by_fusion", "execution order": "by_order"}
+_BY = {
+    "graph": "by_graph",
+    "graph of the right side": "by_right_graph",
+    "fusion": "by_fusion",
+    "execution order": "by_order",
+}
 _MOST_CAUSES = 10
 _MOST_NAMED = 3
 _MOST_JUMPS = 3

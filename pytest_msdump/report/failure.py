@@ -297,8 +297,15 @@ def diagnosis_lines(record: Record, width: int, say: Phrases = ENGLISH) -> list[
 # -- the whole text ----------------------------------------------------------------------------------------------------
 
 
-_HOW = {"name": "same_name", "mangled": "same_name_as", "mapped": "by_map", "fused": "by_rule_file"}
-_BY_NAME = ("name", "mangled")
+_HOW = {
+    "name": "same_name",
+    "mangled": "same_name_as",
+    "scope": "same_scope",
+    "mapped": "by_map",
+    "fused": "by_rule_file",
+}
+# By these no rule has to be named.
+_WITHOUT_RULE = ("name", "mangled", "scope")
 
 _NARROWEST = 80
 
@@ -462,8 +469,8 @@ def _paired(record: Record, say: Phrases) -> str:
     how = record.how
     if how == "file":
         return ""
-    if how in _BY_NAME or (how in _HOW and not record.by):
-        return say("paired", by=say(_HOW[how], name=mangle(record.left.key.op.label)))
+    if how in _WITHOUT_RULE or (how in _HOW and not record.by):
+        return say("paired", by=say(_HOW[how], name=mangle(record.left.key.op.label), scope=record.by))
     return say("paired", by=record.by or how)
 
 

@@ -16,6 +16,7 @@ CAUSES: Mapping[str, str | tuple[str, str]] = {
     "told_by": "{text}; told by {source}",
     "between_sources": " and ",
     "by_graph": "the run's own graph",
+    "by_right_graph": "the right side's graph",
     "by_fusion": "the fusion JSON",
     "by_order": "execution order, since no graph tells who feeds whom",
     "cause_line": "cause  {operator} (op {place} of {operators}): {reason}",

@@ -129,6 +129,7 @@ ZH: Mapping[str, str] = {
     "told_by": "{text}；依据：{source}",
     "between_sources": "和",
     "by_graph": "运行自身的计算图",
+    "by_right_graph": "右侧的计算图",
     "by_fusion": "融合规则 JSON",
     "by_order": "执行顺序（没有计算图说明算子间的输入关系）",
     "cause_line": "起因  {operator}（第 {place} 个算子，共 {operators} 个）：{reason}",

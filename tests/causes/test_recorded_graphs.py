@@ -15,6 +15,7 @@ from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.model.report import Report
 from pytest_msdump.record import DumpWriter
 from pytest_msdump.report.build import build_report, compare_plan
+from pytest_msdump.report.causes import role_lines
 from pytest_msdump.suite import load_suite
 from pytest_msdump.text import ENGLISH
 
@@ -257,3 +258,4 @@ def test_the_right_side_completes_what_a_recorder_of_the_left_could_not_follow(t
     report = judged(tmp_path)
     assert roles(report) == {"a": ("cause", ()), "b": ("cause", ()), "c": ("inherited", ("b:output:0",))}
     assert report.localised_by == "graph and graph of the right side"
+    assert role_lines(report, width=200)[0].endswith("told by the run's own graph and the right side's graph")

@@ -134,7 +134,7 @@ def test_the_way_to_suggestions_is_named_when_both_sides_have_some_alone(
 
 
 def test_where_nothing_pairs_the_next_entry_is_a_true_pair(sides: tuple[str, str], capsys: Any) -> None:
-    main(["compare", *sides])
+    main(["compare", *sides, "--pair-by", "name"])
     out = capsys.readouterr().out
     typed = out.partition("[[msdump.map]]")[2].splitlines()[1:3]
     left, right = (line.partition(" = ")[2].strip('"') for line in typed)

@@ -147,7 +147,7 @@ def _rare(**changes):
     }
 
 
-@pytest.mark.parametrize("how", ["name", "mangled", "mapped", "fused"])
+@pytest.mark.parametrize("how", ["name", "mangled", "scope", "mapped", "fused"])
 def test_what_few_tensors_have_is_told_in_chinese(how):
     entry = _rare(how=how, by="")
     record = from_json(entry)
@@ -175,7 +175,7 @@ def test_what_few_tensors_have_is_told_in_chinese(how):
 def test_no_line_of_code_has_words_of_its_own():
     """Whatever is said stands in the table: these modules hold no two words in a row, and no label."""
     said_by = ("report/failure", "report/summary", "report/coverage", "report/causes", "causes/reasons")
-    known = {"execution order", " and ", "[[msdump.map]]", "names alone"}
+    known = {"execution order", "graph of the right side", " and ", "[[msdump.map]]", "names alone"}
     for name in said_by:
         tree = ast.parse((PACKAGE / f"{name}.py").read_text("utf-8"))
         documented = (ast.Module, ast.FunctionDef, ast.ClassDef)
@@ -273,6 +273,9 @@ def test_the_terminal_says_reasons_and_evidence_from_their_codes():
     assert "右侧没有此名称的算子" in "\n".join(summary_lines(report, say=CHINESE))
     record = samples.edited(drifted, by="same name as Default_conv2", how="mangled")
     assert "配对依据：与 Default_conv2" in failure_text([record], operators=3, say=CHINESE)
+    record = samples.edited(drifted, by="block0.conv2", how="scope")
+    assert "配对依据：同一模块 block0.conv2" in failure_text([record], operators=3, say=CHINESE)
+    assert "paired: same module block0.conv2" in failure_text([record], operators=3)
     flipped = replace(drifted, diagnosis=(Diagnosis("sign_flipped", "high", Message("left_is_minus_right")),))
     assert "左 = −右" in "\n".join(diagnosis_lines(flipped, 80, CHINESE))
 

@@ -22,6 +22,7 @@ function pairedText(row) {
   const [by, how] = [pooled(tensors.by, row), pooled(tensors.how, row)];
   if (how === "name") return t("same_name");
   if (how === "mangled") return t("same_name_as", { name: sides.left.label(row).replace(/[/.\\ ]/g, "_") });
+  if (how === "scope") return t("same_scope", { scope: by });
   return by || how;
 }
 
@@ -50,7 +51,7 @@ function reasonText(more) {
 
 // What told who feeds whom.
 function toldBy() {
-  const words = { graph: "by_graph", fusion: "by_fusion", "execution order": "by_order" };
+  const words = { graph: "by_graph", "graph of the right side": "by_right_graph", fusion: "by_fusion", "execution order": "by_order" };
   return report.localised_by.split(" and ").map((part) => (part in words ? t(words[part]) : part)).join(t("between_sources"));
 }
 
