@@ -6,7 +6,8 @@ A page is a Markdown file. A comment right above a fence says how a block is mea
 * ``<!-- file: NAME -->``: the block is the content of a file, which is written before the next commands run;
 * ``<!-- not run: REASON -->``: commands that a test cannot run;
 * ``<!-- project: NAME -->``: a file of the project that a page tells about; the tests of the page make that project;
-* ``<!-- live: PACKAGE -->``: commands that need a framework; tests/live runs them where it is installed.
+* ``<!-- live: PACKAGE -->``: commands that need a framework; tests/live runs them where it is installed. With
+  ``, exit: 1`` behind the package that is their exit code.
 
 In a block of kind ``console`` a line that begins with ``$ `` is a command, and the lines up to the next one are what it
 prints; a line ``...`` stands for any number of lines. A command without lines below it may print anything.
@@ -131,6 +132,31 @@ def run(command: str, folder: Path, home: Path) -> tuple[int, list[str]]:
     )
     said = (ran.stdout + ran.stderr).replace(str(home), "/home/you")
     return ran.returncode, [line.rstrip() for line in said.splitlines() if not _HEADER.match(line)]
+
+
+def follow_live(page: Path, packages: set[str], folder: Path, home: Path, *, apart_from: str = "") -> int:
+    """Type the commands of a page that need one of these packages, and return how many there were.
+
+    What the pattern `apart_from` finds differs from run to run, and counts neither on the page nor in what is printed.
+    """
+
+    def fixed(lines: list[str]) -> list[str]:
+        cut = [re.sub(apart_from, "", line) if apart_from else line for line in lines]
+        return [after for line, after in zip(lines, cut, strict=True) if after or not line]
+
+    followed = 0
+    for block in blocks(page):
+        package, _, code = block.value.partition(", exit: ")
+        if block.note == "file":
+            (folder / block.value).write_text(block.text, encoding="utf-8")
+        elif block.note == "live" and package in packages:
+            for command in block.commands():
+                exited, printed = run(command.text, folder, home)
+                assert exited == int(code or 0), "\n".join([f"$ {command.text}", f"exit code {exited}", *printed])
+                if command.printed:
+                    assert prints_as_said(fixed(command.printed), fixed(printed)), "\n".join(printed)
+                followed += 1
+    return followed
 
 
 def comparable(lines: list[str]) -> str:

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
-from docs_pages import ROOT, blocks, prints_as_said, run
+from docs_pages import ROOT, follow_live
 
 from pytest_msdump.record.mindspore_run import run_mindspore
 
@@ -21,20 +21,7 @@ pytestmark = pytest.mark.live
 
 @pytest.mark.skipif(not os.environ.get("MSDUMP_MINDSPORE_PYTHON"), reason="MSDUMP_MINDSPORE_PYTHON is not set")
 def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
-    followed = 0
-    for block in blocks(PAGE):
-        if block.note == "file":
-            (tmp_path / block.value).write_text(block.text, encoding="utf-8")
-        elif block.note == "live":
-            for command in block.commands():
-                code, printed = run(command.text, tmp_path, tmp_path)
-                assert code == (1 if "no_weights" in command.text else 0), "\n".join(printed)
-                assert prints_as_said(
-                    [re.sub(r"[\d.]+ s;", "", line) for line in command.printed],
-                    [re.sub(r"[\d.]+ s;", "", line) for line in printed],
-                ), "\n".join(printed)
-                followed += 1
-    assert followed == 2
+    assert follow_live(PAGE, {"mindspore"}, tmp_path, tmp_path, apart_from=r"[\d.]+ s;") == 2
 
 
 def test_every_option_of_the_page_exists() -> None:

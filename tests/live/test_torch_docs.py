@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from docs_pages import ROOT, blocks, prints_as_said, run
+from docs_pages import ROOT, follow_live
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.live
@@ -15,17 +15,7 @@ PAGE = ROOT / "docs/howto/record_a_pytorch_model.md"
 
 
 def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
-    followed = 0
-    for block in blocks(PAGE):
-        if block.note == "file":
-            (tmp_path / block.value).write_text(block.text, encoding="utf-8")
-        elif block.note == "live":
-            for command in block.commands():
-                code, printed = run(command.text, tmp_path, tmp_path)
-                assert code == (1 if "wrong" in command.text else 0), "\n".join(printed)
-                assert prints_as_said(command.printed, printed), "\n".join(printed)
-                followed += 1
-    assert followed == 3
+    assert follow_live(PAGE, {"torch"}, tmp_path, tmp_path) == 3
 
 
 def test_every_option_of_the_page_exists() -> None:
