@@ -17,7 +17,7 @@ from pytest_msdump.causes.network import Node
 from pytest_msdump.causes.operator_status import TensorStatus, operator_nodes
 from pytest_msdump.causes.roles import MOST_LISTED, Role, roles_by_graph, roles_by_order
 from pytest_msdump.comparison.planning import Plan
-from pytest_msdump.facts.operators import COLLECTIVE_FRAGMENTS, VIEW_TYPES
+from pytest_msdump.facts.operators import COLLECTIVE_FRAGMENTS, PASSING_TYPES
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.record import ErrorGrowth, Record, RoleReason, Suspect
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey
@@ -105,7 +105,7 @@ class _LeftOut:
                     if run.kind == "op" and run not in seen and op not in self._paired:
                         seen.add(run)
                         waiting.append(run)
-                        if op is not None and (op.op_type or group.type_of(run)) not in VIEW_TYPES:
+                        if op is not None and (op.op_type or group.type_of(run)) not in PASSING_TYPES:
                             found[op.label] = None
         return tuple(found)
 

@@ -20,7 +20,8 @@ __all__ = ["TensorStatus", "operator_nodes"]
 
 _BY_NAME = ("name", "mangled", "file")
 
-# Why a tensor has no partner, where its operator is part of another one in the original model.
+# Why a tensor has no partner, where its operator is part of another one in the original model, or only hands on what it
+# is given, as Dropout does in evaluation.
 _PARTS = frozenset(
     {
         "inserted",
@@ -32,6 +33,7 @@ _PARTS = frozenset(
         "quantised",
         "quantised_input",
         "dequant_input",
+        "passed_on",
     }
 )
 _GIVEN = frozenset(op_type for op_type, why in UNDUMPED_TYPES.items() if why in ("data", "const"))
@@ -78,7 +80,7 @@ class TensorStatus:
         return {ref.key: self.of(ref.key) for ref in group.refs_of(run) if ref.key.io == "output"}
 
     def is_part(self, key: TensorKey) -> bool:
-        """Whether the other side has no such operator because it is part of another one there."""
+        """Whether the other side needs no such operator: it is part of another one there, or hands its input on."""
         why = self._reasons.get(key)
         if why is None or key.address in self._missing or key.op.label in self._missing or why in NOT_DUMPED:
             return False

@@ -42,6 +42,7 @@ def record(
     is_good: bool = False,
     with_graph: bool = True,
     inputs: Mapping[str, str] | None = None,
+    types: Mapping[str, str] | None = None,
 ) -> None:
     """Write a recording; the reference has good tensors only. `inputs` have a letter for each: ``g`` or ``b``."""
     times: dict[str, int] = {}
@@ -52,9 +53,10 @@ def record(
                 writer.write(
                     name, BAD if letter == "b" and not is_good else GOOD, io="input", slot=slot, op_type="Conv2d"
                 )
-            writer.write(name, BAD if bad and not is_good else GOOD, op_type="Conv2d")
+            op_type = (types or {}).get(name, "Conv2d")
+            writer.write(name, BAD if bad and not is_good else GOOD, op_type=op_type)
             if with_graph:
-                writer.add_call(Operator(name, "Conv2d", inputs=tuple(edges), occurrence=occurrence, inside=inside))
+                writer.add_call(Operator(name, op_type, inputs=tuple(edges), occurrence=occurrence, inside=inside))
 
 
 def judged(folder: Path, **options: Any) -> Report:
@@ -259,3 +261,24 @@ def test_the_right_side_completes_what_a_recorder_of_the_left_could_not_follow(t
     assert roles(report) == {"a": ("cause", ()), "b": ("cause", ()), "c": ("inherited", ("b:output:0",))}
     assert report.localised_by == "graph and graph of the right side"
     assert role_lines(report, width=200)[0].endswith("told by the run's own graph and the right side's graph")
+
+
+@pytest.mark.parametrize(("op_type", "role"), [("Dropout", "cause"), ("Conv2d", "unknown")])
+def test_what_hands_its_input_on_and_has_no_partner_makes_nothing_unknown(
+    op_type: str, role: str, tmp_path: Path
+) -> None:
+    calls = [call("a", None), call("b", "a"), call("between", "b"), call("c", "between", bad=True)]
+    record(tmp_path / "left", calls, types={"between": op_type})
+    record(tmp_path / "right", [*calls[:2], call("c", "b")], is_good=True)
+    report = judged(tmp_path)
+    assert roles(report) == {"c": (role, ())}
+    # It is named: in training a Dropout does more than hand on.
+    assert "between (no partner)" in role_lines(report, width=200)[1]
+
+
+def test_what_hands_its_input_on_was_not_left_out(tmp_path: Path) -> None:
+    right = [call("a", None), call("norm", "a"), call("drop", "norm"), call("b", "drop")]
+    record(tmp_path / "left", [call("a", None), call("b", "a", bad=True)])
+    record(tmp_path / "right", right, is_good=True, types={"drop": "Dropout"})
+    [line] = role_lines(judged(tmp_path), width=200)[1:]
+    assert line.endswith("what feeds it on the right has no partner: norm")
