@@ -37,8 +37,9 @@ _OF_MEANS = 16
 _MOST_OF_MEANS = 2.0**-9
 # A bias has no more elements; memory stays bounded.
 _MOST_CHANNELS = 1 << 20
-# As recorders name the gradient of a bias, and that of a module's output.
-_BIAS_GRADIENT = re.compile(r"(.+)[./](?:bias|beta)/grad")
+# As recorders name the gradient of a bias, what PyTorch's optimizers add up of it from step to step, and the gradient
+# of a module's output. What is added up stays below the floor only if every gradient so far was rounding.
+_BIAS_GRADIENT = re.compile(r"(.+)[./](?:bias|beta)/(?:grad|momentum_buffer|exp_avg)")
 _OUTPUT_GRADIENT = "/grad_output"
 
 # Module and coordinates → the gradients of its output, one for each call.
