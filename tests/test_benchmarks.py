@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cases import items, networks, pair
 from cases.files import MEMORY
@@ -315,3 +316,57 @@ import time:      4000 |       4000 | unittest
 import time:        20 |         20 | pytest_msdump.errors
 """
     assert outermost(said) == (0.2, 3)
+
+
+# -- ports -------------------------------------------------------------------------------------------------------------
+
+
+def _write_ports(out: Path, *, good_drifts: bool, pairs: dict[str, str], cause: str) -> None:
+    """Write one case: a reference, a correct port, and one whose second layer is wrong."""
+    values = np.random.default_rng(0).normal(size=(3, 4, 5)).astype("f4")
+    layers = {"first": values[0], "second": values[1], "third": values[2]}
+    case = out / "case"
+    sides = {"right": layers, "good/left": layers | {"third": values[2] * 2} if good_drifts else layers}
+    sides["bad/left"] = layers | {"second": values[1] * 2}
+    for name, tensors in sides.items():
+        (case / name).mkdir(parents=True)
+        for stamp, (layer, array) in enumerate(tensors.items()):
+            np.save(case / name / f"{layer}.0.{1700000000000000 + stamp}.npy", array)
+    (case / "case.json").write_text('{"suite": {}}', "utf-8")
+    called = {left: f"{left}:output:0" for left in layers}
+    truth = {"case": "case", "title": "", "absent": [], "unjudged_left": [], "unjudged_right": []}
+    truth["pairs"] = [[called[left], called[right]] for left, right in pairs.items()]
+    truth["values"] = [{"left": [left], "right": [right]} for left, right in truth["pairs"]]
+    mistake = {"mistake": "scaled", "left": [cause], "right": [cause], "seen_at": [], "apart": 1.0}
+    for port, causes in {"good": [], "bad": [mistake]}.items():
+        (case / port / "truth.json").write_text(json.dumps(truth | {"port": port, "causes": causes}), "utf-8")
+
+
+SAME = {name: name for name in ("first", "second", "third")}
+SWAPPED = {"first": "first", "second": "third", "third": "second"}
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("good_drifts", "pairs", "cause", "words", "problems"),
+    [
+        (False, SAME, "second", [], []),
+        (True, SAME, "second", [], ["case/good: a correct port, and 1 tensors fail"]),
+        (False, SWAPPED, "second", ["--min-pairs=0.3", "--min-suggested=0.3"],
+         ["case/bad: 2 wrong pairs, 0 wrong suggestions", "case/good: 2 wrong pairs, 0 wrong suggestions"]),
+        (False, SAME, "third", [],
+         ["causes: 0 of 1 mistakes that strict could see and that are named, where a port has one; 70.0% are wanted"]),
+        (False, SAME, "third", ["--min-causes=0"], []),
+    ],
+    ids=["right", "false alarm", "wrong pairs", "missed cause", "missed cause allowed"],
+)  # fmt: skip
+def test_ports_are_judged_by_the_truth_about_them(
+    good_drifts: bool, pairs: dict[str, str], cause: str, words: list[str], problems: list[str], tmp_path: Path
+) -> None:
+    _write_ports(tmp_path, good_drifts=good_drifts, pairs=pairs, cause=cause)
+    judge = BENCHMARK.with_name("ports") / "judge.py"
+    ran = subprocess.run(
+        [sys.executable, judge, tmp_path, *words], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert re.findall(r"^WRONG: (.+)$", ran.stdout, re.MULTILINE) == problems, ran.stdout + ran.stderr
+    assert ran.returncode == bool(problems)

@@ -3,6 +3,8 @@
 python benchmarks/ports/judge.py OUT                     every port below OUT
 python benchmarks/ports/judge.py OUT --only vit --mapped blame alone: pairs are taken from the truth
 python benchmarks/ports/judge.py OUT --wrong             every wrong pair and every cause that was not named
+
+The exit code is 1 when a pair or a suggestion is wrong, when a correct port fails, or when a share is below its limit.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,12 +23,22 @@ from truth import Truth, operator_of, read_truth, spelled
 from pytest_msdump.causes.suggest_partners import suggest_partners
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import MsdumpError
+from pytest_msdump.model.record import RoleReason
 from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.suite import load_suite
 
 PROFILES = ("default", "strict")
+# By option: the share that must be right at least, and of what.
+LEAST = {
+    "pairs": (0.8, "right tensors that exist and have a true partner"),
+    "suggested": (0.9, "the same in wrong ports once --suggest has spoken"),
+    "causes": (0.7, "mistakes that strict could see and that are named, where a port has one"),
+    "both": (0.65, "the same where a port has two mistakes"),
+}
 # The relative Euclidean distance that `strict` allows.
 SEEN = 1e-4
+# How many operators a reason names of a kind; the rest is a number.
+MOST_NAMED = 4
 
 
 @dataclass
@@ -38,6 +51,8 @@ class Judged:
         Names.
     exist, paired, wrong : int
         Right tensors whose value exists on the left, those of them with a true partner, and pairs that are wrong.
+    folded : int
+        Right tensors that are not among these, since their operator passes on what it is given.
     suggested, suggested_wrong : int
         Right tensors with a true partner once ``msdump match --suggest`` has spoken, and its wrong entries.
     failing : dict of str to int
@@ -55,6 +70,7 @@ class Judged:
     exist: int = 0
     paired: int = 0
     wrong: int = 0
+    folded: int = 0
     suggested: int = 0
     suggested_wrong: int = 0
     failing: dict[str, int] = field(default_factory=dict)
@@ -74,6 +90,9 @@ def main() -> int:
     parser.add_argument("--no-suggest", action="store_true", help="leave --suggest out, which takes most of the time")
     parser.add_argument("--wrong", action="store_true", help="print every wrong pair and every cause that was missed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
+    for name, (share, what) in LEAST.items():
+        text = f"least share of {what} (default: {share})"
+        parser.add_argument(f"--min-{name}", type=float, default=share, metavar="SHARE", help=text)
     arguments = parser.parse_args()
     chosen = [
         path
@@ -96,7 +115,14 @@ def main() -> int:
     print(*_sums(found), sep="\n")
     if arguments.json:
         arguments.json.write_text(json.dumps([vars(one) for one in found], indent=1) + "\n", encoding="utf-8")
-    return 0
+    least = {name: getattr(arguments, f"min_{name}") for name in LEAST}
+    if arguments.mapped or arguments.no_suggest:
+        del least["suggested"]
+    if arguments.mapped:
+        del least["pairs"]
+    problems = [*_problems(found, least)]
+    sys.stdout.writelines(f"WRONG: {problem}\n" for problem in problems)
+    return 1 if problems else 0
 
 
 def judge(folder: Path, *, mapped: bool, suggests: bool) -> Judged:
@@ -107,11 +133,15 @@ def judge(folder: Path, *, mapped: bool, suggests: bool) -> Judged:
     for profile in PROFILES:
         planned = plan(_suite(folder, profile, entries))
         if profile == PROFILES[0]:
+            folded = _folded(planned, truth)
+            found.folded, found.exist = len(folded), found.exist - len(folded)
             pairs = [(spelled(pair.left), spelled(pair.right)) for pair in planned.pairing.pairs]
-            found.paired, found.wrong = _against(truth, pairs, found.remarks, "pair")
+            true, found.wrong = _against(truth, pairs, found.remarks, "pair")
+            found.paired = len(true)
             if suggests and not mapped:
                 entries_found = pairs + list(_suggested(planned))
-                found.suggested, wrong = _against(truth, entries_found, found.remarks, "suggestion")
+                true, wrong = _against(truth, entries_found, found.remarks, "suggestion")
+                found.suggested = len(true - folded)
                 found.suggested_wrong = wrong - found.wrong
         records = build_report(planned, compare_plan(planned)).records
         found.failing[profile] = sum(record.fails for record in records)
@@ -120,6 +150,12 @@ def judge(folder: Path, *, mapped: bool, suggests: bool) -> Judged:
         if not truth.causes:
             found.remarks += [f"{profile}: fails: {one.left.address}" for one in records if one.fails]
     return found
+
+
+def _folded(planned: Plan, truth: Truth) -> set[str]:
+    """Return the right tensors without a partner whose operators pass on what they are given."""
+    alone = {spelled(one.ref) for one in planned.pairing.unmatched_right if one.why.code == "passed_on"}
+    return {right for _, right in truth.pairs} & alone
 
 
 def _suite(folder: Path, profile: str, entries: Sequence[dict[str, Any]]) -> Any:
@@ -154,12 +190,13 @@ def _suggested(planned: Plan) -> Iterator[tuple[str, str]]:
             yield spelled(found.left[one.fits[0].left]), spelled(found.right[one.right])
 
 
-def _against(truth: Truth, pairs: Iterable[tuple[str, str]], remarks: list[str], what: str) -> tuple[int, int]:
-    """Return how many right tensors have a true partner, and how many pairs are wrong."""
+def _against(truth: Truth, pairs: Iterable[tuple[str, str]], remarks: list[str], what: str) -> tuple[set[str], int]:
+    """Return the right tensors that have a true partner, and how many pairs are wrong."""
     value_of_left = {one: number for number, entry in enumerate(truth.values) for one in entry["left"]}
     value_of_right = {one: number for number, entry in enumerate(truth.values) for one in entry["right"]}
     not_judged = {*truth.unjudged_left}, {*truth.unjudged_right}
-    true, wrong = set(), 0
+    true: set[str] = set()
+    wrong = 0
     for left, right in pairs:
         if left in not_judged[0] or right in not_judged[1] or ":output:" not in right:
             continue
@@ -168,25 +205,38 @@ def _against(truth: Truth, pairs: Iterable[tuple[str, str]], remarks: list[str],
         else:
             wrong += 1
             remarks.append(f"wrong {what}: {left} <-> {right}")
-    return len(true), wrong
+    return true, wrong
 
 
 def _judge_causes(truth: Truth, records: Sequence[Any], found: Judged) -> None:
     """Count the mistakes that are named as causes, and causes that are no mistake."""
-    named = {(_operator(one.left), _operator(one.right)) for one in records if one.role == "cause"}
-    explained = set()
+    named: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for one in records:
+        if one.role == "cause":
+            named[_operator(one.left), _operator(one.right)] |= _not_compared(one.role_why)
+    explained: set[tuple[str, str]] = set()
     for cause in truth.causes:
         is_seen = cause.apart is None or cause.apart > SEEN
         found.causes += is_seen
         lefts = {*cause.left, *(pair[0].rsplit(":", 2)[0] for pair in cause.seen_at)}
         rights = {*cause.right, *(pair[1].rsplit(":", 2)[0] for pair in cause.seen_at)}
-        hits = {one for one in named if one[0] in lefts or one[1] in rights}
+        hits = {
+            one for one, before in named.items() if one[0] in lefts or one[1] in rights or before & (lefts | rights)
+        }
         explained |= hits
         found.named += bool(hits) and is_seen
         if not hits and is_seen:
             found.remarks.append(f"missed cause: {cause.mistake} in {cause.left} / {cause.right}")
-    found.others = len(named - explained)
-    found.remarks += [f"no cause: {left} <-> {right}" for left, right in sorted(named - explained)]
+    found.others = len(named.keys() - explained)
+    found.remarks += [f"no cause: {left} <-> {right}" for left, right in sorted(named.keys() - explained)]
+
+
+def _not_compared(why: RoleReason | None) -> set[str]:
+    """Return the operators without a partner that the reason of a cause names: any of them may be the cause instead."""
+    if why is None:
+        return set()
+    suspects = [one.operator for one in why.suspects if one.before is None and one.state == "no partner"]
+    return {*suspects[:MOST_NAMED], *why.left_out[:MOST_NAMED]}
 
 
 def _operator(tensor: Any) -> str:
@@ -205,25 +255,57 @@ def _line(one: Judged, width: int) -> str:
 
 def _sums(found: Sequence[Judged]) -> Iterator[str]:
     """Yield what the table says as a whole."""
-    good, bad = ([one for one in found if one.is_good is is_good] for is_good in (True, False))
-    single, several = ([one for one in bad if (one.causes > 1) is many] for many in (False, True))
+    good, bad = _good_and_bad(found)
+    said = {name: f"{parts} of {whole}" + (f" ({parts / whole:.1%})" if whole else "")
+            for name, (parts, whole) in _shares(found).items()}  # fmt: skip
     yield ""
-    yield f"pairs: {_share(found, 'paired', 'exist')} of those that exist; {sum(one.wrong for one in found)} wrong"
-    wrong = sum(one.suggested_wrong for one in bad)
-    yield f"--suggest on wrong ports: {_share(bad, 'suggested', 'exist')}; {wrong} wrong"
+    yield (
+        f"pairs: {said['pairs']} of those that exist; {sum(one.wrong for one in found)} wrong; "
+        f"{sum(one.folded for one in found)} more pass on what they are given"
+    )
+    yield f"--suggest on wrong ports: {said['suggested']}; {sum(one.suggested_wrong for one in bad)} wrong"
     alarms = {profile: sum(one.failing[profile] for one in good) for profile in PROFILES}
     yield f"false alarms on {len(good)} correct ports: " + ", ".join(
         f"{count} in {name}" for name, count in alarms.items()
     )
     yield (
-        f"causes named in strict, of mistakes that it could see: {_share(single, 'named', 'causes')} alone, "
-        f"{_share(several, 'named', 'causes')} two in a port; {sum(one.others for one in bad)} causes that are none"
+        f"causes named in strict, of mistakes that it could see: {said['causes']} alone, "
+        f"{said['both']} two in a port; {sum(one.others for one in bad)} causes that are none"
     )
 
 
-def _share(found: Sequence[Judged], part: str, whole: str) -> str:
-    parts, wholes = (sum(getattr(one, name) for one in found) for name in (part, whole))
-    return f"{parts} of {wholes}" + (f" ({parts / wholes:.1%})" if wholes else "")
+def _problems(found: Sequence[Judged], least: Mapping[str, float]) -> Iterator[str]:
+    """Yield a sentence for each thing that must not be, and for each share below its limit."""
+    for one in found:
+        name = f"{one.case}/{one.port}"
+        if one.wrong or one.suggested_wrong:
+            yield f"{name}: {one.wrong} wrong pairs, {one.suggested_wrong} wrong suggestions"
+        if one.is_good and any(one.failing.values()):
+            yield f"{name}: a correct port, and {max(one.failing.values())} tensors fail"
+    shares = _shares(found)
+    for name, wanted in least.items():
+        parts, whole = shares[name]
+        if parts < wanted * whole:
+            yield f"{name}: {parts} of {whole} {LEAST[name][1]}; {wanted:.1%} are wanted"
+
+
+def _shares(found: Sequence[Judged]) -> dict[str, tuple[int, int]]:
+    """Return how many are right, and of how many, by the names of `LEAST`."""
+    _, bad = _good_and_bad(found)
+    counted = {
+        "pairs": (found, "paired", "exist"),
+        "suggested": (bad, "suggested", "exist"),
+        "causes": ([one for one in bad if one.causes < 2], "named", "causes"),
+        "both": ([one for one in bad if one.causes > 1], "named", "causes"),
+    }
+    return {
+        name: (sum(getattr(one, part) for one in ports), sum(getattr(one, whole) for one in ports))
+        for name, (ports, part, whole) in counted.items()
+    }
+
+
+def _good_and_bad(found: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
+    return [one for one in found if one.is_good], [one for one in found if not one.is_good]
 
 
 if __name__ == "__main__":
