@@ -133,13 +133,7 @@ def growth_by_graph(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Grown[Op]]:
                     feeds.add(feed.producer, listed[producer].drift)
                 elif producer is not None:
                     feeds.join(above[producer])
-            inside = [
-                numbers[feed.producer] for feed in node.feeds or () if feed.is_inside and feed.producer is not None
-            ]
-            if any(listed[number].status == "fails" for number in inside):
-                # What fails inside of a module explains it, whatever it adds.
-                found[names[member]] = Grown(node.drift)
-            elif node.is_compared:
+            if node.is_compared:
                 found[names[member]] = _grown(names[member], node.drift, feeds, found)
             else:
                 feeds.is_whole &= node.status != "unseen" and node.feeds is not None

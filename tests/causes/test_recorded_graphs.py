@@ -21,11 +21,11 @@ from pytest_msdump.text import ENGLISH
 
 GOOD, BAD = np.ones((2, 3), "f4"), np.full((2, 3), 2, "f4")
 
-# Name, whether it is good, what feeds it, and the module around it.
-Call = tuple[str, bool, list[Edge | None], str]
+# Name, how far it is apart, what feeds it, and the module around it.
+Call = tuple[str, float, list[Edge | None], str]
 
 
-def call(name: str, *feeds: str | None, bad: bool = False, inside: str = "") -> Call:
+def call(name: str, *feeds: str | None, bad: float = False, inside: str = "") -> Call:
     """A call; ``"relu@1"`` names a second one, ``"?"`` what is not known, ``None`` the network's input."""
     edges: list[Edge | None] = []
     for feed in feeds:
@@ -54,7 +54,7 @@ def record(
                     name, BAD if letter == "b" and not is_good else GOOD, io="input", slot=slot, op_type="Conv2d"
                 )
             op_type = (types or {}).get(name, "Conv2d")
-            writer.write(name, BAD if bad and not is_good else GOOD, op_type=op_type)
+            writer.write(name, GOOD if is_good else GOOD * np.float32(1 + bad), op_type=op_type)
             if with_graph:
                 writer.add_call(Operator(name, op_type, inputs=tuple(edges), occurrence=occurrence, inside=inside))
 
@@ -136,6 +136,46 @@ def test_a_module_is_no_cause_where_one_inside_of_it_fails(tmp_path: Path, input
     assert found.pop("conv") == ("cause", ())
     assert set(found) >= {"norm", "block", "head"}
     assert set(found.values()) == {("inherited", ("conv:output:0",))}
+
+
+def test_a_module_that_adds_far_more_than_fails_inside_of_it_is_a_second_cause(tmp_path: Path) -> None:
+    calls = [
+        call("stem", None),
+        call("conv", "stem", bad=0.005, inside="block"),
+        call("block", "stem", "conv", bad=0.5),
+        call("next", "block", bad=0.015, inside="outer"),
+        # Three times what is inside of it.
+        call("outer", "block", "next", bad=0.5),
+    ]
+    assert roles(compared(tmp_path, calls)) == {
+        "conv": ("cause", ()),
+        "block": ("cause", ()),
+        "next": ("inherited", ("block:output:0",)),
+        "outer": ("inherited", ("block:output:0",)),
+    }
+
+
+def test_what_reads_the_tensor_that_a_module_hands_on_reads_what_the_module_gives_back(tmp_path: Path) -> None:
+    # The port forgot the addition of its block, and gives back what its last layer made, which is right.
+    calls = [
+        call("stem", None),
+        call("norm", "stem", inside="block"),
+        call("inside", "norm", bad=True, inside="block"),
+        call("block", "stem", "norm", bad=True),
+        call("head", "norm", bad=True),
+        # Not what the block gives back.
+        call("hidden", "stem", inside="other"),
+        call("other", "stem", bad=True),
+        call("reader", "hidden", bad=True),
+    ]
+    assert roles(compared(tmp_path, [*calls[:2], *calls[3:]])) == {
+        "block": ("cause", ()),
+        "head": ("inherited", ("block:output:0",)),
+        "other": ("cause", ()),
+        "reader": ("cause", ()),
+    }
+    # What reads it inside of the block does not.
+    assert roles(compared(tmp_path / "inside", calls))["inside"] == ("cause", ())
 
 
 def test_failures_deep_inside_of_modules_that_were_not_compared_count(tmp_path: Path) -> None:
