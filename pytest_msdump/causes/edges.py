@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from pytest_msdump.causes.training_edges import after_step, with_training
 from pytest_msdump.facts.operators import WRITTEN_INPUTS
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, file_spelling
@@ -80,8 +81,8 @@ class Group:
     """The operators of one rank, net, graph and iteration, and their edges.
 
     `by` says where the edges come from; `tensors` are in the dump's order. `namesakes` are operators with the name of
-    an earlier one, which stands for them. `before` gives for a parameter the group of the iteration before and the
-    parameter there, which this iteration starts from; `link_iterations` fills it.
+    an earlier one, which stands for them. `before` gives for a parameter, or an optimizer's state, the group of the
+    iteration before and what there this iteration starts from; `link_iterations` fills it.
     """
 
     def __init__(
@@ -98,6 +99,8 @@ class Group:
         if names.count(None) == len(names):
             graph, names = _NO_GRAPH, [None] * len(tensors)
         self.at = at
+        if graph.is_recorded:
+            graph = replace(graph, operators=with_training(graph.operators, tensors, is_first=not at.iteration))
         self._graph = graph if other is None else _completed(graph, other)
         self.by = self._graph.by or BY_ORDER
         self.tensors = tensors
@@ -160,7 +163,8 @@ class Group:
         slots = [ref.key.slot for ref in self.refs_of(run) if ref.key.io == "input"]
         if not self.knows_calls or not slots:
             return []
-        return [entry for entry in self.inputs(run) or () if entry.slot > max(slots)]
+        further = (entry for entry in self.inputs(run) or () if entry.slot > max(slots))
+        return [entry for entry in further if entry.producer.kind != "parameter"]
 
     def around(self, run: Run) -> Run | None:
         """Return the call of a recorded module that an operator ran inside of."""
@@ -194,7 +198,7 @@ class Group:
     def writers(self) -> Mapping[str, Sequence[Run]]:
         """By parameter: the operators that write to it, as optimizers do."""
         found: defaultdict[str, list[Run]] = defaultdict(list)
-        for run in self._runs.values():
+        for run in () if self.knows_calls else self._runs.values():
             slots = _written_slots(self.type_of(run))
             for entry in self.inputs(run) or () if slots else ():
                 if entry.producer.kind == "parameter" and entry.slot in slots:
@@ -202,7 +206,12 @@ class Group:
         return found
 
     def reads_after_step(self, run: Run, parameter: str) -> bool:
-        """Whether an operator reads a parameter as it was dumped: every operator that writes to it ran before."""
+        """Whether an operator reads a parameter as it was dumped: every operator that writes to it ran before.
+
+        Recorders write weights before the first call.
+        """
+        if self.knows_calls:
+            return self.op_of(Run("parameter", parameter)) is not None
         writers = self.writers.get(parameter, ())
         if run._replace(kind="op") in writers:
             return False
@@ -329,7 +338,8 @@ class _OtherSide:
             op = group.op_of(run)
             lefts = self._partners(op, output, consumer)
             for left in lefts:
-                yield entry.slot, Edge(left.op.label, left.slot, occurrence=left.op.at.occurrence or 0)
+                is_parameter, at = left.op.op_type == PARAMETER, left.op.at.occurrence or 0
+                yield entry.slot, Edge(left.op.label, left.slot, is_parameter=is_parameter, occurrence=at)
             feeds = () if lefts or run.kind == "parameter" else group.inputs(run)
             if feeds is None:
                 yield entry.slot, Edge("", 0)
@@ -357,15 +367,13 @@ class _OtherSide:
 
 
 def link_iterations(found: Iterable[Group]) -> None:
-    """Fill `before` of each group with the parameters of the iteration before, of the same graph if it has them."""
+    """Fill `before` of each group with what the iteration before left behind, of the same graph if it has that."""
     linked = [group for group in found if group.at.iteration is not None]
     dumped: defaultdict[tuple[object, ...], dict[str, dict[int | None, tuple[Group, OpKey]]]] = defaultdict(dict)
     for group in linked:
         at = group.at
-        for op in group.tensors:
-            if op.op_type == PARAMETER:
-                graphs = dumped[at.rank, at.net, at.iteration].setdefault(group.run_of(op).name, {})
-                graphs[at.graph] = (group, op)
+        for name, op in after_step(group.tensors).items():
+            dumped[at.rank, at.net, at.iteration].setdefault(name, {})[at.graph] = (group, op)
     for group in linked:
         at = group.at
         for name, graphs in dumped.get((at.rank, at.net, (at.iteration or 0) - 1), {}).items():

@@ -43,6 +43,8 @@ def drift_of(record: Record) -> Drift | None:
         return Drift(0.0, 1.0)
     found = [_distance(record), _angle(record)]
     drift = next((one for one in found if one and one.limit), None) or found[0]
+    if drift is not None and any(remark.code == "zero_in_exact_arithmetic" for remark in record.remarks):
+        drift = drift._replace(noise=inf)
     # A record that fails within this limit fails by another one, and how much of that it takes up is unknown.
     if drift is not None and drift.limit is not None and record.fails and drift.error <= drift.limit:
         return drift._replace(limit=None)
