@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 
 from pytest_msdump.causes.edges import BY_ORDER, Group, Run, groups, link_iterations, part_of
-from pytest_msdump.causes.growth import Grown, growth_by_graph, growth_by_order
-from pytest_msdump.causes.network import Node
+from pytest_msdump.causes.growth import JUMP, Grown, drift_of, growth_by_graph, growth_by_order
+from pytest_msdump.causes.network import Drift, Node
 from pytest_msdump.causes.operator_status import TensorStatus, operator_nodes
 from pytest_msdump.causes.roles import MOST_LISTED, Role, roles_by_graph, roles_by_order
 from pytest_msdump.comparison.planning import Plan
@@ -180,6 +181,16 @@ class _Part:
         op_type = self.group.type_of(run) or (op.op_type if op is not None else None) or ""
         return any(fragment in op_type for fragment in COLLECTIVE_FRAGMENTS)
 
+    def not_compared_inside(self, run: Run) -> tuple[Run, ...]:
+        """Return what ran inside of a module, where nothing was compared that feeds it or ran inside of it."""
+        compared = [one for one, node in self._nodes.items() if node.is_compared]
+        feeds = {feed.producer for feed in self._nodes[run].feeds or ()}
+        if self._grown[run].factor is not None or any(
+            one in feeds or self.group.is_inside(one, run) for one in compared
+        ):
+            return ()
+        return tuple(self.group.calls_inside.get(run, ())[-MOST_LISTED:])
+
     # What a record says of its role
 
     def with_role(self, record: Record, key: TensorKey) -> Record:
@@ -189,8 +200,8 @@ class _Part:
         if key.io == "output" and grown.amplification is not None and key.op not in self.group.namesakes:
             record = replace(record, amplification=grown.amplification)
         if record.fails:
-            role = self._role_of(run, key)
-        elif grown.is_jump and self._status.drift_of(key) == grown.drift:
+            role = self._role_of(run, key, drift_of(record))
+        elif grown.is_jump and drift_of(record) == grown.drift:
             role = self.roles.get(run) or Role("", why="jump")
         else:
             return record
@@ -202,12 +213,22 @@ class _Part:
             role_why=self._reason(role, run, key),
         )
 
-    def _role_of(self, run: Run, key: TensorKey) -> Role[Run]:
-        """Return the operator's role; for an input of one that has none, or is a cause, what its producer makes it."""
-        if run in self.roles and (key.io == "output" or self.roles[run].name != "cause"):
-            return self.roles[run]
+    def _role_of(self, run: Run, key: TensorKey, drift: Drift | None) -> Role[Run]:
+        """Return the operator's role; what its producer makes it for an input of one that has none, or is a cause.
+
+        So it is, too, for an output that is no larger than what feeds it explains, where another output grew, or the
+        same one beside another right tensor.
+        """
+        role, grown = self.roles.get(run), self._grown.get(run) or Grown()
+        is_explained = False
+        if role is not None and role.why == "grew" and drift and grown.drift and grown.factor and key.io == "output":
+            is_explained = (drift.share or inf) * grown.factor < JUMP * (grown.drift.share or 0)
+        if role is not None and (role.name != "cause" or (key.io == "output" and not is_explained)):
+            return role
         feeds = self.group.sources(run, key.slot)
-        if key.io == "output" or not feeds:
+        if is_explained:
+            feeds = [feed.producer for feed in self._nodes[run].feeds or () if feed.producer]
+        elif key.io == "output" or not feeds:
             return Role("unknown", why="order" if self.group.by == BY_ORDER else "feeds")
         failing = next((one for one in feeds if one in self.roles), None)
         if failing is None:
@@ -292,7 +313,7 @@ class _Part:
 
 
 def _take_back_doubtful_causes(parts: Iterable[_Part]) -> None:
-    """Make a cause unknown if an earlier part of the run, or another rank, fails and may have fed it."""
+    """Make a cause unknown if an earlier part of the run, another rank, or all that ran inside of it may be the one."""
     parts = list(parts)
     failing_ranks = {part.group.at.rank for part in parts if part.fails}
     failing_before: set[int | None] = set()
@@ -305,5 +326,7 @@ def _take_back_doubtful_causes(parts: Iterable[_Part]) -> None:
                 part.roles[run] = Role("unknown", why="earlier")
             elif failing_ranks - {rank} and part.reads_other_ranks(run):
                 part.roles[run] = Role("unknown", why="ranks")
+            elif inside := part.not_compared_inside(run):
+                part.roles[run] = Role("unknown", suspects=inside, why="unseen")
         if part.fails:
             failing_before.add(rank)

@@ -213,6 +213,37 @@ def test_a_module_whose_inside_was_not_compared_is_the_place_to_look(tmp_path: P
     assert roles(report) == {"block": ("cause", ()), "head": ("inherited", ("block:output:0",))}
 
 
+def test_a_network_of_which_nothing_else_was_compared_is_no_cause(tmp_path: Path) -> None:
+    calls = [call("conv", None, inside="Net"), call("head", "conv", inside="Net"), call("Net", None, "head", bad=True)]
+    report = compared(tmp_path, calls, select=["Net"])
+    assert roles(report) == {"Net": ("unknown", ())}
+    assert reason_of(report.records[-1], ENGLISH) == (
+        "what feeds it was not all compared: conv (not selected), head (not selected)"
+    )
+    # What was compared inside of it, or before it, is evidence.
+    assert roles(compared(tmp_path / "head", calls, select=["Net", "head"])) == {"Net": ("cause", ())}
+
+
+@pytest.mark.parametrize(
+    ("far", "stem", "layer"),
+    [(1e-2, ("cause", ()), ("inherited", ("n0:output:0",))), (1e-4, (None, ()), (None, ()))],
+)
+def test_a_tensor_that_meets_two_is_a_cause_only_beside_the_one_from_which_it_jumps(
+    tmp_path: Path, far: float, stem: tuple[str | None, Any], layer: tuple[str | None, Any]
+) -> None:
+    # The port has no addition, so that its layer is beside the reference's layer, and beside its block.
+    with DumpWriter(tmp_path / "left") as writer:
+        for name, scope, times, feed in (("n0", "stem", 1, None), ("n1", "block.layer", 2, Edge("n0", 0))):
+            writer.write(name, GOOD * np.float32(1 + far * times), op_type="Conv")
+            writer.add_call(Operator(name, "Conv", inputs=(feed,), scope=scope))
+    right = [call("stem", None), call("block.layer", "stem", inside="block"), call("block", "stem", "block.layer")]
+    record(tmp_path / "right", right, is_good=True)
+    file = next((tmp_path / "right").glob("block.0*.npy"))
+    np.save(file, GOOD * 2)
+    found = {one.right.address.split(":")[0]: (one.role, one.causes) for one in judged(tmp_path).records}
+    assert found == {"stem": stem, "block.layer": layer, "block": ("cause", ())}
+
+
 def test_an_input_that_passes_clears_what_was_joined_into_it(tmp_path: Path) -> None:
     calls = [call("a", None), call("b", None, bad=True), call("c", "a", "b", bad=True)]
     assert roles(compared(tmp_path / "without", calls)) == {"b": ("cause", ()), "c": ("inherited", ("b:output:0",))}
