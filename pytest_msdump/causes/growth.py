@@ -45,9 +45,8 @@ def drift_of(record: Record) -> Drift | None:
     drift = next((one for one in found if one and one.limit), None) or found[0]
     if drift is not None and any(remark.code == "zero_in_exact_arithmetic" for remark in record.remarks):
         drift = drift._replace(noise=inf)
-    # A record that fails within this limit fails by another one, and how much of that it takes up is unknown.
     if drift is not None and drift.limit is not None and record.fails and drift.error <= drift.limit:
-        return drift._replace(limit=None)
+        return drift._replace(fails_otherwise=True)
     return drift
 
 
@@ -65,7 +64,8 @@ def growth(output: Drift, feeds: Iterable[Drift]) -> float | None:
     1.0
     """
     known = list(feeds)
-    shares = [one.share for one in known]
+    # How much of the limit by which it fails a tensor takes up is unknown; it is all of it at least.
+    shares = [max(one.share, 1.0) if one.share is not None and one.fails_otherwise else one.share for one in known]
     if not known or output.share is None or None in shares:
         return None
     return min(
@@ -210,6 +210,9 @@ def _grown(op: Op, drift: Drift | None, feeds: _Feeds[Op], found: Mapping[Op, Gr
     if not is_jump and counts:
         explaining = [one for one, fed in limited if one is not None and (fed.share or 0.0) * JUMP > share]
         origins = tuple(dict.fromkeys(jump for one in explaining if one in found for jump in found[one].origins))
+    if drift.fails_otherwise and (is_jump or not origins):
+        # Nothing before it explains a failure by another limit.
+        return Grown(drift, None, amplification, start=share, is_jump=is_jump, origins=origins)
     return Grown(drift, factor, amplification, start, path.steps + 1, step, at, is_jump, origins[:_MOST_FEEDS])
 
 

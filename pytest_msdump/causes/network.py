@@ -12,11 +12,15 @@ Op = TypeVar("Op", bound=Hashable)
 
 
 class Drift(NamedTuple):
-    """The error of a tensor relative to its size, its limit (``None`` if unknown), and what rounding explains of it."""
+    """The error of a tensor relative to its size, its limit (``None`` if unknown), and what rounding explains of it.
+
+    `fails_otherwise` says that the tensor is within this limit and fails by one of another metric.
+    """
 
     error: float
     limit: float | None = None
     noise: float = 0.0
+    fails_otherwise: bool = False
 
     @property
     def share(self) -> float | None:

@@ -63,10 +63,13 @@ def test_without_a_limit_that_leaves_room_the_share_is_unknown(one: Record) -> N
     assert (drift.error, drift.share) == (0.3, None)
 
 
-def test_what_fails_by_something_else_has_no_known_share() -> None:
+def test_what_fails_by_something_else_takes_up_all_of_a_limit_at_least() -> None:
     drift = drift_of(record(5e-4, 1e-3, outcome="fail"))
     assert drift is not None
-    assert drift.share is None
+    assert drift.fails_otherwise
+    assert growth(Drift(3e-3, 1e-3), [drift]) == 3
+    assert growth(Drift(3e-3, 1e-3), [drift._replace(fails_otherwise=False)]) == 6
+    assert growth(Drift(3e-3, 1e-3), [Drift(2e-3, 1e-3, fails_otherwise=True)]) == 1.5
 
 
 def test_nan_and_what_was_not_measured_have_no_error() -> None:
@@ -187,6 +190,26 @@ def test_a_jump_within_the_limit_is_the_cause_of_what_fails_by_small_steps() -> 
     assert roles["b"].why == "jump"
     assert roles["e"] == Role("inherited", causes=("b",), why="within", jump="b")
     assert roles["f"].causes == ("b",)
+
+
+def fails_otherwise(nodes: dict[str, Node[str]], op: str) -> dict[str, Node[str]]:
+    drift = nodes[op].drift
+    assert drift is not None
+    return {**nodes, op: replace(nodes[op], status="fails", drift=drift._replace(fails_otherwise=True))}
+
+
+def test_a_jump_explains_what_is_as_far_apart_and_fails_by_another_limit() -> None:
+    roles = roles_by_graph(fails_otherwise(chain(0.002, 0.09, 0.1, 0.2), "c"))
+    assert {op: (role.name, role.causes) for op, role in roles.items()} == {
+        "b": ("cause", ()),
+        "c": ("inherited", ("b",)),
+    }
+
+
+@pytest.mark.parametrize("shares", [(0.1, 0.2, 0.3), (0.002, 0.09, 0.8), (0.002, 0.003, 0.1)])
+def test_a_failure_by_another_limit_that_no_jump_explains_is_a_cause(shares: tuple[float, ...]) -> None:
+    # No jump; a jump of which it is nine times as much; its own jump.
+    assert names(fails_otherwise(chain(*shares), "c")) == {"c": "cause"}
 
 
 @pytest.mark.parametrize("jump", [1e-3, 0.03])
