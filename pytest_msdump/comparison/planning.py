@@ -15,7 +15,7 @@ from pytest_msdump.comparison.graph_operators import ArgumentBook, with_line_nam
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.noise_floor import with_terms
 from pytest_msdump.comparison.opening import logical_shape
-from pytest_msdump.comparison.run_origins import different_origins
+from pytest_msdump.comparison.run_origins import different_origins, without_folded
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.dumps.graphs.execution_order import find_orders, with_model_order
 from pytest_msdump.dumps.graphs.ge_model import read_model
@@ -133,7 +133,7 @@ def plan(suite: Suite) -> Plan:
     pairing = with_terms(pairing, left, right)
     # First of all notes: runs with different inputs have nothing to agree about.
     left = replace(left, notes=(*different_origins(left, right, pairing.pairs), *left.notes))
-    return Plan(suite, _noted(left, pairing.notes), right, pairing, rules)
+    return Plan(suite, _noted(left, pairing.notes), right, without_folded(pairing, left, right), rules)
 
 
 def _rules(suite: Suite) -> FusionRules:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
 from pytest_msdump.facts.operators import COUNTERS, NEUTRAL_WEIGHT_NAMES
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.pairing import Pair
+from pytest_msdump.model.ordering import PARAMETER
+from pytest_msdump.model.pairing import Pair, Pairing, Unmatched
 from pytest_msdump.text import Message, say
 
-__all__ = ["different_origins"]
+__all__ = ["different_origins", "without_folded"]
 
 _SHOWN = 3
 _SHOWN_DIGITS = 8
@@ -39,7 +41,58 @@ def different_origins(left: Dump, right: Dump, pairs: Iterable[Pair] = ()) -> tu
     if left.manifest is None or right.manifest is None:
         return ()
     inputs = tuple(_different_inputs(left.manifest.inputs, right.manifest.inputs))
-    ours, theirs = _layers(left.manifest.weights), _layers(right.manifest.weights)
+    different, folded = _different_weights(left.manifest.weights, right.manifest.weights, pairs)
+    notes = [
+        Message(code, {"names": _some(names)})
+        for code, names in (("given_different_inputs", inputs), ("given_different_weights", different))
+        if names
+    ]
+    notes += [
+        Message(
+            "batch_norm_folded", {"side": side, "norms": _some(dict.fromkeys(norms.values())), "names": _some(norms)}
+        )
+        for side, norms in folded.items()
+        if norms
+    ]
+    return tuple(map(say, notes))
+
+
+def without_folded(pairing: Pairing, left: Dump, right: Dump) -> Pairing:
+    """Take apart weights with a BatchNorm folded in on one side, if its output is compared and no map pairs them."""
+    if left.manifest is None or right.manifest is None:
+        return pairing
+    _, folded = _different_weights(left.manifest.weights, right.manifest.weights, pairing.pairs)
+    ops = {side: {_dotted(getattr(pair, side).key.op.label) for pair in pairing.pairs} for side in ("left", "right")}
+    whys = {
+        name: Message("weight_folded", {"side": side})
+        for side, other in (("left", "right"), ("right", "left"))
+        for name, norm in folded[side].items()
+        if norm in ops[other]
+    }
+    apart = {
+        pair: whys[op.label]
+        for pair in pairing.pairs
+        if (op := pair.left.key.op).op_type == PARAMETER and op.label in whys and pair.how != "mapped"
+    }
+    kept = tuple(pair for pair in pairing.pairs if pair not in apart)
+    lost = {pair.right.key for pair in apart} - {pair.right.key for pair in kept}
+    return replace(
+        pairing,
+        pairs=kept,
+        unmatched_left=(*pairing.unmatched_left, *(Unmatched("left", pair.left, why) for pair, why in apart.items())),
+        unmatched_right=(
+            *pairing.unmatched_right,
+            *(Unmatched("right", pair.right, why) for pair, why in apart.items()),
+        ),
+        right_paired=pairing.right_paired - len(lost),
+    )
+
+
+def _different_weights(
+    left: Mapping[str, str], right: Mapping[str, str], pairs: Iterable[Pair]
+) -> tuple[list[str], dict[str, dict[str, str]]]:
+    """Return what there is to say of weights that differ, and by side and left name the norms folded into weights."""
+    ours, theirs = _layers(left), _layers(right)
     known = {_dotted(pair.left.key.op.label): _dotted(pair.right.key.op.label) for pair in pairs}
     partners = {layer: known[layer] if known.get(layer) in theirs else layer for layer in ours}
     unfolded = _before_lonely_norms(ours, {one for one, other in partners.items() if other in theirs})
@@ -58,19 +111,7 @@ def different_origins(left: Dump, right: Dump, pairs: Iterable[Pair] = ()) -> tu
                 folded["right"][weight.name] = unfolded[layer]
             else:
                 different.append(_both(weight.name, weight.digest, partner.digest))
-    notes = [
-        Message(code, {"names": _some(names)})
-        for code, names in (("given_different_inputs", inputs), ("given_different_weights", different))
-        if names
-    ]
-    notes += [
-        Message(
-            "batch_norm_folded", {"side": side, "norms": _some(dict.fromkeys(norms.values())), "names": _some(norms)}
-        )
-        for side, norms in folded.items()
-        if norms
-    ]
-    return tuple(map(say, notes))
+    return different, folded
 
 
 def _different_inputs(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[str]:

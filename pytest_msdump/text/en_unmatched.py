@@ -63,6 +63,7 @@ EN_UNMATCHED: Mapping[str, str | tuple[str, str]] = {
     "passed_on": "{type} passes on what it is given, so it does not count in coverage",
     "inside_scope": "it is inside of a module, of which the tensor that leaves it is compared",
     "norm_folded": "the {side:word} side has no such tensor: the normalisation behind it is folded in, and is compared",
+    "weight_folded": "the {side:word} side has the normalisation behind it folded in; the output of that is compared",
     "scope_calls_unknown": "nothing tells which operators of the {side:word} side are which of the calls of {scope}",
     "scope_calls_mixed": (
         "other operators run between those of {scope} on the {side:word} side, and no graph tells what leaves it"

@@ -451,6 +451,7 @@ ZH: Mapping[str, str] = {
     "passed_on": "{type} 将输入原样传出，因此不计入覆盖率",
     "inside_scope": "它位于某个模块内部；所比较的是离开该模块的张量",
     "norm_folded": "{side:word}没有这样的张量：其后的归一化已折叠进来，改为比较后者",
+    "weight_folded": "{side:word}把其后的归一化折叠进了该权重；归一化的输出已比较",
     "scope_calls_unknown": "无从得知{side:word}的哪些算子属于 {scope} 的哪次调用",
     "scope_calls_mixed": "{side:word}的 {scope} 的算子之间还运行了其他算子，而没有图说明离开该模块的是什么",
     "scope_calls_differ": "{scope} 在左侧调用 {ours} 次，在右侧调用 {theirs} 次",

@@ -159,6 +159,31 @@ def test_folding_explains_the_layers_before_and_no_others(tmp_path):
     assert folded.endswith("folded into conv.weight")
 
 
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("is_compared", [True, False])
+def test_a_weight_with_batch_norm_folded_in_is_judged_by_what_that_gives_out(tmp_path, side, is_compared):
+    whole = {"conv.weight": X, **batch_norm("bn"), "fc.weight": X}
+    folded = {"conv.weight": X + 1, "fc.weight": X + 2}
+    for number, held in enumerate((folded, whole) if side == 0 else (whole, folded)):
+        with DumpWriter(tmp_path / str(number)) as writer:
+            writer.describe(weights=held)
+            for name, values in held.items():
+                writer.write(name, values, op_type="Parameter")
+            # The output of the norm on the one side, and of the node that it is part of on the other.
+            writer.write("bn" if held is whole else "node", X)
+    options = {"map": [{"left": ("node", "bn")[side], "right": ("bn", "node")[side]}]} if is_compared else {}
+    table = {"left": str(tmp_path / "0"), "right": str(tmp_path / "1"), "pair_by": ["map", "name"], **options}
+    pairing = plan(load_suite(file=None, table=table, options={}, directory=tmp_path)).pairing
+    pairs = {pair.left.key.op.label for pair in pairing.pairs if pair.left.key.op.op_type == "Parameter"}
+    assert pairs == ({"fc.weight"} if is_compared else {"conv.weight", "fc.weight"})
+    why = {one.ref.key.op.label: one.reason for one in pairing.unmatched_left}.get("conv.weight")
+    name = ("left", "right")[side]
+    expected = f"the {name} side has the normalisation behind it folded in; the output of that is compared"
+    assert why == (expected if is_compared else None)
+    assert pairing.right_paired == len(pairing.pairs)
+    assert len(pairing.unmatched_right) == pairing.right_total - pairing.right_paired
+
+
 def test_batch_norm_on_both_sides_explains_nothing(tmp_path):
     sides = [weights(tmp_path / str(n), {"conv.weight": X + n, **batch_norm("bn")}) for n in (0, 1)]
     (sentence,) = noted(*sides)
