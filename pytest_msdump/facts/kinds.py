@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["FINISHED_BY", "FOLDED_INTO", "KINDS"]
+__all__ = ["FINISHED_BY", "FOLDED_INTO", "KINDS", "MODULE_KINDS"]
 
 # Kind → types, lower case, without dimensions and versions (`Conv2d`, `BatchNormV2`).
 KINDS: Mapping[str, str] = {
@@ -40,6 +40,14 @@ KINDS: Mapping[str, str] = {
     }.items()
     for name in names.split()
 }
+
+# Modules of one path and of two of these kinds are not the same module.
+MODULE_KINDS = frozenset(
+    {
+        *("convolution", "transposed convolution", "linear", "batch norm", "layer norm", "pooling", "activation"),
+        *("softmax", "embedding"),
+    }
+)
 
 # Kind → the kind of an operator behind it that belongs to it, since other frameworks do both in one.
 FINISHED_BY: Mapping[str, str] = {"convolution": "bias", "transposed convolution": "bias", "linear": "bias"}

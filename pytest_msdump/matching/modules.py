@@ -12,8 +12,10 @@ from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
-from pytest_msdump.facts.operators import MODULE_KINDS, VIEW_TYPES
+from pytest_msdump.facts.kinds import FOLDED_INTO
+from pytest_msdump.facts.operators import VIEW_TYPES
 from pytest_msdump.matching.coordinates import Place, compatible, without_occurrence
+from pytest_msdump.matching.operator_kinds import kind_of
 from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
 from pytest_msdump.matching.scopes import Leaving, Path, Run, Shape, dotted, spelling_of
 from pytest_msdump.matching.sides import Side
@@ -89,10 +91,10 @@ def _folded_norms(modules: Run, nodes: Run, weights: Mapping[str, str], others: 
     if nodes.style != "nodes" or not nodes.members:
         return
     digests = frozenset(others.values())
-    has_norms = any(MODULE_KINDS.get(step.op_type) == "batch norm" for step in nodes.steps)
+    has_norms = any(kind_of(step.op_type) == "batch norm" for step in nodes.steps)
     for path in list(modules.modules):
         fed = modules.before(path) if modules.kind(path) == "batch norm" else None
-        if fed is None or modules.kind(fed) not in ("convolution", "linear") or nodes.by_key.get(spelling_of(path)):
+        if fed is None or modules.kind(fed) not in (*FOLDED_INTO, "linear") or nodes.by_key.get(spelling_of(path)):
             continue
         weight = weights.get(".".join((*fed, "weight")))
         is_unchanged = weight in digests if weight is not None and digests else has_norms
