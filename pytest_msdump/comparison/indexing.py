@@ -56,25 +56,12 @@ def reader(name: str) -> Reader:
 def index(root: Path, *, graph_files: Iterable[Path] = (), allow_incomplete: bool = False) -> Dump:
     """Index the dump at `root`, in execution order and with lines of the program as far as these are known.
 
-    Parameters
-    ----------
-    root : Path
-        A dump directory, or one tensor file; a remote one is listed anew.
-    graph_files : iterable of Path
-        Execution orders and graphs outside of the tree.
-    allow_incomplete : bool
-        Take a recording that has not ended as it is; its notes say so.
+    `root` is a dump directory or one tensor file; a remote one is listed anew. `graph_files` are orders and graphs
+    outside of the tree. With `allow_incomplete` a recording that has not ended is taken as it is, and its notes say so.
 
-    Raises
-    ------
-    DumpNotFoundError
-        There is nothing at `root`.
-    UnknownDumpFormatError
-        There are files, but none that any reader knows; the text lists what each reader looked for.
-    IncompleteRecordingError
-        It is a recording that has not ended, or was broken off.
-    ConfigError
-        One of `graph_files` cannot be used, or a URL needs a package that is not installed.
+    Raises DumpNotFoundError; UnknownDumpFormatError for files that no reader knows, with what each reader looked for;
+    IncompleteRecordingError; ConfigError where a graph file cannot be used, or a URL needs a package that is not
+    installed.
     """
     kept = tuple(graph_files)
     if not kept and root.suffix == _ARRAY and not isinstance(root, RemotePath) and root.is_file():

@@ -50,16 +50,9 @@ class _Window(NamedTuple):
 class BlockedView(ForwardingView):
     """The logical elements of a stored tensor, without padding.
 
-    Parameters
-    ----------
-    view : TensorView
-        In stored axes.
-    placement : Placement
-        Where each logical axis is in the stored ones.
-    order : tuple of int, optional
-        The order of the logical axes, as `numpy.transpose` takes it.
-    window_elements : int, optional
-        How many stored elements to hold; by default what fits into `WINDOW_BYTES`.
+    `view` is in stored axes, `placement` says where each logical axis is in them, and `order` is that of the logical
+    axes, as `numpy.transpose` takes it. It holds `window_elements` stored elements, by default what fits into
+    `WINDOW_BYTES`.
     """
 
     def __init__(

@@ -30,20 +30,9 @@ _LEAST_MODULUS = 2.0**-960
 
 @dataclass(frozen=True)
 class Totals:
-    """Everything that the passes over a pair found.
+    """Everything that the passes over a pair found; `divergence` is ``None`` where there was no second pass.
 
-    Parameters
-    ----------
-    task : Task
-        Types and tolerance of the pair.
-    partial : Partial
-        Sums, counts, maxima and places over all blocks.
-    shape : tuple of int
-        Logical shape.
-    divergence : float, optional
-        Of the second pass; ``None`` where there was none.
-    without : mapping of str to str
-        Metrics that are left out, and the rule that says so.
+    `without` are metrics that are left out, and the rule that says so.
     """
 
     task: Task

@@ -87,30 +87,12 @@ class _Tally:
 def statistics_of(
     view: TensorView, *, digests: Sequence[str] = (), block_elements: int = 131072
 ) -> Mapping[str, Statistic]:
-    """Compute what `facts.metrics` lists, as a run of MindSpore does on the host.
+    """Compute what `facts.metrics` lists, as a run of MindSpore does on the host, by name.
 
-    Parameters
-    ----------
-    view : TensorView
-        The tensor.
-    digests : sequence of str
-        ``"md5"`` and ``"sha1"``, which cost more than all the rest.
-    block_elements : int
-        Elements held at a time.
-
-    Returns
-    -------
-    mapping of str to number, str or None
-        By name. Extremes are exact for integers; they and the mean are ``None`` where no element is finite. Complex
-        numbers have `count` and digests only, as in MindSpore. Digests are left out for types whose bytes a view does
-        not keep (8-bit floats and elements of less than a byte).
-
-    Raises
-    ------
-    ValueError
-        `block_elements` is below 1.
-    UnknownNameError
-        `digests` names something else.
+    Extremes are exact for integers; they and the mean are ``None`` where no element is finite. Complex numbers have
+    `count` and digests only, as in MindSpore. `digests` (``"md5"``, ``"sha1"``) cost more than all the rest, and are
+    left out for types whose bytes a view does not keep (8-bit floats and elements of less than a byte). ValueError for
+    `block_elements` below 1, UnknownNameError for another digest.
     """
     if block_elements < 1:
         raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")

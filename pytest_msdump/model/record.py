@@ -396,22 +396,10 @@ def record_of(
     roots: tuple[Path, Path] = _NO_ROOTS,
     **found: Any,
 ) -> Record:
-    """Return the record of a pair.
+    """Return the record of a pair; by default one that was not run, whose data type is what the names claim.
 
-    Parameters
-    ----------
-    pair : Pair
-        The pair.
-    verdict : Verdict, optional
-        By default ``not_run``.
-    limits : Limits, optional
-        What it was judged by; by default only the data type that the names claim.
-    specs : tuple of TensorSpec, optional
-        What the files really hold; a field left open there is taken from what the file's name claims.
-    roots : tuple of Path
-        The two dumps, which the names of files are relative to.
-    **found
-        Further fields of `Record`: what was found when the pair was compared.
+    `specs` are what the files really hold; a field left open there is taken from what the file's name claims. The names
+    of files are relative to `roots`, the two dumps. `found` are further fields of `Record`.
     """
     left_spec, right_spec = specs or (pair.left.spec, pair.right.spec)
     limits = limits or Limits(judged_as=pair.left.spec.dtype or pair.right.spec.dtype or "unknown")

@@ -47,19 +47,8 @@ def named(model: Any) -> dict[str, Any]:
 def refuse_unhooked(model: Any, modules: Mapping[str, Any], selected: Mapping[str, Any], *, compiled: str) -> None:
     """Refuse models whose hooks PyTorch does not call: a recording would silently lack tensors.
 
-    Parameters
-    ----------
-    model : module
-        As it was given, with its wrappers.
-    modules, selected : mapping of str to module
-        All of them, and those to record.
-    compiled : str
-        ``"eager"`` where compiled modules run uncompiled while they are recorded.
-
-    Raises
-    ------
-    ConfigError
-        Compiled, scripted or replicated modules.
+    `model` is as it was given, with its wrappers; `selected` are the modules to record. Compiled ones are fine with
+    ``"eager"``; scripted and replicated ones are not.
     """
     for module in model.modules():
         kind = type(module).__name__

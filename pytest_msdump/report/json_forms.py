@@ -304,18 +304,9 @@ def table(
 ) -> Form:
     """Return the form of an object whose keys have a form each, in the order in which they are written.
 
-    Keys that are not listed are left alone: a later release may add some.
-
-    Parameters
-    ----------
-    make : callable
-        Makes the value of what was read, by name.
-    keys : mapping of str to Form
-        The keys.
-    names : mapping of str to str
-        Names of attributes and parameters that are not those of the keys.
-    parts : callable
-        Returns what to write, by key; the value's attributes by default. A key that it leaves out is not written.
+    Keys that are not listed are left alone: a later release may add some. `make` makes the value of what was read, by
+    name; `names` are those of attributes and parameters that are not those of the keys. `parts` returns what to write,
+    by key, by default the value's attributes; a key that it leaves out is not written.
     """
     inside = {key: (names or {}).get(key, key) for key in keys}
     required = [key for key, form in keys.items() if form.required]

@@ -138,33 +138,11 @@ def load_suite(
 ) -> Suite:
     """Return the suite of a suite file, a command line and an ini file.
 
-    Nothing but the suite file, and for ``@env`` the dump configuration, is opened.
-
-    Parameters
-    ----------
-    file : Path, optional
-        A suite file, or a pyproject.toml with ``[tool.msdump]``. Relative paths in it start from its folder.
-    table : Mapping, optional
-        The ``[tool.msdump]`` of a pyproject.toml that was read already; `file` is then only its place.
-    options : Mapping
-        Option name → text as typed, or ``None``. Overrides the file.
-    directory : Path
-        Where relative paths in `options` start.
-    name : str, optional
-        Name of the suite; by default its file's.
-    ini : Mapping, optional
-        Option name → text of the ini key. The file overrides it.
-    rootdir : Path, optional
-        Where relative paths in `ini` start; `directory` by default.
-    spelled : Mapping, optional
-        Option name → its flag on this command line; pytest's flags by default.
-    environ : Mapping, optional
-        The environment for ``@env``; the process's own by default.
-
-    Raises
-    ------
-    ConfigError
-        A value is refused: one line that begins with its place.
+    Nothing but the suite file, and for ``@env`` the dump configuration, is opened. `table` is the ``[tool.msdump]`` of
+    a pyproject.toml that was read already, or what stands in its place; `file` is then only its place. `options` are
+    texts as typed, by the option's name; they override the file, which overrides `ini`. Relative paths start from the
+    file's folder, `directory` and `rootdir`. `spelled` are the flags of this command line, pytest's by default.
+    ConfigError: one line that begins with the place of what is refused.
     """
     directory = directory.absolute()
     file = None if file is None else directory / file
