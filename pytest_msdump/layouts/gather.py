@@ -312,13 +312,7 @@ class GroupedPlacement(NamedTuple):
 
 
 def place_groups(memory_format: str, stored: Shape, logical: Shape, letters: str, groups: int) -> GroupedPlacement:
-    """Find out where a grouped weight lies; parameters as of `layouts.blocks.place`.
-
-    Raises
-    ------
-    TensorShapeError
-        The shapes contradict each other, the format, or the number of groups.
-    """
+    """Find out where a grouped weight lies; parameters as of `layouts.blocks.place`, which raises the same."""
     at = dict(zip(letters, logical, strict=False))
     # Asked before anything is divided: whether these axes and lengths can be at all.
     fits = len(stored) == 4 and sorted(letters) == sorted(MEMORY_FORMATS[memory_format].axes)

@@ -134,7 +134,6 @@ def _bytes_of(block: Array, dtype: str) -> Any:
 # -- Exact moments where those of the first pass may be wrong --------------------------------------------------------
 
 _Block: TypeAlias = tuple[int, Array, Array]
-_Parts: TypeAlias = tuple[Moments, ...]
 
 # A mean below this part of the root mean square, and a deviation below this part of the largest number, may be wrong by
 # more than a billionth: sums are right to 2**-48 of the sum of magnitudes, means to 2**-51 of the largest number.

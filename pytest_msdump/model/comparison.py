@@ -185,45 +185,17 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Everything that a pair is judged by, resolved before it is measured.
+    """Everything that a pair is judged by, resolved before it is measured; each ``…_rule`` is the rule that says so.
 
-    Parameters
-    ----------
-    limits : tuple of Limit
-        At most one "fail" and one "warn" limit for each metric.
-    nan : str
-        "match" or "forbid".
-    nan_rule : str
-        The rule that says so.
-    dtype_equal : bool
-        Whether differing dtypes fail by themselves, and so does every remark on a file (profile `bitwise`).
-    dtype_rule : str
-        The rule that says so, if any.
-    rtol, atol : float
-        Element-wise tolerance for `allclose` and the ranking of the worst elements.
-    judged_as : str
-        The coarser side's dtype, which the profile's row was chosen by.
-    notes : tuple of Message
-        Shown with any verdict, e.g. that a known drift has expired.
-    known_drift : str, optional
-        Reason of the known drift of this pair: within its limits, but beyond the normal ones, is `warn`.
-    strict : tuple of Limit
-        The limits as they would be without the known drift; empty when none holds.
-    complex : str
-        "error", or "allow" where a rule says that a real side may be compared with a complex one.
-    dtype_hint : bool
-        Whether a side whose values are all of a coarser type was taken for that type.
-    without : tuple of (str, str)
-        Metrics that are not measured, each with the rule that says so.
-    repeats_rule : str
-        The rule that makes uncompared further occurrences fail; empty where they are only a warning.
-    uncompared : tuple of (int, int)
-        Further occurrences of the pair's tensor, left and right, without a partner.
-
-    Attributes
-    ----------
-    by_metric : mapping of str to tuple of Limit
-        `limits` by metric, in the order of `facts.metrics`.
+    `limits` has at most one "fail" and one "warn" limit for each metric; `by_metric` has them in the order of
+    `facts.metrics`. `nan` is "match" or "forbid". With `dtype_equal` differing dtypes fail by themselves, and so does
+    every remark on a file (profile `bitwise`). The tolerance is for `allclose` and the ranking of the worst elements.
+    `judged_as` is the coarser side's dtype, which the profile's row was chosen by; with `dtype_hint` a side whose
+    values are all of a coarser type was taken for that type. `notes` are shown with any verdict, e.g. that a known
+    drift has expired. `known_drift` is the reason of this pair's: within its limits, but beyond the normal ones, which
+    are `strict`, is `warn`. `complex` is "error", or "allow" where a real side may be compared with a complex one.
+    `without` are metrics that are not measured. `uncompared` are further occurrences of the pair's tensor, left and
+    right, without a partner: a warning unless `repeats_rule` makes them fail.
     """
 
     limits: tuple[Limit, ...] = ()

@@ -68,20 +68,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class OriginOutput:
-    """What an output was in the original model.
+    """What an output was in the original model: which output of which operator; no name where it has no counterpart.
 
-    Parameters
-    ----------
-    name : str
-        The original operator; empty when the output has no counterpart there.
-    index : int
-        Which output of that operator.
-    memory_format : str, optional
-        Axis order of the original tensor, e.g. ``"NHWC"``.
-    shape : tuple of int, optional
-        Its shape; a negative size is unknown.
-    dtype : str, optional
-        Type of the compiled model's output, as its JSON spells it, e.g. ``"DT_FLOAT16"``.
+    A negative size in `shape` is unknown. `dtype` is that of the compiled model's output, as its JSON spells it:
+    ``"DT_FLOAT16"``.
     """
 
     name: str = ""
@@ -157,23 +147,11 @@ class Operator:
 class OperatorGraph:
     """All operators of a compiled model, in the order of its file, each name once; or the calls of a recorded model.
 
-    Parameters
-    ----------
-    operators : tuple of Operator
-        The file's order is the order of execution.
-    source : str
-        Name of the file, as messages show it.
-    notes : tuple of str
-        Sentences for the header, e.g. that a name was there twice.
-    parameters : tuple of str
-        True names of its weights and inputs, where the file lists them.
-    is_final : bool
-        Whether it is the graph that ran. Operators of an earlier one may have been renamed, fused or removed since.
-    model : str
-        The model's own name, where the file has one.
-    is_recorded : bool
-        Whether a recorder wrote it, with the very names of the dump: in the order in which calls ended, and a name as
-        often as it was called.
+    The file's order is the order of execution. `source` is its name as messages show it; `notes` are sentences for the
+    header, e.g. that a name was there twice; `parameters` are true names of weights and inputs, where the file lists
+    them. `is_final` says whether it is the graph that ran: operators of an earlier one may have been renamed, fused or
+    removed since. `is_recorded` says whether a recorder wrote it, with the very names of the dump: in the order in
+    which calls ended, and a name as often as it was called.
     """
 
     operators: tuple[Operator, ...] = ()
@@ -200,16 +178,9 @@ _TRUTH = {"0": "False", "1": "True", "false": "False", "true": "True"}
 
 @dataclass(frozen=True, slots=True)
 class KernelArguments:
-    """The arguments that an operator's kernel was initialised with.
+    """The arguments that an operator's kernel was initialised with, by name as the file `source` writes them.
 
-    Parameters
-    ----------
-    source : str
-        Name of the file that has them.
-    values : mapping of str to str
-        Value by name, as the file writes it; empty where it cannot be read.
-    note : str
-        Why it cannot be read, as the end of a sentence.
+    `note` is why they cannot be read, as the end of a sentence.
     """
 
     source: str

@@ -111,20 +111,10 @@ class ReportedTensor:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What the drift of a failing tensor looks like.
+    """What the drift of a failing tensor looks like; `id` is a key of `facts.diagnoses.DIAGNOSES`.
 
-    Parameters
-    ----------
-    id : str
-        A key of `facts.diagnoses.DIAGNOSES`.
-    confidence : str
-        ``"high"`` or ``"medium"``.
-    evidence : Message
-        What speaks for it, with the numbers.
-    details : mapping
-        Plain values for programs: factor, axis, index, …
-    unexplained : float
-        Share of the squared differences of the whole tensor that the diagnosis leaves open, 0 to 1. Not saved.
+    `confidence` is ``"high"`` or ``"medium"``; `details` are plain values for programs: factor, axis, index, …
+    `unexplained` is the share of the squared differences of the whole tensor that is left open, 0 to 1. Not saved.
     """
 
     id: str
@@ -212,26 +202,11 @@ class RoleReason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BetterFit:
-    """Another tensor that fits a failing pair far better than the partner it was given.
+    """Another tensor, on `side`, that fits a failing pair far better than the partner it was given.
 
-    Parameters
-    ----------
-    side : str
-        The side that `address` is on.
-    address : str
-        The tensor.
-    confidence : str
-        ``"clear"`` or ``"ambiguous"``.
-    why : str
-        What speaks for it.
-    apart : float
-        Difference over the norm.
-    shape : str
-        ``"same"``, ``"transposed"`` or ``"reshaped"``.
-    doubt : str
-        Why it is ambiguous: ``"several"``, ``"values"`` or ``"names"``; empty when clear.
-    map : mapping, optional
-        The entry of ``[[msdump.map]]`` that pairs the two; only when clear.
+    `confidence`, `why`, `apart` and `shape` are as of `SuggestedPartner`. `doubt` is why it is ambiguous:
+    ``"several"``, ``"values"`` or ``"names"``. `map` is the entry of ``[[msdump.map]]`` that pairs the two; only when
+    clear.
     """
 
     side: str

@@ -79,9 +79,9 @@ def _without_repeats(rows: Sequence[Sequence[str]], column: int, same: str) -> I
         above = row[column]
 
 
-def labelled(label: str, text: str, *, width: int, column: int = 12, indent: int = 2) -> list[str]:
+def labelled(label: str, text: str, *, width: int, column: int = 12) -> list[str]:
     """Write ``label  text``, with `text` wrapped under itself."""
-    start = " " * indent + _placed(label, column, flush_right=False)
+    start = "  " + _placed(label, column, flush_right=False)
     indent = columns(start)
     lines = filled(text, width - indent)
     return [start + lines[0], *(" " * indent + line for line in lines[1:])]

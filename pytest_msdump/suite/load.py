@@ -59,34 +59,13 @@ class SideChoice:
 class Suite:
     """One gate with everything resolved: command line over suite file over ini over defaults. Can be pickled.
 
-    Parameters
-    ----------
-    name : str
-        Its name in messages and reports.
-    file : Path, optional
-        The suite file or pyproject.toml it was read from.
-    left, right : SideChoice
-        The run under test, and its reference.
-    entries : tuple of MapEntry
-        The file's ``[[msdump.map]]``, in its order.
-    align : Align
-        Which coordinates of the left meet which of the right.
-    selection : Selection
-        Which operators, tensors and coordinates are compared.
-    left_format, right_format : str, optional
-        A side's axis order for 4-D tensors.
-    policy : Policy
-        Profile, rules, known drift and command-line limits.
-    report_dir : Path
-        The directory of the reports.
-    graph_files : tuple of Path
-        Graphs kept outside the dump tree.
-    fusion, quant_fusion, close_fusion : Path, optional
-        Rule files: the left side's compiled model, what quantisation made of the original one, and the right side's
-        model compiled with fusion off.
-    options : mapping of str to Any
-        The value of every option of `settings.OPTIONS` by name: as it was read, or the default of its row. Fields
-        above hold what needs more than one option, or a folder to start from.
+    `name` is what messages and reports call it, `file` the suite file or pyproject.toml it was read from. `entries` are
+    the file's ``[[msdump.map]]``, in its order. The formats are axis orders of 4-D tensors. `graph_files` are graphs
+    kept outside the dump tree. Rule files: `fusion` is the left side's compiled model, `quant_fusion` what quantisation
+    made of the original one, `close_fusion` the right side's model compiled with fusion off.
+
+    `options` has the value of every option of `settings.OPTIONS` by name: as it was read, or the default of its row.
+    Fields hold what needs more than one option, or a folder to start from.
     """
 
     name: str
@@ -181,7 +160,7 @@ def load_suite(
     )
 
 
-def named_sides(values: Mapping[str, Any], base: Path, environ: Mapping[str, str] | None = None) -> list[Path]:
+def named_sides(values: Mapping[str, Any], base: Path) -> list[Path]:
     """Return the directories of `left` and `right` in options or in the table of a suite file.
 
     A value that names no directory is left out; `load_suite` refuses it.
@@ -190,7 +169,7 @@ def named_sides(values: Mapping[str, Any], base: Path, environ: Mapping[str, str
     for side in ("left", "right"):
         with suppress(ConfigError):
             read: dict[str, SideText] = read_options({side: values.get(side)}, {side: side}, base)
-            found += [_directory(one.path, base, os.environ if environ is None else environ) for one in read.values()]
+            found += [_directory(one.path, base, os.environ) for one in read.values()]
     return found
 
 
