@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -103,18 +103,13 @@ def statistics_of(
     hashes = {name: hashlib.new(name, usedforsecurity=False) for name in digests if _has_bytes(view.dtype)}
     is_real = DTYPES[view.dtype].kind != "complex"
     with np.errstate(all="ignore"):
-        for block in _blocks(view, block_elements):
+        for block in view.blocks(block_elements):
             if is_real:
                 tally.add(numbers(block))
             for one in hashes.values():
                 one.update(_bytes_of(block, view.dtype))
     found: dict[str, Statistic] = tally.values(view.size) if is_real else {"count": view.size}
     return found | {name: one.hexdigest() for name, one in hashes.items()}
-
-
-def _blocks(view: TensorView, block_elements: int) -> Iterator[Array]:
-    for start in range(0, view.size, block_elements):
-        yield view.read(start, min(start + block_elements, view.size))
 
 
 def _has_bytes(dtype: str) -> bool:
