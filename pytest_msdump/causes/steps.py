@@ -23,7 +23,7 @@ from pytest_msdump.causes.structure import (
 )
 from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.facts.kinds import FINISHED_BY
-from pytest_msdump.matching.operator_kinds import kind_of, kind_of_name
+from pytest_msdump.matching.kinds import kind_of, kind_of_name
 from pytest_msdump.model.record import ReportedTensor
 from pytest_msdump.model.tensor import TensorRef
 

@@ -20,7 +20,7 @@ from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.user_code import Watch, unwatched
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError, TensorShapeError
-from pytest_msdump.matching.operator_kinds import kind_of
+from pytest_msdump.matching.kinds import kind_of
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pair, Pairing, Transform, Unmatched
 from pytest_msdump.model.report import Report, SuggestedPartner

@@ -18,7 +18,6 @@ from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text, toml_value
 from pytest_msdump.matching.addresses import MapEntry
-from pytest_msdump.matching.pairer import NAMED_WAYS
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.report.coverage import map_entry_lines
 from pytest_msdump.settings import OPTIONS
@@ -98,7 +97,7 @@ def _table(planned: Plan, parsed: argparse.Namespace, folder: Path) -> dict[str,
     ways = {pair.how for pair in planned.pairing.pairs}
     if "scope" in ways:
         # With entries of a map, scopes pair only where they are asked for.
-        table["pair_by"] = list(NAMED_WAYS)
+        table["pair_by"] = ["map", "fusion", "name", "mangled", "scope"]
     return table
 
 

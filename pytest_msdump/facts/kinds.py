@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["FINISHED_BY", "FOLDED_INTO", "KINDS", "MODULE_KINDS"]
+__all__ = ["FINISHED_BY", "FOLDED_INTO", "KINDS"]
 
 # Kind → types, lower case, without dimensions and versions (`Conv2d`, `BatchNormV2`).
 KINDS: Mapping[str, str] = {
     name: kind
     for kind, names in {
         "convolution": "conv convolution depthwiseconv depthwiseconvnative separableconv fusedconv quantconv",
-        "transposed convolution": "convtranspose conv_transpose deconvolution",
+        "transposed convolution": "convtranspose conv_transpose conv1dtranspose conv2dtranspose conv3dtranspose deconvolution",
         "bias": "biasadd",
         "linear": "linear dense gemm matmul batchmatmul addmm fullyconnection fullyconnected innerproduct fc",
         "batch norm": "batchnorm batchnormalization syncbatchnorm fusedbatchnorm batchnorminfer bninfer bn",
@@ -36,18 +36,12 @@ KINDS: Mapping[str, str] = {
         "passing": "identity dropout alphadropout spatialdropout droppath stochasticdepth flatten reshape view "
         "reshapeview squeeze unsqueeze expanddims unflatten inputlayer cast transdata",
         "moving": "transpose permute",
+        "padding": "pad zeropad zeropadding constantpad reflectionpad replicationpad",
+        "resizing": "upsample upsampling resize interpolate resizebilinear resizenearestneighbor",
         "constant": "constant const data parameter constantofshape shape range",
     }.items()
     for name in names.split()
 }
-
-# Modules of one path and of two of these kinds are not the same module.
-MODULE_KINDS = frozenset(
-    {
-        *("convolution", "transposed convolution", "linear", "batch norm", "layer norm", "pooling", "activation"),
-        *("softmax", "embedding"),
-    }
-)
 
 # Kind → the kind of an operator behind it that belongs to it, since other frameworks do both in one.
 FINISHED_BY: Mapping[str, str] = {"convolution": "bias", "transposed convolution": "bias", "linear": "bias"}

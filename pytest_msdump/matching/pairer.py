@@ -30,7 +30,7 @@ from pytest_msdump.model.pairing import Pair, Pairing, Transform, Unmatched
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.text import Message, Parameter, in_clauses
 
-__all__ = ["NAMED_WAYS", "WAYS", "PairingWay", "pair_dumps", "ways_named"]
+__all__ = ["WAYS", "PairingWay", "pair_dumps", "ways_named"]
 
 _SINGLE_FILE = "npy-file"
 _PASSED_ON = "passed_on"
@@ -59,17 +59,17 @@ WAYS: Mapping[str, PairingWay] = {
     "scope": pair_by_scope,
 }
 # Two single files are paired whatever is said.
-# What ``pair_by`` may name; two files pair always.
-NAMED_WAYS = tuple(name for name in WAYS if name != "file")
+_ALWAYS = "file"
 
 
 def ways_named(names: Iterable[str], *, where: str) -> tuple[str, ...]:
     """Return ways of pairing in their order; UnknownNameError, beginning with `where`, for one that there is not."""
     wanted = set(names)
+    allowed = [name for name in WAYS if name != _ALWAYS]
     for name in sorted(wanted):
-        if name not in NAMED_WAYS:
-            raise UnknownNameError(f"{where}: '{name}' is no way of pairing; {nearest(name, NAMED_WAYS)}")
-    return tuple(name for name in NAMED_WAYS if name in wanted)
+        if name not in allowed:
+            raise UnknownNameError(f"{where}: '{name}' is no way of pairing; {nearest(name, allowed)}")
+    return tuple(name for name in allowed if name in wanted)
 
 
 def pair_dumps(
@@ -143,8 +143,7 @@ def pair_dumps(
     )
     if ways is None:
         ways = [name for name in WAYS if name != "scope" or not entries]
-    used = [way for name, way in WAYS.items() if name in ways or name not in NAMED_WAYS]
-    lost = [one for way in used for one in way(state, request) or ()]
+    lost = [one for name, way in WAYS.items() if name in (*ways, _ALWAYS) for one in way(state, request) or ()]
     # Elsewhere what counts in coverage stays as it was.
     _fold_passing(state, (PASSING_TYPES if "scope" in ways else frozenset()).union(exclude_types))
     return _selected(left, right, state, request, lost, selection)

@@ -58,11 +58,8 @@ class Algorithm:
 class AlgorithmArguments:
     """What an algorithm is told beside the data, as attributes and through `get` and `get_dict`.
 
-    Parameters
-    ----------
-    values : mapping
-        `my_output_dump_file` and `ground_truth_dump_file` (paths), `shape_type` (``"scalar"``, ``"vector"``,
-        ``"matrix"`` or ``"tensor"``), and what the command line passed, as text.
+    `values` are `my_output_dump_file` and `ground_truth_dump_file` (paths), `shape_type` (``"scalar"``, ``"vector"``,
+    ``"matrix"`` or ``"tensor"``), and what the command line passed, as text.
 
     Examples
     --------

@@ -29,21 +29,11 @@ Scalar = bool | int | float | complex
 
 
 class Measurement(NamedTuple):
-    """One metric's number, or why it has none.
+    """One metric's number, or why it has none, as the end of a sentence: "all elements of the left side are 0".
 
-    Parameters
-    ----------
-    metric : str
-        An id of `facts.metrics`.
-    value : float, int or tuple of float, optional
-        The number. `standard_deviation` holds (mean left, deviation left, mean right, deviation right).
-        Exact integers are `int`. ``None`` when undefined.
-    undefined : Message, optional
-        Why there is no number, as the end of a sentence: "all elements of the left side are 0".
-    applies : bool
-        False where the metric does not apply (cosine of a one-element tensor) and its limit is skipped.
-    where : tuple of int, optional
-        Logical index of the element that made a maximum; for counts, of the first one.
+    Exact integers are `int`; `standard_deviation` holds (mean left, deviation left, mean right, deviation right). A
+    metric that does not apply (cosine of a one-element tensor) has its limit skipped. `where` is the logical index of
+    the element that made a maximum; for counts, of the first one.
     """
 
     metric: str
@@ -96,27 +86,13 @@ class CustomResult:
 class Comparison:
     """All numbers of one pair.
 
-    Parameters
-    ----------
-    elements : int
-        Number of elements compared (each side has as many).
-    finite : int
-        Positions where both sides are finite; the finite metrics are taken over these.
-    differing : int
-        Positions whose values (or NaN/Inf classes) differ; 0 means `equal`.
-    right_zero_mismatch : int
-        Positions with right = 0 ≠ left, left out of the relative errors; those of `near_zero` are not among them.
-    rtol, atol : float
-        The element-wise tolerance that `worst` and the metric `allclose` were measured with.
-    total_elements : int, optional
-        How many elements each side has, when only the first `elements` of them were looked at.
-    sampled : bool
-        Whether a side is a sample, of an unknown number of elements where `total_elements` is ``None``.
-    near_zero : int
-        Positions where one side is 0 and the other at most two units of the coarser type's smallest number above 0:
-        zeros for the relative errors.
-    coarser : tuple of str or None
-        Of each side, the coarser type that holds all of its values, see `metrics.spread`. Not saved: a remark says so.
+    The finite metrics are taken over the `finite` positions, where both sides are; 0 that are `differing`, by their
+    values or NaN/Inf classes, means `equal`. `right_zero_mismatch` counts positions with right = 0 ≠ left, left out of
+    the relative errors, without those of `near_zero`: one side is 0 and the other at most two units of the coarser
+    type's smallest number above 0. The tolerance is the one of `worst` and the metric `allclose`. `total_elements` is
+    how many each side has, when only the first `elements` of them were looked at; with `sampled` a side is a sample, of
+    an unknown number where that is ``None``. `coarser` is of each side the coarser type that holds all of its values,
+    see `metrics.spread`. Not saved: a remark says so.
     """
 
     elements: int

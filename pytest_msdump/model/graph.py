@@ -83,44 +83,24 @@ class OriginOutput:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One operator of a compiled model.
+    """One operator of a compiled model, or one call of a recorded one.
 
-    Parameters
-    ----------
-    name : str
-        Its true name; the numbers of slices (``_lxslice3``) are taken off.
-    op_type : str
-        E.g. ``"Conv2D"``.
-    id : int
-        Its number in the model.
-    inputs : tuple of Edge, optional
-        By input slot; ``None`` where nothing is connected, or a constant. Control edges are left out, since they carry
-        no data. In a recorded graph more may follow: further operators that one of the inputs came from, and operators
-        inside of this one that made its outputs.
-    originals : tuple of str
-        Operators of the original model that are in this one; empty for one that the compiler inserted.
-    outputs : tuple of OriginOutput
-        By output slot.
-    is_multiop : bool
-        Whether it is one of several that share several originals.
-    l1_group, l2_group : str
-        Id of its L1 (L2) fusion group; empty outside of one.
-    host_inputs, host_outputs : tuple of TensorSpec, optional
-        By slot, what the tensors are in the network: `dtype` and `shape`, in which a negative size is unknown. Empty
-        where the graph's file lacks them; ``None`` for what is no tensor and no number.
-    device_inputs, device_outputs : tuple of TensorSpec, optional
-        By slot, what they are on the device, with their `memory_format`. Empty where the graph's file lacks them.
-    stacks : tuple of SourceStack
-        The calls that made it; several when it stands for several operators of the program.
-    attributes : str
-        Its attributes as the graph's file writes them (`dumps.graphs.ir` reads them); empty where it has none. Two
-        forms of one graph are equal, whichever has more attributes.
-    occurrence : int
-        Which call it is, of an operator that a recorded graph has several times.
-    scope : str
-        Path of modules that it belongs to, joined by dots, where its name does not say it.
-    inside : str
-        The recorded module whose call contains this one; empty at the top.
+    `name` is its true name, without the numbers of slices (``_lxslice3``), `id` its number in the model. `inputs` are
+    by slot, ``None`` where nothing is connected, or a constant; control edges are left out, since they carry no data.
+    In a recorded graph more may follow: further operators that one of the inputs came from, and operators inside of
+    this one that made its outputs. `originals` are operators of the original model that are in this one, none where the
+    compiler inserted it; with `is_multiop` it is one of several that share several of them. `l1_group` and `l2_group`
+    are ids of its fusion groups.
+
+    `host_inputs` and `host_outputs` are by slot what the tensors are in the network (a negative size is unknown;
+    ``None`` for what is no tensor and no number), `device_inputs` and `device_outputs` what they are on the device,
+    with their `memory_format`. All are empty where the graph's file lacks them. `stacks` are the calls that made it;
+    several when it stands for several operators of the program. `attributes` are as the graph's file writes them
+    (`dumps.graphs.ir` reads them): two forms of one graph are equal, whichever has more of them.
+
+    `occurrence` is which call it is, of an operator that a recorded graph has several times; `scope` the path of
+    modules that it belongs to, joined by dots, where its name does not say it; `inside` the recorded module whose call
+    contains this one.
     """
 
     name: str

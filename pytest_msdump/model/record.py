@@ -61,28 +61,12 @@ class Check(NamedTuple):
 class ReportedTensor:
     """A tensor as reports name it: which one it is, and what its file holds.
 
-    Parameters
-    ----------
-    address : str
-        ``OP:io:slot``.
-    file : str
-        Path below the side's directory, with forward slashes.
-    name, true_name, op_type : str, optional
-        As in `OpKey`.
-    at : Coordinates
-        Where in the run it was dumped.
-    dtype, shape, memory_format, logical_shape
-        As in `TensorSpec`; `logical_shape` only where it differs from `shape`.
-    device_address : int, optional
-        Where the tensor was on the device, where the dump says it.
-    overflows : tuple of str
-        Sentences of the device's own check.
-    row : int, optional
-        Line of the statistics table that was compared in place of the tensor.
-    source : SourceFrame, optional
-        Line of the user's program that made the operator.
-    has_overflow : bool, optional
-        Whether a NaN, an Inf or the largest float16 is in it; only filled for the vendor's column OverFlow.
+    `address` is ``OP:io:slot``, `file` the path below the side's directory, with forward slashes. Names are as in
+    `OpKey`, type and shapes as in `TensorSpec`; `logical_shape` only where it differs from `shape`. `device_address` is
+    where the tensor was on the device, `overflows` are sentences of the device's own check. `row` is the line of the
+    statistics table that was compared in place of the tensor, `source` the line of the user's program that made the
+    operator. `has_overflow` says whether a NaN, an Inf or the largest float16 is in it; only filled for the vendor's
+    column OverFlow.
     """
 
     address: str

@@ -32,22 +32,10 @@ class SuggestedPartner:
 
 @dataclass(frozen=True, slots=True)
 class UnmatchedTensor:
-    """A tensor without a partner.
+    """A tensor without a partner, why it has none, and the nearest names on the other side.
 
-    Parameters
-    ----------
-    side : str
-        ``"left"`` or ``"right"``.
-    tensor : ReportedTensor
-        The tensor, as far as names describe it.
-    why : Message
-        Why it has no partner.
-    candidates : tuple of str
-        The nearest names on the other side.
-    order : int, optional
-        Place of its operator as in records; of left tensors only.
-    suggestions : tuple of SuggestedPartner, optional
-        ``None`` unless suggestions were requested.
+    `order` is the place of its operator as in records, of left tensors only. `suggestions` is ``None`` unless
+    requested.
     """
 
     side: str

@@ -35,18 +35,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SourceFrame:
-    """One place in a program, from a graph file.
+    """One place in a program, from a graph file: a path as written there, a line counted from 1, and its code.
 
-    Parameters
-    ----------
-    file : str
-        Path as written there.
-    line : int
-        Counted from 1.
-    text : str
-        The code of that line, without the space around it.
-    last_line : int, optional
-        Where a statement or a definition of several lines ends; ``None`` when it has one line, or is unknown.
+    `last_line` is where a statement or a definition of several lines ends; ``None`` when it has one line, or is
+    unknown.
     """
 
     file: str

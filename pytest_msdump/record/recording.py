@@ -228,10 +228,7 @@ class RunRecording(Recording):
     def one_run(self) -> Iterator[int]:
         """Yield the number of a run; one that fails does not count.
 
-        Raises
-        ------
-        ConfigError
-            Outside of the block; a second run of a recording that has one iteration.
+        ConfigError outside of the block, and for a second run of a recording that has one iteration.
         """
         if not self.is_on:
             raise ConfigError("a recording runs inside of its with block")

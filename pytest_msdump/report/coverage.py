@@ -10,7 +10,7 @@ from typing import Any
 from pytest_msdump.causes.steps import entry_by_structure
 from pytest_msdump.escape import terminal_text, toml_value
 from pytest_msdump.facts.operators import PASSING_TYPES
-from pytest_msdump.matching.pairer import NAMED_WAYS
+from pytest_msdump.matching.pairer import WAYS
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
 from pytest_msdump.report.tables import hanging, labelled, table
@@ -134,6 +134,8 @@ def _bit_equal(record: Record) -> bool:
 _SHOWN_REASONS = 8
 _SHOWN_TENSORS = 5
 
+# Ways of pairing that entries switch off.
+_WITHOUT_ENTRIES = ("scope", "graph")
 # Reasons that an entry answers; earlier releases saved a text. With any other, the tensor is not to be compared, or an
 # entry would not help.
 _NO_NAMESAKE = ("no_operator_of_that_name", "scope_", "text")
@@ -222,8 +224,9 @@ def next_step_lines(report: Report, *, width: int = 80, say: Phrases = ENGLISH) 
     if example is None:
         return lines if problems else []
     lines += [say("next_entry"), *_entry_to_type(*example)]
-    if any(record.how == "scope" for record in report.records):
-        lines += [*hanging(say("keep_scopes"), width), f"    pair_by = {toml_value(list(NAMED_WAYS))}"]
+    if any(record.how in _WITHOUT_ENTRIES for record in report.records):
+        ways = [way for way in WAYS if way != "file"]
+        lines += [*hanging(say("keep_scopes"), width), f"    pair_by = {toml_value(ways)}"]
     return lines
 
 

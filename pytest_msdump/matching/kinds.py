@@ -1,4 +1,4 @@
-"""What an operator computes, by its type or its name."""
+"""What kind of operator a type, or a name, speaks of."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from pytest_msdump.facts.kinds import KINDS
 __all__ = ["kind_of", "kind_of_name"]
 
 _WORDS = re.compile(r"[a-z]+")
-# `Conv2d`, `Conv2dTranspose`; `BatchNormV2`, `ReLU6`.
-_DIMENSIONS = re.compile(r"[1-5]d(?=[a-z]|$)")
-_VERSION = re.compile(r"(?:v\d{1,2}|\d{1,3})$")
+# Dimensions and versions: `Conv2d`, `BatchNormV2`.
+_SIZE_OR_VERSION = re.compile(r"(?:[1-5]d|v\d{1,2}|\d{1,3})$")
 # Types that say nothing as a part of a name.
 _NO_NAMES = frozenset({"data", "shape", "range", "mean"})
 
@@ -21,13 +20,18 @@ def kind_of(op_type: str | None, name: str = "") -> str:
 
     Examples
     --------
-    >>> kind_of("Conv2dTranspose"), kind_of("FusedBatchNormV3"), kind_of("BasicBlock"), kind_of(None, "relu1")
-    ('transposed convolution', 'batch norm', '', 'activation')
+    >>> kind_of("Conv2d"), kind_of("AdaptiveAvgPool2d"), kind_of("BasicBlock"), kind_of(None, "relu1")
+    ('convolution', 'pooling', '', 'activation')
     """
     if not op_type:
         return kind_of_name(name)
-    word = _DIMENSIONS.sub("", op_type.lower())
-    return KINDS.get(word) or KINDS.get(_VERSION.sub("", word), "")
+    word = op_type.lower()
+    while word not in KINDS:
+        shorter = _SIZE_OR_VERSION.sub("", word)
+        if shorter == word:
+            return ""
+        word = shorter
+    return KINDS[word]
 
 
 def kind_of_name(name: str) -> str:
