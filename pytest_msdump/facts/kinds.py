@@ -14,7 +14,8 @@ KINDS: Mapping[str, str] = {
     name: kind
     for kind, names in {
         "convolution": "conv convolution depthwiseconv depthwiseconvnative separableconv fusedconv quantconv",
-        "transposed convolution": "convtranspose conv_transpose conv1dtranspose conv2dtranspose conv3dtranspose deconvolution",
+        "transposed convolution": "convtranspose conv_transpose deconvolution conv1dtranspose conv2dtranspose "
+        "conv3dtranspose",
         "bias": "biasadd",
         "linear": "linear dense gemm matmul batchmatmul addmm fullyconnection fullyconnected innerproduct fc",
         "batch norm": "batchnorm batchnormalization syncbatchnorm fusedbatchnorm batchnorminfer bninfer bn",
