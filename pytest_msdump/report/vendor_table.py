@@ -48,6 +48,7 @@ from pytest_msdump.text import Message, say
 
 __all__ = [
     "ALGORITHMS",
+    "TITLES",
     "Columns",
     "columns_for",
     "csv_lines",
@@ -402,6 +403,9 @@ def _after(line: Line, columns: Columns) -> tuple[str, ...]:
 
 
 # -- ops.csv -----------------------------------------------------------------------------------------------------------
+
+
+TITLES = titles_of(Columns())
 
 
 def write_csv(report: Report, directory: Path) -> Path:
