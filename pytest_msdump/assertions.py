@@ -26,7 +26,7 @@ from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.report.coverage import coverage_problems, coverage_text
+from pytest_msdump.report.coverage import coverage_problems, coverage_text, next_step_lines
 from pytest_msdump.report.failure import failure_text
 from pytest_msdump.report.summary import alarm, header_lines, summary_lines
 from pytest_msdump.storage.remote import RemotePath
@@ -178,7 +178,7 @@ def assert_dumps_close(
     Warns
     -----
     UserWarning
-        Less than half of the right side had a partner, and no `min_coverage` is set.
+        Less than half of the right side had a partner, and no `min_coverage` is set. Ends with the entry to type next.
 
     Raises
     ------
@@ -208,7 +208,8 @@ def assert_dumps_close(
     if problem:
         raise AssertionError("\n" + problem)
     if warning := alarm(report.coverage, _WIDTH):
-        warnings.warn(" ".join(warning), UserWarning, stacklevel=2)
+        text = "\n".join([" ".join(warning), *next_step_lines(report, width=_WIDTH)])
+        warnings.warn(text, UserWarning, stacklevel=2)
     return report
 
 

@@ -33,28 +33,12 @@ _MOST_ON_WINDOWS = 61
 
 
 class Workers(Generic[T, R]):
-    """Results of a function for items, computed by worker processes.
+    """Results of a function for items, computed by at most `jobs` worker processes.
 
-    Parameters
-    ----------
-    function : callable
-        Item → result. It, items and results can be pickled.
-    items : iterable
-        What to compute results for.
-    jobs : int
-        Number of processes. There are fewer if the system has no room for them.
-    died : callable
-        Item → result, for an item during which two workers died, the second one with nothing else to do.
-    most_together : int
-        How many items a worker gets at once.
+    `function` makes a result of an item; it, items and results can be pickled. `died` makes one for an item during
+    which two workers died, the second one with nothing else to do. A worker gets `most_together` items at once. `again`
+    is how many items were computed again, since a worker died while they were under way.
 
-    Attributes
-    ----------
-    again : int
-        How many items were computed again, since a worker died while they were under way.
-
-    Notes
-    -----
     Processes are spawned: a fork would copy locks that other threads hold, and a fork server has the environment of
     the time when it was started. The items are sent once, when a process starts: on Python 3.10 a pool hangs if a
     process dies while more than a pipe holds is being sent to it. On every Python it hangs if a process is killed from

@@ -28,17 +28,8 @@ _INSTALLED = (".dist-info", "egg-info")
 def load(room: str, base: str) -> dict[str, Any]:
     """Return one instance of every concrete subclass of ``pytest_msdump.<room>.base.<base>``, by its `name`.
 
-    Parameters
-    ----------
-    room : str
-        A folder of this package, e.g. ``"readers"``; also the entry-point group ``pytest_msdump.<room>``.
-    base : str
-        Name of the abstract class in the room's ``base`` module.
-
-    Returns
-    -------
-    dict
-        `name` → instance: the room's own in alphabetical order of their modules, then those of other packages.
+    The room's own come in alphabetical order of their modules, then those of other packages, from the entry-point group
+    ``pytest_msdump.<room>``.
     """
     package = import_module(f"pytest_msdump.{room}")
     parent: type = getattr(import_module(f"pytest_msdump.{room}.base"), base)
@@ -56,19 +47,9 @@ def load(room: str, base: str) -> dict[str, Any]:
 
 
 def find(room: str, base: str, name: str) -> Any:
-    """Return the instance that `load` has by this name.
+    """Return the instance that `load` has by this name; KeyError where there is none.
 
-    Parameters
-    ----------
-    room, base : str
-        As for `load`.
-    name : str
-        Whose module, of the same name but for dashes, is the only one that is loaded, where the room has it.
-
-    Raises
-    ------
-    KeyError
-        Nobody is called so.
+    Only the module of that name, but for dashes, is loaded, where the room has it.
     """
     package = import_module(f"pytest_msdump.{room}")
     own = name.replace("-", "_")

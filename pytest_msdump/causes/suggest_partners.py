@@ -13,13 +13,14 @@ from pytest_msdump.causes.choose_partners import Fit, Suggestion, Unpaired, is_n
 from pytest_msdump.causes.fingerprint import Fingerprint, Sample, disagreement, distances, fingerprint, sample
 from pytest_msdump.causes.reasons import fit_text
 from pytest_msdump.causes.steps import Values, pairs_by_structure, steps_of
-from pytest_msdump.causes.structure import Step, kind_of, name_agreement, tokens_of
+from pytest_msdump.causes.structure import Step, name_agreement, tokens_of
 from pytest_msdump.comparison.align import align
 from pytest_msdump.comparison.opening import open_logical, open_view
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.user_code import Watch, unwatched
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError, TensorShapeError
+from pytest_msdump.matching.kinds import kind_of
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pair, Pairing, Transform, Unmatched
 from pytest_msdump.model.report import Report, SuggestedPartner

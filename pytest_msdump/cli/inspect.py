@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.cli import inspect_json, inspect_text
+from pytest_msdump.cli import inspect_text
 from pytest_msdump.cli.output import Progress, add_quiet, print_lines, terminal_width
-from pytest_msdump.comparison.graph_operators import operators_of_line
+from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of, operators_of_line
 from pytest_msdump.comparison.indexing import index, listed
 from pytest_msdump.comparison.opening import as_path, open_logical
 from pytest_msdump.dumps.array_writer import text_bytes, whole_file
+from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import printed_json, terminal_lines
 from pytest_msdump.inspect.check_text import check_lines, verify_lines
-from pytest_msdump.inspect.checks import check_dump
-from pytest_msdump.inspect.file import inspect_file, tensors_of
+from pytest_msdump.inspect.checks import Checked, check_dump
+from pytest_msdump.inspect.file import FileHeader, InspectedFile, InspectedTensor, inspect_file, tensors_of
 from pytest_msdump.inspect.hits import parse_settings
-from pytest_msdump.inspect.survey import survey
-from pytest_msdump.inspect.verify import verify
-from pytest_msdump.model.dump import Dump
+from pytest_msdump.inspect.survey import Survey, survey
+from pytest_msdump.inspect.verify import Verified, verify
+from pytest_msdump.model.dump import Dump, DumpConfiguration
+from pytest_msdump.model.graph import Edge, KernelArguments, Operator
+from pytest_msdump.model.tensor import COORDINATES, Coordinates, SourceFrame, TensorRef, TensorSpec
+from pytest_msdump.report.json_forms import encode
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
 __all__ = ["DESCRIPTION", "add_arguments", "run"]
@@ -105,7 +110,7 @@ def _survey(target: Path, parsed: argparse.Namespace) -> int:
     found = survey(_indexed(target, parsed))
     _print(
         parsed,
-        lambda: inspect_json.survey_entry(found),
+        lambda: _survey_entry(found),
         lambda width: inspect_text.survey_lines(found, width=width, everything=parsed.everything),
     )
     return int(bool(found.unreadable) or not found.dump.refs)
@@ -116,7 +121,7 @@ def _file(target: Path, parsed: argparse.Namespace) -> int:
     found = inspect_file(target, bins=parsed.bins, graph_files=[Path(name) for name in parsed.graph], root=root)
     _print(
         parsed,
-        lambda: inspect_json.file_entry(found),
+        lambda: _file_entry(found),
         lambda width: inspect_text.file_lines(found, width=width, everything=parsed.everything),
     )
     return int(not found.is_readable)
@@ -127,7 +132,7 @@ def _line(target: Path, parsed: argparse.Namespace) -> int:
     found = operators_of_line(dump, parsed.line)
     _print(
         parsed,
-        lambda: inspect_json.line_entry(dump, parsed.line, found),
+        lambda: _line_entry(dump, parsed.line, found),
         lambda width: inspect_text.line_lines(dump, parsed.line, found, width=width, everything=parsed.everything),
     )
     return 0
@@ -138,7 +143,7 @@ def _check(target: Path, parsed: argparse.Namespace) -> int:
     checked = check_dump(_indexed(target, parsed), parse_settings(parsed.check_set), watch=progress)
     _print(
         parsed,
-        lambda: inspect_json.check_entry(checked),
+        lambda: _check_entry(checked),
         lambda width: check_lines(checked, width=width, everything=parsed.everything),
     )
     return int(not checked.is_clean)
@@ -148,7 +153,7 @@ def _verify(target: Path, parsed: argparse.Namespace) -> int:
     found = verify(_indexed(target, parsed))
     _print(
         parsed,
-        lambda: inspect_json.verify_entry(found),
+        lambda: _verify_entry(found),
         lambda width: verify_lines(found, width=width, everything=parsed.everything),
     )
     return int(not found.is_clean)
@@ -196,3 +201,270 @@ def _print(
         return
     for line in lines(terminal_width(100, least=60)):
         print(terminal_lines(line))
+
+
+# -- JSON: numbers are JSON numbers; NaN and infinities are strings --------------------------------------------------
+
+
+def _survey_entry(found: Survey) -> dict[str, Any]:
+    """Return a dump: totals, operators, what is odd."""
+    return {
+        **_dump(found.dump),
+        "asked_for": [_asked(one) for one in (found.dump.run.configurations if found.dump.run else ())],
+        "coordinates": {name: list(values) for name, values in found.coordinates.items()},
+        "tensors": len(found.dump.refs),
+        "files": found.files,
+        "bytes": found.size,
+        "dtypes": dict(found.dtypes),
+        "memory_formats": dict(found.memory_formats),
+        "graphs": [
+            {**_at(at), "file": graph.source, "operators": len(graph.operators), "is_final": graph.is_final}
+            for at, graph in found.dump.graphs
+        ],
+        "operators": [
+            {
+                "name": row.label,
+                "op_type": row.op_type,
+                "inputs": row.inputs,
+                "outputs": row.outputs,
+                "tensors": row.tensors,
+                "bytes": row.size,
+                "dtype": row.dtype,
+                "shape": _shape(row.shape),
+                "source": _frame(row.line),
+            }
+            for row in found.operators
+        ],
+        "unreadable": _unreadable(found.unreadable),
+        "odd": list(found.odd),
+        "unexplained": [path.as_posix() for path in found.dump.unexplained],
+    }
+
+
+def _file_entry(found: InspectedFile) -> dict[str, Any]:
+    """Return a file: its tensors and their operator, or its graph, table or records."""
+    entry: dict[str, Any] = {"file": str(found.path), "bytes": found.size}
+    if found.graph is not None:
+        graph = found.graph
+        return {
+            **entry,
+            "kind": "graph",
+            "is_final": graph.is_final,
+            "parameters": list(graph.parameters),
+            "operators": [_operator(operator) for operator in graph.operators],
+            "notes": list(graph.notes),
+        }
+    if found.table is not None:
+        rows = [{**_tensor_ref(row), "statistics": _saved(row)} for row in found.table.rows]
+        return {**entry, "kind": "statistics", "rows": rows, "notes": list(found.table.notes)}
+    if found.overflow is not None:
+        units = [
+            {
+                "unit": one.unit,
+                "task": one.task_id,
+                "stream": one.stream_id,
+                "status": list(one.status),
+                "says": one.words,
+            }
+            for one in found.overflow.entries
+        ]
+        return {**entry, "kind": "overflow", "entries": units, "problem": found.overflow.problem or None}
+    return {
+        **entry,
+        "kind": "tensors",
+        "is_older": found.is_older,
+        "header": _header(found.header),
+        "tensors": [_tensor(tensor, found.header) for tensor in found.tensors],
+        "operator": _placed(found.operator) if found.operator else None,
+        "kernel_args": _arguments(found.arguments),
+    }
+
+
+def _line_entry(dump: Dump, where: str, found: Sequence[PlacedOperator]) -> dict[str, Any]:
+    """Return the operators of a line, with every file of theirs."""
+    return {
+        **_dump(dump),
+        "line": where,
+        "operators": [
+            {
+                **_placed(placed),
+                "kernel_args": _arguments(kernel_args_of(dump, placed.refs[0]) if placed.refs else None),
+            }
+            for placed in found
+        ],
+    }
+
+
+def _check_entry(checked: Checked) -> dict[str, Any]:
+    """Return hits and what could not be checked."""
+    return {
+        **_dump(checked.dump),
+        "clean": checked.is_clean,
+        "tensors": checked.tensors,
+        "weights": checked.weights,
+        "steps": checked.steps,
+        "hits": [
+            {
+                "check": hit.check,
+                **_tensor_ref(hit.ref),
+                "parameter": hit.parameter,
+                **_plain({"value": hit.value, "threshold": hit.threshold}),
+                "where": _shape(hit.where),
+                "previous": str(hit.previous.source.path) if hit.previous else None,
+                "sentence": hit.sentence,
+                "source": _frame(hit.ref.line),
+            }
+            for hit in checked.hits
+        ],
+        "unreadable": _unreadable(checked.unreadable),
+        "reports": [{"file": str(path), "sentence": sentence} for path, sentence in checked.reports],
+        "not_checked": list(checked.notes),
+    }
+
+
+def _verify_entry(found: Verified) -> dict[str, Any]:
+    """Return where tensors and their statistics differ."""
+    return {
+        "directory": str(found.dump.root),
+        "reader": found.dump.reader,
+        "notes": list(found.dump.notes),
+        "clean": found.is_clean,
+        "tensors": len(found.refs),
+        "differences": [
+            {
+                "address": one.ref.key.address,
+                **{name: getattr(one.ref.key.op.at, name) for name in COORDINATES},
+                "file": str(one.ref.source.path),
+                "what": one.what,
+                **_plain({"saved": one.saved, "computed": one.computed}),
+                "problem": one.problem or None,
+            }
+            for one in found.differences
+        ],
+    }
+
+
+def _dump(dump: Dump) -> dict[str, Any]:
+    return {
+        "directory": str(dump.root),
+        "reader": dump.reader,
+        "labels": dict(dump.labels),
+        "notes": list(dump.notes),
+    }
+
+
+def _asked(one: DumpConfiguration) -> dict[str, Any]:
+    return {
+        "source": one.source,
+        "rank": one.rank,
+        "io": one.io,
+        "iterations": one.iterations,
+        "kernels": list(one.kernels),
+        "by_script": one.by_script,
+        "scene": one.scene or None,
+        "sample": one.sample,
+    }
+
+
+def _at(at: Coordinates) -> dict[str, Any]:
+    return {name: getattr(at, name) for name in COORDINATES}
+
+
+def _tensor_ref(ref: TensorRef) -> dict[str, Any]:
+    return {
+        "address": ref.key.address,
+        "op_type": ref.key.op.op_type,
+        **_at(ref.key.op.at),
+        "file": str(ref.source.path),
+    }
+
+
+def _unreadable(found: Sequence[tuple[TensorRef, str]]) -> list[dict[str, Any]]:
+    return [{**_tensor_ref(ref), "problem": problem} for ref, problem in found]
+
+
+def _header(header: FileHeader | None) -> dict[str, Any] | None:
+    return None if header is None else {"is": header.kind, **dict(header.fields)}
+
+
+def _tensor(tensor: InspectedTensor, header: FileHeader | None) -> dict[str, Any]:
+    side, bars = tensor.side, tensor.histogram
+    said = header.of(tensor.ref.key.io, tensor.ref.key.slot) if header else None
+    return {
+        **_tensor_ref(tensor.ref),
+        "problem": tensor.problem or None,
+        "dtype": tensor.dtype,
+        "shape": _shape(tensor.shape),
+        "stored": _spec(tensor.spec),
+        "header": asdict(said) if said else None,
+        "statistics": _plain(tensor.statistics),
+        "saved_statistics": _saved(tensor.ref),
+        "saturated": side.saturated if side else None,
+        "first_nonfinite": _shape(side.first) if side else None,
+        "histogram": {"edges": list(bars.edges), "counts": list(bars.counts)} if bars else None,
+    }
+
+
+def _placed(placed: PlacedOperator) -> dict[str, Any]:
+    takers = {
+        str(slot): [{"operator": name, "input": taken} for name, taken in inputs]
+        for slot, inputs in placed.takers.items()
+    }
+    return {
+        **_operator(placed.operator),
+        "graph_file": placed.graph.source,
+        "rank": placed.at.rank,
+        "graph": placed.at.graph,
+        "place": placed.place,
+        "attributes": dict(placed.attributes),
+        "consumers": takers,
+        "tensors": [_tensor_ref(ref) for ref in placed.refs],
+    }
+
+
+def _arguments(one: KernelArguments | None) -> dict[str, Any] | None:
+    return None if one is None else {"file": one.source, "values": dict(one.values), "problem": one.note or None}
+
+
+def _operator(operator: Operator) -> dict[str, Any]:
+    return {
+        "name": operator.name,
+        "op_type": operator.op_type,
+        "producers": [_edge(edge) for edge in operator.inputs],
+        **{
+            f"{side}_{io}": [_spec(spec) for spec in getattr(operator, f"{side}_{io}")]
+            for side in ("host", "device")
+            for io in ("inputs", "outputs")
+        },
+        "lines": [_frame(frame) for frame in user_frames(operator)],
+        "calls": [_frame(frame) for frame in frames_of(operator)],
+    }
+
+
+def _edge(edge: Edge | None) -> dict[str, Any] | None:
+    if edge is None:
+        return None
+    return {"operator": edge.producer, "output": edge.slot, "is_parameter": edge.is_parameter}
+
+
+def _spec(spec: TensorSpec | None) -> dict[str, Any] | None:
+    if spec is None:
+        return None
+    return {"dtype": spec.dtype, "shape": _shape(spec.shape), "memory_format": spec.memory_format}
+
+
+def _frame(frame: SourceFrame | None) -> dict[str, Any] | None:
+    return None if frame is None else {"file": frame.file, "line": frame.line, "text": frame.text}
+
+
+def _shape(shape: Sequence[int] | None) -> list[int] | None:
+    return None if shape is None else list(shape)
+
+
+def _saved(ref: TensorRef) -> dict[str, Any] | None:
+    """What the run saved of a tensor."""
+    return None if ref.statistics is None else _plain(ref.statistics.values)
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value if isinstance(value, str) else encode(value) for name, value in values.items()}

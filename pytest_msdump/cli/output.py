@@ -130,23 +130,23 @@ class TableFile:
     as_csv: bool
 
 
-def table_file(text: str, *, as_csv: bool, flag: str = "-o") -> TableFile:
+def table_file(text: str, *, as_csv: bool) -> TableFile:
     """Read what follows ``-o``, and make the folder it names.
 
     `text` is a file when it ends in .txt or .csv, else a folder for result.txt or result.csv. A file that ends in .csv
-    is CSV even without `as_csv`; `flag` is the option's name in messages.
+    is CSV even without `as_csv`.
     """
     if not text:
-        raise ConfigError(f"{flag} is empty; give a file that ends in .txt or .csv, or a folder")
+        raise ConfigError("-o is empty; give a file that ends in .txt or .csv, or a folder")
     path = Path(text).absolute()
     if path.suffix.lower() not in (".txt", ".csv"):
         path /= "result.csv" if as_csv else "result.txt"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"{flag}: the folder {path.parent} cannot be made: {error.strerror or error}") from error
+        raise ConfigError(f"-o: the folder {path.parent} cannot be made: {error.strerror or error}") from error
     if path.is_dir():
-        raise ConfigError(f"{flag}: {path} is a folder; give another name")
+        raise ConfigError(f"-o: {path} is a folder; give another name")
     return TableFile(path, as_csv or path.suffix.lower() == ".csv")
 
 

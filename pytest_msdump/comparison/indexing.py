@@ -11,21 +11,29 @@ from typing import TYPE_CHECKING, cast
 
 from pytest_msdump import registry
 from pytest_msdump.comparison.device_overflow import with_overflows
-from pytest_msdump.comparison.manifests import only_whole, with_manifest
 from pytest_msdump.dumps.ascend import AscendReader
 from pytest_msdump.dumps.base import EMPTY, index_dump
 from pytest_msdump.dumps.converted import ConvertedReader
 from pytest_msdump.dumps.graphs.execution_order import find_orders, order_files, read_order, read_orders, with_order
 from pytest_msdump.dumps.graphs.graph_files import find_irs, read_graphs, read_named_graphs
 from pytest_msdump.dumps.graphs.ir_names import with_ir
+from pytest_msdump.dumps.manifest import graphs_of, labels_of, read_manifest, why_incomplete
 from pytest_msdump.dumps.mindspore import MindSporeReader
 from pytest_msdump.dumps.reruns import order_by_time
 from pytest_msdump.dumps.run_facts import read_run
 from pytest_msdump.dumps.run_history import disagreements, read_histories
 from pytest_msdump.dumps.statistics import READER as STATISTICS
 from pytest_msdump.dumps.statistics import read_statistics
-from pytest_msdump.errors import MsdumpError
-from pytest_msdump.model.dump import EVERY_ITERATION, Dump, DumpConfiguration, PartialRun, RunFacts
+from pytest_msdump.errors import IncompleteRecordingError, MsdumpError
+from pytest_msdump.model.dump import (
+    EVERY_ITERATION,
+    JOURNAL_FILE,
+    MANIFEST_FILE,
+    Dump,
+    DumpConfiguration,
+    PartialRun,
+    RunFacts,
+)
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import Coordinates, TensorRef
 from pytest_msdump.storage.listings import names_kept
@@ -38,6 +46,10 @@ __all__ = ["index", "listed", "reader", "readers"]
 
 # The reader of one array, which is a whole dump without anything beside it.
 _ARRAY_READER, _ARRAY = "npy-file", ".npy"
+
+_RECORD = frozenset({Path(MANIFEST_FILE), Path(JOURNAL_FILE)})
+# From the folder of one iteration, in the deepest tree that a framework writes, to what a recorder was given.
+_LEVELS_ABOVE = 4
 
 
 @cache
@@ -56,25 +68,12 @@ def reader(name: str) -> Reader:
 def index(root: Path, *, graph_files: Iterable[Path] = (), allow_incomplete: bool = False) -> Dump:
     """Index the dump at `root`, in execution order and with lines of the program as far as these are known.
 
-    Parameters
-    ----------
-    root : Path
-        A dump directory, or one tensor file; a remote one is listed anew.
-    graph_files : iterable of Path
-        Execution orders and graphs outside of the tree.
-    allow_incomplete : bool
-        Take a recording that has not ended as it is; its notes say so.
+    `root` is a dump directory or one tensor file; a remote one is listed anew. `graph_files` are orders and graphs
+    outside of the tree. With `allow_incomplete` a recording that has not ended is taken as it is, and its notes say so.
 
-    Raises
-    ------
-    DumpNotFoundError
-        There is nothing at `root`.
-    UnknownDumpFormatError
-        There are files, but none that any reader knows; the text lists what each reader looked for.
-    IncompleteRecordingError
-        It is a recording that has not ended, or was broken off.
-    ConfigError
-        One of `graph_files` cannot be used, or a URL needs a package that is not installed.
+    Raises DumpNotFoundError; UnknownDumpFormatError for files that no reader knows, with what each reader looked for;
+    IncompleteRecordingError; ConfigError where a graph file cannot be used, or a URL needs a package that is not
+    installed.
     """
     kept = tuple(graph_files)
     if not kept and root.suffix == _ARRAY and not isinstance(root, RemotePath) and root.is_file():
@@ -86,7 +85,7 @@ def _index(root: Path, graph_files: tuple[Path, ...], *, allow_incomplete: bool)
     """Index anything, in stages, each of which adds to the dump."""
     unfit = list_remote(root) if isinstance(root, RemotePath) else ()
     with names_kept():
-        dump = only_whole(with_manifest(index_dump(root, readers())), allow_incomplete=allow_incomplete)
+        dump = _only_whole(_with_manifest(index_dump(root, readers())), allow_incomplete=allow_incomplete)
         dump = _with_run(with_overflows(_with_graphs(_with_statistics(dump), graph_files)))
     if isinstance(root, RemotePath):
         refuse_changed()
@@ -303,3 +302,56 @@ def _ran_nothing(dump: Dump, run: RunFacts | None) -> Callable[[int, int], bool]
             return True
 
     return ran_nothing
+
+
+# -- Manifests beside a dump: whether it is whole ----------------------------------------------------------------------
+
+
+def _with_manifest(dump: Dump) -> Dump:
+    """Take labels and origins of a framework's own dump from the manifest beside it, if there is one."""
+    if dump.manifest is not None or _RECORD.isdisjoint(dump.unexplained):
+        return dump
+    manifest, notes = read_manifest(dump.root)
+    if manifest is None:
+        return dump
+    known = dict((*labels_of(manifest), *dump.labels))
+    if "ms_version" in known:
+        known.pop("framework", None)
+    return replace(
+        dump,
+        unexplained=tuple(path for path in dump.unexplained if path not in _RECORD),
+        labels=tuple(sorted(known.items())),
+        notes=(*dump.notes, *notes),
+        graphs=(*dump.graphs, *graphs_of(manifest)),
+        manifest=replace(manifest, tensors={}, graph={}),
+        incomplete=why_incomplete(manifest),
+    )
+
+
+def _only_whole(dump: Dump, *, allow_incomplete: bool) -> Dump:
+    """Refuse a dump that is part of a recording that has not ended; or say so in a note, if it is allowed."""
+    why = dump.incomplete or _why_around(dump)
+    if not why:
+        return dump
+    if not allow_incomplete:
+        raise IncompleteRecordingError(
+            f"{dump.root}: {why}; record it again, or take what there is of it with --msdump-allow-incomplete "
+            "(msdump: --allow-incomplete; in Python: allow_incomplete=True)"
+        )
+    return replace(dump, incomplete=why, notes=(f"incomplete: {why}", *dump.notes))
+
+
+def _why_around(dump: Dump) -> str:
+    """Return why the manifests in folders below the root, or in those above it, say that a recording is not whole."""
+    if dump.root.is_file():
+        return ""
+    below = {path.parent for path in dump.unexplained if path.name in (MANIFEST_FILE, JOURNAL_FILE)}
+    folders = [dump.root / folder for folder in sorted(below)]
+    if not isinstance(dump.root, RemotePath):
+        folders += dump.root.absolute().parents[:_LEVELS_ABOVE]
+    for folder in folders:
+        manifest, _ = read_manifest(folder)
+        why = "" if manifest is None else why_incomplete(manifest)
+        if why:
+            return f"{why}, in {folder}"
+    return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
@@ -187,7 +186,7 @@ def as_path(path: str | PathLike[str]) -> Path:
 # -- Whatever stands for a tensor --------------------------------------------------------------------------------------
 
 
-class ArrayView:
+class ArrayView(TensorView):
     """A `TensorView` over a numpy array of any order, strides and byte order. The whole is never copied.
 
     Parameters
@@ -219,26 +218,11 @@ class ArrayView:
         """Shape of the array."""
         return self._array.shape
 
-    @property
-    def dtype(self) -> str:
-        """Logical data type, a name from `facts.dtypes`."""
-        return self._dtype
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
-
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return elements `start` to `stop` in C order, native; only these are copied, if any."""
         array = self._array
         block = array.reshape(-1)[start:stop] if array.flags.c_contiguous else array.flat[start:stop]
         return block.astype(self._native, copy=False)
-
-    def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
-        """Yield all elements, `block_elements` at a time."""
-        for start in range(0, self.size, block_elements):
-            yield self.read(start, min(start + block_elements, self.size))
 
     def permuted(self, axes: tuple[int, ...]) -> ArrayView:
         """Return the same array with its axes in another order; copies nothing."""

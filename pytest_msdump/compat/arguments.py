@@ -214,12 +214,8 @@ def chosen_algorithms(text: str | None, custom: Iterable[str]) -> tuple[str, ...
     """Read the value of ``-alg``: ``all`` (also if ``None``), or numbers 0 to 9 and names, separated by commas.
 
     `custom` are the user's own algorithms, which win over built-in ones of the same name. Returns ids of
-    `facts.metrics` and names of the user's algorithms, in the order asked for, each once.
-
-    Raises
-    ------
-    ConfigError
-        No algorithm is named, or an unknown one; the text lists those there are.
+    `facts.metrics` and names of the user's algorithms, in the order asked for, each once. ConfigError lists those there
+    are.
 
     Examples
     --------
@@ -249,11 +245,7 @@ def passed_arguments(text: str | None, custom: Iterable[str]) -> tuple[dict[str,
     """Read the value of ``-a``, ``NAME:KEY=VALUE,KEY=VALUE;NAME:KEY=VALUE``; a number stands for a name as in ``-alg``.
 
     Returns the arguments of the user's algorithms by name, and a note for each built-in one, since none takes any.
-
-    Raises
-    ------
-    ConfigError
-        It is not of that form, or there is no such algorithm.
+    ConfigError where it is not of that form, or there is no such algorithm.
 
     Examples
     --------
@@ -287,19 +279,9 @@ def chosen_groups(
 ) -> tuple[tuple[Group, ...] | None, tuple[str, ...]]:
     """Return the groups of the operators that ``-r`` or ``-s`` chooses, and notes about numbers that no operator has.
 
-    Parameters
-    ----------
-    plan : Plan
-        Its rule files number the operators.
-    span : str, optional
-        ``start,end,step``; a blank is 1, the last operator, and 1; ``-1`` is the last one as well.
-    numbers : str, optional
-        ``i,j,…``; without either option the groups are ``None``.
-
-    Raises
-    ------
-    ConfigError
-        Both are given, there is no rule file, it is not of that form, or no operator has any of the numbers.
+    `span` is ``start,end,step``, where a blank is 1, the last operator, and 1, and ``-1`` is the last one as well;
+    `numbers` is ``i,j,…``. Without either the groups are ``None``. ConfigError where both are given, there is no rule
+    file, it is not of that form, or no operator has any of the numbers.
     """
     if span is None and numbers is None:
         return None, ()

@@ -162,25 +162,10 @@ def plan_dumps(sources: Iterable[Source], kind: str | None) -> tuple[Sequence[Du
 class Overrides:
     """What a caller says of tensors; it wins over what their files say.
 
-    Parameters
-    ----------
-    dtype : str, optional
-        Of the elements, where the npy type is only how they are stored (bfloat16, float8 kinds, int4 …).
-    memory_format : str, optional
-        What the axes are, ``ND`` by default; nothing is moved.
-    shape : tuple of int, optional
-        Logical shape of tensors in a padded format, for the header's `original_shape`.
-    groups : int, optional
-        Of a convolution, for weights.
-    wanted : str, optional
-        The memory format to bring tensors to; by default they stay as they are.
-    converters : mapping
-        A user's functions, which win over ours.
-
-    Raises
-    ------
-    ConfigError
-        A dump has no number for this data type or memory format.
+    `dtype` is that of the elements, where the npy type is only how they are stored (bfloat16, float8 kinds, int4 …);
+    `memory_format` what the axes are, ``ND`` by default; `shape` the logical one of tensors in a padded format, for the
+    header; `groups` those of a convolution; `wanted` the format to bring tensors to. A user's `converters` win over
+    ours. ConfigError where a dump has no number for the data type or memory format.
     """
 
     dtype: str | None = None
@@ -312,22 +297,10 @@ _FIELDS = {"output": _OUTPUT, "input": _INPUT}
 
 @dataclass(frozen=True, slots=True)
 class DumpTensor:
-    """One tensor of a dump file.
+    """One tensor of a dump file: a view in stored axes, and its place among the file's outputs or inputs, its slot.
 
-    Parameters
-    ----------
-    view : TensorView
-        Its values; the shape is the stored one.
-    io : str
-        ``"output"`` or ``"input"``. Its place among those is its slot.
-    dtype : str, optional
-        Of the elements in the dump; the view's by default. Values that it does not have are an error.
-    memory_format : str
-        What the axes of the view are; nothing is moved.
-    original_shape : tuple of int, optional
-        Without padding. By default the stored shape, or none where the format is padded.
-    groups : int
-        Of a convolution whose weight this is.
+    `dtype` is that of the elements in the dump, the view's by default; values that it does not have are an error.
+    `original_shape` is the shape without padding: by default the stored one, or none where the format is padded.
     """
 
     view: TensorView

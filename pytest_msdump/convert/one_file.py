@@ -39,24 +39,12 @@ _KILLED = (
 
 @dataclass(frozen=True)
 class ConvertOptions:
-    """How to convert every tensor.
+    """How to convert every tensor, into files of the folder `out`.
 
-    Parameters
-    ----------
-    out : Path
-        Folder for the files.
-    to : str
-        Kind of file, a key of `sources.SUFFIXES`.
-    memory_format : str, optional
-        To bring tensors to, as the tables spell it; by default they stay as they are stored.
-    from_format : str, optional
-        What the tensors are in, where their files do not say or are wrong.
-    shape : tuple of int, optional
-        Without padding, in the order of `memory_format`.
-    code : Path, optional
-        Folder of a user's conversions, which the command line named.
-    protected : frozenset of (int, int)
-        Device and inode of the sources, which may not be replaced.
+    `to` is a key of `sources.SUFFIXES`. `memory_format` is what to bring tensors to, by default nothing; `from_format`
+    what they are in, where their files do not say or are wrong; `shape` the shape without padding, in the order of
+    `memory_format`. `code` is a folder of a user's conversions, which the command line named. `protected` has device
+    and inode of the sources, which may not be replaced.
     """
 
     out: Path
@@ -70,20 +58,10 @@ class ConvertOptions:
 
 @dataclass
 class Outcome:
-    """The result of converting one file.
+    """The result of converting one file: the files that were written, and what failed.
 
-    Parameters
-    ----------
-    path : Path
-        The source.
-    written : list of Path
-        The files made of it.
-    failures : list of (str, str)
-        ``output:0`` and the like, empty for the whole file; and the reason.
-    names : list of (Path, str, str)
-        Folder, short name, and the name that was too long for the file system.
-    opened : int
-        How many tensors could be opened; with none, the file itself is bad.
+    A failure is ``output:0`` and the like, empty for the whole file, and the reason. `names` are folder, short name,
+    and the name that was too long for the file system. With no tensor `opened` the file itself is bad.
     """
 
     path: Path

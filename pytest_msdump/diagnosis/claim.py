@@ -41,24 +41,11 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim(ABC):
-    """One explanation of a drift, with its numbers.
+    """One explanation of a drift, with its numbers; `id` is a key of `facts.diagnoses.DIAGNOSES`.
 
-    Parameters
-    ----------
-    id : str
-        A key of `facts.diagnoses.DIAGNOSES`.
-    sides : Sides
-        Both tensors.
-    message : Message
-        What the left is, or what moved.
-    details : mapping
-        The claim's numbers, as plain values.
-    own_rounding, own_agreeing : Slack, optional
-        In place of those of `sides`.
-    most : str
-        The confidence that it cannot exceed, however well it fits.
-    left_open : float
-        The share of an element's difference that may be left where the claim explains it.
+    `own_rounding` and `own_agreeing` stand in place of those of `sides`. `most` is the confidence that it cannot
+    exceed, however well it fits; `left_open` the share of an element's difference that may be left where the claim
+    explains it.
     """
 
     id: str

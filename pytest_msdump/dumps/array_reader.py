@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
 from math import prod
@@ -18,7 +18,7 @@ from pytest_msdump.dumps.file_names import parse_flat
 from pytest_msdump.dumps.stored_file import LFS_POINTER, StoredFile, opened, truncated
 from pytest_msdump.dumps.strided_reader import BLOCK_BYTES, ReusedMemory, StridedReader
 from pytest_msdump.errors import TensorFileError, TensorShapeError
-from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.model.tensor import TensorSpec, TensorView
 
 __all__ = [
     "Layout",
@@ -114,8 +114,8 @@ class PackedReader:
         return self._unpack(raw)[skipped : skipped + stop - start]
 
 
-class StoredView:
-    """A tensor of a file (a `model.tensor.TensorView`) in its stored axes, or in another order of them.
+class StoredView(TensorView):
+    """A tensor of a file in its stored axes, or in another order of them.
 
     Memory formats are undone elsewhere: `shape` is the stored shape, `spec.logical_shape` the one that the dump says
     the tensor had before. Holds one band of `block_bytes` and what the caller asks for at once. Not for several threads
@@ -142,16 +142,6 @@ class StoredView:
         """Stored shape, its axes in the order asked for."""
         return self._layout.shape
 
-    @property
-    def dtype(self) -> str:
-        """Logical data type, a name from `facts.dtypes`."""
-        return self._layout.spec.dtype or ""
-
-    @property
-    def size(self) -> int:
-        """Number of stored elements, padding included."""
-        return prod(self._layout.shape)
-
     def read(self, start: int, stop: int) -> Array:
         """Return elements `start` to `stop` in C order of `shape`: 1-D, native, decoded.
 
@@ -162,11 +152,6 @@ class StoredView:
             raise ValueError(f"{self._file.where}: elements {start} to {stop} asked for, it has {self.size}")
         values = self._reader.read(start, stop)
         return values if self._layout.bits < 8 else self._layout.decode(values)
-
-    def blocks(self, block_elements: int) -> Iterator[Array]:
-        """Yield all elements, `block_elements` at a time; each block is the caller's until the next."""
-        for start in range(0, self.size, block_elements):
-            yield self.read(start, min(start + block_elements, self.size))
 
     def permuted(self, axes: tuple[int, ...]) -> StoredView:
         """Return this tensor with its axes in another order, as `numpy.transpose` takes them; reads no data."""

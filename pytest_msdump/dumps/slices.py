@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
@@ -19,7 +19,7 @@ from pytest_msdump.dumps.ascend_header import StoredTensor
 from pytest_msdump.dumps.file_names import slice_numbers
 from pytest_msdump.dumps.sidefiles import parse_object
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.model.tensor import TensorSpec, TensorView
 
 __all__ = ["Slicing", "open_sliced", "parse_slicing"]
 
@@ -30,7 +30,7 @@ _MAX_TEXT_BYTES = 2**23
 _MAX_LENGTH = 2**63 - 1
 
 
-class JoinedView:
+class JoinedView(TensorView):
     """Tensors that are parts of one along an axis, as that one (a `model.tensor.TensorView`). Made by `open_sliced`.
 
     `views` are the parts in order, of one type; their shapes differ along `axis` only. `original_shape` is that of the
@@ -69,16 +69,6 @@ class JoinedView:
         """Stored shape of the whole tensor."""
         return self._shape
 
-    @property
-    def dtype(self) -> str:
-        """Logical data type, a name from `facts.dtypes`."""
-        return self._views[0].dtype
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return prod(self._shape)
-
     def read(self, start: int, stop: int) -> Array:
         """Return elements `start` to `stop` in C order of `shape`; see `StoredView.read`."""
         if not 0 <= start <= stop <= self.size:
@@ -112,11 +102,6 @@ class JoinedView:
                 return count
             inside -= width
         raise AssertionError("a row ends with its last part")
-
-    def blocks(self, block_elements: int) -> Iterator[Array]:
-        """Yield all elements, `block_elements` at a time."""
-        for start in range(0, self.size, block_elements):
-            yield self.read(start, min(start + block_elements, self.size))
 
     def permuted(self, axes: tuple[int, ...]) -> JoinedView:
         """Return this tensor with its axes in another order, as `numpy.transpose` takes them; reads no data."""

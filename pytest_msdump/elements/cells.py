@@ -22,8 +22,8 @@ _MILLION = 10**6
 
 # Up to here a number has its millionths in 52 bits, and its integer part in 32.
 _LARGEST_FIXED = 4e9
-# Beyond these, a power of ten that scales a number is no float.
-_SMALLEST_SCALED, _LARGEST_SCALED = 1e-290, 1e290
+# Below this, a power of ten that scales a number is no float.
+_SMALLEST_SCALED = 1e-290
 _POWERS = np.array([float(f"1e{exponent}") for exponent in range(-300, 301)])
 # A product of a float and 10**6 = 15625 * 2**6 is exact when the float leaves as many bits unused as 15625 has.
 _UNUSED_BITS = np.uint64(2**14 - 1)

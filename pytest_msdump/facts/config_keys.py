@@ -36,7 +36,6 @@ MODES = {
 _FIRST = (1, 2)
 _LAST = (99,)
 _EVERYWHERE = frozenset(MODES)
-_KERNEL_BY_KERNEL = frozenset({"cpu", "gpu", "o0", "o1"})
 _ASCEND = frozenset({"o0", "o1", "o2"})
 
 Version = tuple[int, ...]

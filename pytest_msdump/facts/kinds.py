@@ -14,7 +14,8 @@ KINDS: Mapping[str, str] = {
     name: kind
     for kind, names in {
         "convolution": "conv convolution depthwiseconv depthwiseconvnative separableconv fusedconv quantconv",
-        "transposed convolution": "convtranspose conv_transpose deconvolution",
+        "transposed convolution": "convtranspose conv_transpose deconvolution conv1dtranspose conv2dtranspose "
+        "conv3dtranspose",
         "bias": "biasadd",
         "linear": "linear dense gemm matmul batchmatmul addmm fullyconnection fullyconnected innerproduct fc",
         "batch norm": "batchnorm batchnormalization syncbatchnorm fusedbatchnorm batchnorminfer bninfer bn",
@@ -36,6 +37,8 @@ KINDS: Mapping[str, str] = {
         "passing": "identity dropout alphadropout spatialdropout droppath stochasticdepth flatten reshape view "
         "reshapeview squeeze unsqueeze expanddims unflatten inputlayer cast transdata",
         "moving": "transpose permute",
+        "padding": "pad zeropad zeropadding constantpad reflectionpad replicationpad",
+        "resizing": "upsample upsampling resize interpolate resizebilinear resizenearestneighbor",
         "constant": "constant const data parameter constantofshape shape range",
     }.items()
     for name in names.split()

@@ -85,12 +85,7 @@ class CheckSettings:
 def parse_settings(texts: Iterable[str]) -> CheckSettings:
     """Read ``CHECK.PARAMETER=NUMBER``, ``CHECK=on`` and ``CHECK=off``; of two about one thing the later one holds.
 
-    Raises
-    ------
-    UnknownNameError
-        A check or a parameter that does not exist.
-    ConfigError
-        No number, or no assignment at all.
+    UnknownNameError for a check or a parameter that does not exist, ConfigError where there is no number.
 
     Examples
     --------

@@ -27,18 +27,9 @@ _BATCH = "..."
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One stored axis, or a piece of one.
+    """One stored axis: a logical axis, or its part in blocks of length `block`.
 
-    Parameters
-    ----------
-    axis : int
-        The logical axis that it comes from.
-    kind : str
-        ``"whole"``, ``"outer"`` (number of the block) or ``"inner"`` (place in the block).
-    size : int
-        Its length.
-    block : int
-        Length of one block of its axis; 1 for a whole one.
+    `kind` is ``"whole"``, ``"outer"`` (number of the block) or ``"inner"`` (place in the block).
     """
 
     axis: int
@@ -146,21 +137,10 @@ def format_name(name: str | None) -> str | None:
 
 
 def place(memory_format: str, stored: Shape, logical: Shape, letters: str) -> Placement:
-    """Find each logical axis in the stored ones.
+    """Find each logical axis in the stored ones; `stored` and `logical` are the shapes with and without padding.
 
-    Parameters
-    ----------
-    memory_format : str
-        A name of `MEMORY_FORMATS`.
-    stored, logical : tuple of int
-        Shapes with and without padding.
-    letters : str
-        One letter for each axis of `logical`; may be empty where the format does not care.
-
-    Raises
-    ------
-    TensorShapeError
-        The shapes contradict each other, or the format.
+    `letters` has one for each logical axis; it may be empty where the format does not care. TensorShapeError where the
+    shapes contradict each other, or the format.
     """
     row = MEMORY_FORMATS[memory_format]
     named = _named(row, logical, letters)

@@ -92,23 +92,11 @@ def logical(
     logical_format: str | None = None,
     converters: Converters | None = None,
 ) -> TensorView:
-    """Undo a tensor's memory format; reads no data, except for a user's converter.
+    """Undo the memory format that a view's spec names; reads no data, except for a user's converter.
 
-    Parameters
-    ----------
-    view : TensorView
-        In stored axes; its `spec` names the memory format.
-    logical_shape : tuple of int, optional
-        Shape without padding; by default, and where a length is negative (unknown), what `target` chooses.
-    logical_format : str, optional
-        Its axes, e.g. ``"NHWC"``.
-    converters : mapping, optional
-        A user's functions by (from, to); they win over ours.
-
-    Raises
-    ------
-    TensorShapeError
-        The format and the shapes contradict each other, the format is unknown, or the logical shape is.
+    `logical_shape` is the shape without padding; by default, and where a length is negative (unknown), what `target`
+    chooses. `converters` are a user's functions by (from, to), which win over ours. TensorShapeError where the format
+    and the shapes contradict each other, the format is unknown, or the logical shape is.
     """
     spec = view.spec
     if logical_shape is None or min(logical_shape, default=0) < 0:
@@ -245,25 +233,9 @@ def stored(
 ) -> Array:
     """Bring an array from its logical axes to a memory format.
 
-    Parameters
-    ----------
-    array : ndarray
-        In logical axes.
-    memory_format : str
-        The format of the result.
-    logical_format : str
-        The axes of `array`; by default NCHW or NCDHW by their number.
-    c0 : int, optional
-        Elements in a block of channels (of columns, in FRACTAL_NZ); 16 by default, 4 in the C04 formats.
-    groups : int
-        Groups of a convolution.
-    padding : float
-        Fills incomplete blocks.
-
-    Raises
-    ------
-    TensorShapeError
-        The format is unknown or cannot hold the array.
+    `logical_format` has the axes of `array`, by default NCHW or NCDHW by their number; `c0` the elements in a block of
+    channels (of columns, in FRACTAL_NZ), by default 16, 4 in the C04 formats; `groups` those of a convolution.
+    `padding` fills incomplete blocks. TensorShapeError where the format is unknown or cannot hold the array.
     """
     known = format_name(memory_format)
     if known is None:

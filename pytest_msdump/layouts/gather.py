@@ -50,16 +50,9 @@ class _Window(NamedTuple):
 class BlockedView(ForwardingView):
     """The logical elements of a stored tensor, without padding.
 
-    Parameters
-    ----------
-    view : TensorView
-        In stored axes.
-    placement : Placement
-        Where each logical axis is in the stored ones.
-    order : tuple of int, optional
-        The order of the logical axes, as `numpy.transpose` takes it.
-    window_elements : int, optional
-        How many stored elements to hold; by default what fits into `WINDOW_BYTES`.
+    `view` is in stored axes, `placement` says where each logical axis is in them, and `order` is that of the logical
+    axes, as `numpy.transpose` takes it. It holds `window_elements` stored elements, by default what fits into
+    `WINDOW_BYTES`.
     """
 
     def __init__(
@@ -319,13 +312,7 @@ class GroupedPlacement(NamedTuple):
 
 
 def place_groups(memory_format: str, stored: Shape, logical: Shape, letters: str, groups: int) -> GroupedPlacement:
-    """Find out where a grouped weight lies; parameters as of `layouts.blocks.place`.
-
-    Raises
-    ------
-    TensorShapeError
-        The shapes contradict each other, the format, or the number of groups.
-    """
+    """Find out where a grouped weight lies; parameters as of `layouts.blocks.place`, which raises the same."""
     at = dict(zip(letters, logical, strict=False))
     # Asked before anything is divided: whether these axes and lengths can be at all.
     fits = len(stored) == 4 and sorted(letters) == sorted(MEMORY_FORMATS[memory_format].axes)

@@ -166,24 +166,10 @@ class KnownDrift:
 class Policy:
     """Everything a user set about limits, in order of increasing weight.
 
-    Parameters
-    ----------
-    profile : str
-        Name of a table of limits, one of `profile_names`.
-    rules, known_drift : tuple
-        In the order written.
-    thresholds, marker : mapping of str to float
-        From the command line and the test's marker; keys as typed, ids or short forms.
-    nan : str
-        "match" (the same class at the same place is equal) or "forbid" (no NaN or Inf on either side).
-    nan_rule : str
-        The place that set `nan`.
-    threshold_flag : str
-        The option that `thresholds` came from.
-    dtype_hint : bool
-        Whether a float side whose values are all of a coarser type is judged as that type.
-    without : mapping of str to str
-        Metrics that are not measured → the place that says so.
+    Keys of `thresholds` (the command line's, by the option `threshold_flag`) and `marker` are as typed, ids or short
+    forms. `nan` is "match" (the same class at the same place is equal) or "forbid" (no NaN or Inf on either side), set
+    at `nan_rule`. With `dtype_hint` a float side whose values are all of a coarser type is judged as that type.
+    `without` has metrics that are not measured, with the place that says so.
     """
 
     profile: str = "default"

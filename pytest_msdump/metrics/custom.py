@@ -58,11 +58,8 @@ class Algorithm:
 class AlgorithmArguments:
     """What an algorithm is told beside the data, as attributes and through `get` and `get_dict`.
 
-    Parameters
-    ----------
-    values : mapping
-        `my_output_dump_file` and `ground_truth_dump_file` (paths), `shape_type` (``"scalar"``, ``"vector"``,
-        ``"matrix"`` or ``"tensor"``), and what the command line passed, as text.
+    `values` are `my_output_dump_file` and `ground_truth_dump_file` (paths), `shape_type` (``"scalar"``, ``"vector"``,
+    ``"matrix"`` or ``"tensor"``), and what the command line passed, as text.
 
     Examples
     --------
@@ -92,24 +89,10 @@ class AlgorithmArguments:
 def load_algorithms(directory: Path) -> dict[str, Algorithm]:
     """Load the algorithms below a folder that the command line named. Runs their code.
 
-    Parameters
-    ----------
-    directory : Path
-        The folder above ``algorithm``. Its size was checked before.
+    `directory` is the folder above ``algorithm``, whose size was checked before. Returned are functions by name, in the
+    order of their names; none when there is no such folder. ConfigError where a file cannot be run, has no function
+    ``compare`` of exactly 3 positional parameters, lies outside of `directory`, or has a name that cannot be asked for.
 
-    Returns
-    -------
-    dict
-        By name, in the order of their names; empty when there is no such folder.
-
-    Raises
-    ------
-    ConfigError
-        A file cannot be run, has no function ``compare`` of exactly 3 positional parameters, lies outside of
-        `directory`, or has a name that cannot be asked for.
-
-    Notes
-    -----
     Each file is run by itself: it may import what is installed, not the files beside it, so that the report can name
     all that ran.
     """
@@ -159,26 +142,11 @@ def run_algorithms(
     files: tuple[Path, Path],
     arguments: Mapping[str, Mapping[str, str]],
 ) -> dict[str, CustomResult]:
-    """Compare two tensors of one logical shape by a user's algorithms.
+    """Compare two tensors of one logical shape by a user's algorithms, as `load_algorithms` returns them.
 
-    Parameters
-    ----------
-    algorithms : mapping
-        From `load_algorithms`.
-    left, right : TensorView
-        Each algorithm gets both whole, 1-D in C order of the logical shape, in arrays of its own.
-    files : tuple of Path
-        Where the two come from.
-    arguments : mapping
-        Name of an algorithm → what was passed to it.
+    Each gets both tensors whole, 1-D in C order of the logical shape, in arrays of its own, beside their `files` and
+    the `arguments` that were passed to it. Returned are numbers by name; NaN and a reason where an algorithm failed.
 
-    Returns
-    -------
-    dict
-        By name; NaN and a reason where an algorithm failed.
-
-    Notes
-    -----
     This is the one place where tensors are held whole: two arrays of at least float32 for as long as it takes. Types
     are widened so that differences of small integers and of float16 do not wrap or overflow in a user's arithmetic;
     two tensors of bools stay what they are.

@@ -30,20 +30,9 @@ _LEAST_MODULUS = 2.0**-960
 
 @dataclass(frozen=True)
 class Totals:
-    """Everything that the passes over a pair found.
+    """Everything that the passes over a pair found; `divergence` is ``None`` where there was no second pass.
 
-    Parameters
-    ----------
-    task : Task
-        Types and tolerance of the pair.
-    partial : Partial
-        Sums, counts, maxima and places over all blocks.
-    shape : tuple of int
-        Logical shape.
-    divergence : float, optional
-        Of the second pass; ``None`` where there was none.
-    without : mapping of str to str
-        Metrics that are left out, and the rule that says so.
+    `without` are metrics that are left out, and the rule that says so.
     """
 
     task: Task
@@ -85,20 +74,12 @@ class Totals:
 
 @dataclass(frozen=True)
 class Definition:
-    """How one metric is made.
+    """How one metric is made of `Totals`: its number, or a `Message` that says why there is none.
 
-    Parameters
-    ----------
-    number : callable
-        From `Totals` to the number, or to a `Message` that says why there is none.
-    refusals : sequence of callable
-        Asked before, in this order: each may return a reason why there is no number.
-    place : callable, optional
-        From `Totals` to the C-order number of the element that made it.
-    counts_all : bool
-        Whether it counts all positions. Others have no number where no position is finite on both sides.
-    is_ratio : bool
-        Whether it does not apply where the right side is all 0 and the left next to it.
+    `refusals` are asked before, in this order: each may return a reason why there is no number. `place` is the C-order
+    number of the element that made it. One that `counts_all` counts all positions; others have no number where no
+    position is finite on both sides. One that `is_ratio` does not apply where the right side is all 0 and the left next
+    to it.
     """
 
     number: Callable[[Totals], Value]

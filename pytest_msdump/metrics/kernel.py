@@ -24,18 +24,9 @@ _SOURCE, _LIBRARY = _FOLDER / "kernel.c", _FOLDER / "_kernel.native.so"
 
 
 class Kernel(NamedTuple):
-    """What measures pairs.
+    """What measures pairs: the functions of `kernel.c`, or numpy, because of `reason`.
 
-    Parameters
-    ----------
-    name : str
-        ``"compiled"`` or ``"numpy"``.
-    library : CDLL, optional
-        The functions of `kernel.c`; ``None`` for numpy.
-    source : str
-        Digest of the source that the library was built from; empty for numpy.
-    reason : str
-        Why it is not the compiled one.
+    `source` is the digest of the source that the library was built from.
     """
 
     name: str

@@ -52,35 +52,14 @@ def measure(
     worst: int = 5,
     without: Mapping[str, str] = MappingProxyType({}),
 ) -> Comparison:
-    """Measure two tensors of one logical shape.
+    """Measure two tensors of one logical shape: by every metric of `facts.metrics`, but for those in `without`.
 
-    Parameters
-    ----------
-    left, right : TensorView
-        The run under test and its reference.
-    rtol, atol : float
-        Element-wise tolerance, for `allclose` and for the ratio of the worst elements.
-    block_elements : int, optional
-        Elements held at a time: by default all of a tensor of up to 262,144, and 65,536 of a larger one. Only the last
-        bits of sums depend on it.
-    worst : int
-        How many of the worst elements to return.
-    without : mapping of str to str
-        Metrics that are left out, and the rule that says so. Without `kl_divergence` the data is read once.
+    The tolerance is for `allclose` and for the ratio of the `worst` elements. `block_elements` are held at a time: by
+    default all of a tensor of up to 262,144, and 65,536 of a larger one. Only the last bits of sums depend on it.
+    Without `kl_divergence` the data is read once. Other metrics than counts are taken over the positions where both
+    sides are finite. ValueError where the shapes differ, a tolerance is negative or not finite, or `block_elements` is
+    below 1.
 
-    Returns
-    -------
-    Comparison
-        A measurement for every metric of `facts.metrics`. Other metrics than counts are taken over the positions where
-        both sides are finite.
-
-    Raises
-    ------
-    ValueError
-        The shapes differ, a tolerance is negative or not finite, or `block_elements` is below 1.
-
-    Notes
-    -----
     Sums are taken in float64; integers are compared, and their |l−r| summed, exactly. Where relative errors leave
     elements out (right = 0 ≠ left) `Comparison.right_zero_mismatch` counts them, and `Comparison.vendor` has the
     vendor's numbers, which count them as 0.

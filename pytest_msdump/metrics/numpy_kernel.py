@@ -99,22 +99,9 @@ class Task:
 class Partial(NamedTuple):
     """Sums over some blocks, the same from both kernels.
 
-    Parameters
-    ----------
-    elements : int
-        Positions.
-    bits : int, optional
-        Positions whose bytes differ; ``None`` where the dtypes do.
-    classes : Classes
-        NaN and Inf.
-    left, right : tuple of Moments
-        Of each real component over positions where both sides are finite; empty where there are none.
-    product : Sum
-        Σ l·r (its real part).
-    errors : Errors
-        Differences.
-    worst : tuple of Candidate
-        Worst first.
+    `bits` counts positions whose bytes differ, ``None`` where the dtypes do. `left` and `right` have the moments of
+    each real component over positions where both sides are finite, none where there are none; `product` is Σ l·r (its
+    real part). `worst` begins with the worst.
     """
 
     elements: int = 0
@@ -155,20 +142,9 @@ def _merge_moments(a: tuple[Moments, ...], b: tuple[Moments, ...]) -> tuple[Mome
 def measure_block(
     left: Array, right: Array, start: int, task: Task, workspace: Workspace, last: Candidate | None = None
 ) -> Partial:
-    """Measure one block.
+    """Measure one block: 1-D, native, both sides of equal size, at least one element, from C-order number `start` on.
 
-    Parameters
-    ----------
-    left, right : ndarray
-        1-D, native, of equal size, at least one element.
-    start : int
-        C-order number of the first element.
-    task : Task
-        What to measure by.
-    workspace : Workspace
-        Buffers to compute in.
-    last : Candidate, optional
-        The last of `task.worst` candidates of earlier blocks: elements that are no worse need no ranking.
+    Elements that are no worse than `last`, the last of `task.worst` candidates of earlier blocks, need no ranking.
     """
     bits = _differing_bits(left, right, workspace) if task.left == task.right else None
     unequal = bits if left.dtype.kind in "iuf" else None

@@ -198,24 +198,9 @@ def errors(
 ) -> tuple[Errors, list[Ranking]]:
     """Return all errors of a block but saturation, and at most two rankings of its elements.
 
-    Parameters
-    ----------
-    difference : Differences
-        |l−r|, at least one element.
-    right : Moduli
-        |r|.
-    tolerance : Tolerance
-        For `outside` and the ratios.
-    places : Places
-        Where the elements are in the tensor.
-    workspace : Workspace
-        Buffers to compute in.
-    zeros : Zeros
-        Which elements have no relative error though a side is 0.
-    unequal : int, optional
-        How many elements differ if no right one is 0 (0 and −0 are equal, but their bits differ).
-    last : Candidate, optional
-        Elements that are no worse need no ranking.
+    `difference` are |l−r|, at least one element, `right` |r|. `zeros` says which elements have no relative error though
+    a side is 0; `unequal` how many elements differ if no right one is 0 (0 and −0 are equal, but their bits differ).
+    Elements that are no worse than `last` need no ranking.
     """
     apart = difference.doubles
     largest = _largest(apart if difference.wide is None else difference.wide, places)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -87,30 +87,12 @@ class _Tally:
 def statistics_of(
     view: TensorView, *, digests: Sequence[str] = (), block_elements: int = 131072
 ) -> Mapping[str, Statistic]:
-    """Compute what `facts.metrics` lists, as a run of MindSpore does on the host.
+    """Compute what `facts.metrics` lists, as a run of MindSpore does on the host, by name.
 
-    Parameters
-    ----------
-    view : TensorView
-        The tensor.
-    digests : sequence of str
-        ``"md5"`` and ``"sha1"``, which cost more than all the rest.
-    block_elements : int
-        Elements held at a time.
-
-    Returns
-    -------
-    mapping of str to number, str or None
-        By name. Extremes are exact for integers; they and the mean are ``None`` where no element is finite. Complex
-        numbers have `count` and digests only, as in MindSpore. Digests are left out for types whose bytes a view does
-        not keep (8-bit floats and elements of less than a byte).
-
-    Raises
-    ------
-    ValueError
-        `block_elements` is below 1.
-    UnknownNameError
-        `digests` names something else.
+    Extremes are exact for integers; they and the mean are ``None`` where no element is finite. Complex numbers have
+    `count` and digests only, as in MindSpore. `digests` (``"md5"``, ``"sha1"``) cost more than all the rest, and are
+    left out for types whose bytes a view does not keep (8-bit floats and elements of less than a byte). ValueError for
+    `block_elements` below 1, UnknownNameError for another digest.
     """
     if block_elements < 1:
         raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")
@@ -121,18 +103,13 @@ def statistics_of(
     hashes = {name: hashlib.new(name, usedforsecurity=False) for name in digests if _has_bytes(view.dtype)}
     is_real = DTYPES[view.dtype].kind != "complex"
     with np.errstate(all="ignore"):
-        for block in _blocks(view, block_elements):
+        for block in view.blocks(block_elements):
             if is_real:
                 tally.add(numbers(block))
             for one in hashes.values():
                 one.update(_bytes_of(block, view.dtype))
     found: dict[str, Statistic] = tally.values(view.size) if is_real else {"count": view.size}
     return found | {name: one.hexdigest() for name, one in hashes.items()}
-
-
-def _blocks(view: TensorView, block_elements: int) -> Iterator[Array]:
-    for start in range(0, view.size, block_elements):
-        yield view.read(start, min(start + block_elements, view.size))
 
 
 def _has_bytes(dtype: str) -> bool:
@@ -152,7 +129,6 @@ def _bytes_of(block: Array, dtype: str) -> Any:
 # -- Exact moments where those of the first pass may be wrong --------------------------------------------------------
 
 _Block: TypeAlias = tuple[int, Array, Array]
-_Parts: TypeAlias = tuple[Moments, ...]
 
 # A mean below this part of the root mean square, and a deviation below this part of the largest number, may be wrong by
 # more than a billionth: sums are right to 2**-48 of the sum of magnitudes, means to 2**-51 of the largest number.

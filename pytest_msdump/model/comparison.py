@@ -29,21 +29,11 @@ Scalar = bool | int | float | complex
 
 
 class Measurement(NamedTuple):
-    """One metric's number, or why it has none.
+    """One metric's number, or why it has none, as the end of a sentence: "all elements of the left side are 0".
 
-    Parameters
-    ----------
-    metric : str
-        An id of `facts.metrics`.
-    value : float, int or tuple of float, optional
-        The number. `standard_deviation` holds (mean left, deviation left, mean right, deviation right).
-        Exact integers are `int`. ``None`` when undefined.
-    undefined : Message, optional
-        Why there is no number, as the end of a sentence: "all elements of the left side are 0".
-    applies : bool
-        False where the metric does not apply (cosine of a one-element tensor) and its limit is skipped.
-    where : tuple of int, optional
-        Logical index of the element that made a maximum; for counts, of the first one.
+    Exact integers are `int`; `standard_deviation` holds (mean left, deviation left, mean right, deviation right). A
+    metric that does not apply (cosine of a one-element tensor) has its limit skipped. `where` is the logical index of
+    the element that made a maximum; for counts, of the first one.
     """
 
     metric: str
@@ -96,27 +86,13 @@ class CustomResult:
 class Comparison:
     """All numbers of one pair.
 
-    Parameters
-    ----------
-    elements : int
-        Number of elements compared (each side has as many).
-    finite : int
-        Positions where both sides are finite; the finite metrics are taken over these.
-    differing : int
-        Positions whose values (or NaN/Inf classes) differ; 0 means `equal`.
-    right_zero_mismatch : int
-        Positions with right = 0 ≠ left, left out of the relative errors; those of `near_zero` are not among them.
-    rtol, atol : float
-        The element-wise tolerance that `worst` and the metric `allclose` were measured with.
-    total_elements : int, optional
-        How many elements each side has, when only the first `elements` of them were looked at.
-    sampled : bool
-        Whether a side is a sample, of an unknown number of elements where `total_elements` is ``None``.
-    near_zero : int
-        Positions where one side is 0 and the other at most two units of the coarser type's smallest number above 0:
-        zeros for the relative errors.
-    coarser : tuple of str or None
-        Of each side, the coarser type that holds all of its values, see `metrics.spread`. Not saved: a remark says so.
+    The finite metrics are taken over the `finite` positions, where both sides are; 0 that are `differing`, by their
+    values or NaN/Inf classes, means `equal`. `right_zero_mismatch` counts positions with right = 0 ≠ left, left out of
+    the relative errors, without those of `near_zero`: one side is 0 and the other at most two units of the coarser
+    type's smallest number above 0. The tolerance is the one of `worst` and the metric `allclose`. `total_elements` is
+    how many each side has, when only the first `elements` of them were looked at; with `sampled` a side is a sample, of
+    an unknown number where that is ``None``. `coarser` is of each side the coarser type that holds all of its values,
+    see `metrics.spread`. Not saved: a remark says so.
     """
 
     elements: int
@@ -185,45 +161,17 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Everything that a pair is judged by, resolved before it is measured.
+    """Everything that a pair is judged by, resolved before it is measured; each ``…_rule`` is the rule that says so.
 
-    Parameters
-    ----------
-    limits : tuple of Limit
-        At most one "fail" and one "warn" limit for each metric.
-    nan : str
-        "match" or "forbid".
-    nan_rule : str
-        The rule that says so.
-    dtype_equal : bool
-        Whether differing dtypes fail by themselves, and so does every remark on a file (profile `bitwise`).
-    dtype_rule : str
-        The rule that says so, if any.
-    rtol, atol : float
-        Element-wise tolerance for `allclose` and the ranking of the worst elements.
-    judged_as : str
-        The coarser side's dtype, which the profile's row was chosen by.
-    notes : tuple of Message
-        Shown with any verdict, e.g. that a known drift has expired.
-    known_drift : str, optional
-        Reason of the known drift of this pair: within its limits, but beyond the normal ones, is `warn`.
-    strict : tuple of Limit
-        The limits as they would be without the known drift; empty when none holds.
-    complex : str
-        "error", or "allow" where a rule says that a real side may be compared with a complex one.
-    dtype_hint : bool
-        Whether a side whose values are all of a coarser type was taken for that type.
-    without : tuple of (str, str)
-        Metrics that are not measured, each with the rule that says so.
-    repeats_rule : str
-        The rule that makes uncompared further occurrences fail; empty where they are only a warning.
-    uncompared : tuple of (int, int)
-        Further occurrences of the pair's tensor, left and right, without a partner.
-
-    Attributes
-    ----------
-    by_metric : mapping of str to tuple of Limit
-        `limits` by metric, in the order of `facts.metrics`.
+    `limits` has at most one "fail" and one "warn" limit for each metric; `by_metric` has them in the order of
+    `facts.metrics`. `nan` is "match" or "forbid". With `dtype_equal` differing dtypes fail by themselves, and so does
+    every remark on a file (profile `bitwise`). The tolerance is for `allclose` and the ranking of the worst elements.
+    `judged_as` is the coarser side's dtype, which the profile's row was chosen by; with `dtype_hint` a side whose
+    values are all of a coarser type was taken for that type. `notes` are shown with any verdict, e.g. that a known
+    drift has expired. `known_drift` is the reason of this pair's: within its limits, but beyond the normal ones, which
+    are `strict`, is `warn`. `complex` is "error", or "allow" where a real side may be compared with a complex one.
+    `without` are metrics that are not measured. `uncompared` are further occurrences of the pair's tensor, left and
+    right, without a partner: a warning unless `repeats_rule` makes them fail.
     """
 
     limits: tuple[Limit, ...] = ()

@@ -117,22 +117,9 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class TensorEntry:
-    """One file.
+    """One file: the true name of its operator, which of its inputs or outputs, and ``path:line`` of what made it.
 
-    Parameters
-    ----------
-    op : str
-        The operator's true name.
-    io : str
-        ``"input"`` or ``"output"``.
-    slot : int
-        Which of the operator's inputs or outputs.
-    dtype : str, optional
-        The logical type where the file's own header lacks it: bfloat16, the 8-bit floats, complex32.
-    op_type : str, optional
-        E.g. ``"Conv2d"``, ``"Parameter"``.
-    line : str, optional
-        ``path:line`` of the program that made it.
+    `dtype` is the logical type where the file's own header lacks it: bfloat16, the 8-bit floats, complex32.
     """
 
     op: str
@@ -147,28 +134,11 @@ class TensorEntry:
 class Manifest:
     """The content of ``msdump.json``.
 
-    Parameters
-    ----------
-    framework, version, device : str
-        What ran the model, e.g. ``"torch"``, ``"2.13.0"``, ``"cpu"``; empty where unknown.
-    dtype_policy : str
-        E.g. ``"autocast bfloat16"``; empty for the model's own types.
-    seeds : mapping of str to int
-        By what they seed.
-    inputs, weights : mapping of str to str
-        Digest by name, see `record.manifest`.
-    command : tuple of str
-        What was started, as its arguments.
-    time : str
-        When the dump was finished: ISO 8601, UTC.
-    complete : bool
-        ``False`` from the start of a recording until it ends well.
-    key : str
-        Digest of everything the dump depends on, for a reference that is kept; empty otherwise.
-    tensors : mapping of str to TensorEntry
-        By path of the file below the dump's folder.
-    graph : mapping of int to tuple of Operator
-        By iteration, the calls of operators in the order in which they ended.
+    `dtype_policy` is e.g. ``"autocast bfloat16"``, empty for the model's own types; `seeds` are by what they seed;
+    `inputs` and `weights` are digests by name, see `record.manifest`; `command` is what was started, as its arguments;
+    `time` is when the dump was finished: ISO 8601, UTC. `complete` is false from the start of a recording until it ends
+    well. `key` is the digest of everything that a kept reference depends on. `tensors` are by path of the file below
+    the dump's folder, and `graph` has by iteration the calls of operators in the order in which they ended.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -194,27 +164,13 @@ EVERY_ITERATION = "all"
 
 @dataclass(frozen=True, slots=True)
 class DumpConfiguration:
-    """Which tensors a run was configured to dump.
+    """Which tensors a run was configured to dump; `source` is the file that says so.
 
-    Parameters
-    ----------
-    source : str
-        The file that says so, relative to the dump's root where it is below it.
-    rank : int, optional
-        Whose it is; ``None`` = every rank's.
-    io : str
-        ``"all"``, ``"input"`` or ``"output"``.
-    iterations : str
-        ``"all"``, or numbers and ranges as MindSpore writes them, ``"0|5-8"``.
-    kernels : tuple of str
-        Entries of the list of operators to dump; empty = every operator.
-    by_script : bool
-        Whether the script itself names what is dumped (`set_dump`).
-    scene : str
-        ``""``, ``"overflow"`` (operators that overflowed only) or ``"exception"`` (inputs of the operator that raised
-        an exception only).
-    sample : int, optional
-        How large a sample of each tensor was saved at most; ``None`` = whole tensors.
+    `rank` is whose it is, ``None`` for every rank's. `io` is ``"all"``, ``"input"`` or ``"output"``. `iterations` is
+    ``"all"``, or numbers and ranges as MindSpore writes them, ``"0|5-8"``. Without `kernels` every operator is dumped;
+    with `by_script` the script itself names what is (`set_dump`). `scene` is empty, ``"overflow"`` (operators that
+    overflowed only) or ``"exception"`` (inputs of the operator that raised an exception only). `sample` is how large a
+    sample of each tensor was saved at most.
     """
 
     source: str
@@ -257,14 +213,9 @@ class DumpConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What the files beside a dump say of the run that wrote it.
+    """What the files beside a dump say of the run that wrote it; ``None`` where unknown or ranks differ.
 
-    Parameters
-    ----------
-    version, device : str, optional
-        E.g. ``"2.10.0"``, ``"CPU"``; ``None`` where unknown or ranks differ.
-    configurations : tuple of DumpConfiguration
-        What it was configured to dump; several where ranks have their own.
+    There are several configurations where ranks have their own.
     """
 
     version: str | None = None

@@ -68,20 +68,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class OriginOutput:
-    """What an output was in the original model.
+    """What an output was in the original model: which output of which operator; no name where it has no counterpart.
 
-    Parameters
-    ----------
-    name : str
-        The original operator; empty when the output has no counterpart there.
-    index : int
-        Which output of that operator.
-    memory_format : str, optional
-        Axis order of the original tensor, e.g. ``"NHWC"``.
-    shape : tuple of int, optional
-        Its shape; a negative size is unknown.
-    dtype : str, optional
-        Type of the compiled model's output, as its JSON spells it, e.g. ``"DT_FLOAT16"``.
+    A negative size in `shape` is unknown. `dtype` is that of the compiled model's output, as its JSON spells it:
+    ``"DT_FLOAT16"``.
     """
 
     name: str = ""
@@ -93,44 +83,24 @@ class OriginOutput:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One operator of a compiled model.
+    """One operator of a compiled model, or one call of a recorded one.
 
-    Parameters
-    ----------
-    name : str
-        Its true name; the numbers of slices (``_lxslice3``) are taken off.
-    op_type : str
-        E.g. ``"Conv2D"``.
-    id : int
-        Its number in the model.
-    inputs : tuple of Edge, optional
-        By input slot; ``None`` where nothing is connected, or a constant. Control edges are left out, since they carry
-        no data. In a recorded graph more may follow: further operators that one of the inputs came from, and operators
-        inside of this one that made its outputs.
-    originals : tuple of str
-        Operators of the original model that are in this one; empty for one that the compiler inserted.
-    outputs : tuple of OriginOutput
-        By output slot.
-    is_multiop : bool
-        Whether it is one of several that share several originals.
-    l1_group, l2_group : str
-        Id of its L1 (L2) fusion group; empty outside of one.
-    host_inputs, host_outputs : tuple of TensorSpec, optional
-        By slot, what the tensors are in the network: `dtype` and `shape`, in which a negative size is unknown. Empty
-        where the graph's file lacks them; ``None`` for what is no tensor and no number.
-    device_inputs, device_outputs : tuple of TensorSpec, optional
-        By slot, what they are on the device, with their `memory_format`. Empty where the graph's file lacks them.
-    stacks : tuple of SourceStack
-        The calls that made it; several when it stands for several operators of the program.
-    attributes : str
-        Its attributes as the graph's file writes them (`dumps.graphs.ir` reads them); empty where it has none. Two
-        forms of one graph are equal, whichever has more attributes.
-    occurrence : int
-        Which call it is, of an operator that a recorded graph has several times.
-    scope : str
-        Path of modules that it belongs to, joined by dots, where its name does not say it.
-    inside : str
-        The recorded module whose call contains this one; empty at the top.
+    `name` is its true name, without the numbers of slices (``_lxslice3``), `id` its number in the model. `inputs` are
+    by slot, ``None`` where nothing is connected, or a constant; control edges are left out, since they carry no data.
+    In a recorded graph more may follow: further operators that one of the inputs came from, and operators inside of
+    this one that made its outputs. `originals` are operators of the original model that are in this one, none where the
+    compiler inserted it; with `is_multiop` it is one of several that share several of them. `l1_group` and `l2_group`
+    are ids of its fusion groups.
+
+    `host_inputs` and `host_outputs` are by slot what the tensors are in the network (a negative size is unknown;
+    ``None`` for what is no tensor and no number), `device_inputs` and `device_outputs` what they are on the device,
+    with their `memory_format`. All are empty where the graph's file lacks them. `stacks` are the calls that made it;
+    several when it stands for several operators of the program. `attributes` are as the graph's file writes them
+    (`dumps.graphs.ir` reads them): two forms of one graph are equal, whichever has more of them.
+
+    `occurrence` is which call it is, of an operator that a recorded graph has several times; `scope` the path of
+    modules that it belongs to, joined by dots, where its name does not say it; `inside` the recorded module whose call
+    contains this one.
     """
 
     name: str
@@ -157,23 +127,11 @@ class Operator:
 class OperatorGraph:
     """All operators of a compiled model, in the order of its file, each name once; or the calls of a recorded model.
 
-    Parameters
-    ----------
-    operators : tuple of Operator
-        The file's order is the order of execution.
-    source : str
-        Name of the file, as messages show it.
-    notes : tuple of str
-        Sentences for the header, e.g. that a name was there twice.
-    parameters : tuple of str
-        True names of its weights and inputs, where the file lists them.
-    is_final : bool
-        Whether it is the graph that ran. Operators of an earlier one may have been renamed, fused or removed since.
-    model : str
-        The model's own name, where the file has one.
-    is_recorded : bool
-        Whether a recorder wrote it, with the very names of the dump: in the order in which calls ended, and a name as
-        often as it was called.
+    The file's order is the order of execution. `source` is its name as messages show it; `notes` are sentences for the
+    header, e.g. that a name was there twice; `parameters` are true names of weights and inputs, where the file lists
+    them. `is_final` says whether it is the graph that ran: operators of an earlier one may have been renamed, fused or
+    removed since. `is_recorded` says whether a recorder wrote it, with the very names of the dump: in the order in
+    which calls ended, and a name as often as it was called.
     """
 
     operators: tuple[Operator, ...] = ()
@@ -200,16 +158,9 @@ _TRUTH = {"0": "False", "1": "True", "false": "False", "true": "True"}
 
 @dataclass(frozen=True, slots=True)
 class KernelArguments:
-    """The arguments that an operator's kernel was initialised with.
+    """The arguments that an operator's kernel was initialised with, by name as the file `source` writes them.
 
-    Parameters
-    ----------
-    source : str
-        Name of the file that has them.
-    values : mapping of str to str
-        Value by name, as the file writes it; empty where it cannot be read.
-    note : str
-        Why it cannot be read, as the end of a sentence.
+    `note` is why they cannot be read, as the end of a sentence.
     """
 
     source: str

@@ -17,19 +17,9 @@ _CORES = frozenset({"AI Core", "AIC", "AIV"})
 class OverflowEntry:
     """What one unit of the device reported.
 
-    Parameters
-    ----------
-    unit : str
-        ``"AIC"``, ``"AIV"``, ``"AICPU"``, ``"SDMA"``, or of older devices ``"AI Core"``, ``"L2 Atomic Add"``,
-        ``"DHA Atomic Add"``.
-    task_id, stream_id : int
-        Of the task that overflowed; a dump file's name has both.
-    context_id, thread_id : int, optional
-        ``None`` where there is none; 0 is a number like any other.
-    status : tuple of int
-        As the unit reported it. All zero: nothing overflowed.
-    fields : mapping
-        Everything else that was there, by the vendor's names.
+    `unit` is ``"AIC"``, ``"AIV"``, ``"AICPU"``, ``"SDMA"``, or of older devices ``"AI Core"``, ``"L2 Atomic Add"``,
+    ``"DHA Atomic Add"``. A dump file's name has task and stream, too. 0 is a context or thread like any other. A
+    `status` of zeros: nothing overflowed. `fields` is everything else that was there, by the vendor's names.
     """
 
     unit: str

@@ -14,18 +14,10 @@ __all__ = ["Missing", "Pair", "Pairing", "Transform", "Unmatched"]
 class Transform:
     """How the right side is brought to the left's shape. Applied in this order: formats, `transpose`, `reshape`.
 
-    Parameters
-    ----------
-    left_format, right_format : str, optional
-        The side's axis order for 4-D tensors (``"NHWC"``); brought to NCHW order when the other side's differs.
-    transpose : tuple of int, optional
-        Axes of the right side, as `numpy.transpose` takes them.
-    reshape : bool
-        Same values in C order, other shape: only the element counts must agree.
-    left_logical_shape : tuple of int, optional
-        Shape that the left tensor has in the original model, from a rule file; for undoing its memory format.
-    left_logical_format : str, optional
-        The axis order of that shape, e.g. ``"NHWC"``.
+    A format is the side's axis order for 4-D tensors (``"NHWC"``); brought to NCHW order when the other side's differs.
+    `transpose` are axes of the right side, as `numpy.transpose` takes them. With `reshape` only the element counts must
+    agree: same values in C order. The left's logical shape, and the order of its axes, is what a rule file says of the
+    original model; for undoing its memory format.
     """
 
     left_format: str | None = None

@@ -61,28 +61,12 @@ class Check(NamedTuple):
 class ReportedTensor:
     """A tensor as reports name it: which one it is, and what its file holds.
 
-    Parameters
-    ----------
-    address : str
-        ``OP:io:slot``.
-    file : str
-        Path below the side's directory, with forward slashes.
-    name, true_name, op_type : str, optional
-        As in `OpKey`.
-    at : Coordinates
-        Where in the run it was dumped.
-    dtype, shape, memory_format, logical_shape
-        As in `TensorSpec`; `logical_shape` only where it differs from `shape`.
-    device_address : int, optional
-        Where the tensor was on the device, where the dump says it.
-    overflows : tuple of str
-        Sentences of the device's own check.
-    row : int, optional
-        Line of the statistics table that was compared in place of the tensor.
-    source : SourceFrame, optional
-        Line of the user's program that made the operator.
-    has_overflow : bool, optional
-        Whether a NaN, an Inf or the largest float16 is in it; only filled for the vendor's column OverFlow.
+    `address` is ``OP:io:slot``, `file` the path below the side's directory, with forward slashes. Names are as in
+    `OpKey`, type and shapes as in `TensorSpec`; `logical_shape` only where it differs from `shape`. `device_address` is
+    where the tensor was on the device, `overflows` are sentences of the device's own check. `row` is the line of the
+    statistics table that was compared in place of the tensor, `source` the line of the user's program that made the
+    operator. `has_overflow` says whether a NaN, an Inf or the largest float16 is in it; only filled for the vendor's
+    column OverFlow.
     """
 
     address: str
@@ -111,20 +95,10 @@ class ReportedTensor:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What the drift of a failing tensor looks like.
+    """What the drift of a failing tensor looks like; `id` is a key of `facts.diagnoses.DIAGNOSES`.
 
-    Parameters
-    ----------
-    id : str
-        A key of `facts.diagnoses.DIAGNOSES`.
-    confidence : str
-        ``"high"`` or ``"medium"``.
-    evidence : Message
-        What speaks for it, with the numbers.
-    details : mapping
-        Plain values for programs: factor, axis, index, …
-    unexplained : float
-        Share of the squared differences of the whole tensor that the diagnosis leaves open, 0 to 1. Not saved.
+    `confidence` is ``"high"`` or ``"medium"``; `details` are plain values for programs: factor, axis, index, …
+    `unexplained` is the share of the squared differences of the whole tensor that is left open, 0 to 1. Not saved.
     """
 
     id: str
@@ -212,26 +186,11 @@ class RoleReason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BetterFit:
-    """Another tensor that fits a failing pair far better than the partner it was given.
+    """Another tensor, on `side`, that fits a failing pair far better than the partner it was given.
 
-    Parameters
-    ----------
-    side : str
-        The side that `address` is on.
-    address : str
-        The tensor.
-    confidence : str
-        ``"clear"`` or ``"ambiguous"``.
-    why : str
-        What speaks for it.
-    apart : float
-        Difference over the norm.
-    shape : str
-        ``"same"``, ``"transposed"`` or ``"reshaped"``.
-    doubt : str
-        Why it is ambiguous: ``"several"``, ``"values"`` or ``"names"``; empty when clear.
-    map : mapping, optional
-        The entry of ``[[msdump.map]]`` that pairs the two; only when clear.
+    `confidence`, `why`, `apart` and `shape` are as of `SuggestedPartner`. `doubt` is why it is ambiguous:
+    ``"several"``, ``"values"`` or ``"names"``. `map` is the entry of ``[[msdump.map]]`` that pairs the two; only when
+    clear.
     """
 
     side: str
@@ -396,22 +355,10 @@ def record_of(
     roots: tuple[Path, Path] = _NO_ROOTS,
     **found: Any,
 ) -> Record:
-    """Return the record of a pair.
+    """Return the record of a pair; by default one that was not run, whose data type is what the names claim.
 
-    Parameters
-    ----------
-    pair : Pair
-        The pair.
-    verdict : Verdict, optional
-        By default ``not_run``.
-    limits : Limits, optional
-        What it was judged by; by default only the data type that the names claim.
-    specs : tuple of TensorSpec, optional
-        What the files really hold; a field left open there is taken from what the file's name claims.
-    roots : tuple of Path
-        The two dumps, which the names of files are relative to.
-    **found
-        Further fields of `Record`: what was found when the pair was compared.
+    `specs` are what the files really hold; a field left open there is taken from what the file's name claims. The names
+    of files are relative to `roots`, the two dumps. `found` are further fields of `Record`.
     """
     left_spec, right_spec = specs or (pair.left.spec, pair.right.spec)
     limits = limits or Limits(judged_as=pair.left.spec.dtype or pair.right.spec.dtype or "unknown")

@@ -15,22 +15,11 @@ __all__ = ["Coverage", "NetworkOperator", "Report", "SideInfo", "SuggestedPartne
 
 @dataclass(frozen=True, slots=True)
 class SuggestedPartner:
-    """A tensor that may be the partner of one that has none.
+    """A tensor that may be the partner of one that has none: its address on the other side, and what speaks for it.
 
-    Parameters
-    ----------
-    address : str
-        Of the other side.
-    confidence : str
-        ``"clear"`` or ``"ambiguous"``.
-    why : str
-        What speaks for it.
-    apart : float, optional
-        Difference over the norm.
-    shape : str
-        ``"same"``, ``"transposed"`` or ``"reshaped"``.
-    by : str
-        ``"names"``, ``"order"`` or ``"names alone"``; empty where values decide.
+    `confidence` is ``"clear"`` or ``"ambiguous"``, `apart` the difference over the norm, `shape` ``"same"``,
+    ``"transposed"`` or ``"reshaped"``. `by` is ``"names"``, ``"order"`` or ``"names alone"``; empty where values
+    decide.
     """
 
     address: str
@@ -43,22 +32,10 @@ class SuggestedPartner:
 
 @dataclass(frozen=True, slots=True)
 class UnmatchedTensor:
-    """A tensor without a partner.
+    """A tensor without a partner, why it has none, and the nearest names on the other side.
 
-    Parameters
-    ----------
-    side : str
-        ``"left"`` or ``"right"``.
-    tensor : ReportedTensor
-        The tensor, as far as names describe it.
-    why : Message
-        Why it has no partner.
-    candidates : tuple of str
-        The nearest names on the other side.
-    order : int, optional
-        Place of its operator as in records; of left tensors only.
-    suggestions : tuple of SuggestedPartner, optional
-        ``None`` unless suggestions were requested.
+    `order` is the place of its operator as in records, of left tensors only. `suggestions` is ``None`` unless
+    requested.
     """
 
     side: str
@@ -76,18 +53,9 @@ class UnmatchedTensor:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of the right side was matched.
+    """How much of the right side was matched; `value` is the share of its tensors that have a partner.
 
-    Parameters
-    ----------
-    right_total, right_paired : int
-        Right tensors, and those of them that have a partner.
-    value : float
-        Their ratio.
-    min_coverage : float, optional
-        The least share that is required, 0 to 1.
-    incomplete : tuple of str
-        The sides that are a recording that was broken off.
+    `min_coverage` is the least share that is required; `incomplete` are sides that are a recording that was broken off.
     """
 
     right_total: int = 0
@@ -100,18 +68,8 @@ class Coverage:
 class NetworkOperator(NamedTuple):
     """An operator of a compiled model.
 
-    Parameters
-    ----------
-    index : int
-        Number of its group, by first appearance.
-    sequence : int
-        Number of the operator in the model.
-    name, op_type : str
-        Of the operator.
-    left, right : tuple of str
-        Names of the whole group, and of its originals (``("*",)`` without any).
-    relation : str
-        How these belong together.
+    `index` is the number of its group, by first appearance, `sequence` its own in the model. `left` and `right` name
+    the whole group, and its originals (``("*",)`` without any); `relation` is how these belong together.
     """
 
     # Hides the method of tuples.

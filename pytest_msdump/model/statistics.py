@@ -24,19 +24,10 @@ Statistic: TypeAlias = float | int | str | None
 class Statistics:
     """Numbers about one tensor: a row of a table, or what was computed from the tensor itself.
 
-    Parameters
-    ----------
-    values : mapping of str to number, str or None
-        By ids of `facts.metrics.STATISTICS`, those that the table has a column for. ``None`` where the writer had
-        nothing to compute with. Integers are exact.
-    digits : int, optional
-        Significant digits that the writer printed numbers with; ``None`` for numbers that were never printed.
-    data_bytes : int, optional
-        Size of the tensor in the type it was computed in.
-    spec : TensorSpec, optional
-        What the row claims of the tensor; ``None`` for computed numbers.
-    source : TensorSource, optional
-        The table, and in `part` the 1-based line in it; ``None`` for computed numbers.
+    `values` are by ids of `facts.metrics.STATISTICS`, those that the table has a column for; ``None`` where the writer
+    had nothing to compute with. Integers are exact. `digits` is how many significant ones the writer printed,
+    `data_bytes` the size of the tensor in the type it was computed in. `spec` is what the row claims of the tensor, and
+    `source` the table, with the 1-based line in `part`; computed numbers have neither.
     """
 
     # Tensors are put into sets, and never differ in their statistics alone.
@@ -64,24 +55,11 @@ class StatisticTables:
 
 @dataclass(frozen=True, slots=True)
 class StatisticComparison:
-    """How a pair was judged where a tensor was not saved.
+    """How a pair was judged where a tensor was not saved, of the side or sides `unseen`.
 
-    Parameters
-    ----------
-    left, right : Statistics
-        Both sides as they were compared.
-    unseen : tuple of str
-        The sides whose tensor was not saved: ``"left"``, ``"right"`` or both.
-    compared : tuple of str
-        Ids of the statistics that both sides have.
-    at_least : mapping of str to number
-        Metric → the least that it can be, or is taken to be, by these statistics (see `limits.statistics`).
-    equal_bits : bool, optional
-        Whether digests of the bytes are equal; ``None`` where there are none to compare.
-    elements : int, optional
-        Elements of either tensor, where known.
-    note : Message, optional
-        How the two came to be comparable.
+    `compared` are ids of the statistics that both sides have. `at_least` is by metric the least that it can be, or is
+    taken to be, by these (see `limits.statistics`). `equal_bits` says whether digests of the bytes are equal, ``None``
+    where there are none. `note` is how the two came to be comparable.
     """
 
     left: Statistics
@@ -96,19 +74,10 @@ class StatisticComparison:
 
 @dataclass(frozen=True, slots=True)
 class StatisticDifference:
-    """A tensor that is not the one that its run computed statistics of.
+    """A tensor that is not the one that its run computed statistics of; `ref.statistics.source` is the table.
 
-    Parameters
-    ----------
-    ref : TensorRef
-        The tensor; `ref.statistics.source` is the table.
-    what : str
-        An id of `facts.metrics.STATISTICS`, ``"shape"``, ``"data type"``, ``"data size"`` (bytes), or ``"tensor"``
-        for one that cannot be read.
-    saved, computed : number, str or None
-        What the table has, and what the tensor really has.
-    problem : str
-        Why the tensor cannot be read.
+    `what` is an id of `facts.metrics.STATISTICS`, ``"shape"``, ``"data type"``, ``"data size"`` (bytes), or
+    ``"tensor"`` for one that cannot be read, because of `problem`.
     """
 
     ref: TensorRef

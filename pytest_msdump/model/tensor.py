@@ -35,18 +35,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SourceFrame:
-    """One place in a program, from a graph file.
+    """One place in a program, from a graph file: a path as written there, a line counted from 1, and its code.
 
-    Parameters
-    ----------
-    file : str
-        Path as written there.
-    line : int
-        Counted from 1.
-    text : str
-        The code of that line, without the space around it.
-    last_line : int, optional
-        Where a statement or a definition of several lines ends; ``None`` when it has one line, or is unknown.
+    `last_line` is where a statement or a definition of several lines ends; ``None`` when it has one line, or is
+    unknown.
     """
 
     file: str
@@ -287,7 +279,8 @@ class TensorRef:
 class TensorView(Protocol):
     """A tensor that is read piece by piece. Opened lazily; never held whole.
 
-    Two views of one logical shape align by element number, whatever their stored types and axes.
+    Two views of one logical shape align by element number, whatever their stored types and axes. A class that inherits
+    from this one has `dtype`, `size` and `blocks`.
     """
 
     @property
@@ -301,10 +294,12 @@ class TensorView(Protocol):
     @property
     def dtype(self) -> str:
         """Logical data type, a name from `facts.dtypes`."""
+        return self.spec.dtype or ""
 
     @property
     def size(self) -> int:
         """Number of elements: the product of `shape`, 1 for a 0-d tensor."""
+        return prod(self.shape)
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return elements `start` to `stop` of the logical shape in C order: 1-D, native byte order, native dtype.
@@ -313,7 +308,9 @@ class TensorView(Protocol):
         """
 
     def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
-        """Yield all elements, `block_elements` at a time."""
+        """Yield all elements, `block_elements` at a time; each block is the caller's until the next."""
+        for start in range(0, self.size, block_elements):
+            yield self.read(start, min(start + block_elements, self.size))
 
     def permuted(self, axes: tuple[int, ...]) -> TensorView:
         """Return this tensor with its logical axes in another order, as `numpy.transpose` takes them; reads no data."""
@@ -322,7 +319,7 @@ class TensorView(Protocol):
         """Give back the file."""
 
 
-class ForwardingView:
+class ForwardingView(TensorView):
     """A `TensorView` that wraps another one and answers like it; subclasses override what differs.
 
     Parameters
@@ -352,19 +349,9 @@ class ForwardingView:
         """Logical data type, a name from `facts.dtypes`."""
         return self._view.dtype
 
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self._view.size if self._shape is None else prod(self._shape)
-
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return elements `start` to `stop` in C order."""
         return self._view.read(start, stop)
-
-    def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
-        """Yield all elements, `block_elements` at a time."""
-        for start in range(0, self.size, block_elements):
-            yield self.read(start, min(start + block_elements, self.size))
 
     def permuted(self, axes: tuple[int, ...]) -> TensorView:
         """Return the wrapped view with its axes in another order; reads no data."""

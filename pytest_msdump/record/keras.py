@@ -93,28 +93,20 @@ class KerasRecording(HookedRecording):
     ----------
     model : keras.Model or keras.layers.Layer
         Keras 3 on TensorFlow: functional, sequential or a class of one's own.
-    directory : path
-        An empty folder, or one that will be made.
     layers, exclude : str or sequence of str, optional
         Globs on names: a layer's own, after those of the layers around it (``block/conv``); the model by its own.
         Default: all but ``Sequential`` ones, which give back what their last layer gave back.
     types : str or sequence of str, optional
         Globs on names of types, e.g. ``"Conv*"``.
-    inputs : bool
-        Record also what layers are given.
     gradients : bool
         Record ``NAME/grad_output`` and ``NAME/grad_input`` of layers, and ``NAME/WEIGHT/grad`` of weights, whenever a
         ``tf.GradientTape`` is asked for gradients inside of the block. What is recorded is the gradient of the tensor,
         summed over all that it was used for.
-    parameters : bool
-        Record weights as they are before the model is first called in each iteration.
-    iterations : bool
-        ``True`` for several: see `step`.
     compiled : str
         ``"refuse"`` layers that run inside of a ``tf.function`` (``predict``, ``fit`` and the like compile one);
         ``"eager"`` runs such functions uncompiled while they are recorded.
-    digests : bool
-        Put digests of inputs and weights into the manifest: a comparison warns when the two sides had different ones.
+    directory, inputs, parameters, iterations, digests
+        As of `record.recording.Recording`.
 
     Raises
     ------

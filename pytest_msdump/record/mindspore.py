@@ -35,27 +35,17 @@ class CellRecording(HookedRecording):
     ----------
     network : mindspore.nn.Cell
         Run in PyNative mode: compiled code calls no hooks.
-    directory : path
-        An empty folder, or one that will be made.
     modules, exclude : str or sequence of str
         Globs on names as ``network.cells_and_names()`` has them; the network itself is called by the name of its type.
         Default: all but ``SequentialCell``, which gives back what its last cell gave back.
-    types : type, str or sequence of them
-        Only cells of these types; a text is the name of a type.
-    depth : int, optional
-        Only cells at most so far below the network: ``conv1`` is at 1.
-    inputs : bool
-        Record also what cells are given.
     gradients : bool
         Record ``NAME/grad_output`` and ``NAME/grad_input`` of cells; the latter of cells that give back a tensor or a
         tuple of tensors. Gradients of parameters, which MindSpore hands to its caller, are given to
         `parameter_gradients`.
-    parameters : bool
-        Record parameters as they are before the first call of each iteration.
-    iterations : bool
-        ``True`` for several: see `iteration` and `step`.
-    digests : bool
-        Put digests of inputs and weights into the manifest: a comparison warns when the two sides had different ones.
+    types, depth
+        As of `record.torch.TorchRecording`.
+    directory, inputs, parameters, iterations, digests
+        As of `record.recording.Recording`.
 
     Raises
     ------
@@ -201,10 +191,7 @@ def is_tensor(value: Any) -> bool:
 def array_of(tensor: Any) -> Any:
     """Return a numpy array, or a `RawArray` for types that numpy lacks.
 
-    Raises
-    ------
-    ConfigError
-        A tensor that has no numbers: sparse, or not initialised.
+    ConfigError for a tensor that has no numbers: sparse, or not initialised.
     """
     import mindspore
 

@@ -54,8 +54,6 @@ class OnnxRecording(RunRecording):
     ----------
     model : path, bytes or onnx.ModelProto
         Weights in files beside the model are read from there.
-    directory : path
-        An empty folder, or one that will be made.
     nodes, exclude : str or sequence of str, optional
         Globs on names of nodes. A node without a name is called as its first output.
     types : str or sequence of str, optional
@@ -64,15 +62,13 @@ class OnnxRecording(RunRecording):
         Record also what nodes are given, weights left out.
     parameters : bool
         Record initializers, as operators of type Parameter.
-    iterations : bool
-        ``True`` for several runs.
-    digests : bool
-        Put digests of inputs and weights into the manifest: a comparison warns when the two sides had different ones.
     session_options : onnxruntime.SessionOptions, optional
         Default: no optimization of the graph, so that each node is computed as the model says. With optimization, what
         is recorded is not fused, since it is asked for; the rest may be.
     providers : sequence
         Of ONNX Runtime, CPU by default.
+    directory, iterations, digests
+        As of `record.recording.Recording`.
 
     Attributes
     ----------

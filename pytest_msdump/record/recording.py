@@ -25,9 +25,16 @@ _Self = TypeVar("_Self", bound="Recording")
 class Recording(ABC):
     """A model being recorded, for as long as a ``with`` block runs; the dump is complete after it.
 
-    `directory` is an empty folder, or one that will be made. `inputs`, `gradients` and `parameters` say what to record
-    beside outputs, `iterations` that there may be several, `digests` to put those of inputs and weights into the
-    manifest.
+    Parameters
+    ----------
+    directory : path
+        An empty folder, or one that will be made.
+    inputs, gradients, parameters : bool
+        What to record beside outputs; parameters as they are before the model is first called in each iteration.
+    iterations : bool
+        ``True`` for several: see `HookedRecording.iteration` and `HookedRecording.step`.
+    digests : bool
+        Put digests of inputs and weights into the manifest: a comparison warns when the two sides had different ones.
     """
 
     writer: DumpWriter
@@ -221,10 +228,7 @@ class RunRecording(Recording):
     def one_run(self) -> Iterator[int]:
         """Yield the number of a run; one that fails does not count.
 
-        Raises
-        ------
-        ConfigError
-            Outside of the block; a second run of a recording that has one iteration.
+        ConfigError outside of the block, and for a second run of a recording that has one iteration.
         """
         if not self.is_on:
             raise ConfigError("a recording runs inside of its with block")

@@ -20,23 +20,10 @@ _CONTAINERS = frozenset({"Sequential", "SequentialCell"})
 def select_operators(
     operators: Mapping[str, str], patterns: Patterns, exclude: Patterns, types: Patterns
 ) -> frozenset[str]:
-    """Return the names to record.
+    """Return the names to record, of `operators`, which are types by name.
 
-    Parameters
-    ----------
-    operators : mapping of str to str
-        Type by name.
-    patterns, exclude : str or sequence of str, optional
-        Globs on names that are recorded (all by default), and on those that are not.
-    types : str or sequence of str, optional
-        Globs on types that are recorded.
-
-    Raises
-    ------
-    UnknownNameError
-        A glob that matches nothing.
-    ConfigError
-        Nothing is left.
+    `patterns` are globs on names that are recorded (all by default), `exclude` on those that are not, `types` on types.
+    UnknownNameError for a glob that matches nothing, ConfigError where nothing is left.
 
     Examples
     --------
@@ -68,27 +55,11 @@ def name_modules(model: Any, inner: Mapping[str, Any]) -> dict[str, Any]:
 def select_modules(
     modules: Mapping[str, Any], patterns: Patterns, exclude: Patterns, types: Any, depth: int | None
 ) -> dict[str, Any]:
-    """Return the modules to record, by name.
+    """Return the modules to record, by name, of those that `name_modules` returns.
 
-    Parameters
-    ----------
-    modules : mapping of str to module
-        As `name_modules` returns them.
-    patterns : str or sequence of str, optional
-        Globs on names (``*`` also matches dots); by default all modules that are no containers.
-    exclude : str or sequence of str
-        Globs on names that are not recorded.
-    types : type, str or sequence of them
-        Only modules of these types; a text is the name of a type. Empty: of all.
-    depth : int, optional
-        Only modules at most so far below the model, which has depth 0 itself: ``conv1`` has depth 1.
-
-    Raises
-    ------
-    UnknownNameError
-        A pattern that matches no module.
-    ConfigError
-        Nothing is left.
+    `patterns` are globs on names (``*`` also matches dots); by default all modules that are no containers. `types` are
+    types or their names; empty: all. The model itself has `depth` 0, ``conv1`` has 1. UnknownNameError for a pattern
+    that matches no module, ConfigError where nothing is left.
     """
     wanted, unwanted, of_types = _as_tuple(patterns), _as_tuple(exclude), _as_tuple(types)
     _refuse_unknown((*wanted, *unwanted), modules, "module is called")

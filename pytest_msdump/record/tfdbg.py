@@ -34,19 +34,9 @@ class Listed:
 
 
 def read_listing(text: str, *, source: str) -> list[Listed]:
-    """Read what ``lt > FILE`` saved, in the order of time.
+    """Read what ``lt > FILE`` saved, in the order of time; other lines are passed over.
 
-    Parameters
-    ----------
-    text : str
-        The list; other lines are passed over.
-    source : str
-        What messages call it.
-
-    Raises
-    ------
-    ConfigError
-        No tensor in it, or fewer than it says.
+    ConfigError, which calls the list `source`, where no tensor is in it, or fewer than it says.
     """
     found = [match for match in map(_LINE.fullmatch, text.splitlines()) if match]
     count = _COUNT.search(text)
@@ -75,19 +65,8 @@ def _time(text: str, source: str) -> float:
 def print_commands(listed: list[Listed], *, first: int | None = None, folder: str = "") -> Iterator[str]:
     """Yield a ``pt`` command for each tensor: ``/`` of its name becomes ``_``, ``:`` a dot, and times rise.
 
-    Parameters
-    ----------
-    listed : list of Listed
-        In the order of execution.
-    first : int, optional
-        Time of the first file in µs since 1970, 16 digits; now by default.
-    folder : str
-        Where the debugger shall write to; its working directory by default.
-
-    Raises
-    ------
-    ConfigError
-        A file name longer than file systems allow.
+    `first` is the time of the first file in µs since 1970, 16 digits, by default now; `folder` where the debugger shall
+    write to. ConfigError for a file name longer than file systems allow.
 
     Examples
     --------

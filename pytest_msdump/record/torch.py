@@ -47,19 +47,8 @@ def named(model: Any) -> dict[str, Any]:
 def refuse_unhooked(model: Any, modules: Mapping[str, Any], selected: Mapping[str, Any], *, compiled: str) -> None:
     """Refuse models whose hooks PyTorch does not call: a recording would silently lack tensors.
 
-    Parameters
-    ----------
-    model : module
-        As it was given, with its wrappers.
-    modules, selected : mapping of str to module
-        All of them, and those to record.
-    compiled : str
-        ``"eager"`` where compiled modules run uncompiled while they are recorded.
-
-    Raises
-    ------
-    ConfigError
-        Compiled, scripted or replicated modules.
+    `model` is as it was given, with its wrappers; `selected` are the modules to record. Compiled ones are fine with
+    ``"eager"``; scripted and replicated ones are not.
     """
     for module in model.modules():
         kind = type(module).__name__
@@ -98,8 +87,6 @@ class TorchRecording(HookedRecording):
     ----------
     model : torch.nn.Module
         On any device. Compiled models: see `compiled`.
-    directory : path
-        An empty folder, or one that will be made.
     modules, exclude : str or sequence of str
         Globs on names as ``model.named_modules()`` has them; the model itself is called by the name of its type.
         Default: all but ``Sequential`` ones, which give back what their last module gave back.
@@ -109,24 +96,18 @@ class TorchRecording(HookedRecording):
         Only modules at most so far below the model: ``conv1`` is at 1.
     level : str
         ``"module"``; ``"op"`` adds every operation that runs below the modules, as ``MODULE/aten.NAME``.
-    inputs : bool
-        Record also what modules (and operations) are given.
     gradients : bool
         Record ``NAME/grad_output`` and ``NAME/grad_input`` of modules and ``NAME/grad`` of parameters. The backward
         pass belongs into the ``with`` block.
-    parameters : bool
-        Record parameters and buffers as they are before the first call of each iteration.
     optimizer : torch.optim.Optimizer, optional
         Record after each of its steps the parameters (``NAME/updated``) and its state (``NAME/exp_avg``).
-    iterations : bool
-        ``True`` for several: see `iteration` and `step`.
     compiled : str
         ``"refuse"`` models that are compiled; ``"eager"`` runs them uncompiled while they are recorded.
     graph : bool
         Put into the manifest which module feeds which, through every operation between them: causes of failures are
         found by it.
-    digests : bool
-        Put digests of inputs and weights into the manifest: a comparison warns when the two sides had different ones.
+    directory, inputs, parameters, iterations, digests
+        As of `record.recording.Recording`; operations have inputs and models buffers, too.
 
     Raises
     ------

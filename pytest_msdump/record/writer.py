@@ -187,15 +187,7 @@ class DumpWriter:
             self._about.update(about)
 
     def add_call(self, call: Operator, *, iteration: int = 0) -> None:
-        """Add a call to the graph of the manifest: an operator that has ended, and what fed it.
-
-        Parameters
-        ----------
-        call : Operator
-            `name`, `op_type`, `inputs`, `occurrence`, `scope` and `inside` are kept.
-        iteration : int
-            As with `write`.
-        """
+        """Add a call to the graph of the manifest: an operator that has ended, and what fed it."""
         with self._lock:
             self._graph.setdefault(iteration, []).append(call)
 

@@ -215,21 +215,8 @@ def write_report(
 ) -> list[Path]:
     """Write some kinds of report into `directory` and return the files; ``md`` also where a job of GitHub shows it.
 
-    Parameters
-    ----------
-    report : Report
-        The report.
-    kinds : tuple of str
-        Of `settings.REPORT_KINDS`; ``github`` is printed elsewhere, and is no file.
-    directory : Path
-        The folder.
-    root : Path, optional
-        The project's folder, where the paths in ``gitlab`` begin; see `report.ci`.
-
-    Raises
-    ------
-    MsdumpError
-        A file cannot be written; the text says which.
+    ``github`` is printed elsewhere, and is no file. `root` is the project's folder, where the paths in ``gitlab``
+    begin. MsdumpError names a file that cannot be written.
     """
     writers: Mapping[str, Callable[[], Path]] = {
         "json": lambda: write_json(report, directory),

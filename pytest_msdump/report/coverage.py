@@ -9,6 +9,8 @@ from typing import Any
 
 from pytest_msdump.causes.steps import entry_by_structure
 from pytest_msdump.escape import terminal_text, toml_value
+from pytest_msdump.facts.operators import PASSING_TYPES
+from pytest_msdump.matching.pairer import WAYS
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
 from pytest_msdump.report.tables import hanging, labelled, table
@@ -21,6 +23,7 @@ __all__ = [
     "first_failing",
     "incomplete_sides",
     "map_entry_lines",
+    "next_step_lines",
     "partial_runs",
     "percent",
     "sentence_on_uncompared",
@@ -131,6 +134,12 @@ def _bit_equal(record: Record) -> bool:
 _SHOWN_REASONS = 8
 _SHOWN_TENSORS = 5
 
+# Ways of pairing that entries switch off.
+_WITHOUT_ENTRIES = ("scope", "graph")
+# Reasons that an entry answers; earlier releases saved a text. With any other, the tensor is not to be compared, or an
+# entry would not help.
+_NO_NAMESAKE = ("no_operator_of_that_name", "scope_", "text")
+
 
 def coverage_text(report: Report, *, width: int = 80, say: Phrases = ENGLISH) -> str:
     """Return the match report: problems, counts, reasons and nearest names; the report needs no records."""
@@ -146,11 +155,8 @@ def coverage_text(report: Report, *, width: int = 80, say: Phrases = ENGLISH) ->
         alone = [one for one in report.unmatched if one.side == side]
         if alone:
             lines += ["", *_alone(side, alone, width, say)]
-    if not report.coverage.right_paired:
-        lines += ["", *_what_to_do(report, width, say)]
-    elif problems and {one.side for one in report.unmatched} == {"left", "right"}:
-        lines += ["", *_partners(report, width, say)]
-    return "\n".join(lines)
+    next_step = next_step_lines(report, width=width, say=say)
+    return "\n".join([*lines, "", *next_step] if next_step else lines)
 
 
 def _totals(report: Report, width: int, say: Phrases) -> Iterator[str]:
@@ -202,8 +208,29 @@ def _nearest(candidates: Sequence[str], say: Phrases) -> str:
     return say("nearest", names=say.joined(candidates, "between_names")) if candidates else ""
 
 
-def _what_to_do(report: Report, width: int, say: Phrases) -> Iterator[str]:
-    """Yield what to do when nothing was paired."""
+def next_step_lines(report: Report, *, width: int = 80, say: Phrases = ENGLISH) -> list[str]:
+    """Return what to do where pairs are missing: the entry to type next, and the command that finds all of them.
+
+    Nothing, where as much pairs as the suite asks for, or no partner is in sight.
+    """
+    if not report.coverage.right_paired:
+        return list(_where_nothing_pairs(report, width, say))
+    problems = coverage_problems(report)
+    is_enough = report.coverage.min_coverage is not None and not problems
+    if is_enough or {one.side for one in report.unmatched} != {"left", "right"}:
+        return []
+    lines = hanging(say("partners", how=say("do_suggest")), width)
+    example = _example(report)
+    if example is None:
+        return lines if problems else []
+    lines += [say("next_entry"), *_entry_to_type(*example)]
+    if any(record.how in _WITHOUT_ENTRIES for record in report.records):
+        ways = [way for way in WAYS if way != "file"]
+        lines += [*hanging(say("keep_scopes"), width), f"    pair_by = {toml_value(ways)}"]
+    return lines
+
+
+def _where_nothing_pairs(report: Report, width: int, say: Phrases) -> Iterator[str]:
     if "empty" in (report.left.reader, report.right.reader):
         yield from hanging(say("do_check_dump"), width)
         return
@@ -215,27 +242,28 @@ def _what_to_do(report: Report, width: int, say: Phrases) -> Iterator[str]:
     yield from hanging(say("do_suggest"), width, indent=2)
 
 
-def _partners(report: Report, width: int, say: Phrases) -> Iterator[str]:
-    """Yield the entry to type next, where there is one, and what finds the others."""
-    yield from hanging(say("partners", how=say("do_suggest")), width)
-    example = _example(report)
-    if example is not None:
-        yield say("next_entry")
-        yield from _entry_to_type(*example)
-
-
 def _entry_to_type(left: str, right: str) -> Iterator[str]:
     yield from (f"    {line}" for line in map_entry_lines({"left": left, "right": right}))
 
 
 def _example(report: Report) -> tuple[str, str] | None:
     """Return two addresses: of the pair that structure speaks for most, else of the nearest names."""
-    left, right = ([one.tensor for one in report.unmatched if one.side == side] for side in ("left", "right"))
+    alone = [one for one in report.unmatched if one.why.code.startswith(_NO_NAMESAKE)]
+    left, right = ([one.tensor for one in alone if one.side == side] for side in ("left", "right"))
     found = entry_by_structure(left, right)
     if found is not None:
         return found
-    nearest = (one for one in report.unmatched if one.side == "left" and one.candidates)
-    return next(((one.tensor.address, one.candidates[0]) for one in nearest), None)
+    free = {tensor.address for tensor in right}
+    return next(
+        (
+            (one.tensor.address, candidate)
+            for one in alone
+            if one.side == "left" and one.tensor.op_type not in PASSING_TYPES
+            for candidate in one.candidates[:1]
+            if candidate in free
+        ),
+        None,
+    )
 
 
 def _rest(count: int, message: str, say: Phrases) -> Iterator[str]:

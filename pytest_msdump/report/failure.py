@@ -322,26 +322,10 @@ def failure_text(
 ) -> str:
     """Return the text of one test item: its failing tensors in full, the others on a line each.
 
-    Parameters
-    ----------
-    records : sequence of Record
-        The item's records.
-    operators : int
-        Number of left operators, for "op 5 of 14".
-    width : int
-        Columns to fill; less than 80 counts as 80.
-    rerun : sequence of str
-        The words of the shell command that runs just this item.
-    left_root, right_root : str
-        The two dumps as the user named them; they are put before the file names.
-    say : Phrases
-        The language.
-
-    Returns
-    -------
-    str
-        Plain text without colour or a line break at its end. Only a command may hold a line longer than `width`: a
-        word of it is never broken.
+    `operators` is the number of left operators, for "op 5 of 14"; a `width` below 80 counts as 80; `rerun` has the
+    words of the command that runs just this item; the roots are the dumps as the user named them. The text has no
+    colour, and no line break at its end. Only a command may hold a line longer than `width`: a word of it is never
+    broken.
     """
     width = max(width, _NARROWEST)
     lines: list[str] = []

@@ -299,25 +299,14 @@ def table(
     make: Callable[..., Any],
     keys: Mapping[str, Form],
     *,
-    names: Mapping[str, str] | None = None,
     parts: Callable[[Any], Mapping[str, Any]] | None = None,
 ) -> Form:
     """Return the form of an object whose keys have a form each, in the order in which they are written.
 
-    Keys that are not listed are left alone: a later release may add some.
-
-    Parameters
-    ----------
-    make : callable
-        Makes the value of what was read, by name.
-    keys : mapping of str to Form
-        The keys.
-    names : mapping of str to str
-        Names of attributes and parameters that are not those of the keys.
-    parts : callable
-        Returns what to write, by key; the value's attributes by default. A key that it leaves out is not written.
+    Keys that are not listed are left alone: a later release may add some. `make` makes the value of what was read, by
+    name. `parts` returns what to write, by key, by default the value's attributes; a key that it leaves out is not
+    written.
     """
-    inside = {key: (names or {}).get(key, key) for key in keys}
     required = [key for key, form in keys.items() if form.required]
 
     def read(entry: Any) -> Any:
@@ -331,13 +320,13 @@ def table(
         try:
             for key, form in keys.items():
                 if key in entry:
-                    found[inside[key]] = form.read(entry[key])
+                    found[key] = form.read(entry[key])
         except WrongValueError as wrong:
             wrong.path = f".{key}{wrong.path}"
             raise
         return make(**found)
 
-    rows = [(key, attrgetter(inside[key]), form.write, form.default) for key, form in keys.items()]
+    rows = [(key, attrgetter(key), form.write, form.default) for key, form in keys.items()]
 
     def write(value: Any) -> dict[str, Any]:
         entry = {}

@@ -13,6 +13,7 @@ from pytest_msdump.report.coverage import (
     coverage_problems,
     first_failing,
     incomplete_sides,
+    next_step_lines,
     partial_runs,
     percent,
     sentence_on_uncompared,
@@ -84,7 +85,7 @@ def summary_lines(
     unfolded: bool = False,
     say: Phrases = ENGLISH,
 ) -> list[str]:
-    """Return the lines after a run: what was matched, the outcome, the first failure, causes, and the report files."""
+    """Return the lines after a run: what was matched, the outcome, the first failure, causes, files, the next step."""
     problems, found = coverage_problems(report, say), counts(report)
     # If the item `coverage` fails, its own text has all reasons.
     lines = [
@@ -120,7 +121,10 @@ def summary_lines(
         lines += hanging(terminal_text(note), width)
     if files:
         lines += hanging(say("reports", files=say.joined(files, "between_names")), width)
-    return [*lines, *alarm(report.coverage, width, say)]
+    warning = alarm(report.coverage, width, say)
+    if (warning or first is not None) and not problems:
+        lines += next_step_lines(report, width=width, say=say)
+    return [*lines, *warning]
 
 
 def _side(side: SideInfo, say: Phrases) -> str:

@@ -37,22 +37,10 @@ def table(
     indent: int = 2,
     same: str = "(same)",
 ) -> list[str]:
-    """Lay out a table.
+    """Lay out a table: each row as long as the titles, the columns in `right` flush right.
 
-    Parameters
-    ----------
-    titles, rows : sequences of text
-        All of one length.
-    width : int
-        Columns of the terminal. A table without a `flexible` column may come out wider.
-    right : iterable of int
-        Columns set flush right.
-    flexible : int, optional
-        The column whose cells are wrapped when the whole does not fit.
-    indent : int
-        Spaces before each line.
-    same : str
-        What stands for a text in the flexible column that is to be wrapped and repeats the row above.
+    Where the whole does not fit, the cells of the column `flexible` are wrapped, and `same` stands for one that is to
+    be wrapped and repeats the row above; without such a column a table may come out wider than `width`.
     """
     widths = [max(columns(row[column]) for row in (titles, *rows)) for column in range(len(titles))]
     if flexible is not None:
@@ -91,9 +79,9 @@ def _without_repeats(rows: Sequence[Sequence[str]], column: int, same: str) -> I
         above = row[column]
 
 
-def labelled(label: str, text: str, *, width: int, column: int = 12, indent: int = 2) -> list[str]:
+def labelled(label: str, text: str, *, width: int, column: int = 12) -> list[str]:
     """Write ``label  text``, with `text` wrapped under itself."""
-    start = " " * indent + _placed(label, column, flush_right=False)
+    start = "  " + _placed(label, column, flush_right=False)
     indent = columns(start)
     lines = filled(text, width - indent)
     return [start + lines[0], *(" " * indent + line for line in lines[1:])]

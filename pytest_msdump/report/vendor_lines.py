@@ -41,32 +41,12 @@ Place = tuple[Any, ...]
 class Line:
     """One line; ``None`` is printed as NaN. It is changed in place to what the table of its kind has.
 
-    Parameters
-    ----------
-    index : int
-        Number of the operator, or of the group of operators that were fused together.
-    op_type, left, right : str, optional
-        Type of the left operator, and both sides' names: of a whole group where operators were fused.
-    left_dtype, right_dtype, left_address, right_address
-        Data types, and addresses on the device.
-    tensor : str, optional
-        ``OP:io:slot`` of the left side; of the right where the left has no such tensor.
-    shape, stored : sequence of int, optional
-        As the vendor would print it, and as the left side stores it.
-    memory_format, logical_format : str, optional
-        The left side's, and how the axes of the logical shape are ordered where they were brought into an order.
-    elements : int, optional
-        How many the pair has; ``None`` where nothing was compared.
-    place : tuple
-        Where in a run the tensor was dumped, but for its occurrence; nowhere of an operator that was not dumped.
-    unmatched : UnmatchedTensor, optional
-        The tensor without a partner that the line is of.
-    record : Record, optional
-        The pair that the line is of.
-    reason, verdict : str
-        Of a line without a record.
-    sequence : int, optional
-        Number of the operator in its model.
+    `index` is the number of the operator, or of the group of operators that were fused together; then `left` and
+    `right` name the whole group. `tensor` is ``OP:io:slot`` of the left side, of the right where the left has no such
+    tensor. `shape` is as the vendor would print it, `stored` as the left side stores it, and `logical_format` how the
+    axes were ordered. `place` is where in a run the tensor was dumped, but for its occurrence. `unmatched` or `record`
+    is what the line is of; one without a record has `reason` and `verdict`. `sequence` is the number of the operator in
+    its model.
     """
 
     index: int

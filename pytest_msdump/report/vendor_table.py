@@ -158,18 +158,10 @@ _BLOCKED = frozenset({"FRACTAL_NZ", "NDC1HWC0"})
 def network_lines(report: Report, *, right_alone: bool = True, sequences: Container[int] | None = None) -> list[Line]:
     """Return the lines of a compiled model's operators, by group.
 
-    Parameters
-    ----------
-    report : Report
-        With a network.
-    right_alone : bool
-        Whether what the vendor's table leaves out follows at the end: left tensors that only pass values on inside a
-        group, operators that the rule file does not know, and right tensors without a partner.
-    sequences : container of int, optional
-        Only groups with one of these operators, by number in the model; nothing follows at the end.
+    With `right_alone`, what the vendor's table leaves out follows: left tensors that only pass values on inside a
+    group, operators that the rule file does not know, and right tensors without a partner. `sequences` leaves only
+    groups with one of these operators, by number in the model, and nothing follows.
 
-    Notes
-    -----
     Each place (rank, net, graph, iteration) has all groups, and their numbers go on from place to place.
     """
     network = _Network(report)
@@ -290,14 +282,8 @@ _FIRST_SIX = ALGORITHMS[:6]
 class Columns:
     """Which columns a table has.
 
-    Parameters
-    ----------
-    algorithms : tuple of str
-        Metric ids in the order of their columns; other names are a user's own algorithms.
-    sequence, overflow, left_address, right_address : bool
-        The columns OpSequence, OverFlow and Address.
-    verdict : bool
-        Our columns Verdict and Reason, which come last.
+    `algorithms` are metric ids in the order of their columns; other names are a user's own. `verdict` stands for our
+    columns Verdict and Reason, which come last.
     """
 
     algorithms: tuple[str, ...] = ALGORITHMS
@@ -332,24 +318,11 @@ def vendor_table(
     right_alone: bool = True,
     sequences: Container[int] | None = None,
 ) -> Table:
-    """Return a report as the vendor's network table.
+    """Return titles and rows of the vendor's network table, by default with the columns of ops.csv.
 
-    Parameters
-    ----------
-    report : Report
-        The whole result of one suite.
-    columns : Columns, optional
-        By default those of ops.csv.
-    right_alone : bool
-        Whether rows follow that the vendor's table does not have: right tensors without a partner, and with a compiled
-        model the left tensors that it passes over. Of two device dumps the vendor lists what only the right has.
-    sequences : container of int, optional
-        Only groups with one of these operators, by their number in the model.
-
-    Returns
-    -------
-    titles, rows
-        All of one length.
+    With `right_alone`, rows follow that the vendor's table does not have: right tensors without a partner, and with a
+    compiled model the left tensors that it passes over. Of two device dumps the vendor lists what only the right has.
+    `sequences` leaves only groups with one of these operators, by their number in the model.
     """
     columns = columns or columns_for(report)
     return titles_of(columns), list(rows_of(report, columns, right_alone=right_alone, sequences=sequences))

@@ -54,19 +54,10 @@ def cache_folder(directory: Path) -> Path:
 
 
 class Cache:
-    """Records of earlier runs.
+    """Records of earlier runs, in a folder; `comparer` is what they depend on beside their pairs.
 
-    Parameters
-    ----------
-    folder : Path
-        Where they are kept.
-    comparer : Comparer
-        What records depend on, beside their pairs.
-    by_content : bool
-        Identify files by a digest of their content, not by what the file system says of them.
+    `by_content` identifies files by a digest of their content, not by what the file system says of them.
 
-    Notes
-    -----
     A verdict `error` is never kept: the next run may be able to read the file.
     """
 
@@ -101,15 +92,8 @@ class Cache:
     def keep(self, records: Mapping[int, Record], keys: Mapping[int, str], reused: Collection[int]) -> tuple[str, ...]:
         """Keep all records but errors, and return what to note in the report.
 
-        Parameters
-        ----------
-        records : mapping
-            By numbers of their pairs.
-        keys : mapping
-            The key of each pair whose record may be kept.
-        reused : collection of int
-            The pairs whose records came from the cache. A pair that has a line and was compared all the same, in any
-            process, has a damaged line.
+        A pair that is in `reused` came from the cache. One that has a line and was compared all the same, in any
+        process, has a damaged line.
         """
         known = {number: key for number, key in keys.items() if number in records}
         worth = {
@@ -224,21 +208,10 @@ class CachingComparer:
 
 
 class CacheFile:
-    """The records that one set of conditions gave.
+    """The records that one set of conditions gave; `name` is the digest of these.
 
-    Parameters
-    ----------
-    folder : Path
-        Where such files are; made, with a ``.gitignore`` of its own, when something is kept.
-    name : str
-        Digest of the conditions.
-    most_bytes : int
-        How much all files of the folder may take together. What was not used for longest goes first.
-
-    Attributes
-    ----------
-    note : str
-        What is wrong with the file; empty when nothing is.
+    The folder is made, with a ``.gitignore`` of its own, when something is kept. All its files together take at most
+    `most_bytes`: what was not used for longest goes first. `note` says what is wrong with the file.
     """
 
     def __init__(self, folder: Path, name: str, *, most_bytes: int = 256 * 1024 * 1024) -> None:

@@ -46,28 +46,10 @@ class _Task:
 
 
 class Cluster:
-    """Compares pairs of a plan on a cluster.
+    """Compares pairs of a plan on a cluster; `address` is its scheduler's name in messages, `notes` are for the report.
 
-    Parameters
-    ----------
-    plan : Plan
-        The pairs.
-    client : Client
-        From `connected`.
-    address : str
-        Name of the scheduler in messages.
-    patience_seconds : float
-        How long to wait for a worker when there is none.
-
-    Attributes
-    ----------
-    notes : list of str
-        Sentences for the report.
-
-    Raises
-    ------
-    ConfigError
-        User code is to run, which does not travel; a side is on object storage; or no worker can compare.
+    Where there is no worker it waits for `patience_seconds`. ConfigError where user code is to run, which does not
+    travel, a side is on object storage, or no worker can compare.
     """
 
     def __init__(self, plan: Plan, client: Client, address: str, *, patience_seconds: float = 60) -> None:
@@ -255,17 +237,9 @@ class Cluster:
 
 
 def connected(address: str) -> Client:
-    """Connect to a scheduler.
+    """Connect to a scheduler, at ``tcp://host:port``, as Dask spells addresses, or by the path of a scheduler file.
 
-    Parameters
-    ----------
-    address : str
-        ``tcp://host:port``, as Dask spells addresses, or the path of a scheduler file.
-
-    Raises
-    ------
-    ConfigError
-        Dask is not installed, or no scheduler answers.
+    ConfigError where Dask is not installed, or no scheduler answers.
     """
     try:
         from distributed import Client
@@ -308,17 +282,7 @@ def _line(error: BaseException) -> str:
 
 
 class _Crew:
-    """The workers of a cluster. Each is asked once which program it has, and whether it sees the dumps.
-
-    Parameters
-    ----------
-    client : Client
-        The cluster.
-    wanted : Stamp
-        The program that they must have.
-    folders : tuple of Path
-        The folders that they must see.
-    """
+    """The workers of a cluster. Each is asked once which program it has, and whether it sees the dumps in `folders`."""
 
     def __init__(self, client: Client, wanted: Stamp, folders: tuple[Path, ...]) -> None:
         self._client = client
@@ -419,22 +383,10 @@ def job_of(number: int, pair: Pair) -> Job:
 
 
 def compare_batch(jobs: Sequence[Job], comparer: Comparer, wanted: Stamp) -> Answer:
-    """Compare pairs on a worker of a cluster.
+    """Compare pairs on a worker of a cluster; `wanted` is the program of the machine with the plan.
 
-    Parameters
-    ----------
-    jobs : sequence of Job
-        The pairs.
-    comparer : Comparer
-        Compares them.
-    wanted : Stamp
-        The program of the machine with the plan.
-
-    Returns
-    -------
-    Answer
-        A refusal if this worker has another program, whose numbers may differ. A pair whose files look different from
-        here has the verdict `error`.
+    The answer is a refusal if this worker has another program, whose numbers may differ. A pair whose files look
+    different from here has the verdict `error`.
     """
     unlike = differences(stamp(), wanted)
     if unlike:

@@ -25,26 +25,10 @@ _MOST_TOGETHER = 64
 def records_of(
     plan: Plan, watch: Watch, *, scheduler: str | None = None
 ) -> tuple[Mapping[int, Record], tuple[str, ...]]:
-    """Compare every pair.
+    """Compare every pair, on the workers of a Dask `scheduler` where its address is given.
 
-    Parameters
-    ----------
-    plan : Plan
-        Its suite says how many processes there may be.
-    watch : Watch
-        Shows progress.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers then compare.
-
-    Returns
-    -------
-    records, notes
-        Records by number of the pair; sentences for the report.
-
-    Raises
-    ------
-    ConfigError
-        There is no scheduler, or none of its workers can compare.
+    Return records by number of the pair, and sentences for the report. ConfigError where there is no scheduler, or none
+    of its workers can compare.
     """
     numbers = range(len(plan.pairing.pairs))
     if scheduler is not None:
@@ -72,27 +56,10 @@ def records_of(
 class Runner:
     """Makes the records of a plan's pairs.
 
-    Parameters
-    ----------
-    plan : Plan
-        The pairs.
-    order : sequence of int
-        Numbers of the pairs that will be asked for, in their order; others may be asked for as well.
-    jobs : int
-        Number of worker processes that compare the pairs of `order` ahead; with 1 each pair is compared in this
-        process when it is asked for.
-    cache : Cache, optional
-        Records of earlier runs.
+    `order` has the numbers of the pairs that will be asked for; others may be asked for as well. With more than one of
+    `jobs`, that many worker processes compare them ahead. `keys` are the cache's keys, by pair: those whose files may
+    change without notice have none. `reused` are the pairs whose records came from the cache.
 
-    Attributes
-    ----------
-    keys : dict of int to str
-        Cache key of each pair. Pairs whose files may change without notice have none.
-    reused : set of int
-        The pairs whose records came from the cache.
-
-    Notes
-    -----
     Pairs are compared one by one in this process if user code runs, which may rely on being alone in its process, or
     if a side is on object storage, whose connection processes cannot share.
     """

@@ -37,31 +37,13 @@ USUAL_DETAILS = 5
 class Option:
     """One option and the four ways to write it.
 
-    Parameters
-    ----------
-    name : str
-        Its name in `Suite.options`; `dest` is the attribute of a parsed command line.
-    flags : tuple of str
-        pytest's, the usual one first; the rest are aliases.
-    kind : str
-        ``"path"``, ``"text"``, ``"texts"`` (repeatable), ``"choice"``, ``"number"``, ``"count"`` (a number that may be
-        left out) or ``"switch"`` (takes no value).
-    help : str
-        One clause for ``--help`` and the reference page, without the default.
-    metavar : str
-        What stands for the value in ``--help``.
-    default : str, optional
-        The default as the help shows it; ``None`` to show none.
-    value : Any
-        The default itself, as its reader would return it.
-    choices : tuple of str
-        The allowed words of a ``"choice"``.
-    ini : str, optional
-        pytest's ini key.
-    toml : str, optional
-        Key in ``[msdump]`` of a suite file.
-    cli_flags : tuple of str
-        Flags of the ``msdump`` command.
+    `name` is its name in `Suite.options`; `dest` is the attribute of a parsed command line. `flags` are pytest's, the
+    usual one first, then aliases; `ini` is pytest's ini key, `toml` the key in ``[msdump]`` of a suite file, and
+    `cli_flags` are flags of the ``msdump`` command.
+
+    `kind` is ``"path"``, ``"text"``, ``"texts"`` (repeatable), ``"choice"`` (of `choices`), ``"number"``, ``"count"``
+    (a number that may be left out) or ``"switch"`` (takes no value). `help` is one clause without the default, which
+    `default` has as the help shows it, and `value` as its reader would return it.
     """
 
     name: str

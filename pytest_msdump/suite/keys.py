@@ -336,15 +336,9 @@ def _tables(name: FileName, title: str, read: Any) -> Reader:
 def read_map(value: object, name: FileName, base: Path) -> tuple[MapEntry, ...]:
     """Read a map object.
 
-    Parameters
-    ----------
-    value : list of tables, mapping, callable, path or None
-        ``[[msdump.map]]`` as a file has it; left address → right address; a function of the left name that returns the
-        right one, or ``None``; a TOML file with ``[[msdump.map]]``; no entry at all.
-    name : FileName
-        What messages begin with.
-    base : Path
-        The folder that a relative path starts from.
+    A list of tables as ``[[msdump.map]]`` has them; left address → right address; a function of the left name that
+    returns the right one, or ``None``; the path of a TOML file with ``[[msdump.map]]``, from the folder `base`; or
+    ``None``. Messages begin with `name`.
     """
     if value is None:
         return ()

@@ -59,34 +59,13 @@ class SideChoice:
 class Suite:
     """One gate with everything resolved: command line over suite file over ini over defaults. Can be pickled.
 
-    Parameters
-    ----------
-    name : str
-        Its name in messages and reports.
-    file : Path, optional
-        The suite file or pyproject.toml it was read from.
-    left, right : SideChoice
-        The run under test, and its reference.
-    entries : tuple of MapEntry
-        The file's ``[[msdump.map]]``, in its order.
-    align : Align
-        Which coordinates of the left meet which of the right.
-    selection : Selection
-        Which operators, tensors and coordinates are compared.
-    left_format, right_format : str, optional
-        A side's axis order for 4-D tensors.
-    policy : Policy
-        Profile, rules, known drift and command-line limits.
-    report_dir : Path
-        The directory of the reports.
-    graph_files : tuple of Path
-        Graphs kept outside the dump tree.
-    fusion, quant_fusion, close_fusion : Path, optional
-        Rule files: the left side's compiled model, what quantisation made of the original one, and the right side's
-        model compiled with fusion off.
-    options : mapping of str to Any
-        The value of every option of `settings.OPTIONS` by name: as it was read, or the default of its row. Fields
-        above hold what needs more than one option, or a folder to start from.
+    `name` is what messages and reports call it, `file` the suite file or pyproject.toml it was read from. `entries` are
+    the file's ``[[msdump.map]]``, in its order. The formats are axis orders of 4-D tensors. `graph_files` are graphs
+    kept outside the dump tree. Rule files: `fusion` is the left side's compiled model, `quant_fusion` what quantisation
+    made of the original one, `close_fusion` the right side's model compiled with fusion off.
+
+    `options` has the value of every option of `settings.OPTIONS` by name: as it was read, or the default of its row.
+    Fields hold what needs more than one option, or a folder to start from.
     """
 
     name: str
@@ -138,33 +117,11 @@ def load_suite(
 ) -> Suite:
     """Return the suite of a suite file, a command line and an ini file.
 
-    Nothing but the suite file, and for ``@env`` the dump configuration, is opened.
-
-    Parameters
-    ----------
-    file : Path, optional
-        A suite file, or a pyproject.toml with ``[tool.msdump]``. Relative paths in it start from its folder.
-    table : Mapping, optional
-        The ``[tool.msdump]`` of a pyproject.toml that was read already; `file` is then only its place.
-    options : Mapping
-        Option name → text as typed, or ``None``. Overrides the file.
-    directory : Path
-        Where relative paths in `options` start.
-    name : str, optional
-        Name of the suite; by default its file's.
-    ini : Mapping, optional
-        Option name → text of the ini key. The file overrides it.
-    rootdir : Path, optional
-        Where relative paths in `ini` start; `directory` by default.
-    spelled : Mapping, optional
-        Option name → its flag on this command line; pytest's flags by default.
-    environ : Mapping, optional
-        The environment for ``@env``; the process's own by default.
-
-    Raises
-    ------
-    ConfigError
-        A value is refused: one line that begins with its place.
+    Nothing but the suite file, and for ``@env`` the dump configuration, is opened. `table` is the ``[tool.msdump]`` of
+    a pyproject.toml that was read already, or what stands in its place; `file` is then only its place. `options` are
+    texts as typed, by the option's name; they override the file, which overrides `ini`. Relative paths start from the
+    file's folder, `directory` and `rootdir`. `spelled` are the flags of this command line, pytest's by default.
+    ConfigError: one line that begins with the place of what is refused.
     """
     directory = directory.absolute()
     file = None if file is None else directory / file
@@ -203,7 +160,7 @@ def load_suite(
     )
 
 
-def named_sides(values: Mapping[str, Any], base: Path, environ: Mapping[str, str] | None = None) -> list[Path]:
+def named_sides(values: Mapping[str, Any], base: Path) -> list[Path]:
     """Return the directories of `left` and `right` in options or in the table of a suite file.
 
     A value that names no directory is left out; `load_suite` refuses it.
@@ -212,7 +169,7 @@ def named_sides(values: Mapping[str, Any], base: Path, environ: Mapping[str, str
     for side in ("left", "right"):
         with suppress(ConfigError):
             read: dict[str, SideText] = read_options({side: values.get(side)}, {side: side}, base)
-            found += [_directory(one.path, base, os.environ if environ is None else environ) for one in read.values()]
+            found += [_directory(one.path, base, os.environ) for one in read.values()]
     return found
 
 

@@ -124,6 +124,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "do_suggest": "msdump match --suggest looks for them by structure, names and values, and writes the entries",
     "partners": "partners: {how}",
     "next_entry": "the one to type next:",
+    "keep_scopes": "in [msdump] beside it, since entries switch pairs by scope off:",
     "the_left_operator": "the left operator",
     "the_right_operator": "the right operator",
     "more_tensors": "and {n} more tensors; results.json has them all",

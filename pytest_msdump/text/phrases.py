@@ -90,12 +90,7 @@ def _written(value: object, spec: str, language: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """One language.
-
-    Parameters
-    ----------
-    language : str
-        ``"en"`` or ``"zh"``.
+    """One language, ``"en"`` or ``"zh"``.
 
     Examples
     --------

@@ -97,6 +97,7 @@ ZH: Mapping[str, str] = {
     "do_suggest": "msdump match --suggest 按结构、名称和数值查找，并写出这些条目",
     "partners": "可能的配对：{how}",
     "next_entry": "下一条可写：",
+    "keep_scopes": "同时在 [msdump] 中写明，否则有条目时不再按作用域配对：",
     "the_left_operator": "左侧算子",
     "the_right_operator": "右侧算子",
     "more_tensors": "另有 {n} 个张量，全部见 results.json",

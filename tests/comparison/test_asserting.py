@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,11 @@ from dumps.dumpmade import one_output, put
 from pytest_msdump import assert_close, assert_dumps_close, assert_no_overflow, compare, open_dump
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, UnknownNameError
 from pytest_msdump.testing.builder import write_mindspore, write_reference
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 
 def test_equal_arrays_are_close():
@@ -91,6 +98,62 @@ def test_a_map_can_be_given_as_a_dict(lenet):
         assert_dumps_close(lenet / "target", lenet / "reference", map=pairs, min_coverage=0.5)
     with pytest.raises(AssertionError, match="1 map entry was not paired"):
         assert_dumps_close(lenet / "target", lenet / "reference", map={**pairs, "gone": "conv2"})
+
+
+def test_what_warns_and_what_fails_ends_with_an_entry_that_pairs_more(lenet):
+    entries = json.loads((lenet / "mapping.json").read_text())["entries"]
+    truth = {(one["target_op"], one["reference"]) for one in entries}
+    known = {"Default/fc2-Dense/BiasAdd-op0": "fc2"}
+    with pytest.warns(UserWarning, match="WERE MATCHED") as warned:
+        assert_dumps_close(lenet / "target", lenet / "reference", map=known)
+    with pytest.raises(AssertionError, match="1 fail") as failed:
+        assert_dumps_close(lenet / "target_bad", lenet / "reference", map=known)
+    for text in (str(warned[0].message), str(failed.value)):
+        (entry,) = tomllib.loads(_entry_of(text))["msdump"]["map"]
+        assert (entry["left"].removesuffix(":output:0"), entry["right"].removesuffix(":output:0")) in truth
+        assert entry["right"] != "fc2:output:0"
+        assert_dumps_close(lenet / "target", lenet / "reference", map={**known, **_pair(entry)}, min_coverage=0.2)
+    # Who says how much is enough, and has it, is not asked for more.
+    with pytest.raises(AssertionError, match="1 fail") as failed:
+        assert_dumps_close(lenet / "target_bad", lenet / "reference", map=known, min_coverage=0.1)
+    assert "the one to type next" not in str(failed.value)
+
+
+def test_the_entry_to_type_is_of_what_has_no_name_on_the_other_side(tmp_path):
+    # `left.out` is like `right.out` by name alone, which has a partner.
+    arrays = {"right.out": np.ones(3), "fc": np.ones(2)}
+    write_reference(tmp_path / "right", {**arrays, "somewhere": np.zeros(4)})
+    write_reference(tmp_path / "left", {**arrays, "right.out.again": np.zeros(5)})
+    with pytest.raises(AssertionError) as failed:
+        assert_dumps_close(tmp_path / "left", tmp_path / "right", min_coverage=1)
+    assert "--suggest" in str(failed.value)
+    assert "the one to type next" not in str(failed.value)
+
+
+def test_with_an_entry_more_the_pairs_by_scope_are_kept(lenet, tmp_path):
+    shutil.copytree(lenet / "reference", tmp_path / "right")
+    (file,) = (tmp_path / "right").glob("fc2.*")
+    file.rename(file.with_name(file.name.replace("fc2", "head.dense")))
+    sides = (lenet / "target", tmp_path / "right")
+    with pytest.raises(AssertionError) as failed:
+        assert_dumps_close(*sides, min_coverage=1)
+    ways = re.search(r"scope off:\n +(pair_by = .*)", str(failed.value))
+    assert ways, failed.value
+    (entry,) = tomllib.loads(_entry_of(str(failed.value)))["msdump"]["map"]
+    assert entry == {"left": "Default/fc2-Dense/BiasAdd-op0:output:0", "right": "head.dense:output:0"}
+    assert_dumps_close(*sides, map=_pair(entry), min_coverage=1, **tomllib.loads(ways[1]))
+    with pytest.raises(AssertionError, match="coverage is 10 %"):
+        assert_dumps_close(*sides, map=_pair(entry), min_coverage=1)
+
+
+def _entry_of(text: str) -> str:
+    lines = text.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.strip() == "[[msdump.map]]")
+    return "\n".join(line.strip() for line in lines[start : start + 3])
+
+
+def _pair(entry: dict[str, str]) -> dict[str, str]:
+    return {entry["left"]: entry["right"]}
 
 
 def test_nothing_in_common_is_no_success(lenet, tmp_path):
