@@ -21,7 +21,7 @@ from pytest_msdump.report.coverage import (
     unseen_text,
 )
 from pytest_msdump.report.failure import one_line
-from pytest_msdump.report.tables import hanging
+from pytest_msdump.report.tables import command, hanging
 from pytest_msdump.text import ENGLISH, Phrases
 
 __all__ = ["alarm", "header_lines", "summary_lines"]
@@ -81,10 +81,14 @@ def summary_lines(
     *,
     width: int = 80,
     files: Sequence[str] = (),
+    rerun: Sequence[str] = (),
     unfolded: bool = False,
     say: Phrases = ENGLISH,
 ) -> list[str]:
-    """Return the lines after a run: what was matched, the outcome, the first failure, causes, and the report files."""
+    """Return the lines after a run: what was matched, the outcome, the first failure, causes, and the report files.
+
+    `rerun` are the words of the command that runs the first cause again.
+    """
     problems, found = coverage_problems(report, say), counts(report)
     # If the item `coverage` fails, its own text has all reasons.
     lines = [
@@ -120,6 +124,8 @@ def summary_lines(
         lines += hanging(terminal_text(note), width)
     if files:
         lines += hanging(say("reports", files=say.joined(files, "between_names")), width)
+    if rerun:
+        lines += [say("rerun"), *(f"  {line}" for line in command(rerun, width=width - 2))]
     return [*lines, *alarm(report.coverage, width, say)]
 
 

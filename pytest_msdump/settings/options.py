@@ -45,7 +45,7 @@ class Option:
         pytest's, the usual one first; the rest are aliases.
     kind : str
         ``"path"``, ``"text"``, ``"texts"`` (repeatable), ``"choice"``, ``"number"``, ``"count"`` (a number that may be
-        left out) or ``"switch"`` (takes no value).
+        left out), ``"switch"`` (takes no value) or ``"word"`` (takes none; stands for `value` of the option `name`).
     help : str
         One clause for ``--help`` and the reference page, without the default.
     metavar : str
@@ -282,12 +282,24 @@ FIXTURE_OPTIONS: tuple[Option, ...] = (
 # Options of the output of a finished run: they change neither verdicts nor numbers, and no suite file has them.
 OUTPUT_OPTIONS: tuple[Option, ...] = (
     Option(
-        name="all",
-        flags=("--msdump-all",),
-        kind="switch",
-        help="tell every failure whole, also those that are inherited from another one",
+        name="show",
+        flags=("--msdump-show",),
+        kind="choice",
+        help="failures on the terminal: causes in full and the next on a line each, a line for every one that is "
+        "failing, or all in full",
+        metavar="WHICH",
+        default="causes",
+        choices=("causes", "failing", "all"),
+        cli_flags=("--show",),
+    ),
+    Option(
+        name="show",
+        flags=("--msdump-full", "--msdump-all"),
+        kind="word",
+        help="every failure in full",
         metavar="",
-        cli_flags=("--all",),
+        value="all",
+        cli_flags=("--full", "--all"),
     ),
     Option(
         name="bundle",
@@ -337,6 +349,14 @@ def argparse_kwargs(option: Option) -> dict[str, Any]:
         # A switch that a suite file may set as well is not off because its flag is missing.
         default = None if option.toml else False
         return {"dest": option.dest, "default": default, "help": option.help_line, "action": "store_true"}
+    if option.kind == "word":
+        return {
+            "dest": option.dest,
+            "default": None,
+            "help": option.help,
+            "action": "store_const",
+            "const": option.value,
+        }
     kwargs: dict[str, Any] = {
         "dest": option.dest,
         "metavar": option.metavar,
