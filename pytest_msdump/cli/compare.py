@@ -106,7 +106,7 @@ def run(parsed: argparse.Namespace) -> int:
     return gate(
         planned,
         _with_bundle(parsed, planned, write),
-        unfolded=parsed.msdump_all,
+        show=parsed.msdump_show or "causes",
         quiet=parsed.quiet,
         suggests=parsed.msdump_suggest,
         scheduler=parsed.scheduler,
@@ -144,7 +144,7 @@ def _with_bundle(
         return write
     from pytest_msdump.report.bundling import MOST_CAUSES, write_bundle
 
-    most = None if parsed.msdump_all else MOST_CAUSES
+    most = None if parsed.msdump_show == "all" else MOST_CAUSES
     folder = Path(parsed.msdump_bundle)
     return lambda report: [*write(report), *write_bundle(planned, report, folder, most=most)]
 

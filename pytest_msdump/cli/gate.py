@@ -15,10 +15,10 @@ from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.build import build_report, start_report, write_report
-from pytest_msdump.report.causes import folded_line, with_causes_first
+from pytest_msdump.report.causes import choose_shown, short_reason
 from pytest_msdump.report.ci import commands_for_github
 from pytest_msdump.report.coverage import coverage_problems, coverage_text
-from pytest_msdump.report.failure import failure_text, one_line, record_text
+from pytest_msdump.report.failure import failure_text, record_text
 from pytest_msdump.report.summary import header_lines, summary_lines
 from pytest_msdump.report.vendor_table import nine_columns
 from pytest_msdump.scheduling.run import records_of
@@ -26,9 +26,6 @@ from pytest_msdump.text import ENGLISH, Phrases
 from pytest_msdump.text.message import LANGUAGES
 
 __all__ = ["gate", "nine_columns_writer", "print_github", "print_report", "print_saved"]
-
-_IN_FULL = 3
-_ON_A_LINE = 20
 
 # These make rich take for a terminal what is none.
 _FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")
@@ -41,7 +38,7 @@ def gate(
     planned: Plan,
     write: Callable[[Report], list[Path]] = lambda _report: [],
     *,
-    unfolded: bool = False,
+    show: str = "causes",
     quiet: bool = False,
     suggests: bool = False,
     scheduler: str | None = None,
@@ -49,9 +46,9 @@ def gate(
 ) -> int:
     """Compare pair by pair, print, write the suite's reports; return the exit code.
 
-    `write` writes more files about the report and returns them. `unfolded` prints every failure whole, also inherited
-    ones; `quiet` shows no progress; `suggests` looks for partners of tensors that have none. `scheduler` is the address
-    of a Dask scheduler whose workers then compare.
+    `write` writes more files about the report and returns them. `show` is which failures are printed, as of
+    `choose_shown`; `quiet` shows no progress; `suggests` looks for partners of tensors that have none. `scheduler` is
+    the address of a Dask scheduler whose workers then compare.
     """
     pairs, profile = len(planned.pairing.pairs), planned.suite.policy.profile
     kernel = choose_kernel().name
@@ -65,7 +62,7 @@ def gate(
         report = with_suggestions(planned, report, watch=progress)
     files = write_report(report, planned.suite.options["report"], planned.suite.report_dir)
     files += write(report)
-    code = print_report(report, files, unfolded=unfolded, say=say)
+    code = print_report(report, files, show=show, say=say)
     if planned.suite.options["detail"]:
         _write_failing(planned, report)
     if "github" in planned.suite.options["report"]:
@@ -104,32 +101,31 @@ def print_saved(name: str, report: Report, say: Phrases) -> None:
     _print([f"msdump: {name}", *header])
 
 
-def print_report(report: Report, files: Sequence[Path], *, unfolded: bool = False, say: Phrases = ENGLISH) -> int:
+def print_report(report: Report, files: Sequence[Path], *, show: str = "causes", say: Phrases = ENGLISH) -> int:
     """Print failures and summary; return the exit code: 1 for any failure, and for anything that was not compared."""
     width = terminal_width()
     failing = [record for record in report.records if record.fails]
     if failing:
-        _print(_failures(report, failing, width, unfolded, say))
+        _print(_failures(report, failing, width, show, say))
     elif len(report.records) == 1:
         _print(["", record_text(report.records[0], operators=report.left.operators, width=width, say=say)])
     problems = coverage_problems(report, say)
     if problems and report.ended:
         _print(["", coverage_text(report, width=width, say=say)])
     shown = [os.path.relpath(file) for file in files]
-    _print(["", *summary_lines(report, width=width, files=shown, unfolded=unfolded, say=say)])
+    _print(["", *summary_lines(report, width=width, files=shown, unfolded=show == "all", say=say)])
     if report.ended and not report.complete:
         _print([say("not_complete")])
     return int(bool(failing or problems or not report.complete))
 
 
-def _failures(report: Report, failing: Sequence[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
-    """Yield the first causes in full, the next on a line each; the summary names those that are inherited."""
+def _failures(report: Report, failing: Sequence[Record], width: int, show: str, say: Phrases) -> Iterator[str]:
+    """Yield causes in full, the next failures on a line each, and how many more there are."""
     by_order: dict[int, list[Record]] = {}
-    for record in with_causes_first(failing):
+    for record in failing:
         by_order.setdefault(record.order, []).append(record)
-    orders = [order for order, records in by_order.items() if unfolded or not folded_line(records)]
-    in_full = len(orders) if unfolded else _IN_FULL
-    for order in orders[:in_full]:
+    whole, lines = choose_shown(by_order, show)
+    for order in whole:
         yield ""
         yield failure_text(
             [record for record in report.records if record.order == order],
@@ -139,12 +135,13 @@ def _failures(report: Report, failing: Sequence[Record], width: int, unfolded: b
             right_root=report.right.directory,
             say=say,
         )
-    rest = [record for record in failing if record.order in orders[in_full:]]
-    if rest:
-        yield ""
-    yield from (one_line(record, say) for record in rest[:_ON_A_LINE])
-    if len(rest) > _ON_A_LINE:
-        yield say("more_failing", n=len(rest) - _ON_A_LINE)
+    if lines:
+        yield from ("", say("also_failing"))
+    for order in lines:
+        name = terminal_text(by_order[order][0].left.key.op.label)
+        yield "  " + say("after_label", label=name, text=short_reason(by_order[order], say))
+    if rest := len(by_order) - len(whole) - len(lines):
+        yield "  " + say("more_failing", n=rest)
 
 
 def print_github(report: Report) -> None:

@@ -16,8 +16,8 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.plugin.junit import properties
 from pytest_msdump.plugin.measuring import cached, runner_of
 from pytest_msdump.plugin.output import coverage, detail_text, failure
-from pytest_msdump.plugin.session import NODE_OF_COMMAND_LINE, ItemRecords
-from pytest_msdump.plugin.sources import GATE, Source
+from pytest_msdump.plugin.session import ItemRecords
+from pytest_msdump.plugin.sources import GATE, NODE_OF_COMMAND_LINE, Source
 
 __all__ = ["CoverageItem", "OperatorItem", "SuiteFile", "SuiteRun", "collector_of"]
 
@@ -102,7 +102,7 @@ class _GateItem(pytest.Item):
         """Return the text of a drift, without a traceback; anything else as pytest shows it."""
         if not isinstance(excinfo.value, _GateFailureError):
             return super().repr_failure(excinfo, style)
-        path, _, _ = self.reportinfo()
+        path = self.msdump_place if self.msdump_place.exists() else excinfo.value.file
         place = ReprFileLocation(str(path), 1, excinfo.value.line)
         # --tb=line prints the place, which holds the line, after the text: so there must be none.
         shown = [] if self.config.option.tbstyle == "line" else [excinfo.value.text + "\n"]
@@ -111,12 +111,13 @@ class _GateItem(pytest.Item):
 
 
 class _GateFailureError(Exception):
-    """A failed item: the full text, and the one line that summaries show."""
+    """A failed item: the full text, the one line that summaries show, and a file that it is about."""
 
-    def __init__(self, text: str, line: str) -> None:
+    def __init__(self, text: str, line: str, file: Path | str) -> None:
         super().__init__(line)
         self.text = terminal_lines(text)
         self.line = terminal_text(line)
+        self.file = file
 
 
 class OperatorItem(_GateItem):
@@ -139,8 +140,10 @@ class OperatorItem(_GateItem):
         first = self.plan.pairing.pairs[self.group.pairs[0]]
         gate = self.config.stash[GATE]
         command = gate.rerun_command(self.msdump_source, self.name, first.left.key.op.label)
-        text, line = failure(gate, self.plan, list(records.values()), command, self.columns)
-        return _GateFailureError(text + detail_text(gate, self.msdump_source, self.plan, records), line)
+        is_brief = self.config.option.tbstyle == "short"
+        text, line, file = failure(gate, self.plan, list(records.values()), command, self.columns, is_brief=is_brief)
+        text += detail_text(gate, self.msdump_source, self.plan, records)
+        return _GateFailureError(text, line, file)
 
 
 class CoverageItem(_GateItem):
@@ -151,5 +154,5 @@ class CoverageItem(_GateItem):
         self.send(ItemRecords(self.plan.digest, {}))
         problem, text = coverage(self.config.stash[GATE], self.plan, self.columns)
         if problem:
-            raise _GateFailureError(text, problem)
+            raise _GateFailureError(text, problem, self.plan.left.root)
         self.add_report_section("call", "msdump", text)

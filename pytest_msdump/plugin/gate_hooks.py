@@ -16,9 +16,11 @@ from pytest_msdump.plugin.junit import add_roles
 from pytest_msdump.plugin.measuring import stop_measuring
 from pytest_msdump.plugin.output import (
     close_details,
-    fold_failures,
     header,
+    hide_lines,
+    print_others,
     print_summary,
+    shorten_failures,
     start_reports,
     write_reports,
 )
@@ -35,6 +37,8 @@ class GateHooks:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.gate = config.stash[GATE] = Gate(config)
+        # All failures, while some of them are kept out of pytest's short summary.
+        self.failed: list[pytest.TestReport] = []
 
     def collector_of_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Return the collector of a suite file, but of the one whose items the session brings."""
@@ -56,9 +60,10 @@ class GateHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Answer what was wrong with a collected suite file with exit code 4."""
+        """Keep what was typed; answer what was wrong with it, or with a collected suite file, with exit code 4."""
         try:
             self.gate.check_collected(items)
+            self.gate.pick(items)
         except MsdumpError as error:
             raise pytest.UsageError(terminal_lines(str(error))) from None
 
@@ -106,15 +111,23 @@ class GateHooks:
             write_reports(gate)
             add_roles(gate)
             gate.detail_lines.extend(close_details(gate))
-            fold_failures(gate, self.config.pluginmanager.getplugin("terminalreporter"))
+            shorten_failures(gate, self.config.pluginmanager.getplugin("terminalreporter"))
             if (gate.unwritten or gate.foreign) and session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the outcome in a few lines."""
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+        """Between pytest's failures and its short summary: the failures that get a line each."""
         if self.gate.has_results:
-            print_summary(self.gate, terminalreporter)
+            print_others(self.gate, terminalreporter)
+        yield
+        self.failed = hide_lines(self.gate, terminalreporter)
+
+    def end_terminal_summary(self, terminal: pytest.TerminalReporter) -> None:
+        """Behind pytest's short summary: the outcome in a few lines."""
+        if self.gate.has_results:
+            terminal.stats["failed"] = self.failed
+            print_summary(self.gate, terminal)
 
     # -- the marker `msdump_pairs` -------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from pytest_msdump.plugin.ignore_dumps import find_dumps
 from pytest_msdump.plugin.sources import (
     DUMPS,
     GATE,
+    NODE_OF_COMMAND_LINE,
     chosen_language,
     find_own_source,
     has_testpaths_only,
@@ -87,7 +89,8 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_collection(session: pytest.Session) -> None:
     """Let people type the names they know: the mangled one, the reference's, a full address."""
     config = session.config
-    if any("::" in argument and is_suite_file(Path(argument.partition("::")[0])) for argument in config.args):
+    typed = (argument.partition("::")[0] for argument in config.args if "::" in argument)
+    if any(path == NODE_OF_COMMAND_LINE or is_suite_file(Path(path)) for path in typed):
         gate_hooks(config).gate.translate_arguments()
 
 
@@ -96,6 +99,15 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if not is_suite_file(file_path):
         return None
     return gate_hooks(parent.config).collector_of_file(file_path, parent)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+    """Print our summary behind everything else."""
+    yield
+    hooks: GateHooks | None = terminalreporter.config.pluginmanager.get_plugin("msdump-gate")
+    if hooks is not None:
+        hooks.end_terminal_summary(terminalreporter)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
+from _pytest._io import TerminalWriter
 
 from pytest_msdump.causes.suggest_partners import with_suggestions
 from pytest_msdump.comparison.planning import Plan
@@ -20,13 +23,13 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.plugin.measuring import keep_records
 from pytest_msdump.plugin.session import Gate, sent_with
-from pytest_msdump.plugin.sources import Source
+from pytest_msdump.plugin.sources import OWN_NODE, Source
 from pytest_msdump.report.build import build_report, pairing_report, remove_reports, start_report, write_report
 from pytest_msdump.report.bundling import MOST_CAUSES, write_bundle
-from pytest_msdump.report.causes import folded_line, role_line, suspicious_line
+from pytest_msdump.report.causes import choose_shown, role_line, short_reason, suspicious_line, with_causes_first
 from pytest_msdump.report.ci import commands_for_github, write_for_gitlab
 from pytest_msdump.report.coverage import coverage_problems, coverage_text
-from pytest_msdump.report.failure import failure_text, one_line
+from pytest_msdump.report.failure import failure_text, one_line, path_below
 from pytest_msdump.report.summary import header_lines, summary_lines
 from pytest_msdump.report.tables import filled
 from pytest_msdump.storage.remote import is_url
@@ -37,32 +40,42 @@ __all__ = [
     "coverage",
     "detail_text",
     "failure",
-    "fold_failures",
     "header",
+    "hide_lines",
+    "print_others",
     "print_summary",
+    "shorten_failures",
     "start_reports",
     "write_reports",
 ]
 
+_RED, _GREEN = {"red": True, "bold": True}, {"green": True}
+# What pytest's short summary lists when -r says nothing.
+_USUAL_REPORTCHARS = "fE"
 # Kinds of report of which a run has one, however many suites it has.
 _OF_THE_RUN = ("gitlab",)
 
 
-def failure(gate: Gate, plan: Plan, records: Sequence[Record], command: Sequence[str], width: int) -> tuple[str, str]:
-    """Return the full text of a failed item, and its one line."""
+def failure(
+    gate: Gate, plan: Plan, records: Sequence[Record], rerun: Sequence[str], width: int, *, is_brief: bool = False
+) -> tuple[str, str, str]:
+    """Return the full text of a failed item, its one line, and the left file it is about."""
     say = Phrases(gate.language)
+    left_root = shown_path(plan.left.root)
     text = failure_text(
         records,
         operators=plan.operators,
         width=width,
-        rerun=command,
-        left_root=shown_path(plan.left.root),
+        rerun=rerun,
+        is_brief=is_brief,
+        left_root=left_root,
         right_root=shown_path(plan.right.root),
         say=say,
     )
     failing = [record for record in records if record.fails]
     line = one_line(failing[0], say)
-    return text, say("more_of_operator", line=line, n=len(failing) - 1) if len(failing) > 1 else line
+    line = say("more_of_operator", line=line, n=len(failing) - 1) if len(failing) > 1 else line
+    return text, line, path_below(left_root, failing[0].left.file)
 
 
 def coverage(gate: Gate, plan: Plan, width: int) -> tuple[str | None, str]:
@@ -165,13 +178,15 @@ def _bundle(gate: Gate, plan: Plan, report: Report, title: str) -> list[Path]:
     if options.msdump_bundle is None:
         return []
     directory = gate.config.invocation_params.dir / options.msdump_bundle / (_folder(title) if title else "")
-    return write_bundle(plan, report, directory, most=None if options.msdump_all else MOST_CAUSES)
+    return write_bundle(plan, report, directory, most=None if options.msdump_show == "all" else MOST_CAUSES)
 
 
 def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
     """Print a few lines for each suite, under a heading of ours."""
-    terminal.section("msdump", sep="=")
     say = Phrases(gate.language)
+    if gate.hidden and _shortens(terminal):
+        terminal.line(say("more_short", n=len(gate.hidden)))
+    terminal.section("msdump", sep="=")
     for number, (report, files) in enumerate(gate.reports):
         if number:
             terminal.line("")
@@ -179,8 +194,16 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
             left, right = (shown_path(side.directory) for side in (report.left, report.right))
             terminal.line(terminal_text(say("both_sides", left=left, right=right)))
         shown = [shown_path(file) for file in files]
-        unfolded = gate.config.option.msdump_all
-        for line in summary_lines(report, width=terminal._tw.fullwidth, files=shown, unfolded=unfolded, say=say):
+        unfolded = gate.config.option.msdump_show == "all"
+        lines = summary_lines(
+            report,
+            width=terminal._tw.fullwidth,
+            files=shown,
+            rerun=_next_command(gate, report),
+            unfolded=unfolded,
+            say=say,
+        )
+        for line in lines:
             terminal.line(terminal_text(line))
     for line in gate.detail_lines:
         terminal.line(terminal_text(line))
@@ -190,6 +213,18 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
         terminal.line(terminal_text(f"ERROR: {error}"), red=True)
     if gate.foreign:
         terminal.line(say("foreign_results", n=gate.foreign), red=True)
+
+
+def _next_command(gate: Gate, report: Report) -> list[str]:
+    """Return the words of the command that runs the first cause again, or else the first failure."""
+    first = next(iter(with_causes_first(record for record in report.records if record.fails)), None)
+    if first is None:
+        return []
+    found = ((source, plan) for source, plan in gate.plans.items() if gate.report_of.get(plan.digest) is report)
+    source, plan = next(found)
+    number = report.records.index(first)
+    name = next(group.name for group in plan.groups if number in group.pairs)
+    return gate.rerun_command(source, name, first.left.key.op.label)
 
 
 def _for_github(gate: Gate) -> list[str]:
@@ -255,18 +290,30 @@ def _directory(gate: Gate, source: Source, plan: Plan) -> Path:
     return report_directory(gate, source, plan, several=len(gate.plans) > 1)
 
 
-# -- Failures that are inherited become a line, once all are known ---------------------------------------------------
+# -- What the terminal shows of failures, once all are known ---------------------------------------------------------
 
 
-def fold_failures(gate: Gate, terminal: pytest.TerminalReporter | None) -> None:
-    """Shorten the text of inherited failures before the terminal prints it, and put the role above the others."""
+def shorten_failures(gate: Gate, terminal: pytest.TerminalReporter | None) -> None:
+    """Choose which failures the terminal shows in full, and put their roles above them; the others get a line each."""
     if terminal is None:
         return
-    unfolded, say = gate.config.option.msdump_all, Phrases(gate.language)
+    say, failing, place_of = Phrases(gate.language), dict[str, list[Record]](), dict[str, pytest.TestReport]()
     for report in terminal.stats.get("failed", []):
-        records = _records(gate, report)
-        if records and isinstance(report.longrepr, ExceptionChainRepr):
-            report.longrepr = _with_roles(report.longrepr, records, terminal._tw.fullwidth, unfolded=unfolded, say=say)
+        records = [record for record in _records(gate, report) if record.fails]
+        if records and _is_ours(report.longrepr):
+            failing[report.nodeid], place_of[report.nodeid] = records, report
+    whole, lines = choose_shown(failing, gate.config.option.msdump_show or "causes")
+    for name in lines:
+        text = say("after_label", label=name.removeprefix(OWN_NODE), text=short_reason(failing[name], say))
+        # Where its details were written to is worth a line in any case.
+        written = [line for line in str(place_of[name].longrepr).splitlines() if line.startswith(_DETAILS)]
+        gate.shown_lines += [text, *(f"  {line}" for line in written)]
+    gate.hidden = set(failing) - {*whole, *lines}
+    for name, report in place_of.items():
+        if name not in whole:
+            # pytest passes over those that a debugger has shown already.
+            report._pdbshown = True  # type: ignore[attr-defined]
+        report.longrepr = _with_role(report.longrepr, failing[name], terminal._tw, say)  # type: ignore[arg-type]
 
 
 def _records(gate: Gate, report: pytest.TestReport) -> Sequence[Record]:
@@ -278,26 +325,64 @@ def _records(gate: Gate, report: pytest.TestReport) -> Sequence[Record]:
     return [] if whole is None else [whole.records[number] for number in message.records]
 
 
-def _with_roles(
-    longrepr: ExceptionChainRepr, records: Sequence[Record], width: int, *, unfolded: bool, say: Phrases
+def _is_ours(longrepr: object) -> TypeGuard[ExceptionChainRepr]:
+    """Whether it is the failure of a gate, as `collect` writes it: one piece of text at most, and no traceback."""
+    if not isinstance(longrepr, ExceptionChainRepr):
+        return False
+    entries = longrepr.chain[-1][0].reprentries
+    return len(entries) == 1 and isinstance(entries[0], ReprEntryNative) and len(entries[0].lines) <= 1
+
+
+def _with_role(
+    longrepr: ExceptionChainRepr, failing: Sequence[Record], writer: TerminalWriter, say: Phrases
 ) -> ExceptionChainRepr:
-    """Return the failure with its role; a style of traceback that shows no text stays without."""
+    """Return a failure with its role; a style of traceback that shows no text stays without."""
     traceback, place, _ = longrepr.chain[-1]
     lines = [line for entry in traceback.reprentries for line in entry.lines]
-    failing = [record for record in records if record.fails]
-    suspicious = [f"{line}\n" for one in _once(suspicious_line, failing, say) for line in filled(one, width)]
-    folded = None if unfolded else folded_line(records, say)
-    if folded is not None and place is not None:
-        place = ReprFileLocation(place.path, place.lineno, say.joined((folded, place.message), "between_clauses"))
-        # Where its details were written to is worth a line in any case.
-        kept = [f"{line}\n" for text in lines for line in text.splitlines() if line.startswith(_DETAILS)]
-        lines = ["".join([say("shown_whole", text=folded) + "\n", *suspicious, *kept])] if lines else []
-    elif lines:
-        roles = [f"{line}\n" for role in _once(role_line, failing, say) for line in filled(role, width)]
-        lines = ["".join([*roles, *suspicious, lines[0]]), *lines[1:]]
+    if place is not None:
+        place = ReprFileLocation(place.path, place.lineno, short_reason(failing, say))
+    if lines:
+        above = [*_once(role_line, failing, say), *_once(suspicious_line, failing, say)]
+        text = "".join([*(f"{line}\n" for one in above for line in filled(one, writer.fullwidth)), *lines])
+        lines = [_coloured(text, writer, say)]
     return ExceptionChainRepr([(ReprTraceback([ReprEntryNative(lines)], None, "native"), place, None)])
 
 
 def _once(line_of: Callable[[Record, Phrases], str], records: Sequence[Record], say: Phrases) -> list[str]:
     """Return the lines of several records, each line once."""
     return [line for line in dict.fromkeys(line_of(record, say) for record in records) if line]
+
+
+def _coloured(text: str, writer: TerminalWriter, say: Phrases) -> str:
+    """Colour the verdict at the beginning of a line, and in the last cell of a table."""
+    for words, marks in ((("FAIL", "ERROR", "UNDEFINED", "is_fail", "is_undefined"), _RED), (("is_ok",), _GREEN)):
+        for word in words:
+            start, end = ("", "$") if word.startswith("is_") else ("^", "(?=  )")
+            found = re.compile(rf"{start}(?<!\S){re.escape(say(word))}{end}", re.MULTILINE)
+            text = found.sub(writer.markup(say(word), **marks), text)
+    return text
+
+
+def print_others(gate: Gate, terminal: pytest.TerminalReporter) -> None:
+    """Print the failures that get a line each, below those that are shown in full."""
+    if gate.shown_lines and gate.config.option.tbstyle != "no" and not terminal.no_summary:
+        say = Phrases(gate.language)
+        terminal.line("")
+        terminal.line(say("also_failing"))
+        for line in gate.shown_lines:
+            terminal.line(f"  {terminal_text(line)}")
+        if gate.hidden:
+            terminal.line(f"  {say('more_failing', n=len(gate.hidden))}")
+
+
+def _shortens(terminal: pytest.TerminalReporter) -> bool:
+    """Whether pytest's short summary lists failures without being asked for all of them."""
+    return bool(terminal.config.option.reportchars == _USUAL_REPORTCHARS)
+
+
+def hide_lines(gate: Gate, terminal: pytest.TerminalReporter) -> list[pytest.TestReport]:
+    """Take most failures out of pytest's short summary, where nothing asks for all; return them all."""
+    failed = terminal.stats.get("failed", [])
+    if gate.hidden and _shortens(terminal):
+        terminal.stats["failed"] = [report for report in failed if report.nodeid not in gate.hidden]
+    return failed

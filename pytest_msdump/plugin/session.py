@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from pytest_msdump.comparison.planning import Plan, plan
-from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
@@ -24,6 +24,8 @@ from pytest_msdump.plugin.discovery import is_suite_file
 from pytest_msdump.plugin.junit import case_of
 from pytest_msdump.plugin.sources import (
     DUMPS,
+    NODE_OF_COMMAND_LINE,
+    OWN_NODE,
     Source,
     absolute,
     argument_paths,
@@ -31,6 +33,7 @@ from pytest_msdump.plugin.sources import (
     find_own_source,
     find_source,
     is_gate_named,
+    is_own_id,
     load_source,
     option_value,
     suite_files_ahead,
@@ -38,10 +41,7 @@ from pytest_msdump.plugin.sources import (
 from pytest_msdump.report.record_json import from_json, to_json
 from pytest_msdump.settings import option_values
 
-__all__ = ["NODE_OF_COMMAND_LINE", "Gate", "ItemRecords", "sent_with"]
-
-# What the ids of items begin with that no suite file brings.
-NODE_OF_COMMAND_LINE = "msdump"
+__all__ = ["Gate", "ItemRecords", "sent_with"]
 
 
 class Gate:
@@ -67,10 +67,15 @@ class Gate:
         self.reports: list[tuple[Report, list[Path]]] = []
         self.report_of: dict[str, Report] = {}
         self.detail_lines: list[str] = []
+        # Failing operators that the terminal shows on a line each, and the ids of those that it only counts.
+        self.shown_lines: list[str] = []
+        self.hidden: set[str] = set()
         # Test cases of JUnit XML, with the plan and the numbers of their pairs.
         self.cases: list[tuple[tuple[str, tuple[int, ...]], Any]] = []
         self.foreign = 0
         self._language: str | None = None
+        # Names of items of the own suite that were typed as ids.
+        self._typed: list[str] = []
         self._announced: set[Source] = set()
 
     # -- before collection ---------------------------------------------------------------------------------------
@@ -119,8 +124,32 @@ class Gate:
         return next(iter(self.plans.values())) if len(self.plans) == 1 else None
 
     def translate_arguments(self) -> None:
-        """Replace ``FILE::X`` by the item names that X means, where X is another name of an operator or tensor."""
-        self.config.args[:] = [new for argument in self.config.args for new in self._translated(argument)]
+        """Replace ``FILE::X`` by the item names that X means, where X is another name of an operator or tensor.
+
+        pytest would look for ``msdump::X`` among files: what it means is kept for `pick`.
+        """
+        typed = [argument for argument in self.config.args if is_own_id(self.config, argument)]
+        self._typed = [argument.removeprefix(OWN_NODE) for argument in typed]
+        rest = [argument for argument in self.config.args if argument not in typed]
+        self.config.args[:] = [new for argument in rest for new in self._translated(argument)]
+
+    def pick(self, items: list[pytest.Item]) -> None:
+        """Keep those of the own suite's items whose ids were typed, if any were."""
+        if not self._typed or self.own is None:
+            return
+        meant: set[str] = set()
+        for name in self._typed:
+            names = _item_names(self.plan(self.own), name)
+            if not names:
+                known = [group.name for group in self.plan(self.own).groups]
+                raise UnknownNameError(f"{OWN_NODE}{name}: there is no such operator; {nearest(name, known)}")
+            meant.update(names)
+        kept, dropped = list[pytest.Item](), list[pytest.Item]()
+        for item in items:
+            is_own = getattr(item, "msdump_source", None) == self.own
+            (dropped if is_own and item.name not in meant else kept).append(item)
+        items[:] = kept
+        self.config.hook.pytest_deselected(items=dropped)
 
     def _translated(self, argument: str) -> Sequence[str]:
         path, separator, name = argument.partition("::")

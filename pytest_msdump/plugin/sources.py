@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = [
     "DUMPS",
     "GATE",
+    "NODE_OF_COMMAND_LINE",
+    "OWN_NODE",
     "Source",
     "absolute",
     "argument_paths",
@@ -43,6 +45,7 @@ __all__ = [
     "has_testpaths_only",
     "ini_values",
     "is_gate_named",
+    "is_own_id",
     "load_source",
     "option_value",
     "read_suite_toml",
@@ -50,6 +53,9 @@ __all__ = [
     "suite_files_ahead",
 ]
 
+# What the ids of items begin with that no suite file brings.
+NODE_OF_COMMAND_LINE = "msdump"
+OWN_NODE = f"{NODE_OF_COMMAND_LINE}::"
 DUMPS: pytest.StashKey[IgnoreDumps] = pytest.StashKey()
 GATE: pytest.StashKey[Gate] = pytest.StashKey()
 
@@ -98,8 +104,14 @@ def option_value(config: pytest.Config, name: str) -> Any:
 
 
 def is_gate_named(config: pytest.Config) -> bool:
-    """Whether an option names a dump or a suite."""
-    return any(option_value(config, name) is not None for name in ("left", "right", "config"))
+    """Whether an option names a dump or a suite, or the id of an item is typed that no suite file brings."""
+    named = any(option_value(config, name) is not None for name in ("left", "right", "config"))
+    return named or any(is_own_id(config, argument) for argument in config.args)
+
+
+def is_own_id(config: pytest.Config, argument: str) -> bool:
+    """Whether an argument is the id of an item that no suite file brings, as pytest prints it."""
+    return argument.startswith(OWN_NODE) and not absolute(config, NODE_OF_COMMAND_LINE).exists()
 
 
 def chosen_language(config: pytest.Config) -> str:
@@ -270,7 +282,7 @@ def refuse_lost_files(config: pytest.Config) -> None:
 def _without_values(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split a command line into what is left without our values that follow a space, and these with ``=``."""
     flags = {flag for option in (*OPTIONS, *FIXTURE_OPTIONS, *OUTPUT_OPTIONS) for flag in option.flags}
-    flags -= {flag for option in OUTPUT_OPTIONS if option.kind == "switch" for flag in option.flags}
+    flags -= {flag for option in OUTPUT_OPTIONS if option.kind in ("switch", "word") for flag in option.flags}
     rest, values, waiting = list[str](), list[str](), list(words)
     while waiting and waiting[0] != "--":
         word = waiting.pop(0)

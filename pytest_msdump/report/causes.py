@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from pytest_msdump.causes.reasons import factor_text, fit_text, reason_of
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.numbers import number
+from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.model.comparison import Finding
+from pytest_msdump.model.numbers import beside, number
 from pytest_msdump.model.record import Check, Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import Coordinates
@@ -17,14 +20,18 @@ from pytest_msdump.report.tables import hanging
 from pytest_msdump.text import ENGLISH, Phrases
 
 __all__ = [
-    "folded_line",
+    "choose_shown",
+    "is_inherited",
     "loose_limits",
     "role_line",
     "role_lines",
+    "short_reason",
     "suspicious_line",
     "suspicious_lines",
     "with_causes_first",
 ]
+
+Key = TypeVar("Key")
 
 _ORDER = ("cause", "unknown", "accumulated", "inherited")
 _BY = {
@@ -34,6 +41,9 @@ _BY = {
     "execution order": "by_order",
 }
 _MOST_CAUSES = 10
+_FEW_DIGITS = 3
+_MOST_IN_FULL = 5
+_MOST_SHOWN = 20
 _MOST_NAMED = 3
 _MOST_JUMPS = 3
 # Limits from here on let an error grow far behind its origin before it fails.
@@ -62,24 +72,67 @@ def with_causes_first(records: Iterable[Record]) -> list[Record]:
     return sorted(records, key=lambda record: _ORDER.index(record.role or "unknown"))
 
 
-def folded_line(records: Sequence[Record], say: Phrases = ENGLISH) -> str | None:
-    """Return the one line that is enough for an operator whose failures are all inherited; ``None`` for others.
+def is_inherited(record: Record) -> bool:
+    """Whether a failure came from another one that fails."""
+    return bool(record.causes) and (record.role_why is None or record.role_why.why != "within")
+
+
+def choose_shown(failing: Mapping[Key, Sequence[Record]], show: str) -> tuple[list[Key], list[Key]]:
+    """Choose which failing operators are shown in full, and which of the others on a line each, both causes first.
+
+    Parameters
+    ----------
+    failing : mapping
+        The failing records of each operator, in execution order.
+    show : str
+        ``"causes"``: at most 5 causes in full, or the first failure where there is none, and lines up to 20
+        operators; ``"failing"``: a line for every other failure; ``"all"``: all in full.
+    """
+    ranked = sorted(failing, key=lambda one: min(_ORDER.index(record.role or "unknown") for record in failing[one]))
+    if show == "all":
+        return list(failing), []
+    causes = [one for one in ranked if any(record.role == "cause" for record in failing[one])]
+    whole = causes[:_MOST_IN_FULL] or ranked[:1]
+    rest = ranked[len(whole) :]
+    return whole, rest if show == "failing" else rest[: _MOST_SHOWN - len(whole)]
+
+
+def short_reason(failing: Sequence[Record], say: Phrases = ENGLISH) -> str:
+    """Return why an operator fails, and what caused it, as briefly as a line of a list needs it.
 
     Examples
     --------
-    ``inherited from conv2 (relu2 fails because of it); --msdump-all shows it whole``
+    ``cosine 0.734 < 0.999; cause: conv2``
     """
-    failing = [record for record in records if record.fails]
-    if not failing or any(not record.causes or _is_head(record) for record in failing):
-        return None
+    first = with_causes_first(failing)[0]
+    verdict = first.verdict.outcome
+    text = next(
+        (_short_finding(one, say) for one in first.verdict.findings if one.outcome == verdict), say(verdict.upper())
+    )
+    if len(failing) > 1:
+        text = say("more_of_operator", line=text, n=len(failing) - 1)
     causes = list(dict.fromkeys(cause for record in failing for cause in record.causes))
-    by = "accumulated_from" if all(record.role == "accumulated" for record in failing) else "inherited_from"
-    return say(by, names=say.named(map(_operator_of, causes), _MOST_NAMED))
+    if not causes and first.role == "cause":
+        causes = [first.left.address]
+    if causes:
+        text = say.joined((text, say("short_cause", names=say.named(map(_operator_of, causes), 1))), "between_clauses")
+    return text
 
 
-def _is_head(record: Record) -> bool:
-    """Whether a failure is told whole: it did not come from another that fails."""
-    return record.role_why is not None and record.role_why.why == "within"
+def _short_finding(finding: Finding, say: Phrases) -> str:
+    """Return a value beyond its limit with the metric's short name; else the sentence."""
+    fact, value, limit = METRICS.get(finding.metric or ""), finding.value, finding.limit
+    if (
+        fact is None
+        or value is None
+        or limit is None
+        or not (value < limit if fact.direction == "high" else value > limit)
+    ):
+        return terminal_text(say.of(finding.message))
+    shown, bound = number(value, _FEW_DIGITS), number(limit, _FEW_DIGITS)
+    if shown == bound:
+        shown, bound = beside(value, limit)
+    return f"{fact.short or finding.metric} {shown} {'<' if fact.direction == 'high' else '>'} {bound}"
 
 
 def role_line(record: Record, say: Phrases = ENGLISH) -> str:

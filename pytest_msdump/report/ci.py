@@ -14,7 +14,7 @@ from pytest_msdump.escape import github_command, terminal_text
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import COORDINATES
-from pytest_msdump.report.causes import folded_line, loose_limits, role_line
+from pytest_msdump.report.causes import is_inherited, loose_limits, role_line
 from pytest_msdump.report.coverage import coverage_problems, first_failing
 from pytest_msdump.report.failure import one_line
 from pytest_msdump.storage.files import read_regular, write_file
@@ -128,7 +128,7 @@ def _failures_of(report: Report, root: Path) -> Iterator[_Failure]:
                 identity=("tensor", suite[0] or "", left, right, *at),
                 title=f"msdump: {terminal_text(left)}",
                 lines=tuple(line for line in (one_line(record), role_line(record), *more) if line),
-                is_folded=folded_line([record]) is not None,
+                is_folded=is_inherited(record),
             )
 
 

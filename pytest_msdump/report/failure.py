@@ -25,6 +25,7 @@ __all__ = [
     "metrics_table",
     "one_line",
     "other_numbers",
+    "path_below",
     "record_text",
     "sentences",
     "worst_elements",
@@ -36,6 +37,7 @@ _WIDE = 100
 
 # In the order of the table.
 _SHOWN = ("fail", "undefined", "warn", "ok", "skipped")
+_BROKEN = ("fail", "undefined")
 
 # Outcomes that have a word of their own.
 _LABELLED = ("fail", "undefined", "error", "warn", "note")
@@ -47,9 +49,10 @@ _COUNTS = ("allclose", "bitwise_mismatch")
 _FEW_DIGITS = 4
 
 
-def metrics_table(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
-    """Return the limits one by one, what fails first, then those that hold."""
-    checks = [check for check in record.checks if check.outcome in _SHOWN and check.limit is not None]
+def metrics_table(record: Record, width: int, say: Phrases = ENGLISH, *, is_brief: bool = False) -> list[str]:
+    """Return the limits one by one, what fails first, then those that hold, or without these."""
+    shown = _BROKEN if is_brief else _SHOWN
+    checks = [check for check in record.checks if check.outcome in shown and check.limit is not None]
     checks.sort(key=lambda check: _SHOWN.index(check.outcome))
     if not checks:
         return []
@@ -318,20 +321,21 @@ def failure_text(
     rerun: Sequence[str] = (),
     left_root: str = "",
     right_root: str = "",
+    is_brief: bool = False,
     say: Phrases = ENGLISH,
 ) -> str:
     """Return the text of one test item: its failing tensors in full, the others on a line each.
 
     `operators` is the number of left operators, for "op 5 of 14"; a `width` below 80 counts as 80; `rerun` has the
-    words of the command that runs just this item; the roots are the dumps as the user named them. The text has no
-    colour, and no line break at its end. Only a command may hold a line longer than `width`: a word of it is never
-    broken.
+    words of the command that runs just this item; the roots are the dumps as the user named them; `is_brief` leaves
+    out all but the limits that are broken. The text has no colour, and no line break at its end. Only a command may
+    hold a line longer than `width`: a word of it is never broken.
     """
     width = max(width, _NARROWEST)
     lines: list[str] = []
     for record in records:
         if record.fails:
-            lines += ["", *_block(record, operators, width, (left_root, right_root), say)]
+            lines += ["", *_block(record, operators, width, (left_root, right_root), say, is_brief=is_brief)]
     others = [one_line(record, say) for record in records if not record.fails]
     if others:
         lines.append("")
@@ -402,8 +406,10 @@ def _largest_error(record: Record, shown: Sequence[Finding], say: Phrases) -> li
     return [say("at", text=text, place=index_text(place)) if place else text]
 
 
-def _block(record: Record, operators: int, width: int, roots: tuple[str, str], say: Phrases) -> Iterator[str]:
-    """One failing tensor in full."""
+def _block(
+    record: Record, operators: int, width: int, roots: tuple[str, str], say: Phrases, *, is_brief: bool = False
+) -> Iterator[str]:
+    """One failing tensor in full, or only which limits it breaks."""
     yield from _heading(record, operators, width, say)
     for label, side, root in zip(("left", "right"), (record.left, record.right), roots, strict=True):
         yield from _side(label, side, root, width, say)
@@ -412,7 +418,9 @@ def _block(record: Record, operators: int, width: int, roots: tuple[str, str], s
         yield from ("", *beside)
     if record.elements is not None or beside:
         yield ""
-        yield from metrics_table(record, width, say)
+        yield from metrics_table(record, width, say, is_brief=is_brief)
+    if is_brief:
+        return
     yield from other_numbers(record, width, say)
     worst = list(worst_elements(record, width, say))
     if worst:
@@ -502,7 +510,7 @@ def _side(label: str, side: ReportedTensor, root: str, width: int, say: Phrases)
     """Yield one side: its whole file name, and what is in the file."""
     title = say(label)
     start, column = f"  {title}{' ' * (5 - columns(title))}  ", 9
-    path = terminal_text(_path(root, side.file))
+    path = terminal_text(path_below(root, side.file))
     path = path if side.row is None else say("row_of_file", file=path, row=side.row)
     described = [side.dtype or say("dtype_unknown")]
     described += [side.memory_format] if side.memory_format else []
@@ -514,7 +522,7 @@ def _side(label: str, side: ReportedTensor, root: str, width: int, say: Phrases)
     yield from (" " * column + line for line in lines[1:])
 
 
-def _path(root: str, file: str) -> str:
+def path_below(root: str, file: str) -> str:
     """Return the file below its dump; a dump of one file is that file."""
     if not root or file.startswith("/") or root == file or root.endswith(f"/{file}"):
         return root if root.endswith(file) else file

@@ -22,7 +22,7 @@ from pytest_msdump.report.coverage import (
     unseen_text,
 )
 from pytest_msdump.report.failure import one_line
-from pytest_msdump.report.tables import hanging
+from pytest_msdump.report.tables import command, hanging
 from pytest_msdump.text import ENGLISH, Phrases
 
 __all__ = ["alarm", "header_lines", "summary_lines"]
@@ -82,10 +82,14 @@ def summary_lines(
     *,
     width: int = 80,
     files: Sequence[str] = (),
+    rerun: Sequence[str] = (),
     unfolded: bool = False,
     say: Phrases = ENGLISH,
 ) -> list[str]:
-    """Return the lines after a run: what was matched, the outcome, the first failure, causes, files, the next step."""
+    """Return the lines after a run: what was matched, the outcome, the first failure, causes, files, the next step.
+
+    `rerun` are the words of the command that runs the first cause again.
+    """
     problems, found = coverage_problems(report, say), counts(report)
     # If the item `coverage` fails, its own text has all reasons.
     lines = [
@@ -124,6 +128,8 @@ def summary_lines(
     warning = alarm(report.coverage, width, say)
     if (warning or first is not None) and not problems:
         lines += next_step_lines(report, width=width, say=say)
+    if rerun:
+        lines += [say("rerun"), *(f"  {line}" for line in command(rerun, width=width - 2))]
     return [*lines, *warning]
 
 

@@ -42,8 +42,9 @@ class Option:
     `cli_flags` are flags of the ``msdump`` command.
 
     `kind` is ``"path"``, ``"text"``, ``"texts"`` (repeatable), ``"choice"`` (of `choices`), ``"number"``, ``"count"``
-    (a number that may be left out) or ``"switch"`` (takes no value). `help` is one clause without the default, which
-    `default` has as the help shows it, and `value` as its reader would return it.
+    (a number that may be left out), ``"switch"`` (takes no value) or ``"word"`` (takes none, and stands for `value` of
+    the option `name`). `help` is one clause without the default, which `default` has as the help shows it, and `value`
+    as its reader would return it.
     """
 
     name: str
@@ -264,12 +265,24 @@ FIXTURE_OPTIONS: tuple[Option, ...] = (
 # Options of the output of a finished run: they change neither verdicts nor numbers, and no suite file has them.
 OUTPUT_OPTIONS: tuple[Option, ...] = (
     Option(
-        name="all",
-        flags=("--msdump-all",),
-        kind="switch",
-        help="tell every failure whole, also those that are inherited from another one",
+        name="show",
+        flags=("--msdump-show",),
+        kind="choice",
+        help="failures on the terminal: causes in full and the next on a line each, a line for every one that is "
+        "failing, or all in full",
+        metavar="WHICH",
+        default="causes",
+        choices=("causes", "failing", "all"),
+        cli_flags=("--show",),
+    ),
+    Option(
+        name="show",
+        flags=("--msdump-full", "--msdump-all"),
+        kind="word",
+        help="every failure in full",
         metavar="",
-        cli_flags=("--all",),
+        value="all",
+        cli_flags=("--full", "--all"),
     ),
     Option(
         name="bundle",
@@ -319,6 +332,14 @@ def argparse_kwargs(option: Option) -> dict[str, Any]:
         # A switch that a suite file may set as well is not off because its flag is missing.
         default = None if option.toml else False
         return {"dest": option.dest, "default": default, "help": option.help_line, "action": "store_true"}
+    if option.kind == "word":
+        return {
+            "dest": option.dest,
+            "default": None,
+            "help": option.help,
+            "action": "store_const",
+            "const": option.value,
+        }
     kwargs: dict[str, Any] = {
         "dest": option.dest,
         "metavar": option.metavar,

@@ -91,8 +91,13 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "incomplete_right": "THE RIGHT SIDE IS AN INCOMPLETE RECORDING: what it does not hold was not compared",
     "not_complete": "not every pair was run, and what was not compared has not passed",
     "not_ended": "the run has not ended, or was broken off: nothing of it can be judged; run it again",
-    "more_failing": "and {n} more failing tensors; results.json has them all",
-    "more_of_operator": "{line} (and {n} more tensors of this operator)",
+    "also_failing": "these fail, too (--msdump-show=all shows them in full):",
+    "more_failing": (
+        "and {n} more operator; --msdump-show=failing lists it",
+        "and {n} more operators; --msdump-show=failing lists them",
+    ),
+    "more_short": ("and {n} more failed; -rf lists it", "and {n} more failed; -rf lists them"),
+    "more_of_operator": ("{line} (and {n} more tensor)", "{line} (and {n} more tensors)"),
     "both_sides": "left {left}, right {right}",
     "foreign_results": (
         "ERROR: {n} results belong to other dumps than this process sees: files changed during the run, or workers "
@@ -144,7 +149,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "doubt_several": "several tensors hold these values",
     "doubt_values": "too few different values to tell a tensor by",
     "doubt_names": "names or the fusion file pair these two, so the operator may pass on what it was given",
-    "more_suspicious": "and {n} more suspicious pairs; --msdump-all shows them",
+    "more_suspicious": "and {n} more suspicious pairs; --msdump-show=all lists them",
     "do_map_instead": "if a pair is wrong, msdump.toml needs:",
     "in_place_of": "in place of {entry}",
     "fits": "values agree to {apart}, {shape}",

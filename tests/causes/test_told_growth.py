@@ -19,7 +19,7 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.report.bundling import write_bundle
-from pytest_msdump.report.causes import loose_limits
+from pytest_msdump.report.causes import choose_shown, loose_limits, short_reason
 from pytest_msdump.report.ci import commands_for_github, write_for_gitlab
 from pytest_msdump.report.html.content import content
 from pytest_msdump.report.markdown import markdown_text
@@ -88,11 +88,9 @@ def test_the_cause_may_pass_and_leads(tmp_path: Path) -> None:
 
 
 def test_the_first_to_fail_behind_a_passing_cause_is_told_whole(tmp_path: Path) -> None:
-    from pytest_msdump.report.causes import folded_line
-
     found = by_name(chain(tmp_path, JUMPED))
-    assert folded_line([found["e"]]) is None
-    assert folded_line([found["f"]]) == "inherited from Default/b"
+    assert choose_shown({name: [found[name]] for name in "ef"}, "causes") == (["e"], ["f"])
+    assert short_reason([found["f"]]).endswith("; cause: Default/b")
 
 
 def test_what_ci_reads_begins_with_the_cause_and_names_both(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""In pytest: inherited failures stay failures and become a line; --msdump-all shows them whole."""
+"""In pytest: causes are shown in full; other failures stay failures and become a line; --msdump-show=all unfolds."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from plugin.suites import write_suite
 
+from pytest_msdump.testing.builder import write_reference
+
 GRAPH = Path(__file__).parents[1] / "data" / "localising" / "target_bad" / "ms_output_trace_code_graph_0.ir"
-FOLDED = "inherited from Default/conv2-Conv2d/BiasAdd-op0; --msdump-all shows it whole"
+FOLDED = re.compile(
+    r"^  (?:msdump\.toml::)?Default/\S+: cosine [\d.]+ < 0\.999; cause: Default/conv2-Conv2d/BiasAdd-op0$", re.MULTILINE
+)
 
 
 @pytest.fixture
@@ -27,20 +32,24 @@ def test_inherited_failures_are_a_line_each_and_still_fail(pytester: pytest.Pyte
     result = pytester.runpytest(suite, "--junitxml=junit.xml")
     result.assert_outcomes(failed=7, passed=4)
     text = result.stdout.str()
-    assert text.count(FOLDED) == 6
+    assert len(FOLDED.findall(text)) == 6
     assert text.count("worst elements") == 1
     assert "role cause: all that feeds it and was compared passes" in text
     assert "1 cause, 6 inherited; told by the run's own graph" in text
     assert re.search(r"6 inherited: Default/relu2-ReLU/ReLU-op0,\s+Default/pool2-MaxPool2d/MaxPool-op0", text)
-    assert "FAILED msdump.toml::Default/relu2-ReLU/ReLU-op0 - inherited from" in text
+    assert "FAILED msdump.toml::Default/relu2-ReLU/ReLU-op0 - cosine 0.618 < 0.999" in text
+    # Our summary is the last that is printed, but for pytest's own line.
+    assert text.index("short test summary info") < text.index("= msdump =")
+    assert re.search(r"re-run just this:\n  pytest msdump.toml::Default/conv2-Conv2d/BiasAdd-op0\n=+ 7 failed", text)
     # What machines read has every failure whole.
     assert (pytester.path / "junit.xml").read_text("utf-8").count("worst elements") == 7
 
 
-def test_all_unfolds(pytester: pytest.Pytester, suite: Path) -> None:
-    text = pytester.runpytest(suite, "--msdump-all").stdout.str()
+@pytest.mark.parametrize("option", ["--msdump-show=all", "--msdump-full", "--msdump-all"])
+def test_all_unfolds(pytester: pytest.Pytester, suite: Path, option: str) -> None:
+    text = pytester.runpytest(suite, option).stdout.str()
     assert text.count("worst elements") == 7
-    assert "shows it whole" not in text
+    assert "these fail, too" not in text
     assert re.search(r"role inherited from\s+Default/conv2-Conv2d/BiasAdd-op0", text)
     assert re.search(r"6 inherited: .*Default/fc2-Dense/BiasAdd-op0", text, re.DOTALL)
 
@@ -53,7 +62,7 @@ def test_workers_give_the_same_roles_and_the_same_lines(pytester: pytest.Pyteste
     spread.assert_outcomes(failed=7, passed=4)
     assert _results(pytester) == results
     assert json.loads(results)["localised_by"] == "graph"
-    assert spread.stdout.str().count(FOLDED) == alone.stdout.str().count(FOLDED) == 6
+    assert len(FOLDED.findall(spread.stdout.str())) == len(FOLDED.findall(alone.stdout.str())) == 6
 
 
 def test_without_the_cause_nothing_is_folded(pytester: pytest.Pytester, suite: Path) -> None:
@@ -64,11 +73,111 @@ def test_without_the_cause_nothing_is_folded(pytester: pytest.Pytester, suite: P
     assert re.search(r"role unknown: .*BiasAdd-op0\s+\(not run\)", text, re.DOTALL)
 
 
-@pytest.mark.parametrize("style", ["--tb=line", "--tb=no", "-q"])
-def test_other_styles_stay_what_they_are(pytester: pytest.Pytester, suite: Path, style: str) -> None:
+@pytest.mark.parametrize(
+    ("style", "in_full", "tables", "lines"),
+    [
+        ("-q", 1, 1, 6),
+        ("-v", 1, 1, 6),
+        ("--tb=native", 1, 1, 6),
+        ("--tb=short", 0, 1, 6),
+        ("--tb=line", 0, 0, 6),
+        ("--tb=no", 0, 0, 0),
+    ],
+)
+def test_styles_mean_what_they_say(
+    pytester: pytest.Pytester, suite: Path, style: str, in_full: int, tables: int, lines: int
+) -> None:
     result = pytester.runpytest(suite, style)
     result.assert_outcomes(failed=7, passed=4)
-    assert result.stdout.str().count(FOLDED) == (6 if style == "-q" else 0)
+    text = result.stdout.str()
+    assert text.count("worst elements") == in_full
+    assert len(re.findall(r"^  metric +value +limit", text, re.MULTILINE)) == tables
+    assert len(FOLDED.findall(text)) == lines
+
+
+# -- many failures -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def many(pytester: pytest.Pytester) -> list[str]:
+    """300 operators, the last 200 of which fail."""
+    values = np.random.default_rng(23).standard_normal((300, 8)).astype(np.float32)
+    for side in ("left", "right"):
+        write_reference(
+            pytester.path / side,
+            {f"op{k}": one * (1.1 if side == "left" and k >= 100 else 1) for k, one in enumerate(values)},
+        )
+    return ["-q", "--msdump-left=left", "--msdump-right=right"]
+
+
+def test_three_hundred_operators_are_no_flood(
+    pytester: pytest.Pytester, many: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    result = pytester.runpytest(*many)
+    result.assert_outcomes(failed=200, passed=101)
+    lines = result.stdout.lines
+    assert len(lines) <= 120
+    assert sum(line.startswith("FAILED msdump::") for line in lines) == 20
+    assert "FAILED msdump::op100 - rel_euclid 0.1 > 0.001; cause: op100" in lines
+    assert "  and 180 more operators; --msdump-show=failing lists them" in lines
+    assert "and 180 more failed; -rf lists them" in lines
+    said = "\n".join(lines[-15:])
+    assert all(text in said for text in ("300 tensors: 100 pass, 200 fail", "cause op100 (op 101 of 300)"))
+    assert "--msdump-select=op100\n200 failed, 101 passed" in said
+
+
+def test_each_failing_operator_has_a_line_where_it_is_asked_for(pytester: pytest.Pytester, many: list[str]) -> None:
+    text = pytester.runpytest(*many, "--msdump-show=failing").stdout.str()
+    assert len(re.findall(r"^  op\d+: rel_euclid 0\.1 > 0\.001$", text, re.MULTILINE)) == 199
+    assert text.count("worst elements") == 1
+    text = pytester.runpytest(*many, "-rf").stdout.str()
+    assert text.count("FAILED msdump::op") == 200
+    assert "lists them" not in text[text.index("short test summary") :]
+
+
+def test_other_tests_keep_their_lines(pytester: pytest.Pytester, many: list[str]) -> None:
+    pytester.makepyfile("import pytest\n@pytest.mark.parametrize('n', range(30))\ndef test_other(n): assert n < 0")
+    result = pytester.runpytest(*many)
+    result.assert_outcomes(failed=230, passed=101)
+    assert result.stdout.str().count("FAILED test_other_tests") == 30
+    assert result.stdout.str().count("def test_other(n)") == 30
+
+
+def test_colour_is_for_verdicts_alone_and_only_where_it_is_wanted(pytester: pytest.Pytester, suite: Path) -> None:
+    coloured = pytester.runpytest(suite, "--color=yes").stdout.str()
+    assert "\x1b[31m\x1b[1mDRIFT\x1b[0m  Default/conv2" in coloured
+    assert re.search(r"^  cosine .*  \x1b\[31m\x1b\[1mFAIL\x1b\[0m$", coloured, re.MULTILINE)
+    assert re.search(r"^  nonfinite_mismatch .*  \x1b\[32mok\x1b\[0m$", coloured, re.MULTILINE)
+    assert "\x1b" not in pytester.runpytest(suite, "--color=no").stdout.str()
+
+
+# -- ids that pytest prints can be typed -------------------------------------------------------------------------------
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
+def test_the_id_of_an_item_without_a_file_can_be_typed(
+    pytester: pytest.Pytester, many: list[str], workers: list[str]
+) -> None:
+    pytester.makepyfile("def test_other(): pass")
+    pytester.runpytest_subprocess(*many, "msdump::op120", "msdump::op3:output:0", *workers).assert_outcomes(
+        failed=1, passed=1
+    )
+    pytester.runpytest_subprocess(*many, "msdump::coverage", ".", *workers).assert_outcomes(passed=2)
+
+
+def test_an_id_of_no_operator_is_exit_code_4(pytester: pytest.Pytester, many: list[str]) -> None:
+    result = pytester.runpytest(*many, "msdump::op300")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: msdump::op300: there is no such operator; did you mean 'op30'?"])
+
+
+def test_a_failure_without_a_suite_file_names_a_file_that_exists(pytester: pytest.Pytester, many: list[str]) -> None:
+    text = pytester.runpytest(*many, "--tb=line").stdout.str()
+    (file,) = re.findall(r"^(.*):1: rel_euclid 0\.1 > 0\.001; cause: op100$", text, re.MULTILINE)
+    assert (pytester.path / file).is_file()
+    assert Path(file).parts[0] == "left"
 
 
 @pytest.mark.e2e

@@ -12,8 +12,8 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.settings import language_of
 
 GRAPH = Path(__file__).parents[1] / "data" / "localising" / "target_bad" / "ms_output_trace_code_graph_0.ir"
-CHINESE = ("1 个起因，6 个继承；依据：运行自身的计算图", "角色：起因；", "继承自 ", "超限  ", "右侧 = 参考")
-ENGLISH = ("1 cause, 6 inherited", "role cause", "inherited from ", "DRIFT  ", "right = reference")
+CHINESE = ("1 个起因，6 个继承；依据：运行自身的计算图", "角色：起因；", "；起因：", "超限  ", "右侧 = 参考")
+ENGLISH = ("1 cause, 6 inherited", "role cause", "; cause: ", "DRIFT  ", "right = reference")
 
 
 @pytest.fixture
