@@ -18,13 +18,12 @@ from pytest_msdump.causes.structure import (
     Step,
     align_steps,
     fused_steps,
-    kind_of,
-    kind_of_name,
     names_agreement,
     shapes_agree,
 )
 from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.facts.kinds import FINISHED_BY
+from pytest_msdump.matching.kinds import kind_of, kind_of_name
 from pytest_msdump.model.record import ReportedTensor
 from pytest_msdump.model.tensor import TensorRef
 

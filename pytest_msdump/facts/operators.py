@@ -18,7 +18,6 @@ __all__ = [
     "DEQUANT_TYPES",
     "FLOAT_DTYPES",
     "LAST_OPERATORS",
-    "MODULE_KINDS",
     "NEUTRAL_WEIGHT_NAMES",
     "PASSING_TYPES",
     "QUANTISED_DTYPES",
@@ -122,29 +121,6 @@ PASSING_TYPES = VIEW_TYPES | frozenset(
         *("InputLayer",),
     }
 )
-
-# Kinds of modules and operators, in the words of PyTorch, MindSpore, Keras and ONNX. Modules of one path and of two
-# kinds are not the same module.
-MODULE_KINDS: Mapping[str, str] = {
-    name: kind
-    for kind, names in {
-        "convolution": "Conv1d Conv2d Conv3d Conv1D Conv2D Conv3D Conv DepthwiseConv2D SeparableConv2D "
-        "ConvTranspose1d ConvTranspose2d ConvTranspose3d Conv1dTranspose Conv2dTranspose Conv3dTranspose "
-        "Conv2DTranspose ConvTranspose",
-        "linear": "Linear Dense Gemm",
-        "batch norm": "BatchNorm1d BatchNorm2d BatchNorm3d BatchNormalization SyncBatchNorm BatchNorm FusedBatchNorm "
-        "FusedBatchNormV3",
-        "layer norm": "LayerNorm LayerNormalization RMSNorm LlamaRMSNorm",
-        "pooling": "MaxPool1d MaxPool2d MaxPool3d AvgPool1d AvgPool2d AvgPool3d AdaptiveAvgPool1d AdaptiveAvgPool2d "
-        "AdaptiveAvgPool3d AdaptiveMaxPool2d MaxPooling1D MaxPooling2D AveragePooling1D AveragePooling2D "
-        "GlobalAveragePooling1D GlobalAveragePooling2D GlobalMaxPooling2D GlobalAvgPooling",
-        "activation": "ReLU ReLU6 LeakyReLU PReLU ELU SELU CELU GELU NewGELUActivation QuickGELU SiLU Swish Mish "
-        "Hardswish HSwish HardSwish Hardsigmoid HSigmoid Sigmoid Tanh Softplus Softsign Activation",
-        "softmax": "Softmax LogSoftmax Softmax2d",
-        "embedding": "Embedding EmbeddingLookup",
-    }.items()
-    for name in names.split()
-}
 
 # Classes of MindSpore's cells → the operators that end them. What follows one of these is not in the cell, also where
 # its name does not say where it belongs.

@@ -15,7 +15,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from pytest_msdump.facts.operators import LAST_OPERATORS, MODULE_KINDS, VIEW_TYPES
+from pytest_msdump.facts.operators import LAST_OPERATORS, VIEW_TYPES
+from pytest_msdump.matching.kinds import kind_of
 from pytest_msdump.matching.sides import Side
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
@@ -293,13 +294,13 @@ class Run:
         return None if numbered <= {()} else len(numbered)
 
     def kind(self, path: Path) -> str:
-        """Return what kind of module it is, as `facts.operators.MODULE_KINDS` has it; empty for any other."""
+        """Return what kind of module it is, as `facts.kinds.KINDS` has it; empty for any other."""
         if path not in self.modules:
             last = self.steps[self.members[path][-1]].scope
-            return MODULE_KINDS.get(last.last_class, "") if last.path == path else ""
+            return kind_of(last.last_class) if last.path == path else ""
         if any(other[: len(path)] == path and other != path for other in self.modules):
             return "container"
-        return MODULE_KINDS.get(self._side.ops[self.modules[path][0]].key.op_type or "", "")
+        return kind_of(self._side.ops[self.modules[path][0]].key.op_type)
 
     def calls(self, path: Path, count: int) -> list[Leaving] | Message:
         """Return what leaves each of `count` calls of a module, as far as it was dumped, or why it is not known."""
