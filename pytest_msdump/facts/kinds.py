@@ -36,6 +36,8 @@ KINDS: Mapping[str, str] = {
         "passing": "identity dropout alphadropout spatialdropout droppath stochasticdepth flatten reshape view "
         "reshapeview squeeze unsqueeze expanddims unflatten inputlayer cast transdata",
         "moving": "transpose permute",
+        "padding": "pad zeropad zeropadding constantpad reflectionpad replicationpad",
+        "resizing": "upsample upsampling resize interpolate resizebilinear resizenearestneighbor",
         "constant": "constant const data parameter constantofshape shape range",
     }.items()
     for name in names.split()

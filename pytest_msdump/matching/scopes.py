@@ -194,7 +194,7 @@ class Run:
     def __init__(
         self, side: Side, dump: Dump, numbers: Sequence[int], is_known: Callable[[Path], bool] = lambda _: True
     ) -> None:
-        self._side, self._dump, self._numbers = side, dump, numbers
+        self._side, self._dump, self.numbers = side, dump, numbers
         self.modules: defaultdict[Path, list[int]] = defaultdict(list)
         self.steps: list[_Step] = []
         self.members: defaultdict[Path, list[int]] = defaultdict(list)
@@ -202,7 +202,7 @@ class Run:
         self._is_whole = not (dump.run and any(one.kernels for one in dump.run.configurations))
         keys = [side.ops[number].key for number in numbers]
         self.style = _style(dump, keys)
-        graph = _graph_of(dump, keys[0].at)
+        self.graph = graph = _graph_of(dump, keys[0].at)
         scopes = {one.name: one.scope for one in graph.operators if one.scope} if graph else {}
         inner: dict[str, list[int]] = {}
         for number, key in zip(numbers, keys, strict=True):
@@ -224,7 +224,7 @@ class Run:
         if not any(step.name.startswith("/") and _CALL.search(step.name) for step in self.steps):
             return self
         keys = {key[:depth] for key in other.by_key for depth in range(len(key) + 1)}
-        return Run(self._side, self._dump, self._numbers, lambda path: spelling_of(path) in keys)
+        return Run(self._side, self._dump, self.numbers, lambda path: spelling_of(path) in keys)
 
     @cached_property
     def by_key(self) -> Mapping[Path, list[Path]]:
