@@ -8,7 +8,7 @@ around a layer that one side lacks, and among equal blocks of which one is missi
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -24,6 +24,9 @@ __all__ = ["pair_by_graph"]
 
 # Layers that one side may have where the other computes the same outside of any layer, or nothing.
 _THROUGH = frozenset({"passing", "add"})
+# No network is larger; a manifest may say anything. A sum of more layers is known by the latest of them.
+_MOST_FEEDS = 64
+_MOST_INSIDE = 5_000_000
 
 
 def pair_by_graph(state: PairingState, request: PairingRequest) -> None:
@@ -81,6 +84,7 @@ class _Flow:
         calls = run.graph.operators if run.graph else ()
         dumped = {(side.ops[op].key.label, side.ops[op].key.at.occurrence or 0): op for op in run.numbers}
         outer = {call.inside for call in calls}
+        room = _MOST_INSIDE
         # By call, the layers that its output comes from; by module, the layers inside of its call that goes on.
         sources: dict[tuple[str, int], frozenset[int]] = {}
         inside: defaultdict[str, set[int]] = defaultdict(set)
@@ -92,17 +96,22 @@ class _Flow:
                     self.has_gaps |= known is None
                     # Behind an operation that was not followed, the layer that ran last is the likeliest.
                     feeds |= known if known is not None else {len(self.layers) - 1} - {-1}
-            sources[call.name, call.occurrence] = frozenset(feeds)
             op = dumped.get((call.name, call.occurrence))
             own = inside.pop(call.name, set())
+            if own and feeds.isdisjoint(own):
+                # It made its output itself, as a residual sum: of what, was not followed.
+                self.has_gaps = True
+                feeds.add(max(own))
+            sources[call.name, call.occurrence] = frozenset(sorted(feeds)[-_MOST_FEEDS:])
             kind = kind_of(call.op_type) or call.op_type.lower()
-            if call.name in outer and op is not None:
+            room -= len(own)
+            if call.name in outer and op is not None and room > 0:
                 self.containers.append(_Container(op, frozenset(own), frozenset(feeds & own)))
             elif call.name not in outer and op is not None and kind not in _THROUGH:
                 own = {len(self.layers)}
                 sources[call.name, call.occurrence] = frozenset(own)
                 shapes = [request.shape_of(side.refs[ref]) for ref in _leaving(side, op).tensors.values()]
-                self.layers.append(_Layer(op, (kind, *map(_long, shapes)), frozenset(feeds)))
+                self.layers.append(_Layer(op, (kind, *map(_long, shapes)), frozenset(sorted(feeds)[-_MOST_FEEDS:])))
             inside[call.inside] |= own
         for number, layer in enumerate(self.layers):
             for feed in layer.feeds:
@@ -140,6 +149,14 @@ class _Flow:
         return sorted(repr(self.layers[number].sort) for number in numbers)
 
 
+class _Named:
+    """The names of one side's layers, and how often it has each."""
+
+    def __init__(self, names: Sequence[Hashable]) -> None:
+        self.names = names
+        self.times = Counter(names)
+
+
 class _Names:
     """Short names, the same for what is equal on both sides."""
 
@@ -156,11 +173,9 @@ def _meetings(left: _Flow, right: _Flow, pairs: Sequence[tuple[int, int]]) -> It
     lefts = {layer.op: number for number, layer in enumerate(left.layers)}
     rights = {layer.op: number for number, layer in enumerate(right.layers)}
     joined = {lefts[one]: rights[other] for one, other in pairs if one in lefts and other in rights}
-    new = {
-        one: other
-        for one, other in _agreed(left, right, joined).items()
-        if one not in joined and other not in joined.values()
-    }
+    taken = frozenset(joined.values())
+    agreed = _agreed(left, right, joined).items()
+    new = {one: other for one, other in agreed if one not in joined and other not in taken}
     yield from ((left.layers[one].op, right.layers[other].op) for one, other in new.items())
     yield from _containers(left, right, joined | new)
 
@@ -177,25 +192,48 @@ def _agreed(left: _Flow, right: _Flow, joined: Mapping[int, int]) -> dict[int, i
         {right.layers[other].op: -1 - one for one, other in joined.items()},
     )
     up, down = (
-        [named(flow, seen, names) for flow, seen in zip((left, right), known, strict=True)]
+        [_Named(named(flow, seen, names)) for flow, seen in zip((left, right), known, strict=True)]
         for named in (_Flow.upwards, _Flow.downwards)
     )
-    votes: tuple[defaultdict[int, set[int]], ...] = (defaultdict(set), defaultdict(set))
-    certain: set[tuple[int, int]] = set()
-    both = [list(zip(*each, strict=True)) for each in zip(up, down, strict=True)]
-    for way, (ours, theirs) in (("both", both), ("up", up), ("down", down)):
-        for one, other in _unique(ours, theirs):
-            votes[0][one].add(other)
-            votes[1][other].add(one)
-            first, second = left.layers[one], right.layers[other]
-            if way == "up":
-                # What follows has to be alike: a normalisation may be folded into one of them, or one was left out.
-                is_certain = left.sorts(first.takers) == right.sorts(second.takers)
+    both = [list(zip(one.names, other.names, strict=True)) for one, other in zip(up, down, strict=True)]
+    by_both = {one: other for one, other in _unique(*both) if _agree(up, one, other) and _agree(down, one, other)}
+    by_up = {one: other for one, other in _unique(up[0].names, up[1].names) if _agree(down, one, other)}
+    by_down = {one: other for one, other in _unique(down[0].names, down[1].names) if _agree(up, one, other)}
+    # Where what a pair leads to is doubtful, so is the pair.
+    below = {one for one, _ in _unique(down[0].names, down[1].names) if one not in by_down}
+    for number in range(len(left.layers) - 1, -1, -1):
+        if number not in joined and not below.isdisjoint(left.layers[number].takers):
+            below.add(number)
+    led_to = dict.fromkeys(joined.items(), True)
+
+    def is_led_to(one: int, other: int) -> bool:
+        """Whether all on the way to two layers that one chain leads to may be pairs, by what they lead to."""
+        way, pair = [], (one, other)
+        while pair not in led_to:
+            way.append(pair)
+            feeds = left.layers[pair[0]].feeds, right.layers[pair[1]].feeds
+            if not all(feeds):
+                led_to[pair] = True
+            elif _agree(down, max(feeds[0]), max(feeds[1])):
+                pair = max(feeds[0]), max(feeds[1])
             else:
-                is_certain = way == "both" or (is_followed and left.sorts(first.feeds) == right.sorts(second.feeds))
-            if is_certain:
-                certain.add((one, other))
-    return {one: other for one, other in certain if len(votes[0][one]) == len(votes[1][other]) == 1}
+                led_to[pair] = False
+        led_to.update(dict.fromkeys(way, led_to[pair]))
+        return led_to[pair]
+
+    def is_beside(numbers: str, one: int, other: int) -> bool:
+        """Whether neighbours are alike: a normalisation may be folded into a layer, or a layer left out."""
+        return left.sorts(getattr(left.layers[one], numbers)) == right.sorts(getattr(right.layers[other], numbers))
+
+    return {
+        **{one: other for one, other in by_both.items() if one not in below and is_led_to(one, other)},
+        **{one: other for one, other in by_up.items() if is_led_to(one, other) and is_beside("takers", one, other)},
+        **{
+            one: other
+            for one, other in by_down.items()
+            if is_followed and one not in below and is_beside("feeds", one, other)
+        },
+    }
 
 
 def _unique(ours: Sequence[Hashable], theirs: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
@@ -204,6 +242,13 @@ def _unique(ours: Sequence[Hashable], theirs: Sequence[Hashable]) -> Iterator[tu
     for what, found in places[0].items():
         if len(found) == len(others := places[1].get(what, [])) == 1:
             yield found[0], others[0]
+
+
+def _agree(names: Sequence[_Named], one: int, other: int) -> bool:
+    """Whether two layers have one name that is as frequent on both sides, or names that only their own side has."""
+    ours, theirs = names[0].names[one], names[1].names[other]
+    times = [[side.times[name] for side in names] for name in (ours, theirs)]
+    return times[0][0] == times[0][1] if ours == theirs else times[0][1] == times[1][0] == 0
 
 
 def _places(values: Iterable[Hashable]) -> dict[Hashable, list[int]]:

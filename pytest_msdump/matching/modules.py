@@ -20,7 +20,7 @@ from pytest_msdump.matching.scopes import Leaving, Path, Run, Shape, dotted, spe
 from pytest_msdump.matching.sides import Side
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Transform
-from pytest_msdump.text import Message, Parameter
+from pytest_msdump.text import Message, Parameter, say
 
 __all__ = ["Candidates", "pair_by_scope", "runs_of"]
 
@@ -141,7 +141,8 @@ class Candidates:
                 for side, ref in (("left", one.left), ("right", one.right)):
                     self._reasons.setdefault((side, ref), transform)
                 continue
-            state.add(FoundPair(one.left, one.right, self._how, dotted(one.path), transform))
+            by = dotted(one.path) if self._how == "scope" else say(Message("same_graph"))
+            state.add(FoundPair(one.left, one.right, self._how, by, transform))
         for (name, ref), why in self._reasons.items():
             if self._is_open(state.left if name == "left" else state.right, ref):
                 state.withheld[name, ref] = why

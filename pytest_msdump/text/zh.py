@@ -526,4 +526,5 @@ ZH: Mapping[str, str] = {
     "same_name": "名称相同",
     "same_name_as": "与 {name} 同名",
     "same_scope": "同一模块 {scope}",
+    "same_graph": "在图中位置相同",
 }
