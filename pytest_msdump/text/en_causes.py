@@ -48,7 +48,7 @@ CAUSES: Mapping[str, str | tuple[str, str]] = {
         "no graph tells who feeds whom; the largest jump along execution order before it is × {step} at {at}, "
         "still within its limit"
     ),
-    "why_feeds": "no graph tells what feeds it",
+    "why_feeds": "nothing tells where its error comes from: what feeds it is not known, or was not compared",
     "why_earlier": "what it was given may come from an earlier part of the run, which fails, too",
     "why_ranks": "it takes values from other ranks, and some of those fail",
     "why_input": "its input fails, and what feeds it has no verdict of its own: {suspects}",

@@ -173,6 +173,12 @@ def test_a_module_whose_inside_was_not_compared_is_the_place_to_look(tmp_path: P
     assert roles(report) == {"block": ("cause", ()), "head": ("inherited", ("block:output:0",))}
 
 
+def test_a_network_of_which_only_the_end_was_compared_is_no_cause(tmp_path: Path) -> None:
+    inside = [(name, bad, edges, around or "net") for name, bad, edges, around in BLOCK]
+    calls = [*inside, call("net", None, "head", bad=True)]
+    assert roles(compared(tmp_path, calls, select=["net"])) == {"net": ("unknown", ())}
+
+
 def test_an_input_that_passes_clears_what_was_joined_into_it(tmp_path: Path) -> None:
     calls = [call("a", None), call("b", None, bad=True), call("c", "a", "b", bad=True)]
     assert roles(compared(tmp_path / "without", calls)) == {"b": ("cause", ()), "c": ("inherited", ("b:output:0",))}
