@@ -387,6 +387,9 @@ class Run:
         members = self._with_enclosed(members)
         crossing: list[tuple[int, int]] = []
         for number in sorted(members):
+            if kind_of(self.steps[number].op_type) == "constant":
+                # Exporters share them between modules, or leave them behind unused.
+                continue
             taken = self._slots.get(number, ())
             if not taken:
                 crossing += [(number, slot) for slot in self._own_slots(number)]
@@ -400,21 +403,23 @@ class Run:
         return crossing
 
     def _with_enclosed(self, members: frozenset[int]) -> frozenset[int]:
-        """Add operators without a scope that are fed by the module and feed nothing else."""
-        while True:
-            more = {
-                taker
-                for number in members
-                for slot in self._slots.get(number, ())
-                for taker in self._consumers[number, slot]
-                if taker not in members
-                and self.steps[taker].scope.path is None
-                and (slots := self._slots.get(taker))
-                and all(one in members for own in slots for one in self._consumers[taker, own])
-            }
-            if not more:
-                return members
-            members |= more
+        """Add operators without a scope that are fed by the module and lead nowhere else."""
+        more: set[int] = set()
+        waiting = list(members)
+        while waiting:
+            takers = {one for one in self._takers(waiting.pop()) if self.steps[one].scope.path is None} - members - more
+            more |= takers
+            waiting += takers
+        inside = members | more
+        waiting = [one for one in more if not self._slots.get(one) or not inside.issuperset(self._takers(one))]
+        while waiting:
+            if (one := waiting.pop()) in more:
+                more.remove(one)
+                waiting += (feeder for feeder, _ in self.steps[one].inputs if feeder in more)
+        return members | more
+
+    def _takers(self, number: int) -> Iterator[int]:
+        return (taker for slot in self._slots.get(number, ()) for taker in self._consumers[number, slot])
 
     def _own_slots(self, number: int) -> list[int]:
         ops = self.steps[number].ops
