@@ -30,7 +30,7 @@ from pytest_msdump.suite import load_suite
 PROFILES = ("default", "strict")
 # By option: the share that must be right at least, and of what.
 LEAST = {
-    "pairs": (0.8, "right tensors that exist and have a true partner"),
+    "pairs": (0.95, "right tensors that exist and have a true partner"),
     "suggested": (0.9, "the same in wrong ports once --suggest has spoken"),
     "causes": (0.7, "mistakes that strict could see and that are named, where a port has one"),
     "both": (0.65, "the same where a port has two mistakes"),

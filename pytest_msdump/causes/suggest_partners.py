@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
 
 from pytest_msdump.causes.choose_partners import Fit, Suggestion, Unpaired, is_named_after, suggest
 from pytest_msdump.causes.fingerprint import Fingerprint, Sample, disagreement, distances, fingerprint, sample
@@ -44,8 +43,6 @@ _ALIKE = 0.1
 _CLOSE = {"float64": 1e-3, "float32": 1e-3, "float16": 5e-3}
 # The order of axes that a side has where nothing is said.
 _USUAL = "NCHW"
-# Names are not trusted if more than one of so many pairs the wrong things.
-_MOST_DOUBTFUL = 10
 # How many tensors are compared element by element with each one.
 _MOST_TRIED = 6
 
@@ -127,7 +124,8 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
     left = _Side("left", plan.left, plan.pairing, named, watch)
     right = _Side("right", plan.right, plan.pairing, named, watch)
     formats = Transform(left_format=plan.suite.left_format, right_format=plan.suite.right_format)
-    paired = _trusted_pairs(plan, left, right)
+    outputs = [pair for pair in plan.pairing.pairs if pair.left.key.io == "output"]
+    paired = [(left.number(pair.left), right.number(pair.right)) for pair in outputs]
     search = _Search(left, right, formats)
     by_structure = search.by_structure(paired)
     taken = {*by_structure.values()}, {*by_structure}
@@ -156,34 +154,6 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
         alone=tuple(sorted(right.alone)),
         copies=copies,
     )
-
-
-def _trusted_pairs(plan: Plan, left: _Side, right: _Side) -> list[tuple[int, int]]:
-    """Return the pairs of outputs that exist, by number.
-
-    Where names pair what differs in kind or shape, they are numbers that mean something else on the other side
-    (``features.3``): then none of them counts, and their tensors are without a partner.
-    """
-    pairs = [
-        (pair.how in ("name", "mangled"), left.number(pair.left), right.number(pair.right))
-        for pair in plan.pairing.pairs
-        if pair.left.key.io == "output"
-    ]
-    named = [(one, other) for is_named, one, other in pairs if is_named]
-    doubtful = sum(_contradict(left.step_of(one), right.step_of(other)) for one, other in named)
-    if doubtful * _MOST_DOUBTFUL <= len(named):
-        return [(one, other) for _, one, other in pairs]
-    left.alone |= {one for one, _ in named} & left.prints.keys()
-    right.alone |= {other for _, other in named} & right.prints.keys()
-    return [(one, other) for is_named, one, other in pairs if not is_named]
-
-
-def _contradict(one: Step | None, other: Step | None) -> bool:
-    if one is None or other is None:
-        return False
-    sizes = ({prod(shape) for shape in step.shapes} for step in (one, other))
-    kinds_differ = bool(one.kinds and other.kinds) and one.kinds.isdisjoint(other.kinds)
-    return kinds_differ or set.isdisjoint(*sizes)
 
 
 class _Side:
@@ -258,14 +228,6 @@ class _Side:
             if self.refs[number].key.io == "output" and self.refs[number].place is not None
         }
         return steps_of(outputs, self.shapes, Values(self.prints, self.samples))
-
-    def step_of(self, number: int) -> Step | None:
-        """Return the step that a tensor belongs to, if it was looked at."""
-        return self._step_of.get(number)
-
-    @cached_property
-    def _step_of(self) -> dict[int, Step]:
-        return {number: step for step in self.steps for number in step.members}
 
     def copies(self, paired: set[int]) -> frozenset[int]:
         """Return the tensors without a partner that hold the values of one that has one."""

@@ -95,9 +95,9 @@ def _table(planned: Plan, parsed: argparse.Namespace, folder: Path) -> dict[str,
         if (value := getattr(parsed, f"msdump_{name}", None)) is not None:
             table[name] = dict(one.split("=", 1) for one in value) if name == "align" else value
     ways = {pair.how for pair in planned.pairing.pairs}
-    if "scope" in ways:
-        # With entries of a map, scopes pair only where they are asked for.
-        table["pair_by"] = ["map", "fusion", "name", "mangled", "scope"]
+    if "scope" in ways or "graph" in ways:
+        # With entries of a map, these pair only where they are asked for.
+        table["pair_by"] = ["map", "fusion", "name", "mangled", "scope", "graph"]
     return table
 
 

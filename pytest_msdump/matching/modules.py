@@ -20,9 +20,9 @@ from pytest_msdump.matching.scopes import Leaving, Path, Run, Shape, dotted, spe
 from pytest_msdump.matching.sides import Side
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Transform
-from pytest_msdump.text import Message, Parameter
+from pytest_msdump.text import Message, Parameter, say
 
-__all__ = ["pair_by_scope"]
+__all__ = ["Candidates", "pair_by_scope", "runs_of"]
 
 Axes = tuple[int, ...]
 
@@ -46,9 +46,9 @@ def pair_by_scope(state: PairingState, request: PairingRequest) -> None:
     sides = (state.left, state.right)
     if any("output" not in side.directions or next(state.unpaired(side), None) is None for side in sides):
         return
-    found = _Found(state, request)
+    found = _Found(state, request, "scope")
     left_dump, right_dump = request.dumps
-    lefts, rights = _runs(state.left, left_dump), _runs(state.right, right_dump)
+    lefts, rights = runs_of(state.left, left_dump), runs_of(state.right, right_dump)
     for at, ours in lefts.items():
         for other, theirs in rights.items():
             if compatible(at, other):
@@ -56,7 +56,8 @@ def pair_by_scope(state: PairingState, request: PairingRequest) -> None:
     found.add()
 
 
-def _runs(side: Side, dump: Dump) -> Mapping[Place, Run]:
+def runs_of(side: Side, dump: Dump) -> Mapping[Place, Run]:
+    """Return the runs of a side, by place."""
     places: defaultdict[Place, list[int]] = defaultdict(list)
     for number, op in enumerate(side.ops):
         if op.kept:
@@ -101,14 +102,65 @@ def _folded_norms(modules: Run, nodes: Run, weights: Mapping[str, str], others: 
             yield _Folded(path, fed, convolutions[0])
 
 
-class _Found:
-    """What is found while modules meet: candidates for pairs, and why other tensors are none."""
+class Candidates:
+    """Pairs that `how` has found, until all are known; and why other tensors are in none."""
 
-    def __init__(self, state: PairingState, request: PairingRequest) -> None:
+    def __init__(self, state: PairingState, request: PairingRequest, how: str) -> None:
         self._state = state
         self._request = request
+        self._how = how
         self._candidates: dict[tuple[int, int], _Candidate] = {}
         self._reasons: dict[tuple[str, int], Message] = {}
+
+    def take(self, path: Path, ours: Leaving, theirs: Leaving) -> None:
+        """Take what leaves two modules as candidates, slot by slot."""
+        state, shape_of = self._state, self._request.shape_of
+        for slot, left in ours.tensors.items():
+            right = theirs.tensors.get(slot)
+            if right is not None and self._is_open(state.left, left) and self._is_open(state.right, right):
+                shapes = (
+                    ours.shape or shape_of(state.left.refs[left]),
+                    theirs.shape or shape_of(state.right.refs[right]),
+                )
+                # MindSpore on CPU writes what views put out with the shape of their input.
+                types = (state.left.op_with(left).key.op_type, state.right.op_with(right).key.op_type)
+                is_viewed = bool(ours.shape or theirs.shape or VIEW_TYPES.intersection(types))
+                self._candidates.setdefault((left, right), _Candidate(left, right, path, *shapes, is_viewed))
+
+    def _is_open(self, side: Side, ref: int) -> bool:
+        # A graph tells namesakes apart.
+        is_ambiguous = self._how == "scope" and (side.name, side.op_of[ref]) in self._state.ambiguous
+        return not is_ambiguous and not self._state.is_decided(side.name, ref)
+
+    def add(self) -> None:
+        """Add the candidates whose shapes agree up to layout and axes of length 1, and reasons for the rest."""
+        state, moved = self._state, self._moved
+        for one in self._candidates.values():
+            transform = _transform(one, self._request.formats, moved)
+            if isinstance(transform, Message):
+                for side, ref in (("left", one.left), ("right", one.right)):
+                    self._reasons.setdefault((side, ref), transform)
+                continue
+            by = dotted(one.path) if self._how == "scope" else say(Message("same_graph"))
+            state.add(FoundPair(one.left, one.right, self._how, by, transform))
+        for (name, ref), why in self._reasons.items():
+            if self._is_open(state.left if name == "left" else state.right, ref):
+                state.withheld[name, ref] = why
+
+    @cached_property
+    def _moved(self) -> Mapping[int, set[Axes | None]]:
+        """By number of axes, the orders that are the only ones to fit some pair."""
+        moved: defaultdict[int, set[Axes | None]] = defaultdict(set)
+        for one in self._candidates.values():
+            if one.left_shape is not None and one.right_shape is not None:
+                fitting = _orders(one.left_shape, one.right_shape)
+                if len(fitting) == 1:
+                    moved[len(one.left_shape)].add(fitting[0])
+        return moved
+
+
+class _Found(Candidates):
+    """What is found while modules meet."""
 
     def meet_all(self, left: Run, right: Run) -> None:
         """Let every module of two runs meet the one of its path, normalisations those that they were folded into."""
@@ -152,7 +204,7 @@ class _Found:
                 self._reasons |= {(side, ref): inside for ref in run.inner(path) if ref not in own}
         if why is None and all(calls):
             for one, other in zip(*calls, strict=True):
-                self._take(left_path, one, other)
+                self.take(left_path, one, other)
 
     @staticmethod
     def _difference(
@@ -169,49 +221,6 @@ class _Found:
         if any(one.tensors.keys() != other.tensors.keys() for one, other in zip(ours, theirs, strict=True)):
             return Message("scope_slots_differ", scope)
         return None
-
-    def _take(self, path: Path, ours: Leaving, theirs: Leaving) -> None:
-        state, shape_of = self._state, self._request.shape_of
-        for slot, left in ours.tensors.items():
-            right = theirs.tensors[slot]
-            if self._is_open(state.left, left) and self._is_open(state.right, right):
-                shapes = (
-                    ours.shape or shape_of(state.left.refs[left]),
-                    theirs.shape or shape_of(state.right.refs[right]),
-                )
-                # MindSpore on CPU writes what views put out with the shape of their input.
-                types = (state.left.op_with(left).key.op_type, state.right.op_with(right).key.op_type)
-                is_viewed = bool(ours.shape or theirs.shape or VIEW_TYPES.intersection(types))
-                self._candidates.setdefault((left, right), _Candidate(left, right, path, *shapes, is_viewed))
-
-    def _is_open(self, side: Side, ref: int) -> bool:
-        is_ambiguous = (side.name, side.op_of[ref]) in self._state.ambiguous
-        return not is_ambiguous and not self._state.is_decided(side.name, ref)
-
-    def add(self) -> None:
-        """Add the candidates whose shapes agree up to layout and axes of length 1, and reasons for the rest."""
-        state, moved = self._state, self._moved
-        for one in self._candidates.values():
-            transform = _transform(one, self._request.formats, moved)
-            if isinstance(transform, Message):
-                for side, ref in (("left", one.left), ("right", one.right)):
-                    self._reasons.setdefault((side, ref), transform)
-                continue
-            state.add(FoundPair(one.left, one.right, "scope", dotted(one.path), transform))
-        for (name, ref), why in self._reasons.items():
-            if self._is_open(state.left if name == "left" else state.right, ref):
-                state.withheld[name, ref] = why
-
-    @cached_property
-    def _moved(self) -> Mapping[int, set[Axes | None]]:
-        """By number of axes, the orders that are the only ones to fit some pair."""
-        moved: defaultdict[int, set[Axes | None]] = defaultdict(set)
-        for one in self._candidates.values():
-            if one.left_shape is not None and one.right_shape is not None:
-                fitting = _orders(one.left_shape, one.right_shape)
-                if len(fitting) == 1:
-                    moved[len(one.left_shape)].add(fitting[0])
-        return moved
 
 
 # -- shapes ----------------------------------------------------------------------------------------------------------

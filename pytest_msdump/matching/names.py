@@ -15,9 +15,12 @@ from pytest_msdump.matching.pairing_state import (
 )
 from pytest_msdump.matching.sides import Operator, Side, mangled_names
 from pytest_msdump.model.tensor import mangle
-from pytest_msdump.text import Message, say
+from pytest_msdump.text import Message, Parameter, say
 
 __all__ = ["pair_by_mangled_name", "pair_by_name"]
+
+# Running numbers are not trusted if more than one of so many means something else on the other side.
+_MOST_DOUBTFUL = 10
 
 
 def pair_by_name(state: PairingState, request: PairingRequest) -> None:
@@ -62,6 +65,7 @@ def _pair(
         if _is_offered(state, right, other) and state.may_join(number, other)
     ]
     certain, doubtful = resolve_ambiguity(left, right, candidates)
+    certain = _without_shifted_numbers(state, certain)
     for one, other in certain:
         state.join_operators(one, other)
         ours, theirs = left.ops[one], right.ops[other]
@@ -75,6 +79,36 @@ def _pair(
             ):
                 state.add(FoundPair(ref, partner, how, by, request.formats))
     _mark_ambiguous(state, certain, doubtful)
+
+
+def _without_shifted_numbers(state: PairingState, pairs: Sequence[OperatorPair]) -> list[OperatorPair]:
+    """Leave out pairs whose names are running numbers that mean something else on the other side (``features.3``).
+
+    Each side numbers the children of a container by itself. That one of them is of another kind may be a mistake of the
+    port, which is to be compared; where several are, and more than one in ten, the numbers differ.
+    """
+    children: defaultdict[str, list[OperatorPair]] = defaultdict(list)
+    for one, other in pairs:
+        container, _, number = state.left.ops[one].key.label.rpartition(".")
+        if container and number.isdecimal():
+            children[container].append((one, other))
+    shifted: dict[str, Message] = {}
+    for container, numbered in children.items():
+        kinds = [(state.left.kind(one), state.right.kind(other)) for one, other in numbered]
+        differing = [(one, other) for one, other in kinds if one and other and one != other]
+        if len(differing) > 1 and len(differing) * _MOST_DOUBTFUL > len(numbered):
+            said: dict[str, Parameter] = {"scope": container, "n": len(differing)}
+            shifted[f"{container}."] = Message("numbers_differ", said)
+    kept: list[OperatorPair] = []
+    for one, other in pairs:
+        label = state.left.ops[one].key.label
+        why = next((why for prefix, why in shifted.items() if label.startswith(prefix)), None)
+        if why is None:
+            kept.append((one, other))
+        else:
+            state.ambiguous["left", one] = (why, (other,))
+            state.ambiguous["right", other] = (why, (one,))
+    return kept
 
 
 def _is_offered(state: PairingState, side: Side, number: int) -> bool:

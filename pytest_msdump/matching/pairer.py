@@ -9,6 +9,7 @@ from typing import Any
 from pytest_msdump.errors import UnknownNameError, nearest
 from pytest_msdump.facts.operators import PASSING_TYPES, WRITTEN_INPUTS
 from pytest_msdump.matching.addresses import Lost, MapEntry
+from pytest_msdump.matching.by_graph import pair_by_graph
 from pytest_msdump.matching.coordinates import (
     Align,
     common_coordinates,
@@ -57,7 +58,10 @@ WAYS: Mapping[str, PairingWay] = {
     "name": pair_by_name,
     "mangled": pair_by_mangled_name,
     "scope": pair_by_scope,
+    "graph": pair_by_graph,
 }
+# Ways that no suite with map entries has unless it asks for them, so that it compares what it compared before.
+_WITHOUT_MAP = frozenset({"scope", "graph"})
 # Two single files are paired whatever is said.
 _ALWAYS = "file"
 
@@ -105,7 +109,7 @@ def pair_dumps(
     left_format, right_format : str, optional
         Axis order of the side's 4-D tensors, carried by each pair but those whose entry has a `transpose`.
     ways : sequence of str, optional
-        The ways of pairing; by default all, but no scopes where there are entries.
+        The ways of pairing; by default all, but neither scopes nor graphs where there are entries.
     exclude_types : iterable of str
         Types of operators that pass their input on, beside those that are known to.
     shape_of : callable
@@ -142,7 +146,7 @@ def pair_dumps(
         shape_of=shape_of,
     )
     if ways is None:
-        ways = [name for name in WAYS if name != "scope" or not entries]
+        ways = [name for name in WAYS if name not in _WITHOUT_MAP or not entries]
     lost = [one for name, way in WAYS.items() if name in (*ways, _ALWAYS) for one in way(state, request) or ()]
     # Elsewhere what counts in coverage stays as it was.
     _fold_passing(state, (PASSING_TYPES if "scope" in ways else frozenset()).union(exclude_types))

@@ -194,7 +194,7 @@ class Run:
     def __init__(
         self, side: Side, dump: Dump, numbers: Sequence[int], is_known: Callable[[Path], bool] = lambda _: True
     ) -> None:
-        self._side, self._dump, self._numbers = side, dump, numbers
+        self._side, self._dump, self.numbers = side, dump, numbers
         self.modules: defaultdict[Path, list[int]] = defaultdict(list)
         self.steps: list[_Step] = []
         self.members: defaultdict[Path, list[int]] = defaultdict(list)
@@ -202,7 +202,7 @@ class Run:
         self._is_whole = not (dump.run and any(one.kernels for one in dump.run.configurations))
         keys = [side.ops[number].key for number in numbers]
         self.style = _style(dump, keys)
-        graph = _graph_of(dump, keys[0].at)
+        self.graph = graph = _graph_of(dump, keys[0].at)
         scopes = {one.name: one.scope for one in graph.operators if one.scope} if graph else {}
         inner: dict[str, list[int]] = {}
         for number, key in zip(numbers, keys, strict=True):
@@ -224,7 +224,7 @@ class Run:
         if not any(step.name.startswith("/") and _CALL.search(step.name) for step in self.steps):
             return self
         keys = {key[:depth] for key in other.by_key for depth in range(len(key) + 1)}
-        return Run(self._side, self._dump, self._numbers, lambda path: spelling_of(path) in keys)
+        return Run(self._side, self._dump, self.numbers, lambda path: spelling_of(path) in keys)
 
     @cached_property
     def by_key(self) -> Mapping[Path, list[Path]]:
@@ -387,6 +387,9 @@ class Run:
         members = self._with_enclosed(members)
         crossing: list[tuple[int, int]] = []
         for number in sorted(members):
+            if kind_of(self.steps[number].op_type) == "constant":
+                # Exporters share them between modules, or leave them behind unused.
+                continue
             taken = self._slots.get(number, ())
             if not taken:
                 crossing += [(number, slot) for slot in self._own_slots(number)]
@@ -400,21 +403,23 @@ class Run:
         return crossing
 
     def _with_enclosed(self, members: frozenset[int]) -> frozenset[int]:
-        """Add operators without a scope that are fed by the module and feed nothing else."""
-        while True:
-            more = {
-                taker
-                for number in members
-                for slot in self._slots.get(number, ())
-                for taker in self._consumers[number, slot]
-                if taker not in members
-                and self.steps[taker].scope.path is None
-                and (slots := self._slots.get(taker))
-                and all(one in members for own in slots for one in self._consumers[taker, own])
-            }
-            if not more:
-                return members
-            members |= more
+        """Add operators without a scope that are fed by the module and lead nowhere else."""
+        more: set[int] = set()
+        waiting = list(members)
+        while waiting:
+            takers = {one for one in self._takers(waiting.pop()) if self.steps[one].scope.path is None} - members - more
+            more |= takers
+            waiting += takers
+        inside = members | more
+        waiting = [one for one in more if not self._slots.get(one) or not inside.issuperset(self._takers(one))]
+        while waiting:
+            if (one := waiting.pop()) in more:
+                more.remove(one)
+                waiting += (feeder for feeder, _ in self.steps[one].inputs if feeder in more)
+        return members | more
+
+    def _takers(self, number: int) -> Iterator[int]:
+        return (taker for slot in self._slots.get(number, ()) for taker in self._consumers[number, slot])
 
     def _own_slots(self, number: int) -> list[int]:
         ops = self.steps[number].ops

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pytest_msdump.matching.addresses import Address
 from pytest_msdump.matching.coordinates import Place, PlaceIndex, place_of, without_occurrence
+from pytest_msdump.matching.kinds import kind_of
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, mangle
 
 __all__ = ["NameIndex", "Operator", "Port", "Side", "index_side", "mangled_names"]
@@ -79,6 +80,17 @@ class Side:
     op_of: tuple[int, ...]
     directions: frozenset[str]
     places: frozenset[Place]
+
+    @cached_property
+    def _containers(self) -> frozenset[str]:
+        """Names of modules that others are inside of, by their names."""
+        labels = {op.key.label for op in self.ops}
+        return frozenset(label[:at] for label in labels for at, sign in enumerate(label) if sign == ".")
+
+    def kind(self, number: int) -> str:
+        """Return what kind of operator it is (`facts.kinds`), ``"container"``, or nothing where that is not known."""
+        key = self.ops[number].key
+        return "container" if key.label in self._containers else kind_of(key.op_type)
 
     @cached_property
     def labels(self) -> NameIndex:

@@ -32,9 +32,10 @@ class Transform:
 class Pair:
     """One tensor of the run under test and its reference.
 
-    `how` is ``"mapped"``, ``"fused"``, ``"name"``, ``"mangled"``, ``"scope"`` or ``"file"``; `by` says which rule, e.g.
-    ``"msdump.toml [[msdump.map]] #3"``, or the path of the module. `order` is the 0-based place of the left operator
-    among all left operators. `note` is shown with the verdict, e.g. that a side has this tensor several times.
+    `how` is ``"mapped"``, ``"fused"``, ``"name"``, ``"mangled"``, ``"scope"``, ``"graph"`` or ``"file"``; `by` says
+    which rule, e.g. ``"msdump.toml [[msdump.map]] #3"``, or the path of the module. `order` is the 0-based place of the
+    left operator among all left operators. `note` is shown with the verdict, e.g. that a side has this tensor several
+    times.
     `uncompared` counts the further occurrences of this tensor that met no partner, left and right, though they are
     selected. `terms` are the left and the right tensors that a gradient is the sum of, see `comparison.noise_floor`.
     """

@@ -304,11 +304,12 @@ _HOW = {
     "name": "same_name",
     "mangled": "same_name_as",
     "scope": "same_scope",
+    "graph": "same_graph",
     "mapped": "by_map",
     "fused": "by_rule_file",
 }
 # By these no rule has to be named.
-_WITHOUT_RULE = ("name", "mangled", "scope")
+_WITHOUT_RULE = ("name", "mangled", "scope", "graph")
 
 _NARROWEST = 80
 

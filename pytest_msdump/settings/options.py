@@ -170,8 +170,8 @@ OPTIONS: tuple[Option, ...] = (
         "pair_by",
         "texts",
         "WAY",
-        "ways of pairing: map, fusion, name, mangled, scope (modules of one path); repeatable",
-        default="all; without scope where there are map entries",
+        "ways of pairing: map, fusion, name, mangled, scope (modules of one path), graph; repeatable",
+        default="all; without scope and graph where there are map entries",
     ),
     _option(
         "exclude_types",

@@ -386,4 +386,5 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "same_name": "same name",
     "same_name_as": "same name as {name}",
     "same_scope": "same module {scope}",
+    "same_graph": "same place in the graph",
 }

@@ -79,6 +79,9 @@ EN_UNMATCHED: Mapping[str, str | tuple[str, str]] = {
     "scope_layout_unknown": (
         "more than one order of axes fits {scope}: {left:shape} on the left, {right:shape} on the right"
     ),
+    "numbers_differ": (
+        "{n} numbers in {scope} mean operators of other kinds on the other side, so that such names pair nothing"
+    ),
     "share_a_name": (
         "ambiguous: {ours} on the left and {theirs} on the right share a name; a map entry can tell them apart"
     ),

@@ -12,7 +12,7 @@ __all__ = ["PAGE"]
 # Sentences that the terminal says as well, and beginnings of their codes.
 _SHARED = (
     *("grown", "grown_from_equal", "left_out", "grew_within", "loose_limits", "largest_growth"),
-    *("same_name", "same_name_as", "same_scope"),
+    *("same_name", "same_name_as", "same_scope", "same_graph"),
     *("between_names", "between_parts", "between_clauses", "between_sources"),
     *("names_and_more", "in_brackets", "after_label", "or_before", "operators_before", "without_cause"),
     *("by_graph", "by_right_graph", "by_fusion", "by_order", "ambiguous", "fits", "fits_equal", "fits_by_name"),

@@ -462,6 +462,7 @@ ZH: Mapping[str, str] = {
     "scope_end_unknown": "无从得知{side:word}离开 {scope} 的是什么：可能属于它的某个算子没有作用域",
     "scope_shapes_differ": "{scope} 的形状不同：左侧为 {left:shape}，右侧为 {right:shape}",
     "scope_layout_unknown": "{scope} 有多种轴序均可对应：左侧为 {left:shape}，右侧为 {right:shape}",
+    "numbers_differ": "{scope} 中有 {n} 个编号在两侧指不同种类的算子，因此不按这些名称配对",
     "share_a_name": "有歧义：左侧的 {ours} 与右侧的 {theirs} 同名；可用映射条目区分",
     "entry_ambiguous": "有歧义：该条目在左侧指 {ours}、在右侧指 {theirs}；可用 TYPE.OP 选定",
     "entry_without_slots": "在（{place}）处没有可配对的输入或输出：{parts:clauses}",
@@ -527,4 +528,5 @@ ZH: Mapping[str, str] = {
     "same_name": "名称相同",
     "same_name_as": "与 {name} 同名",
     "same_scope": "同一模块 {scope}",
+    "same_graph": "在图中位置相同",
 }

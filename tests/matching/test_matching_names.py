@@ -7,6 +7,7 @@ from matching.made import addresses, dump, reasons, run_tensor, tensor
 
 from pytest_msdump.matching import Align, MapEntry, Selection, pair_dumps, pairer
 from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
+from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorKey, TensorRef
 
 
@@ -244,3 +245,39 @@ def test_a_way_of_pairing_is_a_row_of_the_table_and_gets_what_earlier_ways_left(
         ("same:output:0", "same:output:0", "name"),
         ("mine:output:0", "theirs:output:0", "left over"),
     ]
+
+
+# -- running numbers -------------------------------------------------------------------------------------------------
+
+
+def layers(**types: str) -> Dump:
+    """A dump of layers, `f_3="ReLU"` being one called f.3."""
+    return dump(*(tensor(name.replace("_", "."), op_type=kind) for name, kind in types.items()))
+
+
+def test_numbers_that_mean_other_kinds_on_the_other_side_pair_nothing() -> None:
+    left = layers(f_0="Conv2d", f_1="BatchNorm2d", f_2="ReLU6", f_3="Block", f_3_0="Conv2d", head="Dense")
+    right = layers(f_0="Group", f_0_0="Conv2d", f_1="Block", f_1_0="Conv2d", f_2="Block", f_3="Block", head="Linear")
+    pairing = pair_dumps(left, right)
+    assert addresses(pairing) == [("head:output:0", "head:output:0", "name")]
+    why = {one.ref.key.op.label: one.why for one in pairing.unmatched_right}
+    assert why["f.3"].code == "numbers_differ"
+    assert why["f.3"].parameters == {"scope": "f", "n": 2}
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        pytest.param({"f_1": "MaxPool2d"}, id="one operator is another one"),
+        pytest.param({"f_1": "Custom", "f_2": "Other", "f_3": "Third"}, id="kinds that nothing tells"),
+    ],
+)
+def test_a_mistake_of_one_operator_stays_paired_by_its_number(left: dict[str, str]) -> None:
+    right = {"f_0": "Conv2d", "f_1": "ReLU", "f_2": "Conv2d", "f_3": "ReLU"}
+    assert len(pair_dumps(layers(**{**right, **left}), layers(**right)).pairs) == len(right)
+
+
+def test_few_differences_among_many_numbers_are_mistakes_of_the_port() -> None:
+    right = {f"f_{number}": "Conv2d" for number in range(20)}
+    left = {**right, "f_3": "ReLU", "f_4": "ReLU"}
+    assert len(pair_dumps(layers(**left), layers(**right)).pairs) == len(right)

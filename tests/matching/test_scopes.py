@@ -208,6 +208,30 @@ def test_several_operators_that_leave_are_not_paired() -> None:
     assert pairing.unmatched_right[0].why.code == "scope_several_leave"
 
 
+def test_constants_of_a_module_that_others_share_do_not_leave_it() -> None:
+    left = onnx_dump(
+        node("/m/Constant"),
+        node("/m/Relu", "/m/Constant"),
+        node("/n/Tanh", "/m/Relu", "/m/Constant"),
+        node("/n/Constant"),
+    )
+    assert by_scope(pair_dumps(left, torch_dump(recorded("m"), recorded("n")))) == {("/m/Relu", "m"), ("/n/Tanh", "n")}
+
+
+def test_operators_without_a_scope_that_lead_back_into_a_module_are_inside_of_it() -> None:
+    # As older exporters write index arithmetic.
+    enclosed = [node("/m/Relu"), node("Shape_1", "/m/Relu"), node("Gather_2", "Shape_1"), node("/m/Add", "Gather_2")]
+    right = torch_dump(recorded("m"), recorded("n"))
+    assert by_scope(pair_dumps(onnx_dump(*enclosed, node("/n/Tanh", "/m/Add")), right)) == {
+        ("/m/Add", "m"),
+        ("/n/Tanh", "n"),
+    }
+    # One of them is read outside, so that it may belong to either module.
+    escaping = pair_dumps(onnx_dump(*enclosed, node("/n/Tanh", "/m/Add", "Gather_2")), right)
+    assert by_scope(escaping) == {("/n/Tanh", "n")}
+    assert escaping.unmatched_right[0].why.code == "scope_end_unknown"
+
+
 def test_outputs_of_one_operator_pair_slot_by_slot() -> None:
     nodes = (node("/m/Split"), Operator("/Add", "Add", inputs=(Edge("/m/Split", 0), Edge("/m/Split", 1))))
     refs = [recorded("/m/Split", "Split"), recorded("/m/Split", "Split", slot=1), recorded("/Add", "Add")]

@@ -23,6 +23,7 @@ function pairedText(row) {
   if (how === "name") return t("same_name");
   if (how === "mangled") return t("same_name_as", { name: sides.left.label(row).replace(/[/.\\ ]/g, "_") });
   if (how === "scope") return t("same_scope", { scope: by });
+  if (how === "graph") return t("same_graph");
   return by || how;
 }
 
