@@ -190,8 +190,9 @@ def _feeds(group: Group, status: TensorStatus, run: Run) -> Sequence[Feed[Run]] 
         outer = [entry for entry in inputs if entry.producer not in inside and entry not in decided]
         feeds = [_feed(group, status, run, entry, own) for entry in outer]
         compared = [one for one in inside if _worst(status.of_outputs(group, one).values())]
-        inner = dict.fromkeys([*compared, *_failing_inside(group, status, run)])
-        if group.calls_inside.get(run) and not inner and not any(feed.status for feed in feeds):
+        nearest = dict(_nearest_inside(group, status, run))
+        inner = dict.fromkeys([*compared, *(one for one, verdict in nearest.items() if verdict == "fails")])
+        if group.calls_inside.get(run) and not nearest and not any(feed.status for feed in feeds):
             # A network of which only the end was compared: any operator of it may be the one.
             return None
         return [*feeds, *(Feed(one, is_inside=True) for one in inner)]
@@ -200,16 +201,16 @@ def _feeds(group: Group, status: TensorStatus, run: Run) -> Sequence[Feed[Run]] 
     return [one or Feed(None) for one in own.values()] if "fails" in known or (own and None not in known) else None
 
 
-def _failing_inside(group: Group, status: TensorStatus, run: Run) -> Iterator[Run]:
-    """Yield the calls inside of a module that fail; those of modules inside of it that were compared are theirs."""
+def _nearest_inside(group: Group, status: TensorStatus, run: Run) -> Iterator[tuple[Run, str]]:
+    """Yield the calls inside of a module that have a verdict; those inside of these are not its own."""
     waiting = list(group.calls_inside.get(run, ()))
     while waiting:
         inner = waiting.pop()
         verdict = _worst(status.of_outputs(group, inner).values())
-        if verdict == "fails":
-            yield inner
-        elif verdict is None:
+        if verdict is None:
             waiting += group.calls_inside.get(inner, ())
+        else:
+            yield inner, verdict
 
 
 def _writers(group: Group, status: TensorStatus, parameter: str) -> Iterator[Feed[Run]]:

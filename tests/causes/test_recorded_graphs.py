@@ -179,6 +179,11 @@ def test_a_network_of_which_only_the_end_was_compared_is_no_cause(tmp_path: Path
     assert roles(compared(tmp_path, calls, select=["net"])) == {"net": ("unknown", ())}
 
 
+def test_a_module_is_the_place_to_look_where_what_was_compared_inside_of_it_passes(tmp_path: Path) -> None:
+    calls = [call("conv", None, inside="net"), call("norm", "conv", inside="net"), call("net", None, "norm", bad=True)]
+    assert roles(compared(tmp_path, calls, select=["conv", "net"])) == {"net": ("cause", ())}
+
+
 def test_an_input_that_passes_clears_what_was_joined_into_it(tmp_path: Path) -> None:
     calls = [call("a", None), call("b", None, bad=True), call("c", "a", "b", bad=True)]
     assert roles(compared(tmp_path / "without", calls)) == {"b": ("cause", ()), "c": ("inherited", ("b:output:0",))}
