@@ -244,6 +244,11 @@ def test_a_tensor_that_meets_two_is_a_cause_only_beside_the_one_from_which_it_ju
     assert found == {"stem": stem, "block.layer": layer, "block": ("cause", ())}
 
 
+def test_a_module_is_the_place_to_look_where_what_was_compared_inside_of_it_passes(tmp_path: Path) -> None:
+    calls = [call("conv", None, inside="net"), call("norm", "conv", inside="net"), call("net", None, "norm", bad=True)]
+    assert roles(compared(tmp_path, calls, select=["conv", "net"])) == {"net": ("cause", ())}
+
+
 def test_an_input_that_passes_clears_what_was_joined_into_it(tmp_path: Path) -> None:
     calls = [call("a", None), call("b", None, bad=True), call("c", "a", "b", bad=True)]
     assert roles(compared(tmp_path / "without", calls)) == {"b": ("cause", ()), "c": ("inherited", ("b:output:0",))}
