@@ -18,9 +18,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,6 +41,9 @@ _NOTE = re.compile(r"^<!-- (exit|file|project|not run|live): (.+) -->$")
 
 # Of this machine, not of the product: versions, seeds and places at the top, and which kernel was built.
 _HEADER = re.compile(r"^( {8}kernel: |platform |hypothesis profile |rootdir: |configfile: |plugins: |cachedir: )")
+# A framework that loads on a busy machine takes minutes; what takes longer than this hangs.
+_HANGS_AFTER_SECONDS = 600
+
 _ENDING = re.compile(r"^=+ (.+) in [\d.]+s(?: \([\d:]+\))? =+$|^(\d+ .+) in [\d.]+s(?: \([\d:]+\))?$")
 
 
@@ -127,11 +132,23 @@ def run(command: str, folder: Path, home: Path) -> tuple[int, list[str]]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "NO_COLOR": "1",
     }
-    ran = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False
-    )
-    said = (ran.stdout + ran.stderr).replace(str(home), "/home/you")
-    return ran.returncode, [line.rstrip() for line in said.splitlines() if not _HEADER.match(line)]
+    pipe = subprocess.PIPE
+    words = ["bash", "-c", command]
+    with subprocess.Popen(
+        words, cwd=folder, env=environ, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as started:
+        try:
+            said = "".join(started.communicate(timeout=_HANGS_AFTER_SECONDS))
+        except subprocess.TimeoutExpired:
+            # pytest then prints where each thread is.
+            os.killpg(started.pid, signal.SIGABRT)
+            with suppress(subprocess.TimeoutExpired):
+                said = "".join(started.communicate(timeout=10))
+                raise AssertionError(f"{command} did not end:\n{said}") from None
+            os.killpg(started.pid, signal.SIGKILL)
+            raise
+    lines = said.replace(str(home), "/home/you").splitlines()
+    return started.returncode, [line.rstrip() for line in lines if not _HEADER.match(line)]
 
 
 def follow_live(page: Path, packages: set[str], folder: Path, home: Path, *, apart_from: str = "") -> int:

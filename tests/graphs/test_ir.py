@@ -153,6 +153,12 @@ def test_a_choice_may_count_from_the_end(item: str, slot: int) -> None:
     assert graph.operators[2].inputs == (Edge(graph.operators[slot].name, 0),)
 
 
+@pytest.mark.parametrize("number", [0, 1, 9])
+def test_what_a_node_is_given_before_it_is_made_leads_to_nothing(number: int) -> None:
+    graph = parse(*node(0, f"Abs(%{number})"), *node(1, "Neg(%0)"))
+    assert [operator.inputs for operator in graph.operators] == [(None,), (Edge("Default/Abs-op0", 0),)]
+
+
 @pytest.mark.parametrize("item", ["I64(2)", "I64(-3)", "%9", '"0"', "I64(0), I64(0)"])
 def test_a_choice_that_is_none_leads_to_nothing(item: str) -> None:
     graph = parse(

@@ -283,6 +283,17 @@ def test_pyproject_can_hold_the_gate(pytester, lenet):
     pytester.runpytest(other).assert_outcomes(passed=1)
 
 
+def test_a_table_of_settings_alone_is_no_gate_but_what_is_wrong_in_it_is_exit_code_4(pytester):
+    pytester.makepyfile("def test_other(): pass")
+    project = pytester.path / "pyproject.toml"
+    project.write_text("[tool.pytest.ini_options]\n[tool.msdump]\nprofile = 'strict'\n", "utf-8")
+    pytester.runpytest(".").assert_outcomes(passed=1)
+    project.write_text("[tool.pytest.ini_options]\n[tool.msdump]\nprofile = 'strct'\n", "utf-8")
+    result = pytester.runpytest(".")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: *unknown profile 'strct'; did you mean 'strict'?*"])
+
+
 def test_ini_keys_stand_in_for_options(pytester, lenet):
     shutil.copytree(lenet / "target", pytester.path / "target")
     pytester.makeini("[pytest]\nmsdump_left = target\nmsdump_right = target\nmsdump_granularity = tensor\n")
