@@ -18,12 +18,14 @@ from pytest_msdump.model.pairing import Missing, Unmatched
 from pytest_msdump.model.tensor import COORDINATES, OpKey, TensorRef
 from pytest_msdump.text import Message, Parameter, in_clauses
 
-__all__ = ["Explainer", "NearestNames", "elsewhere", "listed", "place_text", "slots_listed", "typed_name"]
+__all__ = ["PASSED_ON", "Explainer", "NearestNames", "elsewhere", "listed", "place_text", "slots_listed", "typed_name"]
 
 # Lists in sentences and the search for similar names are bounded: a wrong directory leaves every tensor alone.
 _MOST_LISTED = 3
 _MOST_SEARCHED = 1000
 
+# The reason of an output that is another operator's: it does not count in coverage.
+PASSED_ON = "passed_on"
 # Coordinates before this one say which graph of which rank it is.
 _ITERATION = COORDINATES.index("iteration")
 
@@ -81,11 +83,19 @@ def _value(op: Operator, position: int) -> Parameter:
 class Explainer:
     """Gives each tensor without a partner its reason and its candidates, when all ways of pairing are done.
 
-    `absences` say by side why its run did not dump a tensor; `lost` are the pairs that were asked for in vain.
+    `absences` say by side why its run did not dump a tensor; `lost` are the pairs that were asked for in vain;
+    operators of the types `passing` pass on what they are given.
     """
 
-    def __init__(self, state: PairingState, absences: Mapping[str, Absence], lost: Sequence[Lost]) -> None:
+    def __init__(
+        self,
+        state: PairingState,
+        absences: Mapping[str, Absence],
+        lost: Sequence[Lost],
+        passing: Collection[str] = (),
+    ) -> None:
         self._state = state
+        self._passing = passing
         self._absences = absences
         self._lost = lost
         self._searches = {side.name: _Search(side, state) for side in (state.left, state.right)}
@@ -132,13 +142,15 @@ class Explainer:
         port = (key.io, key.slot)
         if side.is_double(position):
             return Message("same_address"), ()
+        namesakes = other.namesakes(key.op)
+        absence = self._not_dumped(op, side.refs[position], other, namesakes)
+        if key.op.op_type in self._passing and key.io == "output" and not namesakes and absence is None:
+            return Message(PASSED_ON, {"type": key.op.op_type or ""}), ()
         if withheld := self._state.withheld.get((side.name, position)):
             return _in_full(withheld, self._better), ()
         if doubt := self._state.ambiguous.get((side.name, number)):
             why, rivals = doubt
             return why, _addresses(map(typed_name, _keys(other, rivals)), port)
-        namesakes = other.namesakes(key.op)
-        absence = self._not_dumped(op, side.refs[position], other, namesakes)
         if absence is not None and absence.code in NOT_DUMPED:
             return absence, ()
         if not namesakes:

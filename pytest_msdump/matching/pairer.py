@@ -16,7 +16,7 @@ from pytest_msdump.matching.coordinates import (
     place_of,
     wanted_by_selection,
 )
-from pytest_msdump.matching.explain import Explainer
+from pytest_msdump.matching.explain import PASSED_ON, Explainer
 from pytest_msdump.matching.fused import pair_by_rules
 from pytest_msdump.matching.mapped import pair_by_map
 from pytest_msdump.matching.modules import pair_by_scope
@@ -34,7 +34,6 @@ from pytest_msdump.text import Message, Parameter, in_clauses
 __all__ = ["WAYS", "PairingWay", "pair_dumps", "ways_named"]
 
 _SINGLE_FILE = "npy-file"
-_PASSED_ON = "passed_on"
 _MINDSPORE = "mindspore"
 
 # A way of pairing adds pairs to the state, withholds what it decides against, and returns what the user asked for in
@@ -149,17 +148,8 @@ def pair_dumps(
         ways = [name for name in WAYS if name not in _WITHOUT_MAP or not entries]
     lost = [one for name, way in WAYS.items() if name in (*ways, _ALWAYS) for one in way(state, request) or ()]
     # Elsewhere what counts in coverage stays as it was.
-    _fold_passing(state, (PASSING_TYPES if "scope" in ways else frozenset()).union(exclude_types))
-    return _selected(left, right, state, request, lost, selection)
-
-
-def _fold_passing(state: PairingState, types: Collection[str]) -> None:
-    """Give outputs without a partner the reason that they are those of another operator, passed on."""
-    for side in (state.left, state.right):
-        for number in state.unpaired(side):
-            key = side.refs[number].key
-            if key.op.op_type in types and key.io == "output":
-                state.withheld[side.name, number] = Message(_PASSED_ON, {"type": key.op.op_type or ""})
+    passing = (PASSING_TYPES if "scope" in ways else frozenset()).union(exclude_types)
+    return _selected(left, right, state, request, lost, selection, passing)
 
 
 def _selected(
@@ -169,11 +159,12 @@ def _selected(
     request: PairingRequest,
     lost: Sequence[Lost],
     selection: Selection,
+    passing: Collection[str],
 ) -> Pairing:
     """Return what of the result is selected, with the reasons for what has no partner."""
     pair_filter, coordinates = PairFilter(selection), request.coordinates
     absences = {"left": Absence("left", left, coordinates.arrows), "right": Absence("right", right)}
-    explainer = Explainer(state, absences, lost)
+    explainer = Explainer(state, absences, lost, passing)
     pairs = pair_filter.selected(_pairs(state))
     alone = {side.name: list(explainer.unmatched(side, pair_filter.takes_ref)) for side in (state.left, state.right)}
 
@@ -191,7 +182,7 @@ def _selected(
         unmatched_left=(*alone["left"], *older("left", left)),
         unmatched_right=(*alone["right"], *older("right", right)),
         missing=tuple(filter(pair_filter.takes_missing, explainer.missing())),
-        right_total=paired + sum(one.why.code != _PASSED_ON for one in alone["right"]),
+        right_total=paired + sum(one.why.code != PASSED_ON for one in alone["right"]),
         right_paired=paired,
         notes=coordinates.notes,
     )
