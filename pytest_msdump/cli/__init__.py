@@ -30,6 +30,7 @@ _NUMPY_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_DEFAULT_N
 
 # Each is a module of this package with DESCRIPTION, add_arguments and run, imported when it is called.
 COMMANDS: Mapping[str, str] = {
+    "init": "write a first suite file for two dumps",
     "compare": "compare two dumps or two tensor files",
     "match": "tell who pairs with whom, and why not",
     "inspect": "look into one dump or file, from a line of the program to its operators and back, "

@@ -25,7 +25,7 @@ from pytest_msdump.storage.files import write_atomic
 from pytest_msdump.storage.remote import RemotePath
 from pytest_msdump.suite import SideChoice, load_suite
 
-__all__ = ["suggest"]
+__all__ = ["SuggestedSuite", "found_text", "new_file", "suggest", "write_lines"]
 
 # Options that pairing depends on, as read from wherever they were given, and as typed.
 _READ_NAMES = ("io", "select", "deselect", "allow_incomplete")
@@ -37,33 +37,57 @@ _ENTRY_KEYS = ("reshape", "transpose", "rank", "net", "graph", "iteration", "occ
 
 def suggest(planned: Plan, parsed: argparse.Namespace) -> int:
     """Print or write a suite; return 1 when tensors lack a partner and none was found."""
-    target = None if parsed.out is None else Path(parsed.out)
-    if target is not None and os.path.lexists(target):
-        raise ConfigError(f"{target} is there already; name a new file, or remove it")
+    target = None if parsed.out is None else new_file(parsed.out)
     folder = Path.cwd() if target is None else target.absolute().parent
     found = suggest_partners(planned, watch=Progress("msdump match", quiet=parsed.quiet))
-    entries = _Entries(planned, found)
-    table = _table(planned, parsed, folder)
-    table["min_coverage"] = _reached(table | {"map": entries.known + entries.clear}, folder)
+    suite = SuggestedSuite(planned, found, parsed, folder)
     if parsed.form == "python":
-        lines = list(_python_lines(entries.known + entries.clear, found))
+        lines = list(_python_lines(suite.entries.known + suite.entries.clear, found))
     else:
-        lines = [f"# suggested by msdump match: {_summary(found)}", "[msdump]"]
-        lines += [f"{key} = {_toml(value)}" for key, value in table.items()]
-        lines += [line for entry in entries.known for line in ("", *map_entry_lines(entry))]
-        lines += entries.lines()
+        lines = suite.lines(f"# suggested by msdump match: {found_text(found)}", {})
     if target is None:
         sys.stdout.writelines(f"{line}\n" for line in lines)
     else:
-        try:
-            write_atomic(target, "".join(f"{line}\n" for line in lines).encode())
-        except OSError as error:
-            raise ConfigError(f"{target} cannot be written: {error.strerror or error}") from None
-    print_lines([f"msdump match: {_summary(found)}"], to_error=True)
-    return int(bool(planned.pairing.unmatched_right) and not entries.clear)
+        write_lines(target, lines)
+    print_lines([f"msdump match: {found_text(found)}"], to_error=True)
+    return int(bool(planned.pairing.unmatched_right) and not suite.entries.clear)
 
 
-def _summary(found: Suggested) -> str:
+def new_file(text: str) -> Path:
+    """Return the path of a file that is not there yet."""
+    target = Path(text)
+    if os.path.lexists(target):
+        raise ConfigError(f"{target} is there already; name a new file, or remove it")
+    return target
+
+
+def write_lines(target: Path, lines: Iterable[str]) -> None:
+    """Write a new text file as a whole."""
+    try:
+        write_atomic(target, "".join(f"{line}\n" for line in lines).encode())
+    except OSError as error:
+        raise ConfigError(f"{target} cannot be written: {error.strerror or error}") from None
+
+
+class SuggestedSuite:
+    """The suite file of a plan with the `entries` that were found; `coverage` is the share that they reach."""
+
+    def __init__(self, planned: Plan, found: Suggested, parsed: argparse.Namespace, folder: Path) -> None:
+        self.entries = _Entries(planned, found)
+        entries = self.entries.known + self.entries.clear
+        self._table = _table(planned, parsed, folder, has_entries=bool(entries))
+        self.coverage = _reached(self._table | {"map": entries}, folder)
+
+    def lines(self, heading: str, more: dict[str, str]) -> list[str]:
+        """Return the lines of the file; `more` are lines of keys, each with what stands behind it."""
+        table = {key: _toml(value) for key, value in self._table.items()} | more
+        table["min_coverage"] = _toml(self.coverage)
+        lines = [heading, "[msdump]", *(f"{key} = {value}" for key, value in table.items())]
+        lines += [line for entry in self.entries.known for line in ("", *map_entry_lines(entry))]
+        return [*lines, *self.entries.lines()]
+
+
+def found_text(found: Suggested) -> str:
     """Return one sentence: how many entries there are."""
     entries = sum(one.is_clear for one in found.suggestions)
     ambiguous = len(found.suggestions) - entries
@@ -78,7 +102,7 @@ def _summary(found: Suggested) -> str:
 # -- The table [msdump] ------------------------------------------------------------------------------------------------
 
 
-def _table(planned: Plan, parsed: argparse.Namespace, folder: Path) -> dict[str, Any]:
+def _table(planned: Plan, parsed: argparse.Namespace, folder: Path, *, has_entries: bool) -> dict[str, Any]:
     """Return what the suite says before its entries; paths start from its folder."""
     suite = planned.suite
     table: dict[str, Any] = {"left": _side(suite.left, folder), "right": _side(suite.right, folder)}
@@ -95,7 +119,7 @@ def _table(planned: Plan, parsed: argparse.Namespace, folder: Path) -> dict[str,
         if (value := getattr(parsed, f"msdump_{name}", None)) is not None:
             table[name] = dict(one.split("=", 1) for one in value) if name == "align" else value
     ways = {pair.how for pair in planned.pairing.pairs}
-    if "scope" in ways or "graph" in ways:
+    if has_entries and ("scope" in ways or "graph" in ways):
         # With entries of a map, these pair only where they are asked for.
         table["pair_by"] = ["map", "fusion", "name", "mangled", "scope", "graph"]
     return table
@@ -236,7 +260,7 @@ def _listed(title: str, names: Iterable[str]) -> Iterator[str]:
 
 def _python_lines(entries: Sequence[Mapping[str, Any]], found: Suggested) -> Iterator[str]:
     """Yield a map as Python writes it: a dict where no entry says more than two names."""
-    yield f"# suggested by msdump match: {_summary(found)}"
+    yield f"# suggested by msdump match: {found_text(found)}"
     if all(len(entry) == len(("left", "right")) for entry in entries):
         yield "pairs = {"
         yield from (f"    {entry['left']!a}: {entry['right']!a}," for entry in entries)

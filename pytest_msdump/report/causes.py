@@ -130,7 +130,7 @@ def _short_finding(finding: Finding, say: Phrases) -> str:
     ):
         return terminal_text(say.of(finding.message))
     shown, bound = number(value, _FEW_DIGITS), number(limit, _FEW_DIGITS)
-    if shown == bound:
+    if shown == bound or " - " in shown + bound:
         shown, bound = beside(value, limit)
     return f"{fact.short or finding.metric} {shown} {'<' if fact.direction == 'high' else '>'} {bound}"
 

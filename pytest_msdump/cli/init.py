@@ -1,0 +1,85 @@
+"""``msdump init LEFT RIGHT``: a first suite file for two dumps, and what to type next."""
+
+from __future__ import annotations
+
+import argparse
+
+from pytest_msdump.causes.suggest_partners import suggest_partners
+from pytest_msdump.cli.compare import add_suite_arguments, suite_of
+from pytest_msdump.cli.output import Progress, add_quiet, print_lines, terminal_width
+from pytest_msdump.cli.suggested_suite import SuggestedSuite, found_text, new_file, write_lines
+from pytest_msdump.comparison.planning import Plan, plan
+from pytest_msdump.escape import shell_line
+from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.report.coverage import percent
+from pytest_msdump.report.summary import header_lines
+from pytest_msdump.report.tables import hanging
+
+__all__ = ["DESCRIPTION", "add_arguments", "run"]
+
+DESCRIPTION = (
+    "Write a first suite file for the dump of a run under test (LEFT) and that of its reference (RIGHT): pairs "
+    "their tensors, looks for partners of those that have none, and chooses limits. Exit code 0: the file is "
+    "written; 1: it is, and nothing pairs; 4: usage error."
+)
+
+_OPTIONS = ("left", "right", "fusion", "quant_fusion", "close_fusion", "allow_incomplete")
+_FLOAT32 = DTYPES["float32"].coarseness or 0
+# Of these it is known that float32 is computed as float32.
+_FULL_PRECISION = "cpu"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the two sides, the rule files and the file to write."""
+    add_suite_arguments(parser, _OPTIONS)
+    parser.add_argument(
+        "-o", "--out", metavar="FILE", default="msdump.toml", help="the new suite file (default: %(default)s)"
+    )
+    add_quiet(parser)
+    parser.set_defaults(msdump_config=None, msdump_io=None)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Plan, suggest, write and print; return the exit code."""
+    target = new_file(parsed.out)
+    planned = plan(suite_of(parsed))
+    found = suggest_partners(planned, watch=Progress("msdump init", quiet=parsed.quiet))
+    suite = SuggestedSuite(planned, found, parsed, target.absolute().parent)
+    profile, why = _profile(planned)
+    heading = "# A first suite, made by msdump init. What every key means: docs/reference/suite_file.md"
+    write_lines(target, suite.lines(heading, {"profile": f'"{profile}"  # {why}'}))
+    width = terminal_width(100, least=40)
+    said = (
+        f"{target} is written" + (f": {found_text(found)}" if planned.pairing.unmatched_right else ""),
+        f"{percent(suite.coverage)} of the right tensors have a partner, and less will fail (min_coverage)",
+        f"limits: profile {profile}, since {why}",
+    )
+    print_lines(header_lines(*planned.sides, pairs=len(planned.pairing.pairs), profile=profile))
+    print_lines(line for text in said for line in hanging(text, width))
+    print_lines(["next:", f"  {shell_line(['pytest', str(target)])}"])
+    return int(suite.coverage == 0)
+
+
+def _profile(planned: Plan) -> tuple[str, str]:
+    """Choose named limits by where both sides ran and in which types; return the profile and why."""
+    for name, dump in (("left", planned.left), ("right", planned.right)):
+        labels = dict(dump.labels)
+        if labels.get("dtype_policy"):
+            return "default", f"the {name} side ran in mixed precision: {labels['dtype_policy']}"
+    types = {ref.spec.dtype for dump in (planned.left, planned.right) for ref in dump.refs}
+    coarse = [name for name, fact in DTYPES.items() if name in types and (fact.coarseness or 0) > _FLOAT32]
+    if coarse:
+        return "default", f"some tensors are {coarse[0]}"
+    device = _device(planned.left)
+    if device is None:
+        return "default", "nothing says on which device the left side ran"
+    for name in (device, _device(planned.right) or device):
+        if not name.lower().startswith(_FULL_PRECISION):
+            return "default", f"{name} may compute products of float32 with fewer bits"
+    return "strict", "both sides computed float32 on the CPU"
+
+
+def _device(dump: Dump) -> str | None:
+    """Return what a dump says of its device, e.g. ``"cuda"``, ``"CPU"`` or ``"CPUExecutionProvider"``."""
+    return dict(dump.labels).get("device_target")

@@ -1,0 +1,101 @@
+"""``msdump init`` writes a first suite that runs as it stands, with limits that suit where both sides ran."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_msdump.cli import main
+from pytest_msdump.suite import read_toml
+from pytest_msdump.testing.builder import write_reference
+
+pytest_plugins = ["pytester"]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def _write(side: str, names: str, device: str = "", **more: str) -> None:
+    values = np.random.default_rng(7).standard_normal((len(names), 4, 5)).astype(np.float32)
+    write_reference(Path(side), dict(zip(names, values, strict=True)))
+    if device:
+        tensors = {path.name: {"op": path.name[0]} for path in Path(side).glob("*.npy")}
+        manifest = {"schema_version": 1, "framework": "torch", "device": device, "complete": True, "tensors": tensors}
+        (Path(side) / "msdump.json").write_text(json.dumps(manifest | more), "utf-8")
+
+
+def _table() -> dict[str, object]:
+    return dict(read_toml(Path("msdump.toml"))["msdump"])
+
+
+def test_the_suite_runs_as_it_stands(pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]) -> None:
+    pytester.chdir()
+    _write("run", "abc")
+    _write("ref", "abcd")
+    assert main(["init", "run", "ref"]) == 0
+    printed = capsys.readouterr().out
+    assert "msdump.toml is written: 0 entries, 0 ambiguous" in printed
+    assert "1 right tensor without a suggestion" in " ".join(printed.split())
+    assert "75 % of the right tensors have a partner, and less will fail (min_coverage)" in printed
+    assert printed.endswith("next:\n  pytest msdump.toml\n")
+    assert max(map(len, printed.partition("msdump.toml is written")[2].splitlines())) <= 80
+    assert _table() == {"left": "run", "right": "ref", "profile": "default", "min_coverage": 0.75}
+    pytester.runpytest("msdump.toml").assert_outcomes(passed=4)
+    next(Path("run").glob("c.*")).unlink()
+    pytester.runpytest("msdump.toml").assert_outcomes(passed=2, failed=1)
+
+
+def test_partners_that_no_name_has_are_written_as_entries() -> None:
+    _write("run", "abc")
+    _write("ref", "xyz")
+    assert main(["init", "run", "ref", "-o", "first.msdump.toml", "--quiet"]) == 0
+    suite = read_toml(Path("first.msdump.toml"))
+    assert [(one["left"], one["right"]) for one in suite["msdump"]["map"]] == [
+        (f"{left}:output:0", f"{right}:output:0") for left, right in zip("abc", "xyz", strict=True)
+    ]
+    assert suite["msdump"]["min_coverage"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "policy", "profile", "why"),
+    [
+        ("cpu", "CPU", "", "strict", "both sides computed float32 on the CPU"),
+        ("CPUExecutionProvider", "", "", "strict", "both sides computed float32 on the CPU"),
+        ("Ascend", "cpu", "", "default", "Ascend may compute products of float32 with fewer bits"),
+        ("cpu", "cuda", "", "default", "cuda may compute products of float32 with fewer bits"),
+        ("", "cpu", "", "default", "nothing says on which device the left side ran"),
+        ("cpu", "cpu", "autocast bfloat16", "default", "the left side ran in mixed precision: autocast bfloat16"),
+    ],
+)
+def test_limits_follow_devices_and_types(
+    left: str, right: str, policy: str, profile: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _write("run", "abc", left, **({"dtype_policy": policy} if policy else {}))
+    _write("ref", "abc", right)
+    assert main(["init", "run", "ref"]) == 0
+    assert _table()["profile"] == profile
+    assert f"  # {why}\n" in Path("msdump.toml").read_text("utf-8")
+    assert f"limits: profile {profile}, since {why}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_where_nothing_pairs_it_says_so_and_the_suite_fails(pytester: pytest.Pytester) -> None:
+    pytester.chdir()
+    for side, values in (("run", np.zeros((2, 3))), ("ref", np.ones(50))):
+        write_reference(Path(side), {side: values})
+    assert main(["init", "run", "ref"]) == 1
+    assert pytester.runpytest("msdump.toml").ret == 1
+
+
+def test_nothing_is_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
+    _write("run", "a")
+    _write("ref", "a")
+    Path("msdump.toml").write_text("mine", "utf-8")
+    assert main(["init", "run", "ref"]) == 4
+    assert capsys.readouterr().err == "msdump: msdump.toml is there already; name a new file, or remove it\n"
+    assert Path("msdump.toml").read_text("utf-8") == "mine"
