@@ -103,7 +103,10 @@ def test_nothing_in_common_fails_with_a_match_report(pytester, lenet, kind, work
     ("arguments", "line"),
     [
         (["--msdump-left=gone", "--msdump-right=right"], "ERROR: *gone: no such directory*"),
-        (["--msdump-left=right", "--msdump-right=unknown"], "ERROR: *unknown: no dump format that is known*"),
+        (
+            ["--msdump-left=right", "--msdump-right=unknown"],
+            "ERROR: *unknown: give the directory*no dump format that is known*",
+        ),
         (["--msdump-left=right", "--msdump-right=right", "--msdump-threshold=cosin=1"], "ERROR: *'cosin'*'cosine'*"),
         (["--msdump-left=right", "--msdump-right=right", "--msdump-profile=nope"], "ERROR: *unknown profile 'nope'*"),
         (["--msdump-left=right"], "ERROR: *no right side*"),
