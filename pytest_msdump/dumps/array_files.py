@@ -20,7 +20,7 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import in_order
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 
-__all__ = ["ArrayFileReader", "Contents", "NamedArray", "dump_of_names", "output_of"]
+__all__ = ["ArrayFileReader", "Contents", "NamedArray", "dump_of_names", "file_name_of", "is_named_array", "output_of"]
 
 _AT = Coordinates(iteration=0, occurrence=0)
 _NO_ORDER = "listed by name: nothing in it says which operator ran first"
@@ -129,3 +129,17 @@ def dump_of_names(builder: DumpBuilder, refs: Iterable[TensorRef]) -> Dump:
     """Return a dump of tensors of which nothing says when they were made. They get no place: names would mislead."""
     builder.note(_NO_ORDER)
     return builder.build(Reruns(tuple(refs)), order=lambda found, _: in_order(found))
+
+
+def is_named_array(ref: TensorRef) -> bool:
+    """Whether a tensor is one of the arrays of a file that names them."""
+    return ref.source.part is not None and ref.source.timestamp is None and not ref.is_unseen
+
+
+def file_name_of(ref: TensorRef) -> str:
+    """Return an array's name as a file's, without a suffix: it leads into no folder and has no control characters.
+
+    Two names may become one, as ``a/b`` and ``a_b``.
+    """
+    name = ref.key.op.name.replace("/", "_").replace("\\", "_")
+    return "".join(one if one.isprintable() else f"%{ord(one):02X}" for one in name)

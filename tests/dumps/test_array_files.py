@@ -10,12 +10,15 @@ import struct
 import zipfile
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump import registry
+from pytest_msdump.comparison import indexing
+from pytest_msdump.comparison.opening import as_path
 from pytest_msdump.dumps.base import index_dump
 from pytest_msdump.dumps.npy_tree import NpyTreeReader
 from pytest_msdump.dumps.npz import NpzReader
@@ -586,3 +589,29 @@ def test_damaged_bytes_are_an_error_or_numbers_and_nothing_large_is_allocated(tm
     for text in faults(path):
         assert "\n" not in text
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
+
+
+# -- Remote ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["npz", "compressed", "safetensors", "tree"])
+def test_they_are_read_from_object_storage_like_from_a_disk(tmp_path, kind):
+    system = fsspec.filesystem("memory")
+    bucket = f"arrays-{tmp_path.name}-{kind}"
+    if kind == "tree":
+        save_tree(tmp_path / "x", ARRAYS)
+    elif kind == "safetensors":
+        tensors = {
+            name: ("F32", array.shape, array.tobytes()) for name, array in ARRAYS.items() if array.dtype == "<f4"
+        }
+        safetensors(tmp_path / "x", tensors)
+    else:
+        npz(tmp_path / "x.npz", compressed=kind == "compressed").rename(tmp_path / "x")
+    suffix = {"tree": "", "safetensors": ".safetensors"}.get(kind, ".npz")
+    system.put(str(tmp_path / "x"), f"/{bucket}/x{suffix}", recursive=True)
+    try:
+        dump = indexing.index(as_path(f"memory://{bucket}/x{suffix}"))
+        found = {ref.key.op.name: opened(ref) for ref in dump.refs}
+    finally:
+        system.rm(f"/{bucket}", recursive=True)
+    assert_same(found, {name: array for name, array in ARRAYS.items() if kind != "safetensors" or array.dtype == "<f4"})
