@@ -7,6 +7,7 @@ import shutil
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import numpy as np
 import pytest
 from plugin.suites import write_suite
 
@@ -364,3 +365,17 @@ def test_a_selection_of_nothing_fails_and_names_the_selection(pytester, lenet):
     result = pytester.runpytest(f"--msdump-left={target}", f"--msdump-right={target}", "--msdump-select=nobody*")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*none is within the selection*"])
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_an_archive_and_a_folder_of_arrays_are_two_sides(pytester, workers):
+    arrays = {"net.conv2": np.ones(4), "net.conv10": np.full(4, 2.0), "net.fc": np.zeros(4)}
+    (pytester.path / "right").mkdir()
+    for name, array in arrays.items():
+        np.save(pytester.path / "right" / f"{name}.npy", array)
+    np.savez_compressed(pytester.path / "left.npz", **{**arrays, "net.conv10": np.full(4, 3.0)})
+    result = pytester.runpytest_subprocess("--msdump-left=left.npz", "--msdump-right=right", *workers)
+    result.assert_outcomes(passed=3, failed=1)
+    assert first_failing(results(pytester)) == "net.conv10:output:0"
+    assert results(pytester)["counts"]["pass"] == 2
