@@ -16,6 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import pairwise
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from pytest_msdump.dumps.array_files import ArrayFileReader, Contents, NamedArray
@@ -60,8 +61,9 @@ class NpzReader(ArrayFileReader):
         """Read the zip directory; see `ArrayFileReader.contents_of`."""
         infos, end = _directory(file)
         starts = sorted(info.header_offset for info in infos)
-        after = dict(reversed(list(zip(starts, [*starts[1:], end], strict=True))))
-        members = [info for info in infos if not (info.is_dir() and not info.file_size)]
+        after = dict(reversed(list(pairwise([*starts, end]))))
+        # `ZipInfo.is_dir` fails for an empty name.
+        members = [info for info in infos if info.file_size or not info.filename.endswith("/")]
         about = MANIFEST_FILE + _MEMBER
         arrays = [info for info in members if _is_array(info.filename) and info.filename != about]
         repeats = Counter(info.filename for info in arrays)

@@ -225,6 +225,16 @@ def test_an_archive_of_savez_to_a_stream_that_cannot_seek_is_read(tmp_path):
     assert_same(contents(path), ARRAYS)
 
 
+@pytest.mark.parametrize("compressed", [False, True])
+def test_archives_of_more_than_4_gib_or_65535_members_are_read(tmp_path, monkeypatch, compressed):
+    # zipfile writes the larger fields from these limits on, which are lowered here.
+    monkeypatch.setattr("zipfile.ZIP64_LIMIT", 100)
+    monkeypatch.setattr("zipfile.ZIP_FILECOUNT_LIMIT", 1)
+    path = npz(tmp_path / "a.npz", compressed=compressed)
+    assert b"PK\x06\x06" in path.read_bytes()
+    assert_same(contents(path), ARRAYS)
+
+
 def test_bytes_before_and_a_comment_behind_an_archive_do_not_matter(tmp_path):
     path = npz(tmp_path / "a.npz")
     with zipfile.ZipFile(path, "a") as archive:
@@ -273,10 +283,11 @@ def test_members_that_are_no_arrays_are_unexplained_and_their_names_lead_nowhere
         archive.writestr("readme.txt", b"text")
         archive.writestr("/etc/passwd", b"text")
         archive.writestr(".npy", b"text")
+        archive.writestr(zipfile.ZipInfo(""), b"text")
         for name in ("../../up", "/abs", "text"):
             archive.writestr(f"{name}.npy", b"this is no array")
     dump = index(path)
-    assert [one.as_posix() for one in dump.unexplained] == [".npy", "etc/passwd", "readme.txt"]
+    assert [one.as_posix() for one in dump.unexplained] == [".", ".npy", "etc/passwd", "readme.txt"]
     assert sorted(names(dump)) == ["../../up", "/abs", "a", "text"]
     reasons = {ref.key.op.name: reason(ref) for ref in dump.refs if ref.key.op.name != "a"}
     assert all("is not an npy file" in text for text in reasons.values())
@@ -359,6 +370,19 @@ def test_an_archive_without_a_directory_is_one_line(tmp_path, content, words):
     assert words in refused(tmp_path / "a.npz")
 
 
+def test_no_directory_is_read_that_is_larger_than_any(tmp_path):
+    path, size = tmp_path / "a.npz", 20 * 2**20
+    with path.open("wb") as file:
+        file.truncate(size)
+        file.seek(size)
+        file.write(b"PK\x05\x06" + struct.pack("<4H2IH", 0, 0, 1, 1, size, 0, 0))
+    assert "20971520 bytes, at most 16777216 are believed" in refused(path)
+
+
+def test_an_archive_without_members_is_a_dump_without_tensors(tmp_path):
+    assert index(npz(tmp_path / "a.npz", {})).refs == ()
+
+
 def test_an_archive_that_was_cut_off_is_one_line(tmp_path):
     content = npz(tmp_path / "a.npz").read_bytes()
     (tmp_path / "a.npz").write_bytes(content[: len(content) // 2])
@@ -426,6 +450,15 @@ def test_members_that_lie_across_each_other_are_refused(tmp_path, compressed):
     assert "lies across another one" in reason(refs["b"])
     assert "lies across another one" in reason(refs["a"])
     assert opened(refs["c"]).size == 3
+
+
+def test_a_member_that_claims_the_next_one_too_is_refused(tmp_path):
+    path = npz(tmp_path / "a.npz", {"a": np.ones(1000), "b": np.ones(3)})
+    for field in (20, 24):
+        poke(path, central(path) + field, "<I", 8128 + 20)
+    refs = {ref.key.op.name: ref for ref in index(path).refs}
+    assert "lies across another one" in reason(refs["a"])
+    assert opened(refs["b"]).tolist() == [1, 1, 1]
 
 
 def test_damage_inside_a_compressed_member_is_found(tmp_path):
