@@ -12,8 +12,9 @@ from typing import Any
 from pytest_msdump.cli import inspect_text
 from pytest_msdump.cli.output import Progress, add_quiet, print_lines, terminal_width
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of, operators_of_line
-from pytest_msdump.comparison.indexing import index, listed
+from pytest_msdump.comparison.indexing import index, listed, names_arrays
 from pytest_msdump.comparison.opening import as_path, open_logical
+from pytest_msdump.dumps.array_files import file_name_of, is_named_array
 from pytest_msdump.dumps.array_writer import text_bytes, whole_file
 from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
 from pytest_msdump.errors import ConfigError, MsdumpError
@@ -98,7 +99,7 @@ def run(parsed: argparse.Namespace) -> int:
     for option, runs in (("line", _line), ("check", _check), ("verify", _verify), ("save_txt", _save)):
         if getattr(parsed, option):
             return runs(target, parsed)
-    return _file(target, parsed) if target.is_file() else _survey(target, parsed)
+    return _file(target, parsed) if target.is_file() and not names_arrays(target) else _survey(target, parsed)
 
 
 def _indexed(target: Path, parsed: argparse.Namespace) -> Dump:
@@ -184,9 +185,14 @@ def save_text(path: Path, out: Path, *, with_header: bool = False) -> Iterator[P
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise MsdumpError(f"{folder}: cannot be made: {error.strerror or error}; name another folder") from error
+    written: set[Path] = set()
     for ref in refs:
         name = path.stem if path.suffix == ".npy" else f"{path.name}.{ref.key.io}.{ref.key.slot}"
+        name = file_name_of(ref) if is_named_array(ref) else name
         target = out if is_file else out / f"{name}.txt"
+        if target in written:
+            raise MsdumpError(f"{target}: two arrays of {path} would be written there; convert one with --select")
+        written.add(target)
         with closing(open_logical(ref)) as view, whole_file(target) as stream:
             stream.writelines(text_bytes(view, with_header=with_header))
         yield target

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from pytest_msdump import registry
 from pytest_msdump.comparison.device_overflow import with_overflows
+from pytest_msdump.dumps.array_files import ArrayFileReader
 from pytest_msdump.dumps.ascend import AscendReader
 from pytest_msdump.dumps.base import EMPTY, index_dump
 from pytest_msdump.dumps.converted import ConvertedReader
@@ -42,7 +43,7 @@ from pytest_msdump.storage.remote import RemotePath, list_remote, refuse_changed
 if TYPE_CHECKING:
     from pytest_msdump.dumps.base import Reader
 
-__all__ = ["index", "listed", "reader", "readers"]
+__all__ = ["index", "listed", "names_arrays", "reader", "readers"]
 
 # The reader of one array, which is a whole dump without anything beside it.
 _ARRAY_READER, _ARRAY = "npy-file", ".npy"
@@ -97,6 +98,11 @@ def listed(path: Path) -> Path:
     if isinstance(path, RemotePath):
         list_remote(path)
     return path
+
+
+def names_arrays(path: Path) -> bool:
+    """Whether a file holds arrays of many operators by name, and so is a whole dump."""
+    return any(isinstance(each, ArrayFileReader) and each.recognises(path) for each in readers().values())
 
 
 def _with_graphs(dump: Dump, files: tuple[Path, ...]) -> Dump:

@@ -18,6 +18,7 @@ from pytest_msdump.convert.formats import Relabelled, bring
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.dtypes.decode import bytes_needed
 from pytest_msdump.dtypes.encode import encode
+from pytest_msdump.dumps.array_files import is_named_array
 from pytest_msdump.dumps.array_writer import whole_file
 from pytest_msdump.dumps.file_names import number, parse_ascend, parse_converted, parse_mindspore, parse_reference
 from pytest_msdump.errors import ConfigError, MsdumpError, TensorFileError, TensorShapeError, UnknownNameError, nearest
@@ -143,7 +144,7 @@ def plan_dumps(sources: Iterable[Source], kind: str | None) -> tuple[Sequence[Du
     others = []
     for source in sources:
         parsed = array_name(source.name, kind)
-        if kind is None and not source.name.endswith(_ARRAY):
+        if kind is None and not source.name.endswith(_ARRAY) and not is_named_array(source.ref):
             key = source.ref.key
             parsed = ArrayName(source.name, key.op.name, key.io, key.slot, source.ref.source.timestamp or 0)
         if parsed is None:

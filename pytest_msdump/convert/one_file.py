@@ -14,6 +14,7 @@ from pathlib import Path
 from pytest_msdump.comparison.opening import open_view
 from pytest_msdump.convert.formats import Relabelled, bring
 from pytest_msdump.convert.sources import SUFFIXES, SourceFile, WantedTensor, short_name
+from pytest_msdump.dumps.array_files import is_named_array
 from pytest_msdump.dumps.array_writer import whole_file, write_npz, write_view
 from pytest_msdump.dumps.ascend_file import RAW_WORDS, raw_bytes, read_header
 from pytest_msdump.dumps.file_names import parse_ascend, parse_opdebug
@@ -122,8 +123,7 @@ class _Conversion:
     def _write_tensor(self, tensor: WantedTensor) -> None:
         options = self.options
         try:
-            if tensor.taken_by is not None:
-                raise _taken(tensor.stem.numbered or tensor.stem.whole, tensor.taken_by)
+            _refuse_taken_name(tensor)
             with closing(open_view(tensor.ref)) as view:
                 self.outcome.opened += 1
                 converted = self._converted(view)
@@ -144,12 +144,14 @@ class _Conversion:
         self._refuse_taken()
         members = [tensor for tensor in self.source.tensors if self._is_convertible(tensor)]
         if members:
-            path = self._target(self.source.name.removesuffix(".npy") + SUFFIXES["npz"])
+            name = self.source.name.removesuffix(".npy").removesuffix(SUFFIXES["npz"])
+            path = self._target(name + SUFFIXES["npz"])
             self.outcome.written.append(write_npz(self._open_members(members), path))
 
     def _is_convertible(self, tensor: WantedTensor) -> bool:
         """Return whether a tensor can be opened and brought to its format; note why not."""
         try:
+            _refuse_taken_name(tensor)
             with closing(open_view(tensor.ref)) as view:
                 self.outcome.opened += 1
                 self._converted(view)
@@ -161,7 +163,9 @@ class _Conversion:
     def _open_members(self, tensors: Iterable[WantedTensor]) -> Iterator[tuple[str, TensorView]]:
         for tensor in tensors:
             with closing(open_view(tensor.ref)) as view:
-                yield f"{tensor.ref.key.io}.{tensor.ref.key.slot}", self._converted(view)
+                key = tensor.ref.key
+                name = tensor.stem.whole if is_named_array(tensor.ref) else f"{key.io}.{key.slot}"
+                yield name, self._converted(view)
 
     def _write_overflow(self) -> None:
         self._refuse_taken()
@@ -225,9 +229,18 @@ class _Conversion:
     def _fail(self, tensor: WantedTensor, error: BaseException) -> None:
         # A file of one tensor fails as a whole, as does one whose header does not say which tensors it has.
         key, source = tensor.ref.key, tensor.ref.source
-        label = "" if source.part is None else f"{key.io}:{key.slot}"
-        reason = _reason(error, source.path).removeprefix(f"{label.replace(':', ' ')}: ")
+        label = "" if source.part is None else key.address if is_named_array(tensor.ref) else f"{key.io}:{key.slot}"
+        reason = _reason(error, source.path)
+        for prefix in (f"{label.replace(':', ' ')}: ", f"{key.op.name}: "):
+            reason = reason.removeprefix(prefix)
         self.outcome.failures.append((label, reason))
+
+
+def _refuse_taken_name(tensor: WantedTensor) -> None:
+    if tensor.taken_by == tensor.ref.source.path:
+        raise MsdumpError(f"another array of it becomes {tensor.stem.whole}, too; convert this one alone with --select")
+    if tensor.taken_by is not None:
+        raise _taken(tensor.stem.numbered or tensor.stem.whole, tensor.taken_by)
 
 
 def _taken(name: str, owner: Path) -> MsdumpError:

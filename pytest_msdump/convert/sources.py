@@ -20,6 +20,7 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_msdump.dumps.array_files import file_name_of, is_named_array
 from pytest_msdump.dumps.file_names import (
     parse_ascend,
     parse_converted,
@@ -128,7 +129,7 @@ def sources_of(
     found = []
     for path, refs in by_file.items():
         name = names(path.parent).get(path.name, path.name)
-        tensors = tuple(WantedTensor(ref, stem_of(ref, name)) for ref in refs)
+        tensors = tuple(_wanted(refs, name))
         found.append(SourceFile(path, name, below / _place(path, root), tensors, with_untyped=everything))
     if everything:
         found += [
@@ -136,6 +137,16 @@ def sources_of(
             for path in _overflow_files(dump.root)
         ]
     return sorted(found, key=lambda source: source.path)
+
+
+def _wanted(refs: Iterable[TensorRef], name: str) -> Iterator[WantedTensor]:
+    """Yield the tensors of a file called `name`. Of arrays that it names, two may want one name; the first has it."""
+    taken: set[Stem] = set()
+    for ref in refs:
+        stem = stem_of(ref, name)
+        yield WantedTensor(ref, stem, ref.source.path if stem in taken else None)
+        if is_named_array(ref):
+            taken.add(stem)
 
 
 def _split_by_file(refs: Iterable[TensorRef]) -> Iterator[TensorRef]:
@@ -209,6 +220,8 @@ def stem_of(ref: TensorRef, name: str) -> Stem:
     'Conv2D.a.3.1.1600000000000003.output.1'
     """
     number = f"{ref.key.io}.{ref.key.slot}"
+    if is_named_array(ref):
+        return Stem(file_name_of(ref), None)
     protobuf = parse_protobuf(name)
     if protobuf is not None:
         return Stem(protobuf.filename.removesuffix(".npy"), None)

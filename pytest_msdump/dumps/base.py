@@ -27,6 +27,8 @@ __all__ = ["EMPTY", "DumpBuilder", "Reader", "index_dump"]
 # The `Dump.reader` of a folder without files, which no reader is needed for.
 EMPTY = "empty"
 
+_LONGEST_EXAMPLE = 40
+
 
 class Reader(ABC):
     """One dump format. Another package extends it and names it in the entry-point group ``pytest_msdump.dumps``.
@@ -36,7 +38,7 @@ class Reader(ABC):
     name : str
         Short and unique, e.g. ``"mindspore"``.
     looks_for : str
-        What a dump of this format looks like, as the end of a sentence for a person whose directory was not recognised.
+        What a dump of this format looks like, as the end of a sentence for a person who gave something else.
     precedence : int
         Of several readers that recognise one directory, the one with the highest reads it. More specific formats have
         more.
@@ -82,9 +84,11 @@ def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
     example = _example(root)
     if example is None:
         return Dump(root=root, reader=EMPTY)
-    wanted = "; ".join(f"{reader.name}: {reader.looks_for}" for reader in readers.values())
+    known = ", ".join(sorted(readers))
+    shown = example if len(example) <= _LONGEST_EXAMPLE else f"{example[:_LONGEST_EXAMPLE]}..."
     raise UnknownDumpFormatError(
-        f"{root}: no dump format that is known here (found e.g. '{example}'). Looked for {wanted}"
+        f"{root}: give the directory of a dump; no dump format that is known here has names like '{shown}'. "
+        f"Known: {known} (docs/reference/dump_formats.md)"
     )
 
 

@@ -21,7 +21,7 @@ from pytest_msdump.dumps.strided_reader import BLOCK_BYTES
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["NpyHeader", "open_npy", "parse_header"]
+__all__ = ["NpyHeader", "is_shape", "npy_view", "open_npy", "parse_header"]
 
 _MAGIC = b"\x93NUMPY"
 _LENGTH_BYTES = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
@@ -40,7 +40,7 @@ _LITERALS = re.compile(r"""(?:[\s{}()\[\],:]|'[^'\\\n]*'|"[^"\\\n]*"|(?:True|Fal
 
 _FOREIGN = (
     LFS_POINTER,
-    (b"PK\x03\x04", "is a zip archive (.npz?); unpack it, one .npy file for each tensor"),
+    (b"PK\x03\x04", "is a zip archive; name it .npz, or unpack it"),
     (b"\x1f\x8b", "is compressed with gzip; unpack it first"),
     (b"\x80", "looks like a pickle, which is never loaded; save the tensor with numpy.save"),
 )
@@ -72,7 +72,7 @@ def parse_header(head: bytes, *, where: str) -> NpyHeader:
     shape, fortran = entries["shape"], entries["fortran_order"]
     if not isinstance(fortran, bool):
         raise _damaged(where, f"says fortran_order {str(fortran)[:40]}, which is neither True nor False")
-    if not _is_shape(shape):
+    if not is_shape(shape):
         raise _damaged(where, f"says shape {str(shape)[:80]}, which is no tuple of at most {_MAX_RANK} lengths")
     return NpyHeader(version, entries["descr"], fortran, shape, end)
 
@@ -118,7 +118,8 @@ def _refuse_others(head: bytes, where: str) -> None:
         raise TensorFileError(f"{where}: is not an npy file (it begins with {head[:6]!r}); save it with numpy.save")
 
 
-def _is_shape(shape: object) -> bool:
+def is_shape(shape: object) -> bool:
+    """Whether something that was parsed is a tuple of lengths, and no longer than any tensor's."""
     return (
         isinstance(shape, tuple)
         and len(shape) <= _MAX_RANK
@@ -140,31 +141,48 @@ def open_npy(path: Path | str, claimed: TensorSpec, *, block_bytes: int = BLOCK_
     it.
     """
     with opened(path) as file:
-        header = parse_header(_read_head(file), where=str(path))
-        shape = header.shape
-        logical, stored, decode = storage_of(header.descr, claimed.dtype, where=str(path))
-        _check_size(file, header, prod(shape) * stored.itemsize)
-        steps = steps_of(shape[::-1])[::-1] if header.fortran_order else steps_of(shape)
-        spec = TensorSpec(logical, shape, claimed.memory_format, shape)
-        layout = Layout(spec, shape, steps, 8 * stored.itemsize, stored, decode)
-        return StoredView(file, header.data_offset, layout, block_bytes=block_bytes)
+        return npy_view(file, claimed, where=str(path), block_bytes=block_bytes)
 
 
-def _read_head(file: StoredFile) -> bytes:
+def npy_view(
+    file: StoredFile,
+    claimed: TensorSpec,
+    *,
+    where: str,
+    start: int = 0,
+    size: int | None = None,
+    block_bytes: int = BLOCK_BYTES,
+) -> StoredView:
+    """Open an npy file that is `size` bytes of a file from byte `start` on, by default all; raises as `open_npy`.
+
+    Messages call it `where`. The view keeps the file.
+    """
+    size = file.size if size is None else size
+    header = parse_header(_read_head(file, start, size, where), where=where)
+    shape = header.shape
+    logical, stored, decode = storage_of(header.descr, claimed.dtype, where=where)
+    _check_size(header, size, prod(shape) * stored.itemsize, where)
+    steps = steps_of(shape[::-1])[::-1] if header.fortran_order else steps_of(shape)
+    spec = TensorSpec(logical, shape, claimed.memory_format, shape)
+    layout = Layout(spec, shape, steps, 8 * stored.itemsize, stored, decode)
+    return StoredView(file, start + header.data_offset, layout, block_bytes=block_bytes)
+
+
+def _read_head(file: StoredFile, start: int, size: int, where: str) -> bytes:
     """Read no more than the header may need, however long the file claims it to be."""
-    head = file.read_bytes(0, min(file.size, _FIRST_READ_BYTES))
-    if file.size == len(head):
+    head = file.read_bytes(start, min(size, _FIRST_READ_BYTES))
+    if size == len(head):
         return head
-    _, end = _extent(head, file.where)
-    return file.read_bytes(0, min(file.size, end)) if end > len(head) else head
+    _, end = _extent(head, where)
+    return file.read_bytes(start, min(size, end)) if end > len(head) else head
 
 
-def _check_size(file: StoredFile, header: NpyHeader, needed: int) -> None:
-    there = file.size - header.data_offset
+def _check_size(header: NpyHeader, size: int, needed: int, where: str) -> None:
+    there = size - header.data_offset
     if there < needed:
-        raise truncated(file.where, f"cut off after {there} of {needed} bytes")
+        raise truncated(where, f"cut off after {there} of {needed} bytes")
     if there > needed:
         raise TensorFileError(
-            f"{file.where}: {there - needed} bytes too many: shape {header.shape} in its header needs {needed}; "
+            f"{where}: {there - needed} bytes too many: shape {header.shape} in its header needs {needed}; "
             "two writers, or a damaged header: dump it again"
         )

@@ -6,10 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.comparison.opening import open_logical
+from pytest_msdump.dtypes.decode import bytes_needed, can_decode
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.describe import counted, listed
 from pytest_msdump.model.dump import Dump
@@ -25,8 +27,9 @@ _STATISTICS_ONLY = "statistics only"
 class SurveyedOperator:
     """One operator over all of its coordinates.
 
-    `inputs` and `outputs` count dumped slots, `size` the bytes of its files. `dtype` and `shape` are of its first
-    output, or its first input if it has none; ``None`` if they differ between coordinates, or cannot be read.
+    `inputs` and `outputs` count dumped slots, `size` the bytes of its files, or of its part of a file. `dtype` and
+    `shape` are of its first output, or its first input if it has none; ``None`` if they differ between coordinates, or
+    cannot be read.
     """
 
     label: str
@@ -126,6 +129,7 @@ def _operators(
     groups: dict[tuple[str, str | None], list[TensorRef]] = {}
     for ref in refs:
         groups.setdefault((ref.key.op.label, ref.key.op.op_type), []).append(ref)
+    owners = Counter(path for members in groups.values() for path in {path for ref in members for path in _files(ref)})
     for (label, op_type), members in groups.items():
         # Outputs before inputs, then by slot.
         shown = max((ref.key.io, -ref.key.slot) for ref in members)
@@ -137,11 +141,17 @@ def _operators(
             inputs=len({ref.key.slot for ref in members if ref.key.io == "input"}),
             outputs=len({ref.key.slot for ref in members if ref.key.io == "output"}),
             tensors=len(members),
-            size=sum(sizes[path] for path in {path for ref in members for path in _files(ref)}),
+            size=sum(sizes[path] for path in {path for ref in members for path in _files(ref)} if owners[path] == 1)
+            + sum(_bytes(headers.get(ref)) for ref in members if owners[ref.source.path] > 1),
             dtype=header.dtype if header else None,
             shape=header.shape if header else None,
             line=members[0].line,
         )
+
+
+def _bytes(header: _Header | None) -> int:
+    """Return the size of a tensor whose file is also that of other operators."""
+    return bytes_needed(header.dtype, prod(header.shape)) if header and can_decode(header.dtype) else 0
 
 
 def _odd(dump: Dump, headers: Mapping[TensorRef, _Header]) -> Iterator[str]:

@@ -19,6 +19,9 @@ _KIND_OF_READER = {
     "converted": "device",
     "npy-folder": "original",
     "npy-file": "original",
+    "npy-tree": "original",
+    "npz": "original",
+    "safetensors": "original",
     "proto-folder": "original",
 }
 

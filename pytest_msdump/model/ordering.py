@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -16,13 +17,17 @@ __all__ = ["PARAMETER", "in_order", "placed_at", "placed_by_time"]
 # The operator type of weights and network inputs. They are written after the step, so they have no place in it.
 PARAMETER = "Parameter"
 
+# Place and time of what has neither.
+_LISTED = (1, 0)
+_NUMBER = re.compile(r"([0-9]+)")
+
 
 def in_order(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
     """Sort tensors as reports list them: by iteration, rank, net, graph, place, occurrence.
 
     Within an operator inputs come before outputs, by slot. Tensors without a place follow the others of their
-    iteration, by time, then name: weights are written after the step, and the next step starts from them. The same
-    files always give the same order.
+    iteration, by time, then name: weights are written after the step, and the next step starts from them. Where there
+    is no time either, numbers in names count as numbers. The same files always give the same order.
     """
     return tuple(sorted(refs, key=_sort_key))
 
@@ -88,7 +93,7 @@ def _sort_key(ref: TensorRef) -> tuple[Any, ...]:
     return (
         iteration,
         place,
-        key.op.name,
+        _natural(key.op.name) if place == _LISTED else key.op.name,
         key.op.op_type or "",
         key.io,
         key.slot,
@@ -96,6 +101,15 @@ def _sort_key(ref: TensorRef) -> tuple[Any, ...]:
         str(ref.source.folder),
         ref.source.name,
     )
+
+
+def _natural(name: str) -> tuple[list[str | tuple[int, str]], str]:
+    """Return a sort key with which ``conv2`` is before ``conv10``; numbers may be longer than `int` takes."""
+    parts: list[str | tuple[int, str]] = [*_NUMBER.split(name)]
+    for place in range(1, len(parts), 2):
+        digits = str(parts[place])
+        parts[place] = (len(digits.lstrip("0")), digits.lstrip("0"))
+    return parts, name
 
 
 # All tensors of one run share its key.

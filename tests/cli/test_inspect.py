@@ -196,7 +196,7 @@ CONV1 = ASCEND / "a_fusion_nchw" / "left" / "Conv2D.conv1conv1_bnconv1_relu.3.1.
 def test_an_npy_file_is_told_with_its_header(tmp_path, capsys, width):
     np.save(tmp_path / "a.npy", np.asfortranarray(np.ones((2, 3), ">f4")))
     text = told(capsys, tmp_path / "a.npy")
-    assert "; an npy file; 1 tensor (reader npy-file)\n" in text
+    assert "; an npy file; 1 tensor (reader npy-tree)\n" in text
     assert "  header: version 1.0, descr >f4, order Fortran, first byte 128\n" in text
     header = entry(capsys, tmp_path / "a.npy")["header"]
     assert header == {"is": "an npy file", "version": "1.0", "descr": ">f4", "order": "Fortran", "first_byte": 128}

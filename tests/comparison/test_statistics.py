@@ -150,5 +150,5 @@ def test_any_other_file_is_no_table(tmp_path):
     (tmp_path / "numbers.csv").write_text("IO,Slot\noutput,0\n")
     assert not readers()["statistics"].recognises(tmp_path / "numbers.csv")
     for root in (tmp_path, tmp_path / "numbers.csv"):
-        with pytest.raises(UnknownDumpFormatError, match=r"statistics: tables of statistics"):
+        with pytest.raises(UnknownDumpFormatError, match=r"names like 'numbers\.csv'"):
             index(root)

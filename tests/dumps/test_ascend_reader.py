@@ -276,7 +276,7 @@ def test_one_file_is_a_dump_of_its_tensors():
 @pytest.mark.parametrize("name", ["libx.so.1.2.3", "notes.txt", "a.b.c", "123"])
 def test_other_folders_are_not_taken_for_dumps(tmp_path, name):
     put(tmp_path, name, b"text")
-    with pytest.raises(UnknownDumpFormatError, match=r"OP_TYPE.OP.TASK\[.STREAM\].TIMESTAMP"):
+    with pytest.raises(UnknownDumpFormatError, match=rf"names like '{name}'"):
         index(tmp_path)
 
 

@@ -7,6 +7,7 @@ import sys
 import zipfile
 from importlib import import_module, metadata
 from importlib.metadata import EntryPoint
+from inspect import isabstract
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
@@ -39,7 +40,10 @@ def test_every_reader_in_the_folder_is_found():
         "mindspore",
         "npy-file",
         "npy-folder",
+        "npy-tree",
+        "npz",
         "proto-folder",
+        "safetensors",
         "statistics",
     }
 
@@ -81,7 +85,8 @@ def test_no_module_of_a_reader_is_passed_over():
     while waiting:
         found.update(below := waiting.pop().__subclasses__())
         waiting += below
-    ours = {reader.name for reader in found if reader.__module__.startswith("pytest_msdump.dumps.")}
+    own = [reader for reader in found if reader.__module__.startswith("pytest_msdump.dumps.")]
+    ours = {reader.name for reader in own if not isabstract(reader)}
     assert set(registry.load("dumps", "Reader")) == ours
 
 

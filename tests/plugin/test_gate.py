@@ -7,6 +7,7 @@ import shutil
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import numpy as np
 import pytest
 from plugin.suites import write_suite
 
@@ -103,7 +104,10 @@ def test_nothing_in_common_fails_with_a_match_report(pytester, lenet, kind, work
     ("arguments", "line"),
     [
         (["--msdump-left=gone", "--msdump-right=right"], "ERROR: *gone: no such directory*"),
-        (["--msdump-left=right", "--msdump-right=unknown"], "ERROR: *unknown: no dump format that is known*"),
+        (
+            ["--msdump-left=right", "--msdump-right=unknown"],
+            "ERROR: *unknown: give the directory*no dump format that is known*",
+        ),
         (["--msdump-left=right", "--msdump-right=right", "--msdump-threshold=cosin=1"], "ERROR: *'cosin'*'cosine'*"),
         (["--msdump-left=right", "--msdump-right=right", "--msdump-profile=nope"], "ERROR: *unknown profile 'nope'*"),
         (["--msdump-left=right"], "ERROR: *no right side*"),
@@ -372,3 +376,17 @@ def test_a_selection_of_nothing_fails_and_names_the_selection(pytester, lenet):
     result = pytester.runpytest(f"--msdump-left={target}", f"--msdump-right={target}", "--msdump-select=nobody*")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*none is within the selection*"])
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_an_archive_and_a_folder_of_arrays_are_two_sides(pytester, workers):
+    arrays = {"net.conv2": np.ones(4), "net.conv10": np.full(4, 2.0), "net.fc": np.zeros(4)}
+    (pytester.path / "right").mkdir()
+    for name, array in arrays.items():
+        np.save(pytester.path / "right" / f"{name}.npy", array)
+    np.savez_compressed(pytester.path / "left.npz", **{**arrays, "net.conv10": np.full(4, 3.0)})
+    result = pytester.runpytest_subprocess("--msdump-left=left.npz", "--msdump-right=right", *workers)
+    result.assert_outcomes(passed=3, failed=1)
+    assert first_failing(results(pytester)) == "net.conv10:output:0"
+    assert results(pytester)["counts"]["pass"] == 2

@@ -1,0 +1,110 @@
+"""The command on files of named arrays: whole dumps, whose tensors never take each other's files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from pytest_msdump.cli import main
+
+ARRAYS = {"net.conv2": np.arange(6.0).reshape(2, 3), "net.conv10": np.ones(5, np.float32)}
+
+
+@pytest.fixture
+def archive(tmp_path):
+    np.savez(tmp_path / "a.npz", **ARRAYS)
+    return tmp_path / "a.npz"
+
+
+def ran(*words):
+    return main([str(word) for word in words])
+
+
+def test_a_drift_in_one_of_two_archives_is_found_by_name(archive, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.savez_compressed("b.npz", **{**ARRAYS, "net.conv10": np.full(5, 2, np.float32)})
+    assert ran("compare", archive, "b.npz", "--report", "json") == 1
+    text = capsys.readouterr().out
+    assert "DRIFT  net.conv10:output:0" in text
+    assert "2 tensors: 1 pass, 1 fail" in text
+    assert ran("compare", archive, archive) == 0
+
+
+def test_no_role_is_made_of_the_order_of_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for side, wrong in (("left", 2.0), ("right", 1.0)):
+        (tmp_path / side).mkdir()
+        for name, value in (("a", 1.0), ("b", wrong), ("c", wrong)):
+            np.save(tmp_path / side / f"{name}.npy", np.full(4, value))
+    assert ran("compare", "left", "right") == 1
+    tensors = json.loads((tmp_path / "msdump-report/results.json").read_text())["tensors"]
+    assert {one["left"]["address"]: one.get("role") for one in tensors if one["verdict"] == "fail"} == {
+        "b:output:0": "unknown",
+        "c:output:0": "unknown",
+    }
+
+
+def test_match_and_inspect_list_the_arrays_in_the_order_of_their_names(archive, capsys):
+    assert ran("match", archive, archive) == 0
+    text = capsys.readouterr().out
+    assert text.index("net.conv2:output:0") < text.index("net.conv10:output:0")
+    assert ran("inspect", archive, "--json") == 0
+    operators = json.loads(capsys.readouterr().out)["operators"]
+    assert [(one["name"], one["shape"], one["bytes"]) for one in operators] == [
+        ("net.conv2", [2, 3], 48),
+        ("net.conv10", [5], 20),
+    ]
+
+
+@pytest.mark.parametrize("damaged", ["a.npz", "a.safetensors"])
+@pytest.mark.parametrize("words", [["compare", "{}", "{}"], ["match", "{}", "{}"], ["inspect", "{}"]])
+def test_a_damaged_file_is_one_line_and_4(damaged, words, tmp_path, capsys):
+    (tmp_path / damaged).write_bytes(b"no such thing")
+    assert ran(*(word.format(tmp_path / damaged) for word in words)) == 4
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"msdump: {tmp_path / damaged}: ")
+
+
+@pytest.mark.parametrize("to", ["npy", "npz", "txt", "bin"])
+def test_every_array_becomes_a_file_or_member_of_its_name(archive, tmp_path, to):
+    assert ran("convert", archive, "--to", to, "--out", tmp_path / "out") == 0
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    if to == "npz":
+        assert names == ["a.npz"]
+        found = np.load(tmp_path / "out" / "a.npz")
+        assert {name: found[name].tolist() for name in found.files} == {
+            name: array.tolist() for name, array in ARRAYS.items()
+        }
+    else:
+        ends = {"bin": (".5.float32.ND.bin", ".6.float64.ND.bin")}.get(to, (f".{to}",) * 2)
+        assert names == [f"net.conv10{ends[0]}", f"net.conv2{ends[1]}"]
+
+
+@pytest.mark.parametrize("to", ["npy", "npz"])
+def test_two_names_that_become_one_file_are_not_written_over_each_other(tmp_path, capsys, to):
+    np.savez(
+        tmp_path / "a.npz", **{"a/b": np.ones(1), "a_b": np.zeros(1), "../../up": np.ones(2), "\x1b[2J\n": np.ones(3)}
+    )
+    assert ran("convert", tmp_path / "a.npz", "--to", to, "--out", tmp_path / "out") == 1
+    assert "a_b:output:0: another array of it becomes a_b, too" in capsys.readouterr().err
+    if to == "npy":
+        names = ["%1B[2J%0A.npy", ".._.._up.npy", "a_b.npy"]
+        assert [path.name for path in sorted((tmp_path / "out").glob("*.npy"))] == names
+        assert np.load(tmp_path / "out" / "a_b.npy").tolist() == [1.0]
+    else:
+        assert sorted(np.load(tmp_path / "out" / "a.npz").files) == ["%1B[2J%0A", ".._.._up", "a_b"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npz", "out"]
+    assert ran("inspect", tmp_path / "a.npz", "--save-txt", tmp_path / "text") == 1
+    assert "two arrays of" in capsys.readouterr().err
+
+
+def test_arrays_are_no_dump_files_to_convert_to(archive, tmp_path, capsys):
+    assert ran("convert", archive, "--to", "dump", "--out", tmp_path / "out") == 4
+    assert "no name tells a dump file" in capsys.readouterr().err
+
+
+def test_every_array_can_be_saved_as_text(archive, tmp_path):
+    assert ran("inspect", archive, "--save-txt", tmp_path / "text") == 0
+    np.testing.assert_array_equal(np.loadtxt(tmp_path / "text" / "net.conv2.txt"), np.arange(6.0))
