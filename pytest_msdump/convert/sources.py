@@ -220,8 +220,6 @@ def stem_of(ref: TensorRef, name: str) -> Stem:
     'Conv2D.a.3.1.1600000000000003.output.1'
     """
     number = f"{ref.key.io}.{ref.key.slot}"
-    if is_named_array(ref):
-        return Stem(file_name_of(ref), None)
     protobuf = parse_protobuf(name)
     if protobuf is not None:
         return Stem(protobuf.filename.removesuffix(".npy"), None)
@@ -233,7 +231,7 @@ def stem_of(ref: TensorRef, name: str) -> Stem:
         return Stem(name.removesuffix(".npy"), ".".join(fields[: last + 2]))
     if parse_ascend(name) is not None:
         return Stem(f"{name}.{number}", f"{name}.{number}", f"{_renamed(ref, name)}.{number}")
-    return Stem(name.rpartition(".")[0] or name, None)
+    return Stem(file_name_of(ref) if is_named_array(ref) else name.rpartition(".")[0] or name, None)
 
 
 def _renamed(ref: TensorRef, name: str) -> str:

@@ -43,7 +43,7 @@ _HEAD_BYTES = 2**16
 _PIECE_BYTES = 2**20
 
 # What zipfile raises for damaged directories.
-_DAMAGE = (BadZipFile, ValueError, OverflowError, NotImplementedError, EOFError, struct.error)
+_DAMAGE = (BadZipFile, OSError, ValueError, OverflowError, NotImplementedError, EOFError, struct.error)
 _WEIGHTS = "save_weights wrote it: assert_same_weights knows its types and axes, which are compared as stored here"
 
 
@@ -130,7 +130,8 @@ class _Stream(io.RawIOBase):
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         place = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._file.size}[whence] + offset
         if place < 0:
-            raise ValueError("its directory is before its beginning")
+            # As files do: `zipfile` looks for what a small archive has not.
+            raise OSError("its directory is before its beginning")
         self._at = place
         return place
 
