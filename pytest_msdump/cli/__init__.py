@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
-from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.errors import ConfigError, MsdumpError, nearest
 from pytest_msdump.escape import terminal_lines
 from pytest_msdump.metrics.kernel import kernel_line
 
@@ -28,7 +30,7 @@ _BETWEEN_COLLECTIONS = 100_000
 # environment has the last word.
 _NUMPY_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_DEFAULT_NUM_THREADS")
 
-# Each is a module of this package with DESCRIPTION, add_arguments and run, imported when it is called.
+# Each is a module of this package with DESCRIPTION, EXAMPLES, add_arguments and run, imported when it is called.
 COMMANDS: Mapping[str, str] = {
     "init": "write a first suite file for two dumps",
     "compare": "compare two dumps or two tensor files",
@@ -92,7 +94,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    parsed = _parser(words).parse_args(words)
+    parser = _parser(words)
+    if not words:
+        parser.print_help()
+        return 0
+    if not words[0].startswith("-") and words[0] not in COMMANDS:
+        raise ConfigError(f"there is no command {words[0]!r}; {nearest(words[0], COMMANDS)}")
+    parsed = parser.parse_args(words)
     return int(parsed.run(parsed))
 
 
@@ -149,7 +157,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         options: dict[str, Any] = {}
         if name == called:
             module = import_module(f"pytest_msdump.cli.{name}")
-            options["description"] = module.DESCRIPTION
+            width = shutil.get_terminal_size().columns - 2
+            options["description"] = textwrap.fill(module.DESCRIPTION, width)
+            options["epilog"] = "\n".join(["examples:", *(f"  {line}" for line in module.EXAMPLES)])
+            options["formatter_class"] = argparse.RawDescriptionHelpFormatter
         command = commands.add_parser(name, help=summary, **options)
         if name == called:
             module.add_arguments(command)

@@ -25,12 +25,13 @@ from pytest_msdump.settings import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argpa
 from pytest_msdump.suite import load_suite
 from pytest_msdump.text import Message
 
-__all__ = ["DESCRIPTION", "add_arguments", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = (
     "Judge the numbers of a results.json again. Without options the saved verdicts stand; with --profile, --threshold "
     "or --config every pair is judged anew by these alone. Exit codes are those of compare."
 )
+EXAMPLES = ("msdump check msdump-report/results.json --profile strict",)
 
 # The options that judge anew; unlike those of a comparison they have no defaults.
 _OPTIONS = {

@@ -17,11 +17,16 @@ from pytest_msdump.model.report import Report
 from pytest_msdump.settings import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.suite import Suite, load_suite
 
-__all__ = ["DESCRIPTION", "add_arguments", "add_suite_arguments", "run", "suite_of"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "add_suite_arguments", "run", "suite_of"]
 
 DESCRIPTION = (
     "Compare the dump of a run under test (LEFT) with its reference (RIGHT): two directories, or two tensor files. "
     "Exit code 0: within limits; 1: something drifted, or nothing was compared; 4: usage error."
+)
+EXAMPLES = (
+    "msdump compare run reference",
+    "msdump compare run reference --profile strict --select '*conv*'",
+    "msdump compare a.npy b.npy",
 )
 
 # pytest takes a word that begins with @ for a file of arguments, and has other places for a suite file.

@@ -21,11 +21,15 @@ from pytest_msdump.escape import terminal_lines
 from pytest_msdump.facts.config_keys import MODES
 from pytest_msdump.storage.files import read_user_file
 
-__all__ = ["DESCRIPTION", "add_arguments", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = (
     "Dump configurations: MindSpore's data_dump.json and CANN's acl.json. 'check' says what MindSpore would refuse "
     "(exit code 1) or silently pass over; 'explain' says what each key means; 'new' writes one."
+)
+EXAMPLES = (
+    "msdump config new --path /tmp/dump --net LeNet --out data_dump.json",
+    "msdump config check data_dump.json",
 )
 
 _VERBS = {
@@ -66,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument("--outputs-only", action="store_true", help="leave inputs out")
     new.add_argument("--acl", action="store_true", help="write an acl.json")
     new.add_argument("--model", action="append", default=[], metavar="NAME", help="with --acl: a model; repeatable")
-    new.add_argument("--out", metavar="FILE", help="the file to write (default: standard output)")
+    new.add_argument("-o", "--out", metavar="FILE", help="the file to write (default: standard output)")
 
 
 def run(parsed: argparse.Namespace) -> int:

@@ -36,12 +36,16 @@ from pytest_msdump.model.describe import counted
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
-__all__ = ["DESCRIPTION", "add_arguments", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = (
     "Write each tensor of dumps of any format into a file of its own, as it is stored or in another memory format. "
     "Exit code 0: all converted; 1: something could not be, which convert_failed_file_list.txt in OUT tells with the "
     "reasons; 4: usage error."
+)
+EXAMPLES = (
+    "msdump convert run --out arrays",
+    "msdump convert run --out arrays --to npz --select '*conv*'",
 )
 
 _TARGETS = ("npy", "msnpy", "npz", "bin", "txt", "dump")
@@ -51,7 +55,9 @@ _MOST_SHOWN = 5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what to convert, and to what."""
     parser.add_argument("sources", nargs="+", metavar="SRC", help="a dump, or one file of it; repeatable")
-    parser.add_argument("--out", required=True, metavar="OUT", help="folder for the files; made when it is not there")
+    parser.add_argument(
+        "-o", "--out", required=True, metavar="OUT", help="folder for the files; made when it is not there"
+    )
     parser.add_argument("--to", choices=_TARGETS, default="npy", help="kind of file; msnpy: npy with MindSpore's names")
     parser.add_argument("--memory-format", metavar="FORMAT", help="e.g. NCHW; by default as stored")
     parser.add_argument(

@@ -16,12 +16,16 @@ from pytest_msdump.report.coverage import percent
 from pytest_msdump.report.summary import header_lines
 from pytest_msdump.report.tables import hanging
 
-__all__ = ["DESCRIPTION", "add_arguments", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = (
     "Write a first suite file for the dump of a run under test (LEFT) and that of its reference (RIGHT): pairs "
     "their tensors, looks for partners of those that have none, and chooses limits. Exit code 0: the file is "
     "written; 1: it is, and nothing pairs; 4: usage error."
+)
+EXAMPLES = (
+    "msdump init run reference",
+    "msdump init run reference -o port.msdump.toml",
 )
 
 _OPTIONS = ("left", "right", "fusion", "quant_fusion", "close_fusion", "allow_incomplete")

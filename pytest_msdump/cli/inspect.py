@@ -31,12 +31,17 @@ from pytest_msdump.model.tensor import COORDINATES, Coordinates, SourceFrame, Te
 from pytest_msdump.report.json_forms import encode
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
-__all__ = ["DESCRIPTION", "add_arguments", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = (
     "Without options: what is in a dump (operators, coordinates, sizes, what is odd) or in a file (kind, header, type, "
     "shapes, statistics, a histogram, the operator and the line that made it). Exit code 0; 1 when something cannot be "
     "read, a check hits, or tensors and their statistics differ; 4 for a usage error."
+)
+EXAMPLES = (
+    "msdump inspect run",
+    "msdump inspect a.npy",
+    "msdump inspect run --check",
 )
 
 

@@ -28,12 +28,16 @@ from pytest_msdump.report.summary import header_lines
 from pytest_msdump.report.tables import filled, table
 from pytest_msdump.text import Message, say
 
-__all__ = ["DESCRIPTION", "add_arguments", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = (
     "Tell which tensors of the run under test (LEFT) and of its reference (RIGHT) 'msdump compare' would pair, by what "
     "rule, and why others stay alone. Only --suggest reads values. Exit code 0: tensors pair; 1: nothing pairs, "
     "something mapped is missing, or coverage is too low; 4: usage error."
+)
+EXAMPLES = (
+    "msdump match run reference",
+    "msdump match run reference --suggest -o port.msdump.toml",
 )
 
 # Of compare's options those that pairing depends on.

@@ -15,11 +15,15 @@ from pytest_msdump.inspect.overflow import OneSide, OperatorOverflow, Overflows,
 from pytest_msdump.model.describe import counted, frame_lines, where_text
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
-__all__ = ["DESCRIPTION", "add_arguments", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = (
     "Look through one dump for NaN, Inf and saturated values, and for the overflow files (Opdebug) of the device's own "
     "check. Exit code 1 when there is any."
+)
+EXAMPLES = (
+    "msdump overflow run",
+    "msdump overflow run --out findings",
 )
 
 _MOST_SHOWN = 20
@@ -37,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the dump, and the vendor's flags for the files to write."""
     parser.add_argument("directory", nargs="?", metavar="DIR", help="a dump")
     parser.add_argument("-d", dest="dump", metavar="DIR", help="the same, as the vendor's tool has it")
-    parser.add_argument("-out", "--out", metavar="OUT", help="folder for JSON, npy and overflow_summary_TIME.txt")
+    parser.add_argument("-o", "-out", "--out", metavar="OUT", help="folder for JSON, npy and overflow_summary_TIME.txt")
     parser.add_argument(
         "-n", dest="first", type=int, default=1, metavar="N", help="with --out: write so many overflow files, 1 to 5"
     )

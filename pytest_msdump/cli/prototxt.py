@@ -10,18 +10,19 @@ from pytest_msdump.convert.prototxt import rewire_file
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.record.caffe import shared_bytes
 
-__all__ = ["DESCRIPTION", "add_arguments", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = (
     "Write new_NAME.prototxt beside a Caffe network: every in-place top gets a name of its own and its consumers read "
     "that, so that a dump holds the output of each layer. Nothing else in the file changes; weights load as before."
 )
+EXAMPLES = ("msdump prototxt net.prototxt",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the network."""
     parser.add_argument("file", metavar="IN", help="a prototxt file")
-    parser.add_argument("--out", metavar="FILE", help="write to FILE instead of new_NAME.prototxt")
+    parser.add_argument("-o", "--out", metavar="FILE", help="write to FILE instead of new_NAME.prototxt")
     parser.add_argument(
         "--phase", choices=("TEST", "TRAIN"), default="TEST", help="whose layers to rename; TEST by default"
     )

@@ -13,12 +13,13 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line
 from pytest_msdump.model.describe import counted
 
-__all__ = ["DESCRIPTION", "add_arguments", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = (
     "Rename the .npy files of a folder, and of its numbered sub-folders, to OP.SLOT.TIME.npy: all of those that the "
     "pattern fits, or none. No file is ever written over. A file for --undo is written first."
 )
+EXAMPLES = ("msdump rename saved --pattern '{op}-{slot}.npy' --dry-run",)
 
 _OTHERS_SHOWN = 5
 

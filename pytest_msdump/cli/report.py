@@ -14,15 +14,16 @@ from pytest_msdump.report.json_report import read_json, report_from
 from pytest_msdump.settings import REPORT_KINDS, parse_report
 from pytest_msdump.text import ENGLISH
 
-__all__ = ["DESCRIPTION", "add_arguments", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = "Write reports from a results.json, without the data: those that the run itself would have written."
+EXAMPLES = ("msdump report msdump-report/results.json --report html,md",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the file, the reports to write, and their folder."""
     parser.add_argument("file", metavar="RESULTS.json", help="results.json of a run")
-    parser.add_argument("--out", metavar="DIR", help="where to write (default: beside RESULTS.json)")
+    parser.add_argument("-o", "--out", metavar="DIR", help="where to write (default: beside RESULTS.json)")
     kinds = ", ".join(REPORT_KINDS)
     parser.add_argument("--report", metavar="LIST", default="html", help=f"{kinds} (default: html)")
 

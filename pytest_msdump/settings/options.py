@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.text.message import LANGUAGES
 
 __all__ = [
@@ -137,7 +138,7 @@ OPTIONS: tuple[Option, ...] = (
         default="msdump.toml in rootdir, else [tool.msdump] of pyproject.toml",
         toml=None,
     ),
-    _option("profile", "text", "NAME", "named limits", default="default", value="default"),
+    _option("profile", "text", "NAME", f"named limits: {', '.join(PROFILES)}", default="default", value="default"),
     _option(
         "threshold",
         "texts",

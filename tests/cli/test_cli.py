@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from plugin.suites import write_suite
 
-from pytest_msdump.cli import main
+from pytest_msdump.cli import COMMANDS, main
 from pytest_msdump.settings import OPTIONS
 
 
@@ -64,7 +64,7 @@ def test_two_files_are_compared_whatever_their_names(capsys):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ([], "COMMAND"),
+        (["compre", "a", "b"], "there is no command 'compre'; did you mean 'compare'?"),
         (["compare", "one"], "give LEFT and RIGHT"),
         (["compare", "gone", "gone"], "no such directory"),
         (["compare", "a", "b", "c"], "give LEFT and RIGHT"),
@@ -79,6 +79,12 @@ def test_usage_errors_are_one_line_and_4(words, line, capsys):
     captured = capsys.readouterr()
     assert line in captured.err
     assert len(captured.err.strip().splitlines()) == 1
+
+
+def test_without_words_it_prints_the_overview(capsys):
+    assert main([]) == 0
+    text = capsys.readouterr().out
+    assert all(f"\n    {name} " in text for name in COMMANDS)
 
 
 def test_every_option_of_the_table_is_a_flag(capsys):

@@ -79,10 +79,12 @@ def test_each_command_is_the_module_of_its_name(name: str, capsys: pytest.Captur
     assert capsys.readouterr().out.startswith(f"usage: msdump {name} ")
 
 
-def test_an_unknown_command_is_told_all_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["compere"]) == 4
-    told = capsys.readouterr().err
-    assert all(name in told for name in cli.COMMANDS)
+def test_an_unknown_command_like_no_other_is_answered_with_all_that_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["frobnicate"]) == 4
+    said = capsys.readouterr().err
+    assert all(name in said for name in cli.COMMANDS)
 
 
 def test_the_version_needs_no_command(capsys: pytest.CaptureFixture[str]) -> None:

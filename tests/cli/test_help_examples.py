@@ -1,0 +1,54 @@
+"""The examples below each ``--help`` run as they stand, in a folder that has what they name."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_msdump import cli
+
+ROOT = Path(__file__).parents[2]
+LENET = ROOT / "example_suites" / "01_lenet_port"
+NET = """name: "net"
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+"""
+LISTING = "1 dumped tensor(s):\n\nt (ms)     Size (B) Op type    Tensor name\n[0.000]    170      VariableV2 k:0\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two dumps, two files, and what else the examples name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    shutil.copytree(LENET / "run", tmp_path / "run")
+    shutil.copytree(LENET / "reference", tmp_path / "reference")
+    for name in "ab":
+        np.save(tmp_path / name, np.arange(6.0, dtype=np.float32))
+    (tmp_path / "saved").mkdir()
+    np.save(tmp_path / "saved" / "conv-0", np.ones(3, np.float32))
+    (tmp_path / "net.prototxt").write_text(NET, "utf-8")
+    (tmp_path / "tensor_names.txt").write_text(LISTING, "utf-8")
+    cli.main(["compare", "run", "reference"])
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_the_examples_of_a_command_run_as_they_stand(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    examples = import_module(f"pytest_msdump.cli.{command}").EXAMPLES
+    for line in examples:
+        assert len(line) <= 78
+        program, *words = shlex.split(line)
+        assert (program, words[0]) == ("msdump", command)
+        assert cli.main(words) == 0, capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    shown = capsys.readouterr().out
+    assert shown.endswith("\n".join(["examples:", *(f"  {line}" for line in examples)]) + "\n")
