@@ -85,8 +85,9 @@ def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
         spelled=COMMAND_FLAGS,
     )
     coverage = report.coverage
-    if suite.options["min_coverage"] is not None:
-        coverage = replace(coverage, min_coverage=suite.options["min_coverage"])
+    # What was asked of the run stays, where nothing is asked anew.
+    if coverage.min_coverage is None or suite.options["min_coverage"] is not None:
+        coverage = replace(coverage, min_coverage=suite.min_coverage)
     records = [_judged(record, suite.policy) for record in report.records]
     return replace(
         report,

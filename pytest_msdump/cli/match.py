@@ -112,7 +112,7 @@ def as_report(planned: Plan) -> Report:
         [record_of(pair) for pair in planned.pairing.pairs],
         profile=planned.suite.policy.profile,
         sides=planned.sides,
-        min_coverage=planned.suite.options["min_coverage"],
+        min_coverage=planned.suite.min_coverage,
     )
 
 

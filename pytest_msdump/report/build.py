@@ -109,7 +109,7 @@ def _assembled(plan: Plan, records: Iterable[Record]) -> Report:
         profile=plan.suite.policy.profile,
         sides=plan.sides,
         limits=policy_entry(plan.suite.policy),
-        min_coverage=plan.suite.options["min_coverage"],
+        min_coverage=plan.suite.min_coverage,
         network=_network(plan),
         notes=plan.extras.sentences,
         rerun=rerun_arguments(plan),
@@ -191,7 +191,7 @@ def _not_ended(plan: Plan) -> Report:
         right=right,
         profile=plan.suite.policy.profile,
         limits=policy_entry(plan.suite.policy),
-        coverage=coverage_of(plan.pairing, plan.left, plan.right, min_coverage=plan.suite.options["min_coverage"]),
+        coverage=coverage_of(plan.pairing, plan.left, plan.right, min_coverage=plan.suite.min_coverage),
         rerun=rerun_arguments(plan),
         ended=False,
     )

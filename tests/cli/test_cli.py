@@ -105,6 +105,19 @@ def test_python_m_is_the_same_program():
     assert done.stderr.startswith("msdump: give LEFT and RIGHT")
 
 
+def test_judging_again_keeps_what_coverage_was_asked_of_the_run(lenet, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    entry = '[[msdump.map]]\nleft = "Default/conv1-Conv2d/BiasAdd-op0"\nright = "conv1"\n'
+    sides = f"left = '{lenet / 'target'}'\nright = '{lenet / 'reference'}'\n"
+    (tmp_path / "msdump.toml").write_text(f"[msdump]\n{sides}{entry}", "utf-8")
+    assert main(["compare", "--min-coverage", "90"]) == 1
+    saved = "msdump-report/results.json"
+    for profile in ("default", "strict"):
+        assert main(["check", saved, "--profile", profile]) == 1
+        assert "below the 90 % asked for" in " ".join(capsys.readouterr().out.split())
+    assert main(["check", saved, "--profile", "strict", "--min-coverage", "0"]) == 0
+
+
 class TestCheck:
     @pytest.fixture
     def saved(self, lenet, tmp_path, capsys):

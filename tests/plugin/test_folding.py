@@ -152,6 +152,28 @@ def test_colour_is_for_verdicts_alone_and_only_where_it_is_wanted(pytester: pyte
     assert "\x1b" not in pytester.runpytest(suite, "--color=no").stdout.str()
 
 
+# -- little coverage ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "failed", "says"),
+    [
+        ([], 0, "ONLY 1 OF 3 RIGHT TENSORS (33.3 %) WERE MATCHED, AND NO MIN_COVERAGE IS SET"),
+        (["--msdump-profile=strict"], 1, "coverage is 33.3 %, below the 50 % asked for: 1 of 3 right tensors"),
+        (["--msdump-profile=strict", "--msdump-min-coverage=30"], 0, "matched 1 of 3 right tensors (33.3 %)"),
+    ],
+)
+def test_less_than_half_fails_in_strict_and_shouts_in_default(
+    pytester: pytest.Pytester, options: list[str], failed: int, says: str
+) -> None:
+    one, two, three = np.random.default_rng(5).standard_normal((3, 4, 4)).astype(np.float32)
+    write_reference(pytester.path / "left", {"a": one})
+    write_reference(pytester.path / "right", {"a": one, "b": two, "c": three})
+    result = pytester.runpytest("--msdump-left=left", "--msdump-right=right", *options)
+    result.assert_outcomes(passed=2 - failed, failed=failed)
+    assert says in " ".join(result.stdout.str().split())
+
+
 # -- ids that pytest prints can be typed -------------------------------------------------------------------------------
 
 
