@@ -58,8 +58,8 @@ def role_lines(report: Report, *, width: int, unfolded: bool = False, say: Phras
     lines: list[str] = []
     if operators:
         lines += hanging(terminal_text(_headline(operators.values(), report.localised_by, say)), width)
-        lines += _causes(operators.values(), report.left.operators, width, unfolded, say)
-        lines += _accumulated(operators.values(), report.left.operators, width, unfolded, say)
+        for role in ("cause", "accumulated"):
+            lines += _heads(operators.values(), role, report.left.operators, width, unfolded, say)
         lines += _unknown(operators.values(), width, unfolded, say)
         lines += _without_cause(operators.values(), width, unfolded, say)
     lines += _jumps(report.records, width, unfolded, say)
@@ -164,49 +164,28 @@ def _headline(operators: Iterable[Record], by: str, say: Phrases) -> str:
     return say("told_by", text=text, source=say.joined(sources, "between_sources"))
 
 
-def _causes(operators: Iterable[Record], count: int, width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
-    """Yield each cause, and below it what inherited from it."""
+def _heads(
+    operators: Iterable[Record], role: str, count: int, width: int, unfolded: bool, say: Phrases
+) -> Iterator[str]:
+    """Yield each operator of a role that no other has caused, and below it what followed from it."""
     entries = list(operators)
-    causes = [record for record in entries if record.role == "cause"]
-    shown = causes if unfolded else causes[:_MOST_CAUSES]
-    followers = _followers(entries)
+    heads = [record for record in entries if record.role == role and not (record.causes and role == "accumulated")]
+    # Behind an error that grew by small steps others may have grown on.
+    followers = [
+        (line, _followers(entries, kind))
+        for kind, line in (("accumulated", "accumulated_after"), ("inherited", "inherited_line"))
+        if kind in (role, "inherited")
+    ]
+    shown = heads if unfolded else heads[:_MOST_CAUSES]
     for record in shown:
-        address = record.left.address
-        text = say(
-            "cause_line",
-            operator=_label(record),
-            place=record.order + 1,
-            operators=count,
-            reason=reason_of(record, say),
-        )
+        place = {"place": record.order + 1, "operators": count}
+        text = say(f"{role}_line", operator=_label(record), reason=reason_of(record, say), **place)
         yield from hanging(terminal_text(text), width, indent=2)
-        yield from _inherited(followers.get((_where(record), address), []), width, unfolded, say)
-    if len(causes) > len(shown):
-        yield f"  {say('more_causes', n=len(causes) - len(shown))}"
-
-
-def _accumulated(operators: Iterable[Record], count: int, width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
-    """Yield where the error exceeds its limit although no operator made it grow much."""
-    entries = list(operators)
-    first = [record for record in entries if record.role == "accumulated" and not record.causes]
-    after, inherited = _followers(entries, "accumulated"), _followers(entries)
-    shown = first if unfolded else first[:_MOST_CAUSES]
-    for record in shown:
-        text = say(
-            "accumulated_line",
-            operator=_label(record),
-            place=record.order + 1,
-            operators=count,
-            reason=reason_of(record, say),
-        )
-        yield from hanging(terminal_text(text), width, indent=2)
-        below = after.get((_where(record), record.left.address), [])
-        if below:
-            names = say.named(map(_label, below), len(below) if unfolded else _MOST_NAMED)
-            yield from hanging(terminal_text(say("accumulated_after", n=len(below), names=names)), width, indent=9)
-        yield from _inherited(inherited.get((_where(record), record.left.address), []), width, unfolded, say)
-    if len(first) > len(shown):
-        yield f"  {say('more_accumulated', n=len(first) - len(shown))}"
+        for line, found in followers:
+            yield from _below(line, found.get((_where(record), record.left.address), []), width, unfolded, say)
+    if len(heads) > len(shown):
+        more = {"cause": "more_causes", "accumulated": "more_accumulated"}[role]
+        yield f"  {say(more, n=len(heads) - len(shown))}"
 
 
 def _followers(entries: Iterable[Record], role: str = "inherited") -> dict[tuple[Coordinates, str], list[Record]]:
@@ -223,10 +202,10 @@ def _where(record: Record) -> Coordinates:
     return replace(record.left.at, occurrence=None)
 
 
-def _inherited(followers: Sequence[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
+def _below(line: str, followers: Sequence[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     if followers:
         names = say.named(map(_label, followers), len(followers) if unfolded else _MOST_NAMED)
-        yield from hanging(terminal_text(say("inherited_line", n=len(followers), names=names)), width, indent=9)
+        yield from hanging(terminal_text(say(line, n=len(followers), names=names)), width, indent=9)
 
 
 def _unknown(operators: Iterable[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
@@ -244,7 +223,7 @@ def _unknown(operators: Iterable[Record], width: int, unfolded: bool, say: Phras
         below = {
             one.order: one for record in members for one in followers.get((_where(record), record.left.address), [])
         }
-        yield from _inherited([below[order] for order in sorted(below)], width, unfolded, say)
+        yield from _below("inherited_line", [below[order] for order in sorted(below)], width, unfolded, say)
     if len(reasons) > _MOST_CAUSES and not unfolded:
         yield f"  {say('more_unknown', n=len(reasons) - _MOST_CAUSES)}"
 
