@@ -116,14 +116,16 @@ def _with_sums(steps: Sequence[Step], refs: Mapping[int, TensorRef], values: Val
 
 def _is_sum(whole: Array, terms: Sequence[Array], rounding: float) -> bool:
     """Whether it is one of the last few of these terms plus another one."""
-    most = float(np.linalg.norm(whole)) * rounding
-    # Next to nothing added to something is no sum.
-    terms = [term for term in terms if float(np.linalg.norm(term)) > 100 * most]
-    return any(
-        float(np.linalg.norm(whole - last - other)) <= most
-        for place, last in enumerate(terms[:_NEAR])
-        for other in terms[place + 1 :]
-    )
+    # The norm of values above 1e154 is infinite: next to it nothing is small, and so nothing is called a sum.
+    with np.errstate(over="ignore", invalid="ignore"):
+        most = float(np.linalg.norm(whole)) * rounding
+        # Next to nothing added to something is no sum.
+        terms = [term for term in terms if float(np.linalg.norm(term)) > 100 * most]
+        return any(
+            float(np.linalg.norm(whole - last - other)) <= most
+            for place, last in enumerate(terms[:_NEAR])
+            for other in terms[place + 1 :]
+        )
 
 
 def _is_bias(before: Step, step: Step) -> bool:

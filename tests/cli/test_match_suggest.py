@@ -116,6 +116,14 @@ def test_a_channels_last_reference_is_found_with_its_axes(tmp_path, suggested):
     assert main(["compare", "run", "ref", "--config", str(file)]) == 0
 
 
+def test_values_whose_squares_overflow_get_their_pairs(tmp_path, suggested):
+    values = np.random.default_rng(0).standard_normal((3, 4, 16)) * 1e300
+    write_reference(tmp_path / "run", {f"op{number}": one for number, one in enumerate(values)})
+    write_reference(tmp_path / "ref", {f"layer_{number}": one for number, one in enumerate(values)})
+    _, entries, _ = suggested("run", "ref")
+    assert entries == {f"layer_{n}:output:0": f"op{n}:output:0" for n in range(3)}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_tensors_that_are_not_there_get_no_partner(tmp_path, suggested, seed):
     draw = np.random.default_rng(seed)
