@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from ctypes import CDLL, Structure, byref, c_double, c_int32, c_int64, c_uint64
+from ctypes import CDLL, Structure, byref, c_double, c_int32, c_int64, c_uint64, c_void_p
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.metrics.kernel import choose_kernel
@@ -15,9 +16,10 @@ from pytest_msdump.metrics.numpy_kernel import NOTHING, Divergence, Partial, Spa
 from pytest_msdump.metrics.pointwise import Classes, Errors
 from pytest_msdump.metrics.rankings import Candidate
 from pytest_msdump.metrics.sums import Moments, Peak, Sum
-from pytest_msdump.metrics.values import Array
+from pytest_msdump.metrics.values import Array, Doubles
+from pytest_msdump.model.statistics import Statistic
 
-__all__ = ["CompiledDivergence", "CompiledSums"]
+__all__ = ["CompiledDivergence", "CompiledSketch", "CompiledSums", "SketchTables"]
 
 # In the order of `Kind` in kernel.c. Integers come last.
 _KINDS = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "bool")
@@ -131,6 +133,46 @@ class _Divergence(Structure):
     _fields_ = (("left", _Sum), ("right", _Sum), ("weighted", _Sum))
 
 
+class _SketchJob(Structure):
+    _fields_ = (
+        ("kind", c_int64),
+        ("buckets", c_int64),
+        ("chunks", c_uint64),
+        ("signs", c_void_p),
+        ("turns", c_void_p),
+        ("places", c_void_p),
+        ("sums", c_void_p),
+        ("chunk", c_void_p),
+    )
+
+
+class _Described(Structure):
+    _fields_ = (
+        ("elements", c_int64),
+        ("nan", c_int64),
+        ("negative_inf", c_int64),
+        ("positive_inf", c_int64),
+        ("zero", c_int64),
+        ("minimum", c_double),
+        ("maximum", c_double),
+        ("total", _Sum),
+        ("squares", _Sum),
+    )
+
+
+class SketchTables(NamedTuple):
+    """What decides buckets and signs of a count sketch, see `metrics.count_sketch`.
+
+    `signs` are 65,536 + 65 · buckets numbers +1 and −1; `turns` and `places`, by row of a chunk, are where the row's
+    buckets begin and where its signs do; `chunks` begins the numbers that chunks are turned by.
+    """
+
+    signs: Doubles
+    turns: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]
+    chunks: int
+
+
 class CompiledSums:
     """The first pass over a pair."""
 
@@ -208,6 +250,56 @@ class CompiledDivergence:
     def sums(self) -> Divergence:
         """Return the sums of all blocks that were added."""
         return Divergence(_sum(self._sums.left), _sum(self._sums.right), _sum(self._sums.weighted))
+
+
+class CompiledSketch:
+    """Statistics and a count sketch of one tensor; `CompiledSketch.of` makes one.
+
+    `sums` and `chunk` are the sketch's own arrays, which it adds to.
+    """
+
+    def __init__(self, library: CDLL, dtype: np.dtype[Any], tables: SketchTables, sums: Doubles, chunk: Doubles) -> None:
+        self._library, self._dtype = library, dtype
+        self._arrays = tables, sums, chunk
+        addresses = (array.ctypes.data for array in (tables.signs, tables.turns, tables.places, sums, chunk))
+        self._job = _SketchJob(_NUMBERS[dtype], sums.size, tables.chunks, *addresses)
+        self._found = _Described(minimum=math.inf, maximum=-math.inf)
+
+    @classmethod
+    def of(cls, block: Array, tables: SketchTables, sums: Doubles, chunk: Doubles) -> CompiledSketch | None:
+        """Return one for blocks of this dtype; ``None`` where the kernel cannot do it.
+
+        Squares of float64 may overflow: numpy sums them up.
+        """
+        library = choose_kernel().library
+        if library is None or block.dtype not in _NUMBERS or block.dtype == np.float64:
+            return None
+        return cls(library, block.dtype, tables, sums, chunk)
+
+    def add(self, block: Array) -> None:
+        """Add the next elements."""
+        block = np.ascontiguousarray(block)
+        if block.dtype != self._dtype:
+            raise ValueError(f"a block of {block.dtype} in a tensor of {self._dtype}")
+        self._library.msdump_sketch(byref(self._job), block.ctypes.data, block.size, byref(self._found))
+
+    def statistics(self) -> dict[str, Statistic]:
+        """Return the statistics of all elements that were added."""
+        found, number = self._found, _number(self._job.kind)
+        infinite = found.negative_inf + found.positive_inf
+        finite = found.elements - found.nan - infinite
+        norm = math.sqrt(found.squares.high + found.squares.low)
+        return {
+            "maximum": number(found.maximum) if finite else None,
+            "minimum": number(found.minimum) if finite else None,
+            "mean": _sum(found.total).divided(finite) if finite else None,
+            "l2_norm": math.nan if found.nan else math.inf if infinite else norm,
+            "count": found.elements,
+            "zero_count": found.zero,
+            "nan_count": found.nan,
+            "negative_inf_count": found.negative_inf,
+            "positive_inf_count": found.positive_inf,
+        }
 
 
 def _check_blocks(left: Array, right: Array, dtypes: tuple[np.dtype[Any], np.dtype[Any]] | None) -> None:

@@ -16,9 +16,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.metrics.values import Doubles
+from pytest_msdump.metrics.c_kernel import CompiledSketch, SketchTables
+from pytest_msdump.metrics.statistics import Tally
+from pytest_msdump.metrics.values import Array, Doubles, numbers
+from pytest_msdump.model.statistics import Statistic
 
-__all__ = ["BUCKETS", "ROWS", "SEEDS", "CountSketch", "Estimate", "Tables", "chunk_turn", "distance", "tables"]
+__all__ = ["BUCKETS", "ROWS", "SEEDS", "CountSketch", "Estimate", "chunk_turn", "distance", "tables"]
 
 # By buckets: a seed under which seventeen kinds of differences were estimated within the interval.
 SEEDS = {1024: 4, 4096: 3}
@@ -36,19 +39,6 @@ _STREAM = 0xD1342543DE82EF95
 _DEVIATIONS, _FEW, _WIDEST = 3.0, 4.5, 0.4
 
 
-class Tables(NamedTuple):
-    """What decides buckets and signs of one number of buckets.
-
-    `signs` are 65,536 + 65 · buckets numbers +1 and −1; `turns` and `places`, by row of a chunk, are where the row's
-    buckets begin and where its signs do; `chunks` begins the numbers that chunks are turned by.
-    """
-
-    signs: Doubles
-    turns: tuple[int, ...]
-    places: tuple[int, ...]
-    chunks: int
-
-
 class Estimate(NamedTuple):
     """A Euclidean norm that was estimated, and the interval that it is in."""
 
@@ -58,23 +48,23 @@ class Estimate(NamedTuple):
 
 
 @cache
-def tables(buckets: int) -> Tables:
+def tables(buckets: int) -> SketchTables:
     """Return the tables of a sketch with so many buckets, a key of `SEEDS`."""
     seed = SEEDS[buckets]
     first, chunks, turns, places = (_mixed(_mixed(seed * _STREAM + stream)) for stream in (1, 2, 4, 5))
     words = _SIGNS // 64 + (_TURNS + 1) * buckets // 64
     drawn = np.array([_mixed(first + number * _GOLDEN) for number in range(words)], "<u8")
     bits = np.unpackbits(drawn.view(np.uint8), bitorder="little")
-    return Tables(
+    return SketchTables(
         1.0 - 2.0 * bits,
-        tuple(((_mixed(turns + row * _GOLDEN) >> 32) * buckets) >> 32 for row in range(ROWS)),
-        tuple(_mixed(places + row * _GOLDEN) % _SIGNS for row in range(ROWS)),
+        np.array([((_mixed(turns + row * _GOLDEN) >> 32) * buckets) >> 32 for row in range(ROWS)], np.int64),
+        np.array([_mixed(places + row * _GOLDEN) % _SIGNS for row in range(ROWS)], np.int64),
         chunks,
     )
 
 
 def chunk_turn(start: int, chunk: int, buckets: int) -> tuple[int, float]:
-    """Return by how many buckets a chunk is turned, and its sign; `start` is `Tables.chunks`."""
+    """Return by how many buckets a chunk is turned, and its sign; `start` is `SketchTables.chunks`."""
     drawn = _mixed(start + chunk * _GOLDEN)
     return ((drawn >> 32) * buckets) >> 32, -1.0 if drawn & 1 else 1.0
 
@@ -88,43 +78,64 @@ def _mixed(number: int) -> int:
 
 
 class CountSketch:
-    """The sketch of a tensor whose elements come in C order, in blocks of any size."""
+    """A count sketch of a tensor, and its statistics. Its elements come in C order, in blocks of any size.
+
+    What is not finite is counted, and a zero in the sketch. Imaginary parts are not looked at: sketch them apart.
+    """
 
     def __init__(self, buckets: int = BUCKETS) -> None:
         self._buckets = buckets
         self._tables = tables(buckets)
-        self._elements = 0
         self._sums: Doubles = np.zeros(buckets)
         # One chunk: rows begin at any bucket, so it is twice as long, and folded at the end.
         self._chunk: Doubles = np.zeros(2 * buckets)
-        self._row: Doubles = np.empty(buckets)
+        self._elements = 0
+        self._tally = Tally()
+        self._compiled: CompiledSketch | None = None
 
-    def add(self, values: Doubles) -> None:
-        """Add the next elements, which are finite float64 numbers."""
-        buckets, used = self._buckets, 0
-        while used < values.size:
-            number, place = divmod(self._elements, buckets)
-            chunk, row = divmod(number, ROWS)
-            count = min(buckets - place, values.size - used)
-            begin = chunk % _TURNS * buckets + self._tables.places[row] + place
-            signed = np.multiply(
-                values[used : used + count], self._tables.signs[begin : begin + count], out=self._row[:count]
-            )
-            begin = self._tables.turns[row] + place
-            self._chunk[begin : begin + count] += signed
-            self._elements += count
-            used += count
-            if self._elements % (ROWS * buckets) == 0:
-                self._sums = self.values()
-                self._chunk[:] = 0.0
+    def add(self, block: Array) -> None:
+        """Add the next elements, of the type that the elements before them have."""
+        if not self._elements:
+            self._compiled = CompiledSketch.of(block, self._tables, self._sums, self._chunk)
+        if self._compiled is not None:
+            self._compiled.add(block)
+            self._elements += block.size
+            return
+        block = numbers(block)
+        with np.errstate(all="ignore"):
+            self._tally.add(block)
+            values = block.astype(np.float64)
+        values[~np.isfinite(values)] = 0.0
+        for start in range(0, values.size, self._buckets):
+            self._add_row(values[start : start + self._buckets])
+
+    def _add_row(self, values: Doubles) -> None:
+        """Add at most as many elements as a row has; they may reach into the next row."""
+        number, place = divmod(self._elements, self._buckets)
+        chunk, row = divmod(number, ROWS)
+        here = values[: self._buckets - place]
+        signs = chunk % _TURNS * self._buckets + int(self._tables.places[row]) + place
+        begin = int(self._tables.turns[row]) + place
+        self._chunk[begin : begin + here.size] += here * self._tables.signs[signs : signs + here.size]
+        self._elements += here.size
+        if self._elements % (ROWS * self._buckets) == 0:
+            self._sums[:] = self.values()
+            self._chunk[:] = 0.0
+        if here.size < values.size:
+            self._add_row(values[here.size :])
 
     def values(self) -> Doubles:
         """Return the buckets, of the elements that were added until now."""
         folded = self._chunk[: self._buckets] + self._chunk[self._buckets :]
-        chunk = (self._elements - 1) // (ROWS * self._buckets) if self._elements else 0
+        chunk = max(self._elements - 1, 0) // (ROWS * self._buckets)
         turn, sign = chunk_turn(self._tables.chunks, chunk, self._buckets)
         summed: Doubles = self._sums + sign * np.roll(folded, turn)
         return summed
+
+    def statistics(self) -> dict[str, Statistic]:
+        """Return what `metrics.statistics` computes, but for the counts of negative and positive elements."""
+        values = self._tally.values(self._elements) if self._compiled is None else self._compiled.statistics()
+        return {name: value for name, value in values.items() if name not in ("negative_count", "positive_count")}
 
 
 def distance(left: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> Estimate:

@@ -20,14 +20,14 @@ from pytest_msdump.metrics.values import Array, Doubles, Workspace, above, compo
 from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["exact_total", "statistics_of", "with_exact_moments"]
+__all__ = ["Tally", "exact_total", "statistics_of", "with_exact_moments"]
 
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
 _BITS_OF_HALF = np.uint32(16)
 
 
 @dataclass(slots=True)
-class _Tally:
+class Tally:
     """Counts and moments of some blocks."""
 
     negative: int = 0
@@ -99,7 +99,7 @@ def statistics_of(
     for name in digests:
         if name not in _DIGESTS:
             raise UnknownNameError(f"no digest '{name}'; {nearest(name, _DIGESTS)}")
-    tally = _Tally()
+    tally = Tally()
     hashes = {name: hashlib.new(name, usedforsecurity=False) for name in digests if _has_bytes(view.dtype)}
     is_real = DTYPES[view.dtype].kind != "complex"
     with np.errstate(all="ignore"):
