@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from math import prod
@@ -14,15 +14,16 @@ from pytest_msdump.comparison.opening import open_view
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.facts.metrics import STATISTICS
-from pytest_msdump.layouts.axes import meet
+from pytest_msdump.layouts.axes import ReshapedView, meet
 from pytest_msdump.layouts.device_layout import logical
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.limits.resolve import resolve
 from pytest_msdump.limits.statistics import judge_statistics
+from pytest_msdump.metrics.count_sketch import metrics_of, sketch_of
 from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import Record, record_of
-from pytest_msdump.model.statistics import Statistic, Statistics
+from pytest_msdump.model.statistics import Interval, Statistic, Statistics
 from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
 from pytest_msdump.text import Message
 
@@ -47,10 +48,14 @@ class _Both(NamedTuple):
 class _UnsavedTensor:
     """A tensor that was not saved, as its row describes it: it has a shape, and cannot be read."""
 
-    def __init__(self, spec: TensorSpec, dtype: str, shape: tuple[int, ...]) -> None:
+    def __init__(
+        self, spec: TensorSpec, dtype: str, shape: tuple[int, ...], axes: tuple[int, ...] | None = None
+    ) -> None:
         self.spec = spec
         self.dtype = dtype
         self.shape = shape
+        # Where its axes are among those of the tensor whose elements were sketched.
+        self.axes = axes or tuple(range(len(shape)))
 
     @property
     def size(self) -> int:
@@ -63,7 +68,8 @@ class _UnsavedTensor:
         raise NotImplementedError
 
     def permuted(self, axes: tuple[int, ...]) -> _UnsavedTensor:
-        return _UnsavedTensor(self.spec, self.dtype, tuple(self.shape[axis] for axis in axes))
+        shape, from_axes = (tuple(known[axis] for axis in axes) for known in (self.shape, self.axes))
+        return _UnsavedTensor(self.spec, self.dtype, shape, from_axes)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -99,6 +105,7 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) 
         right_dtype=dtypes[1],
         elements=both.elements,
         unseen=tuple(side for side, ref in zip(_SIDES, refs, strict=True) if ref.is_unseen),
+        intervals=_intervals(both),
         overflows=[entry.sentence for entry in pair.left.overflows],
         right_overflows=[entry.sentence for entry in pair.right.overflows],
     )
@@ -112,6 +119,14 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) 
         checks=checks,
         statistics=replace(comparison, left=_numbers(both.left), right=_numbers(both.right), note=both.note),
     )
+
+
+def _intervals(both: _Both) -> Mapping[str, Interval]:
+    """Return the metrics that two sketches of one size give."""
+    left, right = both.left.sketch, both.right.sketch
+    if left is None or right is None or left.buckets.size != right.buckets.size:
+        return {}
+    return metrics_of(left, right)
 
 
 def _row(side: Statistics) -> int | None:
@@ -153,13 +168,50 @@ def _aligned(pair: Pair, opened: Sequence[TensorView | None], dtypes: tuple[str,
         return _padded_alike(refs, left, right, padded)
     if not any(padded):
         met_left, met_right, transform = logical_views(left, right, pair.transform)
-        meet(met_left, met_right, transform)
+        joined = meet(met_left, met_right, transform)
     else:
+        joined = left, right
         met_left, met_right = left, right
     same_bytes = met_left is left and met_right is right and pair.transform == Transform() and len({*dtypes}) == 1
-    values = _values(refs, (met_left, met_right), with_digests=same_bytes)
+    values = _sketched(refs, joined, with_digests=same_bytes) or _values(
+        refs, (met_left, met_right), with_digests=same_bytes
+    )
     _check_counts(*values)
     return _Both(*values, met_left.size)
+
+
+def _sketched(
+    refs: tuple[TensorRef, TensorRef], views: tuple[TensorView, TensorView], *, with_digests: bool
+) -> tuple[Statistics, Statistics] | None:
+    """Return both sides with sketches of one order of the elements; ``None`` where there are none to compare.
+
+    A tensor that was saved is read in the order in which the other one was sketched. Two sketches of different orders
+    say nothing of each other.
+    """
+    sketches = [_table(ref).sketch if ref.is_unseen else None for ref in refs]
+    orders = [_order(view) for view, ref in zip(views, refs, strict=True) if ref.is_unseen]
+    known = [sketch for sketch in sketches if sketch is not None]
+    if len(known) < len(orders) or None in orders or orders[0] != orders[-1]:
+        return None
+    found = [_without(_table(ref), () if with_digests else _DIGESTS) for ref in refs]
+    for side, view in enumerate(views):
+        if not refs[side].is_unseen:
+            other = found[1 - side].values
+            digests = [name for name in _DIGESTS if name in other]
+            axes = orders[0] or ()
+            read = view.permuted(tuple(sorted(range(len(axes)), key=axes.__getitem__)))
+            found[side] = sketch_of(read, buckets=known[0].buckets.size, digests=digests)
+    return found[0], found[1]
+
+
+def _order(view: TensorView) -> tuple[int, ...] | None:
+    """Return the order in which a tensor's axes were sketched; ``None`` where a reshape has mixed them."""
+    if isinstance(view, _UnsavedTensor):
+        return view.axes
+    if isinstance(view, ReshapedView) and isinstance(view.view, _UnsavedTensor):
+        is_plain = view.view.axes == tuple(range(len(view.view.axes)))
+        return tuple(range(len(view.shape))) if is_plain else None
+    return None
 
 
 def _stored_alike(left: TensorView, right: TensorView) -> bool:

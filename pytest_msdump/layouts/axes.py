@@ -57,6 +57,11 @@ class ReshapedView(ForwardingView):
             raise TensorShapeError(f"{view.shape} holds {_elements(view.shape)} and cannot be reshaped to {shape}")
         super().__init__(view, shape)
 
+    @property
+    def view(self) -> TensorView:
+        """The tensor in its own shape."""
+        return self._view
+
     def permuted(self, axes: tuple[int, ...]) -> TensorView:
         """Refuse any but the identity: formats and `transpose` come before `reshape`."""
         if axes == tuple(range(len(self.shape))):

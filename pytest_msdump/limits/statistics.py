@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.facts.metrics import SIGN_CHANGES, STATISTICS
+from pytest_msdump.facts.metrics import METRICS, SIGN_CHANGES, STATISTICS
 from pytest_msdump.limits.judge import judge, verdict_from
 from pytest_msdump.limits.statistic_distance import Distance, distance
 from pytest_msdump.model.comparison import Comparison, Finding, Limits, Measurement, Nonfinite, Verdict
 from pytest_msdump.model.record import Check
-from pytest_msdump.model.statistics import StatisticComparison, Statistics
+from pytest_msdump.model.statistics import Interval, StatisticComparison, Statistics
 from pytest_msdump.text import Message, Parameter
 
 __all__ = ["judge_statistics", "statistic_name"]
@@ -36,6 +36,9 @@ _NOT_SAVED = {
 }
 
 
+_NO_INTERVALS: Mapping[str, Interval] = {}
+
+
 class _Case(NamedTuple):
     """One pair: its statistics, what follows from them, and its limits."""
 
@@ -46,6 +49,7 @@ class _Case(NamedTuple):
     elements: int | None
     found: Distance
     equal_bits: bool | None
+    intervals: Mapping[str, Interval]
 
     @property
     def is_integer(self) -> bool:
@@ -80,6 +84,7 @@ def judge_statistics(
     right_dtype: str,
     elements: int | None,
     unseen: tuple[str, ...],
+    intervals: Mapping[str, Interval] = _NO_INTERVALS,
     overflows: Sequence[str] = (),
     right_overflows: Sequence[str] = (),
 ) -> tuple[Verdict, tuple[Check, ...], StatisticComparison]:
@@ -90,7 +95,8 @@ def judge_statistics(
     of `bitwise_mismatch` is undefined unless some number differs. A pair without a common number that describes its
     values is `undefined`.
 
-    `elements` is the size of either tensor, where known, and `unseen` the sides whose tensor was not saved. Overflows
+    `intervals` are the metrics that sketches of both sides give. One fails where the better end breaks the limit, and
+    is a warning where only the worse end does. `elements` is the size of either tensor, where known, and `unseen` the sides whose tensor was not saved. Overflows
     as for `limits.judge.judge`.
     """
     found = distance(
@@ -102,7 +108,7 @@ def judge_statistics(
         limited=frozenset(limit.metric for limit in limits.limits),
         tolerance=(limits.rtol, limits.atol),
     )
-    case = _Case(left, right, limits, (left_dtype, right_dtype), elements, found, None)
+    case = _Case(left, right, limits, (left_dtype, right_dtype), elements, found, None, intervals)
     digests = [name for name in case.in_common if STATISTICS[name].kind == "digest"]
     if digests:
         case = case._replace(equal_bits=all(left.values[name] == right.values[name] for name in digests))
@@ -122,11 +128,14 @@ def judge_statistics(
         right_overflows=right_overflows,
     )
     findings = [
-        *(_with_numbers(finding, found) for finding in verdict.findings),
+        *(_with_numbers(finding, found, intervals) for finding in verdict.findings),
         *(() if elements == 0 else _statistic_findings(case, known)),
+        *_close_findings(case),
         *_notes(case, unseen),
     ]
-    comparison = StatisticComparison(left, right, unseen, case.in_common, found.at_least, case.equal_bits, elements)
+    comparison = StatisticComparison(
+        left, right, unseen, case.in_common, found.at_least, dict(intervals), case.equal_bits, elements
+    )
     return verdict_from(findings, verdict.would_pass), checks, comparison
 
 
@@ -134,6 +143,7 @@ def _as_measured(case: _Case) -> Comparison:
     """Return what is known of the pair as if it had been measured; metrics without a bound are not in it."""
     found = case.found
     measurements = {metric: Measurement(metric, value) for metric, value in found.at_least.items()}
+    measurements |= {metric: Measurement(metric, _best(metric, one)) for metric, one in case.intervals.items()}
     measurements |= {metric: Measurement(metric, undefined=reason) for metric, reason in found.undefined.items()}
     measurements[_BITS] = _bits(case)
     (nan_left, nan_right), (inf_left, inf_right) = found.nan, found.inf
@@ -161,10 +171,29 @@ def _bits(case: _Case) -> Measurement:
     return Measurement(_BITS, undefined=Message("bits_not_told"))
 
 
-def _with_numbers(finding: Finding, found: Distance) -> Finding:
+def _best(metric: str, interval: Interval) -> float:
+    """Return the end of an interval that meets a limit sooner."""
+    return interval.high if METRICS[metric].direction == "high" else interval.low
+
+
+def _close_findings(case: _Case) -> Iterator[Finding]:
+    """Yield the limits that an interval holds, and differences that sketches do not see."""
+    if case.equal_bits:
+        return
+    for limit in case.limits.limits:
+        interval = case.intervals.get(limit.metric)
+        if interval is not None and interval.low < limit.bound < interval.high:
+            ends = {"metric": limit.metric, **interval._asdict(), "limit": limit.bound, "rule": limit.rule}
+            yield Finding("warn", Message("too_close", ends), limit.metric, interval.value, limit.bound, limit.rule)
+    distance = case.intervals.get("relative_euclidean_distance")
+    if case.equal_bits is False and distance is not None and not distance.value:
+        yield Finding("warn", Message("sketches_equal_digests_differ"))
+
+
+def _with_numbers(finding: Finding, found: Distance, intervals: Mapping[str, Interval]) -> Finding:
     """Add both sides' numbers to a finding about a number beyond its limit."""
     name = found.by.get(finding.metric or "")
-    if name is None or finding.outcome not in ("fail", "warn"):
+    if name is None or finding.outcome not in ("fail", "warn") or finding.metric in intervals:
         return finding
     gap = found.gaps[name]
     numbers: dict[str, Parameter] = {"statistic": statistic_name(name), "left": gap.left, "right": gap.right}
@@ -177,7 +206,7 @@ def _statistic_findings(case: _Case, known: Limits) -> Iterator[Finding]:
         return
     if not case.found.gaps and case.equal_bits is None:
         yield Finding("undefined", _nothing_in_common(case))
-    elif not any(limit.metric in (*case.found.by, _BITS) for limit in known.limits):
+    elif not any(limit.metric in (*case.found.by, *case.intervals, _BITS) for limit in known.limits):
         yield Finding("undefined", Message("no_limit_for_statistics"))
     yield from _changed_signs(case, known)
     if not case.is_integer:
@@ -252,7 +281,7 @@ def _notes(case: _Case, unseen: tuple[str, ...]) -> Iterator[Finding]:
     yield Finding("note", Message("judged_by_statistics", {"listed": common, "unseen": _NOT_SAVED[unseen]}))
     if case.equal_bits is not None:
         yield Finding("note", Message("digests_equal" if case.equal_bits else "digests_differ"))
-    known = {*case.found.at_least, *case.found.undefined, _BITS}
+    known = {*case.found.at_least, *case.intervals, *case.found.undefined, _BITS}
     unknown = dict.fromkeys(limit.metric for limit in case.limits.limits if limit.metric not in known)
     if unknown and not case.equal_bits:
         yield Finding("note", Message("statistics_do_not_tell", {"listed": tuple(unknown)}))

@@ -283,17 +283,21 @@ class CompiledSketch:
             raise ValueError(f"a block of {block.dtype} in a tensor of {self._dtype}")
         self._library.msdump_sketch(byref(self._job), block.ctypes.data, block.size, byref(self._found))
 
+    @property
+    def finite_norm(self) -> float:
+        """The Euclidean norm of the finite elements."""
+        return math.sqrt(self._found.squares.high + self._found.squares.low)
+
     def statistics(self) -> dict[str, Statistic]:
         """Return the statistics of all elements that were added."""
         found, number = self._found, _number(self._job.kind)
         infinite = found.negative_inf + found.positive_inf
         finite = found.elements - found.nan - infinite
-        norm = math.sqrt(found.squares.high + found.squares.low)
         return {
             "maximum": number(found.maximum) if finite else None,
             "minimum": number(found.minimum) if finite else None,
             "mean": _sum(found.total).divided(finite) if finite else None,
-            "l2_norm": math.nan if found.nan else math.inf if infinite else norm,
+            "l2_norm": math.nan if found.nan else math.inf if infinite else self.finite_norm,
             "count": found.elements,
             "zero_count": found.zero,
             "nan_count": found.nan,

@@ -10,25 +10,27 @@ of the elements in a row are drawn together, of the rows apart, and each sixteen
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.metrics.c_kernel import CompiledSketch, SketchTables
-from pytest_msdump.metrics.statistics import Tally
+from pytest_msdump.metrics.statistics import Digests, Tally
 from pytest_msdump.metrics.values import Array, Doubles, numbers
-from pytest_msdump.model.statistics import Statistic
+from pytest_msdump.model.statistics import Interval, Sketch, Statistic, Statistics
+from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["BUCKETS", "ROWS", "SEEDS", "CountSketch", "Estimate", "chunk_turn", "distance", "tables"]
+__all__ = ["BUCKETS", "SEEDS", "CountSketch", "chunk_turn", "distance", "metrics_of", "sketch_of", "tables"]
 
 # By buckets: a seed under which seventeen kinds of differences were estimated within the interval.
 SEEDS = {1024: 4, 4096: 3}
 BUCKETS = 1024
 
 # Rows of as many elements as buckets make a chunk.
-ROWS = 16
+_ROWS = 16
 _SIGNS = 1 << 16
 _TURNS = 64
 _WORD = (1 << 64) - 1
@@ -37,14 +39,6 @@ _STREAM = 0xD1342543DE82EF95
 
 # The interval: three standard deviations, and more where few buckets hold most of the difference.
 _DEVIATIONS, _FEW, _WIDEST = 3.0, 4.5, 0.4
-
-
-class Estimate(NamedTuple):
-    """A Euclidean norm that was estimated, and the interval that it is in."""
-
-    value: float
-    low: float
-    high: float
 
 
 @cache
@@ -56,9 +50,9 @@ def tables(buckets: int) -> SketchTables:
     drawn = np.array([_mixed(first + number * _GOLDEN) for number in range(words)], "<u8")
     bits = np.unpackbits(drawn.view(np.uint8), bitorder="little")
     return SketchTables(
-        1.0 - 2.0 * bits,
-        np.array([((_mixed(turns + row * _GOLDEN) >> 32) * buckets) >> 32 for row in range(ROWS)], np.int64),
-        np.array([_mixed(places + row * _GOLDEN) % _SIGNS for row in range(ROWS)], np.int64),
+        1.0 - 2.0 * bits.astype(np.float64),
+        np.array([((_mixed(turns + row * _GOLDEN) >> 32) * buckets) >> 32 for row in range(_ROWS)], np.int64),
+        np.array([_mixed(places + row * _GOLDEN) % _SIGNS for row in range(_ROWS)], np.int64),
         chunks,
     )
 
@@ -112,13 +106,13 @@ class CountSketch:
     def _add_row(self, values: Doubles) -> None:
         """Add at most as many elements as a row has; they may reach into the next row."""
         number, place = divmod(self._elements, self._buckets)
-        chunk, row = divmod(number, ROWS)
+        chunk, row = divmod(number, _ROWS)
         here = values[: self._buckets - place]
         signs = chunk % _TURNS * self._buckets + int(self._tables.places[row]) + place
         begin = int(self._tables.turns[row]) + place
         self._chunk[begin : begin + here.size] += here * self._tables.signs[signs : signs + here.size]
         self._elements += here.size
-        if self._elements % (ROWS * self._buckets) == 0:
+        if self._elements % (_ROWS * self._buckets) == 0:
             self._sums[:] = self.values()
             self._chunk[:] = 0.0
         if here.size < values.size:
@@ -127,7 +121,7 @@ class CountSketch:
     def values(self) -> Doubles:
         """Return the buckets, of the elements that were added until now."""
         folded = self._chunk[: self._buckets] + self._chunk[self._buckets :]
-        chunk = max(self._elements - 1, 0) // (ROWS * self._buckets)
+        chunk = max(self._elements - 1, 0) // (_ROWS * self._buckets)
         turn, sign = chunk_turn(self._tables.chunks, chunk, self._buckets)
         summed: Doubles = self._sums + sign * np.roll(folded, turn)
         return summed
@@ -138,8 +132,30 @@ class CountSketch:
         return {name: value for name, value in values.items() if name not in ("negative_count", "positive_count")}
 
 
-def distance(left: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> Estimate:
-    """Return the Euclidean norm of the difference of two tensors, by their sketches.
+    def sketch(self) -> Sketch:
+        """Return what is kept of the tensor."""
+        found = self._tally.finite_norm if self._compiled is None else self._compiled.finite_norm
+        return Sketch(self.values(), found)
+
+
+def sketch_of(
+    view: TensorView, *, buckets: int = BUCKETS, digests: Sequence[str] = (), block_elements: int = 131072
+) -> Statistics:
+    """Compute statistics, digests and the sketch of a tensor in one pass, as `metrics.statistics.statistics_of` does.
+
+    Complex numbers have `count` and digests only beside the sketch, which is of both their parts.
+    """
+    made, hashes = CountSketch(buckets), Digests(digests, view.dtype)
+    is_complex = DTYPES[view.dtype].kind == "complex"
+    for block in view.blocks(block_elements):
+        hashes.add(block)
+        made.add(np.ascontiguousarray(block).view(block.real.dtype) if is_complex else block)
+    values = {"count": view.size} if is_complex else made.statistics()
+    return Statistics({**values, **hashes.values()}, digits=None, sketch=made.sketch())
+
+
+def distance(left: Doubles, right: Doubles) -> Interval:
+    """Return the Euclidean norm of the difference of two tensors, by the buckets of their sketches.
 
     It is within the interval in at least 98.5 % of all differences of each kind that was tried: three standard
     deviations of the estimate, and wider where few buckets hold the difference, as with a few large elements.
@@ -147,10 +163,29 @@ def distance(left: npt.NDArray[np.float64], right: npt.NDArray[np.float64]) -> E
     difference = left - right
     peak = float(np.max(np.abs(difference), initial=0.0))
     if not peak:
-        return Estimate(0.0, 0.0, 0.0)
+        return Interval(0.0, 0.0, 0.0)
     squares = np.square(difference / peak)
     total = float(squares.sum())
     share = total * total / float(np.square(squares).sum())
     width = max(_DEVIATIONS * math.sqrt(2.0 / left.size), min(_WIDEST, _FEW / share))
     norm = peak * math.sqrt(total)
-    return Estimate(norm, norm / math.sqrt(1.0 + width), norm / math.sqrt(1.0 - width))
+    return Interval(norm, norm / math.sqrt(1.0 + width), norm / math.sqrt(1.0 - width))
+
+
+def metrics_of(left: Sketch, right: Sketch) -> dict[str, Interval]:
+    """Return the metrics that sketches give: the relative Euclidean distance and the cosine, where they are defined.
+
+    The cosine follows from the distance and both norms, which are exact: |l − r|² = (|l| − |r|)² + 2 |l| |r| (1 − cos).
+    """
+    # Norms alone are a bound, too.
+    least = abs(left.norm - right.norm)
+    apart = distance(left.buckets, right.buckets)
+    apart = Interval(*(max(least, one) for one in apart))
+    found: dict[str, Interval] = {}
+    if right.norm:
+        found["relative_euclidean_distance"] = Interval(*(one / right.norm for one in apart))
+    if left.norm and right.norm:
+        gap, ratio = least / right.norm, left.norm / right.norm
+        value, high, low = (max(-1.0, 1.0 - ((one / right.norm) ** 2 - gap**2) / (2.0 * ratio)) for one in apart)
+        found["cosine_similarity"] = Interval(value, low, high)
+    return found

@@ -20,7 +20,7 @@ from pytest_msdump.metrics.values import Array, Doubles, Workspace, above, compo
 from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["Tally", "exact_total", "statistics_of", "with_exact_moments"]
+__all__ = ["Digests", "Tally", "exact_total", "statistics_of", "with_exact_moments"]
 
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
 _BITS_OF_HALF = np.uint32(16)
@@ -81,6 +81,11 @@ class Tally:
             return float("nan")
         if self.negative_inf or self.positive_inf:
             return float("inf")
+        return self.finite_norm
+
+    @property
+    def finite_norm(self) -> float:
+        """The Euclidean norm of the finite elements."""
         return self.finite.squares.root_of_ratio(Sum(1.0))
 
 
@@ -96,20 +101,35 @@ def statistics_of(
     """
     if block_elements < 1:
         raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")
-    for name in digests:
-        if name not in _DIGESTS:
-            raise UnknownNameError(f"no digest '{name}'; {nearest(name, _DIGESTS)}")
-    tally = Tally()
-    hashes = {name: hashlib.new(name, usedforsecurity=False) for name in digests if _has_bytes(view.dtype)}
+    tally, hashes = Tally(), Digests(digests, view.dtype)
     is_real = DTYPES[view.dtype].kind != "complex"
     with np.errstate(all="ignore"):
         for block in view.blocks(block_elements):
             if is_real:
                 tally.add(numbers(block))
-            for one in hashes.values():
-                one.update(_bytes_of(block, view.dtype))
+            hashes.add(block)
     found: dict[str, Statistic] = tally.values(view.size) if is_real else {"count": view.size}
-    return found | {name: one.hexdigest() for name, one in hashes.items()}
+    return found | hashes.values()
+
+
+class Digests:
+    """Digests of a tensor's bytes by name, none where its type's bytes are not kept; UnknownNameError for others."""
+
+    def __init__(self, names: Sequence[str], dtype: str) -> None:
+        for name in names:
+            if name not in _DIGESTS:
+                raise UnknownNameError(f"no digest '{name}'; {nearest(name, _DIGESTS)}")
+        self._dtype = dtype
+        self._hashes = {name: hashlib.new(name, usedforsecurity=False) for name in names if _has_bytes(dtype)}
+
+    def add(self, block: Array) -> None:
+        """Add the next elements."""
+        for one in self._hashes.values():
+            one.update(_bytes_of(block, self._dtype))
+
+    def values(self) -> dict[str, Statistic]:
+        """Return the digests, hexadecimal."""
+        return {name: one.hexdigest() for name, one in self._hashes.items()}
 
 
 def _has_bytes(dtype: str) -> bool:

@@ -6,18 +6,37 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_msdump.facts.metrics import DIGITS, STATISTICS
 from pytest_msdump.text import Message
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from pytest_msdump.model.dump import PartialRun
     from pytest_msdump.model.tensor import TensorRef, TensorSource, TensorSpec
 
-__all__ = ["Statistic", "StatisticComparison", "StatisticDifference", "StatisticTables", "Statistics", "is_printed_as"]
+__all__ = ["Interval", "Sketch", "Statistic", "StatisticComparison", "StatisticDifference", "StatisticTables", "Statistics", "is_printed_as"]
 
 Statistic: TypeAlias = float | int | str | None
+
+
+class Interval(NamedTuple):
+    """A number that was estimated, and the interval that it is in."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketch:
+    """A count sketch of a tensor, see `metrics.count_sketch`: its buckets, and the norm of its finite elements."""
+
+    buckets: npt.NDArray[np.float64]
+    norm: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +46,8 @@ class Statistics:
     `values` are by ids of `facts.metrics.STATISTICS`, those that the table has a column for; ``None`` where the writer
     had nothing to compute with. Integers are exact. `digits` is how many significant ones the writer printed,
     `data_bytes` the size of the tensor in the type it was computed in. `spec` is what the row claims of the tensor, and
-    `source` the table, with the 1-based line in `part`; computed numbers have neither.
+    `source` the table, with the 1-based line in `part`; computed numbers have neither. `sketch` is of the elements in
+    C order.
     """
 
     # Tensors are put into sets, and never differ in their statistics alone.
@@ -36,6 +56,7 @@ class Statistics:
     data_bytes: int | None = None
     spec: TensorSpec | None = None
     source: TensorSource | None = None
+    sketch: Sketch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +79,7 @@ class StatisticComparison:
     """How a pair was judged where a tensor was not saved, of the side or sides `unseen`.
 
     `compared` are ids of the statistics that both sides have. `at_least` is by metric the least that it can be, or is
-    taken to be, by these (see `limits.statistics`). `equal_bits` says whether digests of the bytes are equal, ``None``
+    taken to be, by these (see `limits.statistics`); `intervals` is by metric what sketches say. `equal_bits` says whether digests of the bytes are equal, ``None``
     where there are none. `note` is how the two came to be comparable.
     """
 
@@ -67,6 +88,7 @@ class StatisticComparison:
     unseen: tuple[str, ...]
     compared: tuple[str, ...] = ()
     at_least: Mapping[str, float | int] = field(default_factory=dict)
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
     equal_bits: bool | None = None
     elements: int | None = None
     note: Message | None = None
