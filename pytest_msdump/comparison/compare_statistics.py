@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.comparison.align import logical_views
@@ -37,12 +38,13 @@ _SIDES = ("left", "right")
 
 
 class _Both(NamedTuple):
-    """Statistics of both sides, the number of elements they are of, and a remark."""
+    """Statistics of both sides, the number of elements they are of, a remark, and the metrics that sketches give."""
 
     left: Statistics
     right: Statistics
     elements: int | None
     note: Message | None = None
+    intervals: Mapping[str, Interval] = MappingProxyType({})
 
 
 class _UnsavedTensor:
@@ -105,7 +107,7 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) 
         right_dtype=dtypes[1],
         elements=both.elements,
         unseen=tuple(side for side, ref in zip(_SIDES, refs, strict=True) if ref.is_unseen),
-        intervals=_intervals(both),
+        intervals=both.intervals,
         overflows=[entry.sentence for entry in pair.left.overflows],
         right_overflows=[entry.sentence for entry in pair.right.overflows],
     )
@@ -121,12 +123,11 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) 
     )
 
 
-def _intervals(both: _Both) -> Mapping[str, Interval]:
+def _intervals(left: Statistics, right: Statistics) -> Mapping[str, Interval]:
     """Return the metrics that two sketches of one size give."""
-    left, right = both.left.sketch, both.right.sketch
-    if left is None or right is None or left.buckets.size != right.buckets.size:
+    if left.sketch is None or right.sketch is None or left.sketch.buckets.size != right.sketch.buckets.size:
         return {}
-    return metrics_of(left, right)
+    return metrics_of(left.sketch, right.sketch)
 
 
 def _row(side: Statistics) -> int | None:
@@ -173,11 +174,10 @@ def _aligned(pair: Pair, opened: Sequence[TensorView | None], dtypes: tuple[str,
         joined = left, right
         met_left, met_right = left, right
     same_bytes = met_left is left and met_right is right and pair.transform == Transform() and len({*dtypes}) == 1
-    values = _sketched(refs, joined, with_digests=same_bytes) or _values(
-        refs, (met_left, met_right), with_digests=same_bytes
-    )
+    sketched = _sketched(refs, joined, with_digests=same_bytes)
+    values = sketched or _values(refs, (met_left, met_right), with_digests=same_bytes)
     _check_counts(*values)
-    return _Both(*values, met_left.size)
+    return _Both(*values, met_left.size, intervals=_intervals(*sketched) if sketched else {})
 
 
 def _sketched(

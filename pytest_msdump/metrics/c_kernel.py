@@ -258,7 +258,9 @@ class CompiledSketch:
     `sums` and `chunk` are the sketch's own arrays, which it adds to.
     """
 
-    def __init__(self, library: CDLL, dtype: np.dtype[Any], tables: SketchTables, sums: Doubles, chunk: Doubles) -> None:
+    def __init__(
+        self, library: CDLL, dtype: np.dtype[Any], tables: SketchTables, sums: Doubles, chunk: Doubles
+    ) -> None:
         self._library, self._dtype = library, dtype
         self._arrays = tables, sums, chunk
         addresses = (array.ctypes.data for array in (tables.signs, tables.turns, tables.places, sums, chunk))

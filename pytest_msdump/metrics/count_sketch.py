@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.metrics.c_kernel import CompiledSketch, SketchTables
@@ -131,7 +130,6 @@ class CountSketch:
         values = self._tally.values(self._elements) if self._compiled is None else self._compiled.statistics()
         return {name: value for name, value in values.items() if name not in ("negative_count", "positive_count")}
 
-
     def sketch(self) -> Sketch:
         """Return what is kept of the tensor."""
         found = self._tally.finite_norm if self._compiled is None else self._compiled.finite_norm
@@ -182,8 +180,9 @@ def metrics_of(left: Sketch, right: Sketch) -> dict[str, Interval]:
     apart = distance(left.buckets, right.buckets)
     apart = Interval(*(max(least, one) for one in apart))
     found: dict[str, Interval] = {}
-    if right.norm:
-        found["relative_euclidean_distance"] = Interval(*(one / right.norm for one in apart))
+    if right.norm or not left.norm:
+        # Two tensors of zeros are equal, though 0 / 0 is nothing.
+        found["relative_euclidean_distance"] = Interval(*(one / (right.norm or 1.0) for one in apart))
     if left.norm and right.norm:
         gap, ratio = least / right.norm, left.norm / right.norm
         value, high, low = (max(-1.0, 1.0 - ((one / right.norm) ** 2 - gap**2) / (2.0 * ratio)) for one in apart)

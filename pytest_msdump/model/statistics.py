@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from pytest_msdump.model.dump import PartialRun
     from pytest_msdump.model.tensor import TensorRef, TensorSource, TensorSpec
 
-__all__ = ["Interval", "Sketch", "Statistic", "StatisticComparison", "StatisticDifference", "StatisticTables", "Statistics", "is_printed_as"]
+__all__ = [
+    "Interval",
+    "Sketch",
+    "Statistic",
+    "StatisticComparison",
+    "StatisticDifference",
+    "StatisticTables",
+    "Statistics",
+    "is_printed_as",
+]
 
 Statistic: TypeAlias = float | int | str | None
 
@@ -79,8 +88,8 @@ class StatisticComparison:
     """How a pair was judged where a tensor was not saved, of the side or sides `unseen`.
 
     `compared` are ids of the statistics that both sides have. `at_least` is by metric the least that it can be, or is
-    taken to be, by these (see `limits.statistics`); `intervals` is by metric what sketches say. `equal_bits` says whether digests of the bytes are equal, ``None``
-    where there are none. `note` is how the two came to be comparable.
+    taken to be, by these (see `limits.statistics`); `intervals` is by metric what sketches say. `equal_bits` says
+    whether digests of the bytes are equal, ``None`` where there are none. `note` is how the two came to be comparable.
     """
 
     left: Statistics

@@ -40,7 +40,7 @@ from pytest_msdump.model.record import (
     Spread,
     Suspect,
 )
-from pytest_msdump.model.statistics import StatisticComparison, Statistics
+from pytest_msdump.model.statistics import Interval, StatisticComparison, Statistics
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, SourceFrame
 from pytest_msdump.report.json_forms import (
     COUNT,
@@ -272,6 +272,7 @@ _STATISTICS_KEYS: Mapping[str, Form] = {
     "right": by_name(_STATISTIC),
     "digits": table(dict, dict.fromkeys(_SIDES, nullable(COUNT)), parts=dict),
     "at_least": lenient(by_name(NUMBER, METRICS)),
+    "intervals": optional(by_name(table(Interval, dict.fromkeys(Interval._fields, NUMBER)), METRICS), {}),
     "equal_bits": lenient(nullable(FLAG)),
     "note": lenient(nullable(TEXT)),
     "note_said": optional(MESSAGE),
@@ -279,7 +280,8 @@ _STATISTICS_KEYS: Mapping[str, Form] = {
 
 
 def _statistics_parts(compared: StatisticComparison) -> dict[str, Any]:
-    return {name: getattr(compared, name) for name in ("unseen", "compared", "elements", "at_least", "equal_bits")} | {
+    names = ("unseen", "compared", "elements", "at_least", "intervals", "equal_bits")
+    return {name: getattr(compared, name) for name in names} | {
         "left": compared.left.values,
         "right": compared.right.values,
         "digits": {"left": compared.left.digits, "right": compared.right.digits},

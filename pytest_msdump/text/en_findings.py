@@ -101,6 +101,11 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "not_saved_both": "neither tensor was saved",
     "digests_differ": "digests differ: the tensors are not equal bit by bit",
     "digests_equal": "digests are equal: so are all bits",
+    "too_close": (
+        "{metric} is between {low:number} and {high:number} by sketches, and {limit:number} is the limit ({rule}); "
+        "compare the tensors themselves"
+    ),
+    "sketches_equal_digests_differ": "digests differ, and sketches see no difference; compare the tensors themselves",
     "statistics_do_not_tell": "statistics do not tell, so not judged: {listed}",
     "shapes_not_compared": "the {sides:and} table tells no shape, so shapes were not compared",
     "zeros_added": "statistics of {memory_format} are of its padding, too: {n} zeros were added to the other side's",

@@ -359,6 +359,10 @@ ZH: Mapping[str, str] = {
     "not_saved_both": "两侧张量均未保存",
     "digests_differ": "摘要不同：张量并非逐位相等",
     "digests_equal": "摘要相同：逐位相等",
+    "too_close": (
+        "按概要，{metric} 在 {low:number} 与 {high:number} 之间，而限值为 {limit:number}（{rule}）；请比较张量本身"
+    ),
+    "sketches_equal_digests_differ": "摘要不同，而概要看不出差异；请比较张量本身",
     "statistics_do_not_tell": "统计量无法说明，因此未判定：{listed}",
     "shapes_not_compared": "{sides:and}的统计表没有形状，因此未比较形状",
     "zeros_added": "{memory_format} 的统计量包含其填充：已为另一侧加上 {n} 个零",

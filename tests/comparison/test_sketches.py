@@ -1,0 +1,162 @@
+"""Pairs by their sketches: what is surely beyond a limit fails, what surely is not passes, what may be is a warning."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_msdump.comparison.comparing import compare_pair
+from pytest_msdump.dumps.statistics import READER
+from pytest_msdump.limits.policy import Policy
+from pytest_msdump.metrics.count_sketch import metrics_of, sketch_of
+from pytest_msdump.model.pairing import Pair, Transform
+from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.testing.builder import write_reference
+
+SHAPE = (8, 16, 20, 25)
+
+
+class Held:
+    """An array as a view."""
+
+    def __init__(self, array):
+        self.array, self.dtype, self.shape, self.size = array, str(array.dtype), array.shape, array.size
+
+    def blocks(self, count):
+        flat = self.array.reshape(-1)
+        return (flat[start : start + count] for start in range(0, flat.size, count))
+
+
+def sketched(array, *, digests=("md5",)):
+    spec = TensorSpec(str(array.dtype), array.shape)
+    statistics = sketch_of(Held(array), digests=digests)
+    return TensorRef(KEY, spec, TensorSource.of(Path("tensors.npz")), READER, statistics=statistics)
+
+
+KEY = TensorKey(OpKey("conv"), "output", 0)
+
+
+def saved(tmp_path, array):
+    write_reference(tmp_path / "saved", {"conv": array})
+    (path,) = (tmp_path / "saved").glob("*.npy")
+    return TensorRef(KEY, TensorSpec(), TensorSource.of(path), "npy-folder")
+
+
+def compared(left, right, transform=None, **policy):
+    pair = Pair(left, right, "name", transform=transform or Transform())
+    return compare_pair(pair, Policy(**policy))
+
+
+def drifted(size, seed=0):
+    draw = np.random.default_rng(seed)
+    right = draw.standard_normal(SHAPE).astype("f4")
+    noise = draw.standard_normal(SHAPE)
+    noise *= size * np.linalg.norm(right) / np.linalg.norm(noise)
+    return (right + noise).astype("f4"), right
+
+
+@pytest.mark.parametrize(("size", "outcome"), [(0.5e-3, "pass"), (1.0e-3, "warn"), (1.5e-3, "fail")])
+def test_an_interval_passes_warns_or_fails(size, outcome):
+    left, right = drifted(size)
+    record = compared(sketched(left), sketched(right))
+    assert record.verdict.outcome == outcome
+    assert [f.message.code for f in record.verdict.findings if f.outcome == outcome] == (
+        [] if outcome == "pass" else ["too_close" if outcome == "warn" else "above_limit"]
+    )
+    interval = record.statistics.intervals["relative_euclidean_distance"]
+    assert (
+        interval.low <= np.linalg.norm(left.astype("f8") - right) / np.linalg.norm(right.astype("f8")) <= interval.high
+    )
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 0.1, 3.0])
+def test_the_cosine_is_in_its_interval(size):
+    left, right = (side.astype("f8").ravel() for side in drifted(size))
+    exact = left @ right / np.linalg.norm(left) / np.linalg.norm(right)
+    interval = metrics_of(sketch_of(Held(left)).sketch, sketch_of(Held(right)).sketch)["cosine_similarity"]
+    assert interval.low <= exact <= interval.high
+    assert 1 - interval.low < 1.5 * (1 - exact)
+
+
+def test_a_cosine_that_is_surely_below_its_limit_fails():
+    right = drifted(0)[1]
+    record = compared(sketched(-right), sketched(right), thresholds={"cosine_similarity": 0.0})
+    assert {f.metric for f in record.verdict.findings if f.outcome == "fail"} >= {"cosine_similarity"}
+
+
+def test_a_permutation_fails_though_all_statistics_are_equal():
+    right = drifted(0)[1]
+    left = np.ascontiguousarray(right[::-1])
+    record = compared(sketched(left, digests=()), sketched(right, digests=()))
+    assert record.verdict.outcome == "fail"
+
+
+def test_equal_digests_pass_and_differing_ones_never_do_without_a_warning():
+    right = drifted(0)[1]
+    assert compared(sketched(right), sketched(right)).verdict.outcome == "pass"
+    zeros = np.zeros(SHAPE, "f4")
+    record = compared(sketched(-zeros), sketched(zeros))
+    assert record.verdict.outcome == "warn"
+    assert "sketches_equal_digests_differ" in {f.message.code for f in record.verdict.findings}
+
+
+@pytest.mark.parametrize("unseen", ["left", "right"])
+@pytest.mark.parametrize(("size", "outcome"), [(0, "pass"), (0.5e-3, "pass"), (1.5e-3, "fail")])
+def test_a_saved_tensor_is_sketched_while_it_is_read(tmp_path, unseen, size, outcome):
+    left, right = drifted(size)
+    sides = (sketched(left), saved(tmp_path, right)) if unseen == "left" else (saved(tmp_path, left), sketched(right))
+    assert compared(*sides).verdict.outcome == outcome
+
+
+@pytest.mark.parametrize("unseen", ["left", "right"])
+def test_a_saved_tensor_is_read_in_the_order_in_which_the_other_one_was_sketched(tmp_path, unseen):
+    left, right = drifted(1e-5)
+    channels_last = np.ascontiguousarray(right.transpose(0, 2, 3, 1))
+    sides = (
+        (sketched(left), saved(tmp_path, channels_last))
+        if unseen == "left"
+        else (saved(tmp_path, left), sketched(channels_last))
+    )
+    record = compared(*sides, Transform(transpose=(0, 3, 1, 2)))
+    assert record.verdict.outcome == "pass"
+    assert record.statistics.intervals["relative_euclidean_distance"].value == pytest.approx(1e-5, rel=0.1)
+
+
+def test_a_reshape_keeps_the_order():
+    left, right = drifted(1e-5)
+    record = compared(sketched(left), sketched(right.reshape(8, -1)), Transform(reshape=True))
+    assert record.statistics.intervals["relative_euclidean_distance"].value == pytest.approx(1e-5, rel=0.1)
+
+
+def test_sketches_of_two_orders_say_nothing_of_each_other():
+    left, right = drifted(1e-5)
+    channels_last = np.ascontiguousarray(right.transpose(0, 2, 3, 1))
+    record = compared(sketched(left), sketched(channels_last), Transform(transpose=(0, 3, 1, 2)))
+    assert record.statistics.intervals == {}
+
+
+def test_nan_and_infinity_are_counted_apart_from_the_distance():
+    left, right = drifted(1e-5)
+    both_left, both_right = left.copy(), right.copy()
+    both_left[0, 0, 0, :3] = both_right[0, 0, 0, :3] = [np.nan, np.inf, -np.inf]
+    assert compared(sketched(both_left), sketched(both_right)).verdict.outcome in ("pass", "warn")
+    record = compared(sketched(both_left), sketched(right))
+    assert record.verdict.outcome == "fail"
+
+
+def test_complex_tensors_have_a_distance():
+    left, right = (side.astype("c8") * (1 + 2j) for side in drifted(1.5e-3))
+    record = compared(sketched(left.astype("c8")), sketched(right.astype("c8")))
+    assert record.verdict.outcome == "fail"
+    assert record.statistics.intervals["relative_euclidean_distance"].value == pytest.approx(1.5e-3, rel=0.1)
+
+
+def test_sketches_of_different_sizes_are_not_compared():
+    left, right = drifted(1e-5)
+    one, other = sketched(left), sketched(right)
+    wide = sketch_of(Held(right), buckets=4096, digests=("md5",))
+    record = compared(one, replace(other, statistics=wide))
+    assert record.statistics.intervals == {}
