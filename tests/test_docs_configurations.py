@@ -45,15 +45,19 @@ def _default(key: ConfigKey) -> str:
 def _versions(key: ConfigKey) -> str:
     since = "" if key.since == _FIRST else "since " + ".".join(map(str, key.since))
     until = "" if key.until == _FOREVER else "before " + ".".join(map(str, key.until))
-    return " ".join(part for part in (since, until) if part) or "all"
+    return " ".join(part for part in (since, until) if part)
 
 
 def _modes(key: ConfigKey) -> str:
     left_out = [f"`{mode}`" for mode in MODES if mode not in key.modes]
     named = [f"`{mode}`" for mode in MODES if mode in key.modes]
     if not left_out:
-        return "all"
+        return ""
     return ", ".join(named) if len(named) <= len(left_out) + 1 else "all but " + ", ".join(left_out)
+
+
+def _only(key: ConfigKey) -> str:
+    return ", ".join(part for part in (_versions(key), _modes(key)) if part) or "–"
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -63,9 +67,9 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 @pytest.mark.parametrize("section", dict.fromkeys(key.section for key in DUMP_KEYS))
 def test_the_table_of_a_section_is_the_programs(section: str) -> None:
-    titles = ("key", "takes", "meaning", "default", "releases", "counts in modes")
+    titles = ("key", "takes", "meaning", "default", "only")
     keys = [key for key in DUMP_KEYS if key.section == section]
-    rows = [(f"`{key.name}`", _takes(key), key.meaning, _default(key), _versions(key), _modes(key)) for key in keys]
+    rows = [(f"`{key.name}`", _takes(key), key.meaning, _default(key), _only(key)) for key in keys]
     table = f"### `{section}`\n\n{_table(titles, rows)}"
     assert table in TEXT, f"dump_configurations.md should hold\n{table}"
 
