@@ -81,6 +81,6 @@ def test_the_table_of_acl_json_is_the_programs() -> None:
     assert [key for key in ACL_MODEL_KEYS if f"`{key}`" not in TEXT] == []
 
 
-def test_the_table_of_modes_is_the_programs() -> None:
-    table = _table(("mode", "is"), [(f"`{mode}`", text) for mode, text in MODES.items()])
+def test_the_list_of_modes_is_the_programs() -> None:
+    table = "".join(f"* `{mode}`: {text}\n" for mode, text in MODES.items())
     assert table in TEXT, f"dump_configurations.md should hold\n{table}"
