@@ -323,7 +323,8 @@ def test_every_key_of_a_suite_file_is_documented() -> None:
 def test_every_memory_format_has_its_line() -> None:
     from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
 
-    lines = re.findall(r"^\* (`[^,]+`), of", (REFERENCE / "memory_formats.md").read_text(encoding="utf-8"), re.MULTILINE)
+    page = (REFERENCE / "memory_formats.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\* (`[^,]+`), of", page, re.MULTILINE)
     assert sorted(" ".join(lines).replace("`", "").split()) == sorted(MEMORY_FORMATS)
 
 
