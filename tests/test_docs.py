@@ -219,25 +219,19 @@ def test_the_table_of_metrics_is_the_programs() -> None:
     assert table in (REFERENCE / "metrics.md").read_text(encoding="utf-8"), f"metrics.md should hold\n{table}"
 
 
-def test_the_table_of_data_types_is_the_programs() -> None:
+def test_the_list_of_data_types_is_the_programs() -> None:
     from pytest_msdump.facts.dtypes import ALIASES, DTYPES
-    from pytest_msdump.facts.dump_proto import DATA_TYPES
 
-    rows = [
-        (
-            _code(name),
-            fact.kind,
-            str(fact.bits or "–"),
-            _code(fact.native),
-            f"{fact.maximum:.6g}" if fact.maximum and fact.native else "–",
-            ", ".join(_code(alias) for alias, target in ALIASES.items() if target == name) or "–",
-            ", ".join(f"{number} `{kind.label}`" for number, kind in DATA_TYPES.items() if kind.dtype == name) or "–",
-        )
-        for name, fact in DTYPES.items()
-    ]
-    titles = ("type", "kind", "bits", "values become", "largest", "also written", "in Ascend dumps")
-    table = _table(titles, rows)
-    assert table in (REFERENCE / "data_types.md").read_text(encoding="utf-8"), f"data_types.md should hold\n{table}"
+    lines = ""
+    for name, fact in DTYPES.items():
+        aliases = ", ".join(f"`{alias}`" for alias, target in ALIASES.items() if target == name)
+        native = f"`{fact.native}`" if fact.native else "not read"
+        saturated = f", saturated at {fact.maximum:.6g}" if fact.maximum and fact.native else ""
+        if fact.kind != "opaque":
+            lines += f"* `{name}`{f' (also {aliases})' if aliases else ''}: {native}{saturated}\n"
+    page = (REFERENCE / "data_types.md").read_text(encoding="utf-8")
+    assert lines in page, f"data_types.md should hold\n{lines}"
+    assert [name for name, fact in DTYPES.items() if fact.kind == "opaque" and f"`{name}`" not in page] == []
 
 
 def test_every_flag_of_msdump_compare_is_documented() -> None:
@@ -326,11 +320,12 @@ def test_every_key_of_a_suite_file_is_documented() -> None:
     assert [key for key in sorted(keys) if f"`{key}`" not in text] == []
 
 
-def test_every_memory_format_has_its_row() -> None:
+def test_every_memory_format_has_its_line() -> None:
     from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
 
-    table = re.findall(r"^\| (`.+`) \|", (REFERENCE / "memory_formats.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert sorted(" ".join(table).replace("`", "").split()) == sorted(MEMORY_FORMATS)
+    page = (REFERENCE / "memory_formats.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\* (`[^,]+`), of", page, re.MULTILINE)
+    assert sorted(" ".join(lines).replace("`", "").split()) == sorted(MEMORY_FORMATS)
 
 
 def test_every_reason_is_told_in_its_own_words() -> None:
