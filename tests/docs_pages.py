@@ -9,7 +9,7 @@ A page is a Markdown file. A comment right above a fence says how a block is mea
 * ``<!-- live: PACKAGE -->``: commands that need a framework; tests/live runs them where it is installed. With
   ``, exit: 1`` behind the package that is their exit code.
 
-``<!-- columns: 80 -->`` anywhere on a page is the width of the terminal that its commands see (100 when nothing is said).
+``<!-- columns: 80 -->`` on a page is the width of the terminal that its commands see (100 when nothing is said).
 
 In a block of kind ``console`` a line that begins with ``$ `` is a command, and the lines up to the next one are what it
 prints; a line ``...`` stands for any number of lines. A command without lines below it may print anything.
