@@ -9,6 +9,8 @@ A page is a Markdown file. A comment right above a fence says how a block is mea
 * ``<!-- live: PACKAGE -->``: commands that need a framework; tests/live runs them where it is installed. With
   ``, exit: 1`` behind the package that is their exit code.
 
+``<!-- columns: 80 -->`` on a page is the width of the terminal that its commands see (100 when nothing is said).
+
 In a block of kind ``console`` a line that begins with ``$ `` is a command, and the lines up to the next one are what it
 prints; a line ``...`` stands for any number of lines. A command without lines below it may print anything.
 """
@@ -36,6 +38,7 @@ PAGES = sorted(
     ]
 )
 
+_COLUMNS = re.compile(r"^<!-- columns: (\d+) -->$", re.MULTILINE)
 _FENCE = re.compile(r"^(`{3,})(\S*)\s*$")
 _NOTE = re.compile(r"^<!-- (exit|file|project|not run|live): (.+) -->$")
 
@@ -92,6 +95,12 @@ class Block:
             yield current
 
 
+def columns(page: Path) -> str:
+    """Return the width of the terminal that the commands of a page see."""
+    said = _COLUMNS.search(page.read_text(encoding="utf-8"))
+    return said[1] if said else "100"
+
+
 def blocks(page: Path) -> Iterator[Block]:
     """Read the fenced blocks of a page."""
     fence, above = "", ""
@@ -122,13 +131,13 @@ def copy_project(folder: Path) -> Path:
     return project
 
 
-def run(command: str, folder: Path, home: Path) -> tuple[int, list[str]]:
+def run(command: str, folder: Path, home: Path, columns: str = "100") -> tuple[int, list[str]]:
     """Run one command as a reader would in `folder`; return its exit code and what it printed. `home` is not shown."""
     scripts = Path(sys.executable).parent
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "GITHUB_", "CI"))}
     environ |= {
         "PATH": f"{scripts}{os.pathsep}{environ['PATH']}",
-        "COLUMNS": "100",
+        "COLUMNS": columns,
         "PYTHONDONTWRITEBYTECODE": "1",
         "NO_COLOR": "1",
     }

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from docs_pages import PAGES, ROOT, Block, anchors, blocks, copy_project, excerpt, links, prints_as_said, run
+from docs_pages import PAGES, ROOT, Block, anchors, blocks, columns, copy_project, excerpt, links, prints_as_said, run
 
 from pytest_msdump import errors
 from pytest_msdump.facts.checks import CHECKS
@@ -40,7 +40,7 @@ def _runs(page: Path) -> bool:
 @pytest.mark.e2e
 @pytest.mark.parametrize("page", [page for page in PAGES if _runs(page)], ids=_id)
 def test_every_command_of_a_page_runs_and_prints_what_the_page_shows(page: Path, tmp_path: Path) -> None:
-    reader = Reader(tmp_path, copy_project(tmp_path))
+    reader = Reader(tmp_path, copy_project(tmp_path), columns(page))
     for block in blocks(page):
         if block.note == "file":
             (reader.folder / block.value).write_text(block.text, encoding="utf-8")
@@ -60,6 +60,7 @@ class Reader:
 
     home: Path
     folder: Path
+    columns: str = "100"
     failed: list[str] = field(default_factory=list)
     shown: dict[int, tuple[int, list[str]]] = field(default_factory=dict)
 
@@ -70,7 +71,7 @@ class Reader:
             if command.text.startswith("cd "):
                 self.folder = (self.folder / command.text[3:]).resolve(strict=True)
                 continue
-            code, printed = run(command.text, self.folder, self.home)
+            code, printed = run(command.text, self.folder, self.home, self.columns)
             told = f"line {command.last + 1}: $ {command.text}\n"
             if code != expected:
                 self.failed.append(f"{told}exit code {code}, not {expected}; it printed\n" + "\n".join(printed))
@@ -101,9 +102,10 @@ def test_a_command_is_left_out_only_where_it_needs_the_network_or_a_framework(pa
 
 def test_the_readme_has_the_two_commands_of_a_fresh_machine() -> None:
     commands = [command.text for block in blocks(ROOT / "README.md") for command in block.commands()]
-    assert (
-        "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/pytest example_suites/01_lenet_port" in commands
-    )
+    first = "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/pytest example_suites/01_lenet_port"
+    assert first in commands
+    [tutorial] = (ROOT / "docs" / "tutorial").iterdir()
+    assert first in [command.text for block in blocks(tutorial) for command in block.commands()]
     assert (
         "python3 -m venv .venv && .venv/bin/pip install -e '.[test]' && .venv/bin/pytest -n auto -m \"not e2e\""
         in commands
