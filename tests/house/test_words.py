@@ -16,6 +16,8 @@ from pytest_msdump.text.en import EN
 from pytest_msdump.text.page import PAGE
 
 PACKAGE = Path(pytest_msdump.__file__).parent
+ROOT = PACKAGE.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BANNED = re.compile(r"\b(?:tell|tells|told|who|whom|nobody|whoever)\b", re.IGNORECASE)
 
 
@@ -54,3 +56,9 @@ def test_no_help_and_no_error_has_such_a_word(file: Path) -> None:
     # A single word is a key. The catalogue, whose fields have names, is above.
     sentences = [text for text in texts if " " in text.strip() and file.parent.name != "text"]
     assert [text for text in sentences if BANNED.search(text)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_page_has_such_a_word(page: Path) -> None:
+    lines = enumerate(page.read_text("utf-8").splitlines(), 1)
+    assert [f"line {number}: {line}" for number, line in lines if BANNED.search(line)] == []
