@@ -34,17 +34,17 @@ _NUMPY_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_DEFAULT_N
 COMMANDS: Mapping[str, str] = {
     "init": "write a first suite file for two dumps",
     "compare": "compare two dumps or two tensor files",
-    "match": "tell who pairs with whom, and why not",
+    "match": "show which tensors pair, and why others do not",
     "inspect": "look into one dump or file, from a line of the program to its operators and back, "
     "and check it by itself",
     "check": "judge a saved result again, without the data",
     "convert": "convert dumps to arrays, archives, raw bytes or text, and arrays to dump files",
     "overflow": "find operators that overflow in one dump",
     "config": "write, check or explain a dump configuration",
-    "prototxt": "give in-place layers of a Caffe network blobs of their own",
-    "rename": "bring foreign names of .npy files to OP.SLOT.TIME.npy",
-    "report": "draw the page, or another report, from a saved result",
-    "tfdbg": "print commands for tfdbg that save every tensor of its list",
+    "prototxt": "give in-place layers of a Caffe network their own blobs",
+    "rename": "rename .npy files to OP.SLOT.TIME.npy",
+    "report": "write the page, or another report, from a saved result",
+    "tfdbg": "print tfdbg commands that save every tensor of its list",
 }
 
 
@@ -99,7 +99,7 @@ def _run(words: Sequence[str]) -> int:
         parser.print_help()
         return 0
     if not words[0].startswith("-") and words[0] not in COMMANDS:
-        raise ConfigError(f"there is no command {words[0]!r}; {nearest(words[0], COMMANDS)}")
+        raise ConfigError(f"unknown command {words[0]!r}; {nearest(words[0], COMMANDS)}")
     parsed = parser.parse_args(words)
     return int(parsed.run(parsed))
 
@@ -148,9 +148,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         prog="msdump",
         description="Compare operator dumps of a model's port with its reference. Exit code 0: within limits; "
         "1: something drifted or nothing was compared; 4: usage error.",
-        epilog="'msdump COMMAND --help' tells the options of a command.",
+        epilog="'msdump COMMAND --help' shows the options of a command.",
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and the kernel, and leave")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and the kernel, then exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     called = next((word for word in words if word in COMMANDS), None)
     for name, summary in COMMANDS.items():

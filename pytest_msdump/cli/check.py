@@ -35,10 +35,10 @@ EXAMPLES = ("msdump check msdump-report/results.json --profile strict",)
 
 # The options that judge anew; unlike those of a comparison they have no defaults.
 _OPTIONS = {
-    "config": "suite file whose rules are to judge",
+    "config": "suite file with the rules to judge by",
     "profile": "named limits (default: those of the run, when another option is given)",
     "threshold": "limit of one metric for every tensor, e.g. cosine=0.999; repeatable",
-    "min_coverage": "fail when less of the right side was matched, 0 to 100 per cent",
+    "min_coverage": "fail if less of the right side is matched, 0 to 100 per cent",
 }
 
 

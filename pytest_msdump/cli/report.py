@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 from pytest_msdump.cli.gate import print_github
-from pytest_msdump.cli.output import print_lines
+from pytest_msdump.cli.output import add_quiet, print_lines
 from pytest_msdump.report.build import write_report
 from pytest_msdump.report.json_report import read_json, report_from
+from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings import REPORT_KINDS, parse_report
 from pytest_msdump.text import ENGLISH
 
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--out", metavar="DIR", help="where to write (default: beside RESULTS.json)")
     kinds = ", ".join(REPORT_KINDS)
     parser.add_argument("--report", metavar="LIST", default="html", help=f"{kinds} (default: html)")
+    add_quiet(parser, "-q")
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -34,7 +36,9 @@ def run(parsed: argparse.Namespace) -> int:
     file = Path(parsed.file)
     report = report_from(read_json(file), place=parsed.file)
     out = file.parent if parsed.out is None else Path(parsed.out)
-    print_lines(os.path.relpath(file) for file in write_report(report, kinds, out))
+    with Progress("msdump report", quiet=parsed.quiet).step("writing reports"):
+        files = write_report(report, kinds, out)
+    print_lines(os.path.relpath(file) for file in files)
     if "github" in kinds:
         print_github(report)
     if not report.complete:

@@ -87,7 +87,8 @@ class SideInfo:
     """One side of the report: directory, reader, what is known of the run, and sentences for the header.
 
     `operators` and `tensors` count what the side holds, compared or not. `partial_run` says how many of the `tensors`
-    are `newer`, where a later run into the same directory wrote some of them only; else it is empty.
+    are `newer`, where a later run into the same directory wrote some of them only; else it is empty. `by_name` says
+    that operators are ordered by their names, since nothing gives the order in which they ran.
     """
 
     directory: str
@@ -98,6 +99,7 @@ class SideInfo:
     operators: int = 0
     tensors: int = 0
     partial_run: Mapping[str, int] = field(default_factory=dict)
+    by_name: bool = False
 
 
 _NOT_COVERED = Coverage()

@@ -22,14 +22,14 @@ from pytest_msdump.plugin.sources import (
     refuse_lost_files,
     suite_files_ahead,
 )
-from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, ini_kwargs
+from pytest_msdump.settings import FIXTURE_OPTIONS, GROUPS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, ini_kwargs
 
 if TYPE_CHECKING:
     from pytest_msdump.plugin.gate_hooks import GateHooks
 
 MARKERS = (
-    "msdump(profile=None, **limits): compares dumps; on an ordinary test, the profile and limits its helpers judge by",
-    "msdump_pairs(left=None, right=None, **options): run this test once for each pair, as the argument msdump_pair",
+    "msdump(profile=None, **limits): items that compare dumps; on your own test, its profile and limits",
+    "msdump_pairs(left=None, right=None, **options): run the test once for each pair, its argument msdump_pair",
 )
 
 
@@ -46,9 +46,10 @@ def gate_hooks(config: pytest.Config) -> GateHooks:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare every option and ini key of the one table."""
-    group = parser.getgroup("msdump", "accuracy gate for operator dumps")
+    titles = {name: f"msdump, accuracy gate for operator dumps: {name}" for name in GROUPS}
+    groups = {name: parser.getgroup(f"msdump {name}", title) for name, title in titles.items()}
     for option in (*OPTIONS, *FIXTURE_OPTIONS, *OUTPUT_OPTIONS):
-        group.addoption(*option.flags, **argparse_kwargs(option))
+        groups[option.group].addoption(*option.flags, **argparse_kwargs(option))
         if option.ini:
             parser.addini(**ini_kwargs(option))
 

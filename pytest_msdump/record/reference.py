@@ -139,7 +139,7 @@ def _describe(value: Any) -> str:
         return f"array {digest(value)}"
     except (ConfigError, TypeError, ValueError) as error:
         raise ConfigError(
-            f"the key of a reference holds a {type(value).__name__}, whose content cannot be told; "
+            f"the key of a reference holds a {type(value).__name__}, whose content is unknown; "
             "give what it is made of: texts, numbers, arrays, functions, paths"
         ) from error
 
@@ -249,7 +249,7 @@ def _build(build: Callable[[Path], object], folder: Path, kept: Path, name: str,
         if not isinstance(missing, ImportError):
             raise
         before = _key_of(kept)
-        found = "there is none" if before is None else f"the one there is of something else (key {_short(before)})"
+        found = "there is none" if before is None else f"the existing one is of something else (key {_short(before)})"
         raise ConfigError(
             f"{kept}: reference '{name}' with key {_short(key)} is needed, {found}, and it cannot be made here: "
             f"{missing}; run pytest with --msdump-generate where that is installed, and bring the folder here"

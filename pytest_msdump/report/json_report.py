@@ -165,6 +165,7 @@ _SIDE = table(
         "operators": lenient(COUNT),
         "tensors": lenient(COUNT),
         "partial_run": optional(as_given(table(dict, {"newer": COUNT, "tensors": COUNT})), {}),
+        "by_name": optional(FLAG, False),
     },
 )
 _LIMITS = as_given(
@@ -317,7 +318,7 @@ def _parsed(content: bytes, path: Path) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of which no key is there twice: who reads would take the first, or the last."""
+    """An object of which no key is there twice: a reader would take the first, or the last."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

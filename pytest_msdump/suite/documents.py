@@ -74,7 +74,7 @@ def read_json(path: Path, *, name: str | None = None) -> Any:
     except json.JSONDecodeError as error:
         raise ConfigError(f"{name} line {error.lineno} column {error.colno}: {error.msg}") from None
     except (RecursionError, ValueError) as error:
-        raise ConfigError(f"{name}: not JSON that can be read: {error}") from None
+        raise ConfigError(f"{name}: not valid JSON: {error}") from None
 
 
 def _read_text(path: Path, name: str) -> str:

@@ -339,12 +339,12 @@ def test_the_command_tells_both_pairs_and_each_entry_once(capsys: pytest.Capture
     text = capsys.readouterr().out
     assert "2 suspicious pairs: another tensor fits far better" in text
     joined = " ".join(text.split())
-    assert "x:output:0 <-> b:output:0: fits a:output:0 of the right far better (values agree to 1e-06" in joined
+    assert "x:output:0 <-> b:output:0: a:output:0 on the right fits far better (values agree to 1e-06" in joined
     entry = '# in place of msdump.toml [[msdump.map]] #1 [[msdump.map]] left = "x:output:0" right = "a:output:0"'
     assert joined.count(entry) == 1
     assert joined.count("[[msdump.map]] left") == 2
     # The first is shown in full, and the summary names both.
-    assert joined.count("a wrong pair, unless the left put that out in its place") == 3
+    assert joined.count("a wrong pair, or the left computes the wrong tensor here") == 3
 
 
 @pytest.mark.e2e

@@ -64,7 +64,7 @@ def test_two_files_are_compared_whatever_their_names(capsys):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["compre", "a", "b"], "there is no command 'compre'; did you mean 'compare'?"),
+        (["compre", "a", "b"], "unknown command 'compre'; did you mean 'compare'?"),
         (["compare", "one"], "give LEFT and RIGHT"),
         (["compare", "gone", "gone"], "no such directory"),
         (["compare", "a", "b", "c"], "give LEFT and RIGHT"),

@@ -157,4 +157,4 @@ def test_the_vendors_spelling_of_msdump_compares_inputs_too(in_case, words, inpu
 @pytest.mark.usefixtures("two")
 def test_csv_without_a_table_is_a_usage_error(capsys):
     assert msdump(["compare", "L", "R", "-csv"]) == 4
-    assert "-csv: there is no table" in capsys.readouterr().err
+    assert "-csv: no table" in capsys.readouterr().err

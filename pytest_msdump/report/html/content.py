@@ -255,7 +255,7 @@ _HEAD = (
     "localised_by",
 )
 
-# Nobody reads a longer list; results.json has all of it.
+# A longer list is not read; results.json has all of it.
 _MOST_UNMATCHED = 10_000
 
 

@@ -32,7 +32,7 @@ function drawerParts(row) {
   const more = detailsOf(row);
   return [
     h("div", { class: "top" },
-      h("span", { class: "place" }, t("op_of", { i: at(tensors.order, row) + 1, n: report.left.operators })),
+      h("span", { class: "place" }, t(report.left.by_name ? "op_of_names" : "op_of", { i: at(tensors.order, row) + 1, n: report.left.operators })),
       h("button", { type: "button", onclick: () => turnPage(-1), title: "k" }, "↑ ", h("span", { class: "hide-small" }, t("previous"))),
       h("button", { type: "button", onclick: () => turnPage(1), title: "j" }, "↓ ", h("span", { class: "hide-small" }, t("next"))),
       h("button", { type: "button", onclick: closeDrawer, title: "Esc", id: "close" }, t("close"))),
@@ -158,9 +158,9 @@ function argumentsPart(more) {
   return [h("h3", {}, t("arguments")), differing.length ? table([t("differs"), t("left_word"), t("right_word")], differing) : null, saved.length ? facts(saved) : null];
 }
 
-function statisticsTable(told) {
-  const names = [...new Set([...Object.keys(told.left || {}), ...Object.keys(told.right || {})])];
-  return table([t("metric"), t("left_word"), t("right_word")], names.map((name) => [name, figure((told.left || {})[name], 6), figure((told.right || {})[name], 6)]), { numbers: [1, 2] });
+function statisticsTable(saved) {
+  const names = [...new Set([...Object.keys(saved.left || {}), ...Object.keys(saved.right || {})])];
+  return table([t("metric"), t("left_word"), t("right_word")], names.map((name) => [name, figure((saved.left || {})[name], 6), figure((saved.right || {})[name], 6)]), { numbers: [1, 2] });
 }
 
 function neighbours(row) {

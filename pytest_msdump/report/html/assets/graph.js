@@ -49,20 +49,20 @@ function shortened(text, most) {
 // An operator that was not compared is drawn, too: an error may have come through it.
 function nodeOf(order) {
   const row = rowOfOrder.get(order);
-  if (row !== undefined) return { row, label: sides.left.label(row), type: sides.left.of("op_type", row), verdict: verdictOf(row), told: `${ratioText(ratios[row])}${roleOf(row) === "cause" ? `  ${t("cause")}` : ""}` };
+  if (row !== undefined) return { row, label: sides.left.label(row), type: sides.left.of("op_type", row), verdict: verdictOf(row), detail: `${ratioText(ratios[row])}${roleOf(row) === "cause" ? `  ${t("cause")}` : ""}` };
   const alone = loneOfOrder.get(order);
-  return { row: null, label: alone === undefined ? `${t("order")} ${order + 1}` : lone.label(alone), type: alone === undefined ? "" : lone.of("op_type", alone), verdict: "not_run", told: t("not_compared") };
+  return { row: null, label: alone === undefined ? `${t("order")} ${order + 1}` : lone.label(alone), type: alone === undefined ? "" : lone.of("op_type", alone), verdict: "not_run", detail: t("not_compared") };
 }
 
 function graphNode(order, place, centre) {
-  const { row, label, type, verdict, told } = nodeOf(order);
+  const { row, label, type, verdict, detail } = nodeOf(order);
   const open = () => row !== null && openDrawer(row);
-  return s("g", { transform: `translate(${place.x} ${place.y})`, tabindex: row === null ? null : 0, role: row === null ? "img" : "button", "aria-label": `${label}, ${row === null ? told : t(verdict)}`, onclick: open, cursor: row === null ? null : "pointer", "data-order": order,
+  return s("g", { transform: `translate(${place.x} ${place.y})`, tabindex: row === null ? null : 0, role: row === null ? "img" : "button", "aria-label": `${label}, ${row === null ? detail : t(verdict)}`, onclick: open, cursor: row === null ? null : "pointer", "data-order": order,
     onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(); } } },
-    s("title", {}, `${label}\n${row === null ? told : t(verdict)}${row !== null && roleOf(row) ? `, ${t(roleOf(row))}` : ""}`),
+    s("title", {}, `${label}\n${row === null ? detail : t(verdict)}${row !== null && roleOf(row) ? `, ${t(roleOf(row))}` : ""}`),
     s("rect", { width: NODE.width, height: NODE.height, rx: 5, fill: colour(`${COLOURS[verdict]}-back`), stroke: colour(COLOURS[verdict]), "stroke-width": order === centre ? 2.5 : 1, "stroke-dasharray": FAILING.has(verdict) ? null : "3 2" }),
     s("text", { x: 9, y: 16, "font-size": 12, fill: colour("ink") }, shortened(label.slice(label.lastIndexOf("/") + 1), 25)),
-    s("text", { x: 9, y: 31, "font-size": 11, fill: colour("soft") }, `${shortened(type || "", 14)}  ${told}`));
+    s("text", { x: 9, y: 31, "font-size": 11, fill: colour("soft") }, `${shortened(type || "", 14)}  ${detail}`));
 }
 
 function graphOf(centre) {

@@ -104,7 +104,7 @@ function causesSection() {
   });
   return h("section", { class: "first", id: "causes" },
     h("div", {}, h("h2", {}, causes.length ? t("causes") : t("first_failing")),
-      h("p", { class: "soft small" }, causes.length ? (report.localised_by ? t("localised_by", { by: toldBy() }) : "") : reasonText(more) || t("nobody_told")),
+      h("p", { class: "soft small" }, causes.length ? (report.localised_by ? t("localised_by", { by: foundBy() }) : "") : reasonText(more) || t("cause_unknown")),
       h("table", { class: "causes" }, h("tbody", {}, rows)),
       listed.length > most ? h("p", { class: "soft small" }, t("more_rows", { n: listed.length - most })) : null,
       failing[0] !== first ? h("p", { class: "soft small" }, `${t("first_failing")}: `, opener(failing[0]), ` ${reasonText(detailsOf(failing[0]))}`) : null,

@@ -76,8 +76,8 @@ function drawRows(anew) {
   const listed = columns();
   const rows = grid.rows.slice(first, last).map((row, place) => h("tr", { "data-row": row, "aria-rowindex": first + place + 2, "aria-selected": row === grid.chosen, onclick: () => { choose(row); openDrawer(row); } },
     listed.map((column) => h("td", { class: column.number ? "number" : undefined, title: column.cell ? undefined : column.text(row) }, column.cell ? column.cell(row) : column.text(row)))));
-  const nobody = h("tr", { class: "nobody" }, h("td", { colspan: listed.length }, t("nobody")));
-  grid.body.replaceChildren(gap(first, listed), ...(rows.length ? rows : [nobody]), gap(grid.rows.length - last, listed));
+  const none = h("tr", { class: "no-rows" }, h("td", { colspan: listed.length }, t("no_rows")));
+  grid.body.replaceChildren(gap(first, listed), ...(rows.length ? rows : [none]), gap(grid.rows.length - last, listed));
   grid.count.textContent = t("shown_of", { s: grid.rows.length, n: ROWS });
   grid.box.firstChild.setAttribute("aria-rowcount", grid.rows.length + 1);
 }

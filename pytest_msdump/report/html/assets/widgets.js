@@ -12,7 +12,7 @@ function figure(value, digits = 4) {
   return text.replace("e+", "e");
 }
 
-// A number close to its limit needs more digits than four to be told from it.
+// A number close to its limit needs more digits than four to be distinguished from it.
 function besides(value, limit) {
   if (typeof value !== "number" || typeof limit !== "number") return [figure(value), figure(limit)];
   const digits = value !== limit && figure(value) === figure(limit) ? 6 : 4;
@@ -36,7 +36,7 @@ function roleMark(row) {
   return role ? h("span", { class: `role is-${role}` }, t(role)) : null;
 }
 
-// The end of a name tells operators apart; what does not fit is cut from its beginning's end.
+// The end of a name distinguishes operators; what does not fit is cut from its beginning's end.
 function pathText(text) {
   const cut = text.lastIndexOf("/") + 1;
   return h("span", { class: "path mono", title: text },
