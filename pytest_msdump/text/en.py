@@ -171,6 +171,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "largest_error": "max abs {value}",
     "at": "{text} at {place}",
     "rerun": "re-run just this:",
+    "accept": "to accept it: msdump accept {directory} GLOB --reason TEXT --until DATE",
     "place": "op {place} of {operators} in execution order",
     "paired": "paired: {by}",
     "by_map": "a map entry",
