@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pytest_msdump.plugin.gate_hooks import GateHooks
 
 MARKERS = (
-    "msdump(profile=None, **limits): compares dumps; on an ordinary test, the profile and limits its helpers judge by",
-    "msdump_pairs(left=None, right=None, **options): run this test once for each pair, as the argument msdump_pair",
+    "msdump(profile=None, **limits): profile and limits that the fixture msdump judges by; items of gates have it, too",
+    "msdump_pairs(left=None, right=None, **options): run this test for each pair, which is its argument msdump_pair",
 )
 
 

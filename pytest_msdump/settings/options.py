@@ -249,7 +249,7 @@ FIXTURE_OPTIONS: tuple[Option, ...] = (
         name="generate",
         flags=("--msdump-generate",),
         kind="switch",
-        help="make the references of msdump_reference again, also those whose key holds",
+        help="make every reference of msdump_reference again, and list them",
         metavar="",
     ),
     Option(
@@ -297,7 +297,7 @@ OUTPUT_OPTIONS: tuple[Option, ...] = (
         name="suggest",
         flags=("--msdump-suggest",),
         kind="switch",
-        help="read the tensors without a partner, and tell in the reports who may be it",
+        help="read the tensors without a partner, and name the likely ones in the reports",
         metavar="",
         cli_flags=("--suggest",),
     ),
