@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, str] = {
     "inspect": "look into one dump or file, from a line of the program to its operators and back, "
     "and check it by itself",
     "check": "judge a saved result again, without the data",
+    "accept": "accept failures of a run until a day, as known drifts of its suite file",
     "convert": "convert dumps to arrays, archives, raw bytes or text, and arrays to dump files",
     "overflow": "find operators that overflow in one dump",
     "config": "write, check or explain a dump configuration",

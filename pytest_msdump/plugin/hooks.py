@@ -11,6 +11,7 @@ import pytest
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import terminal_lines
 from pytest_msdump.plugin.discovery import is_suite_file
+from pytest_msdump.plugin.generated import GENERATED, generated_lines, generated_references
 from pytest_msdump.plugin.ignore_dumps import find_dumps
 from pytest_msdump.plugin.sources import (
     DUMPS,
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from pytest_msdump.plugin.gate_hooks import GateHooks
 
 MARKERS = (
-    "msdump(profile=None, **limits): items that compare dumps; on your own test, its profile and limits",
-    "msdump_pairs(left=None, right=None, **options): run the test once for each pair, its argument msdump_pair",
+    "msdump(profile=None, **limits): profile and limits that the fixture msdump judges by; items of gates have it, too",
+    "msdump_pairs(left=None, right=None, **options): run this test for each pair, which is its argument msdump_pair",
 )
 
 
@@ -102,10 +103,19 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return gate_hooks(parent.config).collector_of_file(file_path, parent)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Look which references were made, before pytest removes the session's temporary folder."""
+    if session.config.option.msdump_generate:
+        session.config.stash[GENERATED] = generated_references(session.config)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
     """Print our summary behind everything else."""
     yield
+    for line in generated_lines(terminalreporter.config):
+        terminalreporter.line(line)
     hooks: GateHooks | None = terminalreporter.config.pluginmanager.get_plugin("msdump-gate")
     if hooks is not None:
         hooks.end_terminal_summary(terminalreporter)

@@ -57,17 +57,26 @@ _OF_THE_RUN = ("gitlab",)
 
 
 def failure(
-    gate: Gate, plan: Plan, records: Sequence[Record], rerun: Sequence[str], width: int, *, is_brief: bool = False
+    gate: Gate,
+    source: Source,
+    plan: Plan,
+    records: Sequence[Record],
+    rerun: Sequence[str],
+    width: int,
+    *,
+    is_brief: bool = False,
 ) -> tuple[str, str, str]:
     """Return the full text of a failed item, its one line, and the left file it is about."""
     say = Phrases(gate.language)
     left_root = shown_path(plan.left.root)
+    takes_drift = plan.suite.file is not None and "json" in plan.suite.options["report"]
     text = failure_text(
         records,
         operators=plan.operators,
         by_name=plan.sides[0].by_name,
         width=width,
         rerun=rerun,
+        report_dir=shown_path(_directory(gate, source, plan)) if takes_drift else "",
         is_brief=is_brief,
         left_root=left_root,
         right_root=shown_path(plan.right.root),

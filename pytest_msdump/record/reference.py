@@ -62,7 +62,7 @@ def keep_reference(
     generate : bool
         Make it again, whatever is there.
     mark : Path, optional
-        Where a session notes what it has made again, so that its processes do it once.
+        Where a session notes what it has made, a file with the path for each, so that its processes do it once.
     root : Path, optional
         The project's folder, by default the working directory. The manifest keeps paths below it relative to it, and
         no other absolute ones, so that it is the same on every machine.
@@ -88,8 +88,9 @@ def keep_reference(
         again = generate and not (made and made.exists())
         if again or _key_of(kept) != wanted:
             _make(kept, name, build, wanted, root or Path.cwd())
-            if made:
-                made.mkdir(parents=True, exist_ok=True)
+            if mark and made:
+                mark.mkdir(parents=True, exist_ok=True)
+                made.write_bytes(os.fsencode(kept))
     return kept
 
 

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_msdump.escape import terminal_text
+from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.facts.diagnoses import DIAGNOSES
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
+from pytest_msdump.limits.judge import accepted_bounds
 from pytest_msdump.model.comparison import Finding, Nonfinite, Scalar, WorstElement
 from pytest_msdump.model.graph import KernelArguments
 from pytest_msdump.model.numbers import beside, distinct_texts, index_text, number, plain
@@ -320,6 +321,7 @@ def failure_text(
     operators: int,
     width: int = 80,
     rerun: Sequence[str] = (),
+    report_dir: str = "",
     left_root: str = "",
     right_root: str = "",
     is_brief: bool = False,
@@ -328,10 +330,11 @@ def failure_text(
 ) -> str:
     """Return the text of one test item: its failing tensors in full, the others on a line each.
 
-    `operators` is the number of left operators, for "op 5 of 14"; `by_name` is that of `SideInfo`; a `width` below 80
-    counts as 80; `rerun` has the words of the command that runs just this item; the roots are the dumps as the user
-    named them; `is_brief` leaves out all but the limits that are broken. The text has no colour, and no line break at
-    its end. Only a command may hold a line longer than `width`: a word of it is never broken.
+    `operators` is the number of left operators, for "op 5 of 14"; `by_name` is that of `SideInfo`; a `width` below 80 counts as 80; `rerun` has the
+    words of the command that runs just this item; `report_dir` is where the run's results.json will be, as typed, if
+    there is a suite file to accept drifts in; the roots are the dumps as the user named them; `is_brief` leaves out
+    all but the limits that are broken. The text has no colour, and no line break at its end. Only a command may
+    hold a line longer than `width`: a word of it is never broken.
     """
     width = max(width, _NARROWEST)
     lines: list[str] = []
@@ -344,6 +347,8 @@ def failure_text(
         lines += [line for text in others for line in hanging(text, width)]
     if rerun:
         lines += ["", say("rerun"), *(f"  {line}" for line in command(rerun, width=width - 2))]
+    if report_dir and all(accepted_bounds(record.verdict) for record in records if record.fails):
+        lines += ["", say("accept", directory=shell_line([report_dir]))]
     return "\n".join(lines[1:])
 
 

@@ -282,7 +282,7 @@ FIXTURE_OPTIONS: tuple[Option, ...] = (
         group="running",
         flags=("--msdump-generate",),
         kind="switch",
-        help="make every reference of msdump_reference again",
+        help="make every reference of msdump_reference again, and list them",
         metavar="",
     ),
     Option(

@@ -174,6 +174,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "largest_error": "max abs {value}",
     "at": "{text} at {place}",
     "rerun": "re-run just this:",
+    "accept": "to accept it: msdump accept {directory} GLOB --reason TEXT --until DATE",
     "place": "op {place} of {operators} in execution order",
     "place_by_name": "op {place} of {operators} in name order",
     "paired": "paired: {by}",

@@ -196,6 +196,7 @@ ZH: Mapping[str, str] = {
     "largest_error": "最大绝对误差 {value}",
     "at": "{text}，位于 {place}",
     "rerun": "仅重新比对它：",
+    "accept": "暂时接受该偏差：msdump accept {directory} GLOB --reason TEXT --until DATE",
     "place": "按执行顺序第 {place} 个算子（共 {operators} 个）",
     "place_by_name": "按名称顺序第 {place} 个算子（共 {operators} 个）",
     "paired": "配对依据：{by}",

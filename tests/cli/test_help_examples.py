@@ -35,6 +35,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "net.prototxt").write_text(NET, "utf-8")
     (tmp_path / "tensor_names.txt").write_text(LISTING, "utf-8")
     cli.main(["compare", "run", "reference"])
+    drifting = ROOT / "example_suites" / "02_failing_on_purpose"
+    shutil.copytree(drifting, tmp_path / drifting.name)
+    (tmp_path / LENET.name).symlink_to(LENET)
+    cli.main(["compare", "--config", f"{drifting.name}/msdump.toml", "--report-dir", "drifted"])
     return tmp_path
 
 
