@@ -76,6 +76,10 @@ PAGE: Mapping[str, tuple[str, str]] = {
     # -- head
     "left_side": ("left, under test", "左侧（待测）"),
     "right_side": ("right, reference", "右侧（参考）"),
+    "date": ("date", "日期"),
+    "version": ("made by", "生成工具"),
+    "commit": ("commit", "提交"),
+    "command": ("command", "命令"),
     "reader": ("reader", "读取器"),
     "ops_tensors": ("{o} operators, {t} tensors", "{o} 个算子，{t} 个张量"),
     "profile": ("profile", "限值方案"),

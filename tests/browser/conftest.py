@@ -54,6 +54,12 @@ def pages(tmp_path_factory):
         "axis": {"axis": 1, "step": 1, "values": [0.1, 0.2, 9.0, 0.1]},
         "heat": [[0.1, 0.2], [0.3, "NaN"]],
     }
+    made["causes"]["run"] = {
+        "date": "2026-11-23T10:00:00Z",
+        "version": "0.1.0",
+        "commit": "0123456789abcdef0123456789abcdef01234567",
+        "command": "pytest --msdump-left=target_bad <b>",
+    }
     made["suspicious"] = _suspicious(results(20, failing=1.0, names=NAMES))
     for name, values in made.items():
         (folder / f"{name}.html").write_bytes(page(_report(values)))
@@ -70,6 +76,7 @@ def _report(values):
         records=tuple(map(from_json, values["tensors"])),
         unmatched=tuple(values["unmatched"]),
         coverage=Coverage(**values["coverage"]),
+        run=values.get("run", {}),
         localised_by=values.get("localised_by", ""),
         edges=tuple(map(tuple, values.get("edges", ()))),
     )

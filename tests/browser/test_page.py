@@ -16,6 +16,11 @@ def rows(tab):
     return tab.locator(".grid tbody tr[data-row] .path").evaluate_all("all => all.map(one => one.title)")
 
 
+def in_execution_order(tab):
+    """The table begins with causes; sort it as the operators ran."""
+    tab.click("[data-sort=order]")
+
+
 def test_it_opens_from_disk_asks_for_nothing_and_says_nothing(open_page):
     tab = open_page("large")
     assert tab.locator("#verdict").inner_text() == "FAIL"
@@ -59,6 +64,7 @@ def test_five_thousand_rows_are_sorted_and_filtered_within_a_tenth_of_a_second(o
 def test_only_the_rows_that_are_seen_are_there(open_page):
     tab = open_page("large")
     assert 10 < tab.locator(".grid tbody tr").count() < 80
+    in_execution_order(tab)
     tab.locator(".grid").evaluate("box => { box.scrollTop = box.scrollHeight; }")
     tab.wait_for_selector("tr[data-row='4999']")
     assert tab.locator(".grid table").get_attribute("aria-rowcount") == "5001"
@@ -66,6 +72,7 @@ def test_only_the_rows_that_are_seen_are_there(open_page):
 
 def test_a_hostile_name_is_text(open_page):
     tab = open_page("causes")
+    in_execution_order(tab)
     assert rows(tab)[: len(NAMES)] == [f"{name}:output:0" for name in NAMES]
     tab.locator("tr[data-row='0']").click()
     assert tab.locator("aside h2").inner_text() == f"{NAMES[0]}:output:0"
@@ -96,6 +103,59 @@ def test_sorting_turns_round_and_says_so(open_page):
     assert tab.locator(".grid tbody tr[data-row]").first.get_attribute("data-row") != worst
 
 
+def test_causes_and_failures_stand_first_in_the_table(open_page):
+    tab = open_page("causes")
+    expected = results(200, failing=0.1, names=NAMES, roles=True)["tensors"]
+    # sorted() keeps the order of execution among equals.
+    rank = {record["order"]: (record.get("role") != "cause", record["verdict"] != "fail") for record in expected}
+    shown = tab.locator(".grid tbody tr[data-row]").evaluate_all("all => all.map(one => Number(one.dataset.row))")
+    assert shown == sorted(range(200), key=rank.__getitem__)[: len(shown)]
+    assert tab.locator(".grid thead").bounding_box()["y"] == tab.locator(".grid").bounding_box()["y"] + 1
+    tab.locator(".grid").evaluate("box => { box.scrollTop = 2000; }")
+    assert tab.locator(".grid th").first.bounding_box()["y"] == tab.locator(".grid").bounding_box()["y"] + 1
+
+
+def test_the_table_is_filtered_by_role(open_page):
+    tab = open_page("causes")
+    expected = results(200, failing=0.1, names=NAMES, roles=True)["tensors"]
+    inherited = sum(record.get("role") == "inherited" for record in expected)
+    tab.get_by_role("group", name="role").get_by_role("button", name=re.compile("^inherited")).click()
+    assert tab.locator(".grid tbody tr[data-row]").count() == inherited > 0
+    assert set(tab.locator(".grid tbody .role").all_inner_texts()) == {"inherited"}
+
+
+def test_the_chosen_tab_and_row_are_marked(open_page):
+    tab = open_page("causes")
+    plain = "one => getComputedStyle(one).borderBottomColor"
+    assert tab.get_by_role("tab").evaluate_all("all => all.map(one => one.ariaSelected)") == ["true", "false", "false"]
+    assert tab.locator("#tab-overview").evaluate(plain) != tab.locator("#tab-rules").evaluate(plain)
+    first = tab.locator(".grid tbody tr[data-row]").first
+    before = first.locator("td").first.evaluate("one => getComputedStyle(one).backgroundColor")
+    first.click()
+    tab.keyboard.press("Escape")
+    tab.mouse.move(0, 0)
+    assert first.get_attribute("aria-selected") == "true"
+    assert first.locator("td").first.evaluate("one => getComputedStyle(one).backgroundColor") != before
+
+
+def test_the_head_says_when_and_how_the_run_was_made(open_page):
+    shown = " ".join(open_page("causes").locator("header").inner_text().split())
+    assert "date 2026-11-23 10:00:00 UTC made by pytest-msdump 0.1.0 commit 0123456789ab command" in shown
+    assert "pytest --msdump-left=target_bad <b>" in shown
+    assert "command" not in open_page("passing").locator("header").inner_text()
+
+
+def test_a_metric_is_never_broken_inside_a_word(open_page):
+    tab = open_page("causes", width=390)
+    tab.locator("#causes .causes .link").first.click()
+    broken = """all => all.flatMap(one => [...one.childNodes]).filter(node => node.nodeType === 3 && (range => {
+        range.selectNodeContents(node);
+        return new Set([...range.getClientRects()].map(box => Math.round(box.top))).size > 1;
+    })(document.createRange())).map(node => node.data)"""
+    assert tab.locator("aside .metric").count() > 8
+    assert tab.locator("aside .metric").evaluate_all(broken) == []
+
+
 def test_filters_meet(open_page):
     tab = open_page("causes")
     tab.get_by_role("button", name=re.compile(r"^fail \d+$")).click()
@@ -118,6 +178,7 @@ def test_causes_stand_first_with_the_line_and_the_command(open_page):
 
 def test_the_drawer_by_mouse_and_keyboard(open_page):
     tab = open_page("causes")
+    in_execution_order(tab)
     drawer = tab.locator("aside")
     assert drawer.is_hidden()
     tab.locator("tr[data-row='3']").click()
@@ -196,6 +257,7 @@ def test_the_graph_opens_what_is_clicked(open_page):
 
 def test_small_arrays_are_drawn(open_page):
     tab = open_page("causes")
+    in_execution_order(tab)
     tab.locator("tr[data-row='0']").click()
     titles = tab.locator("aside svg[role=img]").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
     assert titles == [
@@ -301,7 +363,7 @@ def test_nothing_of_the_page_is_in_the_other_language(open_page):
 def test_nothing_stands_beyond_the_edge(open_page, name, width):
     tab = open_page(name, width=width)
     assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    tab.locator("tr[data-row='0']").click()
+    tab.locator("tr[data-row]").first.click()
     assert tab.evaluate("(one => one.scrollWidth <= one.clientWidth + 1)(document.querySelector('aside'))")
     assert tab.locator("aside").bounding_box()["x"] >= 0
 

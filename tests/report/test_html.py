@@ -5,8 +5,13 @@ from __future__ import annotations
 import base64
 import copy
 import hashlib
+import importlib.metadata
 import json
 import re
+import subprocess
+import sys
+import time
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -14,6 +19,7 @@ from report.big_results import results
 
 from pytest_msdump.cli import main
 from pytest_msdump.facts.diagnoses import DIAGNOSES
+from pytest_msdump.report.build import run_facts
 from pytest_msdump.report.html.content import Pool, column, file_columns, front_coded, short
 from pytest_msdump.report.html.page import page as page_of
 from pytest_msdump.report.json_report import report_from
@@ -230,3 +236,48 @@ def test_a_damaged_result_is_not_drawn(tmp_path, capsys):
     assert main(["report", str(tmp_path / "results.json")]) == 4
     assert "'left' is missing" in capsys.readouterr().err
     assert not (tmp_path / "index.html").exists()
+
+
+def test_the_page_alone_keeps_the_results_that_it_refers_to(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for side in ("left", "right"):
+        (tmp_path / side).mkdir()
+        np.save(f"{side}/a.0.179522395086100.npy", np.ones(4, "f4"))
+    assert main(["compare", "left", "right", "--report", "html"]) == 0
+    assert {file.name for file in (tmp_path / "msdump-report").iterdir()} >= {"index.html", "results.json"}
+
+
+def test_results_say_when_and_how_the_run_was_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["/env/bin/msdump", "compare", "left", "my right"])
+    for side in ("left", "my right"):
+        (tmp_path / side).mkdir()
+        np.save(f"{side}/a.0.179522395086100.npy", np.ones(4, "f4"))
+    assert main(["compare", "left", "my right"]) == 0
+    run = json.loads((tmp_path / "msdump-report" / "results.json").read_text())["run"]
+    assert run["command"] == "msdump compare left 'my right'"
+    assert run["version"] == importlib.metadata.version("pytest-msdump")
+    assert abs(datetime.fromisoformat(run["date"].replace("Z", "+00:00")).timestamp() - time.time()) < 600
+    assert "commit" not in run
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("kind", ["branch", "packed", "detached", "worktree"])
+def test_results_name_the_commit_that_git_has_checked_out(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    here = tmp_path / "project"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *words], check=True)
+    more = {"packed": ["pack-refs", "--all"], "detached": ["checkout", "-q", "--detach"]}
+    more["worktree"] = ["worktree", "add", "-q", "../other"]
+    if kind in more:
+        subprocess.run([*git, *more[kind]], check=True)
+    if kind == "worktree":
+        here = tmp_path / "other"
+    (here / "below").mkdir()
+    monkeypatch.chdir(here / "below")
+    asked = subprocess.run([*git, "log", "-1", "--format=%H"], check=True, capture_output=True, text=True)
+    assert run_facts()["commit"] == asked.stdout.strip()

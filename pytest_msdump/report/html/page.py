@@ -53,7 +53,7 @@ def page(report: Report) -> bytes:
 </head>
 <body>
 <main id="page">{_first_paint(report)}</main>
-<noscript>The rest of this page is drawn by JavaScript. results.json beside it holds the same for programs.</noscript>
+<noscript>The rest of this page is drawn by JavaScript. results.json of the run holds the same for programs.</noscript>
 <script type="application/json" id="data">{html_json(data)}</script>
 <script>{script}</script>
 </body>

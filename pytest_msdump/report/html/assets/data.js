@@ -8,6 +8,8 @@ const FAILING = new Set(["fail", "undefined", "error"]);
 const VERDICTS = ["pass", "warn", "fail", "undefined", "error", "not_run"];
 const SEVERITY = { error: 0, fail: 1, undefined: 2, warn: 3, not_run: 4, pass: 5 };
 const TITLES = new Map(report.metrics.map(([name, title, direction]) => [name, { title, direction }]));
+// Longest first: a name may begin like another one.
+const METRIC_NAMES = new RegExp(`(?<![\\w.])(${[...TITLES.keys()].sort((one, other) => other.length - one.length).map((name) => name.replace(/[^\w]/g, "\\$&")).join("|") || "(?!)"})(?!\\w)`);
 
 function at(column, row) {
   return Array.isArray(column) ? column[row] : column.all;

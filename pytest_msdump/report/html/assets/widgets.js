@@ -100,6 +100,11 @@ function looksLike(one) {
   return `looks_${one.id}` in loaded.words ? t(`looks_${one.id}`) : String(one.id).replaceAll("_", " ");
 }
 
+// A long name of a metric breaks at its underscores alone.
+function withMetrics(text) {
+  return text.split(METRIC_NAMES).map((part, place) => (place % 2 ? h("span", { class: "metric" }, part.split("_").flatMap((word, number) => (number ? [h("wbr"), `_${word}`] : [word]))) : part));
+}
+
 function whyText(row) {
   const beyond = checksOf(row).filter((check) => ["fail", "undefined", "warn"].includes(check.outcome));
   beyond.sort((one, other) => (overLimit(other) ?? 0) - (overLimit(one) ?? 0));
