@@ -41,10 +41,10 @@ def browser():
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory):
-    """Pages by name: of five thousand tensors, of two hundred with causes and edges, of a run that passes."""
+    """Pages by name: of five thousand tensors and of two hundred, with causes and edges, of a run that passes."""
     folder = tmp_path_factory.mktemp("pages")
     made = {
-        "large": results(5000, names=NAMES),
+        "large": results(5000, names=NAMES, roles=True),
         "causes": results(200, failing=0.1, names=NAMES, roles=True),
         "passing": results(12, failing=0.0),
     }
@@ -61,6 +61,12 @@ def pages(tmp_path_factory):
         "command": "pytest --msdump-left=target_bad <b>",
     }
     made["suspicious"] = _suspicious(results(20, failing=1.0, names=NAMES))
+    made["steps"] = results(60, failing=0.2, seed=3)
+    for number, record in enumerate(made["steps"]["tensors"]):
+        record["iteration"], place = divmod(number, 12)
+        record["left"]["address"] = made["steps"]["tensors"][place]["left"]["address"]
+    ranks = {f"rank{rank}": results(40, failing=0.2 if rank else 0, names=NAMES, seed=rank) for rank in range(3)}
+    (folder / "ranks.html").write_bytes(page(*map(_report, ranks.values()), names=tuple(ranks)))
     for name, values in made.items():
         (folder / f"{name}.html").write_bytes(page(_report(values)))
     return folder

@@ -35,6 +35,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "net.prototxt").write_text(NET, "utf-8")
     (tmp_path / "tensor_names.txt").write_text(LISTING, "utf-8")
     cli.main(["compare", "run", "reference"])
+    for rank in ("rank0", "rank1"):
+        shutil.copytree("msdump-report", f"{rank}/msdump-report")
+    monkeypatch.setattr("webbrowser.open", lambda _address: True)
     return tmp_path
 
 

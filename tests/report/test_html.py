@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from datetime import datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -259,6 +260,58 @@ def test_results_say_when_and_how_the_run_was_made(tmp_path, monkeypatch):
     assert run["version"] == importlib.metadata.version("pytest-msdump")
     assert abs(datetime.fromisoformat(run["date"].replace("Z", "+00:00")).timestamp() - time.time()) < 600
     assert "commit" not in run
+
+
+@pytest.fixture
+def saved(tmp_path, monkeypatch, capsys):
+    """Results of two ranks, of which the second one fails."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("right", 1.0), ("left0", 1.0), ("left1", 2.0)):
+        (tmp_path / name).mkdir()
+        np.save(f"{name}/a.0.179522395086100.npy", np.full(4, value, "f4"))
+    for rank in (0, 1):
+        assert main(["compare", f"left{rank}", "right", "--report-dir", f"rank{rank}/out"]) == rank
+    capsys.readouterr()
+    return tmp_path
+
+
+def test_a_folder_stands_for_its_results_and_is_opened(saved, capsys, monkeypatch):
+    shown = []
+    monkeypatch.setattr("webbrowser.open", lambda address: shown.append(address) or len(shown) == 1)
+    assert main(["report", "rank1/out", "--open"]) == 0
+    assert capsys.readouterr() == ("rank1/out/index.html\n", "")
+    assert shown == [(saved / "rank1/out/index.html").as_uri()]
+    assert main(["report", "rank1/out", "--open"]) == 0
+    assert capsys.readouterr().err == "no browser was found to open it; open rank1/out/index.html\n"
+
+
+@pytest.mark.usefixtures("saved")
+def test_several_results_make_one_page(capsys):
+    assert main(["report", "rank0/out", "rank1/out/results.json", "rank1/out"]) == 0
+    assert capsys.readouterr().out == "msdump-report/all.html\n"
+    text = Path("msdump-report/all.html").read_text("utf-8")
+    assert '<div class="stamp is-fail">FAIL' in text
+    data = data_of(text)
+    assert data["names"] == ["rank0/out", "rank1/out/results.json", "rank1/out"]
+    assert [one["counts"]["fail"] for one in (data["report"], *data["others"])] == [0, 1, 1]
+    assert main(["report", "rank0/out", "rank1/out", "-o", "x"]) == 0
+    assert data_of(Path("x/all.html").read_text("utf-8"))["names"] == ["rank0", "rank1"]
+
+
+@pytest.mark.usefixtures("saved")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["rank0/out", "rank1/out", "--report", "md"], "of several results there is one page, html, not md"),
+        (["rank0/out", "--report", "md", "--open"], "--open: shows the page; add html to --report"),
+        (["right"], "right/results.json"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line(words, said, capsys):
+    assert main(["report", *words]) == 4
+    wrong = capsys.readouterr().err
+    assert said in wrong
+    assert wrong.count("\n") == 1
 
 
 @pytest.mark.e2e

@@ -10,14 +10,14 @@ function openDrawer(row) {
   element.scrollTop = 0;
   element.querySelector("button").focus();
   if (grid.box && grid.box.isConnected) choose(row);
-  if (location.hash !== `#tensor-${row}`) history.replaceState(null, "", `#tensor-${row}`);
+  history.replaceState(null, "", placeOfTensor(row));
 }
 
 function closeDrawer() {
   if (drawer.row < 0) return;
   drawer.row = -1;
   drawer.element.hidden = true;
-  history.replaceState(null, "", location.pathname + location.search);
+  history.replaceState(null, "", location.pathname + location.search + (reports.length > 1 ? `#result-${current}` : ""));
   if (drawer.before && drawer.before.isConnected) drawer.before.focus({ preventScroll: true });
 }
 

@@ -1,13 +1,9 @@
 // What stands on the page: head, causes, and the three parts below.
+const SHADES = { PASS: "is-pass", FAIL: "is-fail", INCOMPLETE: "is-warn" };
 const MOST_LISTED = 8, MOST_WITHOUT_CAUSES = 5;
 
 function problems() {
   return report.problems[settings.language] || report.problems.en || [];
-}
-
-function outcome() {
-  if (failing.length || problems().length) return "FAIL";
-  return report.complete ? "PASS" : "INCOMPLETE";
 }
 
 function percent(share) {
@@ -55,8 +51,7 @@ function closest() {
 }
 
 function verdictSection() {
-  const word = outcome();
-  const shades = { PASS: "is-pass", FAIL: "is-fail", INCOMPLETE: "is-warn" };
+  const word = wordOf(report);
   const counted = VERDICTS.filter((verdict) => report.counts[verdict]);
   const bar = h("div", { class: "counts", "aria-hidden": "true" }, counted.map((verdict) => {
     const part = h("span", { class: `fill-${verdict}` });
@@ -64,7 +59,7 @@ function verdictSection() {
     return part;
   }));
   return h("header", {},
-    h("div", { class: "verdict" }, h("div", { class: `stamp ${shades[word]}`, id: "verdict" }, t(word)), h("h1", {}, headline()),
+    h("div", { class: "verdict" }, h("div", { class: `stamp ${SHADES[word]}`, id: "verdict" }, t(word)), h("h1", {}, headline()),
       problems().map((problem) => h("div", { class: "problems" }, `${t("coverage_problem")}: ${problem}`))),
     ROWS ? bar : null,
     h("div", { class: "legend" }, counted.map((verdict) => h("span", {}, h("i", { class: `dot fill-${verdict}` }), h("b", {}, report.counts[verdict]), ` ${t(verdict)}`)),
@@ -235,8 +230,8 @@ function rulesSection() {
   const set = (sum) => h("span", { class: "small soft" }, withMetrics([...sum.metrics].slice(0, 12).join(", ")));
   return h("section", { id: "rules" }, h("p", { class: "soft" }, t("rules_intro")),
     table([t("rule"), t("judged"), t("failed"), t("warn"), t("metrics_set")], listed.map(([name, sum]) => [h("button", { class: "link", type: "button", onclick: () => showRule(name) }, name), sum.rows, sum.bad, sum.warned, set(sum)]), { numbers: [1, 2, 3] }),
-    drifts.size ? [h("h3", {}, t("known_drift")), table([t("reason"), t("tensors")], [...drifts], { numbers: [1] })] : null,
-    never.length ? [h("h3", {}, t("never")), h("p", { class: "soft small" }, t("never_intro")), table([], never.map((label) => [h("span", { class: "mono" }, label)]))] : null,
+    drifts.size ? [h("h2", {}, t("known_drift")), table([t("reason"), t("tensors")], [...drifts], { numbers: [1] })] : null,
+    never.length ? [h("h2", {}, t("never")), h("p", { class: "soft small" }, t("never_intro")), table([], never.map((label) => [h("span", { class: "mono" }, label)]))] : null,
     h("p", { class: "soft small" }, `${t("nan_policy")}: ${report.limits.nan ?? "match"}; ${t("profile")}: ${report.profile}`));
 }
 

@@ -52,12 +52,16 @@ function shortPath(text, most = 64) {
   return parts.length ? `…/${kept}` : shortened(kept, most);
 }
 
+function placeOfTensor(row, result = current) {
+  return `${location.pathname.split("/").pop()}${location.search}#${reports.length > 1 ? `result-${result}-` : ""}tensor-${row}`;
+}
+
 function opener(row, text) {
   const open = (event) => {
     event.preventDefault();
     openDrawer(row);
   };
-  return h("a", { class: "link", href: `#tensor-${row}`, title: sides.left.address(row), onclick: open }, text === undefined ? shortPath(sides.left.address(row)) : text);
+  return h("a", { class: "link", href: placeOfTensor(row), title: sides.left.address(row), onclick: open }, text === undefined ? shortPath(sides.left.address(row)) : text);
 }
 
 async function copyText(text, button) {
