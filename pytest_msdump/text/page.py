@@ -213,6 +213,11 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "error_by_magnitude": ("Error against magnitude", "误差与数值大小"),
     "by_channel": ("Error by place along axis {a}", "沿轴 {a} 的误差"),
     "heat_map": ("Where the errors are", "误差所在的位置"),
+    "heat_map_over": (
+        "Where the errors are: axis {r} downwards, axis {c} across",
+        "误差所在的位置：向下为轴 {r}，向右为轴 {c}",
+    ),
+    "values": ("Values of both sides", "两侧数值的分布"),
     "count": ("elements", "元素数"),
     "magnitude": ("magnitude of the right", "右侧数值大小"),
     "typical": ("typical", "典型"),

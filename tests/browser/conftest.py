@@ -53,6 +53,8 @@ def pages(tmp_path_factory):
         "magnitude": {"low": -2, "mean": [1e-6, 2e-6, 1e-5], "largest": [1e-5, 3e-5, 2e-4]},
         "axis": {"axis": 1, "step": 1, "values": [0.1, 0.2, 9.0, 0.1]},
         "heat": [[0.1, 0.2], [0.3, "NaN"]],
+        "heat_axes": [1, 3],
+        "values": {"low": -1.0, "high": 2.5, "left": [1, 5, 9, 2], "right": [0, 6, 8, 3]},
     }
     made["causes"]["run"] = {
         "date": "2026-11-23T10:00:00Z",
