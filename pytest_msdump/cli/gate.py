@@ -15,7 +15,7 @@ from pytest_msdump.escape import terminal_text
 from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
-from pytest_msdump.report.build import build_report, start_report, write_report
+from pytest_msdump.report.build import build_report, run_facts, start_report, write_report
 from pytest_msdump.report.causes import choose_shown, short_reason
 from pytest_msdump.report.ci import commands_for_github
 from pytest_msdump.report.coverage import coverage_problems, coverage_text
@@ -77,7 +77,7 @@ def gate(
 def _compared(planned: Plan, progress: Progress, scheduler: str | None) -> Report:
     records, notes = records_of(planned, progress, scheduler=scheduler)
     report = build_report(planned, records)
-    return replace(report, notes=(*report.notes, *notes))
+    return replace(report, notes=(*report.notes, *notes), run=run_facts())
 
 
 def _write_failing(planned: Plan, report: Report) -> None:

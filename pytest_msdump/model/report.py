@@ -111,7 +111,8 @@ class Report:
 
     `network` has an entry for each operator of the left side's compiled model, where a rule file describes one (see
     `matching.rules`). `notes` are sentences on the run as a whole: which code of a user ran, how much was looked at.
-    `rerun` is what follows ``msdump compare`` to do it again.
+    `rerun` is what follows ``msdump compare`` to do it again. `run` says when and how this one was made (see
+    `report.build.run_facts`).
     `localised_by` names the source of the edges, and `edges` are producer and consumer by their records' `order`.
     `ended` is false of what stands in results.json from the start of a run until its end; it has no records.
     """
@@ -127,6 +128,7 @@ class Report:
     network: tuple[NetworkOperator, ...] = ()
     notes: tuple[str, ...] = ()
     rerun: tuple[str, ...] = ()
+    run: Mapping[str, str] = field(default_factory=dict)
     localised_by: str = ""
     edges: tuple[tuple[int, int], ...] = ()
     ended: bool = True

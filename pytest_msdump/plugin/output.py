@@ -24,7 +24,14 @@ from pytest_msdump.model.report import Report
 from pytest_msdump.plugin.measuring import keep_records
 from pytest_msdump.plugin.session import Gate, progress_of, sent_with
 from pytest_msdump.plugin.sources import OWN_NODE, Source
-from pytest_msdump.report.build import build_report, pairing_report, remove_reports, start_report, write_report
+from pytest_msdump.report.build import (
+    build_report,
+    pairing_report,
+    remove_reports,
+    run_facts,
+    start_report,
+    write_report,
+)
 from pytest_msdump.report.bundling import MOST_CAUSES, write_bundle
 from pytest_msdump.report.causes import choose_shown, role_line, short_reason, suspicious_line, with_causes_first
 from pytest_msdump.report.ci import commands_for_github, write_for_gitlab
@@ -141,9 +148,10 @@ def write_reports(gate: Gate) -> None:
     ran = [(source, plan) for source, plan in gate.plans.items() if plan.digest in gate.records]
     several = len(gate.directories) > 1 or len(ran) > 1
     progress = progress_of(gate.config)
+    facts = run_facts() if ran else {}
     for source, plan in ran:
         report = build_report(plan, gate.records[plan.digest])
-        report = replace(report, notes=(*report.notes, *keep_records(gate, plan)))
+        report = replace(report, notes=(*report.notes, *keep_records(gate, plan)), run=facts)
         if gate.config.option.msdump_suggest:
             report = with_suggestions(plan, report, watch=progress)
         directory = gate.directories.get(source) or report_directory(gate, source, plan, several=several)

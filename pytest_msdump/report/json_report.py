@@ -185,6 +185,7 @@ _KEYS: Mapping[str, Form] = {
     "schema_version": lenient(WHOLE),
     "left": _SIDE,
     "right": _SIDE,
+    "run": optional(by_name(TEXT), {}),
     "profile": TEXT,
     "notes": optional(TEXTS, ()),
     "rerun": optional(TEXTS, ()),

@@ -39,6 +39,7 @@ from pytest_msdump.model.record import (
     RoleReason,
     Spread,
     Suspect,
+    ValueCounts,
 )
 from pytest_msdump.model.statistics import StatisticComparison, Statistics
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, SourceFrame
@@ -377,6 +378,13 @@ _SPREAD = table(
         ),
         "axis": optional(table(AxisErrors, {"axis": COUNT, "step": COUNT, "values": NUMBERS})),
         "heat": optional(Form(_read_rectangle, list_of(NUMBERS).write), ()),
+        "heat_axes": optional(INDEX, ()),
+        "values": optional(
+            table(
+                _same_length(ValueCounts, "left", "right"),
+                {"low": NUMBER, "high": NUMBER, "left": list_of(COUNT), "right": list_of(COUNT)},
+            )
+        ),
     },
 )
 

@@ -39,6 +39,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(drifting, tmp_path / drifting.name)
     (tmp_path / LENET.name).symlink_to(LENET)
     cli.main(["compare", "--config", f"{drifting.name}/msdump.toml", "--report-dir", "drifted"])
+    for rank in ("rank0", "rank1"):
+        shutil.copytree("msdump-report", f"{rank}/msdump-report")
+    monkeypatch.setattr("webbrowser.open", lambda _address: True)
     return tmp_path
 
 

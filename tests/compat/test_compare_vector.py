@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from outcomes import without_run
 
 from pytest_msdump.cli import main as msdump
 from pytest_msdump.compat.compare_vector import main
@@ -91,14 +92,14 @@ def test_the_new_spelling_is_told_once_and_does_the_same(in_case, capsys):
     told = [line for line in capsys.readouterr().err.splitlines() if "the same as" in line]
     (line,) = told
     table = (folder / "out/result.txt").read_bytes()
-    report = (folder / "out/msdump-report/results.json").read_bytes()
+    report = without_run((folder / "out/msdump-report/results.json").read_bytes())
     (folder / "out/result.txt").unlink()
     (folder / "out/msdump-report/results.json").unlink()
     program, *words = shlex.split(line.partition("the same as: ")[2])
     assert program == "msdump"
     msdump(words)
     assert (folder / "out/result.txt").read_bytes() == table
-    assert (folder / "out/msdump-report/results.json").read_bytes() == report
+    assert without_run((folder / "out/msdump-report/results.json").read_bytes()) == report
 
 
 def test_rules_of_quantisation_alone_are_enough(in_case):

@@ -244,6 +244,7 @@ _OF_A_SIDE = ("op_type", "dtype", "shape", "memory_format", "logical_shape")
 _HEAD = (
     "left",
     "right",
+    "run",
     "profile",
     "limits",
     "complete",

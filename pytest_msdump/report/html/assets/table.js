@@ -1,10 +1,15 @@
 // The table: only the rows that can be seen are there.
 const ROW_PIXELS = 31;
-const grid = { text: "", verdicts: new Set(), sort: "order", down: false, rows: [], chosen: -1, shown: null, body: null, box: null, count: null, extra: null };
+const grid = { text: "", verdicts: new Set(), roles: new Set(), sort: "verdict", down: false, rows: [], chosen: -1, shown: null, body: null, box: null, count: null, extra: null };
 let searched = null;
 
+// Causes, then what fails, then the rest; the table begins with this order.
+function urgency(row) {
+  return roleOf(row) === "cause" ? -1 : FAILING.has(verdictOf(row)) ? 0 : SEVERITY[verdictOf(row)];
+}
+
 const COLUMNS = [
-  { id: "verdict", width: 108, key: (row) => SEVERITY[verdictOf(row)], cell: (row) => (window.innerWidth <= 760 && roleOf(row) === "cause" ? roleMark(row) : badge(verdictOf(row))), text: verdictOf },
+  { id: "verdict", width: 108, key: urgency, cell: (row) => (window.innerWidth <= 760 && roleOf(row) === "cause" ? roleMark(row) : badge(verdictOf(row))), text: verdictOf },
   { id: "role", width: 124, small: true, key: (row) => ({ cause: 0, unknown: 1, accumulated: 2, inherited: 3 })[roleOf(row)] ?? 4, cell: (row) => roleMark(row), text: (row) => roleOf(row) || "", when: () => failing.some((row) => roleOf(row)) },
   { id: "order", width: 64, number: true, small: true, key: (row) => at(tensors.order, row), text: (row) => String(at(tensors.order, row) + 1) },
   { id: "operator", width: 0, key: (row) => sides.left.address(row), cell: (row) => pathText(sides.left.address(row)), text: (row) => sides.left.address(row) },
@@ -50,6 +55,7 @@ function refilter() {
   const inText = words.length ? searchedTexts() : null;
   for (let row = 0; row < ROWS; row++) {
     if (grid.verdicts.size && !grid.verdicts.has(verdictOf(row))) continue;
+    if (grid.roles.size && !grid.roles.has(roleOf(row))) continue;
     if (inText && !words.every((word) => inText[row].includes(word))) continue;
     found.push(row);
   }

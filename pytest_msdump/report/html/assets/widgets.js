@@ -52,12 +52,16 @@ function shortPath(text, most = 64) {
   return parts.length ? `…/${kept}` : shortened(kept, most);
 }
 
+function placeOfTensor(row, result = current) {
+  return `${location.pathname.split("/").pop()}${location.search}#${reports.length > 1 ? `result-${result}-` : ""}tensor-${row}`;
+}
+
 function opener(row, text) {
   const open = (event) => {
     event.preventDefault();
     openDrawer(row);
   };
-  return h("a", { class: "link", href: `#tensor-${row}`, title: sides.left.address(row), onclick: open }, text === undefined ? shortPath(sides.left.address(row)) : text);
+  return h("a", { class: "link", href: placeOfTensor(row), title: sides.left.address(row), onclick: open }, text === undefined ? shortPath(sides.left.address(row)) : text);
 }
 
 async function copyText(text, button) {
@@ -98,6 +102,11 @@ function ratioText(ratio) {
 
 function looksLike(one) {
   return `looks_${one.id}` in loaded.words ? t(`looks_${one.id}`) : String(one.id).replaceAll("_", " ");
+}
+
+// A long name of a metric breaks at its underscores alone.
+function withMetrics(text) {
+  return text.split(METRIC_NAMES).map((part, place) => (place % 2 ? h("span", { class: "metric" }, part.split("_").flatMap((word, number) => (number ? [h("wbr"), `_${word}`] : [word]))) : part));
 }
 
 function whyText(row) {
