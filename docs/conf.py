@@ -1,10 +1,10 @@
 """The documentation site: Sphinx reads the Markdown pages as they are on GitHub.
 
-``.ci/run docs`` builds it twice: English from ``docs/``, and Chinese from ``docs/zh/`` into ``zh/`` below the English
-site.
+``.ci/run docs`` builds it twice, in English and, below that, in Chinese: with the pages of ``docs/zh/`` in the place of
+those that they translate, and the English ones where there is no translation.
 
     sphinx-build -W --keep-going docs site
-    sphinx-build -W --keep-going -D language=zh_CN -c docs docs/zh site/zh
+    sphinx-build -W --keep-going -D language=zh_CN docs site/zh
 
 What this file adds to MyST: tables of the program (`tables`), links to files outside of the pages, which become links
 to the repository, the contents as the navigation, and the switch between the languages.
@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import tomllib
-from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.config import Config
+from sphinx.locale import _ as usual_words
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -36,11 +35,12 @@ _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
 project = "pytest-msdump"
 author = "The pytest-msdump authors"
 release = _PROJECT["version"]
+html_title = project
 # The first address that the package gives of its repository.
 REPOSITORY = _PROJECT.get("urls", {}).get("Repository", "https://github.com/pytest-msdump/pytest-msdump").rstrip("/")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
-exclude_patterns = ["_build", "_static", "_templates"]
+exclude_patterns = ["_static", "_templates", "zh"]
 templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
@@ -54,8 +54,6 @@ html_theme_options = {"source_repository": REPOSITORY, "source_branch": "main", 
 
 # As GitHub names them: lower case, hyphens.
 myst_heading_anchors = 5
-# `english:` stands for a page of the other site while a page is read; see `_release_links`.
-myst_url_schemes = {"http": None, "https": None, "mailto": None, "english": None}
 # Console blocks hold what programs print, which no lexer has rules for.
 suppress_warnings = ["misc.highlighting_failure"]
 
@@ -66,23 +64,23 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 
-_TITLES = {"en": f"pytest-msdump {release}", "zh_CN": f"pytest-msdump {release} 文档"}
+# What the theme says in English only.
+_THEME_WORDS = {
+    "Back to top": "回到顶部",
+    "Edit this page": "编辑本页",
+    "Home": "首页",
+    "Next": "下一页",
+    "On this page": "本页内容",
+    "Previous": "上一页",
+    "Skip to content": "跳到正文",
+    "View this page": "查看源文件",
+}
 
 
 def setup(app: Sphinx) -> None:
     """Register what this file adds."""
-    app.connect("config-inited", _choose_language)
     app.connect("source-read", _prepare)
-    app.connect("doctree-read", _release_links)
     app.connect("html-page-context", _offer_other_language)
-
-
-def _choose_language(app: Sphinx, config: Config) -> None:
-    config["html_title"] = _TITLES[config.language]
-    if app.srcdir != CHINESE:
-        config["exclude_patterns"].append("zh")
-    else:
-        config["html_theme_options"]["source_directory"] = "docs/zh/"
 
 
 # -- pages as they are read --------------------------------------------------------------------------------------------
@@ -92,10 +90,16 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def _prepare(app: Sphinx, docname: str, content: list[str]) -> None:
-    """Give a page its tables, links that lead somewhere on the site, and the index its navigation."""
-    page = Path(app.srcdir, docname).with_suffix(".md")
+    """Give a page its translation, its tables, links that lead somewhere on the site, and the index its navigation."""
+    page = DOCS / f"{docname}.md"
+    if app.config.language == "zh_CN" and (CHINESE / f"{docname}.md").exists():
+        page = CHINESE / f"{docname}.md"
+        app.env.note_dependency(page)
+        content[0] = page.read_text(encoding="utf-8")
     text = expand(content[0], app.config.language)
-    text = outside_fences(text, lambda part: _LINK.sub(lambda link: f"]({_target(link[1], page, app)})", part))
+    text = outside_fences(
+        text, lambda part: _LINK.sub(lambda link: f"]({_target(link[1], page, app.config.language)})", part)
+    )
     if docname == app.config.root_doc:
         text += navigation((page.parent / "contents.md").read_text(encoding="utf-8"))
     content[0] = text
@@ -110,35 +114,40 @@ def outside_fences(text: str, change: Callable[[str], str]) -> str:
     return "".join([*parts, change(text[end:])])
 
 
-def _target(link: str, page: Path, app: Sphinx) -> str:
+def _target(link: str, page: Path, language: str) -> str:
     """Return where a link of a page leads on the site: what is no page of it is a file of the repository."""
     path, hash_sign, anchor = link.partition("#")
     if "//" in link or not path:
         return link
     file = (page.parent / path).resolve()
-    if file.is_relative_to(app.srcdir) and file.suffix == ".md":
-        return link
-    if file.is_relative_to(DOCS) and not file.is_relative_to(CHINESE) and file.suffix == ".md":
-        return f"english:{path.removesuffix('.md')}.html{hash_sign}{anchor}"
+    if file.is_relative_to(DOCS) and file.suffix == ".md":
+        name = file.relative_to(CHINESE if file.is_relative_to(CHINESE) else DOCS)
+        if language == "zh_CN" and (CHINESE / name).exists():
+            # The headings of a translation are those of the original, in other words.
+            anchor = dict(zip(_anchors(DOCS / name), _anchors(CHINESE / name), strict=True)).get(anchor, anchor)
+        return f"/{name.as_posix()}{hash_sign}{anchor}"
     kind = "tree" if file.is_dir() else "blob"
     return f"{REPOSITORY}/{kind}/main/{file.relative_to(ROOT).as_posix()}{hash_sign}{anchor}"
 
 
-def _release_links(_app: Sphinx, tree: nodes.document) -> None:
-    """Make relative links of those to a page of the English site, which this build does not know."""
-    for node in tree.findall(nodes.reference):
-        if node.get("refuri", "").startswith("english:"):
-            node["refuri"] = node["refuri"].removeprefix("english:")
+def _anchors(page: Path) -> list[str]:
+    """The anchors of a page's headings, in order."""
+    titles = re.findall(r"^#+ (.+)$", _FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles]
 
 
 def navigation(contents: str) -> str:
-    """Return a toctree for each section of the contents, of the pages that it links to."""
+    """Return a toctree for each section of the contents, titled as in these, which are in the language of the site.
+
+    Which pages there are, and their order, is in the English contents, which a test holds complete.
+    """
+    titles = {path.removeprefix("../"): title for title, path in re.findall(r"\[(.+?)\]\(([^)\s]+\.md)\)", contents)}
+    sections = re.split(r"^## ", (DOCS / "contents.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     trees = ["", "```{toctree}", ":hidden:", "", "contents", "```"]
-    for section in re.split(r"^## ", contents, flags=re.MULTILINE)[1:]:
-        title, _, body = section.partition("\n")
-        pages = [link for link in _LINK.findall(body) if link.endswith(".md") and not link.startswith("..")]
-        if pages:
-            trees += ["", "```{toctree}", ":hidden:", f":caption: {title}", "", *pages, "```"]
+    for caption, section in zip(re.findall(r"^## (.+)$", contents, re.MULTILINE), sections, strict=True):
+        pages = [link for link in _LINK.findall(section) if link.endswith(".md")]
+        entries = [f"{titles[page]} <{page}>" if page in titles else page for page in pages]
+        trees += ["", "```{toctree}", ":hidden:", f":caption: {caption}", "", *entries, "```"]
     return "\n".join([*trees, ""])
 
 
@@ -147,11 +156,16 @@ def navigation(contents: str) -> str:
 
 def _offer_other_language(app: Sphinx, name: str, _template: str, context: dict[str, Any], _tree: object) -> None:
     """Tell the template where this page is in the other language, or else that language's landing page."""
-    is_chinese = app.srcdir == CHINESE
-    here, there, folder = ("zh", ".", DOCS) if is_chinese else (".", "zh", CHINESE)
-    counterpart = name if (folder / f"{name}.md").exists() else "index"
+    is_chinese = app.config.language == "zh_CN"
+    is_translated = (CHINESE / f"{name}.md").exists()
+    here, there = ("zh", ".") if is_chinese else (".", "zh")
+    counterpart = name if is_translated or (is_chinese and (DOCS / f"{name}.md").exists()) else "index"
     context["other_language"] = {
         "url": relpath(f"{there}/{counterpart}.html", f"{here}/{name}/.."),
         "name": "English" if is_chinese else "中文",
         "code": "en" if is_chinese else "zh-CN",
     }
+    if is_chinese:
+        context["_"] = context["gettext"] = lambda text: _THEME_WORDS.get(text) or usual_words(text)
+        if is_translated:
+            context["theme_source_directory"] = "docs/zh/"

@@ -74,20 +74,16 @@ def _plain(text: str) -> str:
 
 
 def _options(options: Iterable[Option]) -> str:
-    """The options of one group: few columns, so that what they mean can be read without scrolling."""
-    rows = [
-        (
-            "<br>".join(_code(f"{flag}={one.metavar}".rstrip("=")) for flag in one.flags),
-            _plain(one.help) + (f"; default: {_plain(one.default)}" if one.default else ""),
-            _code(one.ini),
-            _code(one.toml),
-            "<br>".join(map(_code, _known(one.cli_flags))) or _NONE,
-        )
-        for one in options
-    ]
-    titles = ("pytest", "meaning", "ini key", "suite file", "`msdump compare`")
-    used = [number for number in range(len(titles)) if any(row[number] != _NONE for row in rows)]
-    return _table(tuple(titles[number] for number in used), [tuple(row[number] for number in used) for row in rows])
+    """The options of one group, in two columns: what an option means can be read without scrolling, also on a phone."""
+    rows = []
+    for one in options:
+        places = {"ini key": one.ini, "suite file": one.toml}
+        elsewhere = [f"default: {_plain(one.default)}"] if one.default else []
+        elsewhere += [f"{place} {_code(name)}" for place, name in places.items() if name]
+        elsewhere += [f"`msdump compare` {', '.join(map(_code, flags))}"] if (flags := _known(one.cli_flags)) else []
+        flags = "<br>".join(_code(f"{flag}={one.metavar}".rstrip("=")) for flag in one.flags)
+        rows.append((flags, f"{_plain(one.help)}<br>{' · '.join(elsewhere)}"))
+    return _table(("pytest", "meaning, default, and where else it is set"), rows)
 
 
 def _compare_actions() -> list[argparse.Action]:
@@ -120,13 +116,13 @@ def _compare_flags() -> str:
 
 
 def _metrics() -> str:
-    words = {"high": "fails below", "low": "fails above", "none": "takes no limit"}
+    words = {"high": "at least", "low": "at most", "none": _NONE}
     rows = [
         (_code(name), _code(fact.short), words[fact.direction], f"{fact.least:g} … {fact.most:g}".replace("inf", "∞"),
          _code(fact.vendor_title))
         for name, fact in METRICS.items()
     ]  # fmt: skip
-    return _table(("metric", "short form", "its limit", "range", "vendor's column"), rows)
+    return _table(("metric", "short form", "limit", "range", "vendor's column"), rows)
 
 
 def _profile(name: str) -> str:
@@ -165,18 +161,13 @@ def _sentences(catalogue: Mapping[str, str | tuple[str, str]], language: str) ->
 
 def _errors() -> str:
     kinds = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.MsdumpError)]
-    rows = [
-        (
-            f"[`{kind.slug}`](#{kind.slug})",
-            _code(kind.__name__),
-            ", ".join(
-                _code(base.__name__) for base in kind.__mro__ if base.__module__ == "builtins" and base is not object
-            ),
-            _plain(str(kind.__doc__).partition("\n")[0]),
-        )
-        for kind in kinds
-    ]
-    return _table(("message", "in Python", "is also a", "meaning"), rows)
+    rows = []
+    for kind in kinds:
+        builtin = [base for base in kind.__mro__ if base.__module__ == "builtins"]
+        nearest = [base for base in builtin if not any(issubclass(one, base) for one in builtin if one is not base)]
+        name = f"{_code(kind.__name__)}, {' and '.join(_code(base.__name__) for base in nearest)}"
+        rows.append((f"[`{kind.slug}`](#{kind.slug})", name, str(kind.__doc__).partition("\n")[0]))
+    return _table(("message", "in Python", "meaning"), rows)
 
 
 def _exit_codes() -> str:
@@ -228,7 +219,9 @@ def _api(module: str) -> str:
     for name in home.__all__:
         value = getattr(home, name)
         if isinstance(value, type):
-            kind, options = ("exception", "") if issubclass(value, Exception) else ("class", "\n   :members:")
+            kind = "exception" if issubclass(value, Exception) else "class"
+            # Of a tuple its members are fields, which its own docstring explains.
+            options = "" if issubclass(value, (Exception, tuple)) else "\n   :members:"
             lines.append(f".. auto{kind}:: {module}.{name}{options}")
         elif inspect.isroutine(value):
             lines.append(f".. autofunction:: {module}.{name}")
