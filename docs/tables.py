@@ -133,7 +133,7 @@ def _profile(name: str) -> str:
         (_code(kind), *(f"{bounds[metric]:g}" if metric in bounds else _NONE for metric in metrics))
         for kind, bounds in fact.rows.items()
     ]
-    return f"Version {fact.version}.\n\n" + _table(("data type", *titles), rows)
+    return f"{_code(name)}, version {fact.version}:\n\n" + _table(("data type", *titles), rows)
 
 
 def _diagnoses() -> str:
