@@ -206,7 +206,7 @@ def _results(first: str) -> str:
             rows.append((_code(path), "yes" if form.required else _NONE, known[meaning_of(path)]))
         elif top == first and rest:
             rows.append((_code(rest), "yes" if form.required else _NONE, known[meaning_of(path)]))
-    return _table(("key", "always there", "value"), rows)
+    return _table(("key", "required", "value"), rows)
 
 
 # -- names of Python ---------------------------------------------------------------------------------------------------
