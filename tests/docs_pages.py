@@ -29,10 +29,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+CHINESE = DOCS / "zh"
 PAGES = sorted(
     [
-        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
-        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / name for name in ("README.md", "README.zh.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+        *DOCS.rglob("*.md"),
         *(ROOT / "benchmarks").glob("*.md"),
         *(ROOT / "example_suites").rglob("*.md"),
     ]
@@ -120,6 +122,13 @@ def blocks(page: Path) -> Iterator[Block]:
         above = line if line.strip() else above
 
 
+def english(page: Path) -> Path:
+    """Return the English page that a page translates; of an English one itself."""
+    if CHINESE in page.parents:
+        return DOCS / page.relative_to(CHINESE)
+    return page.with_name(page.name.replace(".zh.", "."))
+
+
 def copy_project(folder: Path) -> Path:
     """Return a copy of what the commands of the documentation use."""
     project = folder / "pytest-msdump"
@@ -131,7 +140,9 @@ def copy_project(folder: Path) -> Path:
     return project
 
 
-def run(command: str, folder: Path, home: Path, columns: str = "100") -> tuple[int, list[str]]:
+def run(
+    command: str, folder: Path, home: Path, *, columns: str = "100", locale: str = ""
+) -> tuple[int, list[str]]:
     """Run one command as a reader would in `folder`; return its exit code and what it printed. `home` is not shown."""
     scripts = Path(sys.executable).parent
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "GITHUB_", "CI"))}
@@ -141,6 +152,7 @@ def run(command: str, folder: Path, home: Path, columns: str = "100") -> tuple[i
         "PYTHONDONTWRITEBYTECODE": "1",
         "NO_COLOR": "1",
     }
+    environ |= {"LC_MESSAGES": locale} if locale else {}
     pipe = subprocess.PIPE
     words = ["bash", "-c", command]
     with subprocess.Popen(

@@ -18,12 +18,19 @@ from pytest_msdump.errors import ConfigError, MsdumpError, nearest
 from pytest_msdump.escape import terminal_lines
 from pytest_msdump.metrics.kernel import kernel_line
 
-__all__ = ["COMMANDS", "exit_code", "main"]
+__all__ = ["COMMANDS", "EXIT_CODES", "exit_code", "main"]
 
 # pytest's numbers (INTERFACE 3).
 _FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
 # A shell's exit code of a process ended by a signal is this plus the signal's number.
 _BY_SIGNAL = 128
+EXIT_CODES: Mapping[int, str] = {
+    0: "everything compared is within its limits, and enough was compared",
+    _FAILED: "drifted, undefined, missing or unreadable, or too little was compared",
+    _INTERRUPTED: "interrupted",
+    _USAGE: "the call cannot be meant: unknown name, missing folder, bad suite file",
+    _BY_SIGNAL + signal.SIGTERM: "ended by SIGTERM; no report was written",
+}
 _BETWEEN_COLLECTIONS = 100_000
 
 # Nothing here multiplies matrices: idle threads of numpy's library cost a third of its import. Any of these in the
@@ -147,9 +154,16 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser of these words: every command by name and help, and the one that is called with its options."""
     parser = _Parser(
         prog="msdump",
-        description="Compare operator dumps of a model's port with its reference. Exit code 0: within limits; "
-        "1: something drifted or nothing was compared; 4: usage error.",
-        epilog="'msdump COMMAND --help' shows the options of a command.",
+        description="Compare operator dumps of a model's port with its reference.",
+        epilog="\n".join(
+            [
+                "'msdump COMMAND --help' lists the options of a command.",
+                "",
+                "exit codes:",
+                *(f"  {code:<4} {text}" for code, text in EXIT_CODES.items()),
+            ]
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and the kernel, then exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

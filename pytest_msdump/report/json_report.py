@@ -41,6 +41,7 @@ from pytest_msdump.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RE
 from pytest_msdump.storage.files import read_user_file, write_file
 
 __all__ = [
+    "FORM",
     "SCHEMA_VERSION",
     "coverage_json",
     "document",
@@ -217,7 +218,7 @@ def _report(**found: Any) -> Report:
     return report
 
 
-_REPORT = table(_report, _KEYS, parts=_report_parts)
+FORM = table(_report, _KEYS, parts=_report_parts)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -225,7 +226,7 @@ _REPORT = table(_report, _KEYS, parts=_report_parts)
 
 def document(report: Report) -> dict[str, Any]:
     """Return results.json as plain values (INTERFACE 9)."""
-    entry: dict[str, Any] = _REPORT.write(report)
+    entry: dict[str, Any] = FORM.write(report)
     return entry
 
 
@@ -303,7 +304,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Report:
     """Return the report that `document` was made from: every value of it is checked here, and nowhere else."""
     with refusing(place):
-        report: Report = _REPORT.read(values)
+        report: Report = FORM.read(values)
         return report
 
 

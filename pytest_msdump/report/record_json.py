@@ -489,8 +489,10 @@ _RECORD_KEYS: Mapping[str, Form] = {
     "pair_note_said": optional(MESSAGE),
     "uncompared": optional(_UNCOMPARED, (0, 0)),
     "statistics": optional(table(_statistics, _STATISTICS_KEYS, parts=_statistics_parts)),
-    "file_remarks": optional(list_of(Form(_read_remark, MESSAGE.write)), ()),
-    "diagnosis": optional(list_of(Form(_read_diagnosis, lambda one: {**_DIAGNOSIS.write(one), **one.details})), ()),
+    "file_remarks": optional(list_of(Form(_read_remark, MESSAGE.write, keys=CODE)), ()),
+    "diagnosis": optional(
+        list_of(Form(_read_diagnosis, lambda one: {**_DIAGNOSIS.write(one), **one.details}, keys=_DIAGNOSIS_KEYS)), ()
+    ),
     "spread": optional(_SPREAD),
     "custom": optional(by_name(table(CustomResult, {"value": TEXT, "message": TEXT})), {}),
     "would_pass": by_name(NUMBER, METRICS),
@@ -583,4 +585,4 @@ def _read_consistent(entry: Any) -> Record:
     return record
 
 
-RECORD = Form(_read_consistent, to_json)
+RECORD = _RECORD._replace(read=_read_consistent)
