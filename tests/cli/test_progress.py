@@ -246,7 +246,28 @@ def test_each_long_command_says_how_far_it_is(
 
 # -- on a real terminal, and in pytest ---------------------------------------------------------------------------------
 
-AT_ONCE = "from pytest_msdump.report import progress; progress._SHORT_SECONDS = progress._BETWEEN_LINES_SECONDS = 0.0"
+# Everything is shown at once, and work begins when it is.
+AT_ONCE = """
+import threading
+from rich.progress import Progress as Bars
+from pytest_msdump.report import progress
+
+progress._SHORT_SECONDS = 0.0
+drawn, add_task = threading.Event(), Bars.add_task
+
+def add_and_say(*words, **options):
+    task = add_task(*words, **options)
+    drawn.set()
+    return task
+
+class Drawing(threading.Thread):
+    def start(self):
+        drawn.clear()
+        super().start()
+        drawn.wait(60)
+
+Bars.add_task, progress.Thread = add_and_say, Drawing
+"""
 
 
 def on_a_terminal(words: list[str], folder: Path) -> str:
@@ -269,7 +290,7 @@ def on_a_terminal(words: list[str], folder: Path) -> str:
 
 @pytest.mark.e2e
 def test_a_command_on_a_terminal_draws_a_bar_and_leaves_only_its_report(dumps: tuple[str, str], tmp_path: Path) -> None:
-    call = f"{AT_ONCE}; from pytest_msdump.cli import main; main(['compare', *{list(dumps)!r}])"
+    call = f"{AT_ONCE}from pytest_msdump.cli import main; main(['compare', *{list(dumps)!r}])"
     shown = on_a_terminal(["-c", call], tmp_path)
     assert "msdump compare: pairs" in ANSI.sub("", shown)
     quiet = on_a_terminal(["-c", call.replace("['compare'", "['compare', '--quiet'")], tmp_path)
@@ -281,7 +302,7 @@ def test_a_command_on_a_terminal_draws_a_bar_and_leaves_only_its_report(dumps: t
 @pytest.mark.parametrize("quiet", [False, True])
 def test_pytest_on_a_terminal_keeps_its_own_progress(dumps: tuple[str, str], tmp_path: Path, quiet: bool) -> None:
     sides = [f"--msdump-left={dumps[0]}", f"--msdump-right={dumps[1]}", *(["-q"] if quiet else [])]
-    call = f"{AT_ONCE}; import pytest; raise SystemExit(pytest.main({['-p', 'no:cacheprovider', *sides]!r}))"
+    call = f"{AT_ONCE}import pytest; raise SystemExit(pytest.main({['-p', 'no:cacheprovider', *sides]!r}))"
     shown = on_a_terminal(["-c", call], tmp_path)
     plain = ANSI.sub("", shown)
     for step in ("indexing and pairing", "writing reports"):
