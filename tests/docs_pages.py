@@ -17,6 +17,7 @@ prints; a line ``...`` stands for any number of lines. A command without lines b
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -27,6 +28,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -140,9 +142,7 @@ def copy_project(folder: Path) -> Path:
     return project
 
 
-def run(
-    command: str, folder: Path, home: Path, *, columns: str = "100", locale: str = ""
-) -> tuple[int, list[str]]:
+def run(command: str, folder: Path, home: Path, *, columns: str = "100", locale: str = "") -> tuple[int, list[str]]:
     """Run one command as a reader would in `folder`; return its exit code and what it printed. `home` is not shown."""
     scripts = Path(sys.executable).parent
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "GITHUB_", "CI"))}
@@ -239,3 +239,13 @@ def links(page: Path) -> Iterator[str]:
     """Targets of the links of a page, outside its fenced blocks."""
     text = re.sub(r"^(`{3,}).*?^\1$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     yield from re.findall(r"\]\(([^)\s]+)\)", text)
+
+
+def docs_module(name: str) -> ModuleType:
+    """Load a module of the site, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from docs_pages import ROOT
+from docs_pages import ROOT, docs_module
 
 from pytest_msdump import cli
 
 PAGE = ROOT / "docs" / "reference" / "commands.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
+tables = docs_module("tables")
 # A bar within a cell of a table.
 BAR = r"\|"
 
@@ -64,7 +65,7 @@ def _linked(name: str) -> str:
     pages = {
         PAGE.parent / link.partition("#")[0] for link in re.findall(r"\]\((\S+?\.md)", row[0] + _section(f"`{name}`"))
     }
-    return "".join(page.read_text(encoding="utf-8") for page in pages)
+    return "".join(tables.expand(page.read_text(encoding="utf-8")) for page in pages)
 
 
 @pytest.mark.parametrize("command", _commands())

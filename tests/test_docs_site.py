@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-from docs_pages import CHINESE, DOCS, PAGES, ROOT, blocks, copy_project, english, run
+from docs_pages import CHINESE, DOCS, PAGES, ROOT, blocks, copy_project, docs_module, english, run
 
 import pytest_msdump
 import pytest_msdump.record
@@ -27,17 +25,8 @@ TRANSLATED = [page for page in PAGES if page != english(page)]
 CHINESE_SIGN = re.compile(r"[\u4e00-\u9fff]")
 
 
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-tables = _load("tables")
-check_site = _load("check_site")
+tables = docs_module("tables")
+check_site = docs_module("check_site")
 
 
 def _built(page: str, language: str = "en") -> str:
