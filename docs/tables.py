@@ -47,8 +47,8 @@ def expand(page: str, language: str = "en") -> str:
     """
 
     def table(asked: re.Match[str]) -> str:
-        catalogue = CATALOGUES.get(asked[1])
-        return TABLES[asked[1]]() if catalogue is None else _sentences(catalogue, language)
+        translated = TRANSLATED.get(asked[1])
+        return TABLES[asked[1]]() if translated is None else translated(language)
 
     return _ASKED.sub(table, page)
 
@@ -159,15 +159,31 @@ def _sentences(catalogue: Mapping[str, str | tuple[str, str]], language: str) ->
     return _table(("code", "sentence"), [(_code(code), shown(template)) for code, template in catalogue.items()])
 
 
-def _errors() -> str:
+_ERRORS_IN_CHINESE = {
+    "error": "本软件包所有错误的基类；文字只有一行，写明该怎么做",
+    "configuration": "比对配置文件、选项或标记无法使用。退出码 4",
+    "unknown-name": "指标、阈值方案、键或算子不存在；文字给出最相近的已知名称。退出码 4",
+    "dump-not-found": "dump 目录或文件不存在。退出码 4",
+    "unknown-dump-format": "目录中有文件，但没有读取器能识别。退出码 4",
+    "incomplete-recording": "对模型的采集尚未结束，或已中断。退出码 4",
+    "program": "本应落盘的程序运行失败、没有结束或没有落盘任何数据；文字末尾是其输出",
+    "tensor-file": "张量文件与其自身的描述不符；该张量的结论为 `error`",
+    "tensor-shape": "两个张量的形状无法对齐；这一对的结论为 `error`",
+}
+
+
+def _errors(language: str) -> str:
     kinds = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.MsdumpError)]
+    chinese = language.startswith("zh")
     rows = []
     for kind in kinds:
         builtin = [base for base in kind.__mro__ if base.__module__ == "builtins"]
         nearest = [base for base in builtin if not any(issubclass(one, base) for one in builtin if one is not base)]
-        name = f"{_code(kind.__name__)}, {' and '.join(_code(base.__name__) for base in nearest)}"
-        rows.append((f"[`{kind.slug}`](#{kind.slug})", name, str(kind.__doc__).partition("\n")[0]))
-    return _table(("message", "in Python", "meaning"), rows)
+        comma, last = ("、", "、") if chinese else (", ", " and ")
+        name = f"{_code(kind.__name__)}{comma}{last.join(_code(base.__name__) for base in nearest)}"
+        meaning = _ERRORS_IN_CHINESE[kind.slug] if chinese else str(kind.__doc__).partition("\n")[0]
+        rows.append((f"[`{kind.slug}`](#{kind.slug})", name, meaning))
+    return _table(("消息", "Python 异常", "含义") if chinese else ("message", "in Python", "meaning"), rows)
 
 
 def _exit_codes() -> str:
@@ -266,7 +282,6 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "metrics": _metrics,
     **{f"profile {name}": partial(_profile, name) for name in PROFILES},
     "diagnoses": _diagnoses,
-    "errors": _errors,
     "exit codes": _exit_codes,
     "results": partial(_results, "top"),
     **{f"results {key}": partial(_results, key) for key, form in FORM.keys.items() if form.keys},
@@ -274,10 +289,13 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "markers": _markers,
     **{f"api {module}": partial(_api, module) for module in _MODULES},
 }
-# By name, the catalogue that is shown in the language of the page.
-CATALOGUES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {
-    "findings": FINDINGS,
-    "causes": CAUSES,
-    "reasons": EN_UNMATCHED,
-    "sentences": {code: EN[code] for code in EN if code not in {**FINDINGS, **CAUSES, **EN_UNMATCHED}},
+# By name, those in the language of the page.
+TRANSLATED: Mapping[str, Callable[[str], str]] = {
+    "errors": _errors,
+    "findings": partial(_sentences, FINDINGS),
+    "causes": partial(_sentences, CAUSES),
+    "reasons": partial(_sentences, EN_UNMATCHED),
+    "sentences": partial(
+        _sentences, {code: EN[code] for code in EN if code not in {**FINDINGS, **CAUSES, **EN_UNMATCHED}}
+    ),
 }

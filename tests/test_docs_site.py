@@ -102,6 +102,8 @@ def test_every_key_of_results_json_has_a_meaning_and_no_meaning_is_left_over() -
 
 def test_a_chinese_page_gets_chinese_sentences() -> None:
     assert ZH["inserted"] in _built("reasons.md", "zh_CN")
+    errors_table = tables.expand("<!-- table: errors -->\n", "zh_CN")
+    assert [line for line in errors_table.splitlines()[2:] if not CHINESE_SIGN.search(line)] == []
 
 
 @pytest.mark.parametrize("page", ASKING, ids=str)
@@ -129,9 +131,15 @@ def _levels(page: Path) -> list[int]:
     return [len(signs) for signs in re.findall(r"^(#+) ", text, flags=re.MULTILINE)]
 
 
+def _asked(page: Path) -> list[str]:
+    """The tables that a page asks for, in order."""
+    return re.findall(r"^<!-- table: (.+) -->$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
 def differences(page: Path, original: Path) -> list[str]:
     """What a translation has otherwise than its original, apart from words."""
     found = [] if _levels(page) == _levels(original) else [f"headings: {_levels(page)}, not {_levels(original)}"]
+    found += [] if _asked(page) == _asked(original) else [f"tables: {_asked(page)}, not {_asked(original)}"]
     ours, theirs = list(blocks(page)), list(blocks(original))
     if [(one.kind, one.note, one.value) for one in ours] != [(one.kind, one.note, one.value) for one in theirs]:
         return [*found, "its blocks are others, or in another order, or have other comments above them"]
@@ -157,7 +165,10 @@ def test_the_landing_pages_are_there_in_both_languages() -> None:
     assert {ROOT / "README.zh.md", CHINESE / "index.md", CHINESE / "contents.md"} <= set(TRANSLATED)
 
 
-PAGE = "# T\n\n## A\n\n<!-- exit: 1 -->\n```console\n$ a\none\n```\n\n<!-- file: a.py -->\n```python\nx = 1\n```\n"
+PAGE = (
+    "# T\n\n## A\n\n<!-- exit: 1 -->\n```console\n$ a\none\n```\n\n<!-- file: a.py -->\n```python\nx = 1\n```\n\n"
+    "<!-- table: t -->\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -170,6 +181,7 @@ PAGE = "# T\n\n## A\n\n<!-- exit: 1 -->\n```console\n$ a\none\n```\n\n<!-- file:
         ("one", "two", 1),
         ("exit: 1", "exit: 0", 1),
         ("a.py", "b.py", 1),
+        ("table: t", "table: u", 1),
         ("x = 1", "x = 2", 1),
     ],
 )
