@@ -359,7 +359,7 @@ def test_in_pytest_the_failing_items_and_the_summary_tell_it_with_workers_too(
         result = run(*options, f"--msdump-report-dir={pytester.path / name}", *workers)
         result.assert_outcomes(failed=2, passed=1)
         text = " ".join(result.stdout.str().split())
-        assert text.count("fits a:output:0 of the right far better") == 2
+        assert text.count("a:output:0 on the right fits far better") == 2
         assert text.count("2 suspicious pairs") == 1
         kept[name] = [
             without_run((pytester.path / name / file).read_bytes()) for file in ("results.json", "index.html")

@@ -272,7 +272,7 @@ def test_a_second_drifted_file_a_moment_later_fails_in_strict_in_pytest(lenet: P
     assert "1 compared tensor has more occurrences, which were not compared: 1" in text
     code, text, results = by_pytest(lenet, "--msdump-profile=strict", "--msdump-min-coverage=100")
     assert (code, results["counts"]["fail"]) == (1, 1)
-    assert "further occurrences of this tensor on the left side that met no partner" in text
+    assert "further occurrences of this tensor on the left side have no partner and were not compared" in text
 
 
 def test_a_saved_result_is_judged_with_its_uncompared_occurrences_again(tmp_path: Path) -> None:

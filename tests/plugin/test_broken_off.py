@@ -163,7 +163,7 @@ def test_a_result_that_has_not_ended_passes_nowhere_and_says_so(dumps, capsys):
         assert main(["check", str(file), *limits]) == 1
         assert sentence in capsys.readouterr().out
     assert main(["check", str(file), "--lang", "zh"]) == 1
-    assert "尚未结束" in capsys.readouterr().out
+    assert "没有正常结束" in capsys.readouterr().out
     assert main(["report", str(file), "--report", "html,md,csv"]) == 0
     assert sentence in capsys.readouterr().err
     assert sentence in (dumps / "msdump-report" / "index.html").read_text()
