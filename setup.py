@@ -1,6 +1,11 @@
-"""The compiled kernel, where there is a compiler; everything else is in pyproject.toml."""
+"""The compiled kernel, where there is a compiler, and the README of a release; all else is in pyproject.toml.
+
+With MSDUMP_PURE=1 in the environment the wheel is for every platform and has no kernel: numpy does its work.
+"""
 
 import hashlib
+import os
+import re
 from pathlib import Path
 
 import setuptools
@@ -16,9 +21,17 @@ from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
+ROOT = Path(__file__).parent
 SOURCE = "pytest_msdump/metrics/kernel.c"
 # The library says which source it was built from: that of another one is not loaded.
-DIGEST = hashlib.sha256((Path(__file__).parent / SOURCE).read_bytes()).hexdigest()
+DIGEST = hashlib.sha256((ROOT / SOURCE).read_bytes()).hexdigest()
+
+
+def readme() -> str:
+    """Return README.md with links to the repository in place of relative ones."""
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    repository = re.search(r'^Repository = "(.*)"$', project, re.MULTILINE)[1]
+    return re.sub(r"\]\((?!\w+:|#)", f"]({repository}/blob/main/", (ROOT / "README.md").read_text("utf-8"))
 
 
 class BuildLibrary(build_ext):
@@ -39,7 +52,11 @@ class OneWheelForEveryPython(bdist_wheel):
 
 setup(
     cmdclass={"build_ext": BuildLibrary, "bdist_wheel": OneWheelForEveryPython},
-    ext_modules=[
+    long_description=readme(),
+    long_description_content_type="text/markdown",
+    ext_modules=[]
+    if os.environ.get("MSDUMP_PURE") == "1"
+    else [
         Extension(
             "pytest_msdump.metrics._kernel",
             [SOURCE],

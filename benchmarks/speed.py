@@ -4,7 +4,6 @@ python benchmarks/speed.py                      every case, five runs each: half
 python benchmarks/speed.py pair dormant         only these
 python benchmarks/speed.py --small --no-vendor  whether the harness works; its figures say nothing
 python benchmarks/speed.py --json FILE          every run as well
-python benchmarks/speed.py --markdown docs      tables into two pages of docs/, between the marks of each case
 
 Every program is a process of its own, and all of one case run in turn. CPU is what the kernel counted of the process
 and its children, so other work on the machine disturbs it less than the time; "beyond start" takes away what the same
@@ -35,7 +34,7 @@ from cases.pair import ITEM_BYTES, pair, pair1g
 from cases.scale import NEEDED, scale
 from cases.setting import Setting, has_kernel, numpy_release
 from measuring.figures import Case
-from measuring.tables import as_markdown, as_text, as_values, write_into_page
+from measuring.tables import as_text, as_values
 
 CASES: dict[str, Callable[[Setting], Iterator[Case]]] = {
     **{f"pair-{dtype}": partial(pair, dtype) for dtype in ITEM_BYTES},
@@ -73,8 +72,9 @@ def main() -> int:
                 done.append(case)
     if arguments.json:
         arguments.json.write_text(json.dumps(_values(machine, done), indent=1) + "\n", encoding="utf-8")
-    if arguments.markdown:
-        _write(arguments.markdown, machine, {case.name: case for case in done}, kernel=setting.kernel)
+    cases = {case.name: case for case in done}
+    if cases.keys() >= {*NEEDED}:
+        print(f"\n{scale(cases, kernel=setting.kernel)}")
     return int(arguments.strict and not all(limit.kept for case in done for limit in case.limits))
 
 
@@ -87,7 +87,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, help="of each program (default: 5)")
     parser.add_argument("--small", action="store_true", help="tiny data, one run")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run")
-    parser.add_argument("--markdown", type=Path, metavar="DOCS", help="put the tables into the pages of these docs")
     parser.add_argument("--strict", action="store_true", help="exit code 1 when a limit is missed or not measured")
     parser.add_argument("--no-vendor", action="store_true", help=f"without mindstudio-probe {VENDOR_RELEASE}")
     parser.add_argument(
@@ -106,14 +105,6 @@ def _arguments() -> argparse.Namespace:
     if arguments.peers and not Path(arguments.peers).is_file():
         parser.error(f"--peers {arguments.peers}: no Python is there")
     return arguments
-
-
-def _write(pages: Path, machine: str, cases: dict[str, Case], *, kernel: bool) -> None:
-    """Put everything into the two pages, what is worked out from all of it too."""
-    for name, case in cases.items():
-        write_into_page(pages / "reference" / "performance.md", name, as_markdown(case, machine))
-    if cases.keys() >= {*NEEDED}:
-        write_into_page(pages / "explanation" / "scale.md", "scale", scale(cases, kernel=kernel))
 
 
 def _of_small_data(case: Case) -> Case:

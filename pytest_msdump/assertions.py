@@ -91,10 +91,10 @@ def compare(
     policy = Policy(profile=profile, nan=nan, nan_rule=f'nan="{nan}"', marker=plain)
     if isinstance(left, Pair):
         if right is not None:
-            raise ConfigError("a Pair stands for both sides; give no right side beside it")
+            raise ConfigError("a Pair is both sides; give no right side with it")
         return compare_pair(left, policy)
     if right is None:
-        raise ConfigError("there is no right side; give the reference as the second argument")
+        raise ConfigError("the right side is missing; give the reference as the second argument")
     with ExitStack() as stack:
         left_ref, left_view = open_tensor(left, name, stack)
         right_ref, right_view = open_tensor(right, name, stack)
@@ -123,10 +123,10 @@ def assert_close(left: Tensor | Pair, right: Tensor | None = None, **options: An
     __tracebackhide__ = True
     record = compare(left, right, **options)
     if record.fails:
-        raise AssertionError("\n" + _told(record))
+        raise AssertionError("\n" + _failure_lines(record))
 
 
-def _told(record: Record) -> str:
+def _failure_lines(record: Record) -> str:
     """The failure text of two loose tensors."""
     from pytest_msdump.report.failure import failure_text
 
@@ -223,7 +223,7 @@ def _dumps_problem(report: Report) -> str | None:
     lines += summary_lines(report, width=_WIDTH)
     for order in sorted({record.order for record in failing})[:_SHOWN_OPERATORS]:
         records = [record for record in report.records if record.order == order]
-        lines += ["", failure_text(records, operators=report.left.operators, width=_WIDTH)]
+        lines += ["", failure_text(records, operators=report.left.operators, by_name=report.left.by_name, width=_WIDTH)]
     if problems:
         lines += ["", coverage_text(report, width=_WIDTH)]
     return "\n".join(lines)
@@ -268,13 +268,13 @@ def assert_no_overflow(dump_or_array: OpenDump | Dump | Tensor) -> None:
             found.append(f"{name}: {_overflow_text(side)}")
     if not seen:
         raise AssertionError(f"nothing was checked: {dump_or_array!s:.80} holds no element")
-    told = [*reported, *found]
-    if told:
-        more = [f"and {len(told) - _SHOWN_OVERFLOWS} more"] if len(told) > _SHOWN_OVERFLOWS else []
+    lines = [*reported, *found]
+    if lines:
+        more = [f"and {len(lines) - _SHOWN_OVERFLOWS} more"] if len(lines) > _SHOWN_OVERFLOWS else []
         heads = [f"the device's own check has {len(reported)} to report"] if reported else []
         heads += [f"{len(found)} of {seen} tensors overflow or cannot be read"] if found else []
         head = f"{'; '.join(heads)}; first in execution order:"
-        raise AssertionError("\n  ".join([head, *told[:_SHOWN_OVERFLOWS], *more]))
+        raise AssertionError("\n  ".join([head, *lines[:_SHOWN_OVERFLOWS], *more]))
 
 
 def _dump_of(given: OpenDump | Dump | Tensor) -> Dump | None:
@@ -309,9 +309,9 @@ def _scanned(refs: Sequence[TensorRef]) -> Iterable[tuple[str, OneSide | str]]:
 def _overflow_text(side: OneSide) -> str:
     """Counts by class and the first position."""
     counts = (("NaN", side.nan), ("Inf", side.inf), ("at the dtype's maximum", side.saturated))
-    told = ", ".join(f"{count} {what}" for what, count in counts if count)
+    counted = ", ".join(f"{count} {what}" for what, count in counts if count)
     place = "the tensor itself was not saved" if side.first is None else f"first at {list(side.first)}"
-    return f"{told} of {side.elements} elements; {place}"
+    return f"{counted} of {side.elements} elements; {place}"
 
 
 # -- Checks of one dump alone as an assertion, for ordinary tests ----------------------------------------------------

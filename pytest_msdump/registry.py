@@ -21,7 +21,7 @@ __all__ = ["entries", "entry_points_of", "find", "load"]
 
 _SUFFIXES = tuple(all_suffixes())
 
-# How directories end that tell of an installed package, in any case.
+# How names of directories of an installed package end, in any case.
 _INSTALLED = (".dist-info", "egg-info")
 
 

@@ -9,12 +9,15 @@ A page is a Markdown file. A comment right above a fence says how a block is mea
 * ``<!-- live: PACKAGE -->``: commands that need a framework; tests/live runs them where it is installed. With
   ``, exit: 1`` behind the package that is their exit code.
 
+``<!-- columns: 80 -->`` on a page is the width of the terminal that its commands see (100 when nothing is said).
+
 In a block of kind ``console`` a line that begins with ``$ `` is a command, and the lines up to the next one are what it
 prints; a line ``...`` stands for any number of lines. A command without lines below it may print anything.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -25,17 +28,21 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+CHINESE = DOCS / "zh"
 PAGES = sorted(
     [
-        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
-        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / name for name in ("README.md", "README.zh.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+        *DOCS.rglob("*.md"),
         *(ROOT / "benchmarks").glob("*.md"),
         *(ROOT / "example_suites").rglob("*.md"),
     ]
 )
 
+_COLUMNS = re.compile(r"^<!-- columns: (\d+) -->$", re.MULTILINE)
 _FENCE = re.compile(r"^(`{3,})(\S*)\s*$")
 _NOTE = re.compile(r"^<!-- (exit|file|project|not run|live): (.+) -->$")
 
@@ -92,6 +99,12 @@ class Block:
             yield current
 
 
+def columns(page: Path) -> str:
+    """Return the width of the terminal that the commands of a page see."""
+    said = _COLUMNS.search(page.read_text(encoding="utf-8"))
+    return said[1] if said else "100"
+
+
 def blocks(page: Path) -> Iterator[Block]:
     """Read the fenced blocks of a page."""
     fence, above = "", ""
@@ -111,6 +124,13 @@ def blocks(page: Path) -> Iterator[Block]:
         above = line if line.strip() else above
 
 
+def english(page: Path) -> Path:
+    """Return the English page that a page translates; of an English one itself."""
+    if CHINESE in page.parents:
+        return DOCS / page.relative_to(CHINESE)
+    return page.with_name(page.name.replace(".zh.", "."))
+
+
 def copy_project(folder: Path) -> Path:
     """Return a copy of what the commands of the documentation use."""
     project = folder / "pytest-msdump"
@@ -122,16 +142,17 @@ def copy_project(folder: Path) -> Path:
     return project
 
 
-def run(command: str, folder: Path, home: Path) -> tuple[int, list[str]]:
+def run(command: str, folder: Path, home: Path, *, columns: str = "100", locale: str = "") -> tuple[int, list[str]]:
     """Run one command as a reader would in `folder`; return its exit code and what it printed. `home` is not shown."""
     scripts = Path(sys.executable).parent
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "GITHUB_", "CI"))}
     environ |= {
         "PATH": f"{scripts}{os.pathsep}{environ['PATH']}",
-        "COLUMNS": "100",
+        "COLUMNS": columns,
         "PYTHONDONTWRITEBYTECODE": "1",
         "NO_COLOR": "1",
     }
+    environ |= {"LC_MESSAGES": locale} if locale else {}
     pipe = subprocess.PIPE
     words = ["bash", "-c", command]
     with subprocess.Popen(
@@ -218,3 +239,13 @@ def links(page: Path) -> Iterator[str]:
     """Targets of the links of a page, outside its fenced blocks."""
     text = re.sub(r"^(`{3,}).*?^\1$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     yield from re.findall(r"\]\(([^)\s]+)\)", text)
+
+
+def docs_module(name: str) -> ModuleType:
+    """Load a module of the site, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -27,6 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from outcomes import without_run
 
 ROOT = Path(__file__).parents[1]
 REPORTS = "json,csv,html,md"
@@ -272,7 +273,7 @@ def save(place: Path, code: object, printed: str, wrong: str, report: Path) -> N
     if report.is_dir():
         for file in sorted(report.iterdir()):
             if file.suffix in (".json", ".csv", ".md", ".html"):
-                text = file.read_text("utf-8", errors="surrogateescape")
+                text = without_run(file.read_bytes()).decode("utf-8", errors="surrogateescape")
                 if file.suffix == ".json":
                     text = json.dumps(json.loads(text), indent=1, sort_keys=True, ensure_ascii=False)
                 if file.suffix == ".html":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,3 +13,8 @@ def outcome(act: Callable[[], Any]) -> Any:
         return act()
     except (AttributeError, TypeError, ValueError) as error:
         return type(error)
+
+
+def without_run(written: bytes) -> bytes:
+    """A results.json or page without what differs from run to run: date and command."""
+    return re.sub(rb'"run": ?\{[^}]*\},\n?', b"", written)

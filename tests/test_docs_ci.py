@@ -220,6 +220,8 @@ def test_what_is_installed_is_this_package_with_extras_that_it_has() -> None:
     tested = {re.split(r"[<>=\[]", needed)[0] for needed in PROJECT["optional-dependencies"]["test"]}
     for command in installing:
         package, *others = shlex.split(command)[2:]
+        package, _, address = package.partition(" @ ")
+        assert address == f"git+{PROJECT['urls']['Repository']}"
         name, _, extras = package.rstrip("]").partition("[")
         assert name == PROJECT["name"]
         assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])

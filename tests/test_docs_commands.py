@@ -1,4 +1,4 @@
-"""`docs/reference/commands.md` has every command of `msdump`, and every flag of those that no other page has."""
+"""`docs/reference/commands.md` has every command of `msdump`; it, or a page that it links, has every flag."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from docs_pages import ROOT
+from docs_pages import ROOT, docs_module
 
 from pytest_msdump import cli
 
-TEXT = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+PAGE = ROOT / "docs" / "reference" / "commands.md"
+TEXT = PAGE.read_text(encoding="utf-8")
 
+tables = docs_module("tables")
 # A bar within a cell of a table.
 BAR = r"\|"
-# The others' flags are told by pages of their own.
-TOLD_HERE = ("match", "inspect", "convert", "overflow", "config")
 
 
 def _parsers(parser: argparse.ArgumentParser, name: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -37,25 +37,47 @@ def _commands() -> dict[str, argparse.ArgumentParser]:
     return found
 
 
-def _rows(parser: argparse.ArgumentParser) -> str:
-    rows = ""
+def _rows(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """The row of each argument, by its last name."""
+    rows = {}
     for action in parser._actions:
         if not isinstance(action, argparse._HelpAction):
             takes = f" {action.metavar}" if action.metavar and action.option_strings else ""
             names = action.option_strings or [str(action.metavar)]
             spelled = ", ".join(f"`{name}{takes}`" for name in names)
-            told = (action.help or "").replace("|", BAR)
-            rows += f"| {spelled.replace('|', BAR)} | {told} |\n"
+            meaning = ((action.help or "") % vars(action)).replace("|", BAR)
+            rows[names[-1]] = f"| {spelled.replace('|', BAR)} | {meaning} |\n"
     return rows
 
 
-def test_every_command_is_told_in_its_own_words() -> None:
+def _section(heading: str) -> str:
+    return TEXT.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def test_every_command_has_its_own_words() -> None:
     found = dict(re.findall(r"^\| `msdump (\w+)` \| (.+?) \|", TEXT, flags=re.MULTILINE))
     assert found == cli.COMMANDS
 
 
-@pytest.mark.parametrize("command", [name for name in _commands() if name.split()[1] in TOLD_HERE])
-def test_the_flags_of_a_command_are_its_own(command: str) -> None:
-    told = TEXT.partition(f"\n## `{command}`\n")[2].partition("\n## ")[0]
-    rows = _rows(_commands()[command])
-    assert rows in told, f"under {command} commands.md should hold\n{rows}"
+def _linked(name: str) -> str:
+    """The pages that a command's row and its section link."""
+    row = re.findall(rf"^\| `{name}` .+$", TEXT, flags=re.MULTILINE)
+    pages = {
+        PAGE.parent / link.partition("#")[0] for link in re.findall(r"\]\((\S+?\.md)", row[0] + _section(f"`{name}`"))
+    }
+    return "".join(tables.expand(page.read_text(encoding="utf-8")) for page in pages)
+
+
+@pytest.mark.parametrize("command", _commands())
+def test_every_flag_of_a_command_is_on_its_page_or_one_that_it_links(command: str) -> None:
+    name = " ".join(command.split()[:2])
+    words = TEXT.partition("\n## ")[0] + _section(f"`{name}`") + _linked(name)
+    flags = [flag for flag in _rows(_commands()[command]) if flag.startswith("-")]
+    assert [flag for flag in flags if not re.search(rf"(?<![\w-]){flag}(?![\w-])", words)] == []
+
+
+def test_every_flag_on_the_page_is_one_of_a_command() -> None:
+    rows = {row for parser in _commands().values() for row in _rows(parser).values()}
+    shown = {f"| {row}\n" for row in re.findall(r"^\| (`(?!msdump ).+)$", TEXT, flags=re.MULTILINE)}
+    assert shown
+    assert shown <= rows

@@ -1,8 +1,6 @@
-"""The tables of `docs/reference/dump_configurations.md` are the program's own."""
+"""The lists of `docs/reference/dump_configurations.md` are the program's own."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import pytest
 from docs_pages import ROOT
@@ -38,45 +36,41 @@ def _default(key: ConfigKey) -> str:
     if key.required:
         return "**needed**"
     if key.default is None:
-        return "–"
-    return ", ".join(map(_json, key.default)) if isinstance(key.default, tuple) else _json(key.default)
+        return ""
+    return "default " + (", ".join(map(_json, key.default)) if isinstance(key.default, tuple) else _json(key.default))
 
 
 def _versions(key: ConfigKey) -> str:
     since = "" if key.since == _FIRST else "since " + ".".join(map(str, key.since))
     until = "" if key.until == _FOREVER else "before " + ".".join(map(str, key.until))
-    return " ".join(part for part in (since, until) if part) or "all"
+    return " ".join(part for part in (since, until) if part)
 
 
 def _modes(key: ConfigKey) -> str:
     left_out = [f"`{mode}`" for mode in MODES if mode not in key.modes]
     named = [f"`{mode}`" for mode in MODES if mode in key.modes]
     if not left_out:
-        return "all"
-    return ", ".join(named) if len(named) <= len(left_out) + 1 else "all but " + ", ".join(left_out)
+        return ""
+    return "only " + ", ".join(named) if len(named) <= len(left_out) + 1 else "all but " + ", ".join(left_out)
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [titles, ["---"] * len(titles), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
+def _line(key: ConfigKey) -> str:
+    parts = (_takes(key), _default(key), _versions(key), _modes(key))
+    return f"* `{key.name}`: {key.meaning} ({'; '.join(part for part in parts if part)})\n"
 
 
 @pytest.mark.parametrize("section", dict.fromkeys(key.section for key in DUMP_KEYS))
-def test_the_table_of_a_section_is_the_programs(section: str) -> None:
-    titles = ("key", "takes", "meaning", "default", "releases", "counts in modes")
-    keys = [key for key in DUMP_KEYS if key.section == section]
-    rows = [(f"`{key.name}`", _takes(key), key.meaning, _default(key), _versions(key), _modes(key)) for key in keys]
-    table = f"### `{section}`\n\n{_table(titles, rows)}"
-    assert table in TEXT, f"dump_configurations.md should hold\n{table}"
+def test_the_list_of_a_section_is_the_programs(section: str) -> None:
+    lines = "".join(_line(key) for key in DUMP_KEYS if key.section == section)
+    assert f"### `{section}`\n\n{lines}" in TEXT, f"dump_configurations.md should hold\n{lines}"
 
 
-def test_the_table_of_acl_json_is_the_programs() -> None:
-    rows = [(f"`{key.name}`", _takes(key), key.meaning, _default(key)) for key in ACL_KEYS]
-    table = _table(("key", "takes", "meaning", "default"), rows)
-    assert table in TEXT, f"dump_configurations.md should hold\n{table}"
+def test_the_list_of_acl_json_is_the_programs() -> None:
+    lines = "".join(map(_line, ACL_KEYS))
+    assert lines in TEXT, f"dump_configurations.md should hold\n{lines}"
     assert [key for key in ACL_MODEL_KEYS if f"`{key}`" not in TEXT] == []
 
 
-def test_the_table_of_modes_is_the_programs() -> None:
-    table = _table(("mode", "is"), [(f"`{mode}`", text) for mode, text in MODES.items()])
-    assert table in TEXT, f"dump_configurations.md should hold\n{table}"
+def test_the_list_of_modes_is_the_programs() -> None:
+    lines = "".join(f"* `{mode}`: {text}\n" for mode, text in MODES.items())
+    assert lines in TEXT, f"dump_configurations.md should hold\n{lines}"

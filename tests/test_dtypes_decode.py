@@ -55,7 +55,7 @@ def test_every_other_pair_of_plain_types_is_a_contradiction(claimed, header):
 
 @pytest.mark.parametrize("header", [name for name in PLAIN if name not in ("float32", "uint16")])
 def test_bfloat16_is_stored_in_no_other_type(header):
-    with pytest.raises(TensorFileError, match="neither is believed"):
+    with pytest.raises(TensorFileError, match="one of the two is wrong"):
         storage_of(np.dtype(header).str, "BFloat16", where="here")
 
 
@@ -74,7 +74,7 @@ def test_types_below_one_byte_are_saved_with_a_byte_each(claimed, descr, logical
     storage = storage_of(descr, claimed, where="here")
     assert storage.logical == logical
     assert storage.decode(np.array([0, 1], storage.stored)).tolist() == [0, 1]
-    with pytest.raises(TensorFileError, match="neither is believed"):
+    with pytest.raises(TensorFileError, match="one of the two is wrong"):
         storage_of("<f4", claimed, where="here")
 
 

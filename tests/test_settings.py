@@ -125,7 +125,7 @@ def test_help_names_the_default_and_survives_percent_signs() -> None:
 def test_ini_keys_are_texts_or_lines_with_no_default() -> None:
     assert ini_kwargs(BY_NAME["profile"]) == {
         "name": "msdump_profile",
-        "help": "named limits: default, strict, ascend, torch, bitwise (default: default)",
+        "help": "named limits (default: default)",
         "type": "string",
         "default": None,
     }

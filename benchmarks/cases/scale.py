@@ -63,7 +63,7 @@ PROGRAMS = {
 
 
 def scale(cases: Mapping[str, Case], *, kernel: bool) -> str:
-    """Return the tables of the page on large dumps, as Markdown.
+    """Return what large dumps take, as tables of Markdown.
 
     Parameters
     ----------

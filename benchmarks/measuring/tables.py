@@ -1,19 +1,15 @@
-"""One case as text for a terminal, as Markdown for a page, and as values for JSON."""
+"""One case as text for a terminal and as values for JSON; tables of Markdown."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from measuring.figures import Case, Figure, Limit
 
-__all__ = ["as_markdown", "as_text", "as_values", "into_page", "table", "write_into_page"]
+__all__ = ["as_text", "as_values", "table"]
 
 Rows = Sequence[Sequence[str]]
-
-_LIMIT_TITLES = ("no.", "what", "limit", "measured", "")
 
 
 def as_text(case: Case) -> str:
@@ -25,16 +21,6 @@ def as_text(case: Case) -> str:
         for limit in case.limits
     ]
     return "\n".join(lines)
-
-
-def as_markdown(case: Case, machine: str) -> str:
-    """Two tables: what the programs took, and the limits. `machine` says where and when."""
-    parts = [case.title[0].upper() + case.title[1:] + ".", f"*{machine}*", table(_titles(case), _rows(case))]
-    parts += [note[0].upper() + note[1:] + "." for note in case.notes]
-    if case.limits:
-        rows = [(each.number, each.text, _bound(each), _measured(each), each.verdict) for each in case.limits]
-        parts.append(table(_LIMIT_TITLES, rows))
-    return "\n\n".join(parts)
 
 
 def as_values(case: Case) -> dict[str, Any]:
@@ -70,26 +56,6 @@ def as_values(case: Case) -> dict[str, Any]:
         "notes": list(case.notes),
         "rates": dict(case.rates),
     }
-
-
-def into_page(page: str, name: str, text: str) -> str:
-    """Put `text` between the page's marks ``<!-- figures: NAME -->`` and ``<!-- end of NAME -->``.
-
-    Raises
-    ------
-    ValueError
-        The page has no such marks.
-    """
-    begin, end = f"<!-- figures: {name} -->", f"<!-- end of {name} -->"
-    marked = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    if not marked.search(page):
-        raise ValueError(f"the page has no lines {begin} and {end}")
-    return marked.sub(lambda _: f"{begin}\n\n{text}\n\n{end}", page)
-
-
-def write_into_page(path: Path, name: str, text: str) -> None:
-    """Do so in a file."""
-    path.write_text(into_page(path.read_text("utf-8"), name, text), encoding="utf-8")
 
 
 def _titles(case: Case) -> list[str]:

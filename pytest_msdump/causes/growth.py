@@ -31,7 +31,7 @@ Op = TypeVar("Op", bound=Hashable)
 
 
 def drift_of(record: Record) -> Drift | None:
-    """Return how far a pair is apart; ``None`` where its finite numbers do not tell.
+    """Return how far a pair is apart; ``None`` where its finite numbers do not show it.
 
     That is the relative Euclidean distance, or ``sqrt(2 (1 - cosine))`` where only a cosine has a limit: the distance
     of two vectors of length 1. The limit is unknown where neither has one, and where the record fails by another one.
@@ -144,7 +144,7 @@ def growth_by_graph(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Grown[Op]]:
 
 
 def growth_by_order(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Grown[Op]]:
-    """Return how the error of each operator grew over that of all that ran before, where no graph tells what feeds it.
+    """Return how the error of each operator grew over that of all that ran before, where no graph has its inputs.
 
     What feeds it is among these, so the error grew at least as much. Its own inputs count where they were compared.
     """

@@ -172,7 +172,7 @@ class _Part:
         return bool(self.roles[run].given) or is_read or self.group.by == BY_ORDER
 
     def follows_failing_pass(self, run: Run) -> bool:
-        """Whether an earlier pass of a loop fails, and no edge tells what it carries on."""
+        """Whether an earlier pass of a loop fails, and no edge shows what it carries on."""
         return run.occurrence > self._first_failing_pass and not self.group.knows_calls
 
     def reads_other_ranks(self, run: Run) -> bool:

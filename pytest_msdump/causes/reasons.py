@@ -31,9 +31,9 @@ def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
     Examples
     --------
     >>> reason_text(RoleReason("unseen", (Suspect("conv3", "not dumped"),)))
-    'what feeds it was not all compared: conv3 (not dumped)'
+    'not all of its inputs were compared: conv3 (not dumped)'
     >>> reason_text(RoleReason("grew", growth=ErrorGrowth(0.25, 10.5, 1, 42.0, "bn2")))
-    'what feeds it, or ran before it, fails, too; its error grew × 42, from 0.25 to 10.5 of its limit'
+    'an input of it, or an operator before it, fails, too; its error grew × 42, from 0.25 to 10.5 of its limit'
     """
     suspects = say.named((_suspect_text(one, say) for one in why.suspects), _MOST_NAMED)
     grown = _numbers(why.growth)

@@ -61,7 +61,7 @@ def roles_by_graph(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] |
     `nodes` are in execution order; a producer that is not among them counts as unseen. Operators that were not compared
     are walked through, up to the nearest that were. How the error grew decides where it is known (`grown`, by default
     `growth_by_graph`); else a failure is a cause if everything that feeds it passes, and one below a failing operator
-    is inherited though it may be wrong as well: only its own inputs, compared and passing, can tell.
+    is inherited though it may be wrong as well: only its own inputs, compared and passing, can show it.
 
     Examples
     --------

@@ -33,7 +33,7 @@ Array = npt.NDArray[Any]
 
 # What these give out was there before, or is no step of the network.
 _PASSING, _ADD, _SUM = "passing", "add", "sum"
-_UNTOLD = frozenset({"", _PASSING, "attention", "moving"})
+_UNSPECIFIC = frozenset({"", _PASSING, "attention", "moving"})
 # A sum is looked for among so many steps of its size before it; one of its terms is among the last few.
 _REACH, _NEAR = 24, 6
 # How far a recorded sum is from the sum of its recorded parts, by what was computed in.
@@ -54,11 +54,11 @@ def steps_of(refs: Mapping[int, TensorRef], shapes: Mapping[int, tuple[int, ...]
     steps: list[Step] = []
     for members in _same_values(refs, values.prints):
         kinds = [(_kind(refs[number]), refs[number].key.slot) for number in members]
-        told = frozenset((kind, slot) for kind, slot in kinds if kind not in ("", _PASSING))
+        specific = frozenset((kind, slot) for kind, slot in kinds if kind not in ("", _PASSING))
         steps.append(
             Step(
                 members,
-                told or frozenset(one for one in kinds if one[0]),
+                specific or frozenset(one for one in kinds if one[0]),
                 tuple(refs[number].key.op.label for number in members),
                 tuple(dict.fromkeys(shapes[number] for number in members if number in shapes)),
             )
@@ -103,7 +103,7 @@ def _with_sums(steps: Sequence[Step], refs: Mapping[int, TensorRef], values: Val
         sample = values.samples.get(number)
         if sample is not None and sample.unit is not None:
             terms = before[values.prints[number].size]
-            may_be_sum = step.is_of(_ADD) or all(kind in _UNTOLD for kind, _ in step.kinds)
+            may_be_sum = step.is_of(_ADD) or all(kind in _UNSPECIFIC for kind, _ in step.kinds)
             coarse = _ROUNDING.get(refs[number].spec.dtype or "float32", _COARSE_ROUNDING)
             if may_be_sum and _is_sum(sample.values, terms[::-1][:_REACH], coarse):
                 step = replace(step, kinds=frozenset({(_ADD, 0), (_SUM, 0)}))
@@ -200,7 +200,7 @@ def _leavers(
         if after != before + 2 or after_left <= before_left + 1 or before + 1 in open_right:
             continue
         module = right[before + 1]
-        if any(kind not in _UNTOLD for kind, _ in module.kinds):
+        if any(kind not in _UNSPECIFIC for kind, _ in module.kinds):
             continue
         last = after_left - 1
         if left[last].is_of(_SUM) and last - 1 > before_left:
@@ -231,7 +231,7 @@ def _reported_steps(tensors: Sequence[ReportedTensor]) -> list[Step]:
     for number, tensor in enumerate(tensors):
         name, io, slot = tensor.address.rsplit(":", 2)
         kind = kind_of(tensor.op_type, name)
-        if io == "output" and kind not in _UNTOLD:
+        if io == "output" and kind not in _UNSPECIFIC:
             shape = tensor.logical_shape or tensor.shape
             steps.append(Step((number,), frozenset({(kind, int(slot))}), (name,), () if shape is None else (shape,)))
     return steps

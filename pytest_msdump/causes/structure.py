@@ -76,7 +76,7 @@ def fused_steps(left: Sequence[Step], right: Sequence[Step]) -> tuple[list[Step]
     """Join steps that one framework computes in several operators, and those that one side has folded into one."""
     ours, theirs = (_joined(steps, FINISHED_BY) for steps in (left, right))
     fold_left, fold_right = (_joined(steps, FOLDED_INTO) for steps in (ours, theirs))
-    # Who folds a normalisation into its convolution does so everywhere.
+    # A tool that folds normalisations into convolutions does so everywhere.
     if len(theirs) == len(fold_right):
         ours = fold_left
     elif len(ours) == len(fold_left):

@@ -358,7 +358,7 @@ def _unreadable(ref: TensorRef) -> str:
     try:
         ref.key.address.encode()
     except UnicodeEncodeError:
-        return "its name is no text, which a suite file could not hold"
+        return "its name is not text, so a suite file cannot hold it"
     return "only its statistics were saved" if ref.is_unseen else ""
 
 

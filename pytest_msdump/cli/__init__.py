@@ -18,12 +18,19 @@ from pytest_msdump.errors import ConfigError, MsdumpError, nearest
 from pytest_msdump.escape import terminal_lines
 from pytest_msdump.metrics.kernel import kernel_line
 
-__all__ = ["COMMANDS", "exit_code", "main"]
+__all__ = ["COMMANDS", "EXIT_CODES", "exit_code", "main"]
 
 # pytest's numbers (INTERFACE 3).
 _FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
 # A shell's exit code of a process ended by a signal is this plus the signal's number.
 _BY_SIGNAL = 128
+EXIT_CODES: Mapping[int, str] = {
+    0: "everything compared is within its limits, and enough was compared",
+    _FAILED: "drifted, undefined, missing or unreadable, or too little was compared",
+    _INTERRUPTED: "interrupted",
+    _USAGE: "the call cannot be meant: unknown name, missing folder, bad suite file",
+    _BY_SIGNAL + signal.SIGTERM: "ended by SIGTERM; no report was written",
+}
 _BETWEEN_COLLECTIONS = 100_000
 
 # Nothing here multiplies matrices: idle threads of numpy's library cost a third of its import. Any of these in the
@@ -34,17 +41,18 @@ _NUMPY_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_DEFAULT_N
 COMMANDS: Mapping[str, str] = {
     "init": "write a first suite file for two dumps",
     "compare": "compare two dumps or two tensor files",
-    "match": "tell who pairs with whom, and why not",
+    "match": "show which tensors pair, and why others do not",
     "inspect": "look into one dump or file, from a line of the program to its operators and back, "
     "and check it by itself",
     "check": "judge a saved result again, without the data",
+    "accept": "accept failures of a run until a day, as known drifts of its suite file",
     "convert": "convert dumps to arrays, archives, raw bytes or text, and arrays to dump files",
     "overflow": "find operators that overflow in one dump",
     "config": "write, check or explain a dump configuration",
-    "prototxt": "give in-place layers of a Caffe network blobs of their own",
-    "rename": "bring foreign names of .npy files to OP.SLOT.TIME.npy",
-    "report": "draw the page, or another report, from a saved result",
-    "tfdbg": "print commands for tfdbg that save every tensor of its list",
+    "prototxt": "give in-place layers of a Caffe network their own blobs",
+    "rename": "rename .npy files to OP.SLOT.TIME.npy",
+    "report": "write the page, or another report, from a saved result",
+    "tfdbg": "print tfdbg commands that save every tensor of its list",
 }
 
 
@@ -99,7 +107,7 @@ def _run(words: Sequence[str]) -> int:
         parser.print_help()
         return 0
     if not words[0].startswith("-") and words[0] not in COMMANDS:
-        raise ConfigError(f"there is no command {words[0]!r}; {nearest(words[0], COMMANDS)}")
+        raise ConfigError(f"unknown command {words[0]!r}; {nearest(words[0], COMMANDS)}")
     parsed = parser.parse_args(words)
     return int(parsed.run(parsed))
 
@@ -146,11 +154,18 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser of these words: every command by name and help, and the one that is called with its options."""
     parser = _Parser(
         prog="msdump",
-        description="Compare operator dumps of a model's port with its reference. Exit code 0: within limits; "
-        "1: something drifted or nothing was compared; 4: usage error.",
-        epilog="'msdump COMMAND --help' tells the options of a command.",
+        description="Compare operator dumps of a model's port with its reference.",
+        epilog="\n".join(
+            [
+                "'msdump COMMAND --help' lists the options of a command.",
+                "",
+                "exit codes:",
+                *(f"  {code:<4} {text}" for code, text in EXIT_CODES.items()),
+            ]
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and the kernel, and leave")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and the kernel, then exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     called = next((word for word in words if word in COMMANDS), None)
     for name, summary in COMMANDS.items():

@@ -25,7 +25,7 @@ from pytest_msdump.settings import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argpa
 from pytest_msdump.suite import load_suite
 from pytest_msdump.text import Message
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "judged_by", "run"]
 
 DESCRIPTION = (
     "Judge the numbers of a results.json again. Without options the saved verdicts stand; with --profile, --threshold "
@@ -35,10 +35,10 @@ EXAMPLES = ("msdump check msdump-report/results.json --profile strict",)
 
 # The options that judge anew; unlike those of a comparison they have no defaults.
 _OPTIONS = {
-    "config": "suite file whose rules are to judge",
+    "config": "suite file with the rules to judge by",
     "profile": "named limits (default: those of the run, when another option is given)",
     "threshold": "limit of one metric for every tensor, e.g. cosine=0.999; repeatable",
-    "min_coverage": "fail when less of the right side was matched, 0 to 100 per cent",
+    "min_coverage": "fail if less of the right side is matched, 0 to 100 per cent",
 }
 
 
@@ -88,7 +88,7 @@ def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
     # What was asked of the run stays, where nothing is asked anew.
     if coverage.min_coverage is None or suite.options["min_coverage"] is not None:
         coverage = replace(coverage, min_coverage=suite.min_coverage)
-    records = [_judged(record, suite.policy) for record in report.records]
+    records = [judged_by(suite.policy, record) for record in report.records]
     return replace(
         report,
         profile=suite.policy.profile,
@@ -107,7 +107,7 @@ def _without_stale_roles(before: Sequence[Record], after: Sequence[Record]) -> S
     return after if found[0] == found[1] else [record.without_role() for record in after]
 
 
-def _judged(record: Record, policy: Policy) -> Record:
+def judged_by(policy: Policy, record: Record) -> Record:
     """Judge one saved pair under another policy. A pair that was never measured keeps its verdict."""
     left, right = record.left, record.right
     saved = record.statistics

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.cli.gate import gate, nine_columns_writer
-from pytest_msdump.cli.output import add_quiet, phrases
+from pytest_msdump.cli.output import add_quiet, argument_groups, phrases
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.comparison.user_code import NO_EXTRAS, load_extras
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.report import Report
+from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.suite import Suite, load_suite
 
@@ -41,16 +42,16 @@ _DETAIL_FLAGS = {"detail_io": "-t", "detail_slot": "-i", "detail_top": "--top", 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the two sides, every option of the table, and the vendor's flags."""
     # Items per operator or tensor are pytest's concern.
-    add_suite_arguments(parser, [option.name for option in OPTIONS if option.name != "granularity"])
+    groups = add_suite_arguments(parser, [option.name for option in OPTIONS if option.name != "granularity"])
     for option in OUTPUT_OPTIONS:
-        parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
-    add_quiet(parser)
-    parser.add_argument(
+        groups[option.group].add_argument(*option.cli_flags, **argparse_kwargs(option))
+    add_quiet(groups["output"])
+    groups["running"].add_argument(
         "--scheduler",
         metavar="ADDRESS",
         help="compare on the workers of a Dask cluster that see the same files: tcp://HOST:PORT, or a scheduler file",
     )
-    parser.add_argument(
+    groups["output"].add_argument(
         "-o",
         "--table",
         metavar="PATH",
@@ -58,14 +59,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "else to result.txt in that folder; compares inputs as well, unless --io says otherwise; "
         "with -d the folder for its files",
     )
-    parser.add_argument("-csv", "--table-csv", action="store_true", help="write that table as CSV")
-    parser.add_argument(
+    groups["output"].add_argument("-csv", "--table-csv", action="store_true", help="write that table as CSV")
+    groups["running"].add_argument(
         "-custom",
         "--user-code",
         metavar="DIR",
         help="run your own code: DIR/format_convert/convert_X_to_Y.py and DIR/algorithm/alg_NAME.py",
     )
-    parser.add_argument(
+    one = parser.add_argument_group("one operator, element by element")
+    one.add_argument(
         "-d",
         "--operator",
         dest="detail_operator",
@@ -73,27 +75,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare one operator (OP, or OP:output:0) and write its tensors element by element, "
         "to the folder of -o, else to detail in the report directory",
     )
-    parser.add_argument(
+    one.add_argument(
         "-t", "--tensor", dest="detail_io", choices=("input", "output"), help="with -d: input or output (default)"
     )
-    parser.add_argument(
-        "-i", "--index", dest="detail_slot", metavar="K", help="with -d: of which number (default: each of them)"
-    )
-    parser.add_argument(
-        "--top", dest="detail_top", metavar="N", help="with -d: list the N largest errors (default: 20)"
-    )
-    parser.add_argument(
+    one.add_argument("-i", "--index", dest="detail_slot", metavar="K", help="with -d: its number (default: all)")
+    one.add_argument("--top", dest="detail_top", metavar="N", help="with -d: list the N largest errors (default: 20)")
+    one.add_argument(
         "--rows", dest="detail_rows", metavar="N", help="with -d: elements in a file, 0 for none (default: 1000000)"
     )
 
 
-def add_suite_arguments(parser: argparse.ArgumentParser, names: Collection[str]) -> None:
-    """Declare the two sides, and the options of these names."""
-    parser.add_argument("sides", nargs="*", metavar="LEFT RIGHT", help="run under test, then reference")
+def add_suite_arguments(
+    parser: argparse.ArgumentParser, names: Collection[str], *, taken: str = ""
+) -> dict[str, argparse._ArgumentGroup]:
+    """Declare the two sides, and the options of these names but for the flag `taken`; return the groups of the help."""
+    groups = argument_groups(parser)
+    groups["inputs"].add_argument("sides", nargs="*", metavar="LEFT RIGHT", help="run under test, then reference")
     for option in OPTIONS:
         if option.name in names:
             kwargs = argparse_kwargs(option)
-            parser.add_argument(*option.cli_flags, **kwargs | {"help": _HELP.get(option.name, kwargs["help"])})
+            flags = (flag for flag in option.cli_flags if flag != taken)
+            groups[option.group].add_argument(*flags, **kwargs | {"help": _HELP.get(option.name, kwargs["help"])})
+    return groups
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -103,16 +106,18 @@ def run(parsed: argparse.Namespace) -> int:
     write = None if is_detail else _table_writer(parsed)
     suite = suite_of(parsed, io="all" if is_detail or parsed.table is not None else None)
     extras = NO_EXTRAS if parsed.user_code is None else load_extras(Path(parsed.user_code))
-    planned = replace(plan(suite), extras=extras)
+    progress = Progress("msdump compare", quiet=parsed.quiet)
+    with progress.step("indexing and pairing"):
+        planned = replace(plan(suite), extras=extras)
     if write is None:
         from pytest_msdump.cli.compare_detail import run_detail
 
-        return run_detail(parsed, planned)
+        return run_detail(parsed, planned, progress)
     return gate(
         planned,
         _with_bundle(parsed, planned, write),
         show=parsed.msdump_show or "causes",
-        quiet=parsed.quiet,
+        progress=progress,
         suggests=parsed.msdump_suggest,
         scheduler=parsed.scheduler,
         say=phrases(parsed),
@@ -137,7 +142,7 @@ def _table_writer(parsed: argparse.Namespace) -> Callable[[Report], list[Path]]:
     if parsed.table is not None:
         return nine_columns_writer(parsed.table, as_csv=parsed.table_csv)
     if parsed.table_csv:
-        raise ConfigError("-csv: there is no table to write as CSV; say where with -o PATH")
+        raise ConfigError("-csv: no table to write as CSV; name one with -o PATH")
     return lambda _report: []
 
 
@@ -189,5 +194,5 @@ def _suite_file(named: str | None, directory: Path, options: Mapping[str, object
         return None
     file = directory / "msdump.toml"
     if not file.exists():
-        raise ConfigError("there is nothing to compare; give LEFT and RIGHT, or --config FILE")
+        raise ConfigError("nothing to compare; give LEFT and RIGHT, or --config FILE")
     return file

@@ -16,6 +16,7 @@ from pytest_msdump.elements.writing import MOST_ROWS, MOST_TOP, Detail, DetailOp
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.report import Report
+from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.vendor_table import Columns, vendor_table
 from pytest_msdump.text import ENGLISH, Phrases
 
@@ -29,7 +30,7 @@ def check_folder(text: str) -> None:
         raise ConfigError(f"-o: with -d it is the folder for several files, and {found}")
 
 
-def run_detail(parsed: argparse.Namespace, planned: Plan) -> int:
+def run_detail(parsed: argparse.Namespace, planned: Plan, progress: Progress) -> int:
     """Compare the operator of ``-d``, write its details; return the exit code."""
     rows = _count(parsed.detail_rows, "--rows", 0, MOST_ROWS)
     options = DetailOptions(
@@ -39,7 +40,7 @@ def run_detail(parsed: argparse.Namespace, planned: Plan) -> int:
     )
     folder = planned.suite.report_dir / FOLDER if parsed.table is None else Path(parsed.table).absolute()
     choice = wanted(parsed.detail_operator, parsed.detail_io, _count(parsed.detail_slot, "-i", 0, 10**9))
-    return detail_gate(planned, choice, folder, options, say=phrases(parsed))
+    return detail_gate(planned, choice, folder, options, progress=progress, say=phrases(parsed))
 
 
 def _count(text: str | None, flag: str, least: int, most: int) -> int | None:
@@ -57,6 +58,7 @@ def detail_gate(
     options: DetailOptions,
     *,
     prints_top: bool = False,
+    progress: Progress | None = None,
     say: Phrases = ENGLISH,
 ) -> int:
     """Compare the pairs that `choice` means, and write them in detail into `folder`; return the exit code.
@@ -81,7 +83,7 @@ def detail_gate(
                 refused.append(str(error))
         return [file for detail in details for file in detail.files]
 
-    code = gate(narrowed, write, say=say)
+    code = gate(narrowed, write, progress=progress, say=say)
     if prints_top:
         for detail in details:
             for lines in (detail.top_absolute, detail.top_relative):

@@ -25,7 +25,7 @@ __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = (
     "Dump configurations: MindSpore's data_dump.json and CANN's acl.json. 'check' says what MindSpore would refuse "
-    "(exit code 1) or silently pass over; 'explain' says what each key means; 'new' writes one."
+    "(exit code 1) or silently ignore; 'explain' says what each key means; 'new' writes one."
 )
 EXAMPLES = (
     "msdump config new --path /tmp/dump --net LeNet --out data_dump.json",
@@ -33,7 +33,7 @@ EXAMPLES = (
 )
 
 _VERBS = {
-    "check": "Say what MindSpore or CANN would refuse (exit code 1), and what they would pass over without a word.",
+    "check": "Say what MindSpore or CANN would refuse (exit code 1), and what they would silently ignore.",
     "explain": "Say what each key of the file means, and of those that are not there which value holds.",
     "new": "Write a data_dump.json, or with --acl an acl.json. One that would be refused is not written (exit code 4).",
 }
@@ -45,7 +45,7 @@ _CONFIG_VARIABLE = "MINDSPORE_DUMP_CONFIG"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the three verbs."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="new|check|explain")
-    for verb, text in (("check", "say what would be refused or passed over"), ("explain", "say what each key means")):
+    for verb, text in (("check", "show what would be refused or ignored"), ("explain", "explain each key")):
         command = verbs.add_parser(verb, help=text, description=_VERBS[verb])
         command.add_argument(
             "file", metavar="FILE", nargs="?", help="data_dump.json or acl.json (default: $MINDSPORE_DUMP_CONFIG)"
@@ -183,7 +183,7 @@ def _read(path: Path) -> Any:
     except ConfigError:
         raise
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not JSON that can be read: {error!s:.200}") from error
+        raise ConfigError(f"{path}: not valid JSON: {error!s:.200}") from error
 
 
 def _operators(files: Sequence[str]) -> tuple[list[str] | None, list[str]]:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_msdump.cli.output import Progress, add_quiet, print_lines
+from pytest_msdump.cli.output import add_quiet, argument_groups, print_lines
 from pytest_msdump.comparison.indexing import index, listed
 from pytest_msdump.comparison.opening import as_path
 from pytest_msdump.convert.dump_files import (
@@ -34,13 +34,14 @@ from pytest_msdump.layouts.converters import load_converters
 from pytest_msdump.matching.selection import PairFilter, Selection
 from pytest_msdump.model.describe import counted
 from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = (
     "Write each tensor of dumps of any format into a file of its own, as it is stored or in another memory format. "
-    "Exit code 0: all converted; 1: something could not be, which convert_failed_file_list.txt in OUT tells with the "
+    "Exit code 0: all converted; 1: see convert_failed_file_list.txt in OUT for the "
     "reasons; 4: usage error."
 )
 EXAMPLES = (
@@ -54,31 +55,31 @@ _MOST_SHOWN = 5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what to convert, and to what."""
-    parser.add_argument("sources", nargs="+", metavar="SRC", help="a dump, or one file of it; repeatable")
-    parser.add_argument(
-        "-o", "--out", required=True, metavar="OUT", help="folder for the files; made when it is not there"
+    titles = ("inputs", "memory format", "dump files (--to dump)", "output")
+    inputs, layout, dumps, output = argument_groups(parser, titles).values()
+    inputs.add_argument("sources", nargs="+", metavar="SRC", help="a dump, or one file of it; repeatable")
+    output.add_argument("-o", "--out", required=True, metavar="OUT", help="folder for the files; made if missing")
+    output.add_argument("--to", choices=_TARGETS, default="npy", help="kind of file; msnpy: npy with MindSpore's names")
+    layout.add_argument("--memory-format", metavar="FORMAT", help="e.g. NCHW (default: as stored)")
+    layout.add_argument(
+        "--from-format", metavar="FORMAT", help="memory format of the tensors, if their files do not say it"
     )
-    parser.add_argument("--to", choices=_TARGETS, default="npy", help="kind of file; msnpy: npy with MindSpore's names")
-    parser.add_argument("--memory-format", metavar="FORMAT", help="e.g. NCHW; by default as stored")
-    parser.add_argument(
-        "--from-format", metavar="FORMAT", help="what the tensors are in, where their files do not tell"
-    )
-    parser.add_argument("--shape", metavar="2,19,5,7", help="of one file's tensor in FORMAT, without padding")
-    parser.add_argument(
+    layout.add_argument("--shape", metavar="2,19,5,7", help="of one file's tensor in FORMAT, without padding")
+    inputs.add_argument(
         "--select", action="append", default=[], metavar="GLOB", help="operators or OP:io:slot; repeatable"
     )
-    parser.add_argument("--io", choices=("output", "input", "all"), default="all", help="which tensors")
-    parser.add_argument("--code", metavar="DIR", help="folder above format_convert; your code in it is run")
-    parser.add_argument(*ALLOW_INCOMPLETE.cli_flags, **argparse_kwargs(ALLOW_INCOMPLETE))
-    parser.add_argument(
-        "--kind", choices=KINDS, help="with --to dump: whose files; by the names of the arrays by default"
+    inputs.add_argument("--io", choices=("output", "input", "all"), default="all", help="which tensors")
+    layout.add_argument("--code", metavar="DIR", help="folder above format_convert; runs your code in it")
+    inputs.add_argument(*ALLOW_INCOMPLETE.cli_flags, **argparse_kwargs(ALLOW_INCOMPLETE))
+    dumps.add_argument(
+        "--kind", choices=KINDS, help="with --to dump: kind of files (default: by the names of the arrays)"
     )
-    parser.add_argument(
+    dumps.add_argument(
         "--dtype", metavar="TYPE", help="with --to dump: what the elements are where npy cannot say it, e.g. bfloat16"
     )
-    parser.add_argument("--groups", type=int, metavar="N", help="with --to dump: groups of a convolution, for weights")
-    parser.add_argument("--jobs", type=int, metavar="N", help="processes; chosen by the number of files by default")
-    add_quiet(parser, "-q")
+    dumps.add_argument("--groups", type=int, metavar="N", help="with --to dump: groups of a convolution, for weights")
+    output.add_argument("--jobs", type=int, metavar="N", help="processes (default: by the number of files)")
+    add_quiet(output, "-q")
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -108,8 +109,10 @@ def _found(parsed: argparse.Namespace) -> tuple[Sequence[SourceFile], list[Path]
     everything = not parsed.select and parsed.io == "all"
     sources: list[SourceFile] = []
     unexplained: list[Path] = []
+    progress = Progress("msdump convert", quiet=parsed.quiet)
     for path in paths:
-        dump = index(path, allow_incomplete=bool(parsed.msdump_allow_incomplete))
+        with progress.step("indexing"):
+            dump = index(path, allow_incomplete=bool(parsed.msdump_allow_incomplete))
         below = Path(path.resolve().name) if several and path.is_dir() else Path()
         sources += sources_of(dump, takes=takes, everything=everything, below=below)
         unexplained += [path / name for name in dump.unexplained]
@@ -260,7 +263,7 @@ def _check_plans(parsed: argparse.Namespace, plans: Sequence[DumpPlan], left_out
     """Refuse what cannot be meant: nothing to write, one shape for many files, a target that is one of the sources."""
     if not plans:
         example = f", e.g. {left_out[0]}" if left_out else ""
-        raise ConfigError(f"no name tells a dump file{example}; give {expected_names(parsed.kind)}, see msdump rename")
+        raise ConfigError(f"no name is a dump file's{example}; give {expected_names(parsed.kind)}, see msdump rename")
     if parsed.shape is not None and len(plans) > 1:
         raise ConfigError(f"--shape is for one file, and there are {len(plans)}")
     if parsed.code is not None and parsed.memory_format is None:

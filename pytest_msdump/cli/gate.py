@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_msdump.cli.output import Progress, print_lines, table_file, terminal_width, write_table
+from pytest_msdump.cli.output import print_lines, table_file, terminal_width, write_table
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
-from pytest_msdump.report.build import build_report, start_report, write_report
+from pytest_msdump.report.build import build_report, run_facts, start_report, write_report
 from pytest_msdump.report.causes import choose_shown, short_reason
 from pytest_msdump.report.ci import commands_for_github
 from pytest_msdump.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.report.failure import failure_text, record_text
+from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.summary import header_lines, summary_lines
 from pytest_msdump.report.vendor_table import nine_columns
 from pytest_msdump.scheduling.run import records_of
@@ -39,7 +41,7 @@ def gate(
     write: Callable[[Report], list[Path]] = lambda _report: [],
     *,
     show: str = "causes",
-    quiet: bool = False,
+    progress: Progress | None = None,
     suggests: bool = False,
     scheduler: str | None = None,
     say: Phrases = ENGLISH,
@@ -47,21 +49,23 @@ def gate(
     """Compare pair by pair, print, write the suite's reports; return the exit code.
 
     `write` writes more files about the report and returns them. `show` is which failures are printed, as of
-    `choose_shown`; `quiet` shows no progress; `suggests` looks for partners of tensors that have none. `scheduler` is
-    the address of a Dask scheduler whose workers then compare.
+    `choose_shown`; `progress` shows how far it is; `suggests` looks for partners of tensors that have none. `scheduler`
+    is the address of a Dask scheduler whose workers then compare.
     """
     pairs, profile = len(planned.pairing.pairs), planned.suite.policy.profile
     kernel = choose_kernel().name
     _print(header_lines(*planned.sides, pairs=pairs, profile=profile, unseen=planned.unseen, kernel=kernel, say=say))
     start_report(planned, planned.suite.report_dir)
-    progress = Progress("msdump compare", quiet=quiet)
-    report = _compared(planned, progress, scheduler)
+    watch = progress or Progress("msdump compare")
+    report = _compared(planned, watch, scheduler)
     if suggests:
         from pytest_msdump.causes.suggest_partners import with_suggestions
 
-        report = with_suggestions(planned, report, watch=progress)
-    files = write_report(report, planned.suite.options["report"], planned.suite.report_dir)
-    files += write(report)
+        report = with_suggestions(planned, report, watch=watch)
+    # The vendor's command lines start no thread.
+    with nullcontext() if progress is None else progress.step("writing reports"):
+        files = write_report(report, planned.suite.options["report"], planned.suite.report_dir)
+        files += write(report)
     code = print_report(report, files, show=show, say=say)
     if planned.suite.options["detail"]:
         _write_failing(planned, report)
@@ -73,7 +77,7 @@ def gate(
 def _compared(planned: Plan, progress: Progress, scheduler: str | None) -> Report:
     records, notes = records_of(planned, progress, scheduler=scheduler)
     report = build_report(planned, records)
-    return replace(report, notes=(*report.notes, *notes))
+    return replace(report, notes=(*report.notes, *notes), run=run_facts())
 
 
 def _write_failing(planned: Plan, report: Report) -> None:
@@ -108,7 +112,18 @@ def print_report(report: Report, files: Sequence[Path], *, show: str = "causes",
     if failing:
         _print(_failures(report, failing, width, show, say))
     elif len(report.records) == 1:
-        _print(["", record_text(report.records[0], operators=report.left.operators, width=width, say=say)])
+        _print(
+            [
+                "",
+                record_text(
+                    report.records[0],
+                    operators=report.left.operators,
+                    width=width,
+                    by_name=report.left.by_name,
+                    say=say,
+                ),
+            ]
+        )
     problems = coverage_problems(report, say)
     if problems and report.ended:
         _print(["", coverage_text(report, width=width, say=say)])
@@ -130,6 +145,7 @@ def _failures(report: Report, failing: Sequence[Record], width: int, show: str, 
         yield failure_text(
             [record for record in report.records if record.order == order],
             operators=report.left.operators,
+            by_name=report.left.by_name,
             width=width,
             left_root=report.left.directory,
             right_root=report.right.directory,

@@ -6,13 +6,14 @@ import argparse
 
 from pytest_msdump.causes.suggest_partners import suggest_partners
 from pytest_msdump.cli.compare import add_suite_arguments, suite_of
-from pytest_msdump.cli.output import Progress, add_quiet, print_lines, terminal_width
+from pytest_msdump.cli.output import add_quiet, print_lines, terminal_width
 from pytest_msdump.cli.suggested_suite import SuggestedSuite, found_text, new_file, write_lines
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.escape import shell_line
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.report.coverage import percent
+from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.summary import header_lines
 from pytest_msdump.report.tables import hanging
 
@@ -36,19 +37,21 @@ _FULL_PRECISION = "cpu"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the two sides, the rule files and the file to write."""
-    add_suite_arguments(parser, _OPTIONS)
-    parser.add_argument(
+    groups = add_suite_arguments(parser, _OPTIONS, taken="-q")
+    groups["output"].add_argument(
         "-o", "--out", metavar="FILE", default="msdump.toml", help="the new suite file (default: %(default)s)"
     )
-    add_quiet(parser)
+    add_quiet(groups["output"], "-q")
     parser.set_defaults(msdump_config=None, msdump_io=None)
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Plan, suggest, write and print; return the exit code."""
     target = new_file(parsed.out)
-    planned = plan(suite_of(parsed))
-    found = suggest_partners(planned, watch=Progress("msdump init", quiet=parsed.quiet))
+    progress = Progress("msdump init", quiet=parsed.quiet)
+    with progress.step("indexing and pairing"):
+        planned = plan(suite_of(parsed))
+    found = suggest_partners(planned, watch=progress)
     suite = SuggestedSuite(planned, found, parsed, target.absolute().parent)
     profile, why = _profile(planned)
     heading = "# A first suite, made by msdump init. What every key means: docs/reference/suite_file.md"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.cli import inspect_text
-from pytest_msdump.cli.output import Progress, add_quiet, print_lines, terminal_width
+from pytest_msdump.cli.output import add_quiet, argument_groups, print_lines, terminal_width
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of, operators_of_line
 from pytest_msdump.comparison.indexing import index, listed, names_arrays
 from pytest_msdump.comparison.opening import as_path, open_logical
@@ -29,6 +29,7 @@ from pytest_msdump.model.dump import Dump, DumpConfiguration
 from pytest_msdump.model.graph import Edge, KernelArguments, Operator
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, SourceFrame, TensorRef, TensorSpec
 from pytest_msdump.report.json_forms import encode
+from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
@@ -47,47 +48,46 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what to look at, and what to print of it."""
-    parser.add_argument("target", metavar="PATH", help="a dump, or one file of it")
-    what = parser.add_mutually_exclusive_group()
+    inputs, modes, output = argument_groups(parser, ("inputs", "what to do", "output")).values()
+    inputs.add_argument("target", metavar="PATH", help="a dump, or one file of it")
+    what = modes.add_mutually_exclusive_group()
     what.add_argument(
         "--line",
         metavar="FILE:LINE",
-        help="operators that a line of the program made; a piece of its code will do, too",
+        help="operators made by a line of the program, given as FILE:LINE or as a piece of code",
     )
     what.add_argument(
-        "--check", action="store_true", help="check the dump by itself: NaN, zeros, weights that stand still"
+        "--check", action="store_true", help="check the dump by itself: NaN, zeros, weights that do not change"
     )
-    what.add_argument(
-        "--verify", action="store_true", help="hold tensors against the statistics that their run saved of them"
-    )
+    what.add_argument("--verify", action="store_true", help="compare tensors with the statistics that their run saved")
     what.add_argument(
         "--save-txt",
         metavar="OUT",
         help="write the tensors of the file as text, one value a line: to OUT if it ends in .txt, else to OUT/NAME.txt",
     )
-    parser.add_argument(
+    modes.add_argument(
         "--check-set",
         action="append",
         default=[],
         metavar="CHECK.PARAMETER=NUMBER",
         help="with --check: a threshold, e.g. weight_not_changed.rtol=1e-4, or CHECK=on|off; repeatable",
     )
-    parser.add_argument(
-        "--graph", action="append", default=[], metavar="FILE", help="a graph kept outside of the dump; repeatable"
+    inputs.add_argument(
+        "--graph", action="append", default=[], metavar="FILE", help="a graph outside of the dump; repeatable"
     )
-    parser.add_argument(
+    inputs.add_argument(
         "--root",
         metavar="DIR",
-        help="the dump that the file is in, where the file's own directory does not tell it all",
+        help="the dump that the file belongs to, if the file's own folder is not enough",
     )
-    parser.add_argument(*ALLOW_INCOMPLETE.cli_flags, **argparse_kwargs(ALLOW_INCOMPLETE))
-    parser.add_argument("--txt-header", action="store_true", help="with --save-txt: shape and dtype in a line with #")
-    parser.add_argument(
+    inputs.add_argument(*ALLOW_INCOMPLETE.cli_flags, **argparse_kwargs(ALLOW_INCOMPLETE))
+    modes.add_argument("--txt-header", action="store_true", help="with --save-txt: shape and dtype in a line with #")
+    output.add_argument(
         "--bins", type=int, default=10, metavar="N", help="bars of a file's histogram, 1 to 100 (default: 10)"
     )
-    parser.add_argument("--all", action="store_true", dest="everything", help="list everything, however long it gets")
-    parser.add_argument("--json", action="store_true", help="print JSON, in which NaN and infinities are strings")
-    add_quiet(parser, "-q")
+    output.add_argument("--all", action="store_true", dest="everything", help="list everything, however long")
+    output.add_argument("--json", action="store_true", help="print JSON, with NaN and infinities as strings")
+    add_quiet(output, "-q")
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -107,13 +107,15 @@ def run(parsed: argparse.Namespace) -> int:
     return _file(target, parsed) if target.is_file() and not names_arrays(target) else _survey(target, parsed)
 
 
-def _indexed(target: Path, parsed: argparse.Namespace) -> Dump:
+def _indexed(target: Path, parsed: argparse.Namespace, progress: Progress | None = None) -> Dump:
     graphs = [Path(name) for name in parsed.graph]
-    return index(target, graph_files=graphs, allow_incomplete=bool(parsed.msdump_allow_incomplete))
+    with (progress or Progress("msdump inspect", quiet=parsed.quiet)).step("indexing"):
+        return index(target, graph_files=graphs, allow_incomplete=bool(parsed.msdump_allow_incomplete))
 
 
 def _survey(target: Path, parsed: argparse.Namespace) -> int:
-    found = survey(_indexed(target, parsed))
+    progress = Progress("msdump inspect", quiet=parsed.quiet)
+    found = survey(_indexed(target, parsed, progress), watch=progress)
     _print(
         parsed,
         lambda: _survey_entry(found),
@@ -124,7 +126,8 @@ def _survey(target: Path, parsed: argparse.Namespace) -> int:
 
 def _file(target: Path, parsed: argparse.Namespace) -> int:
     root = Path(parsed.root) if parsed.root else None
-    found = inspect_file(target, bins=parsed.bins, graph_files=[Path(name) for name in parsed.graph], root=root)
+    with Progress("msdump inspect", quiet=parsed.quiet).step("reading"):
+        found = inspect_file(target, bins=parsed.bins, graph_files=[Path(name) for name in parsed.graph], root=root)
     _print(
         parsed,
         lambda: _file_entry(found),
@@ -146,7 +149,7 @@ def _line(target: Path, parsed: argparse.Namespace) -> int:
 
 def _check(target: Path, parsed: argparse.Namespace) -> int:
     progress = Progress("msdump inspect", quiet=parsed.quiet)
-    checked = check_dump(_indexed(target, parsed), parse_settings(parsed.check_set), watch=progress)
+    checked = check_dump(_indexed(target, parsed, progress), parse_settings(parsed.check_set), watch=progress)
     _print(
         parsed,
         lambda: _check_entry(checked),
@@ -156,7 +159,8 @@ def _check(target: Path, parsed: argparse.Namespace) -> int:
 
 
 def _verify(target: Path, parsed: argparse.Namespace) -> int:
-    found = verify(_indexed(target, parsed))
+    progress = Progress("msdump inspect", quiet=parsed.quiet)
+    found = verify(_indexed(target, parsed, progress), watch=progress)
     _print(
         parsed,
         lambda: _verify_entry(found),
@@ -167,7 +171,7 @@ def _verify(target: Path, parsed: argparse.Namespace) -> int:
 
 def _save(target: Path, parsed: argparse.Namespace) -> int:
     if not target.is_file():
-        raise ConfigError(f"--save-txt: {target} is no file; give one tensor file")
+        raise ConfigError(f"--save-txt: {target} is not a file; give one tensor file")
     print_lines(map(str, save_text(target, Path(parsed.save_txt), with_header=parsed.txt_header)))
     return 0
 

@@ -120,7 +120,7 @@ def _unreadable(found: Survey, width: int, everything: bool) -> Iterator[str]:
         yield f"  - {terminal_text(ref.key.address)} cannot be read"
         yield from wrapped(problem, width, indent=4)
     if len(shown) < len(found.unreadable):
-        yield f"  - and {len(found.unreadable) - len(shown)} more that cannot be read; --all tells them all"
+        yield f"  - and {len(found.unreadable) - len(shown)} more that cannot be read; --all lists them all"
 
 
 def _table(operators: Sequence[SurveyedOperator], width: int) -> Iterator[str]:
@@ -170,7 +170,7 @@ def line_lines(
         yield ""
         yield f"{terminal_text(placed.operator.name)}  ({placed.operator.op_type})"
         yield from operator_lines(placed, width=width)
-        # Each iteration has its own file; the first tells of the operator.
+        # Each iteration has its own file; the first is enough for the operator.
         arguments = kernel_args_of(dump, placed.refs[0]) if placed.refs else None
         yield from arguments_lines(arguments, width=width)
         yield from _files(dump, placed, None if everything else _MOST_FILES)
@@ -200,7 +200,7 @@ def operator_lines(placed: PlacedOperator, *, width: int) -> Iterator[str]:
         for name, taken in takers:
             yield f"      to   {terminal_text(name)} input {taken}"
         if not takers:
-            yield "      to   nobody in this graph"
+            yield "      to   no operator in this graph"
 
 
 def arguments_lines(arguments: KernelArguments | None, *, width: int) -> Iterator[str]:
@@ -230,7 +230,7 @@ def _slot(operator: Operator, io: str, slot: int, width: int) -> Iterator[str]:
     if host and device and (host.dtype, host.shape) == (device.dtype, device.shape):
         sides = [f"host and device {spec_text(device)}"]
     head = f"  {io} {slot}"
-    line = f"{head:<11} {'; '.join(sides) or 'no tensor, or its shape is not told'}"
+    line = f"{head:<11} {'; '.join(sides) or 'no tensor, or its shape is unknown'}"
     if len(line) <= width or len(sides) < 2:
         yield line
         return

@@ -24,6 +24,7 @@ from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
 from pytest_msdump.model.tensor import COORDINATES, TensorRef
 from pytest_msdump.report.coverage import counts, coverage_problems, percent
 from pytest_msdump.report.json_report import coverage_json, missing_json, unmatched_json
+from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.summary import header_lines
 from pytest_msdump.report.tables import filled, table
 from pytest_msdump.text import Message, say
@@ -31,7 +32,7 @@ from pytest_msdump.text import Message, say
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = (
-    "Tell which tensors of the run under test (LEFT) and of its reference (RIGHT) 'msdump compare' would pair, by what "
+    "Show which tensors of the run under test (LEFT) and of its reference (RIGHT) 'msdump compare' would pair, by what "
     "rule, and why others stay alone. Only --suggest reads values. Exit code 0: tensors pair; 1: nothing pairs, "
     "something mapped is missing, or coverage is too low; 4: usage error."
 )
@@ -67,31 +68,34 @@ _SAID_OF_A_PAIR = ("left_format", "right_format", "transpose", "reshape")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the two sides and the options that pairing depends on."""
-    add_suite_arguments(parser, _OPTIONS)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
+    groups = add_suite_arguments(parser, _OPTIONS)
+    output = groups["output"]
+    output.add_argument("--json", action="store_true", help="print JSON")
+    output.add_argument(
         "--suggest",
         action="store_true",
         help="read the tensors, and print a suite file with an entry for each tensor that should have a partner",
     )
-    parser.add_argument("-o", "--out", metavar="FILE", help="with --suggest: write a new file")
-    parser.add_argument(
+    output.add_argument("-o", "--out", metavar="FILE", help="with --suggest: write a new file")
+    output.add_argument(
         "--as",
         dest="form",
-        metavar="toml|python",
+        metavar="{toml,python}",
         choices=("toml", "python"),
         help="with --suggest: a suite file (default), or the map= of assert_dumps_close",
     )
-    add_quiet(parser)
+    add_quiet(output)
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Plan and print; return the exit code."""
-    planned = plan(suite_of(parsed))
+    progress = Progress("msdump match", quiet=parsed.quiet)
+    with progress.step("indexing and pairing"):
+        planned = plan(suite_of(parsed))
     if parsed.suggest:
         if parsed.json:
             raise ConfigError("--suggest prints TOML; leave --json out")
-        return suggest(planned, parsed)
+        return suggest(planned, parsed, progress)
     if parsed.out is not None or parsed.form is not None:
         raise ConfigError("-o and --as say where and how --suggest writes; give --suggest as well")
     report = as_report(planned)
@@ -251,7 +255,7 @@ def _how_text(pair: Pair) -> str:
 
 
 def _varying(places: Iterable[Place]) -> tuple[int, ...]:
-    """The coordinates, as numbers, that tell tensors apart."""
+    """The coordinates, as numbers, that distinguish tensors."""
     distinct = set(places)
     return tuple(
         number for number in range(len(COORDINATES)) if len({place[number] for place in distinct} - {None}) > 1

@@ -1,4 +1,4 @@
-"""What commands print, how far they are, and tables in a file of the user's choice."""
+"""What commands print, and tables in a file of the user's choice."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ import argparse
 import os
 import shutil
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, cast
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import csv_line, terminal_text
-from pytest_msdump.settings import language_of
+from pytest_msdump.settings import GROUPS, language_of
 from pytest_msdump.storage.files import in_utf8, write_file
 from pytest_msdump.text import Phrases
 
 __all__ = [
-    "Progress",
     "TableFile",
     "add_quiet",
+    "argument_groups",
     "phrases",
     "print_lines",
     "table_file",
@@ -50,73 +47,16 @@ def terminal_width(without: int = 80, *, least: int = 1) -> int:
     return min(_MOST_COLUMNS, max(least, shutil.get_terminal_size((without, 24)).columns))
 
 
-# -- progress --------------------------------------------------------------------------------------------------------
-
-T = TypeVar("T")
-
-# A short command shows nothing, and the log of a job is not filled with lines.
-_SHORT_SECONDS, _BETWEEN_LINES_SECONDS = 2.0, 10.0
-
-# Takes what the items are, how many are done, and how many there are.
-_Show = Callable[[str, int, int], None]
+def argument_groups(
+    parser: argparse.ArgumentParser, titles: Iterable[str] = GROUPS
+) -> dict[str, argparse._ArgumentGroup]:
+    """Return groups of arguments by title, in this order; the help leaves out those without any."""
+    return {title: parser.add_argument_group(title) for title in titles}
 
 
-def add_quiet(parser: argparse.ArgumentParser, *flags: str) -> None:
+def add_quiet(group: argparse._ArgumentGroup | argparse.ArgumentParser, *flags: str) -> None:
     """Declare ``--quiet``, with more spellings where they are free."""
-    parser.add_argument(*flags, "--quiet", action="store_true", help="do not show how far it is")
-
-
-class Progress:
-    """Shows on standard error how far loops are; the loops of a command share one, so that time counts from its start.
-
-    Lines begin with `command`, e.g. ``"msdump compare"``; `clock` gives seconds from any start.
-    """
-
-    def __init__(self, command: str, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
-        self._command = command
-        self._quiet = quiet
-        self._clock = clock
-        self._began = self._last_line = clock()
-
-    def __call__(self, items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-        """Yield the items, and show how many are done: each is done when the next one is asked for.
-
-        `what` names them in the plural; `total` is needed where `items` has no length.
-        """
-        if total is None:
-            total = len(cast("Sized", items))
-        return iter(items) if self._quiet else self._watched(items, what, total)
-
-    def _watched(self, items: Iterable[T], what: str, total: int) -> Iterator[T]:
-        # In a log, or a terminal that cannot move its cursor, nothing can be drawn over.
-        is_log = not sys.stderr.isatty() or bool(os.environ.get("CI")) or os.environ.get("TERM") == "dumb"
-        show: _Show | None = self._line if is_log else None
-        with ExitStack() as stack:
-            for done, item in enumerate(items, 1):
-                yield item
-                if show is None and done < total and self._clock() - self._began >= _SHORT_SECONDS:
-                    show = _bar(stack, self._command, what, total)
-                if show is not None:
-                    show(what, done, total)
-
-    def _line(self, what: str, done: int, total: int) -> None:
-        now = self._clock()
-        if now - self._last_line >= _BETWEEN_LINES_SECONDS:
-            self._last_line = now
-            print(f"{self._command}: {done} of {total} {what}", file=sys.stderr, flush=True)
-
-
-def _bar(stack: ExitStack, command: str, what: str, total: int) -> _Show:
-    """Draw a bar that goes when the loop ends, however it ends."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # What a command prints goes to standard output as it is, also while the bar is there.
-    bars = Bars(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
-    task = stack.enter_context(bars).add_task(f"{command}: {what}", total=total)
-    return lambda _what, done, _total: bars.update(task, completed=done)
+    group.add_argument(*flags, "--quiet", action="store_true", help="show no progress")
 
 
 # -- tables of the vendor's kind -------------------------------------------------------------------------------------

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from pytest_msdump.cli.output import Progress, add_quiet, print_lines
+from pytest_msdump.cli.output import add_quiet, print_lines
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import as_path
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.inspect.overflow import OneSide, OperatorOverflow, Overflows, find_overflows, write_overflow_files
 from pytest_msdump.model.describe import counted, frame_lines, where_text
+from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
@@ -32,18 +33,18 @@ _ORDER = ("origin", "unknown", "propagated")
 _WORDS = {"origin": "ORIGIN", "propagated": "PROPAGATED", "unknown": "OVERFLOW"}
 _WHY = {
     "origin": "its dumped inputs are finite",
-    "propagated": "an input of it overflows already",
-    "unknown": "its inputs were not dumped, so it may have begun here or before",
+    "propagated": "one of its inputs overflows already",
+    "unknown": "its inputs were not dumped, so the overflow may begin here or before",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the dump, and the vendor's flags for the files to write."""
     parser.add_argument("directory", nargs="?", metavar="DIR", help="a dump")
-    parser.add_argument("-d", dest="dump", metavar="DIR", help="the same, as the vendor's tool has it")
+    parser.add_argument("-d", dest="dump", metavar="DIR", help="the same, as in the vendor's tool")
     parser.add_argument("-o", "-out", "--out", metavar="OUT", help="folder for JSON, npy and overflow_summary_TIME.txt")
     parser.add_argument(
-        "-n", dest="first", type=int, default=1, metavar="N", help="with --out: write so many overflow files, 1 to 5"
+        "-n", dest="first", type=int, default=1, metavar="N", help="with --out: overflow files to write, 1 to 5"
     )
     parser.add_argument(*ALLOW_INCOMPLETE.cli_flags, **argparse_kwargs(ALLOW_INCOMPLETE))
     add_quiet(parser, "-q")
@@ -56,8 +57,10 @@ def run(parsed: argparse.Namespace) -> int:
     if not 1 <= parsed.first <= 5:
         raise ConfigError(f"-n {parsed.first}: give a number from 1 to 5")
     allowed = bool(parsed.msdump_allow_incomplete)
-    dump = index(as_path(parsed.directory or parsed.dump), allow_incomplete=allowed)
-    found = find_overflows(dump, watch=Progress("msdump overflow", quiet=parsed.quiet))
+    progress = Progress("msdump overflow", quiet=parsed.quiet)
+    with progress.step("indexing"):
+        dump = index(as_path(parsed.directory or parsed.dump), allow_incomplete=allowed)
+    found = find_overflows(dump, watch=progress)
     print_lines(_lines(found))
     if parsed.out is not None:
         _write(found, Path(parsed.out), parsed.first)

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reference",
         metavar="DIR",
-        help="write nothing; tell which layers of this dump hold the bytes of a layer in place (exit code 1)",
+        help="write nothing; list the layers of this dump that hold the bytes of an in-place layer (exit code 1)",
     )
 
 

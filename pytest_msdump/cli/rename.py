@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "expression with the named groups op, slot and time",
     )
     what.add_argument("--undo", metavar="FILE", help="take back what was renamed when FILE was written")
-    parser.add_argument("--dry-run", action="store_true", help="tell the new names, change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show the new names, change nothing")
     parser.add_argument("--undo-file", metavar="FILE", help="write the undo file there, not beside FOLDER")
 
 

@@ -31,9 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what 'lt > FILE' saved; '-' for standard input (tensor_name FILE, too)",
     )
     parser.add_argument(
-        "--folder", default="", metavar="DIR", help="where tfdbg shall save to; where it runs by default"
+        "--folder", default="", metavar="DIR", help="folder that tfdbg saves to (default: where it runs)"
     )
-    parser.add_argument("--time", metavar="µs", help="time of the first file, 16 digits; now by default")
+    parser.add_argument("--time", metavar="µs", help="time of the first file, 16 digits (default: now)")
 
 
 def run(parsed: argparse.Namespace) -> int:

@@ -70,6 +70,7 @@ def side_info(dump: Dump) -> SideInfo:
         operators=dump.operators,
         tensors=len(dump.refs),
         partial_run={"newer": dump.partial.newer, "tensors": dump.partial.tensors} if dump.partial else {},
+        by_name=bool(dump.refs) and all(ref.place is None and ref.source.timestamp is None for ref in dump.refs),
     )
 
 

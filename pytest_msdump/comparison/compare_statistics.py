@@ -148,9 +148,7 @@ def _dtypes(pair: Pair, opened: Sequence[TensorView | None]) -> tuple[str, str]:
     )
     known = left or right
     if known is None:
-        raise TensorShapeError(
-            f"{pair.left.key.address}: neither table tells the data type, so no limits can be chosen"
-        )
+        raise TensorShapeError(f"{pair.left.key.address}: neither table has the data type, so no limits can be chosen")
     return left or known, right or known
 
 
@@ -275,7 +273,7 @@ def _padded_alike(
     whole = [view.size for view, is_padded in zip(views, padded, strict=True) if not is_padded]
     if not whole or whole[0] > stored:
         shapes = " and ".join(f"{ref.spec.memory_format} {view.shape}" for ref, view in zip(refs, views, strict=True))
-        raise TensorShapeError(f"{shapes} are stored with other padding, and no table tells the logical shape")
+        raise TensorShapeError(f"{shapes} are stored with different padding, and no table has the logical shape")
     sides = [
         side if is_padded else _with_zeros(side, stored - whole[0])
         for side, is_padded in zip(_values(refs, views, with_digests=False), padded, strict=True)

@@ -110,7 +110,7 @@ def _why_none(dump: Dump) -> str:
         for frame in user_frames(operator)
     }
     if not lines:
-        why = "the graphs of this run tell no lines" if dump.graphs else "no graph is beside it that tells lines"
+        why = "its graphs have no lines" if dump.graphs else "it has no graph with lines"
         return f"{dump.root}: {why} of the program; name a saved .ir with --graph FILE"
     known = [lines[key] for key in sorted(lines)]
     return f"no operator of {dump.root} was made by it; the lines that are known: {listed(known, _MOST_LISTED)}"
@@ -145,10 +145,7 @@ def _why_no_line(graphs: list[OperatorGraph]) -> str:
     lines = sorted({frame.place for graph in graphs for one in graph.operators for frame in user_frames(one)})
     if lines:
         return f"no operator of either side was made by it; there are {listed(lines)}"
-    return (
-        'neither side has a graph that tells lines of the program; name one with graph_files = ["….ir"] in the '
-        "suite file"
-    )
+    return 'neither side has a graph with lines of the program; name one with graph_files = ["….ir"] in the suite file'
 
 
 # -- Arguments -------------------------------------------------------------------------------------------------------

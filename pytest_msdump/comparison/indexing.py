@@ -217,7 +217,7 @@ _SCENES = {
     "exception": "an exception dump (op_debug_mode 4): it has the inputs of an operator that raised an exception",
 }
 _ON_CPU = "an exception dump (op_debug_mode 4), of which MindSpore writes Parameters only on {device}"
-_NOTHING = "the run ended before it dumped a tensor: it left nothing but what it was told to dump"
+_NOTHING = "the run ended before it dumped a tensor: it left only its dump configuration"
 _SAMPLED = "a sampled dump: of each tensor at most {sample} elements along its first axis were saved"
 
 

@@ -65,7 +65,7 @@ def open_logical(ref: TensorRef) -> TensorView:
 def logical_shape(ref: TensorRef) -> tuple[int, ...] | None:
     """Return the logical shape of a tensor, of which no more than the header is read.
 
-    ``None`` where nothing tells it, and where the file cannot be opened: comparing it says why.
+    ``None`` where it is unknown, and where the file cannot be opened: comparing it says why.
     """
     known = ref.spec.logical_shape
     if known is not None and ref.key.op.op_type in VIEW_TYPES and ref.key.io == "output":

@@ -33,7 +33,7 @@ GRAMMAR = Grammar(
         Flag(("-q",), "quant_fusion", "quantisation rules of AMCT (JSON)", "FILE"),
         Flag(("-o",), "table", "a file that ends in .txt or .csv, or a folder for result.txt", "PATH", required=True),
         Flag(("-csv",), "csv", "write the table as CSV"),
-        Flag(("-custom",), "custom", "folder above format_convert and algorithm; your code in them is run", "DIR"),
+        Flag(("-custom",), "custom", "folder above format_convert and algorithm; runs your code in them", "DIR"),
         Flag(("-ffts",), "ffts", "accepted for old scripts; slices are joined with or without it"),
         *OLDER_FLAGS,
     ),

@@ -73,17 +73,17 @@ GRAMMAR = Grammar(
         Flag(
             ("-c", "--custom_script_path"),
             "custom",
-            "folder above format_convert and algorithm; your code in them is run",
+            "folder above format_convert and algorithm; runs your code in them",
             "DIR",
         ),
         Flag(("-r", "--range"), "range", "start,end,step: operators by their number in the model", "RANGE"),
         Flag(("-s", "--select"), "select", "i,j,…: operators by their number in the model", "LIST"),
-        Flag(("-map", "--mapping"), "mapping", "only write who would be compared with whom"),
+        Flag(("-map", "--mapping"), "mapping", "only write which tensors would be compared"),
         Flag(("-max", "--max_cmp_size"), "first", "look at the first N elements of each tensor only", "N"),
         Flag(("-overflow_detection",), "overflow", "add the column OverFlow"),
         Flag(("-advisor",), "advisor", "also write advisor_summary.txt; adds the column OverFlow"),
         Flag(("-ffts",), "ffts", "accepted for old scripts; slices are joined with or without it"),
-        Flag(("-v", "--version"), "version", "accepted for old scripts; dump files tell what they are", "N"),
+        Flag(("-v", "--version"), "version", "accepted for old scripts; dump files say what they are", "N"),
         *NEWER_FLAGS,
     ),
     refused={
@@ -94,7 +94,7 @@ GRAMMAR = Grammar(
 _REPORTS = "msdump-report"
 _NO_EFFECT = {
     "ffts": "-ffts changes nothing: the slices of a tensor are joined with or without it",
-    "version": "-v changes nothing: dump files tell what they are",
+    "version": "-v changes nothing: dump files say what they are",
 }
 # Options that no command line of ``msdump`` has; the words for what the nearest one does.
 _ONLY_HERE = {
@@ -231,7 +231,7 @@ def _compared(wanted: _Wanted, job: Job | None) -> int:
     more = ["--io", "all", "--report", "json,csv", "--report-dir", str(reports)]
     say(_PROGRAM, f"{same}: {new_spelling(replace(arguments, values={**arguments.values, **typed}), *more)}")
     if "mapping" in arguments:
-        say(_PROGRAM, f"nothing was compared, who would be is in {outputs.mapping(build_report(planned, {}))}")
+        say(_PROGRAM, f"nothing was compared; the pairs are in {outputs.mapping(build_report(planned, {}))}")
         return int(not planned.pairing.pairs)
     if not wanted.columns.overflow:
         return gate(planned, outputs.result)
@@ -242,7 +242,7 @@ def _overview() -> str:
     """Return what ``--help`` prints without a command."""
     grammars = (GRAMMAR, *(grammar for grammar, _ in COMMANDS.values()))
     usages = [f"usage: {grammar.program} OPTIONS" for grammar in grammars]
-    return "\n".join((*usages, "", "--help behind a command tells its options."))
+    return "\n".join((*usages, "", "COMMAND --help shows the options of a command."))
 
 
 # -- Batch comparison: -f names a folder of rule files --

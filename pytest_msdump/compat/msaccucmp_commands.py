@@ -36,8 +36,8 @@ CONVERT = Grammar(
         Flag(("-s", "--shape"), "shape", "of the tensor without padding, e.g. 2,19,5,7; of one file", "SHAPE", True),
         Flag(("-o", "--output_tensor"), "output", "only the output of this number; of one file", "K"),
         Flag(("-i", "--input_tensor"), "input", "only the input of this number; of one file", "K"),
-        Flag(("-c", "--custom_script_path"), "custom", "folder above format_convert; your code in it is run", "DIR"),
-        Flag(("-v", "--version"), "version", "accepted for old scripts; dump files tell what they are", "N"),
+        Flag(("-c", "--custom_script_path"), "custom", "folder above format_convert; runs your code in it", "DIR"),
+        Flag(("-v", "--version"), "version", "accepted for old scripts; dump files say what they are", "N"),
     ),
 )
 
@@ -58,7 +58,7 @@ OVERFLOW = Grammar(
     flags=(
         Flag(("-d", "--dump_path"), "dump", "a dump with overflow files (Opdebug)", "DIR", required=True),
         Flag(("-out", "--output"), "out", "folder for the records, tensors and overflow_summary", "DIR", required=True),
-        Flag(("-n", "--topn"), "first", "write so many overflow files, 1 to 5; 1 by default", "N"),
+        Flag(("-n", "--topn"), "first", "overflow files to write, 1 to 5 (default: 1)", "N"),
     ),
 )
 
@@ -67,7 +67,7 @@ _ONE_FILE = {"shape": "-s", "output": "-o", "input": "-i"}
 
 _LEFT_OUT = ("kl_divergence", "standard_deviation")
 _COLUMNS = Columns(algorithms=tuple(name for name in ALGORITHMS if name not in _LEFT_OUT))
-# Behind the first title of an algorithm only what is ours follows; before it, who is compared with whom.
+# Behind the first title of an algorithm only what is ours follows; before it, the names of the pair.
 _OURS = ("Verdict", "Reason")
 
 
@@ -75,7 +75,7 @@ def run_convert(program: str, words: Sequence[str]) -> int:
     """Run the command line as ``msdump convert`` does, and say how that is typed; return the exit code."""
     arguments = CONVERT.parse(words)
     if "version" in arguments:
-        say(program, "-v changes nothing: dump files tell what they are")
+        say(program, "-v changes nothing: dump files say what they are")
     options = _options(program, arguments)
     code = convert.run(argparse.Namespace(**options, msdump_allow_incomplete=None, quiet=False))
     say(program, f"the same as: {shell_line(_convert_words(options))}")

@@ -72,7 +72,7 @@ def _read(table: Path) -> tuple[list[str], list[list[str]]]:
         text = io.StringIO(content.decode("utf-8", "surrogateescape"), newline="")
         titles, *rows = list(csv.reader(text)) or [[]]
     except csv.Error as error:
-        raise ConfigError(f"-i: {table} is no CSV: {error}") from error
+        raise ConfigError(f"-i: {table} is not CSV: {error}") from error
     missing = [title for title in _NEEDED if title not in titles]
     if missing:
         raise ConfigError(f"-i: {table} has no column {missing[0]}; give result_TIME.csv or ops.csv")

@@ -35,7 +35,7 @@ GRAMMAR = Grammar(
         Flag(("-shape",), "shape", "of the tensor without padding, e.g. 37,21; the header's by default", "SHAPE"),
         Flag(("-tensor",), "tensor", "output or input; output by default", "IO"),
         Flag(("-index",), "index", "number of the tensor; 0 by default", "K"),
-        Flag(("-custom",), "custom", "folder above format_convert; your code in it is run", "DIR"),
+        Flag(("-custom",), "custom", "folder above format_convert; runs your code in it", "DIR"),
     ),
 )
 
@@ -67,7 +67,7 @@ def _run(words: Sequence[str]) -> int:
 def _which(arguments: Arguments) -> tuple[str, int]:
     io, number = arguments.get("tensor") or "output", arguments.get("index") or "0"
     if io not in _KINDS:
-        raise UnknownNameError(f"-tensor {io}: is no kind of tensor; {nearest(io, _KINDS)}")
+        raise UnknownNameError(f"-tensor {io}: is not a kind of tensor; {nearest(io, _KINDS)}")
     if not (number.isascii() and number.isdigit() and len(number) < 10):
         raise ConfigError(f"-index {number}: give the number of a tensor, from 0")
     return io, int(number)

@@ -225,10 +225,10 @@ def check_config(
     configuration.
     """
     if not isinstance(document, Mapping):
-        raise ConfigError("a dump configuration is a JSON object; this is none")
+        raise ConfigError("a dump configuration is a JSON object; this is not")
     if not {"dump", *_SECTIONS} & document.keys():
         raise ConfigError(
-            "this is no dump configuration: it has neither 'common_dump_settings' (MindSpore) nor 'dump' (acl.json)"
+            "this is not a dump configuration: it has neither 'common_dump_settings' (MindSpore) nor 'dump' (acl.json)"
         )
     variables = os.environ if environ is None else environ
     if is_acl(document):
@@ -247,7 +247,7 @@ def check_dump(
         return
     for name, section in document.items():
         if name not in _SECTIONS:
-            yield warning(name, f"unknown section {name!r} is passed over in silence; {nearest(name, _SECTIONS)}")
+            yield warning(name, f"unknown section {name!r} is silently ignored; {nearest(name, _SECTIONS)}")
         elif not isinstance(section, Mapping):
             yield refused(name, f"{name} must be an object")
         else:
@@ -296,7 +296,7 @@ def _model_findings(
     counts = Counter(model.get("model_name") for model in models if isinstance(model.get("model_name"), str))
     for name, count in counts.items():
         if count > 1:
-            yield refused("dump.dump_list", f"model {name!r} is there {count} times; name it once")
+            yield refused("dump.dump_list", f"model {name!r} is listed {count} times; list it once")
     meant = [name for name in dict.fromkeys(model_names) if name in counts]
     if len(meant) > 1:
         both = " and ".join(map(repr, meant))
@@ -324,7 +324,7 @@ def _model_findings(
 def _layer_findings(layers: Sequence[object], place: str, names: Sequence[str] | None) -> Iterator[ConfigFinding]:
     for layer, count in Counter(map(str, layers)).items():
         if count > 1:
-            yield warning(place, f"layer {layer!r} is there {count} times")
+            yield warning(place, f"layer {layer!r} is listed {count} times")
         if layer.rsplit("/", 1)[-1] == "Data":
             yield warning(place, "Data runs on no core and is never dumped; name all operators that it feeds")
         elif names is not None and layer not in names:
@@ -341,7 +341,7 @@ def _path_findings(path: object, environ: Mapping[str, str]) -> Iterator[ConfigF
     folder = Path(_VARIABLE.sub(lambda match: environ[match[1]], path))
     # False of a name that no folder can have, where `Path.is_dir` raises.
     if not os.path.isdir(folder):  # noqa: PTH112
-        yield warning("dump.dump_path", f"{folder} is not there; make it before the program starts")
+        yield warning("dump.dump_path", f"{folder} does not exist; make it before the program starts")
     elif not os.access(folder, os.W_OK | os.X_OK):
         yield warning("dump.dump_path", f"{folder} cannot be written to")
 
@@ -396,7 +396,7 @@ def _unknown(said: str, mine: Iterable[ConfigKey], now: Mapping[str, ConfigKey],
             return f"{said} is known since {'.'.join(map(str, key.since))}; {version} reads on without it"
         if key.name == said:
             return f"{said} was known before {'.'.join(map(str, key.until))}; {version} reads on without it"
-    return f"unknown key {said!r} is passed over in silence; {nearest(said, now)}"
+    return f"unknown key {said!r} is silently ignored; {nearest(said, now)}"
 
 
 def _value(key: ConfigKey, value: object, setting: Setting) -> Iterator[ConfigFinding]:

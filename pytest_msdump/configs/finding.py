@@ -68,7 +68,7 @@ def parse_version(text: str) -> tuple[int, ...]:
     """Return a version such as ``2.10`` or ``r1.5`` as numbers; others are refused."""
     fields = text.strip().lower().removeprefix("r").removeprefix("v").split(".")
     if not fields or not all(field.isascii() and field.isdigit() and len(field) < 6 for field in fields):
-        raise ConfigError(f"--version: {text!r} is no version; write e.g. 2.10 or r1.5")
+        raise ConfigError(f"--version: {text!r} is not a version; write e.g. 2.10 or r1.5")
     return tuple(map(int, fields))
 
 
@@ -107,12 +107,12 @@ def kernel_findings(kernels: Sequence[object], names: Sequence[str] | None) -> I
     """Yield findings of a `kernels` list; also of what it matches, where the operators' full names are known."""
     for entry in kernels:
         if not isinstance(entry, str):
-            yield warning(_KEY, f"{entry!r} is no text and matches no operator")
+            yield warning(_KEY, f"{entry!r} is not text, so it matches no operator")
             continue
         try:
             found = chosen(entry, names or ())
         except re.error as error:
-            yield refused(_KEY, f"{entry!r} is no regular expression: {error}")
+            yield refused(_KEY, f"{entry!r} is not a regular expression: {error}")
             continue
         if names is None:
             continue

@@ -265,7 +265,7 @@ def _original_shape(view: TensorView, name: str, shape: Shape | None, groups: in
     row = MEMORY_FORMATS.get(known or "")
     if known is None or row is None or not may_be_padded(known):
         if shape is not None and prod(shape) != view.size:
-            raise TensorShapeError(f"{where} is no tensor of shape {shape}: it has {view.size} elements")
+            raise TensorShapeError(f"{where} is not a tensor of shape {shape}: it has {view.size} elements")
         return shape
     if "..." not in row.stored and len(row.stored) != len(view.shape):
         raise TensorShapeError(
@@ -398,7 +398,7 @@ def varint(value: int) -> bytes:
     'ac02'
     """
     if not 0 <= value <= _MOST:
-        raise ValueError(f"{value} is no unsigned number of 64 bits")
+        raise ValueError(f"{value} is not an unsigned 64-bit number")
     groups = bytearray()
     while value > 0x7F:
         groups.append(value & 0x7F | 0x80)

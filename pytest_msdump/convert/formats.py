@@ -115,7 +115,7 @@ def _by_user(
         arguments.append(view.spec.groups)
     values = function(*arguments)
     if values.dtype.kind not in _NUMBERS:
-        raise TensorShapeError(f"the conversion of {known} to {wanted} returned {values.dtype}, which are no numbers")
+        raise TensorShapeError(f"the conversion of {known} to {wanted} returned {values.dtype}, not numbers")
     if to and values.ndim == len(to) and not may_be_padded(wanted):
         values = values[tuple(slice(length) for length in to)]
     same = values.dtype == whole.dtype
@@ -156,7 +156,7 @@ def _with_padding(view: TensorView, known: str) -> Shape:
     row = MEMORY_FORMATS[known]
     if row.axes in NAMELESS or len(view.shape) != len(row.stored) or any(" " in entry for entry in row.stored):
         raise TensorShapeError(
-            f"{known} of stored shape {view.shape} is padded, and nothing tells its logical shape; give it with --shape"
+            f"{known} of stored shape {view.shape} is padded, and its logical shape is unknown; give it with --shape"
         )
     lengths = zip(row.stored, view.shape, strict=True)
     pieces = [(entry[0], length) for entry, length in lengths]
@@ -267,7 +267,7 @@ def convert_shape(
             arguments.append(view.spec.groups)
         values = by_user(*arguments)
         if values.dtype.kind not in _NUMBERS:
-            raise TensorShapeError(f"the conversion of {source} to {wanted} returned {values.dtype}: no numbers")
+            raise TensorShapeError(f"the conversion of {source} to {wanted} returned {values.dtype}, not numbers")
         return Converted(ArrayView(values), source, wanted)
     if wanted in (source, format_name(view.spec.memory_format)):
         return Converted(view, wanted, wanted)

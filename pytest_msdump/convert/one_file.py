@@ -33,9 +33,7 @@ _FAILURES = (MsdumpError, OSError, MemoryError)
 # A process takes longer to start than so many small files to convert.
 _WORTH_PROCESSES = 64
 _MOST_JOBS = 8
-_KILLED = (
-    "the process that converted it was killed, as happens when memory runs out; convert it alone, or give memory back"
-)
+_KILLED = "the process that converted it was killed, perhaps out of memory; convert it alone, or free memory"
 
 
 @dataclass(frozen=True)

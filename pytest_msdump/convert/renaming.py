@@ -70,7 +70,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
             warnings.simplefilter("ignore")
             expression = re.compile(_from_template(pattern) if is_template else pattern, re.DOTALL)
     except (re.error, OverflowError, RecursionError) as error:
-        raise ConfigError(f"--pattern '{pattern}': is no regular expression: {error}") from error
+        raise ConfigError(f"--pattern '{pattern}': is not a regular expression: {error}") from error
     for name in expression.groupindex:
         if name not in _FIELDS:
             raise UnknownNameError(f"--pattern '{pattern}': unknown group '{name}'; {nearest(name, _FIELDS)}")
@@ -102,7 +102,7 @@ def parts_of(name: str, expression: re.Pattern[str]) -> Parts | None:
     said = match.groupdict()
     slot = said.get("slot") or "0"
     if not (slot.isascii() and slot.isdigit() and len(slot) <= _MOST_SLOT_DIGITS):
-        raise ConfigError(f"{name}: '{slot}' is no slot; it is a number from 0")
+        raise ConfigError(f"{name}: '{slot}' is not a slot; give a number from 0")
     op = _FOREIGN.sub("_", said["op"] or "")
     if not op:
         raise ConfigError(f"{name}: the pattern leaves no letter for the operator; let (?P<op>…) take one at least")
@@ -117,7 +117,7 @@ def _microseconds(text: str, name: str) -> int:
         if len(text) == _NANOSECOND_DIGITS:
             return int(text) // 1_000
     raise ConfigError(
-        f"{name}: '{text}' is no time since 1970 of 10, 13, 16 or 19 digits; write {{any}} there, and files get the "
+        f"{name}: '{text}' is not a time since 1970 of 10, 13, 16 or 19 digits; write {{any}} there, and files get the "
         "time at which they were written"
     )
 
@@ -165,18 +165,18 @@ def read_undo(file: Path) -> list[Move]:
     except ConfigError:
         raise
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{file}: is no JSON: {error}") from error
+        raise ConfigError(f"{file}: is not JSON: {error}") from error
     return _moves(document, file)
 
 
 def _moves(document: Any, file: Path) -> list[Move]:
     rows = document.get("renamed") if isinstance(document, dict) else None
     if not isinstance(rows, list) or document.get("schema_version") != _VERSION:
-        raise ConfigError(f"{file}: is no undo file of version {_VERSION}; give what 'msdump rename' wrote")
+        raise ConfigError(f"{file}: is not an undo file of version {_VERSION}; give what 'msdump rename' wrote")
     moves = []
     for row in rows:
         if not (isinstance(row, list) and len(row) == 2 and all(_is_name(name) for name in row)):
-            raise ConfigError(f"{file}: 'renamed' holds {str(row)[:80]}, which is no pair of names of a folder")
+            raise ConfigError(f"{file}: 'renamed' holds {str(row)[:80]}, which is not a pair of names of a folder")
         moves.append(Move(*row))
     for names in zip(*moves, strict=True):
         if len(set(names)) != len(names):
@@ -259,8 +259,8 @@ class _Claims:
         # Of one tensor there may be several of different times.
         if first != old and (parts.time is None or other.time is None or other.written[1] != slot):
             raise ConfigError(
-                f"{first} and {old} would both be {place}{parts.op}.{parts.slot}; change the pattern, so that it tells "
-                "them apart"
+                f"{first} and {old} would both be {place}{parts.op}.{parts.slot}; change the pattern, so that "
+                "the names differ"
             )
 
 
@@ -269,7 +269,7 @@ def _files(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
     for name in (MANIFEST_FILE, JOURNAL_FILE, MAPPING):
         if os.path.lexists(folder / name):
             raise ConfigError(
-                f"{folder}: its {name} tells the names that files have now; a dump with one is not renamed"
+                f"{folder}: its {name} has the present file names; a dump with such a file is not renamed"
             )
     for entry in _listed(folder):
         if entry.is_dir(follow_symlinks=False) and entry.name.isascii() and entry.name.isdigit():
@@ -305,7 +305,7 @@ def _check(folder: Path, moves: Sequence[Move], pattern: str, others: Sequence[s
         raise ConfigError(f"{folder}: --pattern '{pattern}' fits no .npy file there; there are: {shown}")
     by_new: dict[str, str] = {}
     for move in moves:
-        # File systems that do not tell upper from lower case would write one over the other.
+        # File systems that ignore case would write one over the other.
         first = by_new.setdefault(move.new.casefold(), move.old)
         if first != move.old:
             raise ConfigError(f"{first} and {move.old} would both be {move.new}; change the pattern")

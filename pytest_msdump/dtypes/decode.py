@@ -242,7 +242,7 @@ def _logical_of(code: str, claimed: str | None, descr: str) -> str:
         return logical
     known = said in DTYPES or any(said == name for name, _ in _STORED_AS)
     advice = (
-        "one of the two is wrong, so neither is believed; dump the tensor again or rename the file"
+        "one of the two is wrong; dump the tensor again or rename the file"
         if known
         else "a type that cannot be decoded; save the tensor as float32 and name it so"
     )

@@ -64,7 +64,7 @@ def _cast(values: Array, native: np.dtype[Any], known: str) -> Array:
     if values.dtype == native:
         return np.ascontiguousarray(values)
     if values.dtype.kind == "c" and native.kind != "c":
-        raise TensorFileError(f"complex values are none that {known} has; save the part that is meant")
+        raise TensorFileError(f"{known} has no complex values; save the part that is meant")
     # A number that is too large becomes infinite or wraps, which the comparison below sees.
     with np.errstate(all="ignore"):
         cast: Array = values.astype(native)

@@ -53,7 +53,7 @@ __all__ = ["MADE_OF_DUMPS", "OVERFLOW_FILES", "AscendReader", "FoundDump", "inde
 
 # Sentences of `DumpBuilder.note_file`, of which MindSpore's reader shares two.
 MADE_OF_DUMPS = "{files} made of dumps that are still beside them, which are read instead, e.g. {example}"
-OVERFLOW_FILES = "{files} of the overflow check (Opdebug), which are no tensors to compare, e.g. {example}"
+OVERFLOW_FILES = "{files} of the overflow check (Opdebug), which are not tensors, e.g. {example}"
 _NO_NAME = "{files} with a number for a name that no mapping.csv explains, e.g. {example}"
 _TASK_TYPE = "{files} with a task type other than 0 to 4 in the name, which are left out, e.g. {example}"
 _OTHER_KIND = (
@@ -61,8 +61,8 @@ _OTHER_KIND = (
 )
 _UNREADABLE = "{files} of which the header cannot be read, e.g. {example}"
 _WITHOUT_TENSORS = "{files} without a tensor, e.g. {example}"
-_UNTYPED = "{files} with buffers or workspaces, which are no tensors and are left out, e.g. {example}"
-_TRAILING = "{files} with more bytes than the header tells of, which were not read, e.g. {example}"
+_UNTYPED = "{files} with buffers or workspaces, which are not tensors, left out, e.g. {example}"
+_TRAILING = "{files} with more bytes than the header describes, which were not read, e.g. {example}"
 _FIRST_THREAD = "{files} of operators in threads (FFTS+), whose inputs are the first thread's alone, e.g. {example}"
 
 # Seconds since 1970 have ten digits. `libx.so.1.2.3` has the form of a dump's name, too.

@@ -73,7 +73,7 @@ class DumpFile(NamedTuple):
         try:
             return self.source.peek(span.start, span.length).decode()
         except UnicodeDecodeError as error:
-            raise TensorFileError(f"{self.file.where}: a text in its header is no text; it is damaged") from error
+            raise TensorFileError(f"{self.file.where}: a name in its header is not text; it is damaged") from error
 
     def open(self, tensor: StoredTensor, *, block_bytes: int = BLOCK_BYTES) -> StoredView:
         """Open one of its tensors; reads no data.

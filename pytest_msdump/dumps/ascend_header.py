@@ -220,7 +220,7 @@ def _parse_protobuf(source: Source) -> Header:
     if not message.messages["input"] and not message.messages["output"]:
         raise _unknown(source)
     if message.twice is not None:
-        raise _several(source, f"the field {message.twice} is there twice")
+        raise _several(source, f"the field {message.twice} occurs twice")
     # Here a size without data is a size of nothing.
     tensors = tuple(each if each.start else each._replace(size=0) for each in _parse_tensors(source, message))
     raw, _ = _parse_raw(source, message, None)

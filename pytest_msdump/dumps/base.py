@@ -38,7 +38,7 @@ class Reader(ABC):
     name : str
         Short and unique, e.g. ``"mindspore"``.
     looks_for : str
-        What a dump of this format looks like, as the end of a sentence for a person who gave something else.
+        What a dump of this format looks like, as the end of a sentence in an error.
     precedence : int
         Of several readers that recognise one directory, the one with the highest reads it. More specific formats have
         more.

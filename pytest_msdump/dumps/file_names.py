@@ -432,7 +432,7 @@ class ConvertedBin(NamedTuple):
 
 
 class OpdebugName(NamedTuple):
-    """What an overflow file's name says. Its task and stream are those of the check, not of who overflowed."""
+    """What an overflow file's name says. Task and stream are those of the check, not of the operator it is about."""
 
     task: int
     stream: int | None

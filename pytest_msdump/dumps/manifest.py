@@ -72,7 +72,7 @@ def parse_manifest(text: str) -> tuple[Manifest, tuple[str, ...]]:
     """Read the text of a manifest; see `read_manifest`."""
     values, wrong = parse_object(text)
     if wrong:
-        return _unread(f"{MANIFEST_FILE} {wrong}, so names and types are told by file names alone")
+        return _unread(f"{MANIFEST_FILE} {wrong}, so names and types come from file names alone")
     notes: list[str] = []
     version = values.get("schema_version")
     if version != SCHEMA_VERSION:
@@ -83,10 +83,10 @@ def parse_manifest(text: str) -> tuple[Manifest, tuple[str, ...]]:
     named = _mapping(values.get("tensors"))
     tensors = {name: entry for name, value in named.items() if (entry := _entry(value)) is not None}
     if bad := len(named) - len(tensors):
-        notes.append(f"{MANIFEST_FILE} has {bad} {'entry' if bad == 1 else 'entries'} that cannot be meant: left out")
+        notes.append(f"{MANIFEST_FILE} has {bad} invalid {'entry' if bad == 1 else 'entries'}, left out")
     graph, lost = _graph(values.get("graph"))
     if lost:
-        notes.append(f"{MANIFEST_FILE} has {lost} {'call' if lost == 1 else 'calls'} that cannot be meant: left out")
+        notes.append(f"{MANIFEST_FILE} has {lost} invalid {'call' if lost == 1 else 'calls'}, left out")
     command = values.get("command")
     labels: dict[str, Any] = {name: _text(values.get(name), _MAX_LABEL) or "" for name in _LABELS}
     manifest = Manifest(

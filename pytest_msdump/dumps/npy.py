@@ -73,7 +73,7 @@ def parse_header(head: bytes, *, where: str) -> NpyHeader:
     if not isinstance(fortran, bool):
         raise _damaged(where, f"says fortran_order {str(fortran)[:40]}, which is neither True nor False")
     if not is_shape(shape):
-        raise _damaged(where, f"says shape {str(shape)[:80]}, which is no tuple of at most {_MAX_RANK} lengths")
+        raise _damaged(where, f"says shape {str(shape)[:80]}, which is not a tuple of at most {_MAX_RANK} lengths")
     return NpyHeader(version, entries["descr"], fortran, shape, end)
 
 

@@ -107,8 +107,8 @@ def _directory(file: StoredFile) -> tuple[list[ZipInfo], int]:
         if not head:
             raise truncated(file.where, "is empty (0 bytes)") from error
         raise TensorFileError(
-            f"{file.where}: is no zip archive, or was cut off while it was written ({error!s:.80}); save it again with "
-            "numpy.savez"
+            f"{file.where}: is not a zip archive, or was cut off while it was written ({error!s:.80}); save it again "
+            "with numpy.savez"
         ) from error
 
 

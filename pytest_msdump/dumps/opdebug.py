@@ -88,7 +88,7 @@ def _read_json(path: Path) -> Any:
     except OSError as error:
         raise TensorFileError(f"{path}: cannot be read: {error.strerror}; is it an overflow record?") from error
     except (ValueError, RecursionError) as error:
-        raise TensorFileError(f"{path}: no JSON: {error}") from error
+        raise TensorFileError(f"{path}: not JSON: {error}") from error
 
 
 def _read_records(path: Path) -> dict[int, dict[str, Any]]:
@@ -118,7 +118,7 @@ def record_as_json(record: bytes, *, where: str) -> dict[str, Any]:
     if len(record) == OLD_BYTES:
         return {unit: _old(record, unit) for unit in OLD_FIELDS}
     raise TensorFileError(
-        f"{where}: {len(record)} bytes are no overflow record: it begins with {MAGIC:#x} or has {OLD_BYTES} bytes"
+        f"{where}: {len(record)} bytes are not an overflow record: it begins with {MAGIC:#x} or has {OLD_BYTES} bytes"
     )
 
 
@@ -128,13 +128,13 @@ def entries_of_json(document: object, *, where: str) -> tuple[OverflowEntry, ...
     TensorFileError, which calls the file `where`, for any other document, and where a number is missing.
     """
     if not isinstance(document, Mapping):
-        raise TensorFileError(f"{where}: no overflow record: a JSON object was expected")
+        raise TensorFileError(f"{where}: not an overflow record: a JSON object was expected")
     if "acc_list" in document:
         listed = document["acc_list"]
         return tuple(_entry_of_new(one, where) for one in (listed if isinstance(listed, list) else [listed]))
     entries = tuple(_entry(unit, document[unit], where) for unit in OLD_FIELDS if unit in document)
     if not entries:
-        raise TensorFileError(f"{where}: no overflow record: it has neither 'acc_list' nor {', '.join(OLD_FIELDS)}")
+        raise TensorFileError(f"{where}: not an overflow record: it has neither 'acc_list' nor {', '.join(OLD_FIELDS)}")
     return entries
 
 
@@ -185,16 +185,16 @@ def _shown(name: str, number: int) -> int | str:
 
 def _entry_of_new(one: object, where: str) -> OverflowEntry:
     if not isinstance(one, Mapping) or not isinstance(one.get("acc_type"), str):
-        raise TensorFileError(f"{where}: no overflow record: 'acc_list' lacks 'acc_type'")
+        raise TensorFileError(f"{where}: not an overflow record: 'acc_list' lacks 'acc_type'")
     unit = one["acc_type"]
     if len(unit) > _LONGEST_UNIT:
-        raise TensorFileError(f"{where}: no overflow record: '{unit[:_LONGEST_UNIT]}…' is no unit")
+        raise TensorFileError(f"{where}: not an overflow record: '{unit[:_LONGEST_UNIT]}…' is not a unit")
     return _entry(unit, one.get("data"), where)
 
 
 def _entry(unit: str, data: object, where: str) -> OverflowEntry:
     if not isinstance(data, Mapping):
-        raise TensorFileError(f"{where}: no overflow record: {unit} has no fields")
+        raise TensorFileError(f"{where}: not an overflow record: {unit} has no fields")
     status = data.get("status")
     numbers = {name: _number(value, f"{where}: {unit}: {name:.40}") for name, value in data.items() if name != "status"}
     lacking = {"task_id", "stream_id"} - numbers.keys()

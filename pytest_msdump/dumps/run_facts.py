@@ -183,7 +183,7 @@ def _read_configuration(
     except (ValueError, RecursionError):
         failure = "is not JSON"
     if configuration is None:
-        notes.append(f"{source} {failure or 'is no dump configuration'}, so what the run was told to dump is unknown")
+        notes.append(f"{source} {failure or 'is no dump configuration'}, so it is unknown what the run was set to dump")
         return ()
     return (configuration,)
 

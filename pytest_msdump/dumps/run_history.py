@@ -55,7 +55,7 @@ def parse_history(text: str) -> tuple[int, ...]:
     lines = [line.strip() for line in text.splitlines()]
     for number, line in enumerate(lines, start=1):
         if line and not _NUMBER.fullmatch(line):
-            raise ValueError(f"line {number} is no iteration")
+            raise ValueError(f"line {number} is not an iteration")
     return tuple(int(line) for line in lines if line)
 
 
@@ -81,7 +81,7 @@ def read_histories(root: Path) -> tuple[Sequence[RunHistory], tuple[str, ...]]:
                     repeated = frozenset(number for number, count in counts.items() if count > 1)
                     found.append(RunHistory(source, rank, int(match[1]), frozenset(counts), repeated))
             except ValueError as error:
-                failure = f"is no execution history: {error}"
+                failure = f"is not an execution history: {error}"
             if failure:
                 notes.append(f"{source} {failure}")
     return found, tuple(notes)

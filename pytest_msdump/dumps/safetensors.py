@@ -61,7 +61,7 @@ class SafetensorsReader(ArrayFileReader):
         header, begin = _header(file)
         metadata = header.pop(_METADATA, {})
         if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-            raise _damaged(file, f"has a {_METADATA} that is no table of texts")
+            raise _damaged(file, f"has a {_METADATA} that is not a table of texts")
         arrays = tuple(_array(file, name, entry, begin) for name, entry in header.items())
         _check_places(file, arrays, begin)
         return Contents(arrays, labels=tuple(_labels(metadata)))
@@ -89,7 +89,7 @@ def _header(file: StoredFile) -> tuple[dict[str, Any], int]:
         header = json.loads(file.read_bytes(_LENGTH_BYTES, length).decode(), object_pairs_hook=_table)
     # RecursionError: no header is nested deeper than two levels.
     except (ValueError, RecursionError) as error:
-        raise _damaged(file, f"is no JSON ({error!s:.80})") from error
+        raise _damaged(file, f"is not JSON ({error!s:.80})") from error
     if not isinstance(header, dict):
         raise _damaged(file, "is no table")
     return header, begin
@@ -98,7 +98,7 @@ def _header(file: StoredFile) -> tuple[dict[str, Any], int]:
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
-        raise ValueError("a name is there twice")
+        raise ValueError("a name occurs twice")
     return table
 
 

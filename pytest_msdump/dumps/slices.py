@@ -157,7 +157,7 @@ def _slicing(files: Sequence[DumpFile], pieces: Sequence[Path]) -> Slicing | Non
         if len(files) == 1:
             return None
         raise TensorFileError(
-            f"{where}: one of {len(files)} slices, but its header does not tell how the operator was cut; dump it "
+            f"{where}: one of {len(files)} slices, but its header does not say how the operator was cut; dump it "
             "again without FFTS+ slices"
         )
     slicing = parse_slicing(first.text(first.header.attribute, _MAX_TEXT_BYTES), where=where)
@@ -187,7 +187,7 @@ def _open_input(files: Sequence[DumpFile], slicing: Slicing, tensor: StoredTenso
     if axis is None:
         raise TensorFileError(
             f"{files[0].file.where}: input {tensor.slot} of {len(files)} slices of shapes {shapes[0]} … {shapes[-1]}: "
-            "how they make one tensor is not told; compare outputs, or leave it out with deselect"
+            "how they make one tensor is unknown; compare outputs, or leave it out with deselect"
         )
     views = [one.open(each) for one, each in zip(files, parts, strict=True)]
     return JoinedView(views, axis, original_shape=whole)
@@ -308,13 +308,13 @@ def parse_slicing(text: str, *, where: str) -> Slicing:
         cuts = tuple(tuple(map(_length, axes)) for axes in _list(values.get("outputCutList")))
         boxes = tuple(tuple(map(_box, outputs)) for outputs in _list(values.get("output_tensor_slice")))
     except (KeyError, TypeError, ValueError) as error:
-        raise _damaged(where, "tells of cuts in a way that is not known") from error
+        raise _damaged(where, "describes the cuts in an unknown way") from error
     return Slicing(bool(mode), count, cuts, boxes)
 
 
 def _damaged(where: str, what: str) -> TensorFileError:
     return TensorFileError(
-        f"{where}: the attribute that should tell how the operator was sliced {what}, so the slices cannot be joined; "
+        f"{where}: the attribute that should say how the operator was sliced {what}, so the slices cannot be joined; "
         "dump it again without FFTS+ slices"
     )
 

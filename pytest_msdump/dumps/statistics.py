@@ -363,7 +363,7 @@ def _row(line: int, cells: Sequence[str], columns: _Columns | None) -> tuple[Tab
 def _number(text: str, what: str) -> int:
     value = number(text)
     if value is None:
-        raise _UnreadableRowError(f"{what} '{text[:40]}' is no number")
+        raise _UnreadableRowError(f"{what} '{text[:40]}' is not a number")
     return value
 
 
@@ -392,7 +392,7 @@ def _statistic(name: str, text: str) -> Statistic:
         return int(text)
     is_decimal = _DECIMAL.fullmatch(text)
     if not is_decimal and not _NOT_FINITE.fullmatch(text):
-        raise _UnreadableRowError(f"{name} '{text[:40]}' is no number")
+        raise _UnreadableRowError(f"{name} '{text[:40]}' is not a number")
     value = float(text)
     if is_decimal and math.isinf(value):
         raise _UnreadableRowError(f"{name} '{text[:40]}' is larger than any float64")

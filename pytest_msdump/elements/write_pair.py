@@ -115,10 +115,10 @@ def write_detail(
     folder = as_path(directory)
     if isinstance(left, Pair):
         if right is not None:
-            raise ConfigError("a Pair stands for both sides; give no right side beside it")
+            raise ConfigError("a Pair is both sides; give no right side with it")
         return detail_pair(left, folder, options=options)
     if right is None:
-        raise ConfigError("there is no right side; give the reference as the second argument")
+        raise ConfigError("the right side is missing; give the reference as the second argument")
     with ExitStack() as stack:
         left_ref, left_view = open_tensor(left, name, stack)
         right_ref, right_view = open_tensor(right, name, stack)

@@ -68,7 +68,7 @@ class Elements:
 
     @property
     def are_bools(self) -> bool:
-        """Whether both sides are bools, whose difference is no number."""
+        """Whether both sides are bools, whose difference is not a number."""
         return bool(self.left.dtype.kind == self.right.dtype.kind == "b")
 
     @property

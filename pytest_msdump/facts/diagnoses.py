@@ -52,7 +52,7 @@ DIAGNOSES: dict[str, DiagnosisFact] = {
     ),
     "memory_format": DiagnosisFact(
         "other memory format",
-        "the left is the right in a device's memory format that nobody undid",
+        "the left is the right, still in a device's memory format",
         frozenset({"permuted", "unrelated"}),
     ),
     "permuted": DiagnosisFact(

@@ -51,7 +51,7 @@ def check_lines(checked: Checked, *, width: int = 100, everything: bool = False)
         yield from _operator(op, hits, f"op {operators[_name(op)]} of {len(operators)}", width)
     if len(shown) > _MOST_OPERATORS and not everything:
         yield ""
-        yield f"and {counted(len(shown) - _MOST_OPERATORS, 'more operator')}; --all tells them all"
+        yield f"and {counted(len(shown) - _MOST_OPERATORS, 'more operator')}; --all lists them all"
     for path, sentence in checked.reports:
         yield ""
         yield f"REPORTED  {terminal_text(str(path))}"
@@ -131,7 +131,7 @@ def verify_lines(found: Verified, *, width: int, everything: bool = False) -> It
         yield from _differing_tensor(ref, differences, width)
     if len(shown) > _MOST_TENSORS and not everything:
         yield ""
-        yield f"and {counted(len(shown) - _MOST_TENSORS, 'more tensor')}; --all tells them all"
+        yield f"and {counted(len(shown) - _MOST_TENSORS, 'more tensor')}; --all lists them all"
 
 
 def _differing_tensor(ref: TensorRef, differences: Sequence[StatisticDifference], width: int) -> Iterator[str]:

@@ -152,7 +152,7 @@ def _without_cancelled(dump: Dump, hits: list[Hit], settings: CheckSettings) -> 
 def _notes_on_statistics(dump: Dump) -> Iterator[str]:
     unseen = [ref for ref in dump.refs if ref.is_unseen]
     if unseen:
-        yield f"{counted(len(unseen), 'tensor')} of these were saved as statistics only: checked as far as they tell"
+        yield f"{counted(len(unseen), 'tensor')} of these were saved as statistics only: checked as far as these allow"
     blind = [ref for ref in unseen if not _OF_OVERFLOW & set(ref.statistics.values if ref.statistics else ())]
     if blind:
         yield f"{len(blind)} of them without counts of NaN and Inf, or a norm: overflow was not checked there"
@@ -190,7 +190,7 @@ def _check_tensor(ref: TensorRef, settings: CheckSettings) -> Sequence[Hit] | st
         elements = None if ref.spec.shape is None else math.prod(ref.spec.shape)
         saved = contents_of_statistics(values, elements=elements, dtype=ref.spec.dtype or "undefined")
         if saved is None:
-            return "the table of statistics does not tell how many elements it has"
+            return "the table of statistics does not say how many elements it has"
         return tuple(hits_of_contents(ref, saved, settings, is_initial=is_initial))
     try:
         with closing(open_logical(ref)) as view:

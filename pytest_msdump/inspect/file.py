@@ -216,7 +216,7 @@ def _inspect_tensor(ref: TensorRef, *, bins: int) -> InspectedTensor:
 def file_header(path: Path) -> FileHeader | None:
     """Read the header of a tensor file; ``None`` if it cannot be read, and opening its tensors says why."""
     if path.suffix == ".bin":
-        return FileHeader("raw bytes, of which its name tells")
+        return FileHeader("raw bytes, described by its file name")
     try:
         if path.suffix == ".npy":
             return _npy_header(path)

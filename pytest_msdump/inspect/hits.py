@@ -85,7 +85,7 @@ class CheckSettings:
 def parse_settings(texts: Iterable[str]) -> CheckSettings:
     """Read ``CHECK.PARAMETER=NUMBER``, ``CHECK=on`` and ``CHECK=off``; of two about one thing the later one holds.
 
-    UnknownNameError for a check or a parameter that does not exist, ConfigError where there is no number.
+    UnknownNameError for a check or a parameter that does not exist, ConfigError where there is not a number.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def parse_settings(texts: Iterable[str]) -> CheckSettings:
         if not equals or not value:
             raise ConfigError(f"'{text}': write CHECK.PARAMETER=NUMBER, CHECK=on or CHECK=off")
         if check not in CHECKS:
-            raise UnknownNameError(f"'{text}': there is no check '{check}'; {nearest(check, CHECKS)}")
+            raise UnknownNameError(f"'{text}': unknown check '{check}'; {nearest(check, CHECKS)}")
         if parameter:
             values[check, parameter] = _threshold(text, check, parameter, value)
         elif value in _SWITCHES:
@@ -121,7 +121,7 @@ def _threshold(text: str, check: str, parameter: str, value: str) -> float:
     except ValueError:
         number = math.nan
     if math.isnan(number):
-        raise ConfigError(f"'{text}': '{value}' is no number")
+        raise ConfigError(f"'{text}': '{value}' is not a number")
     return number
 
 

@@ -170,7 +170,7 @@ def _scan_statistics(ref: TensorRef) -> OneSide | str:
     known, nan, inf = numbers_of_statistics(saved.values)
     if "l2_norm" not in known and not known.keys() >= _NONFINITE_COUNTS:
         names = ", ".join(known) or "nothing"
-        return f"it was saved as statistics only, and these ({names}) do not tell whether it holds NaN or Inf"
+        return f"it was saved as statistics only, and these ({names}) do not show whether it has NaN or Inf"
     shape, fact = ref.spec.shape, DTYPES.get(ref.spec.dtype or "")
     extremes = [abs(known[name]) for name in ("minimum", "maximum") if name in known]
     largest = None if fact is None else fact.maximum
@@ -320,7 +320,7 @@ def with_overflow(plan: Plan, report: Report) -> Report:
     """Mark each left tensor of a report of this plan, compared or not, that may have overflowed.
 
     `has_overflow` of a float16 tensor is whether it holds NaN, Inf or 65504 of either sign; ``None`` if it cannot be
-    read, or its padding cannot be told from its values.
+    read, or its padding cannot be separated from its values.
     """
     converters = plan.extras.converters
     alone = iter(plan.pairing.unmatched_left)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.comparison.opening import open_logical
+from pytest_msdump.comparison.user_code import Watch, unwatched
 from pytest_msdump.dtypes.decode import bytes_needed, can_decode
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.describe import counted, listed
@@ -68,11 +69,11 @@ class _Header(NamedTuple):
     memory_format: str
 
 
-def survey(dump: Dump) -> Survey:
+def survey(dump: Dump, *, watch: Watch = unwatched) -> Survey:
     """Look through a dump, whose index is in execution order, without reading its data."""
     headers: dict[TensorRef, _Header] = {}
     unreadable: list[tuple[TensorRef, str]] = []
-    for ref in dump.refs:
+    for ref in watch(dump.refs, "headers"):
         header = _header(ref)
         if isinstance(header, str):
             unreadable.append((ref, header))
@@ -97,7 +98,7 @@ def _header(ref: TensorRef) -> _Header | str:
         return _Header(ref.spec.dtype or "unknown", ref.spec.shape or (), _STATISTICS_ONLY)
     try:
         with closing(open_logical(ref)) as view:
-            return _Header(view.dtype, view.shape, ref.spec.memory_format or view.spec.memory_format or "none told")
+            return _Header(view.dtype, view.shape, ref.spec.memory_format or view.spec.memory_format or "none known")
     except (MsdumpError, OSError) as error:
         return str(error)
 

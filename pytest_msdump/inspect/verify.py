@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from pytest_msdump.comparison.opening import open_logical, open_view
+from pytest_msdump.comparison.user_code import Watch, unwatched
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.metrics import STATISTICS
@@ -36,14 +37,14 @@ class Verified:
         return bool(self.refs) and not self.differences
 
 
-def verify(dump: Dump) -> Verified:
+def verify(dump: Dump, *, watch: Watch = unwatched) -> Verified:
     """Compute the statistics of every tensor that has saved ones, and compare them.
 
     Numbers have to agree as far as they were printed; means and norms to a millionth, since a device adds up in
     float32. A cell that the writer left empty is no difference; a tensor that cannot be read is one.
     """
     refs = tuple(ref for ref in dump.refs if ref.statistics is not None and not ref.is_unseen)
-    return Verified(dump, refs, tuple(difference for ref in refs for difference in _differences(ref)))
+    return Verified(dump, refs, tuple(difference for ref in watch(refs, "tensors") for difference in _differences(ref)))
 
 
 def _differences(ref: TensorRef) -> Iterator[StatisticDifference]:

@@ -63,9 +63,9 @@ def _wishes(spec: TensorSpec, rule_format: str | None, rule_shape: Shape | None)
     if letters is not None and letters not in {order for orders in _ORDERS.values() for order in orders}:
         letters = None
     known = format_name(spec.memory_format)
-    told = (spec.logical_shape, rule_shape)
+    known_shapes = (spec.logical_shape, rule_shape)
     # A rule file may leave lengths open, such as that of the batch.
-    shapes = [_without_gaps(spec, known, shape, letters) for shape in told if shape is not None]
+    shapes = [_without_gaps(spec, known, shape, letters) for shape in known_shapes if shape is not None]
     shapes = [shape for shape in shapes if min(shape, default=0) >= 0]
     if letters is not None:
         yield from ((shape, letters) for shape in shapes if len(letters) == len(shape))
@@ -111,7 +111,7 @@ def logical(
     if logical_shape is None:
         if may_be_padded(known):
             raise TensorShapeError(
-                f"{known} of stored shape {view.shape} is padded, and nothing tells its logical shape; give the rule "
+                f"{known} of stored shape {view.shape} is padded, and its logical shape is unknown; give the rule "
                 "file that knows this operator (--msdump-fusion), or dump with trans_flag"
             )
         return view
@@ -179,8 +179,8 @@ def _plain(view: TensorView, shape: Shape) -> TensorView:
     if shape == view.shape:
         return view
     same_but_ones = [length for length in shape if length != 1] == [length for length in view.shape if length != 1]
-    told_by_header = shape == view.spec.logical_shape and prod(shape) == view.size
-    return UnfoldedView(view, shape) if same_but_ones or told_by_header else view
+    is_in_header = shape == view.spec.logical_shape and prod(shape) == view.size
+    return UnfoldedView(view, shape) if same_but_ones or is_in_header else view
 
 
 @lru_cache(maxsize=1024)

@@ -33,7 +33,7 @@ Shape: TypeAlias = tuple[int, ...]
 # takes at most as many again.
 WINDOW_BYTES = 2**23
 
-# Asking a file once more costs as much time as reading so many elements that nobody needs.
+# Asking a file once more costs as much time as reading so many elements that are not needed.
 _ELEMENTS_PER_READ = 4096
 
 

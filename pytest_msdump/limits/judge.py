@@ -13,7 +13,7 @@ from pytest_msdump.model.comparison import FAILING, OUTCOMES, Comparison, Findin
 from pytest_msdump.model.record import Check
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["judge", "passing_bound", "verdict_from"]
+__all__ = ["accepted_bounds", "judge", "passing_bound", "verdict_from"]
 
 # The order of findings. A number beyond its limit says more than one that could not be computed.
 _FINDING_ORDER = ("error", "fail", "undefined", "warn", "note")
@@ -299,6 +299,15 @@ def _not_compared(comparison: Comparison, judged: Sequence[_Judgement]) -> Itera
 
 
 # -- Limits that would have let a pair pass --
+
+
+def accepted_bounds(verdict: Verdict) -> Mapping[str, float]:
+    """Return the limits of a known drift that lets a pair pass; empty where it fails for another reason."""
+    failing = [finding for finding in verdict.findings if finding.outcome in FAILING]
+    # A suite file cannot limit the count of elements outside rtol/atol.
+    curable = verdict.would_pass.keys() - {"allclose"}
+    return verdict.would_pass if all(finding.metric in curable for finding in failing) else {}
+
 
 _UPWARD = Context(prec=3, rounding=ROUND_CEILING)
 _EXACT = Context(prec=50)

@@ -58,7 +58,7 @@ def _checked_bounds(bounds: Bounds, *, where: str) -> dict[str, tuple[float | No
 
 def _check_tolerance(name: str, value: float | None, *, where: str) -> None:
     if value is not None and not (_is_number(value) and 0 <= value < math.inf):
-        raise ConfigError(f"{where}: {name} = {value!r} is no tolerance; give a number from 0 on, e.g. 1e-3")
+        raise ConfigError(f"{where}: {name} = {value!r} is not a tolerance; give a number from 0 on, e.g. 1e-3")
 
 
 def _check_bound(metric: str, bound: float | None, where: str) -> None:
@@ -147,7 +147,7 @@ class KnownDrift:
         if not self.reason.strip():
             raise ConfigError(f"{label}: a known drift needs a reason; say why it is accepted")
         if isinstance(self.until, datetime.datetime) or not isinstance(self.until, datetime.date):
-            raise ConfigError(f"{label}: until = {self.until!r} is no date; write e.g. until = 2027-01-31")
+            raise ConfigError(f"{label}: until = {self.until!r} is not a date; write e.g. until = 2027-01-31")
         bounds = _checked_bounds(self.bounds, where=label)
         if not bounds:
             raise ConfigError(f"{label}: a known drift needs a limit; say how far it may drift, or remove it")

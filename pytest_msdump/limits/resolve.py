@@ -18,7 +18,7 @@ from pytest_msdump.model.comparison import Limit, Limits
 from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.text import Message
 
-__all__ = ["hinted_dtypes", "resolve"]
+__all__ = ["hinted_dtypes", "matches", "names_match", "resolve"]
 
 # The limits of each metric: one, or one of each level.
 _Levels = dict[str, tuple[Limit, ...]]
@@ -83,12 +83,12 @@ def _matching(
     """Return the numbers of the rules and of the known drifts that match this pair."""
     if not policy.rules and not policy.known_drift:
         return (), ()
-    names = frozenset((*_names(left), *_names(right)))
+    names = _all_names(left, right)
     types = frozenset({left.op.op_type, right.op.op_type} - {None})
     dtypes = frozenset({judged_as, *(name for name in (left_dtype, right_dtype) if _component(name) == judged_as)})
     return (
         tuple(number for number, rule in enumerate(policy.rules) if _applies(rule, names, types, dtypes)),
-        tuple(number for number, drift in enumerate(policy.known_drift) if _matches(drift.match, names)),
+        tuple(number for number, drift in enumerate(policy.known_drift) if names_match(drift.match, names)),
     )
 
 
@@ -135,6 +135,15 @@ def _limits(
     )
 
 
+def matches(glob: str, left: TensorKey, right: TensorKey) -> bool:
+    """Whether a glob of a rule or of a known drift names this pair."""
+    return names_match(glob, _all_names(left, right))
+
+
+def _all_names(left: TensorKey, right: TensorKey) -> frozenset[str]:
+    return frozenset((*_names(left), *_names(right)))
+
+
 def _names(key: TensorKey) -> Iterable[str]:
     """Yield every spelling by which a glob may name this tensor."""
     for name in {key.op.label, key.op.name, mangle(key.op.label)}:
@@ -148,7 +157,8 @@ def _component(dtype: str) -> str:
     return (fact.component if fact else None) or dtype
 
 
-def _matches(glob: str, names: frozenset[str]) -> bool:
+def names_match(glob: str, names: frozenset[str]) -> bool:
+    """Whether one of the names is what the glob says."""
     if glob == "*":
         return True
     if _WILDCARDS.isdisjoint(glob):
@@ -166,7 +176,7 @@ def _applies(rule: Rule, names: frozenset[str], types: frozenset[str | None], dt
     return (
         (rule.dtype is None or rule.dtype in dtypes)
         and (not rule.op_type or not types.isdisjoint(rule.op_type))
-        and _matches(rule.match, names)
+        and names_match(rule.match, names)
     )
 
 

@@ -122,8 +122,8 @@ def _wrong(ours: DumpKind, theirs: DumpKind, rules: FusionRules) -> str:
     cases = (
         (close and not model, f"{close} cannot be used alone"),
         (close and quant, f"{close} and {quant} cannot be used together"),
-        (close and theirs.family == "original", f"{close} is of no use here: the right side is no Ascend dump"),
-        (model and not close and both_device, f"{model} alone leads to an original model, and the right side is none"),
+        (close and theirs.family == "original", f"{close} is of no use here: the right side is not an Ascend dump"),
+        (model and not close and both_device, f"{model} alone leads to an original model, and the right is not one"),
         (quant and ours.family == "device" and not model, f"{quant} alone does not describe an Ascend dump"),
         (quant and theirs.quantised, f"{quant} leads to a model before quantisation, and the right side is quantised"),
     )

@@ -1,4 +1,4 @@
-"""Pairing by who feeds whom: layers of any names that compute the same, behind and before the same others.
+"""Pairing by the edges of the graph: layers of any names that compute the same, behind and before the same others.
 
 Where names say nothing (Keras' `conv2d_3`, mindcv's `features.4` that is torchvision's `features.2.conv`), recorded
 graphs may: a layer is known by its kind, its shape, and the chain of layers that leads to it, or the layers that it

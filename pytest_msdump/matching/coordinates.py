@@ -101,7 +101,7 @@ Wanted = tuple[frozenset[int | str] | None, ...]
 # For each coordinate whether a place has it.
 _Pattern = tuple[bool, ...]
 
-# One value on each side does not tell partners apart: a card's number, the name of a net, the step that was dumped.
+# One value on each side does not distinguish partners: a card's number, the name of a net, the step that was dumped.
 # Occurrences are counted by us, so 1 is not 0 even when each side has only the one.
 _LABELS = frozenset({"rank", "net", "graph", "iteration"})
 

@@ -128,7 +128,7 @@ class Candidates:
                 self._candidates.setdefault((left, right), _Candidate(left, right, path, *shapes, is_viewed))
 
     def _is_open(self, side: Side, ref: int) -> bool:
-        # A graph tells namesakes apart.
+        # A graph distinguishes namesakes.
         is_ambiguous = self._how == "scope" and (side.name, side.op_of[ref]) in self._state.ambiguous
         return not is_ambiguous and not self._state.is_decided(side.name, ref)
 

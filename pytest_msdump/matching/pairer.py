@@ -71,7 +71,7 @@ def ways_named(names: Iterable[str], *, where: str) -> tuple[str, ...]:
     allowed = [name for name in WAYS if name != _ALWAYS]
     for name in sorted(wanted):
         if name not in allowed:
-            raise UnknownNameError(f"{where}: '{name}' is no way of pairing; {nearest(name, allowed)}")
+            raise UnknownNameError(f"{where}: '{name}' is not a way of pairing; {nearest(name, allowed)}")
     return tuple(name for name in allowed if name in wanted)
 
 

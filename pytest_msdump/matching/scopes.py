@@ -36,7 +36,7 @@ _WRAPPERS = frozenset({"network", "_network", "_backbone", "_net", "module", "_o
 _OPTIMIZERS = frozenset({"optimizer", "_optimizer"})
 _MINDSPORE = re.compile(r".*-op[0-9]+", re.DOTALL)
 _CALL = re.compile(r"(?P<name>.+)_(?P<call>[0-9]{1,9})", re.DOTALL)
-# Between digits an underscore tells numbers apart: layer1_0 is not layer10.
+# Between digits an underscore separates numbers: layer1_0 is not layer10.
 _LINKING = re.compile(r"(?<![0-9])_|_(?![0-9])")
 _GRADIENT = re.compile(r"(?P<name>.+)/(?P<kind>grad|grad_input|grad_output)", re.DOTALL)
 # A path of more modules is no program's.
@@ -52,11 +52,11 @@ class Scope:
     path : tuple of str, optional
         The modules around it; ``None`` where nothing says them.
     calls : tuple of int
-        Which call of each of these modules it is, where its name tells; empty otherwise.
+        Which call of each of these modules it is, where its name shows it; empty otherwise.
     is_apart : bool
         Whether it belongs to the gradients or to an optimizer, and not to the model.
     last_class : str
-        Class of the innermost module; empty where the name does not tell.
+        Class of the innermost module; empty where the name does not show it.
     """
 
     path: Path | None
@@ -287,7 +287,7 @@ class Run:
             )
 
     def count(self, path: Path) -> int | None:
-        """Return how often a module was called; ``None`` where only the other side can tell."""
+        """Return how often a module was called; ``None`` where only the other side can show it."""
         if path in self.modules:
             return len(self.modules[path])
         numbered = {self.steps[number].scope.calls[: len(path)] for number in self.members.get(path, ())}
@@ -323,7 +323,7 @@ class Run:
         return found
 
     def _chunks(self, path: Path, members: Sequence[int], count: int) -> list[list[int]] | None:
-        """Divide the operators of a module by its calls; ``None`` where nothing tells which is whose."""
+        """Divide the operators of a module by its calls; ``None`` where that is unknown."""
         calls: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
         for number in members:
             calls[self.steps[number].scope.calls[: len(path)]].append(number)

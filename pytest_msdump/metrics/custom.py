@@ -56,7 +56,7 @@ class Algorithm:
 
 
 class AlgorithmArguments:
-    """What an algorithm is told beside the data, as attributes and through `get` and `get_dict`.
+    """What an algorithm gets beside the data, as attributes and through `get` and `get_dict`.
 
     `values` are `my_output_dump_file` and `ground_truth_dump_file` (paths), `shape_type` (``"scalar"``, ``"vector"``,
     ``"matrix"`` or ``"tensor"``), and what the command line passed, as text.
@@ -153,13 +153,13 @@ def run_algorithms(
     """
     if not algorithms:
         return {}
-    told = {
+    facts = {
         "my_output_dump_file": str(files[0]),
         "ground_truth_dump_file": str(files[1]),
         "shape_type": _shape_type(left.shape),
     }
     return {
-        name: _run(algorithm, (left, right), AlgorithmArguments({**arguments.get(name, {}), **told}))
+        name: _run(algorithm, (left, right), AlgorithmArguments({**arguments.get(name, {}), **facts}))
         for name, algorithm in algorithms.items()
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.model.record import AxisErrors, Histogram, MagnitudeErrors, Spread
+from pytest_msdump.model.record import AxisErrors, Histogram, MagnitudeErrors, Spread, ValueCounts
 from pytest_msdump.model.tensor import TensorView
 
 __all__ = ["CoarserValues", "spread"]
@@ -20,7 +21,8 @@ _BLOCK_ELEMENTS = 1 << 18
 # Powers of ten; what is beyond counts with the last of them.
 _LOWEST, _HIGHEST = -40, 40
 _MOST_PLACES = 64
-_MAP_CELLS = 16
+_MAP_CELLS = 32
+_VALUE_PARTS = 40
 # The greatest number of four digits that fits float64; larger sums are drawn as this.
 _MOST = 1.797e308
 
@@ -30,7 +32,7 @@ _Floats = npt.NDArray[np.float64]
 class _Sums:
     """Sums over all elements seen so far."""
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
+    def __init__(self, shape: tuple[int, ...], low: float, high: float) -> None:
         decades = _HIGHEST - _LOWEST + 1
         self.counts = np.zeros(decades, np.int64)
         self.seen = np.zeros(decades, np.int64)
@@ -41,8 +43,14 @@ class _Sums:
         self.inner = math.prod(shape[self.axis + 1 :])
         self.step = -(-self.length // _MOST_PLACES)
         self.along = np.zeros(-(-self.length // self.step))
-        # The map has the last two axes; of a vector, the only one.
-        self.rows, self.columns = (shape[-2], shape[-1]) if len(shape) > 1 else (1, shape[-1])
+        # Values are counted where their range has a width that float64 holds.
+        self.range = (low, high) if low < high and math.isfinite(high - low) else None
+        self.values = np.zeros((2, _VALUE_PARTS), np.int64)
+        # The map has the two longest axes; of a vector, the only one.
+        longest = sorted(range(len(shape)), key=lambda axis: (-shape[axis], -axis))[:2]
+        self.axes = tuple(sorted(longest))
+        self.insides = [math.prod(shape[axis + 1 :]) for axis in self.axes]
+        self.rows, self.columns = [1, *(shape[axis] for axis in self.axes)][-2:]
         self.cells = (min(self.rows, _MAP_CELLS), min(self.columns, _MAP_CELLS))
         self.map = np.zeros(self.cells[0] * self.cells[1])
         self.mapped = np.zeros(self.map.size, np.int64)
@@ -62,11 +70,14 @@ class _Sums:
             np.maximum.at(self.largest, magnitude, error[known])
             index = places // self.inner % self.length // self.step
             self.along += np.bincount(index, weights=error, minlength=self.along.size)
-            down = places // self.columns % self.rows * self.cells[0] // self.rows
-            across = places % self.columns * self.cells[1] // self.columns
+            down = places // self.insides[0] % self.rows * self.cells[0] // self.rows
+            across = places // self.insides[-1] % self.columns * self.cells[1] // self.columns
             cell = down * self.cells[1] + across
             self.map += np.bincount(cell, weights=error, minlength=self.map.size)
             self.mapped += np.bincount(cell, minlength=self.mapped.size)
+            if self.range is not None:
+                for counts, values in zip(self.values, (left, right), strict=True):
+                    counts += np.histogram(values, _VALUE_PARTS, self.range)[0]
 
     def spread(self) -> Spread | None:
         """Return the arrays; ``None`` where all of them are empty."""
@@ -81,26 +92,42 @@ class _Sums:
         if self.along.size > 1:
             axis = AxisErrors(self.axis, self.step, _short(self.along))
         heat = (self.map / np.maximum(self.mapped, 1)).reshape(self.cells)
-        found = Spread(histogram, magnitude, axis, tuple(map(_short, heat)) if heat.size > 1 else ())
+        values = None
+        if self.range is not None:
+            values = ValueCounts(*self.range, *(tuple(map(int, counts)) for counts in self.values))
+        if heat.size > 1:
+            return Spread(histogram, magnitude, axis, tuple(map(_short, heat)), self.axes, values)
+        found = Spread(histogram, magnitude, axis, values=values)
         return None if found == Spread() else found
 
 
 def spread(left: TensorView, right: TensorView) -> Spread | None:
     """Return how the error of a pair is spread, by the left side's shape; ``None`` for complex and empty tensors.
 
-    `Spread.axis` is along the second axis (of a vector, the first), `Spread.heat` has at most 16 by 16 cells.
+    `Spread.axis` is along the second axis (of a vector, the first), `Spread.heat` has at most 32 by 32 cells. Both
+    sides are read twice: first for the range of their values.
     """
     shape = tuple(left.shape) or (1,)
     if not left.size or left.size != right.size:
         return None
-    found = _Sums(shape)
-    for start in range(0, left.size, _BLOCK_ELEMENTS):
-        stop = min(left.size, start + _BLOCK_ELEMENTS)
-        one, other = np.asarray(left.read(start, stop)), np.asarray(right.read(start, stop))
+    low, high = math.inf, -math.inf
+    for _, one, other in _blocks(left, right):
         if "c" in (one.dtype.kind, other.dtype.kind):
             return None
+        both = np.stack([to_double(one), to_double(other)])
+        both = both[:, np.isfinite(both).all(axis=0)]
+        low, high = min(low, *both.min(axis=1, initial=low)), max(high, *both.max(axis=1, initial=high))
+    found = _Sums(shape, float(low), float(high))
+    for start, one, other in _blocks(left, right):
         found.add(to_double(one), to_double(other), start)
     return found.spread()
+
+
+def _blocks(left: TensorView, right: TensorView) -> Iterator[tuple[int, npt.NDArray[Any], npt.NDArray[Any]]]:
+    """Yield blocks of both sides, each with the place where it begins."""
+    for start in range(0, left.size, _BLOCK_ELEMENTS):
+        stop = min(left.size, start + _BLOCK_ELEMENTS)
+        yield start, np.asarray(left.read(start, stop)), np.asarray(right.read(start, stop))
 
 
 def _decade(values: _Floats) -> npt.NDArray[np.int64]:

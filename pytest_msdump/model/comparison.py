@@ -65,7 +65,7 @@ class Nonfinite(NamedTuple):
 
 
 class WorstElement(NamedTuple):
-    """An element that differs: its logical index, both values, and |l−r| / (atol + rtol·|r|)."""
+    """An element that differs: its logical index, both values, and ``|l − r| / (atol + rtol·|r|)``."""
 
     # Hides the method of tuples.
     index: tuple[int, ...]  # type: ignore[assignment]

@@ -32,7 +32,7 @@ def chosen(entry: str, names: Iterable[str]) -> list[str]:
     Raises
     ------
     re.error
-        The entry is no regular expression that can be read.
+        The entry is not a regular expression that can be read.
 
     Examples
     --------

@@ -131,17 +131,28 @@ class AxisErrors(NamedTuple):
     values: tuple[float, ...]
 
 
+class ValueCounts(NamedTuple):
+    """Elements of each side by their value, in parts of equal width from `low` to `high`."""
+
+    low: float
+    high: float
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """Where and for which values a pair differs, for drawings; a part that would be empty is ``None``.
 
-    `heat` is the mean ``|l - r|`` over the last two axes.
+    `heat` is the mean ``|l - r|`` over the two longest axes, `heat_axes`; of a vector over its only one.
     """
 
     histogram: Histogram | None = None
     magnitude: MagnitudeErrors | None = None
     axis: AxisErrors | None = None
     heat: tuple[tuple[float, ...], ...] = ()
+    heat_axes: tuple[int, ...] = ()
+    values: ValueCounts | None = None
 
 
 class Suspect(NamedTuple):

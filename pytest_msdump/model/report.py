@@ -87,7 +87,8 @@ class SideInfo:
     """One side of the report: directory, reader, what is known of the run, and sentences for the header.
 
     `operators` and `tensors` count what the side holds, compared or not. `partial_run` says how many of the `tensors`
-    are `newer`, where a later run into the same directory wrote some of them only; else it is empty.
+    are `newer`, where a later run into the same directory wrote some of them only; else it is empty. `by_name` says
+    that operators are ordered by their names, since nothing gives the order in which they ran.
     """
 
     directory: str
@@ -98,6 +99,7 @@ class SideInfo:
     operators: int = 0
     tensors: int = 0
     partial_run: Mapping[str, int] = field(default_factory=dict)
+    by_name: bool = False
 
 
 _NOT_COVERED = Coverage()
@@ -109,7 +111,8 @@ class Report:
 
     `network` has an entry for each operator of the left side's compiled model, where a rule file describes one (see
     `matching.rules`). `notes` are sentences on the run as a whole: which code of a user ran, how much was looked at.
-    `rerun` is what follows ``msdump compare`` to do it again.
+    `rerun` is what follows ``msdump compare`` to do it again. `run` says when and how this one was made (see
+    `report.build.run_facts`).
     `localised_by` names the source of the edges, and `edges` are producer and consumer by their records' `order`.
     `ended` is false of what stands in results.json from the start of a run until its end; it has no records.
     """
@@ -125,6 +128,7 @@ class Report:
     network: tuple[NetworkOperator, ...] = ()
     notes: tuple[str, ...] = ()
     rerun: tuple[str, ...] = ()
+    run: Mapping[str, str] = field(default_factory=dict)
     localised_by: str = ""
     edges: tuple[tuple[int, int], ...] = ()
     ended: bool = True

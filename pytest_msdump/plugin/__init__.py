@@ -18,6 +18,7 @@ from pytest_msdump.plugin.hooks import (
     pytest_configure_node,
     pytest_generate_tests,
     pytest_load_initial_conftests,
+    pytest_sessionfinish,
     pytest_terminal_summary,
 )
 
@@ -35,5 +36,6 @@ __all__ = [
     "pytest_configure_node",
     "pytest_generate_tests",
     "pytest_load_initial_conftests",
+    "pytest_sessionfinish",
     "pytest_terminal_summary",
 ]

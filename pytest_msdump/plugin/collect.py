@@ -141,8 +141,9 @@ class OperatorItem(_GateItem):
         gate = self.config.stash[GATE]
         command = gate.rerun_command(self.msdump_source, self.name, first.left.key.op.label)
         is_brief = self.config.option.tbstyle == "short"
-        text, line, file = failure(gate, self.plan, list(records.values()), command, self.columns, is_brief=is_brief)
-        text += detail_text(gate, self.msdump_source, self.plan, records)
+        shown, source = list(records.values()), self.msdump_source
+        text, line, file = failure(gate, source, self.plan, shown, command, self.columns, is_brief=is_brief)
+        text += detail_text(gate, source, self.plan, records)
         return _GateFailureError(text, line, file)
 
 

@@ -77,7 +77,7 @@ def _entries(folder: Path, seen: set[tuple[int, int]]) -> list[os.DirEntry[str]]
         with os.scandir(folder) as entries:
             return list(entries)
     except OSError:
-        # It has gone, or may not be read: then it holds nothing to collect, and pytest itself will tell.
+        # It has gone, or may not be read: then it holds nothing to collect, and pytest itself reports it.
         return []
 
 

@@ -15,6 +15,7 @@ from pytest_msdump.inspect.checks import Checked
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
+from pytest_msdump.plugin.generated import mark_folder
 from pytest_msdump.plugin.sources import absolute
 from pytest_msdump.record.recorder import Recorder, opened
 from pytest_msdump.record.reference import keep_reference
@@ -61,9 +62,7 @@ def recorder(folder: Path) -> Recorder:
 
 def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> Callable[..., Path]:
     """Return the value of the fixture ``msdump_reference``."""
-    base = folders.getbasetemp()
-    # Workers of pytest-xdist have folders of their own below the session's.
-    session = base.parent if hasattr(config, "workerinput") else base
+    mark = mark_folder(config, folders)
 
     def reference(
         name: str,
@@ -79,7 +78,7 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
             directory=_directory(config) if directory is None else directory,
             key=key,
             generate=config.getoption("msdump_generate"),
-            mark=session / "msdump-generated",
+            mark=mark,
             root=config.rootpath,
         )
 

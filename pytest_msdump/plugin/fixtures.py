@@ -30,7 +30,7 @@ def _values() -> ModuleType:
 
 @pytest.fixture
 def msdump(request: pytest.FixtureRequest) -> Functions:
-    """`compare`, `assert_close`, `assert_dumps_close`, `check`, `open`; judging by the test's marker ``msdump``."""
+    """Compare with the limits of the marker `msdump`: compare, assert_close, assert_dumps_close, check, open."""
     options: dict[str, Any] = {}
     for marker in reversed(list(request.node.iter_markers("msdump"))):
         if marker.args:
@@ -42,21 +42,21 @@ def msdump(request: pytest.FixtureRequest) -> Functions:
 
 @pytest.fixture(scope="session")
 def msdump_left(pytestconfig: pytest.Config) -> OpenDump:
-    """The run under test, as the command line or the suite file names it. Override it to bring your own."""
+    """The dump of the run under test, as the command line or the suite file names it; may be overridden."""
     dump: OpenDump = _values().OpenDump(_plan(pytestconfig).left)
     return dump
 
 
 @pytest.fixture(scope="session")
 def msdump_right(pytestconfig: pytest.Config) -> OpenDump:
-    """The reference, likewise."""
+    """The dump of the reference, as the command line or the suite file names it; may be overridden."""
     dump: OpenDump = _values().OpenDump(_plan(pytestconfig).right)
     return dump
 
 
 @pytest.fixture(scope="session")
 def msdump_pairs(msdump_left: OpenDump, msdump_right: OpenDump, pytestconfig: pytest.Config) -> tuple[Pair, ...]:
-    """The pairs of tensors: `Pair` objects that ``msdump.assert_close`` takes, in execution order."""
+    """The pairs of tensors of both dumps, in execution order; `msdump.assert_close` takes each of them."""
     known = gate_hooks(pytestconfig).gate.known_plan()
     if known is not None and known.left is msdump_left.dump and known.right is msdump_right.dump:
         return known.pairing.pairs
@@ -66,14 +66,14 @@ def msdump_pairs(msdump_left: OpenDump, msdump_right: OpenDump, pytestconfig: py
 
 @pytest.fixture
 def msdump_recorder(tmp_path: Path) -> Recorder:
-    """Records live models, each into a new folder below the test's `tmp_path` unless ``directory=`` says where."""
+    """Record live models, each into a new folder below the test's `tmp_path` unless `directory` says where."""
     recorder: Recorder = _values().recorder(tmp_path)
     return recorder
 
 
 @pytest.fixture(scope="session")
 def msdump_reference(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """``msdump_reference(name, build, key=…, directory=None)``: the folder of a reference that is made once and kept.
+    """Make a reference dump once and keep it: msdump_reference(name, build, key=…) returns its folder.
 
     See `record.reference.keep_reference`.
     """

@@ -11,6 +11,7 @@ import pytest
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import terminal_lines
 from pytest_msdump.plugin.discovery import is_suite_file
+from pytest_msdump.plugin.generated import GENERATED, generated_lines, generated_references
 from pytest_msdump.plugin.ignore_dumps import find_dumps
 from pytest_msdump.plugin.sources import (
     DUMPS,
@@ -22,14 +23,14 @@ from pytest_msdump.plugin.sources import (
     refuse_lost_files,
     suite_files_ahead,
 )
-from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, ini_kwargs
+from pytest_msdump.settings import FIXTURE_OPTIONS, GROUPS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, ini_kwargs
 
 if TYPE_CHECKING:
     from pytest_msdump.plugin.gate_hooks import GateHooks
 
 MARKERS = (
-    "msdump(profile=None, **limits): compares dumps; on an ordinary test, the profile and limits its helpers judge by",
-    "msdump_pairs(left=None, right=None, **options): run this test once for each pair, as the argument msdump_pair",
+    "msdump(profile=None, **limits): profile and limits that the fixture msdump judges by; items of gates have it, too",
+    "msdump_pairs(left=None, right=None, **options): run this test for each pair, which is its argument msdump_pair",
 )
 
 
@@ -46,9 +47,10 @@ def gate_hooks(config: pytest.Config) -> GateHooks:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare every option and ini key of the one table."""
-    group = parser.getgroup("msdump", "accuracy gate for operator dumps")
+    titles = {name: f"msdump, accuracy gate for operator dumps: {name}" for name in GROUPS}
+    groups = {name: parser.getgroup(f"msdump {name}", title) for name, title in titles.items()}
     for option in (*OPTIONS, *FIXTURE_OPTIONS, *OUTPUT_OPTIONS):
-        group.addoption(*option.flags, **argparse_kwargs(option))
+        groups[option.group].addoption(*option.flags, **argparse_kwargs(option))
         if option.ini:
             parser.addini(**ini_kwargs(option))
 
@@ -101,10 +103,19 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return gate_hooks(parent.config).collector_of_file(file_path, parent)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Look which references were made, before pytest removes the session's temporary folder."""
+    if session.config.option.msdump_generate:
+        session.config.stash[GENERATED] = generated_references(session.config)
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
     """Print our summary behind everything else."""
     yield
+    for line in generated_lines(terminalreporter.config):
+        terminalreporter.line(line)
     hooks: GateHooks | None = terminalreporter.config.pluginmanager.get_plugin("msdump-gate")
     if hooks is not None:
         hooks.end_terminal_summary(terminalreporter)

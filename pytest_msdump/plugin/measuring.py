@@ -88,7 +88,7 @@ def _folder(config: pytest.Config) -> Path:
     if own is not None:
         with suppress(OSError):
             return Path(own.mkdir("msdump"))
-    # If nothing can be written here either, who keeps records says so.
+    # If nothing can be written here either, `keep_records` says so.
     return cache_folder(config.rootpath)
 
 

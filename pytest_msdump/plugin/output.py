@@ -22,9 +22,16 @@ from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.plugin.measuring import keep_records
-from pytest_msdump.plugin.session import Gate, sent_with
+from pytest_msdump.plugin.session import Gate, progress_of, sent_with
 from pytest_msdump.plugin.sources import OWN_NODE, Source
-from pytest_msdump.report.build import build_report, pairing_report, remove_reports, start_report, write_report
+from pytest_msdump.report.build import (
+    build_report,
+    pairing_report,
+    remove_reports,
+    run_facts,
+    start_report,
+    write_report,
+)
 from pytest_msdump.report.bundling import MOST_CAUSES, write_bundle
 from pytest_msdump.report.causes import choose_shown, role_line, short_reason, suspicious_line, with_causes_first
 from pytest_msdump.report.ci import commands_for_github, write_for_gitlab
@@ -57,16 +64,26 @@ _OF_THE_RUN = ("gitlab",)
 
 
 def failure(
-    gate: Gate, plan: Plan, records: Sequence[Record], rerun: Sequence[str], width: int, *, is_brief: bool = False
+    gate: Gate,
+    source: Source,
+    plan: Plan,
+    records: Sequence[Record],
+    rerun: Sequence[str],
+    width: int,
+    *,
+    is_brief: bool = False,
 ) -> tuple[str, str, str]:
     """Return the full text of a failed item, its one line, and the left file it is about."""
     say = Phrases(gate.language)
     left_root = shown_path(plan.left.root)
+    takes_drift = plan.suite.file is not None and "json" in plan.suite.options["report"]
     text = failure_text(
         records,
         operators=plan.operators,
+        by_name=plan.sides[0].by_name,
         width=width,
         rerun=rerun,
+        report_dir=shown_path(_directory(gate, source, plan)) if takes_drift else "",
         is_brief=is_brief,
         left_root=left_root,
         right_root=shown_path(plan.right.root),
@@ -130,28 +147,26 @@ def write_reports(gate: Gate) -> None:
     """Write the reports of every suite that ran: into the report directory, or a folder of it for each of several."""
     ran = [(source, plan) for source, plan in gate.plans.items() if plan.digest in gate.records]
     several = len(gate.directories) > 1 or len(ran) > 1
+    progress = progress_of(gate.config)
+    facts = run_facts() if ran else {}
     for source, plan in ran:
         report = build_report(plan, gate.records[plan.digest])
-        report = _with_suggestions(gate, plan, replace(report, notes=(*report.notes, *keep_records(gate, plan))))
+        report = replace(report, notes=(*report.notes, *keep_records(gate, plan)), run=facts)
+        if gate.config.option.msdump_suggest:
+            report = with_suggestions(plan, report, watch=progress)
         directory = gate.directories.get(source) or report_directory(gate, source, plan, several=several)
         kinds = tuple(kind for kind in plan.suite.options["report"] if not (several and kind in _OF_THE_RUN))
         files: list[Path] = []
         try:
-            files = write_report(report, kinds, directory, root=gate.config.rootpath)
-            files += _bundle(gate, plan, report, source.title(gate.config.rootpath) if several else "")
+            with progress.step("writing reports"):
+                files = write_report(report, kinds, directory, root=gate.config.rootpath)
+                files += _bundle(gate, plan, report, source.title(gate.config.rootpath) if several else "")
         except MsdumpError as error:
             gate.unwritten.append(error)
         gate.reports.append((report, files))
         gate.report_of[plan.digest] = report
     if several:
         _write_for_gitlab(gate, [plan for _, plan in ran])
-
-
-def _with_suggestions(gate: Gate, plan: Plan, report: Report) -> Report:
-    """Add what ``--msdump-suggest`` asks for."""
-    if not gate.config.option.msdump_suggest:
-        return report
-    return with_suggestions(plan, report)
 
 
 def _write_for_gitlab(gate: Gate, ran: Sequence[Plan]) -> None:
@@ -281,7 +296,7 @@ def close_details(gate: Gate) -> Iterator[str]:
         written = close_slots(directory, gate.run)
         failing = sum(record.fails for record in gate.records[plan.digest].values())
         if failing:
-            rest = f"; {failing - written} more fail and have none" if failing > written else ""
+            rest = f"; none for {failing - written} more" if failing > written else ""
             tensors = "1 failing tensor" if written == 1 else f"{written} failing tensors"
             yield f"{_DETAILS} {tensors}: {shown_path(directory / FOLDER)}{rest}"
 

@@ -6,7 +6,7 @@ import glob
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,10 +38,11 @@ from pytest_msdump.plugin.sources import (
     option_value,
     suite_files_ahead,
 )
+from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.record_json import from_json, to_json
 from pytest_msdump.settings import option_values
 
-__all__ = ["Gate", "ItemRecords", "sent_with"]
+__all__ = ["Gate", "ItemRecords", "progress_of", "sent_with"]
 
 
 class Gate:
@@ -102,7 +103,8 @@ class Gate:
     def plan(self, source: Source) -> Plan:
         """Return the plan of one suite, made once in a process."""
         if source not in self.plans:
-            made = self.plans[source] = plan(load_source(self.config, source))
+            with _uncaptured(self.config), progress_of(self.config).step("indexing and pairing"):
+                made = self.plans[source] = plan(load_source(self.config, source))
             self._dumps.add([made.left.root, made.right.root])
         return self.plans[source]
 
@@ -115,8 +117,8 @@ class Gate:
         if known is not None:
             return known
         raise ConfigError(
-            "these fixtures need two dumps: give --msdump-left and --msdump-right, or write left and right "
-            "into msdump.toml, or override the fixtures msdump_left and msdump_right"
+            "these fixtures need two dumps: give --msdump-left and --msdump-right, set left and right "
+            "in msdump.toml, or override the fixtures msdump_left and msdump_right"
         )
 
     def known_plan(self) -> Plan | None:
@@ -176,7 +178,7 @@ class Gate:
         collected = any(hasattr(item, "msdump_source") for item in items)
         if is_gate_named(self.config) and not collected and not single_tests:
             raise ConfigError(
-                "dumps or a suite file were named, but no gate was collected; "
+                "dumps or a suite file were named, but no test of them was collected; "
                 "name the suite file on the command line, or do not ignore it"
             )
 
@@ -297,3 +299,29 @@ def _names_of(key: TensorKey) -> Iterator[str]:
         yield f"{name}:{key.io}:{key.slot}"
         if key.op.op_type:
             yield f"{key.op.op_type}.{name}"
+
+
+# -- how far long work is, beside what pytest itself shows of its items ------------------------------------------------
+
+
+def progress_of(config: pytest.Config) -> Progress:
+    """Return what shows how far work is: nothing with ``-q``, and in a worker of pytest-xdist."""
+    return Progress(
+        "msdump",
+        quiet=config.get_verbosity() < 0 or hasattr(config, "workerinput"),
+        begin=lambda: _end_line(config),
+    )
+
+
+def _uncaptured(config: pytest.Config) -> AbstractContextManager[None]:
+    """Return a context in which standard error is the real one; pytest captures it while it collects a file."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    found: AbstractContextManager[None] = nullcontext() if capture is None else capture.global_and_fixture_disabled()
+    return found
+
+
+def _end_line(config: pytest.Config) -> None:
+    """End pytest's line of results, which a bar would draw over."""
+    reporter: pytest.TerminalReporter | None = config.pluginmanager.getplugin("terminalreporter")
+    if reporter is not None:
+        reporter.ensure_newline()

@@ -149,7 +149,7 @@ def _project_suite(rootdir: Path) -> Source | None:
     if file.exists():
         if not file.is_file():
             # pytest collects files alone, and would pass this one over with all that it should judge.
-            raise ConfigError(f"{file}: is not a file; put the suite file there, or take it away")
+            raise ConfigError(f"{file}: is not a file; put the suite file there, or remove it")
         return Source(file)
     file = rootdir / "pyproject.toml"
     return _from_pyproject(file) if file.is_file() and b"msdump" in file.read_bytes() else None

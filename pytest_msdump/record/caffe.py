@@ -159,7 +159,7 @@ def shared_bytes(prototxt: Path, directory: Path, *, phase: str = "TEST") -> lis
         raise DumpNotFoundError(f"{directory}: no such directory; give the folder of the reference")
     reader = NpyFolderReader()
     if not reader.recognises(directory):
-        raise ConfigError(f"{directory}: is no reference; it would be {reader.looks_for}")
+        raise ConfigError(f"{directory}: is not a reference; a reference is {reader.looks_for}")
     files: dict[tuple[str, int], dict[int | None, Path]] = {}
     for ref in reader.index(directory).refs:
         if ref.key.io == "output":

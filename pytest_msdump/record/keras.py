@@ -305,7 +305,7 @@ def _check(model: Any) -> None:
     if backend != "tensorflow":
         raise ConfigError(f"Keras runs on {backend} here; {_OTHER_BACKENDS.get(backend, _OTHER_BACKENDS['jax'])}")
     if not isinstance(model, keras.layers.Layer):
-        raise ConfigError(f"a {type(model).__module__}.{type(model).__name__} is no layer or model of Keras 3")
+        raise ConfigError(f"a {type(model).__module__}.{type(model).__name__} is not a layer or model of Keras 3")
 
 
 def _dtype_policy(layers: Iterable[Any]) -> str:

@@ -189,7 +189,7 @@ class Node(NamedTuple):
     """A node: the names of its tensors by slot; empty where an optional one is left out.
 
     `read` are tensors that graphs inside of it, of loops and branches, take from outside. `scope` is the path of the
-    module that it was exported from, where the exporter tells.
+    module that it was exported from, where the exporter says it.
     """
 
     name: str
@@ -233,7 +233,7 @@ def load_model(model: Any) -> Model:
     if isinstance(model, bytes):
         return Model(_parse(model, "the bytes"), None)
     if not isinstance(model, (str, PathLike)):
-        raise ConfigError(f"a {type(model).__name__} is no ONNX model; give a path, bytes or a ModelProto")
+        raise ConfigError(f"a {type(model).__name__} is not an ONNX model; give a path, bytes or a ModelProto")
     path = Path(model)
     content = read_user_file(path, _MOST_BYTES, want="give an ONNX model")
     return Model(_parse(content, str(path)), path.absolute().parent)

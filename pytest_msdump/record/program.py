@@ -23,7 +23,7 @@ _LARGEST_CONFIG_BYTES = 1 << 24
 # All that MindSpore takes in a path.
 _PLAIN = re.compile(r"[A-Za-z0-9_/-]+")
 _PUT_ASIDE = ".before_msdump"
-_QUESTIONS = ("does it read the configuration that was written for it?", "was it told to dump there?")
+_QUESTIONS = ("does it read the configuration that was written for it?", "was it set to dump there?")
 _CONFIG, _DIRECTORY = "{config}", "{directory}"
 
 
@@ -72,7 +72,7 @@ def config_document(config: Mapping[str, Any] | str | PathLike[str], name: str) 
     except ConfigError:
         raise
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: is no JSON: {error}") from error
+        raise ConfigError(f"{path}: is not JSON: {error}") from error
 
 
 def _object(value: Any, name: str) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def opened(ran: Ran | Path) -> OpenDump:
     except DumpNotFoundError:
         ran.fail(f"ended well and has removed {ran.directory}, which it was to dump to")
     except UnknownDumpFormatError as error:
-        ran.fail(f"ended well, and what it left is no dump: {error}")
+        ran.fail(f"ended well, and what it left is not a dump: {error}")
     if not dump.refs:
         ran.fail(f"ended well after {ran.seconds:.1f} s and dumped nothing to {ran.directory}: {ran.question}")
     return dump

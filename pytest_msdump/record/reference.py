@@ -62,7 +62,7 @@ def keep_reference(
     generate : bool
         Make it again, whatever is there.
     mark : Path, optional
-        Where a session notes what it has made again, so that its processes do it once.
+        Where a session notes what it has made, a file with the path for each, so that its processes do it once.
     root : Path, optional
         The project's folder, by default the working directory. The manifest keeps paths below it relative to it, and
         no other absolute ones, so that it is the same on every machine.
@@ -88,8 +88,9 @@ def keep_reference(
         again = generate and not (made and made.exists())
         if again or _key_of(kept) != wanted:
             _make(kept, name, build, wanted, root or Path.cwd())
-            if made:
-                made.mkdir(parents=True, exist_ok=True)
+            if mark and made:
+                mark.mkdir(parents=True, exist_ok=True)
+                made.write_bytes(os.fsencode(kept))
     return kept
 
 
@@ -139,7 +140,7 @@ def _describe(value: Any) -> str:
         return f"array {digest(value)}"
     except (ConfigError, TypeError, ValueError) as error:
         raise ConfigError(
-            f"the key of a reference holds a {type(value).__name__}, whose content cannot be told; "
+            f"the key of a reference holds a {type(value).__name__}, whose content is unknown; "
             "give what it is made of: texts, numbers, arrays, functions, paths"
         ) from error
 
@@ -249,7 +250,7 @@ def _build(build: Callable[[Path], object], folder: Path, kept: Path, name: str,
         if not isinstance(missing, ImportError):
             raise
         before = _key_of(kept)
-        found = "there is none" if before is None else f"the one there is of something else (key {_short(before)})"
+        found = "there is none" if before is None else f"the existing one is of something else (key {_short(before)})"
         raise ConfigError(
             f"{kept}: reference '{name}' with key {_short(key)} is needed, {found}, and it cannot be made here: "
             f"{missing}; run pytest with --msdump-generate where that is installed, and bring the folder here"

@@ -41,7 +41,7 @@ def read_listing(text: str, *, source: str) -> list[Listed]:
     found = [match for match in map(_LINE.fullmatch, text.splitlines()) if match]
     count = _COUNT.search(text)
     if not found or (count and int(count[1]) != len(found)):
-        claim = f" of the {count[1]} that its first line tells" if count and found else ""
+        claim = f" of the {count[1]} that its first line announces" if count and found else ""
         raise ConfigError(
             f"{source}: {len(found)} tensors are listed{claim}; save the whole list in tfdbg with: lt > tensor_name"
         )
@@ -59,7 +59,7 @@ def _time(text: str, source: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ConfigError(f"{source}: '[{text}]' is no time in ms; save the list with: lt > tensor_name") from None
+        raise ConfigError(f"{source}: '[{text}]' is not a time in ms; save the list with: lt > tensor_name") from None
 
 
 def print_commands(listed: list[Listed], *, first: int | None = None, folder: str = "") -> Iterator[str]:

@@ -134,7 +134,7 @@ def neutral_role(own: str, layer: str) -> str:
 def rule_for(framework: str, layer: str, role: str, shape: tuple[int, ...]) -> Rule | None:
     """Return how a weight is brought to the neutral axes, or ``None`` where it has them."""
     rule = _RULES.get((framework, layer)) if role == "weight" else None
-    # Newer layers of MindSpore have the neutral axes; the axis of one tells the two apart.
+    # Newer layers of MindSpore have the neutral axes; the axis of one distinguishes the two.
     return None if rule is not None and rule.dropped is not None and not rule.fits(shape) else rule
 
 

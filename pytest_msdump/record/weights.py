@@ -138,7 +138,7 @@ def load_weights(
         Names without a partner, shapes that do not fit, layers of different types, numbers that would be rounded.
     """
     if not framework_of(model):
-        raise ConfigError(f"a {type(model).__name__} is no model of PyTorch, MindSpore or Keras to load weights into")
+        raise ConfigError(f"a {type(model).__name__} is not a model of PyTorch, MindSpore or Keras")
     entries, sides = map_entries(map), (of_model(model), read_weights(source, framework=framework))
     found = pairs(*sides, entries=entries, types=types, ignore=ignore)
     values = {pair.name: fitted(pair, cast=cast) for pair in found}
@@ -298,7 +298,7 @@ def load(path: Path) -> Weights | dict[str, Array]:
         raise DumpNotFoundError(f"{path}: no such file; save the weights first") from error
     except _DAMAGE as error:
         raise TensorFileError(
-            f"{path}: is no .npz of weights, or is damaged ({error!s:.200}); save it again"
+            f"{path}: is not an .npz of weights, or is damaged ({error!s:.200}); save it again"
         ) from error
 
 

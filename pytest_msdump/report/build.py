@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
+import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,7 @@ from pytest_msdump.comparison.comparing import comparer_of
 from pytest_msdump.comparison.graph_operators import arguments_of_pair
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import MsdumpError
+from pytest_msdump.escape import shell_line
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.matching.rules import combined, network_of
 from pytest_msdump.model.record import Record, record_of
@@ -36,6 +41,7 @@ __all__ = [
     "pairing_report",
     "policy_entry",
     "remove_reports",
+    "run_facts",
     "start_report",
     "with_arguments",
     "write_report",
@@ -53,6 +59,9 @@ _FILES: Mapping[str, tuple[str, bytes]] = {
     "gitlab": ("gl-code-quality.json", b"msdump"),
 }
 _FIRST_BYTES = 4096
+# SHA-1 or SHA-256.
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_MOST_GIT_BYTES = 1 << 22
 
 
 # -- records and reports -----------------------------------------------------------------------------------------------
@@ -145,6 +154,58 @@ def rerun_arguments(plan: Plan) -> tuple[str, ...]:
     profile = () if suite.policy.profile == "default" else ("--profile", suite.policy.profile)
     rules = tuple(word for flag, file in files if file is not None for word in (flag, str(file)))
     return (str(plan.left.root), str(plan.right.root), *rules, *profile, *typed)
+
+
+def run_facts() -> dict[str, str]:
+    """Return what results.json says of this run: date, release, the commit of the working directory, and the command.
+
+    What is not known is left out.
+    """
+    program = Path(sys.argv[0])
+    words = ["python", "-m", program.parent.name] if program.name == "__main__.py" else [program.name]
+    try:
+        release = importlib.metadata.version("pytest-msdump")
+    except importlib.metadata.PackageNotFoundError:
+        release = ""
+    found = {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "version": release,
+        "commit": _commit(),
+        "command": shell_line([*words, *sys.argv[1:]]),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _commit() -> str:
+    """Return the commit that Git has checked out here, as its files say; empty where there is no repository."""
+    here = Path.cwd()
+    found = next((folder / ".git" for folder in (here, *here.parents) if (folder / ".git").exists()), None)
+    if found is None:
+        return ""
+    # In a worktree or a submodule it is a file that names the folder; branches are then in a common one.
+    git = found.parent / _first_line(found).removeprefix("gitdir: ") if found.is_file() else found
+    common = git / (_first_line(git / "commondir") or ".")
+    head = _first_line(git / "HEAD")
+    branch = head.removeprefix("ref: ")
+    if branch == head:
+        commit = head
+    elif not (commit := _first_line(git / branch) or _first_line(common / branch)):
+        packed = (line.partition(" ") for line in _lines(common / "packed-refs"))
+        commit = next((one for one, _, name in packed if name == branch), "")
+    return commit if _COMMIT.fullmatch(commit) else ""
+
+
+def _first_line(file: Path) -> str:
+    return next(iter(_lines(file)), "")
+
+
+def _lines(file: Path) -> list[str]:
+    """Return the lines of a small text; none where it cannot be read."""
+    try:
+        with open_regular(file) as stream:
+            return stream.read(_MOST_GIT_BYTES).decode("utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

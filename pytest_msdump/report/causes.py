@@ -161,7 +161,7 @@ def _headline(operators: Iterable[Record], by: str, say: Phrases) -> str:
     if not by:
         return text
     sources = (say(_BY[part]) if part in _BY else part for part in by.split(" and "))
-    return say("told_by", text=text, source=say.joined(sources, "between_sources"))
+    return say("found_by", text=text, source=say.joined(sources, "between_sources"))
 
 
 def _heads(

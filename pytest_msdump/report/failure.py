@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_msdump.escape import terminal_text
+from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.facts.diagnoses import DIAGNOSES
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
+from pytest_msdump.limits.judge import accepted_bounds
 from pytest_msdump.model.comparison import Finding, Nonfinite, Scalar, WorstElement
 from pytest_msdump.model.graph import KernelArguments
 from pytest_msdump.model.numbers import beside, distinct_texts, index_text, number, plain
@@ -107,16 +108,16 @@ def sentences(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
             seen.add(sentence)
             outcome = finding.outcome
             # A file may hold any word.
-            label = say(f"told_{outcome}") if outcome in _LABELLED else terminal_text(outcome)
+            label = say(f"finding_{outcome}") if outcome in _LABELLED else terminal_text(outcome)
             lines += labelled(label, sentence, width=width)
     for note in (terminal_text(say.of(note)) for note in record.notes):
         if note not in seen:
-            lines += labelled(say("told_note"), note, width=width)
+            lines += labelled(say("finding_note"), note, width=width)
     left_out = record.right_zero_mismatch
     if left_out and not any(finding.metric in RELATIVE_METRICS for finding in record.verdict.findings):
-        lines += labelled(say("told_note"), say("zeros_left_out", n=left_out), width=width)
+        lines += labelled(say("finding_note"), say("zeros_left_out", n=left_out), width=width)
     if record.comparison is not None and record.comparison.near_zero:
-        lines += labelled(say("told_note"), say("near_zero", n=record.comparison.near_zero), width=width)
+        lines += labelled(say("finding_note"), say("near_zero", n=record.comparison.near_zero), width=width)
     return lines
 
 
@@ -320,29 +321,34 @@ def failure_text(
     operators: int,
     width: int = 80,
     rerun: Sequence[str] = (),
+    report_dir: str = "",
     left_root: str = "",
     right_root: str = "",
     is_brief: bool = False,
+    by_name: bool = False,
     say: Phrases = ENGLISH,
 ) -> str:
     """Return the text of one test item: its failing tensors in full, the others on a line each.
 
-    `operators` is the number of left operators, for "op 5 of 14"; a `width` below 80 counts as 80; `rerun` has the
-    words of the command that runs just this item; the roots are the dumps as the user named them; `is_brief` leaves
-    out all but the limits that are broken. The text has no colour, and no line break at its end. Only a command may
-    hold a line longer than `width`: a word of it is never broken.
+    `operators` is the number of left operators, for "op 5 of 14"; `by_name` is that of `SideInfo`; a `width` below 80
+    counts as 80; `rerun` has the words of the command that runs just this item; `report_dir` is where the run's
+    results.json will be, as typed, if there is a suite file to accept drifts in; the roots are the dumps as the user
+    named them; `is_brief` leaves out all but the limits that are broken. The text has no colour, and no line break at
+    its end. Only a command may hold a line longer than `width`: a word of it is never broken.
     """
     width = max(width, _NARROWEST)
     lines: list[str] = []
     for record in records:
         if record.fails:
-            lines += ["", *_block(record, operators, width, (left_root, right_root), say, is_brief=is_brief)]
+            lines += ["", *_block(record, (operators, by_name), width, (left_root, right_root), say, is_brief=is_brief)]
     others = [one_line(record, say) for record in records if not record.fails]
     if others:
         lines.append("")
         lines += [line for text in others for line in hanging(text, width)]
     if rerun:
         lines += ["", say("rerun"), *(f"  {line}" for line in command(rerun, width=width - 2))]
+    if report_dir and all(accepted_bounds(record.verdict) for record in records if record.fails):
+        lines += ["", say("accept", directory=shell_line([report_dir]))]
     return "\n".join(lines[1:])
 
 
@@ -353,10 +359,11 @@ def record_text(
     width: int = 80,
     left_root: str = "",
     right_root: str = "",
+    by_name: bool = False,
     say: Phrases = ENGLISH,
 ) -> str:
     """Return one record in full, whatever its verdict; parameters as of `failure_text`."""
-    return "\n".join(_block(record, operators, max(width, _NARROWEST), (left_root, right_root), say))
+    return "\n".join(_block(record, (operators, by_name), max(width, _NARROWEST), (left_root, right_root), say))
 
 
 def one_line(record: Record, say: Phrases = ENGLISH) -> str:
@@ -408,10 +415,10 @@ def _largest_error(record: Record, shown: Sequence[Finding], say: Phrases) -> li
 
 
 def _block(
-    record: Record, operators: int, width: int, roots: tuple[str, str], say: Phrases, *, is_brief: bool = False
+    record: Record, run: tuple[int, bool], width: int, roots: tuple[str, str], say: Phrases, *, is_brief: bool = False
 ) -> Iterator[str]:
-    """One failing tensor in full, or only which limits it breaks."""
-    yield from _heading(record, operators, width, say)
+    """One failing tensor in full, or only which limits it breaks; `run` is `operators` and `by_name`."""
+    yield from _heading(record, run, width, say)
     for label, side, root in zip(("left", "right"), (record.left, record.right), roots, strict=True):
         yield from _side(label, side, root, width, say)
     beside = statistics_table(record, width, say)
@@ -432,13 +439,13 @@ def _block(
         yield from ("", *rest)
 
 
-def _heading(record: Record, operators: int, width: int, say: Phrases) -> Iterator[str]:
+def _heading(record: Record, run: tuple[int, bool], width: int, say: Phrases) -> Iterator[str]:
     """Yield verdict and address, place in the run, how the pair was made, and its role."""
     word = say(record.verdict.outcome.upper())
     indent = " " * (columns(word) + 2)
     first, *rest = pieces(terminal_text(record.left.address), width - len(indent))
     yield f"{word}  {first}"
-    for parts in ((_place(record, operators, say), _at(record, say)), (_paired(record, say), _transform(record, say))):
+    for parts in ((_place(record, *run, say), _at(record, say)), (_paired(record, say), _transform(record, say))):
         text = say.joined((part for part in parts if part), "between_clauses")
         rest += filled(terminal_text(text), width - len(indent)) if text else []
     rest += [part for text in _made_by(record, say) for part in pieces(terminal_text(text), width - len(indent))]
@@ -447,9 +454,11 @@ def _heading(record: Record, operators: int, width: int, say: Phrases) -> Iterat
     yield from (indent + line for line in rest)
 
 
-def _place(record: Record, operators: int, say: Phrases) -> str:
+def _place(record: Record, operators: int, by_name: bool, say: Phrases) -> str:
     """Return the place of the operator in the run; two loose files are in no run."""
-    return "" if record.how == "file" else say("place", place=record.order + 1, operators=operators)
+    if record.how == "file":
+        return ""
+    return say("place_by_name" if by_name else "place", place=record.order + 1, operators=operators)
 
 
 def _at(record: Record, say: Phrases) -> str:

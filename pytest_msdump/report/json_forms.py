@@ -139,13 +139,14 @@ class Form(NamedTuple):
     """How one value is read and written; `required` and `default` concern it as the value of a key.
 
     `read` raises `WrongValueError`. A key that is not `required` may be missing from a file; its `default` is not
-    written.
+    written. `keys` are those of an object, or of each object of a list: the documentation is made of them.
     """
 
     read: Callable[[Any], Any]
     write: Callable[[Any], Any] = _as_it_is
     required: bool = True
     default: Any = _ALWAYS
+    keys: Mapping[str, Any] = {}
 
 
 def optional(form: Form, default: Any = None) -> Form:
@@ -164,6 +165,7 @@ def nullable(form: Form) -> Form:
     return Form(
         lambda value: None if value is None else read(value),
         write if write in (_as_it_is, encode) else lambda value: None if value is None else write(value),
+        keys=form.keys,
     )
 
 
@@ -174,7 +176,7 @@ def as_given(form: Form) -> Form:
         form.read(value)
         return shallow(value)
 
-    return Form(read)
+    return Form(read, keys=form.keys)
 
 
 def _of(kind: type, what: str) -> Form:
@@ -266,7 +268,8 @@ def list_of(form: Form, *, length: int | None = None) -> Form:
             raise
         return tuple(found)
 
-    return Form(read, list if write_item is _as_it_is else lambda value: [write_item(item) for item in value])
+    write = list if write_item is _as_it_is else lambda value: [write_item(item) for item in value]
+    return Form(read, write, keys=form.keys)
 
 
 def by_name(forms: Form | Mapping[str, Form], names: Collection[str] | None = None) -> Form:
@@ -339,7 +342,7 @@ def table(
                 entry[key] = put(part)
         return entry
 
-    return Form(read, write)
+    return Form(read, write, keys=keys)
 
 
 def table_with_message(

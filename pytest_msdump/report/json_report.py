@@ -41,6 +41,7 @@ from pytest_msdump.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RE
 from pytest_msdump.storage.files import read_user_file, write_file
 
 __all__ = [
+    "FORM",
     "SCHEMA_VERSION",
     "coverage_json",
     "document",
@@ -165,6 +166,7 @@ _SIDE = table(
         "operators": lenient(COUNT),
         "tensors": lenient(COUNT),
         "partial_run": optional(as_given(table(dict, {"newer": COUNT, "tensors": COUNT})), {}),
+        "by_name": optional(FLAG, False),
     },
 )
 _LIMITS = as_given(
@@ -184,6 +186,7 @@ _KEYS: Mapping[str, Form] = {
     "schema_version": lenient(WHOLE),
     "left": _SIDE,
     "right": _SIDE,
+    "run": optional(by_name(TEXT), {}),
     "profile": TEXT,
     "notes": optional(TEXTS, ()),
     "rerun": optional(TEXTS, ()),
@@ -215,7 +218,7 @@ def _report(**found: Any) -> Report:
     return report
 
 
-_REPORT = table(_report, _KEYS, parts=_report_parts)
+FORM = table(_report, _KEYS, parts=_report_parts)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -223,7 +226,7 @@ _REPORT = table(_report, _KEYS, parts=_report_parts)
 
 def document(report: Report) -> dict[str, Any]:
     """Return results.json as plain values (INTERFACE 9)."""
-    entry: dict[str, Any] = _REPORT.write(report)
+    entry: dict[str, Any] = FORM.write(report)
     return entry
 
 
@@ -301,7 +304,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Report:
     """Return the report that `document` was made from: every value of it is checked here, and nowhere else."""
     with refusing(place):
-        report: Report = _REPORT.read(values)
+        report: Report = FORM.read(values)
         return report
 
 
@@ -317,7 +320,7 @@ def _parsed(content: bytes, path: Path) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of which no key is there twice: who reads would take the first, or the last."""
+    """An object of which no key is there twice: a reader would take the first, or the last."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

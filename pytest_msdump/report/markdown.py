@@ -85,12 +85,12 @@ def _failing(report: Report) -> Iterator[str]:
         yield ""
         yield f"The first to fail is op {failing[0].order + 1}: {markdown_code(one_line(failing[0]))}"
     roles = Counter(record.role for record in failing)
-    told = [f"{roles['inherited']} inherited the error."] if causes and roles["inherited"] else []
+    sentences = [f"{roles['inherited']} inherited the error."] if causes and roles["inherited"] else []
     accumulated = next((one for one in failing if one.role == "accumulated" and not one.causes), None)
     if accumulated is not None:
-        told.append(f"In {roles['accumulated']} it accumulated: {markdown_code(reason_of(accumulated, ENGLISH))}.")
-    told += [f"{text}." for text in [loose_limits(report.records)] if text]
-    for text in told:
+        sentences.append(f"In {roles['accumulated']} it accumulated: {markdown_code(reason_of(accumulated, ENGLISH))}.")
+    sentences += [f"{text}." for text in [loose_limits(report.records)] if text]
+    for text in sentences:
         yield ""
         yield text
 

@@ -39,6 +39,7 @@ from pytest_msdump.model.record import (
     RoleReason,
     Spread,
     Suspect,
+    ValueCounts,
 )
 from pytest_msdump.model.statistics import Interval, StatisticComparison, Statistics
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, SourceFrame
@@ -379,6 +380,13 @@ _SPREAD = table(
         ),
         "axis": optional(table(AxisErrors, {"axis": COUNT, "step": COUNT, "values": NUMBERS})),
         "heat": optional(Form(_read_rectangle, list_of(NUMBERS).write), ()),
+        "heat_axes": optional(INDEX, ()),
+        "values": optional(
+            table(
+                _same_length(ValueCounts, "left", "right"),
+                {"low": NUMBER, "high": NUMBER, "left": list_of(COUNT), "right": list_of(COUNT)},
+            )
+        ),
     },
 )
 
@@ -483,8 +491,10 @@ _RECORD_KEYS: Mapping[str, Form] = {
     "pair_note_said": optional(MESSAGE),
     "uncompared": optional(_UNCOMPARED, (0, 0)),
     "statistics": optional(table(_statistics, _STATISTICS_KEYS, parts=_statistics_parts)),
-    "file_remarks": optional(list_of(Form(_read_remark, MESSAGE.write)), ()),
-    "diagnosis": optional(list_of(Form(_read_diagnosis, lambda one: {**_DIAGNOSIS.write(one), **one.details})), ()),
+    "file_remarks": optional(list_of(Form(_read_remark, MESSAGE.write, keys=CODE)), ()),
+    "diagnosis": optional(
+        list_of(Form(_read_diagnosis, lambda one: {**_DIAGNOSIS.write(one), **one.details}, keys=_DIAGNOSIS_KEYS)), ()
+    ),
     "spread": optional(_SPREAD),
     "custom": optional(by_name(table(CustomResult, {"value": TEXT, "message": TEXT})), {}),
     "would_pass": by_name(NUMBER, METRICS),
@@ -577,4 +587,4 @@ def _read_consistent(entry: Any) -> Record:
     return record
 
 
-RECORD = Form(_read_consistent, to_json)
+RECORD = _RECORD._replace(read=_read_consistent)

@@ -15,7 +15,7 @@ from pytest_msdump.text import say
 
 __all__ = [
     "ALGORITHMS",
-    "NOBODY",
+    "NO_PARTNER",
     "UNDEFINED",
     "Line",
     "Place",
@@ -104,10 +104,10 @@ def alone(unmatched: UnmatchedTensor, index: int, missing: frozenset[tuple[str, 
     return Line(
         index,
         op_type=tensor.op_type if on_left else None,
-        left=operator if on_left else NOBODY,
+        left=operator if on_left else NO_PARTNER,
         left_dtype=dtype if on_left else None,
         left_address=address if on_left else None,
-        right=NOBODY if on_left else operator,
+        right=NO_PARTNER if on_left else operator,
         right_dtype=None if on_left else dtype,
         right_address=None if on_left else address,
         tensor=tensor.address,
@@ -170,7 +170,7 @@ def _position(line: Line) -> tuple[int, bool, int]:
 
 
 UNDEFINED = "NaN"
-NOBODY = "*"
+NO_PARTNER = "*"
 
 # The vendor's ten algorithms in the vendor's order, which is that of `facts.metrics`.
 ALGORITHMS = tuple(name for name, fact in METRICS.items() if fact.vendor_title)

@@ -27,7 +27,7 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import NetworkOperator, Report
 from pytest_msdump.report.vendor_lines import (
     ALGORITHMS,
-    NOBODY,
+    NO_PARTNER,
     UNDEFINED,
     Line,
     Place,
@@ -104,8 +104,8 @@ def device_lines(report: Report) -> list[Line]:
 def _device(left: Sequence[Line], right: Sequence[Line], index: int, *, may_join: bool) -> list[Line]:
     """Make the lines of one operator from those of its left tensors and of its tensors on the right only."""
     pairs = [line for line in left if line.record is not None]
-    left_name = left[0].left if left else NOBODY
-    right_name = pairs[0].right if pairs else right[0].right if right else NOBODY
+    left_name = left[0].left if left else NO_PARTNER
+    right_name = pairs[0].right if pairs else right[0].right if right else NO_PARTNER
     lines = [_stored(line, index) for line in (*left, *right)]
     records = [line.record for line in pairs if line.record is not None]
     if not may_join or any(record.elements is not None or not record.was_run for record in records):

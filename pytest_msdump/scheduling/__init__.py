@@ -1,1 +1,1 @@
-"""In which order and by whom pairs are measured: threads, other machines, earlier runs."""
+"""Where and in which order pairs are measured: threads, other machines, earlier runs."""

@@ -54,9 +54,7 @@ class Cluster:
 
     def __init__(self, plan: Plan, client: Client, address: str, *, patience_seconds: float = 60) -> None:
         if plan.extras.converters or plan.extras.algorithms:
-            raise ConfigError(
-                "--scheduler: code of -custom does not travel to other machines; leave out one of the two"
-            )
+            raise ConfigError("--scheduler: code of -custom does not run on other machines; leave out one of the two")
         if any(isinstance(side.root, RemotePath) for side in (plan.left, plan.right)):
             raise ConfigError(
                 "--scheduler: a side on object storage is not compared by a cluster; leave out one of the two"
@@ -265,7 +263,7 @@ def connected(address: str) -> Client:
     wait([attempt], timeout=1.5 * _CONNECT_SECONDS)
     if not attempt.done():
         raise ConfigError(
-            f"--scheduler {address}: what answers there is no scheduler, or an overloaded one; "
+            f"--scheduler {address}: what answers there is not a scheduler, or is overloaded; "
             "is it the dashboard's port? The scheduler's own is 8786 by default"
         )
     try:

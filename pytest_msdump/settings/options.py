@@ -18,6 +18,7 @@ __all__ = [
     "ALLOW_INCOMPLETE",
     "COMMAND_FLAGS",
     "FIXTURE_OPTIONS",
+    "GROUPS",
     "OPTIONS",
     "OUTPUT_OPTIONS",
     "REPORT_KINDS",
@@ -30,6 +31,8 @@ __all__ = [
 ]
 
 REPORT_KINDS = ("json", "csv", "html", "md", "github", "gitlab")
+# Headings of the help, in its order.
+GROUPS = ("inputs", "selection", "pairing", "limits", "running", "output")
 # Failing tensors that --msdump-detail without a number writes element by element.
 USUAL_DETAILS = 5
 
@@ -38,9 +41,9 @@ USUAL_DETAILS = 5
 class Option:
     """One option and the four ways to write it.
 
-    `name` is its name in `Suite.options`; `dest` is the attribute of a parsed command line. `flags` are pytest's, the
-    usual one first, then aliases; `ini` is pytest's ini key, `toml` the key in ``[msdump]`` of a suite file, and
-    `cli_flags` are flags of the ``msdump`` command.
+    `name` is its name in `Suite.options`, `group` one of `GROUPS`; `dest` is the attribute of a parsed command line.
+    `flags` are pytest's, the usual one first, then aliases; `ini` is pytest's ini key, `toml` the key in
+    ``[msdump]`` of a suite file, and `cli_flags` are flags of the ``msdump`` command.
 
     `kind` is ``"path"``, ``"text"``, ``"texts"`` (repeatable), ``"choice"`` (of `choices`), ``"number"``, ``"count"``
     (a number that may be left out), ``"switch"`` (takes no value) or ``"word"`` (takes none, and stands for `value` of
@@ -59,6 +62,7 @@ class Option:
     ini: str | None = None
     toml: str | None = None
     cli_flags: tuple[str, ...] = ()
+    group: str = "output"
 
     @property
     def dest(self) -> str:
@@ -71,7 +75,7 @@ class Option:
         return f"{self.help} (default: {self.default})" if self.default else self.help
 
 
-def _option(name: str, kind: str, metavar: str, text: str, **rest: Any) -> Option:
+def _option(name: str, group: str, kind: str, metavar: str, text: str, **rest: Any) -> Option:
     """Return an option whose flags and keys follow from its name, except those in `rest`."""
     dashed = name.replace("_", "-")
     usual: dict[str, Any] = {
@@ -80,21 +84,23 @@ def _option(name: str, kind: str, metavar: str, text: str, **rest: Any) -> Optio
         "ini": f"msdump_{name}",
         "toml": name,
     }
-    return Option(name=name, kind=kind, help=text, metavar=metavar, **(usual | rest))
+    return Option(name=name, group=group, kind=kind, help=text, metavar=metavar, **(usual | rest))
 
 
 # Also of commands that look at one dump.
 ALLOW_INCOMPLETE = _option(
     "allow_incomplete",
+    "inputs",
     "switch",
     "",
-    "take a recording that has not ended or was broken off as it is, and say so",
+    "accept a recording that did not finish, with a warning",
     value=False,
 )
 
 OPTIONS: tuple[Option, ...] = (
     _option(
         "left",
+        "inputs",
         "path",
         "DIR",
         "dump of the run under test, also a URL such as s3://bucket/dump; '@env': where MINDSPORE_DUMP_CONFIG dumps to "
@@ -104,6 +110,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     _option(
         "right",
+        "inputs",
         "path",
         "DIR",
         "dump of the reference; a URL or '@env' as for the left side",
@@ -112,6 +119,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     _option(
         "fusion",
+        "inputs",
         "path",
         "FILE",
         "fusion-mapping JSON: the compiled model of the left side, as atc --mode=1 writes it",
@@ -119,6 +127,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     _option(
         "quant_fusion",
+        "inputs",
         "path",
         "FILE",
         "quantisation rules of AMCT (JSON): what quantisation made of the original model",
@@ -126,21 +135,26 @@ OPTIONS: tuple[Option, ...] = (
     ),
     _option(
         "close_fusion",
+        "inputs",
         "path",
         "FILE",
         "fusion-mapping JSON of the right side, compiled with fusion off",
     ),
     _option(
         "config",
+        "inputs",
         "path",
         "FILE",
         "suite file",
         default="msdump.toml in rootdir, else [tool.msdump] of pyproject.toml",
         toml=None,
     ),
-    _option("profile", "text", "NAME", f"named limits: {', '.join(PROFILES)}", default="default", value="default"),
+    _option(
+        "profile", "limits", "text", "NAME", "named limits", default="default", value="default", choices=tuple(PROFILES)
+    ),
     _option(
         "threshold",
+        "limits",
         "texts",
         "METRIC=VALUE",
         "limit of one metric for every tensor, e.g. cosine=0.999; repeatable",
@@ -150,25 +164,28 @@ OPTIONS: tuple[Option, ...] = (
     ),
     _option(
         "without",
+        "limits",
         "texts",
         "METRIC",
-        "metric to leave out, e.g. kl_divergence, which costs a pass of its own; repeatable",
+        "metric to leave out, e.g. kl_divergence, which costs an extra pass; repeatable",
         default="none",
         value={},
     ),
-    _option("select", "texts", "GLOB", "operators to compare; repeatable", default="all", value=()),
-    _option("deselect", "texts", "GLOB", "operators to leave out; repeatable", default="none", value=()),
+    _option("select", "selection", "texts", "GLOB", "operators to compare; repeatable", default="all", value=()),
+    _option("deselect", "selection", "texts", "GLOB", "operators to leave out; repeatable", default="none", value=()),
     _option(
         "io",
+        "selection",
         "choice",
         "IO",
-        "which tensors: output, input or all",
+        "tensors to compare: output, input or all",
         default="output",
         value="output",
         choices=("output", "input", "all"),
     ),
     _option(
         "pair_by",
+        "pairing",
         "texts",
         "WAY",
         "ways of pairing: map, fusion, name, mangled, scope (modules of one path), graph; repeatable",
@@ -176,6 +193,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     _option(
         "exclude_types",
+        "pairing",
         "texts",
         "TYPE",
         "types of operators that pass their input on, as Identity does, and do not count in coverage without a "
@@ -185,17 +203,19 @@ OPTIONS: tuple[Option, ...] = (
     ),
     _option(
         "align",
+        "pairing",
         "texts",
         "KEY=SPEC",
-        "which left rank, net, graph or iteration meets which right one, e.g. 'iteration=9->0' (in quotes: > is the "
+        "left rank, net, graph or iteration to pair with which right one, e.g. 'iteration=9->0' (in quotes: > is the "
         "shell's); repeatable",
         default="same with same",
     ),
-    _option("iteration", "text", "SPEC", "iterations, e.g. 0|2-3, or all", default="all"),
-    _option("rank", "text", "SPEC", "ranks, e.g. 0|2-3, or all", default="all"),
-    _option("graph", "text", "SPEC", "graphs, e.g. 0|2-3, or all", default="all"),
+    _option("iteration", "selection", "text", "SPEC", "iterations, e.g. 0|2-3, or all", default="all"),
+    _option("rank", "selection", "text", "SPEC", "ranks, e.g. 0|2-3, or all", default="all"),
+    _option("graph", "selection", "text", "SPEC", "graphs, e.g. 0|2-3, or all", default="all"),
     _option(
         "granularity",
+        "selection",
         "choice",
         "UNIT",
         "one item per op or per tensor",
@@ -205,15 +225,17 @@ OPTIONS: tuple[Option, ...] = (
     ),
     _option(
         "min_coverage",
+        "limits",
         "number",
         "PCT",
-        "fail when less of the right side was matched, 0 to 100 per cent",
+        "fail if less of the right side is matched, 0 to 100 per cent",
         default="off",
     ),
     ALLOW_INCOMPLETE,
-    _option("report_dir", "path", "DIR", "where reports are written", default="msdump-report"),
+    _option("report_dir", "output", "path", "DIR", "where reports are written", default="msdump-report"),
     _option(
         "detail",
+        "output",
         "count",
         "N",
         f"write the first N failing tensors element by element; without N the first {USUAL_DETAILS}",
@@ -222,24 +244,34 @@ OPTIONS: tuple[Option, ...] = (
     ),
     _option(
         "spread",
+        "output",
         "choice",
         "WHICH",
-        "keep how errors are spread, as small arrays that the page draws: none, failing or all",
+        "keep the distribution of errors, which the page draws: none, failing or all tensors",
         default="none",
         value="none",
         choices=("none", "failing", "all"),
     ),
-    _option("jobs", "number", "N", "workers for one pass, which measure pairs side by side", default="1", value=1),
+    _option("jobs", "running", "number", "N", "number of workers that compare pairs", default="1", value=1),
     _option(
         "cache",
+        "running",
         "choice",
         "HOW",
-        "reuse comparisons of earlier runs: off, by what the system says of files, or by their content",
+        "reuse comparisons of earlier runs: off, by size and time of files, or by their content",
         default="off",
         value="off",
         choices=("off", "files", "content"),
     ),
-    _option("report", "text", "LIST", f"reports to write: {', '.join(REPORT_KINDS)}", default="json", value=("json",)),
+    _option(
+        "report",
+        "output",
+        "text",
+        "LIST",
+        f"reports to write: {', '.join(REPORT_KINDS)}",
+        default="json",
+        value=("json",),
+    ),
 )
 
 
@@ -247,13 +279,15 @@ OPTIONS: tuple[Option, ...] = (
 FIXTURE_OPTIONS: tuple[Option, ...] = (
     Option(
         name="generate",
+        group="running",
         flags=("--msdump-generate",),
         kind="switch",
-        help="make the references of msdump_reference again, also those whose key holds",
+        help="make every reference of msdump_reference again, and list them",
         metavar="",
     ),
     Option(
         name="reference_dir",
+        group="inputs",
         flags=("--msdump-reference-dir",),
         kind="path",
         help="where msdump_reference keeps references",
@@ -297,7 +331,7 @@ OUTPUT_OPTIONS: tuple[Option, ...] = (
         name="suggest",
         flags=("--msdump-suggest",),
         kind="switch",
-        help="read the tensors without a partner, and tell in the reports who may be it",
+        help="read the tensors without a partner, and add likely partners to the reports",
         metavar="",
         cli_flags=("--suggest",),
     ),
@@ -351,7 +385,9 @@ def argparse_kwargs(option: Option) -> dict[str, Any]:
     if option.kind == "count":
         kwargs |= {"nargs": "?", "const": str(USUAL_DETAILS)}
     if option.choices:
-        kwargs |= {"choices": option.choices, "metavar": "|".join(option.choices)}
+        kwargs["metavar"] = f"{{{','.join(option.choices)}}}"
+    if option.kind == "choice":
+        kwargs["choices"] = option.choices
     return kwargs
 
 

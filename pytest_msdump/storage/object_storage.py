@@ -121,7 +121,7 @@ def read_range(url: str, start: int, stop: int, version: StoredObject) -> bytes:
         # After the bytes were read: so they are of this version.
         now = _object(system.info(path))
     except FileNotFoundError as error:
-        raise OSError(errno.ESTALE, "is not there any more", url) from error
+        raise OSError(errno.ESTALE, "no longer exists", url) from error
     except Exception as error:
         raise _os_error(url, error) from error
     if not now.is_same(version):
@@ -192,7 +192,7 @@ def _os_error(url: str, error: Exception) -> OSError:
     text = _text_of(error)
     if number == errno.ENOENT:
         # Many storages say the bare name and no more, which the message has already.
-        text = "there is nothing of that name" + (f" ({text})" if " " in text else "")
+        text = "nothing has that name" + (f" ({text})" if " " in text else "")
     return OSError(number, text, url)
 
 

@@ -92,7 +92,7 @@ class RemotePath(PosixPath):
         """Return the size, and whether it is a file or a folder."""
         found = _listings().find(self)
         if found is None:
-            raise FileNotFoundError(errno.ENOENT, "there is nothing of that name", str(self))
+            raise FileNotFoundError(errno.ENOENT, "nothing has that name", str(self))
         mode, size = stat.S_IFDIR | 0o555, 0
         if isinstance(found, StoredObject):
             mode, size = stat.S_IFREG | 0o444, found.size
@@ -357,9 +357,9 @@ def is_url(text: str) -> bool:
 def parse_location(text: str, base: Path, *, where: str = "") -> Path:
     """Return the path that a text names: of this machine, or a `RemotePath` for a URL such as ``s3://bucket/dump``.
 
-    ``file:///path`` is that path. A relative path starts from `base`; messages begin with `where`, which says who wrote
-    the text. Nothing is asked of the storage yet. ConfigError where the URL holds a password or a query, which would
-    show in reports, or cannot be a dump's.
+    ``file:///path`` is that path. A relative path starts from `base`; messages begin with `where`, the option or
+    file of the text. Nothing is asked of the storage yet. ConfigError where the URL holds a password or a query, which
+    would show in reports, or cannot be a dump's.
     """
     match = _URL.match(text)
     if match is None:

@@ -13,10 +13,10 @@ from typing import Any
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.storage.files import read_user_file
 
-__all__ = ["path_in_messages", "read_json", "read_toml"]
+__all__ = ["MOST_BYTES", "parse_toml", "path_in_messages", "read_json", "read_toml"]
 
 # A suite file of this size would hold a hundred thousand map entries; beyond it, it is some other file.
-_MOST_BYTES = 16 * 1024 * 1024
+MOST_BYTES = 16 * 1024 * 1024
 
 # A parser of TOML takes minutes for a key of some ten thousand parts; the deepest of ours has four. The expression
 # starts at the beginning of a part, so that its time is linear.
@@ -37,7 +37,12 @@ def read_toml(path: Path, *, name: str | None = None) -> Mapping[str, Any]:
     `ConfigError` if it is missing, no regular file, larger than 16 MiB, not UTF-8 or not TOML.
     """
     name = name or path_in_messages(path)
-    text = _read_text(path, name)
+    return parse_toml(_read(path, name), name)
+
+
+def parse_toml(raw: bytes, name: str) -> Mapping[str, Any]:
+    """Return what `read_toml` does, of the content of a file."""
+    text = _decoded(raw, name)
     deep = _DEEP_KEY.search(text)
     if deep:
         line = text.count("\n", 0, deep.start()) + 1
@@ -68,17 +73,20 @@ def _toml_sentence(message: str, text: str, name: str) -> str:
 def read_json(path: Path, *, name: str | None = None) -> Any:
     """Read a JSON file, as `read_toml` reads TOML."""
     name = name or path_in_messages(path)
-    text = _read_text(path, name)
+    text = _decoded(_read(path, name), name)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{name} line {error.lineno} column {error.colno}: {error.msg}") from None
     except (RecursionError, ValueError) as error:
-        raise ConfigError(f"{name}: not JSON that can be read: {error}") from None
+        raise ConfigError(f"{name}: not valid JSON: {error}") from None
 
 
-def _read_text(path: Path, name: str) -> str:
-    raw = read_user_file(path, _MOST_BYTES, name=name, want="check which file was named")
+def _read(path: Path, name: str) -> bytes:
+    return read_user_file(path, MOST_BYTES, name=name, want="check which file was named")
+
+
+def _decoded(raw: bytes, name: str) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -420,7 +420,9 @@ def _spec(value: object, where: str) -> frozenset[int] | None:
 
 
 def _report(value: object, where: str) -> tuple[str, ...]:
-    return parse_report(value if isinstance(value, str) else texts(value, where), where=where)
+    kinds = parse_report(value if isinstance(value, str) else texts(value, where), where=where)
+    # The page refers to results.json for what it has no room for.
+    return ("json", *kinds) if "html" in kinds and "json" not in kinds else kinds
 
 
 def _number(value: object, where: str) -> float:

@@ -59,7 +59,7 @@ class ReaderConformance(ABC):
         """Return a dump that the reader knows, with at least one tensor; it is not written to."""
 
     def is_side_file(self, relative: Path) -> bool:  # noqa: ARG002
-        """Tell whether a file of `dump_root` is known but no tensor. Override it when there are such files."""
+        """Return whether a file of `dump_root` is known but no tensor. Override it when there are such files."""
         return False
 
     def test_reader_recognises_its_dump(self, reader: Reader, dump_root: Path) -> None:

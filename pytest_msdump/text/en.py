@@ -43,55 +43,55 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "side": "{directory}  ({about})",
     "reader": "reader {reader}",
     "given_different_inputs": (
-        "the two runs were given different inputs, so what follows differs by them as well: {names}"
+        "the two runs had different inputs, so later results differ for that reason, too: {names}"
     ),
     "given_different_weights": (
-        "the two runs were given different weights, so what follows differs by them as well: {names}"
+        "the two runs had different weights, so later results differ for that reason, too: {names}"
     ),
     "batch_norm_folded": (
-        "the {side:word} side has no {norms}, and the weights of the layers before differ: BatchNorm seems to be "
+        "the {side:word} side has no {norms}, and the weights of the layers before differ: BatchNorm is probably "
         "folded into {names}"
     ),
     "sides_look_swapped": (
         "warning: the sides look swapped: the left is a folder of op.index.timestamp.npy files, the right a {reader} "
         "dump; left = run under test, right = reference"
     ),
-    "dump_not_collected": "nothing in {directory} is collected: it is a dump; keep tests apart from dumps",
+    "dump_not_collected": "pytest collects nothing in {directory}, which is a dump; keep tests outside of dumps",
     "uncompared": (
-        "{n} compared tensor has further occurrences that were not compared: {k}",
-        "{n} compared tensors have further occurrences that were not compared: {k}",
+        "{n} compared tensor has more occurrences, which were not compared: {k}",
+        "{n} compared tensors have more occurrences, which were not compared: {k}",
     ),
     "partial_run": (
         "{side}: the directory holds a partial second run: {newer} of {n} tensor",
         "{side}: the directory holds a partial second run: {newer} of {n} tensors",
     ),
     "not_understood": (
-        "{n} file is not understood and left out: {names}",
-        "{n} files are not understood and left out: {names}",
+        "{n} file is in no known format and was left out: {names}",
+        "{n} files are in no known format and were left out: {names}",
     ),
     "by_statistics": (
-        "{unseen} of {n} pair by statistics only: tensors were not seen",
-        "{unseen} of {n} pairs by statistics only: tensors were not seen",
+        "{unseen} of {n} pair by saved statistics only, without values",
+        "{unseen} of {n} pairs by saved statistics only, without values",
     ),
     # -- summary
     "matched": "matched {paired} of {total} right tensors ({share})",
     "without_partner": "{text}; without a partner: {sides}",
     "count_of_left": "{n} left",
     "count_of_right": "{n} right",
-    "more_reasons": ("{tensors}: {n} more reason, in results.json", "{tensors}: {n} more reasons, in results.json"),
+    "more_reasons": ("{tensors}: {n} more reason, see results.json", "{tensors}: {n} more reasons, see results.json"),
     "outcomes": ("{n} tensor: {counts}", "{n} tensors: {counts}"),
     "first_failing": "first failing: op {place} of {operators}, {line}",
     "more_warnings": "and {n} more warnings; results.json has them all",
-    "sides_identical": "the two sides are identical: every pair is bit-equal; usually a run was compared with itself",
-    "pairs_equal": "every pair is bit-equal",
+    "sides_identical": "the two sides are identical, bit for bit; was a run compared with itself?",
+    "pairs_equal": "every pair is equal, bit for bit",
     "coverage_is": "coverage: {problem}",
     "reports": "reports: {files}",
     "alarm": "ONLY {paired} OF {total} RIGHT TENSORS ({share}) WERE MATCHED, AND NO MIN_COVERAGE IS SET",
-    "incomplete_left": "THE LEFT SIDE IS AN INCOMPLETE RECORDING: what it does not hold was not compared",
-    "incomplete_right": "THE RIGHT SIDE IS AN INCOMPLETE RECORDING: what it does not hold was not compared",
-    "not_complete": "not every pair was run, and what was not compared has not passed",
-    "not_ended": "the run has not ended, or was broken off: nothing of it can be judged; run it again",
-    "also_failing": "these fail, too (--msdump-show=all shows them in full):",
+    "incomplete_left": "THE LEFT SIDE IS AN INCOMPLETE RECORDING: tensors missing from it were not compared",
+    "incomplete_right": "THE RIGHT SIDE IS AN INCOMPLETE RECORDING: tensors missing from it were not compared",
+    "not_complete": "some pairs were not run; a tensor that was not compared has not passed",
+    "not_ended": "the run did not finish, so there is nothing to judge; run it again",
+    "also_failing": "also failing (--msdump-show=all shows each in full):",
     "more_failing": (
         "and {n} more operator; --msdump-show=failing lists it",
         "and {n} more operators; --msdump-show=failing lists them",
@@ -100,20 +100,20 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "more_of_operator": ("{line} (and {n} more tensor)", "{line} (and {n} more tensors)"),
     "both_sides": "left {left}, right {right}",
     "foreign_results": (
-        "ERROR: {n} results belong to other dumps than this process sees: files changed during the run, or workers "
-        "see other files"
+        "ERROR: {n} results come from other dumps than this process sees: files changed during the run, or workers see "
+        "other files"
     ),
     # -- coverage
     "nothing_compared": "nothing was compared: no left tensor has a partner on the right",
-    "missing_mapped": ("{n} map entry was not paired", "{n} map entries were not paired"),
-    "missing_fused": ("{n} mapped or fused pair was not made", "{n} mapped or fused pairs were not made"),
+    "missing_mapped": ("{n} map entry found no pair", "{n} map entries found no pair"),
+    "missing_fused": ("{n} mapped or fused pair is missing", "{n} mapped or fused pairs are missing"),
     "coverage_below": (
         "coverage is {share}, below the {wanted} asked for: {paired} of {total} right tensors have a partner"
     ),
     "coverage_fails": "COVERAGE: {problem}",
     "met": "met",
     "met_of": "{paired} of {total} right tensors in the selection ({share})",
-    "holds_nothing": "{directory} (a folder without files)",
+    "holds_nothing": "{directory} (an empty folder)",
     "holds": "{directory} ({n} tensors; reader {reader})",
     "missing_title_mapped": "mapped, but not paired ({n}):",
     "missing_title_fused": "mapped or fused, but not paired ({n}):",
@@ -124,12 +124,14 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "first_of_them": "the first of them:",
     "nearest": " (nearest: {names})",
     "do_check_dump": "what to do: check that the run wrote its dump there, and that the path is its root",
-    "do_check_selection": "what to do: none is within the selection: check select, deselect, io, iteration, rank",
+    "do_check_selection": (
+        "what to do: the selection leaves out every tensor; check select, deselect, io, iteration, rank and graph"
+    ),
     "do_map": "what to do: give both sides the same operator names, or name the pairs in msdump.toml:",
-    "do_suggest": "msdump match --suggest looks for them by structure, names and values, and writes the entries",
+    "do_suggest": "msdump match --suggest finds partners by structure, names and values, and writes the entries",
     "partners": "partners: {how}",
-    "next_entry": "the one to type next:",
-    "keep_scopes": "in [msdump] beside it, since entries switch pairs by scope off:",
+    "next_entry": "the next entry to write:",
+    "keep_scopes": "and in [msdump], since map entries turn off pairing by scope:",
     "the_left_operator": "the left operator",
     "the_right_operator": "the right operator",
     "more_tensors": "and {n} more tensors; results.json has them all",
@@ -140,15 +142,16 @@ EN: Mapping[str, str | tuple[str, str]] = {
         "{n} suspicious pairs: another tensor fits far better",
     ),
     "better_right": (
-        "fits {names} of the right far better ({why}): a wrong pair, unless the left put that out in its place"
+        "{names} on the right fits far better ({why}): a wrong pair, or the left computes the wrong tensor here"
     ),
     "better_left": (
-        "the right fits {names} of the left far better ({why}): a wrong pair, unless the left put it out elsewhere"
+        "{names} on the left fits the right far better ({why}): a wrong pair, or the left computes this tensor "
+        "elsewhere"
     ),
     "ambiguous": "{text}; ambiguous: {doubt}",
-    "doubt_several": "several tensors hold these values",
-    "doubt_values": "too few different values to tell a tensor by",
-    "doubt_names": "names or the fusion file pair these two, so the operator may pass on what it was given",
+    "doubt_several": "several tensors have these values",
+    "doubt_values": "too few different values to recognise a tensor",
+    "doubt_names": "names or the fusion file pair these two, so the operator may just pass its input through",
     "more_suspicious": "and {n} more suspicious pairs; --msdump-show=all lists them",
     "do_map_instead": "if a pair is wrong, msdump.toml needs:",
     "in_place_of": "in place of {entry}",
@@ -156,8 +159,8 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "fits_equal": "values are equal, {shape}",
     "fits_by_name": "names agree, {shape}; values differ by {apart} of their norm",
     "fits_by_structure": "the same step of both runs, {shape}; values differ by {apart} of their norm",
-    "decided_names": "other tensors hold the same values: names decide",
-    "decided_order": "other tensors hold the same values: the order of execution decides",
+    "decided_names": "other tensors have the same values: names decide",
+    "decided_order": "other tensors have the same values: the execution order decides",
     "shape_same": "same shape",
     "shape_transposed": "axes of the right in another order",
     "shape_reshaped": "other shape",
@@ -171,7 +174,9 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "largest_error": "max abs {value}",
     "at": "{text} at {place}",
     "rerun": "re-run just this:",
+    "accept": "to accept it: msdump accept {directory} GLOB --reason TEXT --until DATE",
     "place": "op {place} of {operators} in execution order",
+    "place_by_name": "op {place} of {operators} in name order",
     "paired": "paired: {by}",
     "by_map": "a map entry",
     "by_rule_file": "the fusion file",
@@ -207,8 +212,8 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "first_at": "first at {place}",
     "number": "number",
     "overflowed": (
-        "{n} element of the left is NaN, Inf or at the largest {dtype} where the right is finite and different",
-        "{n} elements of the left are NaN, Inf or at the largest {dtype} where the right is finite and different",
+        "{n} left element is NaN, Inf or the largest {dtype}, where the right is finite and different",
+        "{n} left elements are NaN, Inf or the largest {dtype}, where the right is finite and different",
     ),
     "allowed_is": "allowed is {allowed}",
     "exceed": "{n} exceed {allowed}",
@@ -217,24 +222,18 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "err_allowed": "err / allowed",
     "statistic": "statistic",
     # -- its findings
-    "told_fail": "fail",
-    "told_undefined": "undefined",
-    "told_error": "error",
-    "told_warn": "warn",
-    "told_note": "note",
+    "finding_fail": "fail",
+    "finding_undefined": "undefined",
+    "finding_error": "error",
+    "finding_warn": "warn",
+    "finding_note": "note",
     "zeros_left_out": (
         "relative errors leave out {n} element where the right is 0 and the left is not",
         "relative errors leave out {n} elements where the right is 0 and the left is not",
     ),
     "near_zero": (
-        (
-            "{n} element is 0 on one side and at most 2 units of the smallest number above 0 on the other: 0 for "
-            "relative errors"
-        ),
-        (
-            "{n} elements are 0 on one side and at most 2 units of the smallest number above 0 on the other: 0 "
-            "for relative errors"
-        ),
+        "{n} element is 0 on one side and next to 0 on the other (at most 2 of the smallest steps): relative error 0",
+        "{n} elements are 0 on one side and next to 0 on the other (at most 2 of the smallest steps): relative error 0",
     ),
     "would_pass": "would pass",
     "pass_with": "with {limits}",
@@ -290,33 +289,31 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "number_too_large": "the number is larger than float64 can hold",
     "difference_too_large": "the difference of two elements is larger than float64 can hold",
     "modulus_too_large": "the modulus of an element is larger than float64 can hold",
-    "moduli_too_small": "the moduli of the right side are so small that float64 has few digits of them",
+    "moduli_too_small": "the moduli of the right side are too small for float64 to hold exactly",
     "relative_error_too_large": "a relative error is larger than float64 can hold",
     "range_too_large": "the range of a side is larger than float64 can hold",
     "tensors_are_complex": "the tensors are complex",
     "right_zero_left_next_to_it": (
-        "all of the right side is 0, and nothing of the left is further from it than {dtype} rounds"
+        "the right side is all 0, and the left differs from it by no more than {dtype} rounds"
     ),
     "bits_of_other_types": "dtypes differ: {left} and {right}",
-    "bits_not_told": (
-        "no digest (md5, sha1) of both sides was saved, and equal statistics do not tell that all bits are equal"
-    ),
-    "one_side_nonfinite": "one side holds {title} and the {side:word} does not tell whether it does",
+    "bits_not_told": "the sides have no digest (md5, sha1) in common, and equal statistics do not prove equal bits",
+    "one_side_nonfinite": "one side has {title}, and the statistics of the {side:word} do not count them",
     "counted_with_other_tolerance": (
         "it was counted with rtol {rtol:g} and atol {atol:g}; another tolerance needs the data: compare again"
     ),
     # -- shapes that do not meet
     "element_counts_differ": (
         "left {left:shape} has {n:elements}, right {right:shape} has {m:elements}: not the same tensor, or not the "
-        "same input; map the one that is meant"
+        "same input; name the intended pair in the map"
     ),
     "dimensions_reordered": (
-        "left {left:shape} and right {right:shape} hold the same dimensions in another order: {remedy}"
+        "left {left:shape} and right {right:shape} have the same dimensions in another order: {remedy}"
     ),
     "transpose_once": "`transpose = {axes:index}`",
     "transpose_instead": "`transpose = {axes:index}` instead of {applied:index}",
     "transpose_or_reshape": "{why}, or `reshape = true`: only axes of length 1 have moved",
-    "other_orders_fit": "{why}; other orders fit too, since dimensions repeat, so check which axis is which",
+    "other_orders_fit": "{why}; other orders fit too, since dimensions repeat: check the axes",
     "unit_axes_differ": "left {left:shape} and right {right:shape} differ in axes of length 1 only: `reshape = true`",
     "grouped_differently": (
         "left {left:shape} and right {right:shape} have {n:elements} each, grouped differently: `reshape = true` if "
@@ -329,57 +326,51 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "left_is_minus_right": "left = -right",
     "left_is_scaled": "left = {factor:.6g} * right",
     "left_is_offset": "left = right {sign} {constant:.6g}",
-    "left_stops_at_both_ends": (
-        "the left stops at {low:short} below and at {high:short} above{largest}, and is the right in between"
-    ),
-    "left_stops_below": "the left stops at {low:short} below, and is the right in between",
-    "left_stops_above": "the left stops at {high:short} above{largest}, and is the right in between",
-    "largest_of_type": ", the largest {dtype}",
-    "small_values_are_zero": "what is no larger than {bound:.6g} in the right is 0 in the left, and nothing larger is",
+    "left_stops_at_both_ends": "the left is the right, clipped to {low:short} below and {high:short} above{largest}",
+    "left_stops_below": "the left is the right, clipped to {low:short} below",
+    "left_stops_above": "the left is the right, clipped to {high:short} above{largest}",
+    "largest_of_type": " (the largest {dtype})",
+    "small_values_are_zero": "right values up to {bound:.6g} are 0 on the left, and no larger one is",
     "left_is_rounded": "the left is the right rounded to {grid}",
-    "left_is_in_steps": "the left is the right in steps of {step:.6g}, as a quantised tensor has",
-    "left_is_constant": "every element of the left is {value:short}; the right goes from {low:.6g} to {high:.6g}",
-    "same_values_elsewhere": "both sides hold the same {n} values, at other places",
+    "left_is_in_steps": "the left is the right rounded to steps of {step:.6g}, like a quantised tensor",
+    "left_is_constant": "every left element is {value:short}; the right ranges from {low:.6g} to {high:.6g}",
+    "same_values_elsewhere": "both sides have the same {n} values, in different places",
     "sorted_alike": (
-        "sorted, both sides are {apart:.3g} apart on average, where two samples of one distribution would be "
+        "sorted, the sides differ by {apart:.3g} on average; two samples of one distribution would differ by "
         "{chance:.3g}"
     ),
-    "ranks_uncorrelated": (
-        "the correlation of the ranks is {correlation:.3f}, and the values are distributed differently"
-    ),
+    "ranks_uncorrelated": "the rank correlation is {correlation:.3f}, and the values are distributed differently",
     "ranks_uncorrelated_alike": (
-        "the correlation of the ranks is {correlation:.3f}, and the values are distributed alike: the same in "
-        "another order, or a neighbour of the right one"
+        "the rank correlation is {correlation:.3f}, but the values are distributed alike: the same tensor in another "
+        "order, or a neighbour of the intended one"
     ),
-    "flat_shift_before": "each element of the left is, in the flat order, the element before it in the right",
-    "flat_shift_behind": "each element of the left is, in the flat order, the element behind it in the right",
-    "axis_shift_before": "along axis {axis}, each element of the left is the element before it in the right",
-    "axis_shift_behind": "along axis {axis}, each element of the left is the element behind it in the right",
+    "flat_shift_before": "in flat order, each left element is the right element before it",
+    "flat_shift_behind": "in flat order, each left element is the right element after it",
+    "axis_shift_before": "along axis {axis}, each left element is the right element before it",
+    "axis_shift_behind": "along axis {axis}, each left element is the right element after it",
     "border_of_zeros_first": (
-        "the left begins with a border of 0 along axes {axes:index}, and the right follows moved by it"
+        "the left begins with a border of zeros along axes {axes:index}, and the right follows, shifted"
     ),
-    "border_of_zeros": "the left has a border of 0 along axes {axes:index}, and the right beside it, moved",
-    "axis_is_padded": "the left holds axis {axis} padded from {n} to {m}, and was read without that",
-    "zero_but_inside": "the left is 0 but for {parts}, where it is the right: the rest looks like padding",
-    "axes_in_other_order": (
-        "the {side:word} holds, element by element, the {other:word} with its axes in the order {axes:index}{name}"
-    ),
+    "border_of_zeros": "the left has a border of zeros along axes {axes:index}, and the right beside it, shifted",
+    "axis_is_padded": "axis {axis} of the left is padded from {n} to {m}, and the padding was not removed",
+    "zero_but_inside": "the left is 0 except at {parts}, where it equals the right: the rest looks like padding",
+    "axes_in_other_order": "the {side:word} equals the {other:word} with its axes in the order {axes:index}{name}",
     "name_in_brackets": " ({name})",
     "still_in_memory_format": (
-        "the {side:word} is still in {memory_format}, in blocks of {block}: undone, it is the other side"
+        "the {side:word} is still in {memory_format}, in blocks of {block}: converted back, it equals the other side"
     ),
     "only_slice_differs": (
-        "{share:percent} of the squared difference is at {parts}, where {n} of {m} elements differ; of the other "
-        "{rest}, none does"
+        "{share:percent} of the squared difference is at {parts}, where {n} of {m} elements differ; none of the other "
+        "{rest} differ"
     ),
     "slice_differs_most": (
         "{share:percent} of the squared difference is at {parts}, where {n} of {m} elements differ; of the other "
-        "{rest}, {k} do"
+        "{rest}, {k} differ"
     ),
     "index_of_axis": "index {index} of axis {axis}",
     "range_of_axis": "{first} to {last} of axis {axis}",
     "nonfinite_on_one_side": (
-        "{parts} of {elements} elements where the other side has something else, the first at {place:place}"
+        "{parts}, of {elements} elements, where the other side differs; the first at {place:place}"
     ),
     "count_on_side": "{n} {kind} on the {side:word}",
     # -- how two tensors were paired

@@ -23,90 +23,93 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "detail_tolerance": ": elements outside rtol {rtol:limit}, atol {atol:limit}",
     "leaves_out_zeros": (
         (
-            "{metric} {value} leaves out {n} element where the right is 0 and the left is not, so its limit "
-            "{limit} does not hold ({rule})"
+            "{metric} {value} leaves out {n} element where the right is 0 and the left is not, so its limit {limit} is "
+            "not met ({rule})"
         ),
         (
-            "{metric} {value} leaves out {n} elements where the right is 0 and the left is not, so its limit "
-            "{limit} does not hold ({rule})"
+            "{metric} {value} leaves out {n} elements where the right is 0 and the left is not, so its limit {limit} "
+            "is not met ({rule})"
         ),
     ),
-    "limit_skipped_near_zero": "{metric} does not apply where all is 0 or next to it; its limit is skipped ({rule})",
+    "limit_skipped_near_zero": (
+        "{metric} does not apply to values that are all 0 or next to it; its limit is skipped ({rule})"
+    ),
     "limit_skipped_one_element": "{metric} does not apply to one-element tensors; its limit is skipped ({rule})",
     "metric_undefined": "{metric} is undefined, because {why} ({rule})",
     "drift_accepted_down_to": "{why}; accepted down to {limit:limit} by {rule}",
     "drift_accepted_up_to": "{why}; accepted up to {limit:limit} by {rule}",
-    "drift_alone_down_to": "{metric} {value} is accepted down to {limit} by {rule}; no other limit names it",
-    "drift_alone_up_to": "{metric} {value} is accepted up to {limit} by {rule}; no other limit names it",
-    "drift_expired": 'known drift "{reason}" expired on {date}: normal limits hold',
+    "drift_alone_down_to": "{metric} {value} is accepted down to {limit} by {rule}; it has no other limit",
+    "drift_alone_up_to": "{metric} {value} is accepted up to {limit} by {rule}; it has no other limit",
+    "drift_expired": 'known drift "{reason}" expired on {date}: the normal limits apply',
     # -- data types, NaN and Inf, what was not compared
     "dtypes_differ": "dtypes differ: left {left}, right {right}",
     "dtypes_must_be_equal": "dtypes differ: left {left}, right {right}, but must be equal ({rule})",
     "dtypes_judged_as_coarser": "dtypes differ: left {left}, right {right}; judged as {dtype}, the coarser side",
     "dtypes_differ_values_equal": "dtypes differ: left {left}, right {right}; all values are equal",
     "dtypes_and_values_differ": (
-        "dtypes differ: left {left}, right {right}; that is accepted only where all values are equal, and {n} are not"
+        "dtypes differ: left {left}, right {right}; accepted only if all values are equal, and {n} are not"
     ),
     "complex_against_real": (
-        "dtypes differ: left {left}, right {right}; a real tensor is not compared with a complex one; where that is "
-        "meant, add {entry}"
+        "dtypes differ: left {left}, right {right}; a real and a complex tensor are not compared; if it is intended, "
+        "add {entry}"
     ),
     "nonfinite_forbidden": (
-        "NaN and Inf are forbidden ({rule}) but stand at {n} of {elements} positions: NaN matched {nan_both}, else "
-        "left {nan_left}, right {nan_right}; Inf matched {inf_both}, else left {inf_left}, right {inf_right}; first "
-        "at {place:place}"
+        "NaN and Inf are forbidden ({rule}) but occur at {n} of {elements} positions: NaN matched {nan_both}, else "
+        "left {nan_left}, right {nan_right}; Inf matched {inf_both}, else left {inf_left}, right {inf_right}; first at "
+        "{place:place}"
     ),
     "device_overflow": "the device's own check found an overflow: {told}",
     "device_overflow_right": "the device's check of the right side: {told}",
     "uncompared_occurrences": (
-        "further occurrences of this tensor on the {side:word} side that met no partner and were not compared: {n}{by}"
+        "further occurrences of this tensor on the {side:word} side have no partner and were not compared: {n}{by}"
     ),
     "nothing_compared_empty": "nothing was compared: both sides are empty",
     "no_limit_applies": "the sides differ, but no limit applies to them; give one, e.g. max_absolute_error",
-    "sampled": "sampled {n} of {elements} elements: the run saved no more of them",
-    "sampled_of_unknown": "sampled {n} of an unknown number of elements: the run saved no more of them",
+    "sampled": "sampled {n} of {elements} elements: the run saved no more",
+    "sampled_of_unknown": "sampled {n} of an unknown number of elements: the run saved no more",
     "only_first_compared": "only the first {n} of {elements} elements were compared",
     "repeated_tensor": "the {side:word} side has this tensor {n} times, and this is occurrence {occurrence}",
-    "written_input": "{type} writes to its input {slot}, which the {side:word} run may have dumped after it ran",
+    "written_input": "{type} overwrites its input {slot}, which the {side:word} run may have dumped only afterwards",
     # -- of the files
-    "trailing_bytes": (
-        "the {side:word} file holds {bytes} bytes behind all that its header explains; they were not compared"
-    ),
-    "coarser_values": "the {side:word} file is {dtype} and all its values are {values}",
-    "computed_in": "the {side:word} file is {dtype} and its manifest says that it was computed in {values}",
+    "trailing_bytes": "the {side:word} file has {bytes} bytes more than its header describes; they were not compared",
+    "coarser_values": "the {side:word} file is {dtype}, but all its values are {values}",
+    "computed_in": "the {side:word} file is {dtype}, but was computed in {values}, as its manifest says",
     "judged_as_computed": "{why}; judged as {dtype}",
     "zero_in_exact_arithmetic": (
-        "zero in exact arithmetic: the {terms} gradients that it is the sum of cancel each other, and both sides (norm "
-        "{left:number} left, {right:number} right) are below {floor:number}, which rounding in {dtype} leaves of them"
+        "zero in exact arithmetic: it is the sum of {terms} gradients that cancel out, and both sides (norm "
+        "{left:number} left, {right:number} right) are below {floor:number}, the rounding error in {dtype}"
     ),
     "shape_from_graph": (
-        "the {side:word} file says shape {stored:shape} and the graph of its run {used:shape}, in which it was compared"
+        "the {side:word} file has shape {stored:shape}; it was compared in {used:shape}, the shape in the graph of its "
+        "run"
     ),
     "file_not_accepted": "{why}; not accepted ({rule})",
     "judged_by_hint": "{why}; judged as {dtype}, by {entry}",
-    "hint_would_help": "{why}, but it was judged as {dtype}; if it was computed so, add {entry} under [{section}]",
+    "hint_would_help": (
+        "{why}, but it was judged as {dtype}; if it was computed that way, add {entry} under [{section}]"
+    ),
     # -- from statistics
     "statistic_explains": "{why}: {statistic} is {left:number} left, {right:number} right",
-    "no_limit_for_statistics": "no limit applies to what statistics tell; give one, e.g. max_absolute_error",
+    "no_limit_for_statistics": "no limit applies to these statistics; give one, e.g. max_absolute_error",
     "no_common_statistic": (
-        "no statistic of both sides tells of their values: the left has {left}; the right has {right}"
+        "the sides have no statistic of their values in common: the left has {left}; the right has {right}"
     ),
-    "statistic_changed_sign": "{statistic} has changed its sign: {left:number} left, {right:number} right",
-    "elements_changed_sign": "at least {n} of {elements} elements have changed their sign, more than {share:g} of them",
+    "statistic_changed_sign": "{statistic} changed its sign: {left:number} left, {right:number} right",
+    "elements_changed_sign": "at least {n} of {elements} elements changed their sign, more than {share:g} of them",
     "zeros_differ": "zeros: {left} left, {right} right, of {elements} elements",
-    "judged_by_statistics": "judged by statistics ({listed}): {unseen}; metrics are as far as these tell",
+    "judged_by_statistics": "judged by statistics ({listed}): {unseen}; metrics only where these allow it",
     "none_in_common": "none in common",
     "not_saved_left": "the left tensor was not saved",
     "not_saved_right": "the right tensor was not saved",
     "not_saved_both": "neither tensor was saved",
-    "digests_differ": "digests differ: the tensors are not equal bit by bit",
-    "digests_equal": "digests are equal: so are all bits",
+    "digests_differ": "digests differ: the tensors are not equal bit for bit",
+    "digests_equal": "digests are equal, and so are all bits",
     "too_close": (
         "{metric} is between {low:number} and {high:number} by sketches, and {limit:number} is the limit ({rule}); "
         "compare the tensors themselves"
     ),
     "sketches_equal_digests_differ": "digests differ, and sketches see no difference; compare the tensors themselves",
-    "statistics_do_not_tell": "statistics do not tell, so not judged: {listed}",
-    "shapes_not_compared": "the {sides:and} table tells no shape, so shapes were not compared",
-    "zeros_added": "statistics of {memory_format} are of its padding, too: {n} zeros were added to the other side's",
+    "statistics_do_not_tell": "not judged, since statistics do not show it: {listed}",
+    "shapes_not_compared": "the {sides:and} table has no shapes, so shapes were not compared",
+    "zeros_added": "statistics of {memory_format} include its padding: {n} zeros were added to the other side's",
 }

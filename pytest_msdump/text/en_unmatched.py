@@ -14,28 +14,26 @@ EN_UNMATCHED: Mapping[str, str | tuple[str, str]] = {
     "no_origin": "{rule} names no tensor of the original model for this output of {op}",
     "no_slot": "{rule} lists no {io:word} {slot} of {op}",
     "unconnected": "{rule} says that nothing feeds input {slot} of {op}",
-    "unknown_producer": "{rule} has no operator {op}, which is to feed this input",
-    "circle": "{rule} leads in a circle of Cast and TransData operators at {op}",
+    "unknown_producer": "{rule} has no operator {op}, which should feed this input",
+    "circle": "{rule} has a loop of Cast and TransData operators at {op}",
     "strided_slice": "the compiler changed the graph around this strided slice: no counterpart in the original model",
     "l1_fusion": "L1 fusion group {group} works on slices of tensors: only its first and last operator are compared",
     "l2_fusion": "L2 fusion group {group} changed the structure of the graph: no counterpart in the original model",
-    "aipp": "AIPP changes the input on the device, so {op} does not hold what the original model was given",
-    "quant_output": "output of a quantisation: its numbers are comparable only after they are dequantised",
-    "quantised": "between quantisation and dequantisation: its numbers are comparable only after they are dequantised",
-    "quantised_input": "fed by a quantised output: its numbers are comparable only after they are dequantised",
+    "aipp": "AIPP changes the input on the device, so {op} is not the input of the original model",
+    "quant_output": "output of a quantisation: comparable only after dequantisation",
+    "quantised": "between quantisation and dequantisation: comparable only after dequantisation",
+    "quantised_input": "fed by a quantised output: comparable only after dequantisation",
     "dequant_input": "input of a dequantisation: its numbers are comparable only after they are dequantised",
-    "data": "Data operators are not executed, so they do not dump",
-    "const": "constants are not executed, so they do not dump",
-    "no_result": "operators of this type write no result, so they do not dump",
-    "not_executed": "operators of this type are not executed on AI Core or AI CPU, so they do not dump",
-    "right_input": "a rule file pairs inputs of the left side with the outputs that feed them",
+    "data": "Data operators are not executed, so they are not dumped",
+    "const": "constants are not executed, so they are not dumped",
+    "no_result": "operators of this type write no result, so they are not dumped",
+    "not_executed": "operators of this type are not executed on AI Core or AI CPU, so they are not dumped",
+    "right_input": "with a rule file, inputs of the left side pair with the outputs that feed them",
     "fed_by": "fed by {op}: {why}",
     "of_left": "{name} on the left side: {why}",
     "not_dumped_operator": "the left side did not dump {op}",
     "unknown_output": "{rule} does not know output {slot} of {name}",
-    "names_written_alike": (
-        "ambiguous: {names} of {rule} are written alike in names of files, as {name}; a map entry can tell them apart"
-    ),
+    "names_written_alike": "ambiguous: {names} of {rule} have the same file name {name}; use a map entry",
     "rule_ambiguous": "ambiguous: {rule} pairs it with {name}, which may be {names} on the right side",
     # -- why a tensor has no partner: names and places
     "no_operator_of_that_name": "no operator of that name on the {side:word} side",
@@ -46,46 +44,54 @@ EN_UNMATCHED: Mapping[str, str | tuple[str, str]] = {
     "older_run": "older run",
     "same_address": "another tensor of this side has the same address at the same place",
     "aligned_with": "{value} (aligned with {other})",
-    "elsewhere": "the {side:word} side has it in {theirs:and} only, not in {ours:and}; align says who meets whom",
+    "elsewhere": "the {side:word} side has it in {theirs:and} only, not in {ours:and}; use align to pair them",
     "other_occurrence": "the {side:word} side has it in {theirs:and} only, not in {ours:and}",
-    "only_at": "the {side:word} side has it only at {places}, not at ({place}); align says who meets whom",
+    "only_at": "the {side:word} side has it only at {places}, not at ({place}); use align to pair them",
     "only_at_unselected": "the {side:word} side has it only at {places}, which the selection leaves out",
     "no_such_slot": "{name} on the {side:word} side has no {slot}; it has {slots}",
     "no_tensors": "no tensors",
     "left_out_by_selection": "the selection leaves out {name} on the {side:word} side",
     "paired_with_other": "{name} on the {side:word} side is paired with {partner} ({how})",
     "paired_by_entry": "{name} on the {side:word} side is paired by a map entry",
-    "paired_otherwise": "{name} on the {side:word} side is paired otherwise",
+    "paired_otherwise": "{name} on the {side:word} side is already paired",
     "already_paired": "{name} on the {side:word} side is already paired with {partner} by {rule}",
     "not_selected": "{name} on the {side:word} side is not selected",
     "kept_for_entry": "{name} on the {side:word} side is kept for a map entry: {why}",
     "name_is_ambiguous": "{name} on the {side:word} side is left alone, since its name is ambiguous",
-    "passed_on": "{type} passes on what it is given, so it does not count in coverage",
-    "inside_scope": "it is inside of a module, of which the tensor that leaves it is compared",
-    "norm_folded": "the {side:word} side has no such tensor: the normalisation behind it is folded in, and is compared",
-    "weight_folded": "the {side:word} side has the normalisation behind it folded in; the output of that is compared",
-    "scope_calls_unknown": "nothing tells which operators of the {side:word} side are which of the calls of {scope}",
+    "passed_on": "{type} passes its input through, so it does not count in coverage",
+    "inside_scope": "it is inside of a module whose output is compared",
+    "norm_folded": (
+        "the {side:word} side has no such tensor: the normalisation after it is folded in, and its output is compared"
+    ),
+    "weight_folded": (
+        "the {side:word} side has the next normalisation folded into this weight; the output of that is compared"
+    ),
+    "scope_calls_unknown": (
+        "{scope} is called several times, and it is unknown to which call each operator of the {side:word} side belongs"
+    ),
     "scope_calls_mixed": (
-        "other operators run between those of {scope} on the {side:word} side, and no graph tells what leaves it"
+        "other operators run between those of {scope} on the {side:word} side, and no graph shows its output"
     ),
     "scope_calls_differ": "{scope} is called {ours} times on the left and {theirs} times on the right",
-    "scope_kinds_differ": "{scope} is of another kind on each side: {ours} on the left, {theirs} on the right",
-    "scope_slots_differ": "the sides have different numbers of tensors that leave {scope}",
-    "scope_several_leave": "several operators of {scope} on the {side:word} side make tensors that leave it",
-    "scope_end_unknown": (
-        "what leaves {scope} on the {side:word} side is not known: an operator that may belong to it has no scope"
+    "scope_kinds_differ": (
+        "{scope} is a different kind of module on each side: {ours} on the left, {theirs} on the right"
     ),
-    "scope_shapes_differ": "{scope} has other shapes: {left:shape} on the left, {right:shape} on the right",
+    "scope_slots_differ": "{scope} has a different number of outputs on each side",
+    "scope_several_leave": "several operators of {scope} on the {side:word} side make outputs of the module",
+    "scope_end_unknown": (
+        "the output of {scope} on the {side:word} side is unknown: an operator that may belong to it has no scope"
+    ),
+    "scope_shapes_differ": "{scope} has different shapes: {left:shape} on the left, {right:shape} on the right",
     "scope_layout_unknown": (
         "more than one order of axes fits {scope}: {left:shape} on the left, {right:shape} on the right"
     ),
     "numbers_differ": (
-        "{n} numbers in {scope} mean operators of other kinds on the other side, so that such names pair nothing"
+        "{n} numbers in {scope} stand for different kinds of operators on the two sides, so such names pair nothing"
     ),
-    "share_a_name": (
-        "ambiguous: {ours} on the left and {theirs} on the right share a name; a map entry can tell them apart"
+    "share_a_name": "ambiguous: {ours} on the left and {theirs} on the right share a name; use a map entry",
+    "entry_ambiguous": (
+        "ambiguous: the entry names {ours} on the left and {theirs} on the right; write TYPE.OP to pick one"
     ),
-    "entry_ambiguous": "ambiguous: the entry names {ours} on the left and {theirs} on the right; TYPE.OP picks one",
     "entry_without_slots": "no slots to pair at ({place}): {parts:clauses}",
     "has_slots": "{name} on the {side:word} side has {slots}",
     "has_slots_asked": "{name} on the {side:word} side has {slots} (asked for: {slot})",
@@ -97,7 +103,7 @@ EN_UNMATCHED: Mapping[str, str | tuple[str, str]] = {
     "rule_pairs_other_slots": "{rule} pairs it with {name}, but the {side:word} side has only {slots}",
     "rule_pairs_no_output": "{rule} pairs it with {name}, but the {side:word} side has no such output of it",
     "rule_pairs_but": "{rule} pairs it with {name}: {why}",
-    # -- why a tensor has no partner: what the other run was told to dump
+    # -- why a tensor has no partner: what the other run was set to dump
     "not_dumped_by_script": "not dumped: the {side:word} run dumped only what its script names with set_dump",
     "not_dumped_no_overflow": (
         "not dumped: the {side:word} run dumped only operators that overflowed (op_debug_mode 3 in {source})"
@@ -118,11 +124,11 @@ EN_UNMATCHED: Mapping[str, str | tuple[str, str]] = {
         "no operator of that name on the {side:word} side, which dumped only what its kernels list names ({kernels} "
         "in {source})"
     ),
-    "not_dumped_text": "not dumped: {type} takes a text, which MindSpore cannot dump",
+    "not_dumped_text": "not dumped: {type} takes a string, which MindSpore cannot dump",
     "not_dumped_empty": "not dumped: it is empty, {shape:shape} in the graph, and MindSpore writes no empty tensors",
     "not_dumped_dtype": "not dumped: {dtype}, which MindSpore could not dump on the {side:word} side",
     "not_dumped_ended": (
-        "not dumped: a graph of the {side:word} run has it, and nothing says that it was left out: the run ended "
-        "before, or the file is gone"
+        "not dumped: it is in a graph of the {side:word} run, and no setting leaves it out: the run ended early, or "
+        "the file was deleted"
     ),
 }

@@ -41,10 +41,10 @@ def browser():
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory):
-    """Pages by name: of five thousand tensors, of two hundred with causes and edges, of a run that passes."""
+    """Pages by name: of five thousand tensors and of two hundred, with causes and edges, of a run that passes."""
     folder = tmp_path_factory.mktemp("pages")
     made = {
-        "large": results(5000, names=NAMES),
+        "large": results(5000, names=NAMES, roles=True),
         "causes": results(200, failing=0.1, names=NAMES, roles=True),
         "passing": results(12, failing=0.0),
     }
@@ -53,8 +53,22 @@ def pages(tmp_path_factory):
         "magnitude": {"low": -2, "mean": [1e-6, 2e-6, 1e-5], "largest": [1e-5, 3e-5, 2e-4]},
         "axis": {"axis": 1, "step": 1, "values": [0.1, 0.2, 9.0, 0.1]},
         "heat": [[0.1, 0.2], [0.3, "NaN"]],
+        "heat_axes": [1, 3],
+        "values": {"low": -1.0, "high": 2.5, "left": [1, 5, 9, 2], "right": [0, 6, 8, 3]},
+    }
+    made["causes"]["run"] = {
+        "date": "2026-11-23T10:00:00Z",
+        "version": "0.1.0",
+        "commit": "0123456789abcdef0123456789abcdef01234567",
+        "command": "pytest --msdump-left=target_bad <b>",
     }
     made["suspicious"] = _suspicious(results(20, failing=1.0, names=NAMES))
+    made["steps"] = results(60, failing=0.2, seed=3)
+    for number, record in enumerate(made["steps"]["tensors"]):
+        record["iteration"], place = divmod(number, 12)
+        record["left"]["address"] = made["steps"]["tensors"][place]["left"]["address"]
+    ranks = {f"rank{rank}": results(40, failing=0.2 if rank else 0, names=NAMES, seed=rank) for rank in range(3)}
+    (folder / "ranks.html").write_bytes(page(*map(_report, ranks.values()), names=tuple(ranks)))
     for name, values in made.items():
         (folder / f"{name}.html").write_bytes(page(_report(values)))
     return folder
@@ -70,6 +84,7 @@ def _report(values):
         records=tuple(map(from_json, values["tensors"])),
         unmatched=tuple(values["unmatched"]),
         coverage=Coverage(**values["coverage"]),
+        run=values.get("run", {}),
         localised_by=values.get("localised_by", ""),
         edges=tuple(map(tuple, values.get("edges", ()))),
     )

@@ -30,6 +30,8 @@ if __name__ == "__main__":
     # Run by hand, Python looks for modules beside this file; the tests' own place is one folder up.
     sys.path[0] = str(Path(__file__).parents[1])
 
+from outcomes import without_run
+
 from pytest_msdump import open_dump
 from pytest_msdump.cli import gate
 from pytest_msdump.cli import main as command
@@ -259,8 +261,10 @@ def judge_reference(trial: Trial) -> list[str]:
 
 
 def reports_in(folder: Path) -> dict[str, bytes]:
-    """The report files by name, as bytes."""
-    return {name: file.read_bytes() for name in FILES if (file := folder / "msdump-report" / name).is_file()}
+    """The report files by name, as bytes, without date and command."""
+    return {
+        name: without_run(file.read_bytes()) for name in FILES if (file := folder / "msdump-report" / name).is_file()
+    }
 
 
 def judge_reports(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Callable[[Trial], list[str]]:

@@ -179,7 +179,7 @@ def test_a_weight_that_the_step_writes_to_was_another_before(tmp_path: Path) -> 
     told = records(tmp_path)
     assert told["Default/a:output:0"]["role"] == "cause"
     assert (told["w:output:0"]["role"], told["w:output:0"]["causes"]) == ("inherited", ["Default/a:output:0"])
-    assert told["Default/a:output:0"]["role_reason"].endswith("not compared as they were before the step: w")
+    assert told["Default/a:output:0"]["role_reason"].endswith("not compared with their values before the step: w")
 
 
 def test_a_weight_that_is_read_after_it_was_written_feeds_its_reader(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_what_a_wrong_optimizer_left_behind_is_inherited_by_the_next_step(tmp_pa
     assert len(roles) == 6
     assert set(map(repr, roles.values())) == {repr(("inherited", ["Default/opt:output:0"]))}
     because = told["Default/conv:output:0@2"]["role_reason"]
-    assert because == "through parameters as the iteration before left them: conv.weight (fails)"
+    assert because == "through parameters that the iteration before updated: conv.weight (fails)"
 
 
 def test_a_weight_stands_for_an_optimizer_that_was_not_compared(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_a_weight_that_passed_in_the_step_before_is_not_called_uncompared(tmp_pa
     write_training(tmp_path, {2: ("conv", "loss", "grad", "opt", "conv.weight")})
     told = records(tmp_path)
     assert told["Default/conv:output:0@2"]["role"] == "cause"
-    assert told["Default/conv:output:0@2"]["role_reason"] == "all that feeds it and was compared passes"
+    assert told["Default/conv:output:0@2"]["role_reason"] == "all of its inputs that were compared pass"
     assert told["conv.weight:output:0@2"]["causes"] == ["Default/conv:output:0"]
 
 
@@ -309,7 +309,7 @@ def test_operators_that_feed_one_another_are_all_unknown(tmp_path: Path) -> None
     (tmp_path / "ge.json").write_text(json.dumps(model), "utf-8")
     told = records(tmp_path, fusion="ge.json")
     assert {record["role"] for record in told.values()} == {"unknown"}
-    assert "feed one another" in told["Default/a:output:0"]["role_reason"]
+    assert "in a loop of operators" in told["Default/a:output:0"]["role_reason"]
 
 
 def test_what_was_not_run_leaves_it_unknown(tmp_path: Path) -> None:
@@ -395,6 +395,6 @@ def test_an_input_that_the_operator_writes_to_is_no_evidence(tmp_path: Path) -> 
 def test_without_a_graph_own_inputs_are_the_reason_that_is_told(tmp_path: Path) -> None:
     write_pair(tmp_path, [*outputs("a", "b", bad=("a", "b")), ("ReLU", "Default/b", "input", 0, True)])
     told = records(tmp_path, io="all")
-    assert told["Default/a:output:0"]["role_reason"] == "the first to fail in execution order"
+    assert told["Default/a:output:0"]["role_reason"] == "the first to fail"
     assert told["Default/b:output:0"]["role"] == "cause"
-    assert told["Default/b:output:0"]["role_reason"] == "all that feeds it and was compared passes"
+    assert told["Default/b:output:0"]["role_reason"] == "all of its inputs that were compared pass"

@@ -114,7 +114,7 @@ def test_what_is_not_known_of_an_input_makes_no_cause(tmp_path: Path) -> None:
     report = compared(tmp_path, [call("a", None, bad=True), call("b", "?", bad=True)])
     assert roles(report) == {"a": ("cause", ()), "b": ("unknown", ())}
     assert reason_of(report.records[1], ENGLISH) == (
-        "what feeds it was not all compared: operations before b (not dumped)"
+        "not all of its inputs were compared: operations before b (not dumped)"
     )
 
 
@@ -218,7 +218,7 @@ def test_a_network_of_which_nothing_else_was_compared_is_no_cause(tmp_path: Path
     report = compared(tmp_path, calls, select=["Net"])
     assert roles(report) == {"Net": ("unknown", ())}
     assert reason_of(report.records[-1], ENGLISH) == (
-        "what feeds it was not all compared: conv (not selected), head (not selected)"
+        "not all of its inputs were compared: conv (not selected), head (not selected)"
     )
     # What was compared inside of it, or before it, is evidence.
     assert roles(compared(tmp_path / "head", calls, select=["Net", "head"])) == {"Net": ("cause", ())}
@@ -336,7 +336,7 @@ def test_the_right_side_completes_what_a_recorder_of_the_left_could_not_follow(t
     report = judged(tmp_path)
     assert roles(report) == {"a": ("cause", ()), "b": ("cause", ()), "c": ("inherited", ("b:output:0",))}
     assert report.localised_by == "graph and graph of the right side"
-    assert role_lines(report, width=200)[0].endswith("told by the run's own graph and the right side's graph")
+    assert role_lines(report, width=200)[0].endswith("found by the run's own graph and the right side's graph")
 
 
 @pytest.mark.parametrize(("op_type", "role"), [("Dropout", "cause"), ("Conv2d", "unknown")])
@@ -357,4 +357,4 @@ def test_what_hands_its_input_on_was_not_left_out(tmp_path: Path) -> None:
     record(tmp_path / "left", [call("a", None), call("b", "a", bad=True)])
     record(tmp_path / "right", right, is_good=True, types={"drop": "Dropout"})
     [line] = role_lines(judged(tmp_path), width=200)[1:]
-    assert line.endswith("what feeds it on the right has no partner: norm")
+    assert line.endswith("its input on the right has no partner: norm")

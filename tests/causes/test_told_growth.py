@@ -82,9 +82,12 @@ def test_the_cause_may_pass_and_leads(tmp_path: Path) -> None:
     assert found["e"].causes == found["f"].causes == ("Default/b:output:0",)
     told = text_of(summary_lines(report, width=100))
     assert told.index("cause Default/b (op 2 of 6)") < told.index("first failing: op 5 of 6")
-    assert "it is still within its limit, but what it feeds fails; its error grew × 45, from 0.002 to 0.09" in told
+    assert (
+        "it is still within its limit, but operators that take its output fail; its error grew × 45, from 0.002 to 0.09"
+        in told
+    )
     assert "2 inherited: Default/e, Default/f" in told
-    assert reason_of(found["e"], ENGLISH).startswith("the error grew × 45 there, still within its limit")
+    assert reason_of(found["e"], ENGLISH).startswith("the error grew × 45 here, still within its limit")
 
 
 def test_the_first_to_fail_behind_a_passing_cause_is_told_whole(tmp_path: Path) -> None:
@@ -133,9 +136,9 @@ def test_accumulated_errors_are_told_with_the_path_they_grew_on(tmp_path: Path) 
     assert (why.growth.operators, why.growth.at) == (3, "Default/b")
     assert (why.growth.start, why.growth.end, why.growth.step) == pytest.approx((0.1, 1.06, 4), rel=0.01)
     told = text_of(summary_lines(report, width=100))
-    assert "2 accumulated; told by" in told
+    assert "2 accumulated; found by" in told
     assert "error grew from 0.1 to 1.06 of the limit over 3 operators; the largest step is × 4 at Default/b" in told
-    assert "1 accumulated behind it: Default/e" in told
+    assert "1 accumulated after it: Default/e" in told
     assert "In 2 it accumulated: `error grew from 0.1 to 1.06" in markdown_text(report)
     assert "逐步累积" in json.dumps(_words(), ensure_ascii=False)
     chinese = text_of(summary_lines(report, width=100, say=Phrases("zh")))
@@ -170,7 +173,7 @@ def test_without_a_graph_the_largest_jump_before_is_named_and_is_no_cause(tmp_pa
     report = chain(tmp_path, JUMPED, graph=False)
     found = by_name(report)
     assert {record.role for record in report.records} == {None, "unknown"}
-    assert "the largest jump along execution order before it is × 45 at Default/b" in reason_of(found["e"], ENGLISH)
+    assert "the largest jump before it in execution order is × 45 at Default/b" in reason_of(found["e"], ENGLISH)
     assert found["b"].role_why is not None
     assert found["b"].role_why.why == "jump"
 
@@ -184,11 +187,12 @@ def test_loose_limits_are_a_doubt_and_the_largest_growth_is_named(tmp_path: Path
     assert loose_limits(strict.records) == ""
     loose = chain(tmp_path, shares, profile="ascend")
     assert [record.role for record in loose.records] == [None, "cause", None, None, "inherited"]
-    said = "with these limits the first operators to fail may be far behind the mistake; the largest growth is × 2000"
+    loose_text = "these limits are loose: the mistake may be far ahead of the first operator that fails"
+    said = f"{loose_text}; the largest growth is × 2000"
     assert loose_limits(loose.records) == f"{said} at Default/b"
-    assert "far behind the mistake" in text_of(summary_lines(loose, width=100))
-    assert "far behind the mistake" in commands_for_github([loose])[0]
-    assert "far behind the mistake" in markdown_text(loose)
+    assert "these limits are loose" in text_of(summary_lines(loose, width=100))
+    assert "these limits are loose" in commands_for_github([loose])[0]
+    assert "these limits are loose" in markdown_text(loose)
 
 
 # -- an operator that was left out -----------------------------------------------------------------------------------
@@ -217,7 +221,7 @@ def test_an_operator_that_the_left_leaves_out_is_named_with_the_failure_behind_i
     assert conv2.role_why is not None
     assert conv2.role_why.left_out == ("Default/relu1",)
     told = text_of(summary_lines(report, width=100))
-    assert "what feeds it on the right has no partner: Default/relu1" in told
+    assert "its input on the right has no partner: Default/relu1" in told
     assert checked_record(json.loads(json.dumps(to_json(conv2))), place="here").role_why == conv2.role_why
 
 

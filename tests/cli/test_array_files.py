@@ -29,7 +29,23 @@ def test_a_drift_in_one_of_two_archives_is_found_by_name(archive, tmp_path, monk
     text = capsys.readouterr().out
     assert "DRIFT  net.conv10:output:0" in text
     assert "2 tensors: 1 pass, 1 fail" in text
+    # Nothing says which of them ran first, now or from the saved result.
+    assert "op 2 of 2 in name order" in text
+    assert ran("check", "msdump-report/results.json") == 1
+    assert "op 2 of 2 in name order" in capsys.readouterr().out
     assert ran("compare", archive, archive) == 0
+
+
+def test_dumps_with_times_are_in_execution_order(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for side in ("left", "right"):
+        (tmp_path / side).mkdir()
+        for number, name in enumerate(("z", "a")):
+            np.save(tmp_path / side / f"{name}.0.{1600000000000000 + number}.npy", np.full(4, float(side == "left")))
+    assert ran("compare", "left", "right") == 1
+    text = capsys.readouterr().out
+    assert "op 1 of 2 in execution order" in text
+    assert "name order" not in text
 
 
 def test_no_role_is_made_of_the_order_of_names(tmp_path, monkeypatch):
@@ -102,7 +118,7 @@ def test_two_names_that_become_one_file_are_not_written_over_each_other(tmp_path
 
 def test_arrays_are_no_dump_files_to_convert_to(archive, tmp_path, capsys):
     assert ran("convert", archive, "--to", "dump", "--out", tmp_path / "out") == 4
-    assert "no name tells a dump file" in capsys.readouterr().err
+    assert "no name is a dump file's" in capsys.readouterr().err
 
 
 def test_every_array_can_be_saved_as_text(archive, tmp_path):

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from outcomes import without_run
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import COMMANDS, main
@@ -49,8 +50,8 @@ def test_the_same_numbers_as_pytest(lenet, pytester):
     pytester.runpytest("--msdump-report=json,csv")
     main(["compare", "--config", str(suite), "--report", "json,csv", "--report-dir", "cli"])
     for name in ("results.json", "ops.csv"):
-        ours = (pytester.path / "msdump-report" / name).read_bytes()
-        assert (pytester.path / "cli" / name).read_bytes() == ours
+        ours, other = (without_run((pytester.path / place / name).read_bytes()) for place in ("msdump-report", "cli"))
+        assert other == ours
 
 
 def test_two_files_are_compared_whatever_their_names(capsys):
@@ -64,7 +65,7 @@ def test_two_files_are_compared_whatever_their_names(capsys):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["compre", "a", "b"], "there is no command 'compre'; did you mean 'compare'?"),
+        (["compre", "a", "b"], "unknown command 'compre'; did you mean 'compare'?"),
         (["compare", "one"], "give LEFT and RIGHT"),
         (["compare", "gone", "gone"], "no such directory"),
         (["compare", "a", "b", "c"], "give LEFT and RIGHT"),

@@ -124,7 +124,7 @@ def test_what_only_dumps_have_is_refused_for_others(words, tmp_path, capsys):
     [
         (["--dtype", "bfloat16"], "0.1 is none that bfloat16 has"),
         (["--dtype", "int8"], "none that int8 has"),
-        (["--shape", "3,2"], "no tensor of shape (3, 2): it has 2 elements"),
+        (["--shape", "3,2"], "not a tensor of shape (3, 2): it has 2 elements"),
         (["--from-format", "NC1HWC0"], "NC1HWC0 has 5 stored axes"),
     ],
 )

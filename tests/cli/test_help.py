@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from pytest_msdump import cli
+from pytest_msdump.facts.profiles import PROFILES
 
 
 def parsers(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str, ...]]:
@@ -34,3 +36,51 @@ def test_it_fits_says_what_is_done_and_names_no_flag_of_pytest(words, monkeypatc
     # A description, not yet the list of arguments.
     assert not said.startswith(("positional", "options"))
     assert "--msdump-" not in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("command", ["compare", "match", "init", "inspect", "convert"])
+def test_options_of_long_commands_stand_under_headings(command, width, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    text = capsys.readouterr().out
+    headings = re.findall(r"^(\S.*):$", text, flags=re.MULTILINE)
+    assert headings[:2] == ["options", "inputs"]
+    assert "output" in headings
+    assert headings[-1] == "examples"
+    # Only --help itself is under the heading of argparse.
+    assert re.findall(
+        r"^  (-\S+)", text.partition("\noptions:\n")[2].partition("\ninputs:\n")[0], flags=re.MULTILINE
+    ) == ["-h,"]
+
+
+def test_names_that_are_allowed_are_listed(monkeypatch, capsys) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        cli.main(["compare", "--help"])
+    text = capsys.readouterr().out
+    for flag, names in {
+        "--profile": PROFILES,
+        "--io": ("output", "input", "all"),
+        "--show": ("causes", "failing", "all"),
+    }.items():
+        assert f"{flag} {{{','.join(names)}}}" in text
+
+
+# Where the seed has its flag for a file, quiet is --quiet alone.
+OF_A_FILE = {"compare", "match"}
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_q_is_the_file_of_quantisation_where_the_seed_has_it_and_quiet_elsewhere(command, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    text = capsys.readouterr().out
+    if command in OF_A_FILE:
+        assert "-q FILE, --quant-fusion FILE" in text
+        assert "\n  --quiet " in text
+    else:
+        assert "-q FILE" not in text
+        assert ("-q, --quiet" in text) == ("--quiet" in text)

@@ -35,6 +35,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "net.prototxt").write_text(NET, "utf-8")
     (tmp_path / "tensor_names.txt").write_text(LISTING, "utf-8")
     cli.main(["compare", "run", "reference"])
+    drifting = ROOT / "example_suites" / "02_failing_on_purpose"
+    shutil.copytree(drifting, tmp_path / drifting.name)
+    (tmp_path / LENET.name).symlink_to(LENET)
+    cli.main(["compare", "--config", f"{drifting.name}/msdump.toml", "--report-dir", "drifted"])
+    for rank in ("rank0", "rank1"):
+        shutil.copytree("msdump-report", f"{rank}/msdump-report")
+    monkeypatch.setattr("webbrowser.open", lambda _address: True)
     return tmp_path
 
 

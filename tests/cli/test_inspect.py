@@ -493,7 +493,7 @@ def test_every_file_of_a_line_leads_back_to_it(run_with_graph, capsys):
 
 def test_a_line_of_a_graph_kept_elsewhere(tmp_path, capsys):
     shutil.copytree(LENET, tmp_path / "run")
-    assert "no graph is beside it that tells lines" in refused(capsys, tmp_path / "run", "--line", "ms_side.py:36")
+    assert "it has no graph with lines" in refused(capsys, tmp_path / "run", "--line", "ms_side.py:36")
     found = entry(capsys, tmp_path / "run", "--line", "ms_side.py:36", "--graph", GRAPH)
     assert found["operators"][0]["name"] == CONV2
     path = file_of(tmp_path / "run", "Conv2D.*conv2*.output.0.*")

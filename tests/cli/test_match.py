@@ -84,7 +84,7 @@ def test_a_missing_mapped_tensor_is_1(dumps, capsys):
     assert main(["match"]) == 1
     out = capsys.readouterr().out
     assert "asked for, but not paired (1)\n  gone <-> relu1: " in out
-    assert "1 map entry was not paired" in out
+    assert "1 map entry found no pair" in out
 
 
 def test_too_little_coverage_is_1(capsys):

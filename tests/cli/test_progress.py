@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
 import re
+import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pytest_msdump.cli import main, output
-from pytest_msdump.cli.output import Progress
+from pytest_msdump.cli import main
 from pytest_msdump.record import DumpWriter
+from pytest_msdump.report import progress
+from pytest_msdump.report.progress import Progress
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -30,6 +36,24 @@ class Clock:
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+class Lines(io.StringIO):
+    """Says when something of the work has come."""
+
+    def __init__(self, *, is_terminal: bool = False) -> None:
+        super().__init__()
+        self.came = threading.Event()
+        self.is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self.is_terminal
+
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        if "indexing" in text:
+            self.came.set()
+        return written
 
 
 @pytest.fixture(autouse=True)
@@ -74,10 +98,10 @@ def test_time_counts_across_the_loops_of_a_command(capsys: pytest.CaptureFixture
 
 
 def test_nothing_is_shown_of_what_is_short(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    walk(0.019, 100)
+    walk(0.009, 100)
     assert capsys.readouterr() == ("", "")
     terminal = open_terminal(monkeypatch)
-    walk(0.019, 100)
+    walk(0.009, 100)
     assert terminal.getvalue() == ""
 
 
@@ -122,6 +146,55 @@ def test_quiet_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert terminal.getvalue() == ""
 
 
+def test_a_bar_says_how_fast_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = open_terminal(monkeypatch)
+    walk(0.5, 10)
+    shown = ANSI.sub("", terminal.getvalue())
+    assert re.search(r"msdump walk: steps .* \d+/10 2/s ", shown)
+
+
+def test_a_step_in_a_log_gets_lines_only_when_it_is_long(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Progress("msdump walk").step("indexing"):
+        pass
+    assert capsys.readouterr() == ("", "")
+    lines = Lines()
+    monkeypatch.setattr(progress, "_BETWEEN_LINES_SECONDS", 0.001)
+    monkeypatch.setattr(sys, "stderr", lines)
+    with Progress("msdump walk").step("indexing"):
+        assert lines.came.wait(60)
+    assert re.fullmatch(r"(msdump walk: indexing, 0 s\n)+", lines.getvalue())
+
+
+def test_a_step_on_a_terminal_is_shown_while_it_lasts_and_then_erased(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Lines(is_terminal=True)
+    monkeypatch.setattr(progress, "_SHORT_SECONDS", 0.001)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with Progress("msdump walk").step("indexing"):
+        assert terminal.came.wait(60)
+    shown = terminal.getvalue()
+    assert "msdump walk: indexing" in ANSI.sub("", shown)
+    assert shown.rindex("\x1b[2K") > shown.rindex("indexing")
+
+
+def test_a_step_that_fails_raises_its_own_error_and_shows_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = open_terminal(monkeypatch)
+    with pytest.raises(ValueError, match="broken"), Progress("msdump walk").step("indexing"):
+        raise ValueError("broken")
+    assert not [thread for thread in threading.enumerate() if "_announce" in thread.name]
+    assert terminal.getvalue() == ""
+
+
+def test_what_else_is_on_the_line_is_ended_before_something_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    clock, ended = Clock(), []
+    for _ in Progress("msdump walk", clock=clock, begin=lambda: ended.append(clock.now))(range(3), "steps"):
+        assert not ended
+        clock.now += 4
+    assert ended == [112.0]
+    assert capsys.readouterr().err == "msdump walk: 3 of 3 steps\n"
+
+
 def test_what_does_not_know_its_length_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
     for _ in Progress("msdump walk", clock=clock)(iter("abc"), "letters", 3):
@@ -144,8 +217,10 @@ COMMANDS = {
     "compare": (["compare", "LEFT", "RIGHT", "--report-dir", "OUT"], ["2 of 2 pairs"]),
     "match": (["match", "LEFT", "RIGHT", "--suggest"], ["3 of 3 tensors read", "1 of 1 right tensors tried"]),
     "inspect": (["inspect", "LEFT", "--check"], ["3 of 3 tensors"]),
+    "inspect ": (["inspect", "LEFT"], ["3 of 3 headers"]),
     "overflow": (["overflow", "LEFT"], ["3 of 3 operators"]),
     "convert": (["convert", "LEFT", "--out", "OUT"], ["3 of 3 files"]),
+    "init": (["init", "LEFT", "RIGHT", "-o", "OUT"], ["1 of 1 right tensors tried"]),
 }
 
 
@@ -159,11 +234,81 @@ def test_each_long_command_says_how_far_it_is(
     command: str,
     quiet: tuple[str, ...],
 ) -> None:
-    monkeypatch.setattr(output, "_BETWEEN_LINES_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_BETWEEN_LINES_SECONDS", 0.0)
     words, told = COMMANDS[command]
     places = {"LEFT": dumps[0], "RIGHT": dumps[1], "OUT": str(tmp_path / "out")}
     assert main([*(places.get(word, word) for word in words), *quiet]) in (0, 1)
     lines = [line for line in capsys.readouterr().err.splitlines() if re.match(r"msdump \w+: \d+ of \d+ ", line)]
     for line in told:
-        assert (f"msdump {command}: {line}" in lines) == (not quiet)
+        assert (f"msdump {command.strip()}: {line}" in lines) == (not quiet)
     assert not (quiet and lines)
+
+
+# -- on a real terminal, and in pytest ---------------------------------------------------------------------------------
+
+# Everything is shown at once, and work begins when it is.
+AT_ONCE = """
+import threading
+from rich.progress import Progress as Bars
+from pytest_msdump.report import progress
+
+progress._SHORT_SECONDS = 0.0
+drawn, add_task = threading.Event(), Bars.add_task
+
+def add_and_say(*words, **options):
+    task = add_task(*words, **options)
+    drawn.set()
+    return task
+
+class Drawing(threading.Thread):
+    def start(self):
+        drawn.clear()
+        super().start()
+        drawn.wait(60)
+
+Bars.add_task, progress.Thread = add_and_say, Drawing
+"""
+
+
+def on_a_terminal(words: list[str], folder: Path) -> str:
+    """Run Python with these arguments in a pseudo-terminal, and return what it shows."""
+    master, slave = pty.openpty()
+    surroundings = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR")}
+    surroundings |= {"TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen(
+        [sys.executable, *words], stdout=slave, stderr=slave, cwd=folder, env=surroundings
+    ) as process:
+        os.close(slave)
+        shown = b""
+        with suppress(OSError):
+            while part := os.read(master, 65536):
+                shown += part
+        os.close(master)
+        assert process.wait(60) in (0, 1)
+    return shown.decode()
+
+
+@pytest.mark.e2e
+def test_a_command_on_a_terminal_draws_a_bar_and_leaves_only_its_report(dumps: tuple[str, str], tmp_path: Path) -> None:
+    call = f"{AT_ONCE}from pytest_msdump.cli import main; main(['compare', *{list(dumps)!r}])"
+    shown = on_a_terminal(["-c", call], tmp_path)
+    assert "msdump compare: pairs" in ANSI.sub("", shown)
+    quiet = on_a_terminal(["-c", call.replace("['compare'", "['compare', '--quiet'")], tmp_path)
+    assert "msdump compare:" not in quiet
+    assert "\x1b[2K" not in quiet
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("quiet", [False, True])
+def test_pytest_on_a_terminal_keeps_its_own_progress(dumps: tuple[str, str], tmp_path: Path, quiet: bool) -> None:
+    sides = [f"--msdump-left={dumps[0]}", f"--msdump-right={dumps[1]}", *(["-q"] if quiet else [])]
+    call = f"{AT_ONCE}import pytest; raise SystemExit(pytest.main({['-p', 'no:cacheprovider', *sides]!r}))"
+    shown = on_a_terminal(["-c", call], tmp_path)
+    plain = ANSI.sub("", shown)
+    for step in ("indexing and pairing", "writing reports"):
+        assert (f"msdump: {step}" in plain) == (not quiet)
+    # No bar goes over the line of results: it has been ended.
+    results = re.search(r"^.*\[100%\].*$", plain, flags=re.MULTILINE)
+    assert results is not None
+    assert "msdump:" not in results[0]
+    assert "3 passed" in plain

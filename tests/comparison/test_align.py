@@ -102,5 +102,5 @@ def test_a_grouped_weight_meets_a_plain_one_in_any_order_of_its_axes(order):
 
 
 def test_two_padded_sides_of_which_nobody_tells_the_shape_are_refused():
-    with pytest.raises(TensorShapeError, match="nothing tells its logical shape"):
+    with pytest.raises(TensorShapeError, match="its logical shape is unknown"):
         met(padded(VALUES, "NCHW", said=False), padded(VALUES, "NCHW", said=False))

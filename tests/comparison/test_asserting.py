@@ -64,7 +64,7 @@ def test_unknown_words_are_refused():
         assert_close([1.0], [1.0], cosin=1)
     with pytest.raises(UnknownNameError, match="unknown profile"):
         assert_close([1.0], [1.0], profile="lenient")
-    with pytest.raises(ConfigError, match="no right side"):
+    with pytest.raises(ConfigError, match="right side is missing"):
         assert_close([1.0])
 
 
@@ -96,7 +96,7 @@ def test_a_map_can_be_given_as_a_dict(lenet):
     assert_dumps_close(lenet / "target", lenet / "reference", map=pairs, min_coverage=0.1)
     with pytest.raises(AssertionError, match="coverage is 10 %"):
         assert_dumps_close(lenet / "target", lenet / "reference", map=pairs, min_coverage=0.5)
-    with pytest.raises(AssertionError, match="1 map entry was not paired"):
+    with pytest.raises(AssertionError, match="1 map entry found no pair"):
         assert_dumps_close(lenet / "target", lenet / "reference", map={**pairs, "gone": "conv2"})
 
 
@@ -116,7 +116,7 @@ def test_what_warns_and_what_fails_ends_with_an_entry_that_pairs_more(lenet):
     # Who says how much is enough, and has it, is not asked for more.
     with pytest.raises(AssertionError, match="1 fail") as failed:
         assert_dumps_close(lenet / "target_bad", lenet / "reference", map=known, min_coverage=0.1)
-    assert "the one to type next" not in str(failed.value)
+    assert "the next entry to write" not in str(failed.value)
 
 
 def test_the_entry_to_type_is_of_what_has_no_name_on_the_other_side(tmp_path):
@@ -127,7 +127,7 @@ def test_the_entry_to_type_is_of_what_has_no_name_on_the_other_side(tmp_path):
     with pytest.raises(AssertionError) as failed:
         assert_dumps_close(tmp_path / "left", tmp_path / "right", min_coverage=1)
     assert "--suggest" in str(failed.value)
-    assert "the one to type next" not in str(failed.value)
+    assert "the next entry to write" not in str(failed.value)
 
 
 def test_with_an_entry_more_the_pairs_by_scope_are_kept(lenet, tmp_path):
@@ -137,7 +137,7 @@ def test_with_an_entry_more_the_pairs_by_scope_are_kept(lenet, tmp_path):
     sides = (lenet / "target", tmp_path / "right")
     with pytest.raises(AssertionError) as failed:
         assert_dumps_close(*sides, min_coverage=1)
-    ways = re.search(r"scope off:\n +(pair_by = .*)", str(failed.value))
+    ways = re.search(r"by scope:\n +(pair_by = .*)", str(failed.value))
     assert ways, failed.value
     (entry,) = tomllib.loads(_entry_of(str(failed.value)))["msdump"]["map"]
     assert entry == {"left": "Default/fc2-Dense/BiasAdd-op0:output:0", "right": "head.dense:output:0"}

@@ -307,7 +307,7 @@ def test_the_text_stops_after_twenty_operators_unless_all_are_wanted(tmp_path):
     write_reference(tmp_path, {f"op{number}": [np.nan] for number in range(23)})
     short, long = (lines(checked(tmp_path), everything=everything) for everything in (False, True))
     assert sum(line.startswith("HIT") for line in short) == 20
-    assert short[-1] == "and 3 more operators; --all tells them all"
+    assert short[-1] == "and 3 more operators; --all lists them all"
     assert sum(line.startswith("HIT") for line in long) == 23
 
 

@@ -67,7 +67,7 @@ def test_nan_that_one_side_has_says_where_it_begins():
     left[2, 3, 5] = np.inf
     first, second = compare(left, X).diagnosis
     assert (first.id, first.details["first"], first.details["mismatches"]) == ("nonfinite", [2, 3, 4], 2)
-    assert "1 NaN on the left, 1 Inf on the left of 1280 elements" in say(first.evidence)
+    assert "1 NaN on the left, 1 Inf on the left, of 1280 elements" in say(first.evidence)
     assert second.id == "scaled"
 
 

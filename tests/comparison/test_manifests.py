@@ -119,7 +119,7 @@ def test_what_frameworks_call_the_same_pairs(tmp_path):
     left = weights(tmp_path / "l", {"bn.gamma": X, "bn.moving_mean": X + 1, "fc/kernel": X.T})
     right = weights(tmp_path / "r", {"bn.weight": X + 3, "bn.running_mean": X + 1, "fc.weight": X})
     (sentence,) = noted(left, right)
-    assert "given different weights" in sentence
+    assert "had different weights" in sentence
     assert "bn.gamma (left " in sentence
     assert "moving_mean" not in sentence
     assert "kernel" not in sentence
@@ -144,7 +144,7 @@ def test_batch_norm_that_one_side_lacks_is_folded_and_not_another_weight(tmp_pat
     (sentence,) = noted(*sides)
     name = ("left", "right")[side]
     assert sentence == (
-        f"the {name} side has no bn, next_bn, and the weights of the layers before differ: BatchNorm seems to be "
+        f"the {name} side has no bn, next_bn, and the weights of the layers before differ: BatchNorm is probably "
         "folded into conv.weight, next.weight"
     )
 
@@ -153,7 +153,7 @@ def test_folding_explains_the_layers_before_and_no_others(tmp_path):
     whole = {"conv.weight": X, **batch_norm("bn"), "other.weight": X, "fc.weight": X}
     left = weights(tmp_path / "l", {"conv.weight": X + 1, "conv.bias": X, "other.weight": X, "fc.weight": X + 1})
     different, folded = noted(left, weights(tmp_path / "r", whole))
-    assert "given different weights" in different
+    assert "had different weights" in different
     assert "fc.weight (left " in different
     assert "conv" not in different
     assert folded.endswith("folded into conv.weight")
@@ -178,7 +178,7 @@ def test_a_weight_with_batch_norm_folded_in_is_judged_by_what_that_gives_out(tmp
     assert pairs == ({"fc.weight"} if is_compared else {"conv.weight", "fc.weight"})
     why = {one.ref.key.op.label: one.reason for one in pairing.unmatched_left}.get("conv.weight")
     name = ("left", "right")[side]
-    expected = f"the {name} side has the normalisation behind it folded in; the output of that is compared"
+    expected = f"the {name} side has the next normalisation folded into this weight; the output of that is compared"
     assert why == (expected if is_compared else None)
     assert pairing.right_paired == len(pairing.pairs)
     assert len(pairing.unmatched_right) == pairing.right_total - pairing.right_paired
@@ -187,9 +187,9 @@ def test_a_weight_with_batch_norm_folded_in_is_judged_by_what_that_gives_out(tmp
 def test_batch_norm_on_both_sides_explains_nothing(tmp_path):
     sides = [weights(tmp_path / str(n), {"conv.weight": X + n, **batch_norm("bn")}) for n in (0, 1)]
     (sentence,) = noted(*sides)
-    assert "given different weights" in sentence
+    assert "had different weights" in sentence
     # A LayerNorm that is missing is not folded into anything.
     left = weights(tmp_path / "a", {"fc.weight": X})
     right = weights(tmp_path / "b", {"fc.weight": X + 1, "norm.weight": X, "norm.bias": X})
     (sentence,) = noted(left, right)
-    assert "given different weights" in sentence
+    assert "had different weights" in sentence

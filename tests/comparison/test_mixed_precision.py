@@ -40,7 +40,7 @@ def test_the_type_of_the_policy_chooses_the_limits_on_either_side(tmp_path, poli
     assert (found.verdict.outcome, found.judged_as) == ("pass", "bfloat16")
     (note,) = found.verdict.findings
     assert note.sentence == (
-        f"the {('left', 'right')[side]} file is float32 and its manifest says that it was computed in bfloat16; "
+        f"the {('left', 'right')[side]} file is float32, but was computed in bfloat16, as its manifest says; "
         "judged as bfloat16"
     )
 

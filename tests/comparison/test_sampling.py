@@ -48,7 +48,7 @@ def verdict(answer: Answer) -> tuple[str, str]:
 
 def test_the_same_rows_are_compared_and_the_report_says_how_many(tmp_path: Path) -> None:
     answer = ask(write(tmp_path / "l", WHOLE[:4], sample=4), write(tmp_path / "r", WHOLE))
-    assert verdict(answer) == ("warn", "sampled 12 of 30 elements: the run saved no more of them")
+    assert verdict(answer) == ("warn", "sampled 12 of 30 elements: the run saved no more")
     assert answer.code == 0
     record = answer.record
     assert (record["elements"], record["total_elements"], record["sampled"], record["equal"]) == (12, 30, True, True)
@@ -70,7 +70,7 @@ def test_a_difference_counts_where_it_is_within_the_sample(row: int, outcome: st
 
 def test_either_side_may_be_the_sample(tmp_path: Path) -> None:
     answer = ask(write(tmp_path / "l", WHOLE), write(tmp_path / "r", WHOLE[:4], sample=4))
-    assert verdict(answer) == ("warn", "sampled 12 of 30 elements: the run saved no more of them")
+    assert verdict(answer) == ("warn", "sampled 12 of 30 elements: the run saved no more")
 
 
 def test_a_tensor_that_the_sample_holds_whole_passes(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_tensor_that_the_sample_holds_whole_passes(tmp_path: Path) -> None:
 
 def test_two_samples_are_of_nobody_knows_how_many(tmp_path: Path) -> None:
     answer = ask(write(tmp_path / "l", WHOLE[:4], sample=4), write(tmp_path / "r", WHOLE[:4], sample=4))
-    unknown = "sampled 12 of an unknown number of elements: the run saved no more of them"
+    unknown = "sampled 12 of an unknown number of elements: the run saved no more"
     assert verdict(answer) == ("warn", unknown)
     assert "identical" not in answer.text
     answer = ask(write(tmp_path / "a", WHOLE[:4], sample=4), write(tmp_path / "b", WHOLE[:6], sample=6))
@@ -165,7 +165,7 @@ def test_channels_last_meets_a_sample(tmp_path: Path) -> None:
     suite = tmp_path / "msdump.toml"
     suite.write_text('[msdump]\nright_format = "NHWC"\n')
     answer = ask(left, right, "--config", str(suite))
-    assert verdict(answer) == ("warn", "sampled 48 of 120 elements: the run saved no more of them")
+    assert verdict(answer) == ("warn", "sampled 48 of 120 elements: the run saved no more")
 
 
 def test_judging_again_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,7 +47,7 @@ def test_what_statistics_tell_counts(tmp_path, capsys, columns, values, dtype, t
 @pytest.mark.parametrize("columns", ["Max Value", "NaN Count", "NaN Count,Positive Inf Count"])
 def test_statistics_that_do_not_tell_are_no_clean_bill(tmp_path, capsys, columns):
     root = table(tmp_path, columns, ",".join("0" for _ in columns.split(",")))
-    with pytest.raises(AssertionError, match="do not tell whether it holds NaN or Inf"):
+    with pytest.raises(AssertionError, match="do not show whether it has NaN or Inf"):
         assert_no_overflow(root)
     assert cli.main(["overflow", str(root)]) == 1
     assert "UNREADABLE" in capsys.readouterr().out

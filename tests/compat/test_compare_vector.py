@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from outcomes import without_run
 
 from pytest_msdump.cli import main as msdump
 from pytest_msdump.compat.compare_vector import main
@@ -91,14 +92,14 @@ def test_the_new_spelling_is_told_once_and_does_the_same(in_case, capsys):
     told = [line for line in capsys.readouterr().err.splitlines() if "the same as" in line]
     (line,) = told
     table = (folder / "out/result.txt").read_bytes()
-    report = (folder / "out/msdump-report/results.json").read_bytes()
+    report = without_run((folder / "out/msdump-report/results.json").read_bytes())
     (folder / "out/result.txt").unlink()
     (folder / "out/msdump-report/results.json").unlink()
     program, *words = shlex.split(line.partition("the same as: ")[2])
     assert program == "msdump"
     msdump(words)
     assert (folder / "out/result.txt").read_bytes() == table
-    assert (folder / "out/msdump-report/results.json").read_bytes() == report
+    assert without_run((folder / "out/msdump-report/results.json").read_bytes()) == report
 
 
 def test_rules_of_quantisation_alone_are_enough(in_case):
@@ -157,4 +158,4 @@ def test_the_vendors_spelling_of_msdump_compares_inputs_too(in_case, words, inpu
 @pytest.mark.usefixtures("two")
 def test_csv_without_a_table_is_a_usage_error(capsys):
     assert msdump(["compare", "L", "R", "-csv"]) == 4
-    assert "-csv: there is no table" in capsys.readouterr().err
+    assert "-csv: no table" in capsys.readouterr().err

@@ -177,7 +177,7 @@ def test_formats_that_only_code_knows_are_spelled_as_the_manual_does(header, num
     [
         ("def convert(a, b, c):\n    raise KeyError('x')\n", 1, "raised KeyError"),
         ("def convert(a, b, c):\n    return [1]\n", 1, "returned a list"),
-        ("import numpy\ndef convert(a, b, c):\n    return numpy.array(['x'])\n", 1, "no numbers"),
+        ("import numpy\ndef convert(a, b, c):\n    return numpy.array(['x'])\n", 1, "not numbers"),
         ("def convert(a, b):\n    return a\n", 4, "exactly 3 parameters"),
         ("1 / 0\n", 4, "ZeroDivisionError"),
     ],

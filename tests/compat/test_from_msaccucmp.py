@@ -1,4 +1,4 @@
-"""`docs/howto/from-msaccucmp.md`: both command lines of every row are run, and what they leave means the same."""
+"""Old command lines and new ones, `docs/howto/from-msaccucmp.md`'s among them: what both leave means the same."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ t (ms)    Size (B) Op type    Tensor name
 
 
 class Row(NamedTuple):
-    """One line of a table of the page."""
+    """An old command line and the one to type instead."""
 
     old: str
     new: str
@@ -80,11 +80,17 @@ class Case(NamedTuple):
 
 
 def rows() -> list[Row]:
+    """Return every pair of lines that is tried; the page shows one for each use."""
+    lines = Path(__file__).with_name("msaccucmp_lines.tsv").read_text(encoding="utf-8").splitlines()
+    return [Row(*line.split("\t")) for line in lines]
+
+
+def rows_of_the_page() -> list[Row]:
     found = []
     for line in PAGE.read_text(encoding="utf-8").splitlines():
-        if line.startswith("| `"):
-            old, new, _ = re.split(r"(?<!\\)\|", line)[1:4]
-            found.append(Row(*(cell.strip().strip("`").replace(r"\|", "|") for cell in (old, new))))
+        cells = [cell.strip().strip("`").replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if cells and re.match(r"python3|timestamp=", cells[0]):
+            found.append(Row(*cells))
     return found
 
 
@@ -463,6 +469,12 @@ PRINTED = re.compile(r"^\w+: [^:]+: (msdump .+)$", re.MULTILINE)
 
 def test_every_row_is_tried_and_no_case_is_gone() -> None:
     assert sorted(map(case_of, ROWS)) == sorted(CASES)
+
+
+def test_every_row_of_the_page_is_one_that_is_tried() -> None:
+    shown = rows_of_the_page()
+    assert len(shown) > 10
+    assert set(shown) <= set(ROWS)
 
 
 def place(case: Case, folder: Path) -> Path:

@@ -82,7 +82,7 @@ def test_the_plain_configuration_has_nothing_to_be_said_of():
         ({"input_output": 3}, "input_output knows 0, 1, 2"),
         ({"input_output": "0"}, "input_output must be a whole number"),
         ({"kernels": "x"}, "kernels must be an array"),
-        ({"kernels": ["name-regex(()"]}, "no regular expression"),
+        ({"kernels": ["name-regex(()"]}, "not a regular expression"),
         ({"support_device": "0"}, "support_device must be an array"),
         ({"support_device": ["0"]}, "support_device must be an array"),
         ({"op_debug_mode": 5}, "op_debug_mode knows 0, 3, 4"),
@@ -122,7 +122,7 @@ def test_what_mindspore_refuses_is_refused(changes, says):
         ({"e2e_trans_flag": ABSENT}, None),
         ({"e2e_trans_flag": False}, "trans_flag has no effect in mode cpu"),
         ({"e2e_enable": False}, "enable: false does not switch the dump off"),
-        ({"colour": 3}, "unknown key 'colour' is passed over in silence"),
+        ({"colour": 3}, "unknown key 'colour' is silently ignored"),
         ({"dump_mod": 3}, "did you mean 'dump_mode'"),
         ({"iteration": "5-1"}, "matches no iteration, so nothing would be dumped"),
         ({"iteration": "1-"}, "matches no iteration"),
@@ -136,7 +136,7 @@ def test_what_mindspore_refuses_is_refused(changes, says):
         ({"e2e_stat_calc_mode": "device"}, "stat_calc_mode has no effect without statistics"),
         ({"dump_mode": 1}, "dump_mode 1 dumps every operator"),
         ({"kernels": ["Default/Conv2D-op1"]}, "kernels counts with dump_mode 1 only"),
-        ({"kernels": [1], "dump_mode": 1}, "1 is no text and matches no operator"),
+        ({"kernels": [1], "dump_mode": 1}, "1 is not text, so it matches no operator"),
         ({"initial_iteration": 100}, None),
     ],
 )
@@ -308,11 +308,11 @@ def acl(**changes: Any) -> dict[str, Any]:
     [
         ({"dump_path": ABSENT}, REFUSED, "dump_path is missing"),
         ({"dump_list": ABSENT}, REFUSED, "dump_list is missing"),
-        ({"dump_list": [{"model_name": "a"}, {"model_name": "a"}]}, REFUSED, "model 'a' is there 2 times"),
+        ({"dump_list": [{"model_name": "a"}, {"model_name": "a"}]}, REFUSED, "model 'a' is listed 2 times"),
         ({"dump_list": [{"model_name": "a", "layer": ["Data"]}]}, "warning", "Data runs on no core"),
         ({"dump_list": [{"model_name": "a", "layers": ["x"]}]}, "warning", "unknown key 'layers'"),
         ({"dump_list": [{"model_name": "a", "layer": "x"}]}, REFUSED, "layer must be an array"),
-        ({"dump_list": [{"model_name": "a", "layer": ["x", "x"]}]}, "warning", "layer 'x' is there 2 times"),
+        ({"dump_list": [{"model_name": "a", "layer": ["x", "x"]}]}, "warning", "layer 'x' is listed 2 times"),
         ({"dump_list": []}, REFUSED, "nothing would be dumped"),
         ({"dump_op_switch": "on"}, "warning", "dump_list should be empty"),
         ({"dump_op_switch": "On"}, REFUSED, "dump_op_switch knows on, off"),
@@ -323,7 +323,7 @@ def acl(**changes: Any) -> dict[str, Any]:
         ({"dump_stats": ["Max"]}, "warning", "no effect unless dump_data is stats"),
         ({"dump_data": "stats", "dump_stats": ["Median"]}, "warning", "dump_stats knows Max"),
         ({"dump_path": "$NOWHERE_SET/x"}, "warning", "NOWHERE_SET is not set here"),
-        ({"dump_path": "/no/such/folder"}, "warning", "/no/such/folder is not there"),
+        ({"dump_path": "/no/such/folder"}, "warning", "/no/such/folder does not exist"),
     ],
 )
 def test_rules_of_acl_json(changes, level, says):
@@ -429,4 +429,4 @@ def test_layers_that_are_no_names_are_refused(layers):
 
 def test_a_folder_that_cannot_be_one_is_said_not_to_be_there():
     document = {"dump": {"dump_path": "x" * 5000, "dump_list": []}}
-    assert any("is not there" in one.sentence for one in check_config(document, Setting()))
+    assert any("does not exist" in one.sentence for one in check_config(document, Setting()))

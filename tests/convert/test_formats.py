@@ -108,7 +108,7 @@ def test_channels_keep_their_padding_where_nothing_tells_how_many_there_are():
     np.testing.assert_array_equal(found[..., :19], in_order("NCHW", "NHWC"))
     for name in ("FRACTAL_Z", "FRACTAL_NZ", "FRACTAL_Z_C04"):
         padded = Told(stored(TENSORS["NCHW"][:, :4], name), name)
-        with pytest.raises(TensorShapeError, match="padded, and nothing tells its logical shape; give it with --shape"):
+        with pytest.raises(TensorShapeError, match="padded, and its logical shape is unknown; give it with --shape"):
             bring(padded, "NCHW")
 
 

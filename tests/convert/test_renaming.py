@@ -90,7 +90,7 @@ def test_a_pattern_tells_the_whole_name_and_its_letters_stand_for_themselves(pat
         ("{op}{}.npy", "unknown field '{}'"),
         ("(?P<op>.)(?P<tim>.)", "unknown group 'tim'; did you mean 'time'?"),
         ("{op}{op}", "has {op} twice"),
-        ("(?P<op>(", "is no regular expression"),
+        ("(?P<op>(", "is not a regular expression"),
     ],
 )
 def test_a_pattern_that_means_nothing_is_refused(pattern, told):
@@ -101,10 +101,10 @@ def test_a_pattern_that_means_nothing_is_refused(pattern, told):
 @pytest.mark.parametrize(
     ("pattern", "name", "told"),
     [
-        (r"(?P<op>x)(?P<slot>.*)", "xy", "'y' is no slot"),
-        (r"(?P<op>x)(?P<slot>.*)", "x" + "1" * 10, "is no slot"),
-        ("{op}-{time}.npy", "x-5.npy", "'5' is no time"),
-        ("{op}-{time}.npy", "x-0700000000.npy", "is no time"),
+        (r"(?P<op>x)(?P<slot>.*)", "xy", "'y' is not a slot"),
+        (r"(?P<op>x)(?P<slot>.*)", "x" + "1" * 10, "is not a slot"),
+        ("{op}-{time}.npy", "x-5.npy", "'5' is not a time"),
+        ("{op}-{time}.npy", "x-0700000000.npy", "is not a time"),
         ("(?P<op>x?)y", "y", "no letter for the operator"),
     ],
 )
@@ -152,8 +152,8 @@ def test_names_of_the_grammar_and_names_that_do_not_fit_are_left_alone(tmp_path)
         ([f"a.0.{TIME}.npy", f"a-0@{TIME}.npy"], "{op}-{slot}@{time}.npy", "which is there already"),
         (["x.npy"], "{op}-{slot}.npy", "fits no .npy file there; there are: x.npy"),
         (["x" * 240 + ".npy"], "{op}.npy", "longer than 255 bytes"),
-        (["x-0.npy", "msdump.json"], "{op}-{slot}.npy", "its msdump.json tells the names"),
-        (["x-0.npy", "mapping.csv"], "{op}-{slot}.npy", "its mapping.csv tells the names"),
+        (["x-0.npy", "msdump.json"], "{op}-{slot}.npy", "its msdump.json has the present file names"),
+        (["x-0.npy", "mapping.csv"], "{op}-{slot}.npy", "its mapping.csv has the present file names"),
     ],
 )
 def test_what_cannot_be_done_wholly_is_refused(tmp_path, names, pattern, told):
@@ -324,7 +324,7 @@ def test_an_undo_file_that_says_anything_else_is_refused(tmp_path, document):
 def test_an_undo_file_cut_off_is_refused(tmp_path):
     write_undo(tmp_path / "undo.json", tmp_path, [Move("a.npy", "b.npy")])
     (tmp_path / "undo.json").write_bytes((tmp_path / "undo.json").read_bytes()[:-5])
-    with pytest.raises(ConfigError, match="is no JSON"):
+    with pytest.raises(ConfigError, match="is not JSON"):
         read_undo(tmp_path / "undo.json")
 
 

@@ -359,10 +359,10 @@ def refused(path):
     ("content", "words"),
     [
         (b"", "is empty"),
-        (b"text", "is no zip archive"),
-        (b"PK\x05\x06", "is no zip archive"),
+        (b"text", "is not a zip archive"),
+        (b"PK\x05\x06", "is not a zip archive"),
         (b"version https://git-lfs.github.com/spec/v1", "git lfs pull"),
-        (b"PK\x05\x06" + b"\0" * 8 + b"\xff\xff\xff\x7f" * 2 + b"\0\0", "is no zip archive"),
+        (b"PK\x05\x06" + b"\0" * 8 + b"\xff\xff\xff\x7f" * 2 + b"\0\0", "is not a zip archive"),
     ],
 )
 def test_an_archive_without_a_directory_is_one_line(tmp_path, content, words):
@@ -490,13 +490,13 @@ ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 @pytest.mark.parametrize(
     ("header", "words"),
     [
-        (b"", "is no JSON"),
+        (b"", "is not JSON"),
         (b"[]", "is no table"),
-        (b"{", "is no JSON"),
-        (b"\xff\xfe", "is no JSON"),
-        (b"[" * 100_000, "is no JSON"),
-        (b'{"a":' * 100_000, "is no JSON"),
-        (b'{"a": ' + b"9" * 10_000 + b"}", "is no JSON"),
+        (b"{", "is not JSON"),
+        (b"\xff\xfe", "is not JSON"),
+        (b"[" * 100_000, "is not JSON"),
+        (b'{"a":' * 100_000, "is not JSON"),
+        (b'{"a": ' + b"9" * 10_000 + b"}", "is not JSON"),
         (b'{"a": 1}', "exactly dtype, shape and data_offsets"),
         (json.dumps({"a": ENTRY | {"more": 1}}), "exactly dtype, shape and data_offsets"),
         (json.dumps({"a": ENTRY | {"dtype": 1}}), "no dtype"),
@@ -515,9 +515,9 @@ ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
         (json.dumps({"a": ENTRY, "b": ENTRY | {"data_offsets": [4, 12]}}), "overlap or leave gaps"),
         (json.dumps({"a": ENTRY, "b": ENTRY | {"data_offsets": [8, 16]}}), "cut off after 8 of 16 bytes"),
         (json.dumps({}), "explains 0 bytes of data, and there are 8"),
-        (json.dumps({"__metadata__": {"a": 1}, "a": ENTRY}), "no table of texts"),
-        (json.dumps({"__metadata__": [], "a": ENTRY}), "no table of texts"),
-        (json.dumps({"a": ENTRY, "b": ENTRY}).replace("b", "a"), "a name is there twice"),
+        (json.dumps({"__metadata__": {"a": 1}, "a": ENTRY}), "not a table of texts"),
+        (json.dumps({"__metadata__": [], "a": ENTRY}), "not a table of texts"),
+        (json.dumps({"a": ENTRY, "b": ENTRY}).replace("b", "a"), "a name occurs twice"),
     ],
 )
 def test_a_header_that_breaks_the_format_is_one_line(tmp_path, header, words):

@@ -201,7 +201,7 @@ def test_what_is_more_than_tensors_is_told(tmp_path):
     assert {ref.key.op.name for ref in dump.refs} == {"buffers", "trailing"}
     assert values(dump.refs[1]).tolist() == [1.0, 1.0, 1.0]
     notes = " | ".join(dump.notes)
-    for sentence in ("buffers or workspaces", "more bytes than the header tells of", "without a tensor"):
+    for sentence in ("buffers or workspaces", "more bytes than the header describes", "without a tensor"):
         assert f"{sentence}" in notes
     assert len(dump.notes) == 3
 

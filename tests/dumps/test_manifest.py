@@ -128,9 +128,12 @@ def test_a_file_that_the_manifest_does_not_name_is_read_by_its_name(tmp_path):
         ("[]", "is not a JSON object"),
         ("[" * 100_000, "is not JSON"),
         ('{"schema_version": 9}', "schema_version 9, known is 1"),
-        ('{"schema_version": 1, "tensors": {"a": 1, "b": {"op": ""}, "c": {"op": "c", "slot": true}}}', "3 entries"),
-        ('{"schema_version": 1, "tensors": {"a": {"op": "a", "io": "both"}}}', "1 entry that cannot be meant"),
-        ('{"schema_version": 1, "tensors": {"a": {"op": "a", "slot": -1}}}', "1 entry that cannot be meant"),
+        (
+            '{"schema_version": 1, "tensors": {"a": 1, "b": {"op": ""}, "c": {"op": "c", "slot": true}}}',
+            "3 invalid entries",
+        ),
+        ('{"schema_version": 1, "tensors": {"a": {"op": "a", "io": "both"}}}', "1 invalid entry, left out"),
+        ('{"schema_version": 1, "tensors": {"a": {"op": "a", "slot": -1}}}', "1 invalid entry, left out"),
     ],
 )
 def test_a_damaged_manifest_is_a_note(tmp_path, text, note):
@@ -249,7 +252,7 @@ def test_calls_that_a_writer_adds_are_in_the_manifest_and_come_back(tmp_path):
 def test_a_call_that_cannot_be_meant_is_left_out_with_a_note(tmp_path, call):
     dump = graphs(tmp_path / "d", [*CALLS, call])
     assert [operator.name for operator in dump.graphs[0][1].operators] == ["pool", "relu", "relu", "block"]
-    assert [note for note in dump.notes if "1 call that cannot be meant: left out" in note]
+    assert [note for note in dump.notes if "1 invalid call, left out" in note]
 
 
 @pytest.mark.parametrize("graph", [None, {}, 3, "pool", []])

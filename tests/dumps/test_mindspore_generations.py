@@ -233,7 +233,7 @@ def test_side_files_of_every_generation_are_known(tmp_path):
     assert {path.as_posix() for path in dump.unexplained} == set(strangers)
     assert dump.notes == (
         (
-            "2 files of the overflow check (Opdebug), which are no tensors to compare, e.g. "
+            "2 files of the overflow check (Opdebug), which are not tensors, e.g. "
             f"0/{DATE}/0/Net/1/0/Opdebug.Node_OpDebug.1.2.{TIME}"
         ),
     )

@@ -194,7 +194,7 @@ def test_a_bad_configuration_is_a_note_and_nothing_else(content: bytes, tmp_path
     assert run is None
     (note,) = notes
     assert note.startswith("rank_0/.dump_metadata/data_dump.json ")
-    assert note.endswith("so what the run was told to dump is unknown")
+    assert note.endswith("so it is unknown what the run was set to dump")
 
 
 @pytest.mark.parametrize("value", [None, [], {}, "x", -1, 1.5, True, 10**30])

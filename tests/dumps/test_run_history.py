@@ -29,7 +29,7 @@ def test_a_history_is_one_number_a_line(text: str, numbers: tuple[int, ...]) -> 
 
 @pytest.mark.parametrize("text", ["a\n", "0\n-1\n", "0,1\n", "0\n1.5\n", "9" * 19])
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"line [12] is no iteration"):
+    with pytest.raises(ValueError, match=r"line [12] is not an iteration"):
         parse_history(text)
 
 
@@ -49,7 +49,8 @@ def test_a_bad_history_is_a_note(tmp_path: Path) -> None:
     histories, (note,) = read_histories(tmp_path)
     assert histories == []
     assert note == (
-        "rank_0/execution_order/ms_global_execution_order_graph_0.csv is no execution history: line 1 is no iteration"
+        "rank_0/execution_order/ms_global_execution_order_graph_0.csv is not an execution "
+        "history: line 1 is not an iteration"
     )
 
 

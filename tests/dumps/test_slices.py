@@ -229,7 +229,7 @@ def test_slices_that_tell_nothing_of_their_cut_are_refused_and_one_file_is_a_ten
     put(tmp_path, f"Add.alone.6.3.{TIME + 9}.4.12.0.0", dump2(header, part.tobytes()))
     sliced, alone = sorted(index(tmp_path).refs, key=lambda ref: ref.key.op.name != "op")
     assert whole(alone).tolist() == [0.0, 1.0, 2.0, 3.0]
-    with pytest.raises(TensorFileError, match="one of 2 slices, but its header does not tell"):
+    with pytest.raises(TensorFileError, match="one of 2 slices, but its header does not say"):
         opened(sliced)
 
 
@@ -267,7 +267,7 @@ def test_inputs_of_slices_are_joined_when_their_shapes_leave_no_doubt(tmp_path):
     assert whole(cut).tolist() == [[0.0] * 3, [0.0] * 3, [1.0] * 3]
     shared = manual_inputs(tmp_path / "shared", [(2, 3), (2, 3)], (2, 3))
     assert whole(shared).tolist() == [[0.0] * 3] * 2
-    with pytest.raises(TensorFileError, match="how they make one tensor is not told"):
+    with pytest.raises(TensorFileError, match="how they make one tensor is unknown"):
         opened(manual_inputs(tmp_path / "unknown", [(2, 3), (2, 3)], (3, 3)))
 
 
@@ -281,12 +281,12 @@ def test_inputs_of_slices_are_joined_when_their_shapes_leave_no_doubt(tmp_path):
         ('{"threadMode": 1}', "no slice_instance_num"),
         ('{"threadMode": 1, "slice_instance_num": 0}', "no slice_instance_num"),
         ('{"threadMode": 1, "slice_instance_num": true}', "no slice_instance_num"),
-        ('{"threadMode": 1, "slice_instance_num": 2, "outputCutList": 3}', "not known"),
-        ('{"threadMode": 1, "slice_instance_num": 2, "outputCutList": [["a"]]}', "not known"),
-        ('{"threadMode": 1, "slice_instance_num": 2, "output_tensor_slice": [[[{}]]]}', "not known"),
+        ('{"threadMode": 1, "slice_instance_num": 2, "outputCutList": 3}', "in an unknown way"),
+        ('{"threadMode": 1, "slice_instance_num": 2, "outputCutList": [["a"]]}', "in an unknown way"),
+        ('{"threadMode": 1, "slice_instance_num": 2, "output_tensor_slice": [[[{}]]]}', "in an unknown way"),
         (
             '{"threadMode": 1, "slice_instance_num": 2, "output_tensor_slice": [[[{"lower": 2, "higher": 1}]]]}',
-            "not known",
+            "in an unknown way",
         ),
     ],
 )
@@ -349,7 +349,7 @@ def test_an_attribute_that_is_no_text_is_refused(tmp_path):
     for thread in (0, 1):
         header = message(outputs=[op_output(FLOAT, (1,), 4)], attribute="@")
         put(tmp_path, f"Add.op.6.3.{TIME + thread}.4.12.{thread}.0", dump2(header.replace(b"@", b"\xff"), bytes(4)))
-    with pytest.raises(TensorFileError, match="a text in its header is no text"):
+    with pytest.raises(TensorFileError, match="a name in its header is not text"):
         opened(index(tmp_path).refs[0])
 
 

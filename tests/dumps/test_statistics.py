@@ -170,15 +170,15 @@ def test_numbers_as_streams_of_c_print_them(text, value):
 @pytest.mark.parametrize(
     ("columns", "cell", "sentence"),
     [
-        ("Max Value", "1_000", "maximum '1_000' is no number"),
-        ("Max Value", "1.2.3", "maximum '1.2.3' is no number"),
-        ("Max Value", "0x10", "maximum '0x10' is no number"),
-        ("Max Value", "١", "maximum '١' is no number"),
-        ("Max Value", "infinite", "maximum 'infinite' is no number"),
+        ("Max Value", "1_000", "maximum '1_000' is not a number"),
+        ("Max Value", "1.2.3", "maximum '1.2.3' is not a number"),
+        ("Max Value", "0x10", "maximum '0x10' is not a number"),
+        ("Max Value", "١", "maximum '١' is not a number"),
+        ("Max Value", "infinite", "maximum 'infinite' is not a number"),
         ("Max Value", '"1"2', "the run was probably killed while writing"),
         ("Max Value", "1e999", "maximum '1e999' is larger than any float64"),
-        ("Count", "-1", "count '-1' is no number"),
-        ("Count", "1.0", "count '1.0' is no number"),
+        ("Count", "-1", "count '-1' is not a number"),
+        ("Count", "1.0", "count '1.0' is not a number"),
         ("MD5", MD5[:-1], "has not 32 hexadecimal digits"),
         ("SHA1", MD5, "has not 40 hexadecimal digits"),
         ("MD5", "z" * 32, "has not 32 hexadecimal digits"),
@@ -196,11 +196,11 @@ def test_what_is_no_value_spoils_its_row_and_no_other(columns, cell, sentence):
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        (f'{ADD},output,x,24,float32,"(2,3)",1', "slot 'x' is no number"),
+        (f'{ADD},output,x,24,float32,"(2,3)",1', "slot 'x' is not a number"),
         (f'{ADD},neither,0,24,float32,"(2,3)",1', "'neither' is neither input nor output"),
         (f'{ADD},output,0,24,float32,"(2,-3)",1', "shape '(2,-3)' is none"),
-        (f'{ADD},output,0,many,float32,"(2,3)",1', "data size 'many' is no number"),
-        ('Add,a,1,2,soon,output,0,24,float32,"(2,3)",1', "timestamp 'soon' is no number"),
+        (f'{ADD},output,0,many,float32,"(2,3)",1', "data size 'many' is not a number"),
+        ('Add,a,1,2,soon,output,0,24,float32,"(2,3)",1', "timestamp 'soon' is not a number"),
         (f'{ADD},output,0,24,float32,"(2', "the run was probably killed while writing"),
         (f"{ADD},output", "6 fields under a header of 11; the run was probably killed while writing"),
         (f'{ADD},output,0,24,float32,"(2,3)",1,2', "12 fields under a header of 11"),
@@ -370,7 +370,7 @@ def test_what_cannot_be_read_is_told_with_its_file(tmp_path):
     assert [row.key.op.at.iteration for row in tables.rows] == [0, 1]
     assert set(tables.notes) == {
         "notes/old/statistic.csv is left out: no run saves statistics at such a place",
-        "rank_0/A/0/1/statistic.csv has 1 row that cannot be read, e.g. line 3: maximum 'x' is no number",
+        "rank_0/A/0/1/statistic.csv has 1 row that cannot be read, e.g. line 3: maximum 'x' is not a number",
         "rank_0/A/0/2/statistic.csv holds no statistics",
         "rank_0/A/0/3/statistic.csv has rows without the name of an operator, which are left out",
     }

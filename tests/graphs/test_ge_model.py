@@ -91,7 +91,7 @@ def test_numbers_of_slices_are_taken_off_and_slices_are_one_operator_without_a_n
 def test_of_two_operators_with_one_name_the_first_counts_and_a_note_says_so() -> None:
     graph = model(op("x", "First"), op("y"), op("x", "Second"))
     assert [operator.op_type for operator in graph.operators] == ["First", "Add"]
-    assert graph.notes == ("fusion.json: x is there more than once; the first counts",)
+    assert graph.notes == ("fusion.json: x occurs more than once; the first counts",)
 
 
 def test_operators_of_all_graphs_of_a_file_are_read_in_order() -> None:

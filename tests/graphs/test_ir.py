@@ -340,12 +340,12 @@ def test_a_graph_of_the_front_end_has_places_for_names() -> None:
 def test_of_two_operators_of_one_name_the_first_counts() -> None:
     graph = parse(*node(0, "Add(1)", name="a"), *node(1, "Mul(1)", name="a"))
     assert [operator.op_type for operator in graph.operators] == ["Add"]
-    assert graph.notes == ("g.ir: a is there more than once; the first counts",)
+    assert graph.notes == ("g.ir: a occurs more than once; the first counts",)
 
 
 def test_many_names_that_are_there_twice_are_counted() -> None:
     lines = [line for name in "abcdabcd" for line in node(0, "Add(1)", name=name)]
-    assert parse(*lines).notes == ("g.ir: a, b, c and 1 more is there more than once; the first counts",)
+    assert parse(*lines).notes == ("g.ir: a, b, c and 1 more occurs more than once; the first counts",)
 
 
 # Types.

@@ -143,8 +143,8 @@ def test_an_input_that_its_operator_writes_to_is_said_to_be_dumped_after_it_ran(
         )
     answer = ask(*runs, "--io", "all")
     told = {record["left"]["address"].partition(":")[2]: record["notes"] for record in answer.results["tensors"]}
-    told = {port: [note for note in notes if "writes to" in note] for port, notes in told.items()}
-    sentence = "ApplyMomentum writes to its input 0, which the {} run may have dumped after it ran"
+    told = {port: [note for note in notes if "overwrites" in note] for port, notes in told.items()}
+    sentence = "ApplyMomentum overwrites its input 0, which the {} run may have dumped only afterwards"
     assert told == {
         "input:0": ["; ".join(sentence.format(side) for side in ("left", "right"))],
         "input:3": [],

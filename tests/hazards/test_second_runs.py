@@ -254,7 +254,7 @@ def test_occurrences_that_met_no_partner_are_told_and_fail_where_all_must_be_com
     (finding,) = [one for one in record["findings"] if one.get("code") == "uncompared_occurrences"]
     assert finding["outcome"] == verdict
     more = max(counts.values())
-    assert f"1 compared tensor has further occurrences that were not compared: {more}" in answer.text
+    assert f"1 compared tensor has more occurrences, which were not compared: {more}" in answer.text
 
 
 def test_a_second_drifted_file_a_moment_later_fails_in_strict(lenet: Path) -> None:
@@ -269,10 +269,10 @@ def test_a_second_drifted_file_a_moment_later_fails_in_strict_in_pytest(lenet: P
     again(files_of(lenet / "left", "relu1-ReLU")[0], later_us=1, change=3.0)
     code, text, results = by_pytest(lenet)
     assert (code, results["counts"]["warn"]) == (0, 1)
-    assert "1 compared tensor has further occurrences that were not compared: 1" in text
+    assert "1 compared tensor has more occurrences, which were not compared: 1" in text
     code, text, results = by_pytest(lenet, "--msdump-profile=strict", "--msdump-min-coverage=100")
     assert (code, results["counts"]["fail"]) == (1, 1)
-    assert "further occurrences of this tensor on the left side that met no partner" in text
+    assert "further occurrences of this tensor on the left side have no partner and were not compared" in text
 
 
 def test_a_saved_result_is_judged_with_its_uncompared_occurrences_again(tmp_path: Path) -> None:

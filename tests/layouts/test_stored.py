@@ -298,7 +298,7 @@ def test_a_legal_int8_pad_of_32_is_no_fault():
 
 
 def test_nobody_telling_the_logical_shape_is_refused():
-    with pytest.raises(TensorShapeError, match="nothing tells its logical shape"):
+    with pytest.raises(TensorShapeError, match="its logical shape is unknown"):
         logical(StoredArray(np.zeros((1, 1, 2, 2, 16), np.float32), "NC1HWC0"))
 
 

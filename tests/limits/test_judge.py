@@ -162,7 +162,8 @@ def test_ratios_of_nothing_but_zeros_are_skipped_and_that_is_said() -> None:
     verdict = verdict_of(comparison)
     assert verdict.outcome == "pass"
     assert told(verdict, "note") == [
-        f"{metric} does not apply where all is 0 or next to it; its limit is skipped (profile default (float32))"
+        f"{metric} does not apply to values that are all 0 or next to it; its limit is skipped "
+        "(profile default (float32))"
         for metric in ratios
     ]
     assert (
@@ -201,7 +202,7 @@ def test_a_relative_limit_fails_where_the_reference_is_zero(metric: str) -> None
     verdict = verdict_of(measured(right_zero_mismatch=3, **{metric: 0.0}), policy)
     assert (verdict.outcome, verdict.would_pass) == ("fail", {})
     assert told(verdict, "fail") == [
-        f"{metric} 0 leaves out 3 elements where the right is 0 and the left is not, so its limit 0.5 does not hold (R)"
+        f"{metric} 0 leaves out 3 elements where the right is 0 and the left is not, so its limit 0.5 is not met (R)"
     ]
     assert outcomes(measured(right_zero_mismatch=3), limits_of(policy))[metric] == "fail"
     assert verdict_of(measured(right_zero_mismatch=0, **{metric: 0.0}), policy).outcome == "pass"
@@ -252,7 +253,7 @@ def test_matched_nan_passes_unless_it_is_forbidden() -> None:
             assert verdict.outcome == "fail"
             assert told(verdict, "fail") == [
                 (
-                    "NaN and Inf are forbidden (msdump.toml) but stand at 3 of 100 positions: NaN matched 2, "
+                    "NaN and Inf are forbidden (msdump.toml) but occur at 3 of 100 positions: NaN matched 2, "
                     "else left 0, right 0; Inf matched 1, else left 0, right 0; first at [7]"
                 )
             ]
@@ -280,7 +281,7 @@ def test_integer_types_may_differ_only_while_all_values_are_equal(left: str, rig
     verdict = verdict_of(measured(max_absolute_error=1), lenient, left, right)
     assert (verdict.outcome, verdict.would_pass) == ("fail", {})
     assert told(verdict, "fail") == [
-        f"dtypes differ: left {left}, right {right}; that is accepted only where all values are equal, and 7 are not"
+        f"dtypes differ: left {left}, right {right}; accepted only if all values are equal, and 7 are not"
     ]
     assert verdict_of(measured(max_absolute_error=1), None, left, left).would_pass == {"max_absolute_error": 1}
     assert verdict_of(measured(max_absolute_error=1), None, left, right).would_pass == {}
@@ -352,7 +353,7 @@ def test_a_known_drift_does_not_show_while_the_normal_limits_hold() -> None:
 def test_a_known_drift_of_a_metric_without_another_limit_warns() -> None:
     verdict = verdict_of(measured(max_relative_error=3e-3), drifting(max_rel=4e-3), today=TODAY)
     assert told(verdict, "warn") == [
-        f"max_relative_error 0.003 is accepted up to 0.004 by {DRIFT}; no other limit names it"
+        f"max_relative_error 0.003 is accepted up to 0.004 by {DRIFT}; it has no other limit"
     ]
     assert verdict.outcome == "warn"
     assert verdict_of(measured(max_relative_error=5e-3), drifting(max_rel=4e-3), today=TODAY).outcome == "fail"
@@ -385,7 +386,7 @@ def test_an_expired_known_drift_fails_and_is_mentioned() -> None:
     day = datetime.date(2027, 2, 1)
     verdict = verdict_of(measured(cosine_similarity=0.95), drifting(cosine=0.9), today=day)
     assert verdict.outcome == "fail"
-    assert told(verdict, "note") == ['known drift "exp approximation" expired on 2027-01-31: normal limits hold']
+    assert told(verdict, "note") == ['known drift "exp approximation" expired on 2027-01-31: the normal limits apply']
 
 
 # --- The table ---------------------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def test_the_ends_of_the_allowed_range_are_allowed(bound: float) -> None:
 @pytest.mark.parametrize("value", [-1e-3, math.nan, math.inf, True, "1e-3"])
 @pytest.mark.parametrize("name", ["rtol", "atol"])
 def test_a_tolerance_is_a_finite_number_from_zero_on(name: str, value: Any) -> None:
-    with pytest.raises(ConfigError, match=f"R: {name} = .* is no tolerance"):
+    with pytest.raises(ConfigError, match=f"R: {name} = .* is not a tolerance"):
         Rule({}, label="R", **{name: value})
 
 
@@ -153,8 +153,8 @@ def test_an_unknown_dtype_is_refused_and_an_alias_is_not() -> None:
     ("changes", "sentence"),
     [
         ({"reason": "  "}, "D: a known drift needs a reason"),
-        ({"until": "2027-01-31"}, "D: until = '2027-01-31' is no date"),
-        ({"until": datetime.datetime(2027, 1, 31)}, "D: until = .* is no date"),
+        ({"until": "2027-01-31"}, "D: until = '2027-01-31' is not a date"),
+        ({"until": datetime.datetime(2027, 1, 31)}, "D: until = .* is not a date"),
         ({"bounds": {}}, "D: a known drift needs a limit"),
         ({"bounds": {"cosine": (0.9, 0.99)}}, "D: cosine_similarity has two levels or none that fails"),
         ({"bounds": {"cosine": (None, 0.99)}}, "D: cosine_similarity has two levels or none that fails"),

@@ -178,7 +178,7 @@ def test_a_known_drift_holds_to_its_last_day_and_no_longer(today: datetime.date,
 def test_an_expired_drift_says_so() -> None:
     limits = limits_of(Policy(known_drift=(drift({COSINE: (0.5, None)}),)), today=LATER)
     assert tuple(map(say, limits.notes)) == (
-        'known drift "exp approximation, ticket ACC-412" expired on 2027-01-31: normal limits hold',
+        'known drift "exp approximation, ticket ACC-412" expired on 2027-01-31: the normal limits apply',
     )
     assert (limits.known_drift, limits.strict) == (None, ())
     assert limits.limits == limits_of().limits

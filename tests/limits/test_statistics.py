@@ -140,7 +140,7 @@ def test_a_sign_changes_by_noise_only_near_zero(value, expected):
 
 def test_a_sign_is_told_with_both_numbers():
     verdict, _, _ = judged(Statistics({**SCALED, "mean": -0.1}), Statistics(SCALED))
-    assert "avg has changed its sign: -0.1 left, 0.1 right" in [finding.sentence for finding in verdict.findings]
+    assert "avg changed its sign: -0.1 left, 0.1 right" in [finding.sentence for finding in verdict.findings]
 
 
 COUNTS = {"negative_count": 40, "positive_count": 50, "zero_count": 10, "count": 100}
@@ -245,7 +245,7 @@ def test_a_nan_that_the_other_side_cannot_tell_of_is_undefined():
     left, right = {"maximum": 1.0, "nan_count": 2}, {"maximum": 1.0}
     verdict, _, _ = judged(Statistics(left), Statistics(right))
     assert verdict.outcome == "undefined"
-    assert "one side holds NaN and the right does not tell whether it does" in verdict.findings[0].sentence
+    assert "one side has NaN, and the statistics of the right do not count them" in verdict.findings[0].sentence
 
 
 @pytest.mark.parametrize(("left", "right"), [({}, {}), ({"maximum": 1.0}, {"minimum": 1.0}), (COUNTS, COUNTS)])
@@ -311,7 +311,7 @@ def test_every_record_says_what_it_was_judged_by_and_what_was_not():
     verdict, checks, compared = judged(Statistics(SCALED), Statistics(SCALED), unseen=("right",))
     sentences = [finding.sentence for finding in verdict.findings]
     assert sentences[0].startswith("judged by statistics (max, min, avg, l2norm): the right tensor was not saved")
-    assert sentences[1] == "statistics do not tell, so not judged: cosine_similarity"
+    assert sentences[1] == "not judged, since statistics do not show it: cosine_similarity"
     assert compared.compared == tuple(SCALED)
     assert {check.outcome for check in checks} == {"ok"}
 

@@ -318,7 +318,7 @@ def test_the_manifest_tells_the_run(tmp_path):
 
 
 def test_what_is_no_layer_of_keras_3_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="no layer or model of Keras 3"):
+    with pytest.raises(ConfigError, match="not a layer or model of Keras 3"):
         Recorder(tmp_path).keras(tf.Module())
 
 

@@ -260,7 +260,7 @@ def test_what_is_no_model_is_told(tmp_path):
         recorder.onnx(tmp_path / "net.onnx")
     with pytest.raises(FileNotFoundError, match=r"absent\.onnx: there is no such file; give an ONNX model"):
         recorder.onnx(tmp_path / "absent.onnx")
-    with pytest.raises(ConfigError, match="a dict is no ONNX model"):
+    with pytest.raises(ConfigError, match="a dict is not an ONNX model"):
         recorder.onnx({})
 
 

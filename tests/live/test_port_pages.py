@@ -1,6 +1,6 @@
 """The pages that follow a port from two recordings to its mistake do what they say.
 
-They need PyTorch with torchvision, and ONNX Runtime or MindSpore with mindcv.
+They need PyTorch with torchvision, and ONNX Runtime or MindSpore, one of them with mindcv.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def torchvision_for_the_cpu(tmp_path_factory: pytest.TempPathFactory, monkeypatc
     [
         ("from_pytorch_to_onnx_runtime", ("torchvision", "onnxruntime", "onnxscript"), 11),
         ("check_a_port_that_somebody_else_wrote", ("mindcv", "torch"), 8),
+        ("port_a_model_to_mindspore", ("mindspore", "torch"), 7),
     ],
 )
 def test_the_commands_of_the_page_print_what_it_shows(

@@ -153,7 +153,7 @@ def test_a_cast_of_the_original_model_is_compared_as_itself_and_what_follows_wit
 def test_a_circle_of_carriers_ends_with_a_reason() -> None:
     ops = [op(n, "Cast", (f"{p}:0",), (output(),), originals=()) for n, p in (("x", "y"), ("y", "x"))]
     pairing = paired(ascend(device("x", op_type="Cast")), dump(tensor("z")), *ops)
-    assert reasons(pairing) == {"x:output:0": "fusion.json leads in a circle of Cast and TransData operators at y"}
+    assert reasons(pairing) == {"x:output:0": "fusion.json has a loop of Cast and TransData operators at y"}
 
 
 def test_inputs_that_are_not_connected_do_not_shift_those_behind_them() -> None:
@@ -181,7 +181,7 @@ def test_inputs_say_what_feeds_them_when_it_has_no_counterpart() -> None:
     pairing = paired(ascend(device("x", "input:0", "input:1", "input:2")), dump(tensor("z")), *ops, io="input")
     assert reasons(pairing) == {
         "x:input:0": "fed by w: inserted by the compiler: no counterpart in the original model",
-        "x:input:1": "fusion.json has no operator subgraph, which is to feed this input",
+        "x:input:1": "fusion.json has no operator subgraph, which should feed this input",
         "x:input:2": "fusion.json lists no input 2 of x",
     }
     assert pairing.missing == ()
@@ -248,7 +248,7 @@ def test_what_aipp_changes_is_not_compared_with_the_originals_input() -> None:
 def test_operators_that_never_dump_are_unmatched_only(op_type: str) -> None:
     pairing = paired(ascend(device("x")), dump(tensor("in"), tensor("x")), was("in", op_type=op_type), was("x"))
     assert pairs(pairing) == {"x:output:0": "x:output:0"}
-    assert "they do not dump" in reasons(pairing, "right")["in:output:0"]
+    assert "they are not dumped" in reasons(pairing, "right")["in:output:0"]
     assert pairing.missing == ()
 
 
@@ -316,7 +316,7 @@ def test_an_operator_that_one_iteration_lacks_is_missing_there() -> None:
             "b:output:0",
             (
                 "fusion.json pairs it with b:output:0: the right side has it in iteration 0 only, not in iteration 1; "
-                "align says who meets whom (at iteration 1)"
+                "use align to pair them (at iteration 1)"
             ),
         )
     ]
@@ -389,8 +389,8 @@ def test_a_missing_file_does_not_make_a_similar_name_ambiguous() -> None:
 
 def test_two_operators_of_the_model_with_one_files_name_are_ambiguous_on_both_sides() -> None:
     pairing = paired(ascend(device("a_b")), dump(tensor("a_b")), was("a/b"), was("a_b"))
-    told = "ambiguous: a/b, a_b of fusion.json are written alike in names of files, as a_b"
-    told += "; a map entry can tell them apart"
+    told = "ambiguous: a/b, a_b of fusion.json have the same file name a_b"
+    told += "; use a map entry"
     assert (pairing.pairs, pairing.missing) == ((), ())
     assert reasons(pairing) == reasons(pairing, "right") == {"a_b:output:0": told}
 
@@ -448,7 +448,7 @@ def test_inputs_of_the_right_side_are_explained() -> None:
     right = ascend(device("a", "input:0", "output:0"))
     pairing = paired(ascend(device("a")), right, was("a"), io="all")
     assert reasons(pairing, "right") == {
-        "a:input:0": "a rule file pairs inputs of the left side with the outputs that feed them"
+        "a:input:0": "with a rule file, inputs of the left side pair with the outputs that feed them"
     }
 
 
@@ -500,7 +500,7 @@ RENAMED = [op(new, outputs=(output(old, 0),), originals=(old,)) for new, old in 
 def test_a_right_file_that_two_origins_are_written_as_is_ambiguous() -> None:
     pairing = paired(ascend(device("x"), device("y")), dump(tensor("a_b")), *RENAMED)
     told = {one.partition(";")[0] for one in (*reasons(pairing).values(), *reasons(pairing, "right").values())}
-    assert told == {"ambiguous: a/b, a_b of fusion.json are written alike in names of files, as a_b"}
+    assert told == {"ambiguous: a/b, a_b of fusion.json have the same file name a_b"}
     assert pairing.pairs == pairing.missing == ()
 
 

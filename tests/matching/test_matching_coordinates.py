@@ -55,7 +55,9 @@ def test_where_a_side_has_several_iterations_their_numbers_count(left: Any, righ
     ours = dump(*(run_tensor("a", iteration=number) for number in left))
     pairing = pair_dumps(ours, dump(*(tensor("a", iteration=number) for number in right)))
     assert (pairing.pairs, pairing.notes) == ((), ())
-    told = {number: f"iteration {', '.join(map(str, right))} only, not in iteration {number}; align" for number in left}
+    told = {
+        number: f"iteration {', '.join(map(str, right))} only, not in iteration {number}; use align" for number in left
+    }
     assert all(told[one.ref.key.op.at.iteration] in one.reason for one in pairing.unmatched_left)
 
 

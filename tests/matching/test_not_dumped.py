@@ -134,7 +134,7 @@ def test_what_mindspore_cannot_dump_is_told_by_type_and_by_graph() -> None:
         "not dumped: complex64, which MindSpore could not dump on the left side"
     )
     assert why(left, run_tensor(RELU), run_tensor(printed, "input:0")) == (
-        "not dumped: Print takes a text, which MindSpore cannot dump"
+        "not dumped: Print takes a string, which MindSpore cannot dump"
     )
 
 
@@ -163,8 +163,8 @@ def test_an_operator_that_the_graph_has_and_nothing_leaves_out_was_not_reached()
     graph = (Operator(RELU, "ReLU"), Operator(ADD, "Add"))
     told = why(of_run(run_tensor(RELU), graph=graph), run_tensor(RELU), run_tensor(ADD))
     assert told == (
-        "not dumped: a graph of the left run has it, and nothing says that it was left out: the run ended before, or "
-        "the file is gone"
+        "not dumped: it is in a graph of the left run, and no setting leaves it out: the run ended early, or the file "
+        "was deleted"
     )
 
 

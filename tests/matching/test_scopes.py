@@ -130,7 +130,7 @@ def test_wrappers_are_dropped_unless_a_name_without_them_is_there() -> None:
     assert by_scope(pairing) == {("module.fc", "fc")}
 
 
-# -- what leaves a module --------------------------------------------------------------------------------------------
+# -- the output of a module --------------------------------------------------------------------------------------------
 
 
 def run(*names: str, **more: Any) -> Dump:
@@ -157,7 +157,7 @@ def test_without_edges_the_last_operator_inside_leaves() -> None:
     assert "inside of a module" in reasons(pairing)["Default/fc-Dense/MatMul-op0:output:0"]
 
 
-# The product of `self.fc(x) * 60` is nowhere, and may be what leaves the head.
+# The product of `self.fc(x) * 60` is nowhere, and may be the output of the head.
 SCALED = ("Default/head-Head/fc-Dense/BiasAdd-op0", "Expand/_Muls/Mul-op0", "Default/act-ReLU/ReLU-op0")
 
 

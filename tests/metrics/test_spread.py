@@ -44,8 +44,9 @@ def test_every_array_is_what_a_loop_over_the_elements_gives(shape):
     counts, by_magnitude, axis = {}, {}, min(1, len(shape) - 1)
     step = -(-shape[axis] // 64)
     along = np.zeros(-(-shape[axis] // step))
-    rows, columns = (shape[-2], shape[-1]) if len(shape) > 1 else (1, shape[0])
-    cells = (min(rows, 16), min(columns, 16))
+    axes = {(2, 3, 5, 4): (2, 3), (6, 40): (0, 1), (150,): (0,), (3, 100, 33, 17): (1, 2)}[shape]
+    rows, columns = (shape[axes[0]], shape[axes[1]]) if len(axes) > 1 else (1, shape[0])
+    cells = (min(rows, 32), min(columns, 32))
     sums, seen = np.zeros(cells), np.zeros(cells)
     for place in np.ndindex(shape):
         one, other = float(left[place]), float(right[place])
@@ -57,7 +58,8 @@ def test_every_array_is_what_a_loop_over_the_elements_gives(shape):
         if other:
             by_magnitude.setdefault(decade(abs(other)), []).append(error)
         along[place[axis] // step] += error
-        cell = ((place[-2] if len(shape) > 1 else 0) * cells[0] // rows, place[-1] * cells[1] // columns)
+        down = place[axes[0]] if len(axes) > 1 else 0
+        cell = (down * cells[0] // rows, place[axes[-1]] * cells[1] // columns)
         sums[cell] += error
         seen[cell] += 1
 
@@ -69,14 +71,24 @@ def test_every_array_is_what_a_loop_over_the_elements_gives(shape):
         assert found.magnitude.largest[power - low] == pytest.approx(max(errors), rel=1e-3)
     assert (found.axis.axis, found.axis.step) == (axis, step)
     assert found.axis.values == pytest.approx(along, rel=1e-3)
+    assert found.heat_axes == axes
     assert np.asarray(found.heat) == pytest.approx(sums / seen, rel=1e-3)
+    known = [
+        (float(one), float(other)) for one, other in zip(left.flat, right.flat, strict=True) if not math.isnan(one)
+    ]
+    assert (found.values.low, found.values.high) == (min(map(min, known)), max(map(max, known)))
+    width = (found.values.high - found.values.low) / 40
+    for side, counted in enumerate((found.values.left, found.values.right)):
+        places = [min(39, int((pair[side] - found.values.low) / width)) for pair in known]
+        assert counted == tuple(places.count(place) for place in range(40))
 
 
 def test_it_is_small_and_plain_json():
     random = np.random.default_rng(1)
     right = random.normal(size=(4, 512, 40, 40)).astype("f4")
     text = json.dumps(asdict(spread(View(right * 1.01), View(right))), allow_nan=False)
-    assert len(text) < 6000
+    # A map of 32 by 32 cells, four digits each.
+    assert len(text) < 14_000
 
 
 @pytest.mark.parametrize(
@@ -84,10 +96,18 @@ def test_it_is_small_and_plain_json():
     [
         (np.ones(0), np.ones(0), set()),
         (np.ones(3, "c8"), np.ones(3, "c8"), set()),
-        (np.array(1.0), np.array(2.0), {"histogram", "magnitude"}),
-        (np.ones(3), np.ones(3), {"magnitude", "axis", "heat"}),
-        (np.array([np.inf, 1e300]), np.array([1.0, -1e300]), {"histogram", "magnitude", "axis", "heat"}),
-        (np.array([0, 255], "u1"), np.array([255, 0], "u1"), {"histogram", "magnitude", "axis", "heat"}),
+        (np.array(1.0), np.array(2.0), {"histogram", "magnitude", "values"}),
+        (np.ones(3), np.ones(3), {"magnitude", "axis", "heat", "heat_axes"}),
+        (
+            np.array([np.inf, 1e300]),
+            np.array([1.0, -1e300]),
+            {"histogram", "magnitude", "axis", "heat", "heat_axes", "values"},
+        ),
+        (
+            np.array([0, 255], "u1"),
+            np.array([255, 0], "u1"),
+            {"histogram", "magnitude", "axis", "heat", "heat_axes", "values"},
+        ),
     ],
 )
 def test_edges(left, right, parts):
@@ -105,7 +125,8 @@ def test_sums_beyond_float64_are_the_largest_there_is():
     found = spread(View(-right), View(right))
     assert found.magnitude == (40, (1.797e308,), (1.797e308,))
     assert found.axis.values == (1.797e308,) * 50
-    assert found.heat == ((1.797e308,) * 16,)
+    assert found.heat == ((1.797e308,) * 32,)
+    assert found.values is None
     json.dumps(asdict(found), allow_nan=False)
 
 

@@ -44,6 +44,24 @@ def test_the_reference_is_made_once_and_kept_over_sessions(pytester, processes):
     assert (pytester.path / "msdump-references/net/msdump.json").is_file()
 
 
+@pytest.mark.parametrize("processes", [(), ("-n", "2")])
+def test_what_generate_made_is_listed_with_the_command_that_uses_it(pytester, processes):
+    pytester.makepyfile(TEST + CASES)
+    # pytest then removes its temporary folder before anything is printed.
+    pytester.makeini("[pytest]\ntmp_path_retention_policy = none\n")
+    words = [*processes, "-p", "no:cacheprovider"]
+    shown = pytester.runpytest_subprocess("--msdump-generate", *words).stdout
+    made = [
+        "--msdump-generate made 1 reference:",
+        "  msdump-references/net",
+        f"next: pytest --basetemp=* {' '.join(words)}",
+    ]
+    shown.fnmatch_lines(made, consecutive=True)
+    shown = pytester.runpytest_subprocess("--msdump-generate", "--deselect=test_what", "-k", "nothing").stdout
+    shown.fnmatch_lines(["--msdump-generate made nothing: no test that ran uses msdump_reference"])
+    pytester.runpytest_subprocess(*words).stdout.no_fnmatch_line("*generate made*")
+
+
 def test_where_references_are_kept_can_be_said(pytester):
     pytester.makepyfile(TEST + CASES)
     pytester.makeini("[pytest]\nmsdump_reference_dir = kept\n")

@@ -123,7 +123,7 @@ def test_the_way_to_suggestions_is_named_when_both_sides_have_some_alone(
     )
     main(["compare"])
     report = report_from(read_json(pytester.path / "msdump-report" / "results.json"))
-    assert "partners: msdump match --suggest looks for them by structure" in coverage_text(report, width=200)
+    assert "partners: msdump match --suggest finds partners by structure" in coverage_text(report, width=200)
     # Where nothing is wrong, nobody looks for partners.
     enough = replace(report, coverage=replace(report.coverage, min_coverage=0.1))
     assert "--suggest" not in coverage_text(enough, width=200)

@@ -114,7 +114,7 @@ def test_what_was_allowed_is_said_everywhere(both, capsys):
     assert main(["check", str(report / "results.json")]) == 0
     assert "THE LEFT SIDE IS AN INCOMPLETE RECORDING" in capsys.readouterr().out
     assert main([*arguments, "--min-coverage", "90", "--lang", "zh"]) == 1
-    assert capsys.readouterr().out.count("左侧是不完整的录制") == 2
+    assert capsys.readouterr().out.count("左侧的采集不完整") == 2
     # The journal tells what files do not: the types that numpy has not.
     assert {record["left"]["dtype"] for record in results["tensors"]} == {"float32", "bfloat16"}
 

@@ -172,7 +172,7 @@ def test_a_reference_of_layers_with_their_own_bytes_is_not(tmp_path, prototxt):
 
 
 def test_what_is_no_reference_is_refused(tmp_path, prototxt):
-    with pytest.raises(ConfigError, match="is no reference"):
+    with pytest.raises(ConfigError, match="is not a reference"):
         shared_bytes(prototxt, tmp_path)
     with pytest.raises(DumpNotFoundError, match="no such directory"):
         shared_bytes(prototxt, tmp_path / "gone")

@@ -145,7 +145,7 @@ def test_a_program_that_dumps_nothing_is_told_with_what_it_printed(
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("import os, sys; open(sys.argv[1] + '/log.txt', 'w').write('x')", "what it left is no dump: "),
+        ("import os, sys; open(sys.argv[1] + '/log.txt', 'w').write('x')", "what it left is not a dump: "),
         ("import shutil, sys; shutil.rmtree(sys.argv[1])", "ended well and has removed "),
     ],
 )
@@ -184,7 +184,7 @@ def test_variables_are_added(run: Callable[..., OpenDump]) -> None:
         ({"acl_json": {"dump": {"dump_step": object()}}}, "acl_json: cannot be written as JSON"),
         ({"acl_json": {"dump": {"dump_step": float("nan")}}}, "acl_json: cannot be written as JSON"),
         ({"acl_json": "/no/such.json"}, r"/no/such\.json: there is no such file"),
-        ({"acl_json": __file__}, r"test_program_run\.py: is no JSON"),
+        ({"acl_json": __file__}, r"test_program_run\.py: is not JSON"),
         ({"timeout": 0}, "give the seconds"),
         ({"cwd": "/no/such/folder"}, "cannot be started in /no/such/folder"),
     ],

@@ -208,7 +208,7 @@ def test_keys_are_the_same_on_every_machine():
 
 
 def test_a_key_that_cannot_be_told_is_refused():
-    with pytest.raises(ConfigError, match="holds a object, whose content cannot be told"):
+    with pytest.raises(ConfigError, match="holds a object, whose content is unknown"):
         key_digest(object())
     with pytest.raises(ConfigError, match="cannot be read"):
         key_digest(Path("/no/such/file"))

@@ -74,7 +74,7 @@ def test_a_file_without_tensors_is_refused(text):
 
 
 def test_a_time_that_is_none_is_refused():
-    with pytest.raises(ConfigError, match=r"'\[1\.2\.3\]' is no time"):
+    with pytest.raises(ConfigError, match=r"'\[1\.2\.3\]' is not a time"):
         read_listing("[1.2.3] 4 Add x:0\n", source="list")
 
 

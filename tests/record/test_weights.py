@@ -359,7 +359,7 @@ def test_a_damaged_file_is_refused_with_its_path(kind: str, tmp_path: Path) -> N
         }[kind]
         text = json.dumps({"weights": said}).encode()
         np.savez(path, **{"a": numbers(3), "msdump.json": np.frombuffer(text, np.uint8)})
-    with pytest.raises(TensorFileError, match=r"w\.npz: is no \.npz of weights, or is damaged"):
+    with pytest.raises(TensorFileError, match=r"w\.npz: is not an \.npz of weights, or is damaged"):
         read_weights(path)
 
 
@@ -378,7 +378,7 @@ def test_wrong_calls_are_refused_with_what_is_known() -> None:
         read_weights({}, framework="kera")
     with pytest.raises(ConfigError, match="how to read weights of a int"):
         read_weights(3)
-    with pytest.raises(ConfigError, match="a dict is no model"):
+    with pytest.raises(ConfigError, match="a dict is not a model"):
         load_weights({}, {})
     side = {"fc.weight": numbers(2, 2)}
     with pytest.raises(UnknownNameError, match="'Densed' of fc is unknown; did you mean 'Dense'"):

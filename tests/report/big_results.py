@@ -94,9 +94,12 @@ def _give_roles(values):
     records = values["tensors"]
     edges = [[number, number + 1] for number in range(len(records) - 1)]
     edges += [[number, number + 3] for number in range(0, len(records) - 3, 5)]
+    producers = {}
+    for producer, consumer in edges:
+        producers.setdefault(consumer, []).append(producer)
     bad = {}
     for number, record in enumerate(records):
-        above = [producer for producer, consumer in edges if consumer == number and producer in bad]
+        above = [producer for producer in producers.get(number, ()) if producer in bad]
         if record["verdict"] != "fail":
             continue
         record.update(role="inherited" if above else "cause", causes=[], suspects=[], role_reason="")

@@ -5,8 +5,14 @@ from __future__ import annotations
 import base64
 import copy
 import hashlib
+import importlib.metadata
 import json
 import re
+import subprocess
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +20,7 @@ from report.big_results import results
 
 from pytest_msdump.cli import main
 from pytest_msdump.facts.diagnoses import DIAGNOSES
+from pytest_msdump.report.build import run_facts
 from pytest_msdump.report.html.content import Pool, column, file_columns, front_coded, short
 from pytest_msdump.report.html.page import page as page_of
 from pytest_msdump.report.json_report import report_from
@@ -230,3 +237,100 @@ def test_a_damaged_result_is_not_drawn(tmp_path, capsys):
     assert main(["report", str(tmp_path / "results.json")]) == 4
     assert "'left' is missing" in capsys.readouterr().err
     assert not (tmp_path / "index.html").exists()
+
+
+def test_the_page_alone_keeps_the_results_that_it_refers_to(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for side in ("left", "right"):
+        (tmp_path / side).mkdir()
+        np.save(f"{side}/a.0.179522395086100.npy", np.ones(4, "f4"))
+    assert main(["compare", "left", "right", "--report", "html"]) == 0
+    assert {file.name for file in (tmp_path / "msdump-report").iterdir()} >= {"index.html", "results.json"}
+
+
+def test_results_say_when_and_how_the_run_was_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["/env/bin/msdump", "compare", "left", "my right"])
+    for side in ("left", "my right"):
+        (tmp_path / side).mkdir()
+        np.save(f"{side}/a.0.179522395086100.npy", np.ones(4, "f4"))
+    assert main(["compare", "left", "my right"]) == 0
+    run = json.loads((tmp_path / "msdump-report" / "results.json").read_text())["run"]
+    assert run["command"] == "msdump compare left 'my right'"
+    assert run["version"] == importlib.metadata.version("pytest-msdump")
+    assert abs(datetime.fromisoformat(run["date"].replace("Z", "+00:00")).timestamp() - time.time()) < 600
+    assert "commit" not in run
+
+
+@pytest.fixture
+def saved(tmp_path, monkeypatch, capsys):
+    """Results of two ranks, of which the second one fails."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("right", 1.0), ("left0", 1.0), ("left1", 2.0)):
+        (tmp_path / name).mkdir()
+        np.save(f"{name}/a.0.179522395086100.npy", np.full(4, value, "f4"))
+    for rank in (0, 1):
+        assert main(["compare", f"left{rank}", "right", "--report-dir", f"rank{rank}/out"]) == rank
+    capsys.readouterr()
+    return tmp_path
+
+
+def test_a_folder_stands_for_its_results_and_is_opened(saved, capsys, monkeypatch):
+    shown = []
+    monkeypatch.setattr("webbrowser.open", lambda address: shown.append(address) or len(shown) == 1)
+    assert main(["report", "rank1/out", "--open"]) == 0
+    assert capsys.readouterr() == ("rank1/out/index.html\n", "")
+    assert shown == [(saved / "rank1/out/index.html").as_uri()]
+    assert main(["report", "rank1/out", "--open"]) == 0
+    assert capsys.readouterr().err == "no browser was found to open it; open rank1/out/index.html\n"
+
+
+@pytest.mark.usefixtures("saved")
+def test_several_results_make_one_page(capsys):
+    assert main(["report", "rank0/out", "rank1/out/results.json", "rank1/out"]) == 0
+    assert capsys.readouterr().out == "msdump-report/all.html\n"
+    text = Path("msdump-report/all.html").read_text("utf-8")
+    assert '<div class="stamp is-fail">FAIL' in text
+    data = data_of(text)
+    assert data["names"] == ["rank0/out", "rank1/out/results.json", "rank1/out"]
+    assert [one["counts"]["fail"] for one in (data["report"], *data["others"])] == [0, 1, 1]
+    assert main(["report", "rank0/out", "rank1/out", "-o", "x"]) == 0
+    assert data_of(Path("x/all.html").read_text("utf-8"))["names"] == ["rank0", "rank1"]
+
+
+@pytest.mark.usefixtures("saved")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["rank0/out", "rank1/out", "--report", "md"], "of several results there is one page, html, not md"),
+        (["rank0/out", "--report", "md", "--open"], "--open: shows the page; add html to --report"),
+        (["right"], "right/results.json"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line(words, said, capsys):
+    assert main(["report", *words]) == 4
+    wrong = capsys.readouterr().err
+    assert said in wrong
+    assert wrong.count("\n") == 1
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("kind", ["branch", "packed", "detached", "worktree"])
+def test_results_name_the_commit_that_git_has_checked_out(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    here = tmp_path / "project"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *words], check=True)
+    more = {"packed": ["pack-refs", "--all"], "detached": ["checkout", "-q", "--detach"]}
+    more["worktree"] = ["worktree", "add", "-q", "../other"]
+    if kind in more:
+        subprocess.run([*git, *more[kind]], check=True)
+    if kind == "worktree":
+        here = tmp_path / "other"
+    (here / "below").mkdir()
+    monkeypatch.chdir(here / "below")
+    asked = subprocess.run([*git, "log", "-1", "--format=%H"], check=True, capture_output=True, text=True)
+    assert run_facts()["commit"] == asked.stdout.strip()

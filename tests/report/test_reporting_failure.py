@@ -209,7 +209,7 @@ def test_a_value_just_beyond_its_limit_shows_the_digits_that_matter():
 def test_nan_is_counted_by_side_with_its_first_place():
     text = " ".join(said(overflowed()).split())
     assert "1 NaN the same on both sides; 1 NaN left only; first that differs at [0, 1]" in text
-    assert "2 elements of the left are NaN, Inf or at the largest float16" in text
+    assert "2 left elements are NaN, Inf or the largest float16" in text
     assert "NaN/Inf" not in said(samples.drifted())
 
 
@@ -346,9 +346,9 @@ def test_a_missing_mapped_tensor_fails_coverage_with_its_reason():
         samples.passed(), missing=[Missing("a", "b", plain_text("the right side was not dumped"), ("b2",))]
     )
     text = coverage_text(report)
-    assert text.startswith("COVERAGE: 1 map entry was not paired")
+    assert text.startswith("COVERAGE: 1 map entry found no pair")
     fused = coverage_text(replace(report, network=(NetworkOperator(0, 0, "a", "Add", ("a",), ("*",), ""),)))
-    assert fused.startswith("COVERAGE: 1 mapped or fused pair was not made")
+    assert fused.startswith("COVERAGE: 1 mapped or fused pair is missing")
     assert "a <-> b: the right side was not dumped (nearest: b2)" in text
 
 
@@ -373,7 +373,7 @@ def test_an_empty_folder_is_said_to_be_empty():
     left, right = samples.dumps(left_names=())
     left = replace(left, reader="empty")
     text = coverage_text(assemble(left, right, samples.pairing(), [], profile="default"))
-    assert "target_bad (a folder without files)" in text
+    assert "target_bad (an empty folder)" in text
     assert "check that the run wrote its dump there" in text
 
 
@@ -403,7 +403,7 @@ def test_notes_and_files_nobody_understands_are_told():
     left = replace(a_report().left, notes=("re-run into the same directory",), unexplained=("a", "b", "c", "d"))
     *_, note, files = header_lines(left, a_report().right, pairs=1, profile="default")
     assert note == "        left: re-run into the same directory"
-    assert files == "        left: 4 files are not understood and left out: a, b, c and 1 more"
+    assert files == "        left: 4 files are in no known format and were left out: a, b, c and 1 more"
 
 
 def test_identical_sides_are_told():

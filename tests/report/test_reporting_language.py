@@ -257,7 +257,7 @@ def test_a_drift_looks_like_something_in_chinese(name):
 
 def test_a_finding_is_said_from_its_code_in_either_language():
     record = samples.drifted()
-    assert one_line(record, CHINESE).partition("：")[2].startswith("cosine_similarity 为 0.390511，低于限值 0.999（")
+    assert one_line(record, CHINESE).partition("：")[2].startswith("cosine_similarity 为 0.390511，低于阈值 0.999（")
     assert "cosine_similarity 0.390511 is below 0.999 (profile default" in one_line(record)
 
 
@@ -337,13 +337,13 @@ def test_a_reason_is_told_in_chinese(why):
     assert _english_in(text, "conv") == []
     assert reason_of(record, ENGLISH) == "WHY"
     if why not in ("order", "order_jump", "feeds", "earlier", "ranks", "within", "accumulated"):
-        assert "conv3（未转储）、conv4 之前的 3 个算子（未配对）" in text
+        assert "conv3（未落盘）、conv4 之前的 3 个算子（未配对）" in text
 
 
 def test_the_english_of_a_reason_is_the_one_that_results_hold():
     told = reason_text(RoleReason("first", SUSPECTS, ("a", "b", "c", "d", "e")))
     assert told == (
-        "the first to fail in execution order; it, or one before it that was not compared: conv3 (not dumped), "
+        "the first to fail; it, or an operator before it that was not compared: conv3 (not dumped), "
         "3 operators before conv4 (no partner); not compared: a, b, c, d and 1 more"
     )
 

@@ -42,6 +42,7 @@ from pytest_msdump.model.record import (
     RoleReason,
     Spread,
     Suspect,
+    ValueCounts,
     record_of,
     relative_file,
 )
@@ -260,7 +261,12 @@ def full():
         note=plain_text("N"),
     )
     spread = Spread(
-        Histogram(-3, (1, 0, 2)), MagnitudeErrors(0, (0.5,), (1.0,)), AxisErrors(1, 2, (0.25, 1.0)), ((0.0, 1.5),)
+        Histogram(-3, (1, 0, 2)),
+        MagnitudeErrors(0, (0.5,), (1.0,)),
+        AxisErrors(1, 2, (0.25, 1.0)),
+        ((0.0, 1.5),),
+        (0, 2),
+        ValueCounts(-1.0, 2.0, (1, 2), (0, 3)),
     )
     fits = (
         BetterFit("right", "b:output:0", "clear", "W", 1e-8, "same", map={"left": "a", "right": "b", "reshape": True}),

@@ -305,7 +305,7 @@ def test_code_of_a_user_does_not_travel(dumps, address, capsys):
     (dumps / "mine" / "algorithm").mkdir(parents=True)
     (dumps / "mine" / "algorithm" / "alg_mine.py").write_text("def compare(left, right, args): return '1', ''\n")
     assert compare("--scheduler", address, "-custom", "mine") == 4
-    assert "--scheduler: code of -custom does not travel" in capsys.readouterr().err
+    assert "--scheduler: code of -custom does not run" in capsys.readouterr().err
 
 
 @pytest.mark.dask
@@ -337,7 +337,7 @@ def test_what_takes_the_connection_and_is_no_scheduler_is_told_on_a_line(dumps):
             [sys.executable, "-c", _CONNECTING, *words], cwd=dumps, capture_output=True, text=True, timeout=30
         )
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"msdump: --scheduler {named}: what answers there is no scheduler")
+    assert line.startswith(f"msdump: --scheduler {named}: what answers there is not a scheduler")
     assert "is it the dashboard's port?" in line
     assert done.returncode == 4
 

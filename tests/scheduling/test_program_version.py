@@ -105,5 +105,5 @@ def test_a_cluster_refuses_what_does_not_travel(planned):
     with pytest.raises(ConfigError, match="a side on object storage is not compared by a cluster"):
         Cluster(far, None, "tcp://there:1")
     own = replace(planned, extras=Extras(algorithms={"mine": print}))
-    with pytest.raises(ConfigError, match="code of -custom does not travel"):
+    with pytest.raises(ConfigError, match="code of -custom does not run"):
         Cluster(own, None, "tcp://there:1")

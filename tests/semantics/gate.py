@@ -63,4 +63,4 @@ def ask_arrays(folder: Path, left: npt.ArrayLike, right: npt.ArrayLike, *argumen
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")

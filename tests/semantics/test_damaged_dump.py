@@ -36,9 +36,7 @@ SAID = {
     EMPTIED: "is empty (0 bytes); the run was probably killed while writing: dump it again",
     GRADIENT: "is a Git LFS pointer, not the tensor itself; run `git lfs pull`",
 }
-GONE = (
-    "a graph of the {side} run has it, and nothing says that it was left out: the run ended before, or the file is gone"
-)
+GONE = "a graph of the {side} run, and no setting leaves it out: the run ended early, or the file was deleted"
 COUNT = len(list(TRAINING.rglob("*.npy")))
 
 
@@ -161,7 +159,7 @@ def test_a_removed_file_that_a_map_names_is_missing(
     code, text = by_command(tmp_path, capsys, "--config", str(suite))
     assert code == 1
     assert f"{COUNT - 1} tensors: {COUNT - 1} pass" in text
-    assert "coverage: 1 map entry was not paired" in text
+    assert "coverage: 1 map entry found no pair" in text
     assert f"mapped, but not paired (1): {REMOVED} <-> {REMOVED}: no operator {REMOVED} on the {side} side" in text
     (gone,) = results_of(tmp_path)["unmatched"]
     assert GONE.format(side=side) in gone["reason"]

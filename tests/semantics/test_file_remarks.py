@@ -59,7 +59,7 @@ def test_bytes_behind_a_container_are_said_and_fail_bit_by_bit(tmp_path, kind):
     remark = {"code": "trailing_bytes", "parameters": {"side": "left", "bytes": len(trailing)}}
     assert (code, record["verdict"], record["equal"], record["file_remarks"]) == (0, "pass", True, [remark])
     (finding,) = record["findings"]
-    assert f"the left file holds {len(trailing)} bytes behind all that its header explains" in finding["sentence"]
+    assert f"the left file has {len(trailing)} bytes more than its header describes" in finding["sentence"]
     assert judged_again(tmp_path, "default") == 0
     assert judged_again(tmp_path, "bitwise") == 1
     code, (record,) = compared(tmp_path, "--profile", "bitwise")
@@ -121,7 +121,7 @@ def test_a_shape_that_the_graph_corrects_is_said_and_fails_bit_by_bit(tmp_path, 
     parameters = {"side": "left", "stored": list(stored), "used": [2, 36]}
     assert (code, record["verdict"], record["equal"]) == (0, "pass", True)
     assert record["file_remarks"] == [{"code": "shape_from_graph", "parameters": parameters}]
-    assert f"says shape {stored} and the graph of its run (2, 36)" in record["findings"][0]["sentence"]
+    assert f"has shape {stored}; it was compared in (2, 36)" in record["findings"][0]["sentence"]
     assert judged_again(tmp_path, "bitwise") == 1
     assert compared(tmp_path, *options, "--profile", "bitwise")[0] == 1
     np.save(file, values)
@@ -177,7 +177,7 @@ def test_bfloat16_in_float32_is_hinted_at_and_never_judged_so_unasked(half_run, 
     parameters = {"side": "left", "dtype": "float32", "values": "bfloat16"}
     assert record["file_remarks"] == [{"code": "coarser_values", "parameters": parameters}]
     printed = " ".join(capsys.readouterr().out.split())
-    assert "the left file is float32 and all its values are bfloat16, but it was judged as float32" in printed
+    assert "the left file is float32, but all its values are bfloat16, but it was judged as float32" in printed
     assert "add dtype_hint = true under [msdump]" in printed
     assert compared(half_run, *suite_of(half_run, "dtype_hint = false"))[0] == 1
 

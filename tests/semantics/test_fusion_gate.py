@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from outcomes import without_run
 
 pytestmark = pytest.mark.e2e
 
@@ -112,7 +113,9 @@ def test_workers_give_the_same_results(tmp_path):
         arguments = ("--msdump-fusion", str(FUSED / "fusion.json"), "--msdump-report", "json,csv", *more)
         code, said, _ = gate(folder, *arguments, left=FUSED / "left", right=FUSED / "right")
         assert code == 1, said
-        files.append([(folder / "msdump-report" / file).read_bytes() for file in ("results.json", "ops.csv")])
+        files.append(
+            [without_run((folder / "msdump-report" / file).read_bytes()) for file in ("results.json", "ops.csv")]
+        )
     assert files[0] == files[1]
 
 

@@ -27,7 +27,7 @@ def test_reasons_are_counted_the_commonest_first(tmp_path):
 def test_many_reasons_are_counted_and_not_listed(tmp_path):
     left = dump(tmp_path / "left", list("abcde"))
     right = dump(tmp_path / "right", [*"abcde", "a:1", "b:1", "c:1", "d:1", "e:1"])
-    assert "1 right: c on the left side has no output:1; it has output:0 2: 2 more reasons, in results.json" in (
+    assert "1 right: c on the left side has no output:1; it has output:0 2: 2 more reasons, see results.json" in (
         ask(left, right).text
     )
 

@@ -123,7 +123,7 @@ def test_the_references_graph_is_asked_as_well(sides):
     ("left", "expected"),
     [
         (0, "no operator of either side was made by it; there are /srv/demo/net.py:12, /srv/demo/net.py:13"),
-        (1, "neither side has a graph that tells lines of the program; name one with graph_files"),
+        (1, "neither side has a graph with lines of the program; name one with graph_files"),
     ],
 )
 def test_a_line_that_made_nothing_is_a_usage_error(sides, left, expected):

@@ -25,7 +25,7 @@ def test_fault_11_operators_that_share_a_file_name_are_not_taken_for_each_other(
     answer = ask(case / "left", case / "right", *rules, reports=tmp_path / "reports")
     assert not {address for address in verdicts(answer) if address.startswith("collide")}
     reasons = [one["reason"] for one in answer.results["unmatched"] if "collide" in one["address"]]
-    assert any("collide/x, collide_x of fusion.json are written alike" in reason for reason in reasons)
+    assert any("collide/x, collide_x of fusion.json have the same file name" in reason for reason in reasons)
 
 
 @pytest.mark.parametrize("name", ["-minus", "=1+1", "+plus", "@at", "%percent"])

@@ -46,7 +46,7 @@ def reference(put, lenet) -> str:
     [
         (
             FileNotFoundError("/bucket/reference"),
-            "there is nothing of that name; give the URL of the folder a dump was",
+            "nothing has that name; give the URL of the folder a dump was",
         ),
         (FileNotFoundError("The specified bucket does not exist"), "(The specified bucket does not exist); give the"),
         (PermissionError("Forbidden"), "cannot be listed: Forbidden; check the network, the name and your permissions"),

@@ -191,7 +191,7 @@ def test_a_file_that_has_gone_is_an_error(put, tmp_path):
     np.save(tmp_path / "a.0.1700000000000001.npy", np.arange(1000.0))
     ref = index(as_path(put(tmp_path, "troubled", "bucket/d"))).refs[0]
     TroubledFileSystem().rm("/bucket/d", recursive=True)
-    with pytest.raises(TensorFileError, match="cannot be read at byte 0: is not there any more; compare again"):
+    with pytest.raises(TensorFileError, match="cannot be read at byte 0: no longer exists; compare again"):
         open_view(ref)
 
 

@@ -101,7 +101,7 @@ def test_what_is_not_there_is_one_line_and_exit_code_4(s3, capsys, url):
     assert s3
     assert main(["compare", url, url]) == 4
     told = capsys.readouterr().err
-    assert told.startswith(f"msdump: {url}: there is nothing of that name")
+    assert told.startswith(f"msdump: {url}: nothing has that name")
     assert len(told.strip().splitlines()) == 1
 
 

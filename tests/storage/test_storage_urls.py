@@ -120,7 +120,7 @@ def test_the_operating_system_sees_a_path_where_nothing_is():
 def test_of_what_was_not_listed_nothing_is_there_and_no_storage_is_asked():
     path = parse_location("nosuch://bucket/dump", HERE)
     assert [path.exists(), path.is_dir(), path.is_file(), path.is_symlink()] == [False] * 4
-    with pytest.raises(FileNotFoundError, match="there is nothing of that name"):
+    with pytest.raises(FileNotFoundError, match="nothing has that name"):
         path.stat()
     with pytest.raises(FileNotFoundError):
         list(path.iterdir())

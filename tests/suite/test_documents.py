@@ -113,7 +113,7 @@ def test_bad_json_is_one_line_with_line_and_column(tmp_path: Path, content: byte
 @pytest.mark.parametrize("content", [b"[" * 100_000, b"9" * 5000])
 def test_what_breaks_a_json_parser_is_a_refusal_like_any_other(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x").write_bytes(content)
-    with pytest.raises(ConfigError, match=r"^x\.json: not JSON that can be read: [^\n]*$"):
+    with pytest.raises(ConfigError, match=r"^x\.json: not valid JSON: [^\n]*$"):
         read_json(tmp_path / "x", name="x.json")
 
 

@@ -64,7 +64,12 @@ def compared(words: list[str], folder: Path) -> tuple[int, Any]:
     """The exit code and all that results.json holds for programs."""
     code = main(["compare", *words, "--report-dir", str(folder), "--report", "json"])
     file = folder / "results.json"
-    return code, without_sentences(json.loads(file.read_text())) if file.exists() else None
+    if not file.exists():
+        return code, None
+    found = json.loads(file.read_text())
+    # Date and command.
+    del found["run"]
+    return code, without_sentences(found)
 
 
 def scramble(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -251,7 +251,7 @@ def _spread(host: HostType, leaves: Sequence[Edge | None]) -> list[TensorSpec | 
 
 def _notes(source: str, repeated: Sequence[str], nameless: int) -> Iterator[str]:
     if repeated:
-        yield f"{source}: {listed(repeated, _MOST_LISTED)} is there more than once; the first counts"
+        yield f"{source}: {listed(repeated, _MOST_LISTED)} occurs more than once; the first counts"
     if nameless:
         yield f"{source}: {counted(nameless, 'operator')} without a full name, called by their place"
 

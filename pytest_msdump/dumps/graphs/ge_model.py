@@ -116,7 +116,7 @@ def _graph(entries: Iterable[tuple[str, Operator]], name: object, source: str) -
         written.add(raw)
     notes = []
     if repeated:
-        notes.append(f"{source}: {listed(list(repeated), _MOST_LISTED)} is there more than once; the first counts")
+        notes.append(f"{source}: {listed(list(repeated), _MOST_LISTED)} occurs more than once; the first counts")
     found = tuple(operators.values())
     if circles := operators_in_circles(found):
         notes.append(f"{source}: {listed(circles, _MOST_LISTED)} feed one another in a circle")

@@ -87,7 +87,7 @@ def _is_used(name: object) -> bool:
 
 def _graph(model: Mapping[str, Any], source: str) -> OperatorGraph:
     if "graph" not in model:
-        raise ConfigError(f"{source}: not a graph of GE, it holds none")
+        raise ConfigError(f"{source}: not a graph of GE, there is none in it")
     for graph in model["graph"]:
         graph.setdefault("op", [])
     graph = model_graph(model, source=source)

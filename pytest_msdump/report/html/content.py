@@ -244,6 +244,7 @@ _OF_A_SIDE = ("op_type", "dtype", "shape", "memory_format", "logical_shape")
 _HEAD = (
     "left",
     "right",
+    "run",
     "profile",
     "limits",
     "complete",
@@ -255,7 +256,7 @@ _HEAD = (
     "localised_by",
 )
 
-# Nobody reads a longer list; results.json has all of it.
+# A longer list is not read; results.json has all of it.
 _MOST_UNMATCHED = 10_000
 
 

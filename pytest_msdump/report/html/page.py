@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,10 +15,23 @@ from pytest_msdump.report.html.content import content
 from pytest_msdump.storage.files import write_file
 from pytest_msdump.text.page import PAGE
 
-__all__ = ["page", "write_html"]
+__all__ = ["page", "write_html", "write_together"]
 
 # In the order in which the program reads them; each file is a part of one function, so that nothing becomes global.
-_SCRIPTS = ("data", "dom", "widgets", "sentences", "chart", "table", "graph", "spread", "drawer", "sections", "main")
+_SCRIPTS = (
+    "data",
+    "dom",
+    "widgets",
+    "sentences",
+    "chart",
+    "table",
+    "graph",
+    "spread",
+    "drawer",
+    "steps",
+    "sections",
+    "main",
+)
 
 
 def write_html(report: Report, directory: Path) -> Path:
@@ -25,8 +39,13 @@ def write_html(report: Report, directory: Path) -> Path:
     return write_file(directory, "index.html", page(report))
 
 
-def page(report: Report) -> bytes:
-    """Return the page of a report; the same values give the same bytes.
+def write_together(reports: Mapping[str, Report], directory: Path) -> Path:
+    """Write all.html, one page of several reports by name, into `directory` and return its path."""
+    return write_file(directory, "all.html", page(*reports.values(), names=tuple(reports)))
+
+
+def page(*reports: Report, names: Sequence[str] = ()) -> bytes:
+    """Return the page of a report, or of several with their names; the same values give the same bytes.
 
     Names in a dump may be hostile. They reach the page only as JSON without any ``<``, and the page shows them as text;
     its policy allows only the program and the style with the given digests.
@@ -37,8 +56,10 @@ def page(report: Report) -> bytes:
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    drawn, chinese = content(report)
-    data = {"report": drawn, "words": PAGE, "chinese": chinese}
+    drawn = [content(report) for report in reports]
+    chinese = {english: sentence for _, sentences in drawn for english, sentence in sentences.items()}
+    (first, *others), title = (one for one, _ in drawn), _title(reports, names)
+    data = {"report": first, "others": others, "names": names, "words": PAGE, "chinese": chinese}
     text = f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -47,13 +68,13 @@ def page(report: Report) -> bytes:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="generator" content="pytest-msdump">
-<title>msdump: {_named(report)}</title>
+<title>msdump: {title}</title>
 <link rel="icon" href="data:,">
 <style>{style}</style>
 </head>
 <body>
-<main id="page">{_first_paint(report)}</main>
-<noscript>The rest of this page is drawn by JavaScript. results.json beside it holds the same for programs.</noscript>
+<main id="page">{_first_paint(reports, title)}</main>
+<noscript>The rest of this page is drawn by JavaScript. results.json of the run holds the same for programs.</noscript>
 <script type="application/json" id="data">{html_json(data)}</script>
 <script>{script}</script>
 </body>
@@ -62,18 +83,21 @@ def page(report: Report) -> bytes:
     return text.encode("utf-8", errors="replace")
 
 
-def _first_paint(report: Report) -> str:
+def _first_paint(reports: Sequence[Report], title: str) -> str:
     """Return what is seen while the rest is still being read, and where no program may run."""
-    failing = any(record.fails for record in report.records) or coverage_problems(report)
+    failing = any(record.fails for report in reports for record in report.records) or any(
+        map(coverage_problems, reports)
+    )
     word, shade = ("FAIL", "fail") if failing else ("PASS", "pass")
-    if word == "PASS" and not report.complete:
+    if word == "PASS" and not all(report.complete for report in reports):
         word, shade = "INCOMPLETE", "warn"
-    return f'<div class="verdict"><div class="stamp is-{shade}">{word}</div><h1>{_named(report)}</h1></div>'
+    return f'<div class="verdict"><div class="stamp is-{shade}">{word}</div><h1>{title}</h1></div>'
 
 
-def _named(report: Report) -> str:
-    """Return the names of both directories, escaped."""
-    return html_text(" / ".join(Path(side.directory).name for side in (report.left, report.right)))
+def _title(reports: Sequence[Report], names: Sequence[str]) -> str:
+    """Return the names of both directories, or those of several results, escaped."""
+    sides = (Path(side.directory).name for side in (reports[0].left, reports[0].right))
+    return html_text(" / ".join(names or sides))
 
 
 def _asset(name: str) -> str:

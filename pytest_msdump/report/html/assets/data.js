@@ -1,6 +1,11 @@
-// The report as its columns hold it; see content.py for what is where.
+// The report as its columns hold it; see content.py for what is where. Of several, the page is about one at a time.
 const loaded = JSON.parse(document.getElementById("data").textContent);
-const report = loaded.report;
+const reports = [loaded.report, ...loaded.others];
+const asked = /^#(?:result-(\d+))?-?(?:tensor-(\d+))?$/.exec(location.hash) || [];
+// Of several results, one that fails is shown first.
+const wordOf = (one) => (one.counts.fail || one.counts.undefined || one.counts.error || (one.problems.en || []).length ? "FAIL" : one.complete ? "PASS" : "INCOMPLETE");
+const current = asked[1] ? Math.min(Number(asked[1]), reports.length - 1) : Math.max(0, reports.findIndex((one) => wordOf(one) === "FAIL"));
+const report = reports[current];
 const pool = report.pool;
 const tensors = report.tensors;
 const ROWS = report.rows;
@@ -8,14 +13,16 @@ const FAILING = new Set(["fail", "undefined", "error"]);
 const VERDICTS = ["pass", "warn", "fail", "undefined", "error", "not_run"];
 const SEVERITY = { error: 0, fail: 1, undefined: 2, warn: 3, not_run: 4, pass: 5 };
 const TITLES = new Map(report.metrics.map(([name, title, direction]) => [name, { title, direction }]));
+// Longest first: a name may begin like another one.
+const METRIC_NAMES = new RegExp(`(?<![\\w.])(${[...TITLES.keys()].sort((one, other) => other.length - one.length).map((name) => name.replace(/[^\w]/g, "\\$&")).join("|") || "(?!)"})(?!\\w)`);
 
 function at(column, row) {
   return Array.isArray(column) ? column[row] : column.all;
 }
 
-function pooled(column, row) {
+function pooled(column, row, one = report) {
   const number = at(column, row);
-  return number < 0 ? null : pool[number];
+  return number < 0 ? null : one.pool[number];
 }
 
 function texts(coded, rows) {
@@ -43,12 +50,12 @@ function fileNames(columns, labels, rows) {
   return found;
 }
 
-function sideOf(columns, rows) {
+function sideOf(columns, rows, one = report) {
   const labels = texts(columns.label, rows);
-  const files = fileNames(columns, labels, rows);
+  const files = one === report ? fileNames(columns, labels, rows) : null;
   return {
     label: (row) => labels[row],
-    address: (row) => labels[row] + pooled(columns.slot, row),
+    address: (row) => labels[row] + pooled(columns.slot, row, one),
     file: (row) => files[row],
     of: (key, row) => pooled(columns[key], row),
   };
@@ -62,13 +69,13 @@ function amount(value) {
   return value === "NaN" ? NaN : value === "Infinity" ? Infinity : value === "-Infinity" ? -Infinity : value;
 }
 
-function metricOf(name, row) {
-  const values = tensors.values[name];
+function metricOf(name, row, one = report) {
+  const values = one.tensors.values[name];
   return values === undefined ? null : amount(at(values, row));
 }
 
-function verdictOf(row) {
-  return pooled(tensors.verdict, row);
+function verdictOf(row, one = report) {
+  return pooled(one.tensors.verdict, row, one);
 }
 
 function roleOf(row) {
@@ -80,10 +87,10 @@ function detailsOf(row) {
 }
 
 // Limits of a record, each with its number and what came of it.
-function checksOf(row) {
-  const outcomes = pooled(tensors.outcomes, row) || [];
-  return (pooled(tensors.limits, row) || []).map(([metric, limit, level, rule], place) => ({
-    metric, limit: amount(limit), level, rule, outcome: outcomes[place], value: metricOf(metric, row),
+function checksOf(row, one = report) {
+  const outcomes = pooled(one.tensors.outcomes, row, one) || [];
+  return (pooled(one.tensors.limits, row, one) || []).map(([metric, limit, level, rule], place) => ({
+    metric, limit: amount(limit), level, rule, outcome: outcomes[place], value: metricOf(metric, row, one),
   }));
 }
 
@@ -100,11 +107,10 @@ function overLimit(check) {
   return error <= bound ? 0 : Infinity;
 }
 
-const ratios = new Float64Array(ROWS);
-const worstRules = new Array(ROWS);
-for (let row = 0; row < ROWS; row++) {
+// −1: nothing was measured, or nothing has a limit.
+function worstOf(row, one = report) {
   let largest = -1, rule = null, bad = 0;
-  for (const check of checksOf(row)) {
+  for (const check of checksOf(row, one)) {
     const ratio = overLimit(check);
     const fails = check.outcome === "fail" || check.outcome === "undefined";
     if (fails && !bad) { bad = 1; rule = check.rule; }
@@ -114,10 +120,12 @@ for (let row = 0; row < ROWS; row++) {
       if (!bad || fails) rule = check.rule;
     }
   }
-  // −1: nothing was measured, or nothing has a limit.
-  ratios[row] = largest;
-  worstRules[row] = rule;
+  return { largest, rule };
 }
+
+const ratios = new Float64Array(ROWS);
+const worstRules = new Array(ROWS);
+for (let row = 0; row < ROWS; row++) ({ largest: ratios[row], rule: worstRules[row] } = worstOf(row));
 
 const failing = [];
 for (let row = 0; row < ROWS; row++) if (FAILING.has(verdictOf(row))) failing.push(row);

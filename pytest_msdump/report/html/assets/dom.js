@@ -26,9 +26,11 @@ function t(key, fill) {
 
 function fillIn(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
-    if (value === undefined || value === null || value === false) continue;
+    // States of ARIA are words: an empty `aria-selected` is no state, and a missing one is another.
+    const isState = name.startsWith("aria-") && typeof value === "boolean";
+    if (value === undefined || value === null || (value === false && !isState)) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else element.setAttribute(name, value === true ? "" : String(value));
+    else element.setAttribute(name, value === true && !isState ? "" : String(value));
   }
   for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined && child !== false) element.append(child instanceof Node ? child : String(child));

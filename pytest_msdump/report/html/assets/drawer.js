@@ -10,14 +10,14 @@ function openDrawer(row) {
   element.scrollTop = 0;
   element.querySelector("button").focus();
   if (grid.box && grid.box.isConnected) choose(row);
-  if (location.hash !== `#tensor-${row}`) history.replaceState(null, "", `#tensor-${row}`);
+  history.replaceState(null, "", placeOfTensor(row));
 }
 
 function closeDrawer() {
   if (drawer.row < 0) return;
   drawer.row = -1;
   drawer.element.hidden = true;
-  history.replaceState(null, "", location.pathname + location.search);
+  history.replaceState(null, "", location.pathname + location.search + (reports.length > 1 ? `#result-${current}` : ""));
   if (drawer.before && drawer.before.isConnected) drawer.before.focus({ preventScroll: true });
 }
 
@@ -32,12 +32,12 @@ function drawerParts(row) {
   const more = detailsOf(row);
   return [
     h("div", { class: "top" },
-      h("span", { class: "place" }, t("op_of", { i: at(tensors.order, row) + 1, n: report.left.operators })),
+      h("span", { class: "place" }, t(report.left.by_name ? "op_of_names" : "op_of", { i: at(tensors.order, row) + 1, n: report.left.operators })),
       h("button", { type: "button", onclick: () => turnPage(-1), title: "k" }, "↑ ", h("span", { class: "hide-small" }, t("previous"))),
       h("button", { type: "button", onclick: () => turnPage(1), title: "j" }, "↓ ", h("span", { class: "hide-small" }, t("next"))),
       h("button", { type: "button", onclick: closeDrawer, title: "Esc", id: "close" }, t("close"))),
     h("h2", { class: "mono" }, sides.left.address(row)),
-    h("p", {}, badge(verdictOf(row)), " ", roleMark(row), " ", h("span", { class: "soft" }, whyText(row))),
+    h("p", {}, badge(verdictOf(row)), " ", roleMark(row), " ", h("span", { class: "soft" }, withMetrics(whyText(row)))),
     h("p", { class: "soft small" }, [pairedText(row), ...coordinates(row)].filter(Boolean).join("; ")),
     diagnosisParts(more),
     inheritedParts(more),
@@ -119,7 +119,7 @@ function limitsPart(row) {
   return [h("h3", {}, t("limits_of")), table([t("metric"), t("value"), t("limit"), t("outcome"), t("rule")], checks.map((check) => {
     const [value, limit] = besides(check.value, check.limit);
     const sign = (TITLES.get(check.metric) || {}).direction === "high" ? "≥" : "≤";
-    return [[check.metric, where[check.metric] ? h("span", { class: "soft" }, ` ${t("at", { i: indexText(where[check.metric]) })}`) : null, h("div", { class: "show-small soft small" }, check.rule || "")], value, `${sign} ${limit}`, h("span", { class: `badge is-${check.outcome}` }, t(check.outcome)), h("span", { class: "soft small" }, check.rule || "")];
+    return [[withMetrics(check.metric), where[check.metric] ? h("span", { class: "soft" }, ` ${t("at", { i: indexText(where[check.metric]) })}`) : null, h("div", { class: "show-small soft small" }, check.rule || "")], value, `${sign} ${limit}`, h("span", { class: `badge is-${check.outcome}` }, t(check.outcome)), h("span", { class: "soft small" }, check.rule || "")];
   }), { numbers: [1, 2], class: "narrow-less" })];
 }
 
@@ -138,13 +138,13 @@ function saysPart(more) {
 
 function wouldPass(more) {
   const bounds = Object.entries(more.would_pass || {});
-  return bounds.length ? [h("h3", {}, t("would_pass")), h("p", { class: "mono" }, bounds.map(([name, bound]) => `${name} = ${bound}`).join(", "))] : null;
+  return bounds.length ? [h("h3", {}, t("would_pass")), h("p", { class: "mono" }, withMetrics(bounds.map(([name, bound]) => `${name} = ${bound}`).join(", ")))] : null;
 }
 
 function otherNumbers(row, more) {
   const limited = new Set(checksOf(row).map((check) => check.metric));
   const rows = report.metrics.filter(([name]) => !limited.has(name) && metricOf(name, row) !== null)
-    .map(([name]) => [name, figure(metricOf(name, row)), (more.where || {})[name] ? h("span", { class: "mono" }, indexText(more.where[name])) : ""]);
+    .map(([name]) => [withMetrics(name), figure(metricOf(name, row)), (more.where || {})[name] ? h("span", { class: "mono" }, indexText(more.where[name])) : ""]);
   if (more.moments) rows.push([t("left_word"), `${figure(more.moments[0])} ± ${figure(more.moments[1])}`, "mean ± deviation"], [t("right_word"), `${figure(more.moments[2])} ± ${figure(more.moments[3])}`, ""]);
   rows.push(...Object.entries(more.nonfinite || {}).map(([name, count]) => [name, figure(count), ""]));
   rows.push(...Object.entries(more.custom || {}).map(([name, result]) => [name, String(result.value), String(result.message || "")]));
@@ -158,9 +158,9 @@ function argumentsPart(more) {
   return [h("h3", {}, t("arguments")), differing.length ? table([t("differs"), t("left_word"), t("right_word")], differing) : null, saved.length ? facts(saved) : null];
 }
 
-function statisticsTable(told) {
-  const names = [...new Set([...Object.keys(told.left || {}), ...Object.keys(told.right || {})])];
-  return table([t("metric"), t("left_word"), t("right_word")], names.map((name) => [name, figure((told.left || {})[name], 6), figure((told.right || {})[name], 6)]), { numbers: [1, 2] });
+function statisticsTable(saved) {
+  const names = [...new Set([...Object.keys(saved.left || {}), ...Object.keys(saved.right || {})])];
+  return table([t("metric"), t("left_word"), t("right_word")], names.map((name) => [name, figure((saved.left || {})[name], 6), figure((saved.right || {})[name], 6)]), { numbers: [1, 2] });
 }
 
 function neighbours(row) {

@@ -53,16 +53,16 @@ function draw() {
   const open = drawer.row;
   inks.clear();
   const parts = {
-    overview: () => (ROWS ? [causesSection(), suspiciousSection(), chartSection(), graphSection(), tableSection()] : []),
+    overview: () => (ROWS ? [causesSection(), suspiciousSection(), chartSection(), stepsSection(), graphSection(), tableSection()] : []),
     unmatched: () => [unmatchedSection()],
     rules: () => [rulesSection()],
   };
   const page = document.getElementById("page");
-  drawer.element = h("aside", { role: "dialog", "aria-label": t("operator"), hidden: true, tabindex: -1 });
+  drawer.element = h("div", { class: "drawer", role: "dialog", "aria-label": t("operator"), hidden: true, tabindex: -1 });
   drawer.row = -1;
   grid.body = grid.box = null;
   chart.canvas = null;
-  page.replaceChildren(...[topBar(), verdictSection(), tabBar(), ...parts[tab](), drawer.element].filter(Boolean));
+  page.replaceChildren(...[topBar(), resultsSection(), verdictSection(), tabBar(), ...parts[tab](), drawer.element].filter(Boolean));
   if (grid.box) refilter();
   if (open >= 0) openDrawer(open);
 }
@@ -113,5 +113,4 @@ window.addEventListener("afterprint", () => { if (grid.box) { redrawTable(); dra
 
 applyTheme();
 draw();
-const asked = /^#tensor-(\d+)$/.exec(location.hash);
-if (asked && Number(asked[1]) < ROWS) openDrawer(Number(asked[1]));
+if (asked[2] && Number(asked[2]) < ROWS) openDrawer(Number(asked[2]));

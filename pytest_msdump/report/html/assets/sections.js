@@ -1,13 +1,9 @@
 // What stands on the page: head, causes, and the three parts below.
+const SHADES = { PASS: "is-pass", FAIL: "is-fail", INCOMPLETE: "is-warn" };
 const MOST_LISTED = 8, MOST_WITHOUT_CAUSES = 5;
 
 function problems() {
   return report.problems[settings.language] || report.problems.en || [];
-}
-
-function outcome() {
-  if (failing.length || problems().length) return "FAIL";
-  return report.complete ? "PASS" : "INCOMPLETE";
 }
 
 function percent(share) {
@@ -29,7 +25,7 @@ function headline() {
   if (!ROWS) parts.push(t("nothing"));
   else if (failing.length) {
     parts.push(t("some_fail", { f: failing.length, n: ROWS }));
-    if (report.localised_by === "execution order") parts.push(t("no_graph"));
+    if (report.localised_by === "execution order" && !causes.length) parts.push(t("no_graph"));
     else parts.push(...rolesCounted());
   } else if (report.complete) parts.push(t("all_within", { n: ROWS }));
   if (report.counts.warn) parts.push(t("and_warn", { w: report.counts.warn }));
@@ -55,8 +51,7 @@ function closest() {
 }
 
 function verdictSection() {
-  const word = outcome();
-  const shades = { PASS: "is-pass", FAIL: "is-fail", INCOMPLETE: "is-warn" };
+  const word = wordOf(report);
   const counted = VERDICTS.filter((verdict) => report.counts[verdict]);
   const bar = h("div", { class: "counts", "aria-hidden": "true" }, counted.map((verdict) => {
     const part = h("span", { class: `fill-${verdict}` });
@@ -64,13 +59,13 @@ function verdictSection() {
     return part;
   }));
   return h("header", {},
-    h("div", { class: "verdict" }, h("div", { class: `stamp ${shades[word]}`, id: "verdict" }, t(word)), h("h1", {}, headline()),
+    h("div", { class: "verdict" }, h("div", { class: `stamp ${SHADES[word]}`, id: "verdict" }, t(word)), h("h1", {}, headline()),
       problems().map((problem) => h("div", { class: "problems" }, `${t("coverage_problem")}: ${problem}`))),
     ROWS ? bar : null,
     h("div", { class: "legend" }, counted.map((verdict) => h("span", {}, h("i", { class: `dot fill-${verdict}` }), h("b", {}, report.counts[verdict]), ` ${t(verdict)}`)),
       h("span", {}, `${t("matched")} `, h("b", {}, t("matched_of", { p: report.coverage.right_paired ?? 0, t: report.coverage.right_total ?? 0, v: percent(report.coverage.value || 0) }))),
       h("span", {}, `${t("profile")} `, h("b", {}, report.profile))),
-    sidesTable(), (report.notes || []).map((text) => h("p", { class: "soft small" }, text)));
+    sidesTable(), runFacts(), (report.notes || []).map((text) => h("p", { class: "soft small" }, text)));
 }
 
 function sidesTable() {
@@ -81,6 +76,14 @@ function sidesTable() {
     return h("tr", {}, h("th", { scope: "row" }, t(`${name}_side`)), h("td", {}, h("span", { class: "mono" }, side.directory), h("div", { class: "soft small" }, [known, `${t("reader")} ${side.reader}`, t("ops_tensors", { o: side.operators, t: side.tensors })].filter(Boolean).join("; ")), remarks.map((text) => h("div", { class: "soft small" }, text))));
   };
   return h("table", { class: "plain sides" }, h("tbody", {}, about("left"), about("right")));
+}
+
+// When and how the run was made; results of an earlier release do not say.
+function runFacts() {
+  const run = report.run || {};
+  const told = [["date", run.date && run.date.replace("T", " ").replace("Z", " UTC")], ["version", run.version && `pytest-msdump ${run.version}`], ["commit", run.commit && run.commit.slice(0, 12)]]
+    .filter(([, value]) => value).map(([key, value]) => h("span", { title: run[key] }, `${t(key)} `, h("b", {}, value)));
+  return told.length || run.command ? h("div", { class: "legend run" }, told, run.command ? h("span", {}, `${t("command")} `, h("code", {}, run.command)) : null) : null;
 }
 
 function inheritedBy(row) {
@@ -97,14 +100,14 @@ function causesSection() {
     const heirs = causes.length ? inheritedBy(row) : 0;
     const diagnosis = (detailsOf(row).diagnosis || [])[0];
     return h("tr", {}, h("td", { class: "number" }, at(tensors.order, row) + 1), h("td", {}, opener(row),
-      h("div", { class: "why" }, [whyText(row), diagnosis ? `${t("looks_like")}: ${looksLike(diagnosis)}` : null, heirs ? t("inherits", { n: heirs }) : null].filter(Boolean).join("; ")),
+      h("div", { class: "why" }, withMetrics([whyText(row), diagnosis ? `${t("looks_like")}: ${looksLike(diagnosis)}` : null, heirs ? t("inherits", { n: heirs }) : null].filter(Boolean).join("; "))),
       causes.length && reasonText(detailsOf(row)) ? h("div", { class: "why" }, reasonText(detailsOf(row))) : null,
       suspiciousText(row) ? h("div", { class: "why" }, suspiciousText(row)) : null),
       h("td", {}, badge(verdictOf(row))));
   });
   return h("section", { class: "first", id: "causes" },
     h("div", {}, h("h2", {}, causes.length ? t("causes") : t("first_failing")),
-      h("p", { class: "soft small" }, causes.length ? (report.localised_by ? t("localised_by", { by: toldBy() }) : "") : reasonText(more) || t("nobody_told")),
+      h("p", { class: "soft small" }, causes.length ? (report.localised_by ? t("localised_by", { by: foundBy() }) : "") : reasonText(more) || t("cause_unknown")),
       h("table", { class: "causes" }, h("tbody", {}, rows)),
       listed.length > most ? h("p", { class: "soft small" }, t("more_rows", { n: listed.length - most })) : null,
       failing[0] !== first ? h("p", { class: "soft small" }, `${t("first_failing")}: `, opener(failing[0]), ` ${reasonText(detailsOf(failing[0]))}`) : null,
@@ -131,11 +134,14 @@ function suspiciousSection() {
 
 function tableSection() {
   const search = h("input", { type: "search", id: "search", placeholder: t("search"), "aria-label": t("search"), value: grid.text, oninput: () => { grid.text = search.value; refilter(); } });
-  const chips = VERDICTS.filter((verdict) => report.counts[verdict]).map((verdict) => h("button", { type: "button", "aria-pressed": grid.verdicts.has(verdict), onclick: (event) => {
-    if (!grid.verdicts.delete(verdict)) grid.verdicts.add(verdict);
-    event.currentTarget.setAttribute("aria-pressed", grid.verdicts.has(verdict));
+  const chip = (chosen, word, count) => h("button", { type: "button", "aria-pressed": chosen.has(word), onclick: (event) => {
+    if (!chosen.delete(word)) chosen.add(word);
+    event.currentTarget.setAttribute("aria-pressed", chosen.has(word));
     refilter();
-  } }, `${t(verdict)} ${report.counts[verdict]}`));
+  } }, `${t(word)} ${count}`);
+  const verdicts = h("span", { class: "chips", role: "group", "aria-label": t("verdict") }, VERDICTS.filter((verdict) => report.counts[verdict]).map((verdict) => chip(grid.verdicts, verdict, report.counts[verdict])));
+  const withRole = [["cause", causes], ["accumulated", accumulated], ["inherited", inherited], ["unknown", unknown]].filter(([, rows]) => rows.length);
+  const roles = withRole.length ? h("span", { class: "chips", role: "group", "aria-label": t("role") }, withRole.map(([role, rows]) => chip(grid.roles, role, rows.length))) : null;
   const boxes = COLUMNS.filter((column) => column.id !== "operator" && !(column.when && !column.when())).map((column) => h("label", {}, h("input", { type: "checkbox", checked: chosenColumns.has(column.id), onchange: (event) => {
     if (event.currentTarget.checked) chosenColumns.add(column.id);
     else chosenColumns.delete(column.id);
@@ -150,7 +156,7 @@ function tableSection() {
     GRID_KEYS[event.key]();
   } }, h("table", { "aria-label": t("overview") }));
   redrawTable();
-  return h("section", {}, h("div", { class: "filters" }, search, chips, grid.count, h("details", { class: "hide-small" }, h("summary", {}, t("columns")), h("div", {}, boxes)), copy), grid.box);
+  return h("section", {}, h("div", { class: "filters" }, search, verdicts, roles, grid.count, h("details", { class: "hide-small" }, h("summary", {}, t("columns")), h("div", {}, boxes)), copy), grid.box);
 }
 
 function unmatchedSection() {
@@ -221,11 +227,11 @@ function rulesSection() {
     const reason = pooled(tensors.known_drift, row);
     if (reason) drifts.set(reason, (drifts.get(reason) || 0) + 1);
   }
-  const set = (sum) => h("span", { class: "small soft" }, [...sum.metrics].slice(0, 12).join(", "));
+  const set = (sum) => h("span", { class: "small soft" }, withMetrics([...sum.metrics].slice(0, 12).join(", ")));
   return h("section", { id: "rules" }, h("p", { class: "soft" }, t("rules_intro")),
     table([t("rule"), t("judged"), t("failed"), t("warn"), t("metrics_set")], listed.map(([name, sum]) => [h("button", { class: "link", type: "button", onclick: () => showRule(name) }, name), sum.rows, sum.bad, sum.warned, set(sum)]), { numbers: [1, 2, 3] }),
-    drifts.size ? [h("h3", {}, t("known_drift")), table([t("reason"), t("tensors")], [...drifts], { numbers: [1] })] : null,
-    never.length ? [h("h3", {}, t("never")), h("p", { class: "soft small" }, t("never_intro")), table([], never.map((label) => [h("span", { class: "mono" }, label)]))] : null,
+    drifts.size ? [h("h2", {}, t("known_drift")), table([t("reason"), t("tensors")], [...drifts], { numbers: [1] })] : null,
+    never.length ? [h("h2", {}, t("never")), h("p", { class: "soft small" }, t("never_intro")), table([], never.map((label) => [h("span", { class: "mono" }, label)]))] : null,
     h("p", { class: "soft small" }, `${t("nan_policy")}: ${report.limits.nan ?? "match"}; ${t("profile")}: ${report.profile}`));
 }
 

@@ -50,8 +50,8 @@ function reasonText(more) {
   ].filter(Boolean).join(t("between_clauses"));
 }
 
-// What told who feeds whom.
-function toldBy() {
+// Where the edges come from.
+function foundBy() {
   const words = { graph: "by_graph", "graph of the right side": "by_right_graph", fusion: "by_fusion", "execution order": "by_order" };
   return report.localised_by.split(" and ").map((part) => (part in words ? t(words[part]) : part)).join(t("between_sources"));
 }

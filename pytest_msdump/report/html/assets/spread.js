@@ -21,6 +21,16 @@ function barPlot(title, values, marks, unit) {
   return plotOf(title, [bars, ticks, note(PLOT.left - 6, PLOT.top + 8, figure(highest), "end"), note(PLOT.left - 6, floor, "0", "end"), note(PLOT.width / 2, PLOT.height - 4, unit)]);
 }
 
+// Both sides' values as steps, one over the other.
+function valuePlot({ low, high, left, right }) {
+  const highest = Math.max(...left, ...right, 1), wide = (PLOT.width - PLOT.left) / left.length, floor = PLOT.height - PLOT.bottom;
+  const stepsOf = (counts) => counts.map((count, place) => `${place ? "L" : "M"}${PLOT.left + place * wide} ${floor - (count / highest) * (floor - PLOT.top)}h${wide}`).join("");
+  const line = (counts, side, ink) => s("path", { d: stepsOf(counts), fill: "none", stroke: colour(ink), "stroke-width": 1.8 }, s("title", {}, t(`${side}_word`)));
+  return plotOf(t("values"), [line(right, "right", "accent"), line(left, "left", "fail"),
+    note(PLOT.left, floor + 14, figure(low), "start"), note(PLOT.width, floor + 14, figure(high), "end"), note(PLOT.left - 6, PLOT.top + 8, figure(highest), "end"), note(PLOT.left - 6, floor, "0", "end"),
+    s("text", { x: PLOT.width / 2, y: PLOT.height - 4, "font-size": 11, "text-anchor": "middle" }, s("tspan", { fill: colour("fail") }, `— ${t("left_word")}  `), s("tspan", { fill: colour("accent") }, `— ${t("right_word")}`))]);
+}
+
 function curvePlot(title, curves, marks, unit) {
   const known = curves.flatMap((curve) => curve.values).map(amount).filter((value) => value > 0 && Number.isFinite(value));
   if (!known.length) return [];
@@ -47,13 +57,14 @@ function heatMap(title, rows) {
 function spreadDrawings(data) {
   if (!data) return [];
   const drawings = [];
-  const { histogram, magnitude, axis, heat } = data;
+  const { histogram, magnitude, axis, heat, values } = data;
   if (histogram) drawings.push(barPlot(t("histogram"), histogram.counts, (place) => `1e${histogram.low + place}`, `|l − r|, ${t("count")}`));
   if (magnitude) {
     drawings.push(curvePlot(t("error_by_magnitude"), [{ name: t("typical"), values: magnitude.mean, size: 3, ink: "accent" }, { name: t("largest"), values: magnitude.largest, size: 2.4, ink: "fail" }],
       (place) => `1e${magnitude.low + place}`, t("magnitude")));
   }
   if (axis) drawings.push(barPlot(t("by_channel", { a: axis.axis }), axis.values.map((value) => Math.min(amount(value) || 0, Number.MAX_VALUE)), (place) => String(place * axis.step), t("index")));
-  if (heat && heat.length) drawings.push(heatMap(t("heat_map"), heat));
+  if (heat && heat.length) drawings.push(heatMap((data.heat_axes || []).length > 1 ? t("heat_map_over", { r: data.heat_axes[0], c: data.heat_axes[1] }) : t("heat_map"), heat));
+  if (values) drawings.push(valuePlot(values));
   return drawings.flat();
 }

@@ -1,10 +1,15 @@
 // The table: only the rows that can be seen are there.
 const ROW_PIXELS = 31;
-const grid = { text: "", verdicts: new Set(), sort: "order", down: false, rows: [], chosen: -1, shown: null, body: null, box: null, count: null, extra: null };
+const grid = { text: "", verdicts: new Set(), roles: new Set(), sort: "verdict", down: false, rows: [], chosen: -1, shown: null, body: null, box: null, count: null, extra: null };
 let searched = null;
 
+// Causes, then what fails, then the rest; the table begins with this order.
+function urgency(row) {
+  return roleOf(row) === "cause" ? -1 : FAILING.has(verdictOf(row)) ? 0 : SEVERITY[verdictOf(row)];
+}
+
 const COLUMNS = [
-  { id: "verdict", width: 108, key: (row) => SEVERITY[verdictOf(row)], cell: (row) => (window.innerWidth <= 760 && roleOf(row) === "cause" ? roleMark(row) : badge(verdictOf(row))), text: verdictOf },
+  { id: "verdict", width: 108, key: urgency, cell: (row) => (window.innerWidth <= 760 && roleOf(row) === "cause" ? roleMark(row) : badge(verdictOf(row))), text: verdictOf },
   { id: "role", width: 124, small: true, key: (row) => ({ cause: 0, unknown: 1, accumulated: 2, inherited: 3 })[roleOf(row)] ?? 4, cell: (row) => roleMark(row), text: (row) => roleOf(row) || "", when: () => failing.some((row) => roleOf(row)) },
   { id: "order", width: 64, number: true, small: true, key: (row) => at(tensors.order, row), text: (row) => String(at(tensors.order, row) + 1) },
   { id: "operator", width: 0, key: (row) => sides.left.address(row), cell: (row) => pathText(sides.left.address(row)), text: (row) => sides.left.address(row) },
@@ -50,6 +55,7 @@ function refilter() {
   const inText = words.length ? searchedTexts() : null;
   for (let row = 0; row < ROWS; row++) {
     if (grid.verdicts.size && !grid.verdicts.has(verdictOf(row))) continue;
+    if (grid.roles.size && !grid.roles.has(roleOf(row))) continue;
     if (inText && !words.every((word) => inText[row].includes(word))) continue;
     found.push(row);
   }
@@ -76,8 +82,8 @@ function drawRows(anew) {
   const listed = columns();
   const rows = grid.rows.slice(first, last).map((row, place) => h("tr", { "data-row": row, "aria-rowindex": first + place + 2, "aria-selected": row === grid.chosen, onclick: () => { choose(row); openDrawer(row); } },
     listed.map((column) => h("td", { class: column.number ? "number" : undefined, title: column.cell ? undefined : column.text(row) }, column.cell ? column.cell(row) : column.text(row)))));
-  const nobody = h("tr", { class: "nobody" }, h("td", { colspan: listed.length }, t("nobody")));
-  grid.body.replaceChildren(gap(first, listed), ...(rows.length ? rows : [nobody]), gap(grid.rows.length - last, listed));
+  const none = h("tr", { class: "no-rows" }, h("td", { colspan: listed.length }, t("no_rows")));
+  grid.body.replaceChildren(gap(first, listed), ...(rows.length ? rows : [none]), gap(grid.rows.length - last, listed));
   grid.count.textContent = t("shown_of", { s: grid.rows.length, n: ROWS });
   grid.box.firstChild.setAttribute("aria-rowcount", grid.rows.length + 1);
 }

@@ -12,7 +12,7 @@ function figure(value, digits = 4) {
   return text.replace("e+", "e");
 }
 
-// A number close to its limit needs more digits than four to be told from it.
+// A number close to its limit needs more digits than four to be distinguished from it.
 function besides(value, limit) {
   if (typeof value !== "number" || typeof limit !== "number") return [figure(value), figure(limit)];
   const digits = value !== limit && figure(value) === figure(limit) ? 6 : 4;
@@ -36,7 +36,7 @@ function roleMark(row) {
   return role ? h("span", { class: `role is-${role}` }, t(role)) : null;
 }
 
-// The end of a name tells operators apart; what does not fit is cut from its beginning's end.
+// The end of a name distinguishes operators; what does not fit is cut from its beginning's end.
 function pathText(text) {
   const cut = text.lastIndexOf("/") + 1;
   return h("span", { class: "path mono", title: text },
@@ -52,12 +52,16 @@ function shortPath(text, most = 64) {
   return parts.length ? `…/${kept}` : shortened(kept, most);
 }
 
+function placeOfTensor(row, result = current) {
+  return `${location.pathname.split("/").pop()}${location.search}#${reports.length > 1 ? `result-${result}-` : ""}tensor-${row}`;
+}
+
 function opener(row, text) {
   const open = (event) => {
     event.preventDefault();
     openDrawer(row);
   };
-  return h("a", { class: "link", href: `#tensor-${row}`, title: sides.left.address(row), onclick: open }, text === undefined ? shortPath(sides.left.address(row)) : text);
+  return h("a", { class: "link", href: placeOfTensor(row), title: sides.left.address(row), onclick: open }, text === undefined ? shortPath(sides.left.address(row)) : text);
 }
 
 async function copyText(text, button) {
@@ -98,6 +102,11 @@ function ratioText(ratio) {
 
 function looksLike(one) {
   return `looks_${one.id}` in loaded.words ? t(`looks_${one.id}`) : String(one.id).replaceAll("_", " ");
+}
+
+// A long name of a metric breaks at its underscores alone.
+function withMetrics(text) {
+  return text.split(METRIC_NAMES).map((part, place) => (place % 2 ? h("span", { class: "metric" }, part.split("_").flatMap((word, number) => (number ? [h("wbr"), `_${word}`] : [word]))) : part));
 }
 
 function whyText(row) {

@@ -1,0 +1,301 @@
+"""The reference tables of the documentation, written out of the program's own tables while the site is built.
+
+A page asks for one by a comment line, ``<!-- table: NAME -->``. The paragraph below it is what a reader sees where
+nothing is built, as on GitHub; on the site the table takes its place.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump import cli, errors
+from pytest_msdump.cli import compare
+from pytest_msdump.facts.diagnoses import DIAGNOSES
+from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.facts.profiles import PROFILES
+from pytest_msdump.plugin.hooks import MARKERS
+from pytest_msdump.report.json_forms import Form
+from pytest_msdump.report.json_report import FORM
+from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, Option
+from pytest_msdump.suite import read_toml
+from pytest_msdump.text.en import EN
+from pytest_msdump.text.en_causes import CAUSES
+from pytest_msdump.text.en_findings import FINDINGS
+from pytest_msdump.text.en_unmatched import EN_UNMATCHED
+from pytest_msdump.text.zh import ZH
+
+__all__ = ["expand", "meaning_of", "meanings", "result_keys"]
+
+_ASKED = re.compile(r"^<!-- table: (.+) -->\n(?:.+\n)*", re.MULTILINE)
+_NONE = "–"
+
+
+def expand(page: str, language: str = "en") -> str:
+    """Return the text of a page with its tables in the place of the comments that ask for them.
+
+    Raises
+    ------
+    KeyError
+        There is no table of that name.
+    """
+
+    def table(asked: re.Match[str]) -> str:
+        translated = TRANSLATED.get(asked[1])
+        return TABLES[asked[1]]() if translated is None else translated(language)
+
+    return _ASKED.sub(table, page)
+
+
+# -- Markdown ----------------------------------------------------------------------------------------------------------
+
+
+def _table(titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [titles, tuple("---" for _ in titles), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
+
+
+def _code(text: str | None) -> str:
+    return f"`{text}`" if text else _NONE
+
+
+def _plain(text: str) -> str:
+    """Return text without what Markdown would take for its own signs."""
+    return re.sub(r"([\\*_<>\[\]`#])", r"\\\1", text)
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+
+def _options(options: Iterable[Option]) -> str:
+    """The options of one group, in two columns: what an option means can be read without scrolling, also on a phone."""
+    rows = []
+    for one in options:
+        places = {"ini key": one.ini, "suite file": one.toml}
+        elsewhere = [f"default: {_plain(one.default)}"] if one.default else []
+        elsewhere += [f"{place} {_code(name)}" for place, name in places.items() if name]
+        elsewhere += [f"`msdump compare` {', '.join(map(_code, flags))}"] if (flags := _known(one.cli_flags)) else []
+        flags = "<br>".join(_code(f"{flag}={one.metavar}".rstrip("=")) for flag in one.flags)
+        rows.append((flags, f"{_plain(one.help)}<br>{' · '.join(elsewhere)}"))
+    return _table(("pytest", "meaning, default, and where else it is set"), rows)
+
+
+def _compare_actions() -> list[argparse.Action]:
+    parser = argparse.ArgumentParser(add_help=False)
+    compare.add_arguments(parser)
+    return parser._actions
+
+
+def _known(flags: Iterable[str]) -> list[str]:
+    """Those of the flags that `msdump compare` has."""
+    known = {flag for action in _compare_actions() for flag in action.option_strings}
+    return [flag for flag in flags if flag in known]
+
+
+def _compare_flags() -> str:
+    """The flags of `msdump compare` that no suite file and no pytest option stands for."""
+    declared = {flag for option in (*OPTIONS, *OUTPUT_OPTIONS) for flag in option.cli_flags}
+    rows = [
+        (
+            ", ".join(_code(f"{flag} {action.metavar or ''}".strip()) for flag in action.option_strings),
+            _plain(action.help or ""),
+        )
+        for action in _compare_actions()
+        if action.option_strings and declared.isdisjoint(action.option_strings)
+    ]
+    return _table(("flag", "meaning"), rows)
+
+
+# -- metrics, profiles, diagnoses --------------------------------------------------------------------------------------
+
+
+def _metrics() -> str:
+    words = {"high": "at least", "low": "at most", "none": _NONE}
+    rows = [
+        (_code(name), _code(fact.short), words[fact.direction], f"{fact.least:g} … {fact.most:g}".replace("inf", "∞"),
+         _code(fact.vendor_title))
+        for name, fact in METRICS.items()
+    ]  # fmt: skip
+    return _table(("metric", "short form", "limit", "range", "vendor's column"), rows)
+
+
+def _profile(name: str) -> str:
+    fact = PROFILES[name]
+    metrics = list(dict.fromkeys(metric for row in fact.rows.values() for metric in row))
+    titles = [f"{_code(metric)} {'≥' if METRICS[metric].direction == 'high' else '≤'}" for metric in metrics]
+    rows = [
+        (_code(kind), *(f"{bounds[metric]:g}" if metric in bounds else _NONE for metric in metrics))
+        for kind, bounds in fact.rows.items()
+    ]
+    return f"{_code(name)}, version {fact.version}:\n\n" + _table(("data type", *titles), rows)
+
+
+def _diagnoses() -> str:
+    rows = [
+        (_code(name), fact.title, fact.sentence, ", ".join(map(_code, sorted(fact.within))) or _NONE)
+        for name, fact in DIAGNOSES.items()
+    ]
+    return _table(("`id`", "shown as", "meaning", "more specific than"), rows)
+
+
+# -- sentences ---------------------------------------------------------------------------------------------------------
+
+
+def _sentences(catalogue: Mapping[str, str | tuple[str, str]], language: str) -> str:
+    """Codes and their templates; of two templates the one of several is shown."""
+
+    def shown(template: str | tuple[str, str]) -> str:
+        return _plain(re.sub(r"{(\w+):\w+}", r"{\1}", template if isinstance(template, str) else template[-1])).strip()
+
+    if language.startswith("zh"):
+        rows = [(_code(code), shown(ZH[code]), shown(template)) for code, template in catalogue.items()]
+        return _table(("代码", "中文", "英文"), rows)
+    return _table(("code", "sentence"), [(_code(code), shown(template)) for code, template in catalogue.items()])
+
+
+_ERRORS_IN_CHINESE = {
+    "error": "本软件包所有错误的基类；文字只有一行，写明该怎么做",
+    "configuration": "比对配置文件、选项或标记无法使用。退出码 4",
+    "unknown-name": "指标、阈值方案、键或算子不存在；文字给出最相近的已知名称。退出码 4",
+    "dump-not-found": "dump 目录或文件不存在。退出码 4",
+    "unknown-dump-format": "目录中有文件，但没有读取器能识别。退出码 4",
+    "incomplete-recording": "对模型的采集尚未结束，或已中断。退出码 4",
+    "program": "本应落盘的程序运行失败、没有结束或没有落盘任何数据；文字末尾是其输出",
+    "tensor-file": "张量文件与其自身的描述不符；该张量的结论为 `error`",
+    "tensor-shape": "两个张量的形状无法对齐；这一对的结论为 `error`",
+}
+
+
+def _errors(language: str) -> str:
+    kinds = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.MsdumpError)]
+    chinese = language.startswith("zh")
+    rows = []
+    for kind in kinds:
+        builtin = [base for base in kind.__mro__ if base.__module__ == "builtins"]
+        nearest = [base for base in builtin if not any(issubclass(one, base) for one in builtin if one is not base)]
+        comma, last = ("、", "、") if chinese else (", ", " and ")
+        name = f"{_code(kind.__name__)}{comma}{last.join(_code(base.__name__) for base in nearest)}"
+        meaning = _ERRORS_IN_CHINESE[kind.slug] if chinese else str(kind.__doc__).partition("\n")[0]
+        rows.append((f"[`{kind.slug}`](#{kind.slug})", name, meaning))
+    return _table(("消息", "Python 异常", "含义") if chinese else ("message", "in Python", "meaning"), rows)
+
+
+def _exit_codes() -> str:
+    return _table(("code", "means"), [(str(code), text) for code, text in cli.EXIT_CODES.items()])
+
+
+# -- results.json ------------------------------------------------------------------------------------------------------
+
+
+def meanings() -> dict[str, str]:
+    """What each key of results.json means, by its path, or by the end of it where several share the meaning."""
+    return dict(read_toml(Path(__file__).parent / "results_keys.toml"))
+
+
+def result_keys(form: Form = FORM, above: str = "") -> Iterator[tuple[str, Form]]:
+    """Walk the keys of results.json: the path of each one, and its form."""
+    for key, value in form.keys.items():
+        yield f"{above}{key}", value
+        yield from result_keys(value, f"{above}{key}.")
+
+
+def meaning_of(path: str) -> str:
+    """Return the name that the meaning of a key has in `meanings`: the longest end of its path that is there."""
+    known = meanings()
+    parts = path.split(".")
+    return next(name for start in range(len(parts)) if (name := ".".join(parts[start:])) in known)
+
+
+def _results(first: str) -> str:
+    """The keys at or below one key of the top level, or of the top level itself."""
+    known = meanings()
+    rows = []
+    for path, form in result_keys():
+        top, _, rest = path.partition(".")
+        if first == "top" and not rest:
+            rows.append((_code(path), "yes" if form.required else _NONE, known[meaning_of(path)]))
+        elif top == first and rest:
+            rows.append((_code(rest), "yes" if form.required else _NONE, known[meaning_of(path)]))
+    return _table(("key", "required", "value"), rows)
+
+
+# -- names of Python ---------------------------------------------------------------------------------------------------
+
+
+def _api(module: str) -> str:
+    """Directives that print the docstrings of the public classes and functions of a module."""
+    home = import_module(module)
+    lines = []
+    for name in home.__all__:
+        value = getattr(home, name)
+        if isinstance(value, type):
+            kind = "exception" if issubclass(value, Exception) else "class"
+            # Of a tuple its members are fields, which its own docstring explains.
+            options = "" if issubclass(value, (Exception, tuple)) else "\n   :members:"
+            lines.append(f".. auto{kind}:: {module}.{name}{options}")
+        elif inspect.isroutine(value):
+            lines.append(f".. autofunction:: {module}.{name}")
+    return "```{eval-rst}\n" + "\n\n".join(lines) + "\n```\n"
+
+
+def _fixtures() -> str:
+    plugin = import_module("pytest_msdump.plugin.fixtures")
+    rows = [(_code(name), _docstring(getattr(plugin, name))) for name in plugin.__all__]
+    return _table(("fixture", "is"), rows)
+
+
+def _docstring(fixture: Any) -> str:
+    # A fixture wraps its function.
+    text = str(getattr(fixture, "__wrapped__", fixture).__doc__).partition("\n")[0]
+    return text.replace("``", "`")
+
+
+def _markers() -> str:
+    rows = []
+    for marker in MARKERS:
+        call, _, text = marker.partition("): ")
+        rows.append((_code(f"@pytest.mark.{call})"), text))
+    return _table(("marker", "says"), rows)
+
+
+_MODULES = (
+    "pytest_msdump",
+    "pytest_msdump.record",
+    "pytest_msdump.model.record",
+    "pytest_msdump.model.comparison",
+    "pytest_msdump.errors",
+    "pytest_msdump.testing.conformance",
+)
+
+# By name, the function that returns the table as Markdown.
+TABLES: Mapping[str, Callable[[], str]] = {
+    "options": partial(_options, OPTIONS),
+    "fixture options": partial(_options, FIXTURE_OPTIONS),
+    "output options": partial(_options, OUTPUT_OPTIONS),
+    "compare flags": _compare_flags,
+    "metrics": _metrics,
+    **{f"profile {name}": partial(_profile, name) for name in PROFILES},
+    "diagnoses": _diagnoses,
+    "exit codes": _exit_codes,
+    "results": partial(_results, "top"),
+    **{f"results {key}": partial(_results, key) for key, form in FORM.keys.items() if form.keys},
+    "fixtures": _fixtures,
+    "markers": _markers,
+    **{f"api {module}": partial(_api, module) for module in _MODULES},
+}
+# By name, those in the language of the page.
+TRANSLATED: Mapping[str, Callable[[str], str]] = {
+    "errors": _errors,
+    "findings": partial(_sentences, FINDINGS),
+    "causes": partial(_sentences, CAUSES),
+    "reasons": partial(_sentences, EN_UNMATCHED),
+    "sentences": partial(
+        _sentences, {code: EN[code] for code in EN if code not in {**FINDINGS, **CAUSES, **EN_UNMATCHED}}
+    ),
+}

@@ -1,0 +1,187 @@
+"""``msdump accept RESULTS GLOB``: write failures of a run as known drifts into its suite file."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import glob
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.cli.check import judged_by
+from pytest_msdump.cli.output import print_lines, terminal_width
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import shell_line, toml_value
+from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.limits.judge import accepted_bounds
+from pytest_msdump.limits.policy import Policy
+from pytest_msdump.limits.resolve import matches, names_match
+from pytest_msdump.model.record import Record
+from pytest_msdump.model.report import Report
+from pytest_msdump.report.causes import short_reason
+from pytest_msdump.report.json_report import read_json, report_from
+from pytest_msdump.report.tables import hanging
+from pytest_msdump.settings import COMMAND_FLAGS
+from pytest_msdump.storage.files import read_user_file, replacing
+from pytest_msdump.suite import MOST_BYTES, load_suite, parse_toml
+from pytest_msdump.text import ENGLISH
+
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
+
+DESCRIPTION = (
+    "Accept failing tensors of a run until a day: adds a [[msdump.known_drift]] for each of them to the suite file, "
+    "with limits that the run just meets. Nothing else in the file changes. Exit code 0: they are added; 4: usage "
+    "error, or one of them fails for another reason than a limit, and nothing is added."
+)
+EXAMPLES = ("msdump accept drifted '*fc2*' --reason 'ticket 412' --until 2099-12-31",)
+
+# Of a sentence about one tensor, as much as a line of an error holds.
+_SHOWN = 150
+_NAMED = 3
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the results, which of them are accepted, why, until when, and the suite file."""
+    parser.add_argument("results", metavar="RESULTS", help="results.json of a run, or its report directory")
+    parser.add_argument("glob", metavar="GLOB", help="failing operators or tensors, e.g. 'softmax_*'")
+    parser.add_argument("--reason", metavar="TEXT", required=True, help="why; reports repeat it")
+    parser.add_argument("--until", metavar="DATE", required=True, help="last day (UTC), e.g. 2027-01-31")
+    parser.add_argument("--config", metavar="FILE", help="the suite file (default: that of the run)")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Add the entries and say what they are."""
+    until = _last_day(parsed.until)
+    if not parsed.reason.strip():
+        raise ConfigError("--reason: say why the drift is accepted")
+    results = Path(parsed.results)
+    results = results / "results.json" if results.is_dir() else results
+    report = report_from(read_json(results), place=str(results))
+    chosen = _chosen(report, parsed.glob, str(results))
+    file = _suite_file(report, parsed.config)
+    # The suite may hold some of them already, from an earlier call.
+    failing = [one for record in chosen if (one := judged_by(_policy(file, report), record)).fails]
+    if not failing:
+        raise ConfigError(f"{file}: accepts all of them already; run it again")
+    bounds = _bounds(failing)
+    name = "tool.msdump" if file.name == "pyproject.toml" else "msdump"
+    lines = [line for address in bounds for line in _entry(name, address, parsed.reason, until, bounds[address])]
+    _append(file, name, lines, report, failing)
+    named, width = os.path.relpath(file), terminal_width()
+    print_lines([f"accepted until {until} in {named}:"])
+    for address, limits in bounds.items():
+        print_lines(f"  {line}" for line in hanging(f"{address}: {_typed(limits, ', ')}", width - 2))
+    again = named if f".{file.name}".endswith(".msdump.toml") else f"--msdump-config={named}"
+    print_lines(["next:", f"  {shell_line(['pytest', again])}"])
+    return 0
+
+
+def _last_day(text: str) -> datetime.date:
+    try:
+        until = datetime.date.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(f"--until: {text!r} is no date; write e.g. 2027-01-31") from None
+    if until < datetime.datetime.now(datetime.timezone.utc).date():
+        raise ConfigError(f"--until: {until} has passed; name a day to come")
+    return until
+
+
+def _chosen(report: Report, pattern: str, place: str) -> list[Record]:
+    """Return the failing records that are meant; refuse what no limit would let pass."""
+    for one in report.missing:
+        if names_match(pattern, frozenset((one.left,))):
+            raise ConfigError(
+                f"{one.left} is missing: {one.reason:.{_SHOWN}}\n"
+                "only a drift can be accepted; mend this, or leave it out of GLOB"
+            )
+    failing = [record for record in report.records if record.fails]
+    chosen = [record for record in failing if matches(pattern, record.left.key, record.right.key)]
+    if not chosen:
+        names = dict.fromkeys(record.left.key.op.label for record in failing)
+        found = f"failing: {ENGLISH.named(names, _NAMED)}" if names else "nothing failed"
+        raise ConfigError(f"{place}: {pattern!r} matches nothing that failed\n{found:.{_SHOWN}}")
+    for record in chosen:
+        if not accepted_bounds(record.verdict):
+            raise _refused(record)
+    return chosen
+
+
+def _refused(record: Record) -> ConfigError:
+    return ConfigError(
+        f"{record.left.address} cannot be accepted: {short_reason([record]):.{_SHOWN}}\n"
+        "only a number beyond its limit can; mend this, or leave it out of GLOB"
+    )
+
+
+def _suite_file(report: Report, typed: str | None) -> Path:
+    """Return the suite file of the run, or the one that was typed."""
+    if typed is None and report.rerun[:1] != ("--config",):
+        raise ConfigError("the run had no suite file; name one with --config FILE ('msdump init' writes a first one)")
+    file = Path(report.rerun[1] if typed is None else typed)
+    if not file.is_file():
+        raise ConfigError(f"there is no suite file {file}; name it with --config FILE")
+    # A link stays one.
+    return file.resolve()
+
+
+def _bounds(chosen: Sequence[Record]) -> dict[str, dict[str, float]]:
+    """Return the limits of each address: of several ranks or iterations the loosest."""
+    found: dict[str, dict[str, float]] = {}
+    for record in chosen:
+        limits = found.setdefault(record.left.key.address, {})
+        for metric, bound in accepted_bounds(record.verdict).items():
+            loosest = min if METRICS[metric].direction == "high" else max
+            limits[metric] = loosest(bound, limits.get(metric, bound))
+    return found
+
+
+def _entry(table: str, address: str, reason: str, until: datetime.date, limits: Mapping[str, float]) -> Iterator[str]:
+    yield from ("", f"[[{table}.known_drift]]", f"match = {toml_value(glob.escape(address))}")
+    yield from (f"reason = {toml_value(reason)}", f"until = {until.isoformat()}")
+    yield _typed(limits, "\n")
+
+
+def _typed(limits: Mapping[str, float], between: str) -> str:
+    return between.join(f"{metric} = {toml_value(bound)}" for metric, bound in limits.items())
+
+
+def _append(file: Path, name: str, lines: Sequence[str], report: Report, failing: Sequence[Record]) -> None:
+    """Add lines to the file, once it is certain that these records then are within their limits."""
+    before = read_user_file(file, MOST_BYTES, want="name the suite file with --config FILE")
+    gap = b"" if before.endswith(b"\n") else b"\n"
+    after = before + gap + "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
+    try:
+        document: Any = parse_toml(after, str(file))
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error}\nthe file takes no further [[{name}.known_drift]] at its end; write all of them in this form"
+        ) from None
+    policy = _policy(file, report, document["msdump"] if name == "msdump" else document["tool"]["msdump"])
+    for record in failing:
+        if (judged := judged_by(policy, record)).fails:
+            raise ConfigError(
+                f"{judged.left.address} would still fail: {short_reason([judged]):.{_SHOWN}}\n"
+                "limits of the run's command line go before known drifts; run it without them"
+            )
+    try:
+        with replacing(file) as new:
+            os.fchmod(new.fileno(), stat.S_IMODE(file.stat().st_mode))
+            new.write(after)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror or error}") from None
+
+
+def _policy(file: Path, report: Report, table: Mapping[str, Any] | None = None) -> Policy:
+    """Return the limits of the suite file, or of its table as it will be, under the profile and limits of the run."""
+    typed = [f"{metric}={bound}" for metric, bound in report.limits.get("threshold", {}).items()]
+    return load_suite(
+        file=file,
+        table=table,
+        # Sides are not read here; those of the run may be on another machine.
+        options={"left": ".", "right": ".", "profile": report.profile, "threshold": typed},
+        directory=Path.cwd(),
+        spelled=COMMAND_FLAGS,
+    ).policy

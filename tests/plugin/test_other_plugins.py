@@ -1,0 +1,112 @@
+"""Beside other plugins of pytest: the same outcomes, the same results.json, and their own output.
+
+``MSDUMP_PLUGINS`` says that all of them are installed: then none of these tests is skipped.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+
+import numpy as np
+import pytest
+
+from pytest_msdump.testing.builder import write_reference
+
+pytestmark = pytest.mark.e2e
+
+NAMES = tuple("abcdefgh")
+SUITE = '[msdump]\nleft = "run"\nright = "ref"\n'
+OTHERS = ("pytest_html", "pytest_rerunfailures", "pytest_randomly", "pytest_timeout")
+
+
+def needs(module: str) -> pytest.MarkDecorator:
+    is_missing = importlib.util.find_spec(module) is None and "MSDUMP_PLUGINS" not in os.environ
+    return pytest.mark.skipif(is_missing, reason=f"{module} is not installed; the lane plugins has it")
+
+
+@pytest.fixture
+def gate(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A suite of eight operators, of which `c` and `f` drift. Of the other plugins none is loaded unasked."""
+    values = np.linspace(1, 2, 12, dtype=np.float32)
+    write_reference(pytester.path / "ref", dict.fromkeys(NAMES, values))
+    write_reference(pytester.path / "run", {name: values * (1.02 if name in "cf" else 1) for name in NAMES})
+    (pytester.path / "msdump.toml").write_text(SUITE, "utf-8")
+    return pytester
+
+
+def run(gate: pytest.Pytester, *words: str, plugin: str = "") -> pytest.RunResult:
+    off = [f"-pno:{name.removeprefix('pytest_')}" for name in OTHERS if name != plugin]
+    return gate.runpytest_subprocess("-p", "no:cacheprovider", *off, *words)
+
+
+def results(gate: pytest.Pytester) -> list[dict[str, object]]:
+    tensors: list[dict[str, object]] = json.loads((gate.path / "msdump-report/results.json").read_text("utf-8"))[
+        "tensors"
+    ]
+    return tensors
+
+
+@needs("pytest_html")
+def test_html_shows_every_item_with_its_text(gate: pytest.Pytester) -> None:
+    run(gate, "--html=page.html", "--self-contained-html", plugin="pytest_html").assert_outcomes(passed=7, failed=2)
+    page = (gate.path / "page.html").read_text("utf-8")
+    assert all(f"msdump.toml::{name}" in page for name in (*NAMES, "coverage"))
+    assert "would pass" in page
+
+
+@needs("pytest_rerunfailures")
+@pytest.mark.parametrize("more", [(), ("-n", "2")])
+def test_a_failure_that_is_run_again_is_one_failure(gate: pytest.Pytester, more: tuple[str, ...]) -> None:
+    result = run(gate, "--reruns=2", *more, plugin="pytest_rerunfailures")
+    counted = result.parseoutcomes()
+    assert {name: counted[name] for name in ("passed", "failed", "rerun")} == {"passed": 7, "failed": 2, "rerun": 4}
+    result.stdout.fnmatch_lines(["8 tensors: 6 pass, 2 fail"])
+    assert [one["verdict"] for one in results(gate)].count("fail") == 2
+
+
+@needs("pytest_randomly")
+@pytest.mark.parametrize("more", [(), ("-n", "2")])
+def test_results_keep_their_order_where_items_run_in_another(gate: pytest.Pytester, more: tuple[str, ...]) -> None:
+    run(gate)
+    usual = (gate.path / "msdump-report/results.json").read_bytes()
+    ran = []
+    for seed in "12":
+        shown = run(gate, "-v", f"--randomly-seed={seed}", *more, plugin="pytest_randomly")
+        shown.assert_outcomes(passed=7, failed=2)
+        ran.append([line.split()[0] for line in shown.outlines if line.startswith("msdump.toml::")])
+        assert (gate.path / "msdump-report/results.json").read_bytes() == usual
+        shown.stdout.fnmatch_lines(["first failing: op 3 of 8, DRIFT c:output:0*"])
+    if not more:
+        assert ran[0] != ran[1], "both seeds gave one order: nothing was tried"
+    assert [one["left"]["address"][0] for one in results(gate)] == list(NAMES)  # type: ignore[index]
+
+
+@needs("pytest_timeout")
+def test_a_timeout_lets_quick_items_be_and_ends_a_slow_one(gate: pytest.Pytester) -> None:
+    run(gate, "--timeout=300", plugin="pytest_timeout").assert_outcomes(passed=7, failed=2)
+    slow = "import time, pytest\n@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_call(item):\n"
+    slow += "    if item.name == 'b':\n        time.sleep(60)\n    return (yield)\n"
+    gate.makeconftest(slow)
+    result = run(gate, "--timeout=3", "--timeout-method=signal", plugin="pytest_timeout")
+    result.assert_outcomes(passed=6, failed=3)
+    verdicts = [one["verdict"] for one in results(gate)]
+    assert verdicts == ["pass", "not_run", "fail", "pass", "pass", "fail", "pass", "pass"]
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="subtests came with pytest 9; other lanes have it")
+def test_subtests_of_an_ordinary_test_fail_one_by_one(gate: pytest.Pytester) -> None:
+    gate.makepyfile(
+        """
+        def test_pairs(msdump, msdump_pairs, subtests):
+            for pair in msdump_pairs:
+                with subtests.test(pair.left.key.op.name):
+                    msdump.assert_close(pair)
+        """
+    )
+    result = run(gate, "-k", "test_pairs", "--msdump-config=msdump.toml")
+    result.stdout.fnmatch_lines(["*[[]c[]]*", "*[[]f[]]*"])
+    # Both subtests, and the test that holds them.
+    assert result.parseoutcomes() == {"failed": 3, "deselected": 9}
