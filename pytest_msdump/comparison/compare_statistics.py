@@ -10,9 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from pytest_msdump.comparison.align import logical_views
 from pytest_msdump.comparison.opening import open_view
-from pytest_msdump.errors import TensorShapeError
+from pytest_msdump.errors import TensorFileError, TensorShapeError
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.facts.metrics import STATISTICS
 from pytest_msdump.layouts.axes import ReshapedView, meet
@@ -20,11 +22,11 @@ from pytest_msdump.layouts.device_layout import logical
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.limits.resolve import resolve
 from pytest_msdump.limits.statistics import judge_statistics
-from pytest_msdump.metrics.count_sketch import metrics_of, sketch_of
+from pytest_msdump.metrics.count_sketch import SEEDS, metrics_of, sketch_of
 from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import Record, record_of
-from pytest_msdump.model.statistics import Interval, Statistic, Statistics
+from pytest_msdump.model.statistics import Interval, Sketch, Statistic, Statistics
 from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
 from pytest_msdump.text import Message
 
@@ -186,12 +188,13 @@ def _sketched(
     A tensor that was saved is read in the order in which the other one was sketched. Two sketches of different orders
     say nothing of each other.
     """
-    sketches = [_table(ref).sketch if ref.is_unseen else None for ref in refs]
+    sketches = [_saved_sketch(ref) if ref.is_unseen else None for ref in refs]
     orders = [_order(view) for view, ref in zip(views, refs, strict=True) if ref.is_unseen]
     known = [sketch for sketch in sketches if sketch is not None]
     if len(known) < len(orders) or None in orders or orders[0] != orders[-1]:
         return None
-    found = [_without(_table(ref), () if with_digests else _DIGESTS) for ref in refs]
+    tables = [_without(_table(ref), () if with_digests else _DIGESTS) for ref in refs]
+    found = [replace(table, sketch=sketch) for table, sketch in zip(tables, sketches, strict=True)]
     for side, view in enumerate(views):
         if not refs[side].is_unseen:
             other = found[1 - side].values
@@ -200,6 +203,18 @@ def _sketched(
             read = view.permuted(tuple(sorted(range(len(axes)), key=axes.__getitem__)))
             found[side] = sketch_of(read, buckets=known[0].buckets.size, digests=digests)
     return found[0], found[1]
+
+
+def _saved_sketch(ref: TensorRef) -> Sketch | None:
+    """Return a tensor's sketch, which is read where it was saved; TensorFileError where that is none."""
+    known = _table(ref).sketch
+    if known is not None or ref.sketch is None:
+        return known
+    with closing(open_view(ref.sketch.buckets)) as view:
+        buckets = view.read(0, view.size) if view.dtype == "float64" and view.size in SEEDS else None
+        if buckets is None or not np.isfinite(buckets).all():
+            raise TensorFileError(f"{ref.source.path}: the sketch of {ref.key.address} is damaged; record it again")
+        return Sketch(buckets.copy(), ref.sketch.norm)
 
 
 def _order(view: TensorView) -> tuple[int, ...] | None:

@@ -86,7 +86,7 @@ class ArrayFileReader(Reader):
     def open(self, ref: TensorRef) -> TensorView:
         """Open an array lazily; see `Reader.open`."""
         path, part = ref.source.path, ref.source.part or 0
-        arrays = _contents(self, path, _state(path)).arrays
+        arrays = self.arrays(path)
         if part >= len(arrays) or arrays[part].name != ref.key.op.name:
             raise TensorFileError(f"{path}: {ref.key.op.name} was in it when it was indexed; run again")
         array = arrays[part]
@@ -94,6 +94,10 @@ class ArrayFileReader(Reader):
             raise TensorFileError(f"{path}: {array.name}: {array.problem}")
         with opened(path) as file:
             return self.view_of(file, array)
+
+    def arrays(self, path: Path) -> tuple[NamedArray, ...]:
+        """Return the arrays of a file, by its directory. TensorFileError where that is damaged."""
+        return _contents(self, path, _state(path)).arrays
 
     @abstractmethod
     def contents_of(self, file: StoredFile) -> Contents:

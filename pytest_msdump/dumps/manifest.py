@@ -5,6 +5,7 @@ Neither is trusted more than the dump: bounded, every value checked, and never a
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -15,9 +16,11 @@ from typing import Any
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.dumps.file_names import number
 from pytest_msdump.dumps.sidefiles import parse_object, read_text
+from pytest_msdump.facts.metrics import STATISTICS
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, SCHEMA_VERSION, Manifest, TensorEntry
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
 from pytest_msdump.model.ordering import PARAMETER
+from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef
 from pytest_msdump.storage.listings import is_there
 
@@ -30,6 +33,8 @@ _MAX_NAMED = 2**20
 _MAX_ARGUMENTS = 2**10
 _MAX_SLOT = 10**9
 _MAX_INPUTS = 2**16
+_MAX_AXES = 64
+_NOT_FINITE = ("nan", "inf", "-inf")
 _LABELS = ("framework", "version", "device", "dtype_policy", "time", "key")
 _IO = ("input", "output")
 # The types of mixed precision.
@@ -131,7 +136,37 @@ def _entry(value: object) -> TensorEntry | None:
         dtype=(canonical(dtype) or dtype) if dtype else None,
         op_type=_text(value.get("op_type"), _MAX_LABEL),
         line=_text(value.get("line"), _MAX_NAME),
+        **_sketched(value),
     )
+
+
+def _sketched(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an entry says of a tensor of which the file holds a sketch alone; nothing where it says no such."""
+    norm, shape, found = _value(value.get("norm")), value.get("shape"), value.get("statistics")
+    if not isinstance(norm, float | int) or not 0 <= norm < math.inf or not isinstance(shape, list):
+        return {}
+    if len(shape) > _MAX_AXES or None in map(_length, shape) or not isinstance(found, dict):
+        return {}
+    statistics = {name: _statistic(name, found[name]) for name in STATISTICS if name in found}
+    return {"norm": float(norm), "shape": tuple(shape), "statistics": statistics}
+
+
+def _statistic(name: str, value: object) -> Statistic:
+    if STATISTICS[name].kind == "digest":
+        return _text(value, _MAX_LABEL)
+    number = _value(value)
+    return number if STATISTICS[name].kind == "value" or isinstance(number, int) else None
+
+
+def _value(value: object) -> float | int | None:
+    """Read a number; those that JSON has not are written as text."""
+    if isinstance(value, str) and value in _NOT_FINITE:
+        return float(value)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _length(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value < 2**63 else None
 
 
 # -- The graph: which call was fed by which --------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_msdump.dumps.archive import ArchiveReader, as_sketched, folders_in
 from pytest_msdump.dumps.base import DumpBuilder, Reader
 from pytest_msdump.dumps.file_names import number, parse_mindspore, parse_reference
 from pytest_msdump.dumps.listing import Folder, walk
@@ -14,13 +15,13 @@ from pytest_msdump.dumps.npy import open_npy
 from pytest_msdump.dumps.reruns import Reruns, number_occurrences, separate_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, originals_in
 from pytest_msdump.model.describe import counted
-from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Dump, TensorEntry
+from pytest_msdump.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, Dump, TensorEntry
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 
 __all__ = ["NpyFileReader", "NpyFolderReader"]
 
 _SUFFIX = ".npy"
-_RECORD = frozenset({MANIFEST_FILE, JOURNAL_FILE})
+_RECORD = frozenset({MANIFEST_FILE, JOURNAL_FILE, ARCHIVE_FILE})
 _NO_TIME = (
     "{files} of which the last number is no time (15 or 16 digits, microseconds since 1970): each is an operator of "
     "its own name, e.g. {op} of {file}; a counter, or a time in another unit? `msdump rename` mends such names"
@@ -100,12 +101,16 @@ class NpyFolderReader(Reader):
         builder = DumpBuilder(root, self.name)
         manifest, notes = read_manifest(root)
         builder.note(*notes)
-        refs = _find(builder, tuple(walk(root)))
+        folders = tuple(walk(root))
+        archived, damage = folders_in(root) if ARCHIVE_FILE in folders[0].files else ({}, "")
+        refs = _find(builder, folders, archived)
+        if damage:
+            builder.note(damage)
         if manifest is None:
             runs = separate_runs(refs.values())
         else:
             policy = manifest.dtype_policy
-            named = [apply_entry(ref, manifest.tensors.get(path), policy) for path, ref in refs.items()]
+            named = [_named(ref, manifest.tensors.get(path), policy) for path, ref in refs.items()]
             is_one_run = refs.keys() <= manifest.tensors.keys()
             runs = Reruns(number_occurrences(named)) if is_one_run else separate_runs(named)
         builder.note(*runs.notes)
@@ -125,11 +130,20 @@ class NpyFolderReader(Reader):
         return open_npy(ref.source.location, ref.spec)
 
 
-def _find(builder: DumpBuilder, folders: Sequence[Folder]) -> Mapping[str, TensorRef]:
-    """Return the tensors by path below the root, with ``/``."""
+def _named(ref: TensorRef, entry: TensorEntry | None, dtype_policy: str) -> TensorRef:
+    found = apply_entry(ref, entry, dtype_policy)
+    return found if entry is None or ref.reader != ArchiveReader.name else as_sketched(found, entry)
+
+
+def _find(
+    builder: DumpBuilder, listed: Sequence[Folder], archived: Mapping[Folder, Mapping[str, int]]
+) -> Mapping[str, TensorRef]:
+    """Return the tensors by path below the root, with ``/``; of `archived` folders the numbers in the archive."""
+    folders = (*listed, *archived)
     iterations = _iterations(folders)
     refs: dict[str, TensorRef] = {}
     for folder in folders:
+        parts = archived.get(folder, {})
         iteration = iterations.get(folder.parts)
         if iteration is None:
             builder.leave_out(folder, _beside_record(folder))
@@ -142,8 +156,11 @@ def _find(builder: DumpBuilder, folders: Sequence[Folder]) -> Mapping[str, Tenso
             parsed = parse_reference(name) or parse_reference(originals.get(name, ""))
             if parsed is not None:
                 key = TensorKey(OpKey(parsed.op, at), "output", parsed.slot)
-                source = TensorSource(path, name, parsed.timestamp)
-                refs[folder.text(name)] = TensorRef(key, _UNKNOWN, source, builder.reader)
+                source, reader = TensorSource(path, name, parsed.timestamp), builder.reader
+                if parts:
+                    source = TensorSource(builder.root, ARCHIVE_FILE, parsed.timestamp, parts[name])
+                    reader = ArchiveReader.name
+                refs[folder.text(name)] = TensorRef(key, _UNKNOWN, source, reader)
             elif name != MAPPING or not originals:
                 unknown.append(name)
         builder.leave_out(folder, unknown)

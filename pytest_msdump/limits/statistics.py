@@ -96,8 +96,8 @@ def judge_statistics(
     values is `undefined`.
 
     `intervals` are the metrics that sketches of both sides give. One fails where the better end breaks the limit, and
-    is a warning where only the worse end does. `elements` is the size of either tensor, where known, and `unseen` the sides whose tensor was not saved. Overflows
-    as for `limits.judge.judge`.
+    is a warning where only the worse end does. `elements` is the size of either tensor, where known, and `unseen` the
+    sides whose tensor was not saved. Overflows as for `limits.judge.judge`.
     """
     found = distance(
         left,

@@ -10,7 +10,7 @@ of the elements in a row are drawn together, of the rows apart, and each sixteen
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 import numpy as np
@@ -22,7 +22,7 @@ from pytest_msdump.metrics.values import Array, Doubles, numbers
 from pytest_msdump.model.statistics import Interval, Sketch, Statistic, Statistics
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["BUCKETS", "SEEDS", "CountSketch", "chunk_turn", "distance", "metrics_of", "sketch_of", "tables"]
+__all__ = ["BUCKETS", "SEEDS", "CountSketch", "chunk_turn", "distance", "metrics_of", "sketch_blocks", "sketch_of", "tables"]
 
 # By buckets: a seed under which seventeen kinds of differences were estimated within the interval.
 SEEDS = {1024: 4, 4096: 3}
@@ -143,13 +143,22 @@ def sketch_of(
 
     Complex numbers have `count` and digests only beside the sketch, which is of both their parts.
     """
-    made, hashes = CountSketch(buckets), Digests(digests, view.dtype)
-    is_complex = DTYPES[view.dtype].kind == "complex"
-    for block in view.blocks(block_elements):
+    values, sketch = sketch_blocks(view.blocks(block_elements), view.dtype, buckets=buckets, digests=digests)
+    return Statistics(values, digits=None, sketch=sketch)
+
+
+def sketch_blocks(
+    blocks: Iterable[Array], dtype: str, *, buckets: int = BUCKETS, digests: Sequence[str] = ()
+) -> tuple[dict[str, Statistic], Sketch]:
+    """Compute the same of blocks in C order that follow each other."""
+    made, hashes, elements = CountSketch(buckets), Digests(digests, dtype), 0
+    is_complex = DTYPES[dtype].kind == "complex"
+    for block in blocks:
         hashes.add(block)
         made.add(np.ascontiguousarray(block).view(block.real.dtype) if is_complex else block)
-    values = {"count": view.size} if is_complex else made.statistics()
-    return Statistics({**values, **hashes.values()}, digits=None, sketch=made.sketch())
+        elements += block.size
+    values: dict[str, Statistic] = {"count": elements} if is_complex else made.statistics()
+    return values | hashes.values(), made.sketch()
 
 
 def distance(left: Doubles, right: Doubles) -> Interval:

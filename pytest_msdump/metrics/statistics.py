@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ from pytest_msdump.metrics.values import Array, Doubles, Workspace, above, compo
 from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["Digests", "Tally", "exact_total", "statistics_of", "with_exact_moments"]
+__all__ = ["Digests", "Tally", "exact_total", "quick_digest", "statistics_of", "with_exact_moments"]
 
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
 _BITS_OF_HALF = np.uint32(16)
@@ -120,7 +121,8 @@ class Digests:
             if name not in _DIGESTS:
                 raise UnknownNameError(f"no digest '{name}'; {nearest(name, _DIGESTS)}")
         self._dtype = dtype
-        self._hashes = {name: hashlib.new(name, usedforsecurity=False) for name in names if _has_bytes(dtype)}
+        made = {name: _new_hash(name) for name in names if _has_bytes(dtype)}
+        self._hashes = {name: one for name, one in made.items() if one is not None}
 
     def add(self, block: Array) -> None:
         """Add the next elements."""
@@ -130,6 +132,23 @@ class Digests:
     def values(self) -> dict[str, Statistic]:
         """Return the digests, hexadecimal."""
         return {name: one.hexdigest() for name, one in self._hashes.items()}
+
+
+def _new_hash(name: str) -> Any:
+    """Return a hash; ``None`` where the package that it needs is not installed."""
+    if name == "blake2b":
+        return hashlib.blake2b(digest_size=16, usedforsecurity=False)
+    if name != "xxh3_128":
+        return hashlib.new(name, usedforsecurity=False)
+    try:
+        return import_module("xxhash").xxh3_128()
+    except ImportError:
+        return None
+
+
+def quick_digest() -> str:
+    """Return the fastest digest that this installation has."""
+    return "blake2b" if _new_hash("xxh3_128") is None else "xxh3_128"
 
 
 def _has_bytes(dtype: str) -> bool:

@@ -12,11 +12,13 @@ from pytest_msdump.model.kernel_lists import names_operator
 from pytest_msdump.model.tensor import OpKey
 
 if TYPE_CHECKING:
+    from pytest_msdump.model.statistics import Statistic
     from pytest_msdump.model.graph import Operator, OperatorGraph
     from pytest_msdump.model.tensor import Coordinates, TensorRef, TensorSource
 
 __all__ = [
     "EVERY_ITERATION",
+    "ARCHIVE_FILE",
     "JOURNAL_FILE",
     "MANIFEST_FILE",
     "SCHEMA_VERSION",
@@ -112,6 +114,7 @@ class Dump:
 MANIFEST_FILE = "msdump.json"
 # Beside it while a recording goes on: a line of JSON for each file. Without a complete manifest, the dump is not whole.
 JOURNAL_FILE = "msdump.journal"
+ARCHIVE_FILE = "tensors.npz"
 SCHEMA_VERSION = 1
 
 
@@ -119,7 +122,9 @@ SCHEMA_VERSION = 1
 class TensorEntry:
     """One file: the true name of its operator, which of its inputs or outputs, and ``path:line`` of what made it.
 
-    `dtype` is the logical type where the file's own header lacks it: bfloat16, the 8-bit floats, complex32.
+    `dtype` is the logical type where the file's own header lacks it: bfloat16, the 8-bit floats, complex32. With `norm`
+    the file holds a sketch of a tensor that was not saved: `norm` is that of its finite elements, `shape` its shape,
+    `statistics` what `facts.metrics.STATISTICS` lists.
     """
 
     op: str
@@ -128,6 +133,9 @@ class TensorEntry:
     dtype: str | None = None
     op_type: str | None = None
     line: str | None = None
+    norm: float | None = None
+    shape: tuple[int, ...] | None = None
+    statistics: Mapping[str, Statistic] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,7 @@ def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None
         ref.statistics,
         ref.sample,
         ref.computed,
+        ref.sketch,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,6 +23,7 @@ __all__ = [
     "OpKey",
     "SourceFrame",
     "SourceStack",
+    "SavedSketch",
     "TensorKey",
     "TensorRef",
     "TensorSource",
@@ -255,7 +256,7 @@ class TensorRef:
     `reader` names the reader that can open it. `line` is the line of the user's program that made the operator, where a
     graph of the run has it. `overflows` are from the device's own check of the operator. `statistics` are from a table
     of the run; where only these were saved, `reader` is ``"statistics"``, which opens nothing. `sample` is the number
-    of entries along the first axis where the run saved no more. `computed` is the type that a run with mixed precision
+    of entries along the first axis where the run saved no more. `sketch` is where its sketch is, if it has one. `computed` is the type that a run with mixed precision
     computed it in, whatever its file has.
     """
 
@@ -269,11 +270,19 @@ class TensorRef:
     statistics: Statistics | None = None
     sample: int | None = None
     computed: str | None = None
+    sketch: SavedSketch | None = field(default=None, hash=False)
 
     @property
     def is_unseen(self) -> bool:
         """Whether only statistics of it were saved."""
         return self.reader == UNSEEN
+
+
+class SavedSketch(NamedTuple):
+    """Where the buckets of a tensor's sketch are, and the norm of the tensor's finite elements."""
+
+    buckets: TensorRef
+    norm: float
 
 
 class TensorView(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 from collections import Counter
@@ -25,7 +26,16 @@ from pytest_msdump.storage.files import write_atomic
 __all__ = ["add_to_journal", "digest", "digests", "marked_incomplete", "movable", "write_manifest"]
 
 # What an entry means where it does not say; such values are left out.
-_DEFAULTS: dict[str, Any] = {"io": "output", "slot": 0, "dtype": None, "op_type": None, "line": None}
+_DEFAULTS: dict[str, Any] = {
+    "io": "output",
+    "slot": 0,
+    "dtype": None,
+    "op_type": None,
+    "line": None,
+    "norm": None,
+    "shape": None,
+    "statistics": {},
+}
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> Path:
@@ -63,7 +73,14 @@ def marked_incomplete(directory: Path) -> Iterator[None]:
 
 
 def _without_defaults(entry: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in entry.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
+    found = {name: value for name, value in entry.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
+    if "statistics" in found:
+        # JSON has no NaN and no infinity.
+        found["statistics"] = {
+            name: value if not isinstance(value, float) or math.isfinite(value) else str(value)
+            for name, value in found["statistics"].items()
+        }
+    return found
 
 
 def _calls(iteration: int, calls: Sequence[Operator]) -> Iterator[dict[str, Any]]:

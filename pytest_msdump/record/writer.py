@@ -6,29 +6,30 @@ import os
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from io import BytesIO
+from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from numpy.lib import format as npy_format
-
 from pytest_msdump.dtypes.arrays import RawArray, array_to_save
 from pytest_msdump.dumps.file_names import ReferenceName
 from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.dumps.sidefiles import MAPPING
-from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
+from pytest_msdump.errors import ConfigError, MsdumpError, nearest
+from pytest_msdump.metrics.count_sketch import BUCKETS
+from pytest_msdump.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
 from pytest_msdump.model.graph import Operator
 from pytest_msdump.record.manifest import add_to_journal, digests, write_manifest
+from pytest_msdump.record.sketching import Archive, npy_content, sketched
 from pytest_msdump.storage.files import write_atomic
 
 __all__ = ["DumpWriter", "FileNames", "RawArray", "safe_name"]
 
 _IO = ("input", "output")
+_SAVE = ("full", "sketch")
 _DESCRIBED = frozenset({"framework", "version", "device", "dtype_policy", "key", "command"})
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME_BYTES = 255
@@ -51,6 +52,11 @@ class DumpWriter:
         What runs the model, for the manifest and for headers of comparisons.
     iterations : bool
         ``True`` when the run has several iterations: each gets a numbered sub-folder. One iteration is a flat folder.
+    save : str
+        ``"full"``: every tensor in a file of its own. ``"sketch"``: a sketch of each in one archive, 8 KB a tensor,
+        which another run can be compared with; tensors of at most 4,096 elements are kept as they are.
+    full : sequence of str
+        With ``save="sketch"``, globs of operators whose tensors are kept whole all the same.
 
     Raises
     ------
@@ -76,8 +82,13 @@ class DumpWriter:
         version: str = "",
         device: str = "",
         iterations: bool = False,
+        save: str = "full",
+        full: Sequence[str] = (),
     ) -> None:
+        if save not in _SAVE:
+            raise ConfigError(f"save is {save!r:.40}; {nearest(str(save), _SAVE)}")
         self.directory = Path(directory)
+        self._full = tuple(full)
         self._about: dict[str, Any] = {"framework": framework, "version": version, "device": device}
         self._iterations = iterations
         self._names = FileNames()
@@ -104,6 +115,7 @@ class DumpWriter:
                 "empty it, or give another folder"
             )
         self._write_manifest(complete=False)
+        self._archive = Archive(self.directory) if save == "sketch" else None
 
     def write(
         self,
@@ -154,10 +166,10 @@ class DumpWriter:
         self._check(op, slot, io, iteration)
         values, logical = array_to_save(array, dtype)
         entry = TensorEntry(op, io, slot, logical, op_type, line)
-        buffer = BytesIO()
-        npy_format.write_array_header_1_0(buffer, npy_format.header_data_from_array_1_0(values))
+        if self._archive is not None and not any(fnmatchcase(op, glob) for glob in self._full):
+            values, entry = sketched(values, entry, BUCKETS)
         with self._lock:
-            return self._write(entry, buffer.getvalue() + values.tobytes(), iteration)
+            return self._write(entry, npy_content(values), iteration)
 
     def describe(
         self,
@@ -201,6 +213,8 @@ class DumpWriter:
                 return
             self._closed = True
             if self._process == os.getpid():
+                if self._archive is not None:
+                    self._archive.close()
                 self._write_manifest(complete=not self._failed)
                 (self.directory / JOURNAL_FILE).unlink(missing_ok=True)
 
@@ -243,6 +257,12 @@ class DumpWriter:
     def _write(self, entry: TensorEntry, content: bytes, iteration: int) -> Path:
         folder = self.directory / str(iteration) if self._iterations else self.directory
         long = self._names.name(entry.op, entry.io, entry.slot)
+        if self._archive is not None:
+            file = f"{iteration}/{long}" if self._iterations else long
+            self._archive.add(file, content)
+            add_to_journal(self.directory, file, entry)
+            self._tensors[file] = entry
+            return self.directory / ARCHIVE_FILE
         name, mapping = self._names.shortened(folder, long)
         try:
             folder.mkdir(exist_ok=True)

@@ -1,0 +1,73 @@
+"""The tensors of a recording in one archive, ``tensors.npz``, in the place of a file each.
+
+Its members are npy files, named as the files of a recording are; a member of which the manifest has statistics is the
+sketch of a tensor that was not saved. `numpy.load` opens it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_msdump.dumps.file_names import parse_reference
+from pytest_msdump.dumps.listing import Folder
+from pytest_msdump.dumps.npz import NpzReader
+from pytest_msdump.dumps.stored_file import opened
+from pytest_msdump.errors import TensorFileError
+from pytest_msdump.model.dump import ARCHIVE_FILE, TensorEntry
+from pytest_msdump.model.statistics import Statistics
+from pytest_msdump.model.tensor import UNSEEN, SavedSketch, TensorRef, TensorSource, TensorSpec, TensorView
+
+__all__ = ["ArchiveReader", "as_sketched", "folders_in"]
+
+_SUFFIX = ".npy"
+
+
+class ArchiveReader(NpzReader):
+    """Opens members of a recording's archive; `npy_folder` lists them."""
+
+    name = "recording-archive"
+    looks_for = "tensors.npz of a recording"
+
+    def recognises(self, root: Path) -> bool:
+        """Return ``False``: the folder of the recording is the dump."""
+        return False
+
+    def open(self, ref: TensorRef) -> TensorView:
+        """Open a member lazily; see `Reader.open`."""
+        path, part = ref.source.path, ref.source.part or 0
+        arrays = self.arrays(path)
+        parsed = parse_reference(Path(arrays[part].name).name + _SUFFIX) if part < len(arrays) else None
+        if parsed is None or parsed.timestamp != ref.source.timestamp:
+            raise TensorFileError(f"{path}: {ref.key.address} was in it when it was indexed; run again")
+        if arrays[part].problem:
+            raise TensorFileError(f"{path}: {arrays[part].name}: {arrays[part].problem}")
+        with opened(path) as file:
+            return self.view_of(file, replace(arrays[part], spec=ref.spec))
+
+
+def folders_in(root: Path) -> tuple[dict[Folder, Mapping[str, int]], str]:
+    """Return the members of the archive in a folder, as folders, with their numbers; and why there are none."""
+    path = root / ARCHIVE_FILE
+    try:
+        arrays = ArchiveReader().arrays(path)
+    except TensorFileError as error:
+        return {}, str(error)
+    held: defaultdict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
+    for part, array in enumerate(arrays):
+        *parts, name = array.name.split("/")
+        held[tuple(parts)][name + _SUFFIX] = part
+    return {Folder(parts, tuple(sorted(names)), ()): names for parts, names in sorted(held.items())}, ""
+
+
+def as_sketched(ref: TensorRef, entry: TensorEntry) -> TensorRef:
+    """Return a tensor of which the archive has the sketch and the manifest the statistics."""
+    if entry.norm is None:
+        return ref
+    spec = TensorSpec(entry.dtype, entry.shape)
+    member = replace(ref, spec=TensorSpec())
+    return replace(
+        ref, spec=spec, reader=UNSEEN, statistics=Statistics(entry.statistics, digits=None), sketch=SavedSketch(member, entry.norm)
+    )

@@ -1,0 +1,60 @@
+"""What a recording keeps of a tensor in its place: a sketch, in the one archive of the recording."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_STORED, ZipFile
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib import format as npy_format
+
+from pytest_msdump.dtypes.decode import storage_of
+from pytest_msdump.metrics.count_sketch import sketch_blocks
+from pytest_msdump.metrics.statistics import quick_digest
+from pytest_msdump.model.dump import ARCHIVE_FILE, TensorEntry
+
+__all__ = ["Archive", "npy_content", "sketched"]
+
+Array = npt.NDArray[Any]
+
+# A tensor of fewer elements for each bucket is kept as it is.
+_WORTH = 4
+_BLOCK = 2**17
+
+
+def sketched(values: Array, entry: TensorEntry, buckets: int) -> tuple[Array, TensorEntry]:
+    """Return the buckets of an array as it would be saved, and its entry; the array itself where it is small."""
+    if values.size <= _WORTH * buckets:
+        return values, entry
+    storage, flat = storage_of(values.dtype.str, entry.dtype, where="an array in memory"), values.reshape(-1)
+    blocks = (storage.decode(flat[start : start + _BLOCK]) for start in range(0, flat.size, _BLOCK))
+    statistics, sketch = sketch_blocks(blocks, storage.logical, buckets=buckets, digests=[quick_digest()])
+    known = {name: value for name, value in statistics.items() if value is not None}
+    described = replace(entry, dtype=storage.logical, norm=sketch.norm, shape=values.shape, statistics=known)
+    return sketch.buckets, described
+
+
+def npy_content(values: Array) -> bytes:
+    """Return the content of an npy file."""
+    buffer = BytesIO()
+    npy_format.write_array_header_1_0(buffer, npy_format.header_data_from_array_1_0(values))
+    return buffer.getvalue() + values.tobytes()
+
+
+class Archive:
+    """The archive of a recording that is being written. Its directory is written when it is closed."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = ZipFile(directory / ARCHIVE_FILE, "x", ZIP_STORED)
+
+    def add(self, name: str, content: bytes) -> None:
+        """Append one npy file."""
+        self._file.writestr(name, content)
+
+    def close(self) -> None:
+        """Write the directory."""
+        self._file.close()
