@@ -18,7 +18,7 @@ from pytest_msdump.dumps.stored_file import opened
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.dump import ARCHIVE_FILE, TensorEntry
 from pytest_msdump.model.statistics import Statistics
-from pytest_msdump.model.tensor import UNSEEN, SavedSketch, TensorRef, TensorSource, TensorSpec, TensorView
+from pytest_msdump.model.tensor import UNSEEN, SavedSketch, TensorRef, TensorSpec, TensorView
 
 __all__ = ["ArchiveReader", "as_sketched", "folders_in"]
 
@@ -69,5 +69,9 @@ def as_sketched(ref: TensorRef, entry: TensorEntry) -> TensorRef:
     spec = TensorSpec(entry.dtype, entry.shape)
     member = replace(ref, spec=TensorSpec())
     return replace(
-        ref, spec=spec, reader=UNSEEN, statistics=Statistics(entry.statistics, digits=None), sketch=SavedSketch(member, entry.norm)
+        ref,
+        spec=spec,
+        reader=UNSEEN,
+        statistics=Statistics(entry.statistics, digits=None),
+        sketch=SavedSketch(member, entry.norm),
     )

@@ -12,13 +12,13 @@ from pytest_msdump.model.kernel_lists import names_operator
 from pytest_msdump.model.tensor import OpKey
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.statistics import Statistic
     from pytest_msdump.model.graph import Operator, OperatorGraph
+    from pytest_msdump.model.statistics import Statistic
     from pytest_msdump.model.tensor import Coordinates, TensorRef, TensorSource
 
 __all__ = [
-    "EVERY_ITERATION",
     "ARCHIVE_FILE",
+    "EVERY_ITERATION",
     "JOURNAL_FILE",
     "MANIFEST_FILE",
     "SCHEMA_VERSION",

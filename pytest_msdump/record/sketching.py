@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_STORED, ZipFile
 
-import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy_format
 
@@ -16,8 +16,9 @@ from pytest_msdump.dtypes.decode import storage_of
 from pytest_msdump.metrics.count_sketch import sketch_blocks
 from pytest_msdump.metrics.statistics import quick_digest
 from pytest_msdump.model.dump import ARCHIVE_FILE, TensorEntry
+from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["Archive", "npy_content", "sketched"]
+__all__ = ["Archive", "npy_content", "sketched", "sketched_view"]
 
 Array = npt.NDArray[Any]
 
@@ -32,10 +33,21 @@ def sketched(values: Array, entry: TensorEntry, buckets: int) -> tuple[Array, Te
         return values, entry
     storage, flat = storage_of(values.dtype.str, entry.dtype, where="an array in memory"), values.reshape(-1)
     blocks = (storage.decode(flat[start : start + _BLOCK]) for start in range(0, flat.size, _BLOCK))
-    statistics, sketch = sketch_blocks(blocks, storage.logical, buckets=buckets, digests=[quick_digest()])
+    return _described(blocks, replace(entry, dtype=storage.logical, shape=values.shape), buckets)
+
+
+def sketched_view(view: TensorView, entry: TensorEntry, buckets: int) -> tuple[Array, TensorEntry]:
+    """Return the same of a tensor that is read piece by piece."""
+    entry = replace(entry, dtype=view.dtype)
+    if view.size <= _WORTH * buckets:
+        return view.read(0, view.size).reshape(view.shape), entry
+    return _described(view.blocks(_BLOCK), replace(entry, shape=view.shape), buckets)
+
+
+def _described(blocks: Iterable[Array], entry: TensorEntry, buckets: int) -> tuple[Array, TensorEntry]:
+    statistics, sketch = sketch_blocks(blocks, entry.dtype or "", buckets=buckets, digests=[quick_digest()])
     known = {name: value for name, value in statistics.items() if value is not None}
-    described = replace(entry, dtype=storage.logical, norm=sketch.norm, shape=values.shape, statistics=known)
-    return sketch.buckets, described
+    return sketch.buckets, replace(entry, norm=sketch.norm, statistics=known)
 
 
 def npy_content(values: Array) -> bytes:

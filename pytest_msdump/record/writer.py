@@ -22,8 +22,9 @@ from pytest_msdump.errors import ConfigError, MsdumpError, nearest
 from pytest_msdump.metrics.count_sketch import BUCKETS
 from pytest_msdump.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
 from pytest_msdump.model.graph import Operator
+from pytest_msdump.model.tensor import TensorRef, TensorView
 from pytest_msdump.record.manifest import add_to_journal, digests, write_manifest
-from pytest_msdump.record.sketching import Archive, npy_content, sketched
+from pytest_msdump.record.sketching import Archive, npy_content, sketched, sketched_view
 from pytest_msdump.storage.files import write_atomic
 
 __all__ = ["DumpWriter", "FileNames", "RawArray", "safe_name"]
@@ -171,6 +172,18 @@ class DumpWriter:
         with self._lock:
             return self._write(entry, npy_content(values), iteration)
 
+    def write_view(self, ref: TensorRef, view: TensorView) -> None:
+        """Write the sketch of a tensor of another dump, which is read piece by piece; see `record.sketch_dump`."""
+        key, frame = ref.key, ref.line
+        op, iteration = key.op.true_name or key.op.name, key.op.at.iteration or 0 if self._iterations else 0
+        line = f"{frame.file}:{frame.line}" if frame is not None else None
+        self._check(op, key.slot, key.io, iteration)
+        entry = TensorEntry(op, key.io, key.slot, None, key.op.op_type, line)
+        is_full = any(fnmatchcase(op, glob) for glob in self._full)
+        values, entry = sketched_view(view, entry, view.size if is_full else BUCKETS)
+        with self._lock:
+            self._write(entry, npy_content(values), iteration)
+
     def describe(
         self,
         *,
@@ -197,6 +210,12 @@ class DumpWriter:
             for name, values in (("inputs", digests(inputs)), ("weights", digests(weights)), ("seeds", seeds)):
                 self._about[name] = {**self._about.get(name, {}), **(values or {})}
             self._about.update(about)
+
+    def adopt(self, about: Mapping[str, Any], graph: Mapping[int, Sequence[Operator]]) -> None:
+        """Take over what the manifest of another dump says of its run."""
+        with self._lock:
+            self._about.update(about)
+            self._graph = {iteration: list(calls) for iteration, calls in graph.items()}
 
     def add_call(self, call: Operator, *, iteration: int = 0) -> None:
         """Add a call to the graph of the manifest: an operator that has ended, and what fed it."""

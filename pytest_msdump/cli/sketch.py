@@ -1,0 +1,44 @@
+"""``msdump sketch DIR -o OUT``: a dump as sketches, small enough to be committed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from pytest_msdump.cli.output import add_quiet, print_lines
+from pytest_msdump.comparison.indexing import index
+from pytest_msdump.comparison.opening import as_path
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.model.describe import counted
+from pytest_msdump.record.sketch_dump import sketch_dump
+from pytest_msdump.report.progress import Progress
+
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
+
+DESCRIPTION = (
+    "Write a sketch of each tensor of a dump into a new folder: 8 KB a tensor, with its statistics and a digest. Other "
+    "dumps and other sketches can be compared with it; the tensors themselves are not in it."
+)
+EXAMPLES = ("msdump sketch run -o sketches", "msdump sketch run -o partly --full 'conv*'")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the dump, the new folder, and what is kept whole."""
+    parser.add_argument("dump", metavar="DIR", help="a dump of any format")
+    parser.add_argument("-o", "--out", metavar="OUT", required=True, help="a new folder, or an empty one")
+    parser.add_argument("--full", metavar="GLOB", action="append", default=[], help="keep these operators whole")
+    add_quiet(parser, "-q")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Write the sketches and say how large they are; return the exit code."""
+    out = Path(parsed.out)
+    dump = index(as_path(parsed.dump))
+    if not dump.refs:
+        raise ConfigError(f"{parsed.dump}: holds no tensor")
+    with Progress("msdump sketch", quiet=parsed.quiet).step("sketching"):
+        count = sketch_dump(dump, out, full=parsed.full)
+    size = sum(path.stat().st_size for path in out.iterdir())
+    print_lines([f"{counted(count, 'tensor')} in {os.path.relpath(out)}, {size / 1e6:.1f} MB"])
+    return 0
