@@ -34,6 +34,7 @@ _PARTS = frozenset(
         "quantised_input",
         "dequant_input",
         "passed_on",
+        "returns_inner",
     }
 )
 _GIVEN = frozenset(op_type for op_type, why in UNDUMPED_TYPES.items() if why in ("data", "const"))

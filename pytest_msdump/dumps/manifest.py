@@ -167,6 +167,7 @@ def _call(value: object) -> Operator | None:
         occurrence=occurrence,
         scope=_text(value.get("scope"), _MAX_NAME) or "",
         inside=_text(value.get("inside"), _MAX_NAME) or "",
+        returns_inner=value.get("returns_inner") is True,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_msdump.errors import UnknownNameError, nearest
@@ -16,7 +16,7 @@ from pytest_msdump.matching.coordinates import (
     place_of,
     wanted_by_selection,
 )
-from pytest_msdump.matching.explain import PASSED_ON, Explainer
+from pytest_msdump.matching.explain import UNCOUNTED, Explainer
 from pytest_msdump.matching.fused import pair_by_rules
 from pytest_msdump.matching.mapped import pair_by_map
 from pytest_msdump.matching.modules import pair_by_scope
@@ -149,7 +149,18 @@ def pair_dumps(
     lost = [one for name, way in WAYS.items() if name in (*ways, _ALWAYS) for one in way(state, request) or ()]
     # Elsewhere what counts in coverage stays as it was.
     passing = (PASSING_TYPES if "scope" in ways else frozenset()).union(exclude_types)
-    return _selected(left, right, state, request, lost, selection, passing)
+    containers = {"left": _containers(left), "right": _containers(right)} if "scope" in ways else {}
+    absences = {"left": Absence("left", left, coordinates.arrows), "right": Absence("right", right)}
+    explainer = Explainer(state, absences, lost, passing, containers)
+    return _selected(left, right, state, request, explainer, selection)
+
+
+def _containers(dump: Dump) -> frozenset[str]:
+    """Return the recorded modules that give back what modules inside of them gave back, in every call."""
+    calls = [call for _, graph in dump.graphs if graph.is_recorded for call in graph.operators]
+    return frozenset(call.name for call in calls if call.returns_inner) - {
+        call.name for call in calls if not call.returns_inner
+    }
 
 
 def _selected(
@@ -157,14 +168,11 @@ def _selected(
     right: Dump,
     state: PairingState,
     request: PairingRequest,
-    lost: Sequence[Lost],
+    explainer: Explainer,
     selection: Selection,
-    passing: Collection[str],
 ) -> Pairing:
     """Return what of the result is selected, with the reasons for what has no partner."""
     pair_filter, coordinates = PairFilter(selection), request.coordinates
-    absences = {"left": Absence("left", left, coordinates.arrows), "right": Absence("right", right)}
-    explainer = Explainer(state, absences, lost, passing)
     pairs = pair_filter.selected(_pairs(state))
     alone = {side.name: list(explainer.unmatched(side, pair_filter.takes_ref)) for side in (state.left, state.right)}
 
@@ -182,7 +190,7 @@ def _selected(
         unmatched_left=(*alone["left"], *older("left", left)),
         unmatched_right=(*alone["right"], *older("right", right)),
         missing=tuple(filter(pair_filter.takes_missing, explainer.missing())),
-        right_total=paired + sum(one.why.code != PASSED_ON for one in alone["right"]),
+        right_total=paired + sum(one.why.code not in UNCOUNTED for one in alone["right"]),
         right_paired=paired,
         notes=coordinates.notes,
     )

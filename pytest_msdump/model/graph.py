@@ -100,7 +100,7 @@ class Operator:
 
     `occurrence` is which call it is, of an operator that a recorded graph has several times; `scope` the path of
     modules that it belongs to, joined by dots, where its name does not say it; `inside` the recorded module whose call
-    contains this one.
+    contains this one. With `returns_inner` every tensor that it gave back is one that a call inside of it gave back.
     """
 
     name: str
@@ -121,6 +121,7 @@ class Operator:
     occurrence: int = 0
     scope: str = ""
     inside: str = ""
+    returns_inner: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ def _calls(iteration: int, calls: Sequence[Operator]) -> Iterator[dict[str, Any]
             "iteration": iteration,
             "inside": call.inside,
             "scope": call.scope,
+            "returns_inner": call.returns_inner,
         }
         known = {name: value for name, value in own.items() if value}
         yield {"name": call.name, **known, "inputs": [source(edge) for edge in call.inputs]}
