@@ -54,8 +54,7 @@ def _run(words: Sequence[str]) -> int:
     reports = (Path(table) if single else table_file(table, as_csv=as_csv).path.parent) / "msdump-report"
     options = {name: arguments.get(name) for name in ("left", "right", "fusion", "quant_fusion")}
     suite = vendor_suite(
-        {**options, "report_dir": str(reports)},
-        {"left": "-l", "right": "-r", "fusion": "-f", "quant_fusion": "-q"},
+        {**options, "report_dir": str(reports)}, {"left": "-l", "right": "-r", "fusion": "-f", "quant_fusion": "-q"}
     )
     if "ffts" in arguments:
         say(_PROGRAM, "-ffts changes nothing: the slices of a tensor are joined with or without it")

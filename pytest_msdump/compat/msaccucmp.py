@@ -86,9 +86,7 @@ GRAMMAR = Grammar(
         Flag(("-v", "--version"), "version", "accepted for old scripts; dump files say what they are", "N"),
         *NEWER_FLAGS,
     ),
-    refused={
-        **dict.fromkeys(("-p", "--post_process"), "it belongs to HDF5 dumps, which this release does not read"),
-    },
+    refused={**dict.fromkeys(("-p", "--post_process"), "it belongs to HDF5 dumps, which this release does not read")},
 )
 
 _REPORTS = "msdump-report"

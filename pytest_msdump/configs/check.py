@@ -20,10 +20,7 @@ from pytest_msdump.facts.config_keys import (
     ConfigKey,
 )
 
-__all__ = [
-    "check_config",
-    "is_acl",
-]
+__all__ = ["check_config", "is_acl"]
 
 _DEFAULTS = {key.name: key.default for key in DUMP_KEYS if key.section != "async_dump_settings"}
 _COMMON, _E2E = "common_dump_settings.", "e2e_dump_settings."
@@ -188,16 +185,7 @@ def _script(values: Values) -> Iterator[ConfigFinding]:
         yield warning(f"{_COMMON}iteration", "the script must run with dataset_sink_mode=False")
 
 
-RULES: tuple[Rule, ...] = (
-    _kernels,
-    _set_dump,
-    _debug_mode,
-    _overflow_number,
-    _statistics,
-    _sample,
-    _enable,
-    _script,
-)
+RULES: tuple[Rule, ...] = (_kernels, _set_dump, _debug_mode, _overflow_number, _statistics, _sample, _enable, _script)
 
 _SECTIONS = tuple(dict.fromkeys(key.section for key in DUMP_KEYS))
 _DATA_PATH = "MS_DIAGNOSTIC_DATA_PATH"

@@ -21,13 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.dumps.array_files import file_name_of, is_named_array
-from pytest_msdump.dumps.file_names import (
-    parse_ascend,
-    parse_converted,
-    parse_mindspore,
-    parse_opdebug,
-    parse_protobuf,
-)
+from pytest_msdump.dumps.file_names import parse_ascend, parse_converted, parse_mindspore, parse_opdebug, parse_protobuf
 from pytest_msdump.dumps.listing import walk
 from pytest_msdump.dumps.sidefiles import MAPPING, read_mapping
 from pytest_msdump.facts.dtypes import DTYPES

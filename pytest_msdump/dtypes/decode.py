@@ -25,39 +25,15 @@ from pytest_msdump.dtypes.low_precision import BYTE_TABLES, byte_table, float4_e
 from pytest_msdump.errors import TensorFileError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
 
-__all__ = [
-    "Storage",
-    "bfloat16_values",
-    "bytes_needed",
-    "can_decode",
-    "storage_of",
-    "stored_as",
-    "to_double",
-]
+__all__ = ["Storage", "bfloat16_values", "bytes_needed", "can_decode", "storage_of", "stored_as", "to_double"]
 
 Array = npt.NDArray[Any]
 
 _DESCR = re.compile(r"([<>|=])([A-Za-z])(\d{1,3})")
 
 # Kind letter and bytes of one element, as in numpy's array protocol, and the type they hold.
-_PLAIN = {
-    "b1": "bool",
-    "i1": "int8",
-    "i2": "int16",
-    "i4": "int32",
-    "i8": "int64",
-    "u1": "uint8",
-    "u2": "uint16",
-    "u4": "uint32",
-    "u8": "uint64",
-    "f2": "float16",
-    "f4": "float32",
-    "f8": "float64",
-    "c8": "complex64",
-    "c16": "complex128",
-    "E2": "bfloat16",
-    "T2": "bfloat16",
-}
+_CODES = "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16"
+_PLAIN: dict[str, str] = {**{code: np.dtype(code).name for code in _CODES.split()}, "E2": "bfloat16", "T2": "bfloat16"}
 
 _BYTE_FLOATS = tuple(name for name in BYTE_TABLES if DTYPES[name].kind == "float")
 
@@ -71,9 +47,7 @@ _STORED_AS = {
     ("float4_e2m1", "u1"): "float4_e2m1",
     ("int4", "i1"): "int4",
     ("int2", "i1"): "int2",
-    ("uint2", "u1"): "uint2",
-    ("uint4", "u1"): "uint4",
-    ("uint1", "u1"): "uint1",
+    **{(name, "u1"): name for name in ("uint2", "uint4", "uint1")},
     ("complex32", "u4"): "complex32",
 }
 

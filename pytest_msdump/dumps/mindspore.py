@@ -35,15 +35,7 @@ from pytest_msdump.dumps.reruns import order_by_time, separate_tree_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, STATISTICS_FILE, originals_in, read_run_labels
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import (
-    ForwardingView,
-    OpKey,
-    TensorKey,
-    TensorRef,
-    TensorSource,
-    TensorSpec,
-    TensorView,
-)
+from pytest_msdump.model.tensor import ForwardingView, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 
 __all__ = ["MindSporeReader"]
 

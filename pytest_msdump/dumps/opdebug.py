@@ -27,13 +27,7 @@ from pytest_msdump.facts.overflow import (
 from pytest_msdump.model.overflow import OverflowEntry, present
 from pytest_msdump.storage.files import read_regular
 
-__all__ = [
-    "OverflowFile",
-    "entries_of_json",
-    "overflow_files",
-    "read_overflow_file",
-    "record_as_json",
-]
+__all__ = ["OverflowFile", "entries_of_json", "overflow_files", "read_overflow_file", "record_as_json"]
 
 _HEAD = struct.Struct("<6I")
 _WORD = 8

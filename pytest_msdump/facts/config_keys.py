@@ -91,13 +91,7 @@ DUMP_KEYS: tuple[ConfigKey, ...] = (
         required=True,
         choices=(0, 1, 2),
     ),
-    ConfigKey(
-        _COMMON,
-        "path",
-        "path",
-        "where to dump to; empty: $MS_DIAGNOSTIC_DATA_PATH/debug_dump",
-        default="",
-    ),
+    ConfigKey(_COMMON, "path", "path", "where to dump to; empty: $MS_DIAGNOSTIC_DATA_PATH/debug_dump", default=""),
     ConfigKey(_COMMON, "net_name", "name", "a name for the network, which becomes a directory", required=True),
     ConfigKey(
         _COMMON,
@@ -124,20 +118,9 @@ DUMP_KEYS: tuple[ConfigKey, ...] = (
         choices=(0, 1, 2),
     ),
     ConfigKey(
-        _COMMON,
-        "kernels",
-        "texts",
-        "operators for dump_mode 1: full names, types, or name-regex(…)",
-        required=True,
+        _COMMON, "kernels", "texts", "operators for dump_mode 1: full names, types, or name-regex(…)", required=True
     ),
-    ConfigKey(
-        _COMMON,
-        "support_device",
-        "numbers",
-        "devices to dump on",
-        required=True,
-        modes=_EVERYWHERE - {"cpu"},
-    ),
+    ConfigKey(_COMMON, "support_device", "numbers", "devices to dump on", required=True, modes=_EVERYWHERE - {"cpu"}),
     ConfigKey(
         _COMMON,
         "op_debug_mode",
@@ -177,13 +160,7 @@ DUMP_KEYS: tuple[ConfigKey, ...] = (
         modes=frozenset({"o2", "r1-async"}),
     ),
     ConfigKey(
-        _COMMON,
-        "overflow_number",
-        "uint",
-        "how many overflows to dump; 0: all",
-        default=0,
-        since=(2, 0),
-        modes=_ASCEND,
+        _COMMON, "overflow_number", "uint", "how many overflows to dump; 0: all", default=0, since=(2, 0), modes=_ASCEND
     ),
     ConfigKey(_COMMON, "initial_iteration", "uint", "the number that iterations begin with", default=0, since=(2, 0)),
     ConfigKey(

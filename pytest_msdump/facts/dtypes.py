@@ -37,6 +37,8 @@ class DtypeFact(NamedTuple):
     smallest: float | None = None
 
 
+_OPAQUE = ("dual", "dual_sub_int8", "dual_sub_uint8", "resource", "string", "string_ref", "undefined", "variant")
+
 DTYPES: dict[str, DtypeFact] = {
     "bool": DtypeFact("bool", 8, "bool"),
     "int8": DtypeFact("integer", 8, "int8"),
@@ -73,14 +75,7 @@ DTYPES: dict[str, DtypeFact] = {
     "complex32": DtypeFact("complex", 32, "complex64", 2, 65504.0, "float16"),
     "complex64": DtypeFact("complex", 64, "complex64", 1, 3.4028234663852886e38, "float32"),
     "complex128": DtypeFact("complex", 128, "complex128", 0, 1.7976931348623157e308, "float64"),
-    "dual": DtypeFact("opaque", 0, ""),
-    "dual_sub_int8": DtypeFact("opaque", 0, ""),
-    "dual_sub_uint8": DtypeFact("opaque", 0, ""),
-    "resource": DtypeFact("opaque", 0, ""),
-    "string": DtypeFact("opaque", 0, ""),
-    "string_ref": DtypeFact("opaque", 0, ""),
-    "undefined": DtypeFact("opaque", 0, ""),
-    "variant": DtypeFact("opaque", 0, ""),
+    **{name: DtypeFact("opaque", 0, "") for name in _OPAQUE},
 }
 
 # What all values of a wider file may be of (see `metrics.spread`), and what they are then judged as. TF32 has the

@@ -56,35 +56,15 @@ RESHAPING_TYPES = frozenset({"StridedSlice", "StridedSliceD", "StridedSliceRead"
 
 # Operator type → code of the reason (`text.en`) why no dump is to be expected: not executed on AI Core or AI CPU, or
 # without a result.
+_WITHOUT_RESULT = (
+    "StreamActive StreamSwitch StreamSwitchN StreamMerge Send SendMem Recv RecvMem LabelSet LabelGoto LabelGotoEx "
+    "LabelSwitch LabelSwitchByIndex AtomicAddrClean MemSet NoOp NetOutput"
+)
 UNDUMPED_TYPES: Mapping[str, str] = {
-    "Data": "data",
-    "AippData": "data",
-    "AnnData": "data",
-    "RefData": "data",
-    "Const": "const",
-    "Constant": "const",
-    "ConstPlaceHolder": "const",
-    "Variable": "const",
-    "StreamActive": "no_result",
-    "StreamSwitch": "no_result",
-    "StreamSwitchN": "no_result",
-    "StreamMerge": "no_result",
-    "Send": "no_result",
-    "SendMem": "no_result",
-    "Recv": "no_result",
-    "RecvMem": "no_result",
-    "LabelSet": "no_result",
-    "LabelGoto": "no_result",
-    "LabelGotoEx": "no_result",
-    "LabelSwitch": "no_result",
-    "LabelSwitchByIndex": "no_result",
-    "AtomicAddrClean": "no_result",
-    "MemSet": "no_result",
-    "NoOp": "no_result",
-    "NetOutput": "no_result",
-    "ConcatD": "not_executed",
-    "PhonyConcat": "not_executed",
-    "PhonySplit": "not_executed",
+    **dict.fromkeys(("Data", "AippData", "AnnData", "RefData"), "data"),
+    **dict.fromkeys(("Const", "Constant", "ConstPlaceHolder", "Variable"), "const"),
+    **dict.fromkeys(_WITHOUT_RESULT.split(), "no_result"),
+    **dict.fromkeys(("ConcatD", "PhonyConcat", "PhonySplit"), "not_executed"),
 }
 
 QUANT_TYPES = frozenset({"AscendQuant", "AscendWeightQuant"})
@@ -139,20 +119,11 @@ LAST_OPERATORS: Mapping[str, frozenset[str]] = {
 # Inputs that operators write to, by slot. MindSpore on CPU dumps inputs after the operator ran, so that these hold what
 # it made of them.
 WRITTEN_INPUTS: Mapping[str, frozenset[int]] = {
-    "Adam": frozenset({0, 1, 2}),
-    "AdamWeightDecay": frozenset({0, 1, 2}),
-    "ApplyAdagrad": frozenset({0, 1}),
-    "ApplyAdam": frozenset({0, 1, 2}),
-    "ApplyFtrl": frozenset({0, 1, 2}),
+    **dict.fromkeys(("Assign", "AssignAdd", "AssignSub", "ScatterAdd", "ScatterUpdate"), frozenset({0})),
     "ApplyGradientDescent": frozenset({0}),
-    "ApplyMomentum": frozenset({0, 1}),
-    "ApplyRMSProp": frozenset({0, 1, 2}),
-    "Assign": frozenset({0}),
-    "AssignAdd": frozenset({0}),
-    "AssignSub": frozenset({0}),
+    **dict.fromkeys(("ApplyAdagrad", "ApplyMomentum"), frozenset({0, 1})),
+    **dict.fromkeys(("Adam", "AdamWeightDecay", "ApplyAdam", "ApplyFtrl", "ApplyRMSProp"), frozenset({0, 1, 2})),
     "SGD": frozenset({0, 3, 5}),
-    "ScatterAdd": frozenset({0}),
-    "ScatterUpdate": frozenset({0}),
 }
 
 # Operators that take values from other ranks, by parts of their types.

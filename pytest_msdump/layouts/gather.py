@@ -56,12 +56,7 @@ class BlockedView(ForwardingView):
     """
 
     def __init__(
-        self,
-        view: TensorView,
-        placement: Placement,
-        *,
-        order: Shape | None = None,
-        window_elements: int | None = None,
+        self, view: TensorView, placement: Placement, *, order: Shape | None = None, window_elements: int | None = None
     ) -> None:
         self._order = placement.order if order is None else order
         super().__init__(view, tuple(placement.shape[axis] for axis in self._order))

@@ -118,11 +118,7 @@ def plain_type(op_type: str) -> str:
 
 
 def operator_graph(
-    nodes: Sequence[Node],
-    *,
-    source: str,
-    parameters: Sequence[str] = (),
-    notes: Sequence[str] = (),
+    nodes: Sequence[Node], *, source: str, parameters: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> OperatorGraph:
     """Keep the nodes that run, and find for each of their inputs which tensor it is.
 

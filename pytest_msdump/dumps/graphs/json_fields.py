@@ -9,18 +9,7 @@ from typing import Any
 
 from pytest_msdump.errors import ConfigError
 
-__all__ = [
-    "WHOLE",
-    "checked",
-    "document",
-    "get",
-    "may_hold_long_number",
-    "need",
-    "shown",
-    "text_of",
-    "whole",
-    "wholes",
-]
+__all__ = ["WHOLE", "checked", "document", "get", "may_hold_long_number", "need", "shown", "text_of", "whole", "wholes"]
 
 WHOLE = re.compile(r"-?[0-9]{1,18}")
 

@@ -13,14 +13,7 @@ from dataclasses import dataclass, field
 from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.tensor import SourceFrame, SourceStack
 
-__all__ = [
-    "FrameReader",
-    "frames_of",
-    "is_framework",
-    "operators_at",
-    "user_frame",
-    "user_frames",
-]
+__all__ = ["FrameReader", "frames_of", "is_framework", "operators_at", "user_frame", "user_frames"]
 
 _CANDIDATE = "Corresponding "
 _DASH = "-"
