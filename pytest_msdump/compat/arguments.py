@@ -96,15 +96,7 @@ class Grammar:
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def parse(self, words: Sequence[str]) -> Arguments:
-        """Read a command line.
-
-        Raises
-        ------
-        ConfigError
-            An option is unknown, given twice, without its value, or missing; the text names the nearest known one.
-        SystemExit
-            Help was asked for and printed.
-        """
+        """Read a command line; ConfigError where it is wrong, SystemExit when help was asked for and printed."""
         if any(word in _HELP for word in words):
             print(self.help(), flush=True)  # noqa: T201 - what was asked for
             raise SystemExit(0)
@@ -216,11 +208,6 @@ def chosen_algorithms(text: str | None, custom: Iterable[str]) -> tuple[str, ...
     `custom` are the user's own algorithms, which win over built-in ones of the same name. Returns ids of
     `facts.metrics` and names of the user's algorithms, in the order asked for, each once. ConfigError lists those there
     are.
-
-    Examples
-    --------
-    >>> chosen_algorithms("0,MaxAbsoluteError,Mine", ["Mine"])
-    ('cosine_similarity', 'max_absolute_error', 'Mine')
     """
     known = _BUILT_IN | {name: name for name in custom}
     words = [word.strip() for word in (_ALL if text is None else text).split(",")]
@@ -246,11 +233,6 @@ def passed_arguments(text: str | None, custom: Iterable[str]) -> tuple[dict[str,
 
     Returns the arguments of the user's algorithms by name, and a note for each built-in one, since none takes any.
     ConfigError where it is not of that form, or there is no such algorithm.
-
-    Examples
-    --------
-    >>> passed_arguments("Mine:k=3,j=x", ["Mine"])
-    ({'Mine': {'k': '3', 'j': 'x'}}, ())
     """
     own = tuple(custom)
     arguments: dict[str, dict[str, str]] = {}

@@ -274,11 +274,6 @@ def find_jobs(root: Path, rules: Path) -> tuple[tuple[Job, ...], tuple[str, ...]
     `root` is a dump's folder of one time, whose name is digits; `rules` a folder of JSON files, each of which names its
     graphs. Of every device, model and model id the last step counts. A model belongs to the graph of its name, or to
     the only graph with the same second of two numbers in its name, which is a note.
-
-    Raises
-    ------
-    ConfigError
-        `root` is not such a folder, there is no rule file, or none fits any model.
     """
     if not root.is_dir() or not _DIGITS.fullmatch(root.name):
         raise ConfigError(

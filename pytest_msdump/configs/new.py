@@ -18,13 +18,7 @@ _ALL_DEVICES = list(range(8))
 
 
 def around_step(step: int) -> str:
-    """Return the iterations of the step that goes wrong and of the one before; steps are counted from 1.
-
-    Examples
-    --------
-    >>> around_step(10), around_step(1)
-    ('8|9', '0')
-    """
+    """Return the iterations of the step that goes wrong and of the one before; steps are counted from 1."""
     if step < 1:
         raise ConfigError(f"--around-step {step}: steps are counted from 1")
     return "0" if step == 1 else f"{step - 2}|{step - 1}"
@@ -79,10 +73,7 @@ def acl_lines(file: str) -> Iterator[str]:
 
 
 def script_lines(file: str, *, mode: str, last_step: int | None) -> Iterator[str]:
-    """Yield what to add to the script and to its environment.
-
-    After `last_step`, counted from 1, nothing is dumped any more.
-    """
+    """Yield what to add to the script and to its environment; nothing is dumped after `last_step`, counted from 1."""
     yield "# before the script starts, and before mindspore.communication.init():"
     yield f"export MINDSPORE_DUMP_CONFIG={shell_word(file)}"
     if mode == "ge":

@@ -95,13 +95,6 @@ def array_name(name: str, kind: str | None) -> ArrayName | None:
     """Read the file name of an array; ``None`` when it has another form.
 
     `kind` is one of `KINDS`; without one the name decides, and an array that is no device's becomes a ``.pb``.
-
-    Examples
-    --------
-    >>> array_name("conv1.0.1600000000000001.npy", "quant").dump
-    'conv1.0.1600000000000001.quant'
-    >>> array_name("Conv2D.conv1.3.1600000000000001.0.npy", None)
-    ArrayName(dump='Conv2D.conv1.3.1600000000000001', op='conv1', io='output', slot=0, timestamp=1600000000000001)
     """
     # A mapping.csv may say anything; a name never leads out of the output folder.
     if not name.endswith(_ARRAY) or name.startswith(".") or "/" in name:
@@ -390,13 +383,7 @@ def _tensor_message(one: DumpTensor) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """Return an unsigned number of 64 bits in groups of seven bits, the lowest first.
-
-    Examples
-    --------
-    >>> varint(300).hex()
-    'ac02'
-    """
+    """Return an unsigned number of 64 bits in groups of seven bits, the lowest first."""
     if not 0 <= value <= _MOST:
         raise ValueError(f"{value} is not an unsigned 64-bit number")
     groups = bytearray()

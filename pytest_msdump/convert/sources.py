@@ -238,13 +238,7 @@ def _renamed(ref: TensorRef, name: str) -> str:
 
 
 def short_name(name: str) -> str | None:
-    """Return the name that stands for one too long for the file system; ``None`` where it is not.
-
-    Examples
-    --------
-    >>> short_name("Add.op.1.2.3.output.0.npy") is None
-    True
-    """
+    """Return the name that stands for one too long for the file system; ``None`` where it is not."""
     if len(os.fsencode(name)) < _TOO_LONG:
         return None
     # The vendor's way, so that both tools give one file one name; no secret depends on it.

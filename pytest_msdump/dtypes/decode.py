@@ -106,11 +106,6 @@ def stored_as(name: str) -> Storage:
 
     8-bit floats become float32, exactly; int4 and int2 int8; uint4, uint2 and uint1 uint8; complex32 complex64. Raises
     `UnknownNameError` for an unknown type and `TensorFileError` for one without numbers or of unknown packing.
-
-    Examples
-    --------
-    >>> stored_as("int4").decode(np.array([0x21, 0xF8], np.uint8)).tolist()
-    [1, 2, -8, -1]
     """
     known = canonical(name)
     if known is None:

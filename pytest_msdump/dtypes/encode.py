@@ -32,13 +32,6 @@ def encode(values: Array, name: str) -> Array:
 
     Where several elements share a byte, the last byte is filled up with zeros. Raises as `stored_as`, and
     `TensorFileError` for a number that the type does not have: nothing is rounded.
-
-    Examples
-    --------
-    >>> encode(np.array([1, 2, -8, -1]), "int4").tolist()
-    [33, 248]
-    >>> encode(np.array([1.0], np.float32), "bfloat16").tolist()
-    [128, 63]
     """
     form = stored_as(name)
     known = canonical(name) or name

@@ -119,10 +119,7 @@ def _no_numbers(tensor: StoredTensor, where: str) -> TensorFileError:
 
 
 def open_dump_file(path: Path | str) -> DumpFile:
-    """Open a dump file and read its header; the caller closes `file`. Text is a path of this machine.
-
-    TensorFileError where it cannot be opened or its header cannot be read.
-    """
+    """Open a dump file and read its header; the caller closes `file`. Text is a path of this machine."""
     file = StoredFile(path)
     try:
         source = FileSource(file)

@@ -60,13 +60,7 @@ _FIRST_TIME_US, _END_OF_TIMES_US = 10**14, 10**16
 
 
 def number(text: str) -> int | None:
-    """Return the value of a text of ASCII digits, or ``None`` for any other text.
-
-    Examples
-    --------
-    >>> number("007"), number("-7"), number("²"), number("")
-    (7, None, None, None)
-    """
+    """Return the value of a text of ASCII digits, or ``None`` for any other text."""
     if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
         return int(text)
     return None
@@ -102,15 +96,7 @@ class ReferenceName(NamedTuple):
 
 
 def parse_reference(name: str) -> ReferenceName | None:
-    """Read ``op.index.timestamp.npy``. Where the last number is no time, all of the name is the operator's.
-
-    Examples
-    --------
-    >>> parse_reference("layer1.0.conv.0.1700000000000000.npy")
-    ReferenceName(op='layer1.0.conv', slot=0, timestamp=1700000000000000)
-    >>> parse_reference("features.0.1.npy")
-    ReferenceName(op='features.0.1', slot=0, timestamp=None)
-    """
+    """Read ``op.index.timestamp.npy``. Where the last number is no time, all of the name is the operator's."""
     match = _REFERENCE.fullmatch(name)
     if match is None:
         return None
@@ -121,13 +107,7 @@ def parse_reference(name: str) -> ReferenceName | None:
 
 
 def parse_protobuf(name: str) -> ReferenceName | None:
-    """Read ``op.index.timestamp.pb``, or ``.quant`` of a quantised model.
-
-    Examples
-    --------
-    >>> parse_protobuf("conv1.0.1600000000000001.pb")
-    ReferenceName(op='conv1', slot=0, timestamp=1600000000000001)
-    """
+    """Read ``op.index.timestamp.pb``, or ``.quant`` of a quantised model."""
     stem, dot, suffix = name.rpartition(".")
     return parse_reference(f"{stem}.npy") if dot + suffix in PROTOBUF_SUFFIXES else None
 
@@ -234,13 +214,7 @@ def parse_flat(name: str) -> FlatName | None:
 
 
 def parse_flat_npy(name: str) -> FlatName | None:
-    """Read the name of an npy file of the short-lived form, which is too plain to be looked for everywhere.
-
-    Examples
-    --------
-    >>> parse_flat_npy("Default--Add-op1_output_0.npy")[:4]
-    ('Default_Add-op1', 'Add', 'output', 0)
-    """
+    """Read the name of an npy file of the short-lived form, which is too plain to be looked for everywhere."""
     match = _FLAT_NPY.fullmatch(name)
     return _flat_name(match) if match else None
 
@@ -418,10 +392,7 @@ class ConvertedName(NamedTuple):
 
 
 class ConvertedBin(NamedTuple):
-    """Name of raw bytes that were made of one tensor of a dump file.
-
-    `shape` is flat where the tensor stayed as it was stored.
-    """
+    """Name of raw bytes that were made of one tensor of a dump file; `shape` is flat where it stayed as stored."""
 
     dump: AscendName
     io: str
@@ -441,14 +412,7 @@ class OpdebugName(NamedTuple):
 
 
 def parse_converted(name: str) -> ConvertedName | None:
-    """Read the name of an array that was made of a dump file: the file's, ``.input.K`` or ``.output.K``, and ``.npy``.
-
-    Examples
-    --------
-    >>> parsed = parse_converted("Conv2D.conv1.3.1.1600000000000003.output.0.2x19x5x7.npy")
-    >>> parsed.dump.op, parsed.io, parsed.slot, parsed.form
-    ('conv1', 'output', 0, '2x19x5x7')
-    """
+    """Read the name of an array made of a dump file: the file's, ``.input.K`` or ``.output.K``, and ``.npy``."""
     match = _CONVERTED.fullmatch(name) if name.endswith(_NPY) else None
     dump = parse_ascend(match[1]) if match else None
     return ConvertedName(dump, match[2], int(match[3]), match[4]) if match and dump else None
@@ -477,13 +441,7 @@ def run_of(parsed: MindSporeName | AscendName) -> tuple[object, ...]:
 
 
 def parse_opdebug(name: str) -> OpdebugName | None:
-    """Read the name of an overflow dump, with or without a stream id, binary or JSON.
-
-    Examples
-    --------
-    >>> parse_opdebug("Opdebug.Node_OpDebug.5.1600000000000050")
-    OpdebugName(task=5, stream=None, timestamp=1600000000000050, is_json=False)
-    """
+    """Read the name of an overflow dump, with or without a stream id, binary or JSON."""
     match = _OPDEBUG.fullmatch(name)
     if match is None:
         return None

@@ -228,10 +228,7 @@ def _has_own_tensors(root: Path, folder: Folder, place: Place) -> bool:
 
 
 def _side_files(root: Path, folder: Folder, place: Place | None, *, has_tensors: bool) -> Collection[str]:
-    """Return the names in a directory that are no tensors but that MindSpore writes at this place.
-
-    Tensors in it make sure that `place` is what it seems to be.
-    """
+    """Return the names in a directory that are no tensors but that MindSpore writes at this place."""
     in_rank = below_rank(root, folder)
     if (in_rank and in_rank[0] in RANK_FOLDERS) or _FIRST_FOLDERS.fullmatch("/".join(folder.parts)):
         return frozenset(folder.files)

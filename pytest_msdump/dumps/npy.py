@@ -57,11 +57,7 @@ class NpyHeader(NamedTuple):
 
 
 def parse_header(head: bytes, *, where: str) -> NpyHeader:
-    """Parse the beginning of an npy file: `head` is at least the whole header; messages call the file `where`.
-
-    TensorFileError where this is no npy file, the header is cut off or longer than 64 KiB, or says anything but a plain
-    array's `descr`, `fortran_order` and `shape`.
-    """
+    """Parse the beginning of an npy file: `head` is at least the whole header; messages call the file `where`."""
     version, end = _extent(head, where)
     if len(head) < end:
         raise truncated(where, f"cut off inside its header, {len(head)} of {end} bytes")

@@ -43,10 +43,7 @@ _DEFAULT_SAMPLE = 100
 
 
 def read_run(root: Path) -> tuple[RunFacts | None, tuple[str, ...]]:
-    """Read the small files beside a dump: ``None`` where nothing is said of the run, and a note on each unusable file.
-
-    `root` may be the tree, one rank of it, or a directory further down.
-    """
+    """Read the small files beside a dump, or a part of one: ``None`` where they say nothing; notes on unusable ones."""
     facts: dict[str, set[str]] = {"ms_version": set(), "device_target": set()}
     configurations: list[DumpConfiguration] = []
     notes: list[str] = []

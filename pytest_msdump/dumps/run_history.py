@@ -25,10 +25,7 @@ _MOST_LISTED = 5
 
 
 class RunHistory(NamedTuple):
-    """The iterations that one graph of a rank was dumped in, and those of them that are noted more than once.
-
-    `source` is the file's name below the dump's root.
-    """
+    """The iterations that a graph of a rank was dumped in, and those noted more than once; `source` names the file."""
 
     source: str
     rank: int
@@ -60,10 +57,7 @@ def parse_history(text: str) -> tuple[int, ...]:
 
 
 def read_histories(root: Path) -> tuple[Sequence[RunHistory], tuple[str, ...]]:
-    """Read the histories of a dump tree, or of one rank of it, and say which could not be read.
-
-    A directory further down has no whole run to check against.
-    """
+    """Read the histories of a dump tree or of one rank, not of a part of it, and say which could not be read."""
     found: list[RunHistory] = []
     notes: list[str] = []
     own = rank_of(root)

@@ -292,10 +292,7 @@ class Slicing(NamedTuple):
 
 
 def parse_slicing(text: str, *, where: str) -> Slicing:
-    """Read the JSON of ``threadMode``, ``slice_instance_num``, ``outputCutList`` and ``output_tensor_slice``.
-
-    TensorFileError, which calls the file `where`, for anything else.
-    """
+    """Read the JSON of ``threadMode``, ``slice_instance_num``, ``outputCutList`` and ``output_tensor_slice``."""
     values, wrong = parse_object(text)
     if wrong:
         raise _damaged(where, wrong)

@@ -257,12 +257,6 @@ def parse_table(lines: Iterable[str]) -> Table:
 
     The header may come again, as when a file is appended to. Rows that cannot be read are counted in `problems`, with
     the first of them.
-
-    Examples
-    --------
-    >>> table = parse_table(["IO,Slot,Data Type,Shape,Max Value,L2Norm Value", 'output,0,float32,"(2,3)",7.5,nan,'])
-    >>> table.rows[0].values, table.rows[0].spec.shape
-    ({'maximum': 7.5, 'l2_norm': nan}, (2, 3))
     """
     columns: _Columns | None = None
     rows: list[TableRow] = []

@@ -22,11 +22,7 @@ _MOST_REPEATS = 4
 
 
 def check_lines(checked: Checked, *, width: int = 100, everything: bool = False) -> Iterator[str]:
-    """Yield what was checked, the hits of each operator in execution order, and what could not be checked.
-
-    Sentences are wrapped at `width` columns; names and paths are never cut. Only the first 20 operators are shown
-    without `everything`.
-    """
+    """Yield what was checked, the hits of each operator in execution order, and what could not be checked."""
     dump = checked.dump
     yield f"msdump inspect --check: {dump.root} (reader {dump.reader})"
     operators = {name: place for place, name in enumerate(dict.fromkeys(_name(ref.key.op) for ref in dump.refs), 1)}

@@ -145,10 +145,7 @@ def inspect_file(
 def tensors_of(
     path: Path, *, graph_files: Sequence[Path] = (), root: Path | None = None
 ) -> tuple[Dump, tuple[TensorRef, ...]]:
-    """Index the dump of a file, and return it with the tensors of the file, those of an earlier run included.
-
-    Raises `ConfigError` if no reader knows the file and its name is not a graph's.
-    """
+    """Index the dump of a file, and return it with the tensors of the file, those of an earlier run included."""
     try:
         # A file of a recording that was broken off is whole itself.
         dump = index(root or path.parent, graph_files=graph_files, allow_incomplete=True)

@@ -129,10 +129,7 @@ def numbers_of_statistics(values: Mapping[str, Statistic]) -> tuple[Mapping[str,
 
 
 def contents_of_statistics(values: Mapping[str, Statistic], *, elements: int | None, dtype: str) -> Contents | None:
-    """Return the contents of a tensor by its saved statistics; ``None`` if its size is unknown.
-
-    `elements` is by the shape, in case the statistics have no count.
-    """
+    """Return the contents of a tensor by its saved statistics; ``None`` if neither they nor the shape have its size."""
     known, nan, inf = numbers_of_statistics(values)
     count = known.get("count", elements)
     if count is None:

@@ -112,10 +112,7 @@ class Overflows:
 
 
 def find_overflows(dump: Dump, *, watch: Watch = unwatched) -> Overflows:
-    """Look for overflow in every tensor of a dump, and in the files of the device's own check.
-
-    An entry whose status is 0 is no overflow.
-    """
+    """Look for overflow in every tensor of a dump, and in the files of the device's own check (status 0 is none)."""
     files = overflow_files(dump.root)
     reported: defaultdict[OpKey, list[ReportedOverflow]] = defaultdict(list)
     unplaced: list[ReportedOverflow] = []

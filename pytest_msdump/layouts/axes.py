@@ -30,13 +30,7 @@ Shape = tuple[int, ...]
 
 
 def known_axes(name: str) -> tuple[int, ...] | None:
-    """Return the axes that bring a 4-D tensor of this axis order to NCHW; ``None`` where it is not in `FORMATS`.
-
-    Examples
-    --------
-    >>> known_axes("NHWC"), known_axes("NC1HWC0")
-    ((0, 3, 1, 2), None)
-    """
+    """Return the axes that bring a 4-D tensor of this axis order to NCHW; ``None`` where it is not in `FORMATS`."""
     letters = name.upper()
     return tuple(letters.index(axis) for axis in "NCHW") if letters in FORMATS else None
 

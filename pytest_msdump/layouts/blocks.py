@@ -126,13 +126,7 @@ _NAMES = {**{name.replace("_", ""): name for name in MEMORY_FORMATS}, **FORMAT_A
 
 
 def format_name(name: str | None) -> str | None:
-    """Return the name that `facts.memory_formats` uses, in any case and spelling; ``None`` for an unknown one.
-
-    Examples
-    --------
-    >>> format_name("FracZ"), format_name("DefaultFormat"), format_name(None), format_name("FRACTAL_DECONV")
-    ('FRACTAL_Z', 'ND', 'ND', None)
-    """
+    """Return the name that `facts.memory_formats` uses, in any case and spelling; ``None`` for an unknown one."""
     return _NAMES.get((name or "").strip().upper().replace("_", ""))
 
 

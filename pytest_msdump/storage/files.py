@@ -70,10 +70,7 @@ def open_regular(path: Path) -> IO[bytes]:
 
 
 def read_regular(path: Path, most_bytes: int) -> bytes:
-    """Return all of a file, here or on object storage.
-
-    OSError as for `open_descriptor`, and for a file of more than `most_bytes` (``EFBIG``).
-    """
+    """Return all of a file, here or on object storage; raises as `open_descriptor`, ``EFBIG`` above `most_bytes`."""
     with open_regular(path) as file:
         # What it says is not relied on: a file grows, and the kernel makes some up that claim to be empty.
         size = path.stat().st_size

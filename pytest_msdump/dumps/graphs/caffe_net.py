@@ -53,10 +53,7 @@ class CaffeLayer:
 
 
 def read_layers(text: str, *, source: str) -> list[CaffeLayer]:
-    """Read the layers of a prototxt file in its order; messages call it `source`.
-
-    ConfigError where it is not in Protobuf's text format, cut off, without a layer, or a layer has no name.
-    """
+    """Read the layers of a prototxt file in its order; messages call it `source`."""
     layers: list[CaffeLayer] = []
     path: list[str] = []
     for kind, name, word, start in messages(text, source=source):

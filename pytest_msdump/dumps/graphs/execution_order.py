@@ -107,10 +107,7 @@ def order_files(files: Iterable[Path]) -> tuple[Mapping[GraphId, Path], tuple[Pa
 
 
 def read_order(path: Path) -> tuple[str, ...]:
-    """Read one execution order: full names with scope; none for a graph without kernels.
-
-    MsdumpError where the file cannot be read, is larger than 64 MiB, is not text, or lacks its header.
-    """
+    """Read one execution order: full names with scope; none for a graph without kernels."""
     data = read_user_file(path, _MAX_BYTES, want="give an execution order that MindSpore wrote")
     try:
         lines = data.decode("utf-8-sig").splitlines()

@@ -57,11 +57,7 @@ def is_graph_file(path: Path) -> bool:
 
 
 def read_graph(path: Path) -> OperatorGraph:
-    """Read an IR of MindSpore, its Protobuf form, or a graph that GE wrote as text, whichever the content is.
-
-    `is_final` is false for a graph that the compiler went on from. ConfigError where there is no such file, it is
-    larger than 1 GiB, or it is no such graph.
-    """
+    """Read an IR of MindSpore, its Protobuf form, or a graph that GE wrote as text, whichever the content is."""
     data = read_user_file(path, _MAX_BYTES, want="give a graph that MindSpore or GE wrote")
     name = path.name
     graph = _parsed(data, name)
@@ -80,10 +76,7 @@ def _parsed(data: bytes, name: str) -> OperatorGraph:
 
 
 def read_graphs(files: Mapping[Coordinates, Path]) -> tuple[tuple[PlacedGraph, ...], tuple[str, ...]]:
-    """Read the graphs that a run left, as far as they can be read, and a sentence about each of the others.
-
-    For an ``.ir`` that cannot be read its ``.pb`` is taken, where there is one.
-    """
+    """Read the graphs that a run left, as far as they can be read, and a sentence about each of the others."""
     graphs: list[PlacedGraph] = []
     notes: list[str] = []
     for at, path in files.items():

@@ -158,10 +158,7 @@ _BOOKKEEPING = frozenset(
 
 
 def attributes_text(call: str) -> str:
-    """Return the text of an operator's attributes; `call` begins behind the bracket that opens its operands.
-
-    Operands that are plain values count as attributes: newer releases write them there.
-    """
+    """Return the text of an operator's attributes, plain operands among them; `call` begins behind its bracket."""
     return ", ".join(filter(None, (*_literals(call), _between_braces(call))))
 
 
@@ -183,13 +180,7 @@ def _between_braces(line: str) -> str:
 
 
 def parse_attributes(text: str) -> Mapping[str, str]:
-    """Return attributes by name, without those that the compiler keeps for itself.
-
-    Examples
-    --------
-    >>> parse_attributes('pad_mode: "same", stride: (1, 1, 2, 2), IsFeatureMapOutput: Bool(1), compile_info: ')
-    {'pad_mode': '"same"', 'stride': '(1, 1, 2, 2)'}
-    """
+    """Return attributes by name, without those that the compiler keeps for itself."""
     named = (part.partition(":") for part in members(text))
     return {
         name.strip(): value.strip()

@@ -131,13 +131,6 @@ def operators_at(graph: OperatorGraph, where: str) -> tuple[Operator, ...]:
 
     `where` is ``FILE:LINE``, of which the file may lack leading directories; or code as it stands in the program, or a
     part of it, in which runs of space count as one. The line that begins a function stands for all it does.
-
-    Examples
-    --------
-    >>> frame = SourceFrame("/home/me/net.py", 58, "x = self.conv3(x)")
-    >>> conv = Operator("Default/conv3/Conv2D-op1", "Conv2D", stacks=(SourceStack((frame,)),))
-    >>> [found.name for found in operators_at(OperatorGraph((conv,)), "net.py:58")]
-    ['Default/conv3/Conv2D-op1']
     """
     query = _QUERY.fullmatch(where.strip())
     code = " ".join(where.split())

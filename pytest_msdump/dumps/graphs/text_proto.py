@@ -42,10 +42,7 @@ class Schema:
 
 
 def parse_text(text: str, schema: Schema, *, source: str) -> dict[str, Any]:
-    """Read a message as Python values: texts, whole numbers, true and false; names of enumerations as texts.
-
-    ConfigError, which calls the text `source`, where it is not in text format, or cut off.
-    """
+    """Read a message as Python values: texts, whole numbers, true and false; names of enumerations as texts."""
     # Messages that have begun: schema, or None where they are not kept; what is kept; the name of the field.
     waiting: list[tuple[Schema | None, dict[str, Any], str]] = [(schema, {}, "")]
     for kind, name, word, _ in messages(text, source=source):
