@@ -147,7 +147,7 @@ def _value(word: str, flag: Flag, rest: list[str], known: Mapping[str, Flag]) ->
     return ",".join(parts)
 
 
-def run_program(program: str, run: Callable[[Sequence[str]], int], argv: Sequence[str] | None) -> int:
+def run_program(program: str, run: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:
     """Run a command line (the process's by default) and return its exit code; an error is one line on stderr."""
     return exit_code(program, run, sys.argv[1:] if argv is None else argv)
 

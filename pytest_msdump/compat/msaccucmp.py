@@ -12,7 +12,8 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from pytest_msdump.cli.gate import gate
@@ -119,11 +120,6 @@ class _Wanted:
     folder: Path
     extras: Extras
     columns: Columns
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command, ``compare`` first; return its exit code, of a batch the worst."""
-    return run_program(_PROGRAM, _run, argv)
 
 
 def _run(words: Sequence[str]) -> int:
@@ -357,6 +353,7 @@ _MAPPING_TITLES = ("Index", "OpType", "NPUDump", "GroundTruth", "TensorIndex", "
 _NAMES_ONLY = Columns(algorithms=(), verdict=False)
 
 
+@dataclass(frozen=True)
 class Outputs:
     """The files of one comparison.
 
@@ -364,29 +361,20 @@ class Outputs:
     of these operators. `with_advice` adds ``advisor_summary.txt``; `prefix` begins the names of all files.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        columns: Columns,
-        *,
-        sequences: Container[int] | None = None,
-        with_advice: bool = False,
-        prefix: str = "",
-    ) -> None:
-        self._folder = folder
-        self._columns = columns
-        self._sequences = sequences
-        self._with_advice = with_advice
-        self._prefix = prefix
+    folder: Path
+    columns: Columns
+    sequences: Container[int] | None = field(default=None, kw_only=True)
+    with_advice: bool = field(default=False, kw_only=True)
+    prefix: str = field(default="", kw_only=True)
 
     def result(self, report: Report) -> list[Path]:
         """Write the table of a finished comparison, and the advice."""
         found = columns_for(report)
-        columns = replace(self._columns, left_address=found.left_address, right_address=found.right_address)
+        columns = replace(self.columns, left_address=found.left_address, right_address=found.right_address)
         files = [self._csv("result", self._table(report, columns))]
-        if self._with_advice:
+        if self.with_advice:
             text = advice(*self._table(report, Columns(overflow=True))).lines
-            files.append(write_text(self._folder / f"{self._prefix}advisor_summary.txt", text))
+            files.append(write_text(self.folder / f"{self.prefix}advisor_summary.txt", text))
         return files
 
     def mapping(self, report: Report) -> Path:
@@ -404,10 +392,10 @@ class Outputs:
         return self._csv("mapping", (_MAPPING_TITLES, mapped))
 
     def _table(self, report: Report, columns: Columns) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-        return vendor_table(report, columns, right_alone=False, sequences=self._sequences)
+        return vendor_table(report, columns, right_alone=False, sequences=self.sequences)
 
     def _csv(self, kind: str, table: tuple[Sequence[str], Sequence[Sequence[str]]]) -> Path:
-        path = self._new(f"{self._prefix}{kind}_{time.strftime('%Y%m%d%H%M%S')}")
+        path = self._new(f"{self.prefix}{kind}_{time.strftime('%Y%m%d%H%M%S')}")
         try:
             return write_table(TableFile(path, as_csv=True), *table, flag="-out")
         except MsdumpError:
@@ -417,7 +405,7 @@ class Outputs:
     def _new(self, stem: str) -> Path:
         """Make an empty file of a new name; the second one of a second ends in _1."""
         for number in range(_MOST_TRIES):
-            path = self._folder / f"{stem}{f'_{number}' if number else ''}.csv"
+            path = self.folder / f"{stem}{f'_{number}' if number else ''}.csv"
             try:
                 path.touch(exist_ok=False)
             except FileExistsError:
@@ -425,7 +413,7 @@ class Outputs:
             except OSError as error:
                 raise MsdumpError(f"{path} cannot be written: {error.strerror or error}; see -out") from error
             return path
-        raise MsdumpError(f"{self._folder} holds {_MOST_TRIES} files {stem}*.csv; name another folder with -out")
+        raise MsdumpError(f"{self.folder} holds {_MOST_TRIES} files {stem}*.csv; name another folder with -out")
 
 
 def _files_by_tensor(report: Report) -> dict[tuple[bool, str], list[tuple[str, str]]]:
@@ -449,6 +437,8 @@ def _path(root: str, file: str) -> str:
     path = parse_location(root, Path())
     return root if path.is_file() else str(path / file)
 
+
+main = partial(run_program, _PROGRAM, _run)
 
 if __name__ == "__main__":
     raise SystemExit(main())

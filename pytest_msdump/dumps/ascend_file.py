@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from math import prod
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.dtypes.decode import bytes_needed, can_decode
 from pytest_msdump.dumps.array_reader import StoredView, can_be_held, layout_of
 from pytest_msdump.dumps.ascend_header import Header, RawPart, StoredTensor, bytes_behind, parse_header
-from pytest_msdump.dumps.stored_file import StoredFile, truncated
+from pytest_msdump.dumps.stored_file import StoredFile, opened, truncated
 from pytest_msdump.dumps.strided_reader import BLOCK_BYTES
 from pytest_msdump.dumps.wire import Span
 from pytest_msdump.errors import TensorFileError
@@ -118,15 +118,18 @@ def _no_numbers(tensor: StoredTensor, where: str) -> TensorFileError:
     )
 
 
+@contextmanager
+def _opened(path: Path | str) -> Iterator[DumpFile]:
+    """Open a dump file and read its header; it is closed again where an error is raised."""
+    with opened(path) as file:
+        source = FileSource(file)
+        yield DumpFile(file, source, parse_header(source))
+
+
 def open_dump_file(path: Path | str) -> DumpFile:
     """Open a dump file and read its header; the caller closes `file`. Text is a path of this machine."""
-    file = StoredFile(path)
-    try:
-        source = FileSource(file)
-        return DumpFile(file, source, parse_header(source))
-    except BaseException:
-        file.close()
-        raise
+    with _opened(path) as dump:
+        return dump
 
 
 def read_header(path: Path | str) -> tuple[Header, int]:
@@ -151,24 +154,16 @@ def open_part(path: Path | str, part: int | None) -> StoredView:
 
     ``None`` stands for a file whose header could not be read when it was indexed: opening it raises the reason.
     """
-    dump = open_dump_file(path)
-    try:
+    with _opened(path) as dump:
         return dump.open(part_of(dump.header, part, path))
-    except BaseException:
-        dump.file.close()
-        raise
 
 
 def open_output(path: Path, index: int) -> StoredView:
     """Open the output that a file of an original model holds: its only one, else the one of this index."""
-    dump = open_dump_file(path)
-    try:
+    with _opened(path) as dump:
         outputs = tuple(tensor for tensor in dump.header.tensors if tensor.io == "output")
         part = index if len(outputs) > 1 else 0
         return dump.open(part_of(dump.header._replace(tensors=outputs), part, path))
-    except BaseException:
-        dump.file.close()
-        raise
 
 
 def raw_bytes(path: Path, part: RawPart) -> Iterator[bytes]:

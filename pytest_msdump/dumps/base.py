@@ -81,7 +81,8 @@ def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
     for reader in sorted(readers.values(), key=lambda each: -each.precedence):
         if reader.recognises(root):
             return reader.index(root)
-    example = _example(root)
+    names = (folder.text(name) for folder in walk(root) for name in (*folder.files, *folder.closed))
+    example = next(names, None) if root.is_dir() else root.name
     if example is None:
         return Dump(root=root, reader=EMPTY)
     known = ", ".join(sorted(readers))
@@ -90,14 +91,6 @@ def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
         f"{root}: give the directory of a dump; no dump format that is known here has names like '{shown}'. "
         f"Known: {known} (docs/reference/dump_formats.md)"
     )
-
-
-def _example(root: Path) -> str | None:
-    """Return the name of something at or below `root`; ``None`` when there is nothing."""
-    if not root.is_dir():
-        return root.name
-    names = (folder.text(name) for folder in walk(root) for name in (*folder.files, *folder.closed))
-    return next(names, None)
 
 
 class DumpBuilder:

@@ -377,11 +377,8 @@ def _number_on(refs: Sequence[TensorRef], seen: Counter[Hashable]) -> Sequence[T
 # -- Steps of a training in one directory ----------------------------------------------------------------------------
 
 
-class _Run(NamedTuple):
-    """One run of an operator: its dump file, or its files of one time."""
-
-    timestamp: int
-    path: str
+# One run of an operator: the time and the path of its dump file, or of its files of one time.
+_Run = tuple[int, str]
 
 
 def _index_in_step(root: Path, folder: Path) -> int:
@@ -410,7 +407,7 @@ def _split_steps(folder: Path, refs: Sequence[TensorRef]) -> tuple[Sequence[Tens
 
 
 def _run(ref: TensorRef) -> _Run:
-    return _Run(_time(ref), ref.source.text)
+    return (_time(ref), ref.source.text)
 
 
 def _steps(refs: Sequence[TensorRef]) -> Mapping[tuple[Hashable, _Run], int]:

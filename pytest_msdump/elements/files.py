@@ -85,10 +85,6 @@ class Batch:
         self._open.append(stream)
         return stream
 
-    def write(self, name: str, content: bytes) -> None:
-        """Write a file that will be called `name`."""
-        self.path(name).write_bytes(content)
-
     def finish(self) -> tuple[Path, ...]:
         """Give all files their names; return them in the order in which they were opened."""
         for stream in self._open:
@@ -117,7 +113,7 @@ def note_stem(folder: Path, stem: str, operator: str) -> None:
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(rows.items())
     with Batch(folder) as batch:
-        batch.write(MAPPING, in_utf8(text.getvalue()))
+        batch.path(MAPPING).write_bytes(in_utf8(text.getvalue()))
         batch.finish()
 
 

@@ -190,10 +190,8 @@ def file_header(path: Path) -> FileHeader | None:
         if path.suffix == ".npy":
             return _npy_header(path)
         opened = open_dump_file(path)
-        try:
+        with closing(opened.file):
             return _dump_header(opened)
-        finally:
-            opened.file.close()
     except (TensorFileError, OSError):
         return None
 

@@ -45,13 +45,6 @@ class Move(NamedTuple):
     logical: _Index
 
 
-class Whole(NamedTuple):
-    """How a whole stored tensor becomes the logical one: its axes in logical order, and what to copy."""
-
-    axes: Shape
-    moves: tuple[Move, ...]
-
-
 @dataclass(frozen=True)
 class Placement:
     """The stored axes of a tensor, outermost first, and its logical shape. Many tensors share one."""
@@ -75,10 +68,10 @@ class Placement:
         return prod(self.sizes)
 
     @cached_property
-    def whole(self) -> Whole:
-        """How all of it is read at once, in the order of `shape`."""
+    def whole(self) -> tuple[Shape, tuple[Move, ...]]:
+        """The stored axes in logical order, and the copies that make the whole logical tensor of them."""
         axes = tuple(number for axis in self.order for number in self.parts_of(axis))
-        return Whole(axes, tuple(self.moves(self.order, [(0, length) for length in self.shape])))
+        return axes, tuple(self.moves(self.order, [(0, length) for length in self.shape]))
 
     @cached_property
     def _parts_of(self) -> tuple[Shape, ...]:

@@ -251,20 +251,14 @@ def stored(
 
 def _filled(array: Array, placement: Placement, padding: float) -> Array:
     """Pad each axis to whole blocks, split it, and bring the pieces to the stored order."""
-    lengths: list[tuple[int, int]] = []
-    pieces: list[int] = []
-    where: dict[int, int] = {}
-    for axis, length in enumerate(placement.shape):
-        numbers = [number for number, part in enumerate(placement.parts) if part.axis == axis]
-        numbers.sort(key=lambda number: placement.parts[number].kind == "inner")
-        sizes = [placement.parts[number].size for number in numbers]
-        for number in numbers:
-            where[number] = len(where)
-        pieces += sizes
-        lengths.append((0, prod(sizes) - length))
-    padded = np.pad(array, lengths, constant_values=padding)
-    order = [where[number] for number in range(len(placement.parts))]
-    return np.ascontiguousarray(padded.reshape(pieces).transpose(order))
+    numbers = [placement.parts_of(axis) for axis in placement.order]
+    sizes = [[placement.parts[number].size for number in own] for own in numbers]
+    missing = [(0, prod(own) - length) for own, length in zip(sizes, placement.shape, strict=True)]
+    padded = np.pad(array, missing, constant_values=padding)
+    pieces = padded.reshape([size for own in sizes for size in own])
+    # The pieces stand by logical axis: where each stored axis is among them.
+    order = np.argsort([number for own in numbers for number in own])
+    return np.ascontiguousarray(pieces.transpose(order))
 
 
 def _stored_groups(

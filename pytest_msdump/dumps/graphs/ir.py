@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from functools import cache
 from io import BytesIO, TextIOWrapper
 
 from pytest_msdump.dumps.graphs.flow import CONSTANT, MONAD, Constant, Node, Of, Operand, Weight, operator_graph
-from pytest_msdump.dumps.graphs.ir_types import TypeReader, is_device, members, separators
+from pytest_msdump.dumps.graphs.ir_types import device_types, host_types, is_device, members, separators
 from pytest_msdump.dumps.graphs.source_lines import FrameReader
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.graph import OperatorGraph
@@ -247,7 +248,8 @@ class _Reader:
         self.graph = ""
         self.parameters: dict[int, str] = {}
         self.names = Names(self.parameters)
-        self._types = TypeReader()
+        # Very many operators share few lines of types.
+        self._host_types, self._device_types = cache(host_types), cache(device_types)
         self._frames = FrameReader()
 
     def records(self, lines: Iterable[str]) -> Iterator[_Record]:
@@ -287,8 +289,8 @@ class _Reader:
         called, start = split_call(head)
         host = next((line for line in record.types if not is_device(line)), "")
         device = next((line for line in record.types if is_device(line)), "")
-        host_in, host_out = self._types.host(host) if host else ((), ())
-        device_in, device_out = self._types.device(device) if device else ((), ())
+        host_in, host_out = self._host_types(host) if host else ((), ())
+        device_in, device_out = self._device_types(device) if device else ((), ())
         plain = _TYPE.match(called)
         self.nodes.append(
             Node(

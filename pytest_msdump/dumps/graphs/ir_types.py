@@ -14,7 +14,7 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.dumps.graphs.flow import MONAD, HostType, Monad
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["TypeReader", "dtype_name", "is_device", "members", "separators"]
+__all__ = ["device_types", "dtype_name", "host_types", "is_device", "members", "separators"]
 
 _SIZES = re.compile(r"-?[0-9]{1,18}")
 _LONGEST_SHAPE = 64
@@ -52,27 +52,16 @@ def dtype_name(written: str) -> str | None:
     return canonical(name)
 
 
-class TypeReader:
-    """Reads the ``: (…) -> (…)`` lines of one file, each different one once."""
+def host_types(line: str) -> tuple[tuple[HostType, ...], tuple[TensorSpec | None, ...]]:
+    """Read a ``: (…) -> (…)`` line: types of operands, and of results by slot, on the host."""
+    given, made = _sides(line)
+    return tuple(map(_host, given)), tuple(_flat(list(map(_host, made))))
 
-    def __init__(self) -> None:
-        self._hosts: dict[str, tuple[tuple[HostType, ...], tuple[TensorSpec | None, ...]]] = {}
-        self._devices: dict[str, tuple[tuple[TensorSpec | None, ...], tuple[TensorSpec | None, ...]]] = {}
 
-    def host(self, line: str) -> tuple[tuple[HostType, ...], tuple[TensorSpec | None, ...]]:
-        """Read types of operands, and of results by slot, on the host."""
-        if line not in self._hosts:
-            given, made = _sides(line)
-            results = [_host(text) for text in made]
-            self._hosts[line] = tuple(_host(text) for text in given), tuple(_flat(results))
-        return self._hosts[line]
-
-    def device(self, line: str) -> tuple[tuple[TensorSpec | None, ...], tuple[TensorSpec | None, ...]]:
-        """Read types, sizes and memory formats by slot, on the device."""
-        if line not in self._devices:
-            given, made = _sides(line)
-            self._devices[line] = tuple(map(_device, given)), tuple(map(_device, made))
-        return self._devices[line]
+def device_types(line: str) -> tuple[tuple[TensorSpec | None, ...], tuple[TensorSpec | None, ...]]:
+    """Read such a line of the device: types, sizes and memory formats by slot."""
+    given, made = _sides(line)
+    return tuple(map(_device, given)), tuple(map(_device, made))
 
 
 def is_device(line: str) -> bool:

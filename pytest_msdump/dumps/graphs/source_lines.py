@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 
 from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.tensor import SourceFrame, SourceStack
@@ -51,8 +52,8 @@ class FrameReader:
     """Reads the ``# In file …`` lines of one graph file, each different one once."""
 
     def __init__(self) -> None:
-        self._frames: dict[str, tuple[SourceFrame, bool] | None] = {}
-        self._stacks: dict[tuple[str, ...], tuple[SourceStack, ...]] = {}
+        self._frame = cache(_frame)
+        self._known = cache(self._read)
 
     def stacks(self, lines: Iterable[str], *, is_innermost_first: bool = False) -> tuple[SourceStack, ...]:
         """Read one operator's ``# In file …`` and ``# Corresponding … candidate:`` lines, or those of a ``.pb`` file.
@@ -60,10 +61,7 @@ class FrameReader:
         `is_innermost_first` says that later releases, too, wrote the innermost call first here. Returns the calls that
         made the operator, then those of its forward operator, without empty ones.
         """
-        key = tuple(lines)
-        if key not in self._stacks:
-            self._stacks[key] = self._read(key, is_innermost_first)
-        return self._stacks[key]
+        return self._known(tuple(lines), is_innermost_first)
 
     def _read(self, lines: Iterable[str], is_innermost_first: bool) -> tuple[SourceStack, ...]:
         stacks = [_Stack(False, is_innermost_first)]
@@ -79,11 +77,6 @@ class FrameReader:
                 stacks[-1].frames.append(found[0])
                 stacks[-1].is_reversed |= found[1]
         return tuple(stack.made() for stack in stacks if stack.frames)
-
-    def _frame(self, text: str) -> tuple[SourceFrame, bool] | None:
-        if text not in self._frames:
-            self._frames[text] = _frame(text)
-        return self._frames[text]
 
 
 def _frame(text: str) -> tuple[SourceFrame, bool] | None:
