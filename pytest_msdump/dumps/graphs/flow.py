@@ -221,17 +221,15 @@ class _Flow:
             if isinstance(one, tuple):
                 waiting.extend(reversed(one))
             elif isinstance(one, _Output) and one.slot is None:
-                waiting.extend(_Output(one.node, slot) for slot in reversed(range(_slots(self._nodes[one.node]))))
+                node = self._nodes[one.node]
+                slots = range(max(len(node.device_outputs), len(node.host_outputs), 1))
+                waiting.extend(_Output(one.node, slot) for slot in reversed(slots))
             elif isinstance(one, _Output):
                 yield Edge(self._nodes[one.node].known_as, one.slot or 0)
             elif isinstance(one, Weight):
                 yield Edge(one.name, 0, is_parameter=True)
             elif isinstance(one, Constant):
                 yield None
-
-
-def _slots(node: Node) -> int:
-    return max(len(node.device_outputs), len(node.host_outputs), 1)
 
 
 def _spread(host: HostType, leaves: Sequence[Edge | None]) -> list[TensorSpec | None]:

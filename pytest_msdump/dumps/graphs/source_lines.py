@@ -129,7 +129,9 @@ def operators_at(graph: OperatorGraph, where: str) -> tuple[Operator, ...]:
     code = " ".join(where.split())
     if query:
         file, line = _parts(query["file"]), int(query["line"])
-        found = _matching(graph.operators, lambda frame: _covers(frame, line) and _ends_with(frame.file, file))
+        found = _matching(
+            graph.operators, lambda frame: _covers(frame, line) and _parts(frame.file)[-len(file) :] == file
+        )
         if found:
             return found
     return _matching(graph.operators, lambda frame: code in " ".join(frame.text.split())) if code else ()
@@ -157,7 +159,3 @@ def _covers(frame: SourceFrame, line: int) -> bool:
 
 def _parts(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.replace("\\", "/").split("/") if part not in ("", "."))
-
-
-def _ends_with(path: str, wanted: tuple[str, ...]) -> bool:
-    return _parts(path)[-len(wanted) :] == wanted
