@@ -194,7 +194,6 @@ def _run_batch(wanted: _Wanted, rules: Path) -> int:
 
 
 def _compared(wanted: _Wanted, job: Job | None) -> int:
-    """Compare one model, or only write which tensors would be compared."""
     arguments = wanted.arguments
     options = {name: arguments.get(name) for name in _SPELLED if name in arguments}
     reports = wanted.folder / _REPORTS
@@ -233,7 +232,6 @@ def _compared(wanted: _Wanted, job: Job | None) -> int:
 
 
 def _overview() -> str:
-    """Return what ``--help`` prints without a command."""
     grammars = (GRAMMAR, *(grammar for grammar, _ in COMMANDS.values()))
     usages = [f"usage: {grammar.program} OPTIONS" for grammar in grammars]
     return "\n".join((*usages, "", "COMMAND --help shows the options of a command."))
@@ -300,7 +298,6 @@ def find_jobs(root: Path, rules: Path) -> tuple[tuple[Job, ...], tuple[str, ...]
 
 
 def _graphs(rules: Path) -> dict[str, Path]:
-    """Return the rule file of each graph by its name."""
     found: dict[str, Path] = {}
     for path in sorted(rules.glob("*.json")):
         data = read_user_file(path, MAX_BYTES, want="give a folder of the JSON of compiled models")

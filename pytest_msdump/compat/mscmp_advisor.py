@@ -125,7 +125,6 @@ def advice(titles: Sequence[str], rows: Sequence[Sequence[str]], *, inputs: Set[
 
 
 def _global(table: Sequence[Mapping[str, str]]) -> Advice:
-    """Return the advice on the network as a whole."""
     kind = "Global Consistency"
     compared = [row for row in table if _is_compared(row)]
     if not compared:

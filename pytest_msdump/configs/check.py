@@ -345,7 +345,6 @@ _MOST_SHOWN = 60
 
 
 def _shown(value: object) -> str:
-    """Describe a value in JSON's words."""
     match value:
         case bool():
             return str(value).lower()

@@ -128,7 +128,6 @@ def _meaning(key: ConfigKey, value: object, setting: Setting) -> str:
 
 
 def _steps(text: str) -> str:
-    """Return the steps of a spec as people count them, from 1."""
     steps = []
     for part in text.split("|"):
         first, _, last = part.partition("-")

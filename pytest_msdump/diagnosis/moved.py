@@ -215,12 +215,10 @@ class ShiftClaim(Claim):
         return self.sides.shape[next(iter(self.steps))] if self.steps else self.sides.size
 
     def _distance(self, steps: int) -> int:
-        """Return how many flat places elements move in so many steps."""
         shape = self.sides.shape
         return steps * (self.flat + sum(by * prod(shape[axis + 1 :]) for axis, by in self.steps.items()))
 
     def _inside(self, start: int, stop: int) -> Array:
-        """Return which elements have a neighbour."""
         places = np.arange(start, stop)
         if not self.steps:
             return (places >= self.flat) & (places < self.sides.size + self.flat)

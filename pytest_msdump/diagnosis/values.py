@@ -286,7 +286,6 @@ def _slice_diagnosis(sides: Sides, at: Mapping[int, int], total: float) -> Diagn
 
 
 def _index_of(shape: tuple[int, ...], axis: int, start: int, stop: int) -> Array:
-    """Return the index along an axis of flat elements `start` to `stop`."""
     return np.arange(start, stop) // prod(shape[axis + 1 :]) % shape[axis]
 
 

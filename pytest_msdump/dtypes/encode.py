@@ -95,7 +95,6 @@ def _codes(known: str) -> tuple[Array, Array]:
 
 
 def _looked_up(values: Array, known: str) -> Array:
-    """Find the byte of each 8-bit float."""
     bits, codes = _codes(known)
     wanted = _usual(values, known)
     place = np.minimum(np.searchsorted(bits, wanted), 255)

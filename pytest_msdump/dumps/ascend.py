@@ -147,7 +147,6 @@ def _has_own_arrays(folder: Folder) -> bool:
 
 
 def _is_made_of(name: str, runs: Container[tuple[object, ...]]) -> bool:
-    """Whether an array was made of one of the dumps `runs`."""
     converted = parse_converted(name)
     return converted is not None and run_of(converted.dump) in runs
 

@@ -390,7 +390,6 @@ def _damaged(source: Source, position: int, what: str) -> TensorFileError:
 
 
 def _unpack(source: Source, layout: struct.Struct, span: Span) -> tuple[int, ...]:
-    """Read numbers from the beginning of `span`."""
     data = source.peek(span.start, min(layout.size, span.length))
     if len(data) < layout.size:
         raise _damaged(source, span.start, f"{len(data)} bytes where {layout.size} are needed")

@@ -203,7 +203,6 @@ def _texts(value: object) -> Mapping[str, str]:
 
 
 def _text(value: object, longest: int) -> str | None:
-    """Return a text that is neither empty nor too long."""
     return value if isinstance(value, str) and 0 < len(value) <= longest else None
 
 

@@ -195,7 +195,6 @@ def _originals(builder: DumpBuilder, folder: Folder) -> Mapping[str, str]:
 
 
 def _parse_array(name: str, *, is_first: bool) -> _Array | None:
-    """Read the name of an array by each grammar."""
     parsed = parse_mindspore(name)
     # A shape in the place of the memory format is the mark of the vendor's first tool.
     is_sure = parsed is not None and not _SHAPE.fullmatch(parsed.dtype or parsed.memory_format)

@@ -77,7 +77,6 @@ def _read_json(path: Path) -> Any:
 
 
 def _read_records(path: Path) -> dict[int, dict[str, Any]]:
-    """Return the record of each output of a binary dump, by its slot."""
     dump = open_dump_file(path)
     with closing(dump.file):
         outputs = [tensor for tensor in dump.header.tensors if tensor.io == "output"]

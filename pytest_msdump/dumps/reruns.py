@@ -151,7 +151,6 @@ def _time(ref: TensorRef) -> int:
 
 
 def _in_time(refs: Iterable[TensorRef]) -> list[TensorRef]:
-    """Sort tensors by time; ties go by file name."""
     return sorted(refs, key=lambda ref: (_time(ref), ref.source.name, ref.source.text))
 
 
@@ -166,7 +165,6 @@ def _identity(ref: TensorRef) -> Hashable:
 
 
 def _are_distinct(files: Sequence[TensorRef]) -> bool:
-    """Whether no tensor is there twice."""
     return len(set(map(_identity, files))) == len(files)
 
 

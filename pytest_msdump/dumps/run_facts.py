@@ -150,7 +150,6 @@ def _section(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _whole(value: Any) -> int:
-    """Return a whole number; -1 for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) else -1
 
 

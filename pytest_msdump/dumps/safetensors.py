@@ -103,7 +103,6 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _array(file: StoredFile, name: str, entry: Any, begin: int) -> NamedArray:
-    """Return a tensor as the header describes it."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise _damaged(file, f"does not give {name[:60]!r} exactly dtype, shape and data_offsets")
     label, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]

@@ -192,7 +192,6 @@ def _lines(elements: Elements, axes: Axes, style: Style, *, tails: bool = False)
 
 
 def _relative_cells(elements: Elements, style: Style, *, tails: bool) -> Cells:
-    """Return relative errors with their tails."""
     undefined = np.ones(elements.size, np.bool_) if elements.are_bools else elements.zero
     if undefined.all():
         return same(_NOTHING + style.tail * tails, elements.size)

@@ -203,7 +203,6 @@ def _place(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> P
 
 
 def _refusal(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> TensorShapeError:
-    """Return the error that says what does not fit."""
     try:
         _place(spec, known, shape, letters)
     except TensorShapeError as error:

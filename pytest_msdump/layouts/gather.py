@@ -102,7 +102,6 @@ class BlockedView(ForwardingView):
         return tuple(prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
 
     def _whole(self) -> Array:
-        """Read a small tensor at once."""
         axes, moves = self._placement.whole
         stored = self._view.read(0, self._placement.stored_elements).reshape(self._placement.sizes).transpose(axes)
         if len(moves) == 1 and stored.nbytes <= SMALL_BYTES:
@@ -155,7 +154,6 @@ class BlockedView(ForwardingView):
         return prod(last - first for first, last in self._box(prefix, low, high))
 
     def _gathered(self, window: _Window) -> Array:
-        """Read a window and bring it to the logical order."""
         box = self._box(window.prefix, window.low, window.high)
         stored = self._read_box(box).reshape([last - first for first, last in box])
         axes = [number for axis in self._order for number in self._placement.parts_of(axis)]
@@ -280,7 +278,6 @@ class GroupedView(ForwardingView):
         return whole[start - first * row : stop - first * row]
 
     def _rows(self, first: int, last: int, row: int) -> Array:
-        """Return whole filters."""
         wide = self._together * row
         read = self._view.read(first * wide, last * wide).reshape(last - first, self._together, row)
         filters = np.arange(first, last)

@@ -78,7 +78,6 @@ def read_layers(text: str, *, source: str) -> list[CaffeLayer]:
 
 
 def _begin(layers: list[CaffeLayer], path: Sequence[str]) -> None:
-    """Begin a layer, or one of its rules."""
     if len(path) == 1:
         layers.append(CaffeLayer())
     elif path[1:] == ["include"]:
@@ -88,7 +87,6 @@ def _begin(layers: list[CaffeLayer], path: Sequence[str]) -> None:
 
 
 def _keep(layer: CaffeLayer, path: Sequence[str], name: str, word: str, start: int) -> None:
-    """Take a value of a layer, or of one of its rules."""
     plain = unescaped(word[1:-1]) if word[0] in "\"'" else word
     if not path and name in ("name", "type"):
         setattr(layer, name, plain)

@@ -166,7 +166,6 @@ def _handed_on(kind: str, operands: Sequence[_Value]) -> _Value:
 
 
 def _chosen(operands: Sequence[_Value]) -> _Value:
-    """Return element k of a tuple, or output k of a kernel."""
     if len(operands) != 2 or not isinstance(operands[1], Constant) or operands[1].number is None:
         return CONSTANT
     of, slot = operands[0], operands[1].number

@@ -146,7 +146,6 @@ def _operators(graphs: Iterable[OperatorGraph]) -> Iterator[_Known]:
 
 
 def _families(keys: Iterable[OpKey]) -> Mapping[str, dict[int, _FileOp]]:
-    """Group operators of a dump by scope and type, each by its number."""
     found: defaultdict[str, dict[int, _FileOp]] = defaultdict(dict)
     for key in keys:
         match = _COUNTED.fullmatch(key.name)
