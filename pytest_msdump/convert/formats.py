@@ -38,11 +38,8 @@ _NUMBERS = "biufc"
 _BYTE_BITS, _BYTE_BLOCK = 8, 32
 
 
-class _Named(NamedTuple):
-    """A tensor without padding, and what its axes are; ``None`` where that is unknown."""
-
-    view: TensorView
-    letters: str | None
+# A tensor without padding, and what its axes are; ``None`` where that is unknown.
+_Named = tuple[TensorView, str | None]
 
 
 class Relabelled(ForwardingView):
@@ -132,9 +129,9 @@ def _named(view: TensorView, known: str, shape: Shape | None, wanted: str) -> _N
     """Undo the memory format, and name the axes that are left."""
     row = MEMORY_FORMATS[known]
     if known == "ND":
-        return _Named(view, None)
+        return view, None
     if not may_be_padded(known):
-        return _Named(view, "".join(row.stored))
+        return view, "".join(row.stored)
     axes = _SPATIAL.get(row.axes, row.axes)
     letters: str | None = None
     if shape is not None:
@@ -148,7 +145,7 @@ def _named(view: TensorView, known: str, shape: Shape | None, wanted: str) -> _N
         letters = None
     elif letters is None and shape is not None and len(shape) == len(axes):
         letters = axes
-    return _Named(logical(view, logical_shape=shape, logical_format=letters), letters)
+    return logical(view, logical_shape=shape, logical_format=letters), letters
 
 
 def _with_padding(view: TensorView, known: str) -> Shape:

@@ -362,14 +362,11 @@ def _move_all(folder: Path, names: Sequence[tuple[str, str]]) -> None:
 
 
 def _give_back(folder: Path, done: Sequence[tuple[str, str]]) -> None:
-    waiting = list(done)
+    old, new = "", ""
     try:
-        while waiting:
-            old, new = waiting[-1]
+        for old, new in reversed(done):
             _move(folder / new, folder / old)
-            waiting.pop()
     except OSError as error:
-        old, new = waiting[-1]
         raise _HalfDoneError(
             f"{folder / new}: was {old} and cannot be named so again: {error.strerror or error}; some files have new "
             "names: when that is mended, take them back by the undo file"

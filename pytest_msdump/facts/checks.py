@@ -139,17 +139,8 @@ AUXILIARY_OUTPUTS: Mapping[str, int] = {
 }
 
 # How the states of optimizers begin; what follows is the weight's own name.
-OPTIMIZER_STATES = (
-    "moments",
-    "moment1",
-    "moment2",
-    "accum",
-    "accumulation",
-    "stat",
-    "mean_square",
-    "mean_grad",
-    "vhat",
-)
+_ADAM = ("moments", "moment1", "moment2", "vhat")
+OPTIMIZER_STATES = (*_ADAM, "accum", "accumulation", "stat", "mean_square", "mean_grad")
 
 # First scope of the operators that compute gradients, in lower case.
 GRADIENT_SCOPES = ("gradients",)

@@ -65,21 +65,8 @@ class ConfigKey(NamedTuple):
 _COMMON, _E2E, _ASYNC = "common_dump_settings", "e2e_dump_settings", "async_dump_settings"
 
 CATEGORIES = (
-    "max",
-    "min",
-    "avg",
-    "count",
-    "negative zero count",
-    "positive zero count",
-    "nan count",
-    "negative inf count",
-    "positive inf count",
-    "zero count",
-    "l2norm",
-    "md5",
-    "hash",
-    "hash:md5",
-    "hash:sha1",
+    *("max", "min", "avg", "count", "negative zero count", "positive zero count", "nan count", "negative inf count"),
+    *("positive inf count", "zero count", "l2norm", "md5", "hash", "hash:md5", "hash:sha1"),
 )
 DEVICE_CATEGORIES = ("max", "min", "avg", "l2norm")
 

@@ -41,14 +41,8 @@ _OPAQUE = ("dual", "dual_sub_int8", "dual_sub_uint8", "resource", "string", "str
 
 DTYPES: dict[str, DtypeFact] = {
     "bool": DtypeFact("bool", 8, "bool"),
-    "int8": DtypeFact("integer", 8, "int8"),
-    "int16": DtypeFact("integer", 16, "int16"),
-    "int32": DtypeFact("integer", 32, "int32"),
-    "int64": DtypeFact("integer", 64, "int64"),
-    "uint8": DtypeFact("integer", 8, "uint8"),
-    "uint16": DtypeFact("integer", 16, "uint16"),
-    "uint32": DtypeFact("integer", 32, "uint32"),
-    "uint64": DtypeFact("integer", 64, "uint64"),
+    **{f"int{bits}": DtypeFact("integer", bits, f"int{bits}") for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": DtypeFact("integer", bits, f"uint{bits}") for bits in (8, 16, 32, 64)},
     "float64": DtypeFact("float", 64, "float64", 0, 1.7976931348623157e308, smallest=2.0**-1074),
     "float32": DtypeFact("float", 32, "float32", 1, 3.4028234663852886e38, smallest=2.0**-149),
     "float16": DtypeFact("float", 16, "float16", 2, 65504.0, smallest=2.0**-24),

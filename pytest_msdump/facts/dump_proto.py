@@ -30,26 +30,10 @@ __all__ = [
 
 # Fields by number; what is not listed here is skipped.
 DUMP_DATA = {1: "version", 2: "dump_time", 3: "output", 4: "input", 5: "buffer", 6: "op_name", 7: "attr", 8: "space"}
-OP_OUTPUT = {
-    1: "data_type",
-    2: "format",
-    3: "shape",
-    5: "data",
-    6: "size",
-    7: "original_shape",
-    8: "sub_format",
-    9: "address",
-}
-OP_INPUT = {
-    1: "data_type",
-    2: "format",
-    3: "shape",
-    4: "data",
-    5: "size",
-    6: "original_shape",
-    7: "sub_format",
-    8: "address",
-}
+_OF_TENSORS = {1: "data_type", 2: "format", 3: "shape"}
+_BEHIND_SHAPE = ("data", "size", "original_shape", "sub_format", "address")
+OP_OUTPUT = {**_OF_TENSORS, **dict(enumerate(_BEHIND_SHAPE, 5))}
+OP_INPUT = {**_OF_TENSORS, **dict(enumerate(_BEHIND_SHAPE, 4))}
 # Buffers and workspaces: bytes without a shape.
 OP_UNTYPED = {2: "data", 3: "size"}
 OP_ATTR = {1: "name", 2: "value"}

@@ -76,15 +76,8 @@ DEQUANT_FRAGMENTS = ("_dequant_layer", "_anti_quant_layer", "/AscendDequant", "/
 DEQUANT_ENDINGS = ("_dequant_layer", "AscendDequant", "_dequant")
 
 # The same in names of files. Each is written by AMCT alone; shorter ones (`_quant`) are found in ordinary names too.
-SURE_QUANTISED_FRAGMENTS = (
-    "_quant_layer",
-    "_anti_quant_layer",
-    "_dequant_layer",
-    "AscendQuant",
-    "AscendWeightQuant",
-    "AscendDequant",
-    "AntiQuant",
-)
+_LAYERS = ("_quant_layer", "_anti_quant_layer", "_dequant_layer")
+SURE_QUANTISED_FRAGMENTS = (*_LAYERS, "AscendQuant", "AscendWeightQuant", "AscendDequant", "AntiQuant")
 
 QUANTISED_DTYPES = frozenset({"DT_INT8", "DT_UINT8", "DT_INT4"})
 FLOAT_DTYPES = frozenset({"DT_FLOAT", "DT_FLOAT16", "DT_BF16"})
@@ -128,14 +121,6 @@ WRITTEN_INPUTS: Mapping[str, frozenset[int]] = {
 
 # Operators that take values from other ranks, by parts of their types.
 COLLECTIVE_FRAGMENTS = (
-    "AllGather",
-    "AllReduce",
-    "AllToAll",
-    "AlltoAll",
-    "Broadcast",
-    "CollectiveGather",
-    "CollectiveScatter",
-    "NeighborExchange",
-    "Receive",
-    "ReduceScatter",
+    *("AllGather", "AllReduce", "AllToAll", "AlltoAll", "Broadcast", "CollectiveGather", "CollectiveScatter"),
+    *("NeighborExchange", "Receive", "ReduceScatter"),
 )

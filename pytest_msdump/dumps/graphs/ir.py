@@ -142,18 +142,8 @@ _LONGEST = 4096
 # What the compiler keeps for itself; it differs between runs of one program.
 _BOOKKEEPING = frozenset(
     {
-        "IsFeatureMapInputList",
-        "IsFeatureMapOutput",
-        "checkpoint",
-        "compile_info",
-        "input_names",
-        "is_dynamic_len",
-        "output_names",
-        "output_used_num",
-        "pri_format",
-        "side_effect_mem",
-        "unique_id",
-        "visited",
+        *("IsFeatureMapInputList", "IsFeatureMapOutput", "checkpoint", "compile_info", "input_names", "is_dynamic_len"),
+        *("output_names", "output_used_num", "pri_format", "side_effect_mem", "unique_id", "visited"),
     }
 )
 
