@@ -274,16 +274,16 @@ def chosen_groups(
         raise ConfigError(f"{flag}: operators are chosen by their number in the compiled model; give its JSON with -f")
     groups = group_operators(combined(plan.rules))
     known = {operator.id for group in groups for operator in group.operators}
-    wanted = _spanned(span or "", max(known, default=0)) if numbers is None else _numbers(numbers)
+    wanted = (
+        _spanned(span or "", max(known, default=0))
+        if numbers is None
+        else {_number(part, "-s", numbers) for part in numbers.split(",")}
+    )
     absent = sorted(set(wanted) - known) if numbers is not None else []
     chosen = tuple(group for group in groups if any(operator.id in wanted for operator in group.operators))
     if not chosen:
         raise ConfigError(f"{flag}: no operator of {plan.rules.label} has such a number; they go up to {max(known)}")
     return chosen, (f"-s: no operator has the number {listed(list(map(str, absent)), 20)}",) if absent else ()
-
-
-def _numbers(text: str) -> frozenset[int]:
-    return frozenset(_number(part, "-s", text) for part in text.split(","))
 
 
 def _spanned(text: str, last: int) -> frozenset[int]:

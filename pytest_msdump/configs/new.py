@@ -27,11 +27,7 @@ def around_step(step: int) -> str:
 def new_config(
     *, path: str, net: str, mode: str, iteration: str, kernels: Sequence[str], outputs_only: bool = False
 ) -> dict[str, Any]:
-    """Return the keys of a configuration for MindSpore 2.x.
-
-    `path`, `net` and `iteration` are as the keys take them; `mode` is a name of `facts.config_keys.MODES`; no `kernels`
-    stand for all operators.
-    """
+    """Return the keys of a configuration for MindSpore 2.x; no `kernels` stand for all operators."""
     common: dict[str, Any] = {
         "op_debug_mode": 0,
         "dump_mode": 1 if kernels else 0,
@@ -93,7 +89,6 @@ def script_lines(file: str, *, mode: str, last_step: int | None) -> Iterator[str
 
 # -- Explaining one --------------------------------------------------------------------------------------------------
 
-
 # (key, value as JSON has it, what the key means)
 Explained = tuple[str, str, str]
 
@@ -109,14 +104,11 @@ def explain(document: Mapping[str, Any], setting: Setting) -> Iterator[Explained
         section = document.get(key.section)
         if not isinstance(section, Mapping):
             continue
-        yield from _line(key, section, setting)
-
-
-def _line(key: ConfigKey, section: Mapping[str, Any], setting: Setting) -> Iterator[Explained]:
-    if key.name in section:
-        yield f"{key.section}.{key.name}", _shown(section[key.name]), _meaning(key, section[key.name], setting)
-    elif key.default is not None:
-        yield f"{key.section}.{key.name}", f"{_shown(key.default)} (default)", key.meaning
+        name = f"{key.section}.{key.name}"
+        if key.name in section:
+            yield name, _shown(section[key.name]), _meaning(key, section[key.name], setting)
+        elif key.default is not None:
+            yield name, f"{_shown(key.default)} (default)", key.meaning
 
 
 def _meaning(key: ConfigKey, value: object, setting: Setting) -> str:

@@ -306,11 +306,7 @@ class DumpTensor:
 
 
 def write_dump(path: Path, tensors: Sequence[DumpTensor], *, op_name: str = "", dump_time: int = 0) -> Path:
-    """Write a binary dump file (container 2.0), whole or not at all, into an existing folder; views are not closed.
-
-    `op_name` is the operator's true name; `dump_time`, by custom, the microseconds since 1970 of the file's name.
-    Without a tensor, or with a type that lacks one of the values, it raises `TensorFileError`.
-    """
+    """Write a binary dump file (container 2.0), whole or not at all, into an existing folder; views are not closed."""
     if not tensors:
         raise TensorFileError(f"{path}: a dump of no tensor would be read as a damaged one; give at least one")
     ordered = sorted(tensors, key=lambda tensor: tensor.io == "output")

@@ -95,7 +95,10 @@ def bring(
         return view if may_be_padded(known) else _shaped(view, shape or _logical_shape(spec))
     if may_be_padded(wanted):
         return _to_device(_named(view, known, shape, wanted), wanted, spec.groups, _block(spec, known, wanted))
-    return _checked(_in_order(_named(view, known, shape, wanted), known, wanted), shape)
+    found = _in_order(_named(view, known, shape, wanted), known, wanted)
+    if shape is not None and found.shape != shape:
+        raise TensorShapeError(f"the tensor has shape {found.shape}, --shape says {shape}")
+    return found
 
 
 def _by_user(
@@ -175,12 +178,6 @@ def _in_order(named: _Named, known: str, wanted: str) -> TensorView:
     return view if letters == order else view.permuted(tuple(letters.index(letter) for letter in order))
 
 
-def _checked(view: TensorView, shape: Shape | None) -> TensorView:
-    if shape is not None and view.shape != shape:
-        raise TensorShapeError(f"the tensor has shape {view.shape}, --shape says {shape}")
-    return view
-
-
 def _shaped(view: TensorView, shape: Shape | None) -> TensorView:
     """Give a tensor whose axes stay as they are another shape with as many elements."""
     if shape is None or shape == view.shape:
@@ -215,7 +212,6 @@ def _to_device(named: _Named, wanted: str, groups: int, block: int | None) -> Te
 
 
 # -- As the vendor's script for shapes does it -----------------------------------------------------------------------
-
 
 _KEEPS_CHANNELS = "NC1HWC0"
 # Names on the command line of the vendor's script → in headers.

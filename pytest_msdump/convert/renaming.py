@@ -124,7 +124,6 @@ def _microseconds(text: str, name: str) -> int:
 
 # -- Undo files ------------------------------------------------------------------------------------------------------
 
-
 _VERSION = 1
 _LARGEST_BYTES = 2**28
 # A name in the folder or in one of its numbered sub-folders: nothing that leads out of it.
@@ -175,7 +174,11 @@ def _moves(document: Any, file: Path) -> list[Move]:
         raise ConfigError(f"{file}: is not an undo file of version {_VERSION}; give what 'msdump rename' wrote")
     moves = []
     for row in rows:
-        if not (isinstance(row, list) and len(row) == 2 and all(_is_name(name) for name in row)):
+        if not (
+            isinstance(row, list)
+            and len(row) == 2
+            and all(isinstance(name, str) and _NAME.fullmatch(name) for name in row)
+        ):
             raise ConfigError(f"{file}: 'renamed' holds {str(row)[:80]}, which is not a pair of names of a folder")
         moves.append(Move(*row))
     for names in zip(*moves, strict=True):
@@ -184,12 +187,7 @@ def _moves(document: Any, file: Path) -> list[Move]:
     return moves
 
 
-def _is_name(name: Any) -> bool:
-    return isinstance(name, str) and _NAME.fullmatch(name) is not None
-
-
 # -- Renaming --------------------------------------------------------------------------------------------------------
-
 
 _FITS = re.compile(r"([A-Za-z0-9_-]+)\.([0-9]{1,9})\.([0-9]{16})\.npy")
 _LONGEST_NAME_BYTES = 255

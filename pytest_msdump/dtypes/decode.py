@@ -132,11 +132,7 @@ def bytes_needed(name: str, elements: int) -> int:
 
 
 def storage_of(descr: object, claimed: str | None, *, where: str) -> Storage:
-    """Return how a tensor is stored, from an npy header's `descr` and the type that the file's name claims.
-
-    `where` is the file, for error texts. Raises `TensorFileError` for types that cannot be compared as numbers, and
-    where header and claim contradict each other.
-    """
+    """Return how a tensor is stored, from an npy header's `descr` and the type that the file's name claims."""
     if not isinstance(descr, str):
         raise TensorFileError(
             f"{where}: holds records of several fields (structured dtype); save each field as a plain array of its own"

@@ -209,11 +209,7 @@ class FoundDump(NamedTuple):
 
 
 def index_headers(found: Iterable[FoundDump], builder: DumpBuilder, *, reader: str) -> list[TensorRef]:
-    """Read the headers of one directory's files; return a reference for each input and output.
-
-    A file whose header cannot be read gives one output, which cannot be opened. `builder` gets the notes; `reader` is
-    the name of the reader that opens the tensors.
-    """
+    """Read the headers of one directory's files; return a reference for each input and output, and note what is odd."""
     sliced: defaultdict[tuple[str, str], list[FoundDump]] = defaultdict(list)
     refs: list[TensorRef] = []
     for one in found:

@@ -68,11 +68,7 @@ class Reader(ABC):
 
 
 def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
-    """Choose the reader for `root`, a directory or one file, by looking at names, and index it.
-
-    A directory without a file at any depth has the reader ``"empty"``. DumpNotFoundError where there is nothing at
-    `root`, or it cannot be listed; UnknownDumpFormatError where there are files, but none that any reader knows.
-    """
+    """Choose the reader for `root`, a directory or one file, by looking at names, and index it."""
     # Unlike `Path.exists`, false rather than an exception where a parent may not be entered or the name is too long.
     if not isinstance(root, RemotePath) and not os.path.exists(root):  # noqa: PTH110
         raise DumpNotFoundError(f"{root}: no such directory or file; give the directory a dump was written to")

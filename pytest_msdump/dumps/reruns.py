@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from pytest_msdump.dumps.file_names import is_time
 from pytest_msdump.dumps.run_history import read_histories, run_once
+from pytest_msdump.model.describe import counted
 from pytest_msdump.model.dump import PartialRun
 from pytest_msdump.model.ordering import PARAMETER, in_order, placed_at, placed_by_time
 from pytest_msdump.model.tensor import TensorKey, TensorRef
@@ -133,7 +134,7 @@ def order_by_time(refs: Iterable[TensorRef], partial: PartialRun | None = None) 
 
 def _rerun_note(found: Reruns, where: str) -> str:
     of = f" of {where}" if where else ""
-    files = "1 older file" if len(found.older) == 1 else f"{len(found.older)} older files"
+    files = counted(len(found.older), "older file")
     if found.partial is None:
         return f"re-run into the same directory: {files} left out{of}"
     return (
@@ -373,7 +374,6 @@ def _number_on(refs: Sequence[TensorRef], seen: Counter[Hashable]) -> Sequence[T
 
 
 # -- Steps of a training in one directory ----------------------------------------------------------------------------
-
 
 # One run of an operator: the time and the path of its dump file, or of its files of one time.
 _Run = tuple[int, str]

@@ -11,16 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-__all__ = [
-    "ACL_KEYS",
-    "ACL_MODEL_KEYS",
-    "ACL_STATISTICS",
-    "CATEGORIES",
-    "DEVICE_CATEGORIES",
-    "DUMP_KEYS",
-    "MODES",
-    "ConfigKey",
-]
+__all__ = ["ACL_KEYS", "ACL_MODEL_KEYS", "CATEGORIES", "DEVICE_CATEGORIES", "DUMP_KEYS", "MODES", "ConfigKey"]
 
 # How a network runs, the values of --mode, and their meaning.
 MODES = {
@@ -166,7 +157,7 @@ DUMP_KEYS: tuple[ConfigKey, ...] = (
     ),
 )
 
-ACL_STATISTICS = ("Max", "Min", "Avg", "Nan", "Negative Inf", "Positive Inf", "L2norm")
+_ACL_STATISTICS = ("Max", "Min", "Avg", "Nan", "Negative Inf", "Positive Inf", "L2norm")
 
 _acl = partial(ConfigKey, "dump")
 
@@ -178,7 +169,7 @@ ACL_KEYS: tuple[ConfigKey, ...] = (
     _acl("dump_op_switch", "text", "dump single operators", default="off", choices=("on", "off")),
     _acl("dump_step", "steps", "which iterations: numbers and ranges such as 0|3-5; absent: all"),
     _acl("dump_data", "text", "tensors or statistics", default="tensor", choices=("tensor", "stats")),
-    _acl("dump_stats", "texts", "which statistics", choices=ACL_STATISTICS),
+    _acl("dump_stats", "texts", "which statistics", choices=_ACL_STATISTICS),
     _acl("dump_debug", "text", "overflow detection", default="off", choices=("on", "off")),
     _acl("dump_scene", "text", "exception dump, e.g. lite_exception"),
 )

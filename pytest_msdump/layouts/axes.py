@@ -6,6 +6,7 @@ from collections import Counter
 from math import factorial, prod
 
 from pytest_msdump.errors import TensorShapeError, UnknownNameError, nearest
+from pytest_msdump.model.describe import counted
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import ForwardingView, TensorView
 from pytest_msdump.text import Message, Parameter
@@ -48,7 +49,9 @@ class ReshapedView(ForwardingView):
 
     def __init__(self, view: TensorView, shape: Shape) -> None:
         if prod(shape) != view.size:
-            raise TensorShapeError(f"{view.shape} holds {_elements(view.shape)} and cannot be reshaped to {shape}")
+            raise TensorShapeError(
+                f"{view.shape} holds {counted(prod(view.shape), 'element')} and cannot be reshaped to {shape}"
+            )
         super().__init__(view, shape)
 
     def permuted(self, axes: tuple[int, ...]) -> TensorView:
@@ -154,8 +157,3 @@ def _first_fit(left: Shape, right: Shape) -> tuple[int, ...]:
 
 def _long(shape: Shape) -> Shape:
     return tuple(length for length in shape if length != 1)
-
-
-def _elements(shape: Shape) -> str:
-    count = prod(shape)
-    return "1 element" if count == 1 else f"{count} elements"

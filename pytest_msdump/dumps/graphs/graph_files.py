@@ -36,11 +36,7 @@ _MAGIC_GE = re.compile(r"\s*(?:(?:name|version|custom_version):[^\n]*\s+)*graph 
 
 
 def find_irs(root: Path) -> Mapping[Coordinates, Path]:
-    """List the graphs that belong to a dump, by rank and graph (releases 1.2, 1.3: and net); reads names only.
-
-    `root` is a dump's tree, one rank of it, or a directory further down. Of an ``.ir`` and a ``.pb`` of one graph the
-    ``.ir`` is taken, which has more in it.
-    """
+    """List the graphs that belong to a dump, by rank and graph (releases 1.2, 1.3: and net); reads names only."""
     found: dict[Coordinates, Path] = {}
     for at, folder in side_folders(root, _FOLDER):
         for name in names_in(folder):

@@ -25,7 +25,7 @@ from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.ordering import PARAMETER, in_order
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
 
-__all__ = ["in_execution_order", "with_ir"]
+__all__ = ["with_ir"]
 
 _COUNTED = re.compile(r"(?P<family>.*)-op(?P<count>[0-9]{1,18})")
 _MOST_LISTED = 3
@@ -39,21 +39,6 @@ class _Known(NamedTuple):
 
     operator: Operator
     place: int
-
-
-def in_execution_order(graph: OperatorGraph, order: Sequence[str]) -> OperatorGraph:
-    """Sort the operators of a graph as they ran, by an execution order of true names.
-
-    A graph's file has them in an order in which they could run, not the one in which they did. Those that the
-    execution order does not name stay behind the one they followed.
-    """
-    places = {name: place for place, name in enumerate(order)}
-    last = -1
-    keys = {}
-    for number, operator in enumerate(graph.operators):
-        last = places.get(operator.name, last)
-        keys[operator.name] = (last, number)
-    return replace(graph, operators=tuple(sorted(graph.operators, key=lambda operator: keys[operator.name])))
 
 
 def with_ir(
