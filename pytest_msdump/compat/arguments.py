@@ -153,10 +153,7 @@ def run_program(program: str, run: Callable[[Sequence[str]], int], argv: Sequenc
 
 
 def vendor_suite(options: Mapping[str, str | None], spelled: Mapping[str, str]) -> Suite:
-    """Return the suite of a vendor's command line: inputs and outputs, the default limits, no suite file.
-
-    `options` are values by option of `settings`, `spelled` the flags of this command line, for messages.
-    """
+    """Return the suite of a vendor's command line: inputs and outputs, default limits; `spelled` are its flags."""
     names = {option.name: option.cli_flags[-1] for option in OPTIONS}
     return load_suite(file=None, options={"io": "all", **options}, directory=Path.cwd(), spelled={**names, **spelled})
 

@@ -320,13 +320,7 @@ def write_dump(path: Path, tensors: Sequence[DumpTensor], *, op_name: str = "", 
 
 
 def data_type_number(name: str) -> int:
-    """Return the number of a data type in a header.
-
-    Examples
-    --------
-    >>> data_type_number("half"), data_type_number("bfloat16")
-    (2, 27)
-    """
+    """Return the number of a data type in a header."""
     known = canonical(name)
     if known is None:
         raise UnknownNameError(f"unknown data type '{name}'; {nearest(name, _DATA_TYPES)}")
@@ -336,13 +330,7 @@ def data_type_number(name: str) -> int:
 
 
 def memory_format_number(name: str) -> int:
-    """Return the number of a memory format in a header.
-
-    Examples
-    --------
-    >>> memory_format_number("NC1HWC0"), memory_format_number("FracZ"), memory_format_number("DefaultFormat")
-    (3, 4, 2)
-    """
+    """Return the number of a memory format in a header."""
     upper = name.strip().upper()
     found = _FORMATS.get(upper, _FORMATS.get(format_name(name) or ""))
     if found is None:

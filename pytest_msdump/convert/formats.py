@@ -228,13 +228,7 @@ class Converted(NamedTuple):
 
 
 def header_format(name: str) -> str:
-    """Return a memory format as `facts.memory_formats` spells it, or else as headers do.
-
-    Examples
-    --------
-    >>> header_format("FracZ"), header_format("LOOKUP_KEYS")
-    ('FRACTAL_Z', 'HASHTABLE_LOOKUP_KEYS')
-    """
+    """Return a memory format as `facts.memory_formats` spells it, or else as headers do."""
     upper = _long_name(name.strip().upper())
     known = format_name(upper) if upper else None
     if known is None and upper not in DUMP_FORMATS.values():

@@ -57,11 +57,6 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
     `pattern` is a regular expression with the named groups ``op`` and, where names have them, ``slot`` and ``time``; or
     a template with ``{op}``, ``{slot}``, ``{time}`` and ``{any}`` between letters that stand for themselves.
-
-    Examples
-    --------
-    >>> compile_pattern("{op}-{slot}.npy").fullmatch("conv-1-0.npy").groupdict()
-    {'op': 'conv-1', 'slot': '0'}
     """
     is_template = "(?P<" not in pattern
     try:

@@ -57,12 +57,6 @@ class Stem(NamedTuple):
 
         `shape` and `memory_format` are as written; `converted` says that the format was asked for: only then the name
         has the shape.
-
-        Examples
-        --------
-        >>> stem = Stem("Add.op.1.2.3.output.0", "Add.op.1.2.3.output.0")
-        >>> stem.file_name("bin", shape=(2, 19), dtype="float16", memory_format="ND", converted=True)
-        'Add.op.1.2.3.output.0.2_19.float16.ND.bin'
         """
         lengths = [str(length) for length in shape]
         if to == "msnpy":
@@ -203,16 +197,7 @@ def _claim(source: SourceFile, tensor: WantedTensor, to: str, owners: dict[tuple
 
 
 def stem_of(ref: TensorRef, name: str) -> Stem:
-    """Return what the names of a tensor's files begin with; `name` is its own file's, before it was shortened.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
-    >>> ref = TensorRef(TensorKey(OpKey("a"), "output", 1), TensorSpec(), TensorSource.of(Path("x"), part=0), "ascend")
-    >>> stem_of(ref, "Conv2D.a.3.1.1600000000000003").whole
-    'Conv2D.a.3.1.1600000000000003.output.1'
-    """
+    """Return what the names of a tensor's files begin with; `name` is its own file's, before it was shortened."""
     number = f"{ref.key.io}.{ref.key.slot}"
     protobuf = parse_protobuf(name)
     if protobuf is not None:

@@ -85,10 +85,7 @@ class Storage(NamedTuple):
 
 
 def bfloat16_values(bits: Array) -> Array:
-    """Return the values of bfloat16 numbers, given as 16 bits in any byte order, exactly, as float32.
-
-    Every bfloat16 is a float32 with 16 zero bits behind it; NaN payloads are kept.
-    """
+    """Return bfloat16 numbers, given as 16 bits in any byte order, exactly as float32; NaN payloads are kept."""
     wide: Array = np.left_shift(bits, np.uint32(16), dtype=np.uint32)
     return wide.view(np.float32)
 

@@ -140,10 +140,7 @@ def part_of(header: Header, part: int | None, path: Path | str) -> StoredTensor:
 
 
 def open_part(path: Path | str, part: int | None) -> StoredView:
-    """Open one tensor of a dump file lazily; see `part_of` for its number.
-
-    ``None`` stands for a file whose header could not be read when it was indexed: opening it raises the reason.
-    """
+    """Open one tensor of a dump file lazily; without a number, given to a file with an unreadable header, raise why."""
     with _opened(path) as dump:
         return dump.open(part_of(dump.header, part, path))
 

@@ -67,13 +67,7 @@ def number(text: str) -> int | None:
 
 
 def is_time(timestamp: int | None) -> bool:
-    """Whether a number in a file's name can be when it was written; layers of a list are numbered, too.
-
-    Examples
-    --------
-    >>> is_time(1700000000000000), is_time(3), is_time(None)
-    (True, False, False)
-    """
+    """Whether a number in a file's name can be when it was written; layers of a list are numbered, too."""
     return timestamp is not None and _FIRST_TIME_US <= timestamp < _END_OF_TIMES_US
 
 
@@ -328,15 +322,7 @@ def _parse_by_place(name: str) -> AscendName | None:
 
 
 def slice_name(op: str) -> SliceName:
-    """Take the numbers of slices, and the subgraph's name, out of an operator's name.
-
-    Examples
-    --------
-    >>> slice_name("partition0_sgt_graph_0_conv_lxslice12")
-    SliceName(op='partition0_sgt_graph_0_conv', origin='conv', number=12)
-    >>> slice_name("conv")
-    SliceName(op='conv', origin='conv', number=None)
-    """
+    """Take the numbers of slices, and the subgraph's name, out of an operator's name."""
     numbers = _SLICE.findall(op)
     bare = _SLICE.sub("", op) or op
     return SliceName(bare, _SUBGRAPH.sub("", bare), int(numbers[-1]) if numbers else None)
@@ -419,14 +405,7 @@ def parse_converted(name: str) -> ConvertedName | None:
 
 
 def parse_converted_bin(name: str) -> ConvertedBin | None:
-    """Read the name of raw bytes that were made of a dump file: the file's, which tensor, lengths, type and format.
-
-    Examples
-    --------
-    >>> parsed = parse_converted_bin("Add.op.3.1.1600000000000003.output.0.2_19.bfloat16.ND.bin")
-    >>> parsed.dump.op, parsed.shape, parsed.dtype, parsed.memory_format
-    ('op', (2, 19), 'bfloat16', 'ND')
-    """
+    """Read the name of raw bytes that were made of a dump file: the file's, which tensor, lengths, type and format."""
     match = _CONVERTED_BIN.fullmatch(name)
     dump = parse_ascend(match[1]) if match else None
     if match is None or dump is None:

@@ -228,10 +228,7 @@ def labels_of(manifest: Manifest) -> tuple[tuple[str, str], ...]:
 
 
 def why_incomplete(manifest: Manifest, files: Iterable[str] | None = None) -> str:
-    """Return what is missing of a whole recording; empty when it is whole.
-
-    `files` are the tensor files that are there, as the manifest names them; by default they are not looked at.
-    """
+    """Return what is missing of a whole recording, empty when it is whole; `files` that are there are optional."""
     if not manifest.complete:
         return f"the recording has not ended, or was broken off ({MANIFEST_FILE} does not say that it is complete)"
     absent = sorted(manifest.tensors.keys() - set(files), key=PurePosixPath) if files is not None else []

@@ -116,10 +116,7 @@ class MindSporeReader(Reader):
 
 
 class PaddedView(ForwardingView):
-    """An array in a device's memory format: a `TensorView` in stored axes, but for its logical shape.
-
-    That is from a graph of the run; without trans_flag nothing in a file has it.
-    """
+    """An array in a device's memory format, in stored axes; its logical shape, which no file has, is from a graph."""
 
     def __init__(self, view: TensorView, logical_shape: tuple[int, ...] | None = None) -> None:
         super().__init__(view)

@@ -48,10 +48,7 @@ _WEIGHTS = "save_weights wrote it: assert_same_weights knows its types and axes,
 
 
 class NpzReader(ArrayFileReader):
-    """An archive of npy files. Members that are stored are read where they are, compressed ones are unpacked once.
-
-    A compressed member is unpacked into a temporary file without a name when its data is first read.
-    """
+    """An archive of npy files: stored members are read where they are, compressed ones unpacked when first read."""
 
     name = "npz"
     looks_for = "an .npz archive"

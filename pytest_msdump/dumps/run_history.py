@@ -82,10 +82,7 @@ def read_histories(root: Path) -> tuple[Sequence[RunHistory], tuple[str, ...]]:
 
 
 def run_once(histories: Iterable[RunHistory]) -> frozenset[tuple[int, int]]:
-    """Return the ranks and iterations that histories note, and none of them more than once.
-
-    Every run adds its own lines, so that a second one into the same directory notes its iterations again.
-    """
+    """Return the ranks and iterations that histories note, and only once: each run adds its own lines."""
     histories = list(histories)
     again = {(history.rank, number) for history in histories for number in history.repeated}
     return frozenset((history.rank, number) for history in histories for number in history.iterations) - again

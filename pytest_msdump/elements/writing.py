@@ -138,13 +138,6 @@ def named_axes(shape: tuple[int, ...], letters: str | None, *, pads: bool) -> Ax
     """Name the axes of a tensor of a logical shape by their letters, if known.
 
     If `pads`, there are four axes at least, and unknown ones are N C H W, as the vendor has them.
-
-    Examples
-    --------
-    >>> named_axes((2, 5, 5, 3), "NHWC", pads=False).label, named_axes((37, 21), None, pads=False).label
-    ('N H W C', '0 1')
-    >>> named_axes((37, 21), None, pads=True)
-    Axes(label='N C H W', shape=(37, 21, 1, 1))
     """
     if not shape:
         return Axes("ID", (1,))
@@ -177,10 +170,7 @@ def _heading(axes: Axes, style: Style) -> bytes:
 
 
 def _lines(elements: Elements, axes: Axes, style: Style, *, tails: bool = False) -> bytes:
-    """Return a line for each element.
-
-    If `tails`, a relative error without meaning has the tail of a number, too, as in the vendor's shorter tables.
-    """
+    """Return a line for each element; with `tails`, relative errors without meaning have the tail of a number, too."""
     tail = style.tail.encode("ascii")
     columns: list[Cells | bytes] = [integers(elements.index), b",", *coordinate_cells(elements.index, axes), b","]
     for values in (elements.left, elements.right):

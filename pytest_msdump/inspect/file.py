@@ -46,10 +46,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class FileHeader:
-    """The header of a tensor file: its `kind` in words, names and values of its `fields`, and its tensors.
-
-    An npy file has one array, which `fields` describe.
-    """
+    """The header of a tensor file: its `kind` in words, names and values of its `fields`, and tensors but for npy."""
 
     kind: str
     fields: tuple[tuple[str, str | int], ...] = ()

@@ -45,10 +45,7 @@ _RANGE_CHECKS = tuple(name for name, fact in checks.CHECKS.items() if fact.famil
 
 @dataclass(frozen=True, slots=True)
 class CheckSettings:
-    """What a user set; everything else is the default of `facts.checks`.
-
-    `values` are thresholds by check and parameter, `switches` the checks that were turned on or off.
-    """
+    """What a user set, thresholds by check and parameter, and checks on or off; the rest is as in `facts.checks`."""
 
     values: Mapping[tuple[str, str], float] = field(default_factory=dict)
     switches: Mapping[str, bool] = field(default_factory=dict)
@@ -58,10 +55,7 @@ class CheckSettings:
         return self.switches.get(check) is True or any(name == check for name, _ in self.values)
 
     def parameters(self, check: str, op_type: str | None = None) -> Mapping[str, float] | None:
-        """Return the parameters that a check runs with; activations have their own by `op_type`.
-
-        ``None`` if the check is off, or has parameters and none of them is set.
-        """
+        """Return the parameters that a check runs with, of activations by type; ``None`` if off, or none is set."""
         if self.switches.get(check) is False:
             return None
         fact = checks.CHECKS[check]
@@ -131,13 +125,7 @@ def is_training(operators: Iterable[tuple[str, str | None]]) -> bool:
 
 
 def targets_of(key: TensorKey) -> tuple[str, ...]:
-    """Return what a tensor is to the checks, the most specific first; the last is always ``"tensor"``.
-
-    Examples
-    --------
-    >>> targets_of(TensorKey(OpKey("fc1_bias", op_type="Parameter"), "output", 0))
-    ('weight', 'tensor')
-    """
+    """Return what a tensor is to the checks, the most specific first; the last is always ``"tensor"``."""
     op = key.op
     kinds = (
         ("weight", is_weight(op)),

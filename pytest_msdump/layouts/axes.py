@@ -109,11 +109,6 @@ def explain_shapes(left_shape: Shape, right_shape: Shape, *, applied: tuple[int,
     """Say why two shapes differ, and which line of TOML would bring them together.
 
     `applied` is the `transpose` that made `right_shape`; the line that is proposed replaces it.
-
-    Examples
-    --------
-    >>> explain_shapes((2, 3, 8, 5), (2, 8, 5, 3)).code
-    'dimensions_reordered'
     """
     both: dict[str, Parameter] = {"left": left_shape, "right": right_shape}
     counts = prod(left_shape), prod(right_shape)

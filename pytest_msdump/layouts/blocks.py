@@ -86,10 +86,7 @@ class Placement:
         return self._parts_of[axis]
 
     def moves(self, order: Shape, ranges: Sequence[tuple[int, int]]) -> Iterator[Move]:
-        """Yield the copies that fill a box of the logical axes from the blocks that hold it.
-
-        `ranges` has the first and last index of each axis of `order`, counted from the first block that was read.
-        """
+        """Yield the copies that fill a box of the logical axes; `ranges` count from the first block that was read."""
         runs = [self._runs(axis, *ends) for axis, ends in zip(order, ranges, strict=True)]
         for chosen in product(*runs):
             stored = (piece for run in chosen for piece in run[0])
@@ -154,10 +151,7 @@ def place(memory_format: str, stored: Shape, logical: Shape, letters: str) -> Pl
 def stored_shape(
     memory_format: str, logical: Shape, letters: str, blocks: Mapping[str, int]
 ) -> tuple[Shape, Placement]:
-    """Return the shape that a tensor is stored in, and its placement; parameters as of `place`.
-
-    `blocks` has lengths of blocks by letter, which replace the format's defaults.
-    """
+    """Return the shape that a tensor is stored in, and its placement; `blocks` replaces default lengths by letter."""
     row = MEMORY_FORMATS[memory_format]
     named = _named(row, logical, letters)
     if named is None:

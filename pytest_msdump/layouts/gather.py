@@ -197,10 +197,7 @@ class BlockedView(ForwardingView):
         return self._view.read(0, 0) if out is None else out
 
     def _level(self, box: Sequence[tuple[int, int]]) -> tuple[int, int]:
-        """Choose the stored axis of which a range is one run, and that run's length.
-
-        Axes behind it are read whole and cut afterwards: an axis further out makes runs fewer and longer.
-        """
+        """Choose the stored axis of which a range is one run, and its length; axes behind it are read whole and cut."""
         if not box:
             return 0, 1
         inmost = len(box) - 1
@@ -216,10 +213,7 @@ class BlockedView(ForwardingView):
 
 
 def _copied(stored: Array, moves: Iterable[Move], shape: Sequence[int]) -> Array:
-    """Return elements in logical order, in memory of their own: what was read may be a buffer that is read into again.
-
-    Padding is not copied; and no element is moved twice.
-    """
+    """Return elements in logical order, in memory of their own, as what was read may be a buffer; without padding."""
     out = pages(prod(shape), stored.dtype)
     logical = out.reshape(shape)
     for move in moves:
@@ -242,13 +236,7 @@ _WIDE_ELEMENTS = 2**20
 
 
 def groups_side_by_side(groups: int, filters: int, channels: int, *, block: int = 16, rows: int = 16) -> int:
-    """Return how many groups share blocks of `block` channels and `rows` filters.
-
-    Examples
-    --------
-    >>> groups_side_by_side(48, 1, 1), groups_side_by_side(4, 16, 16), groups_side_by_side(2, 3, 5)
-    (16, 1, 2)
-    """
+    """Return how many groups share blocks of `block` channels and `rows` filters."""
     return min(lcm(lcm(channels, block) // channels, lcm(filters, rows) // filters), groups)
 
 

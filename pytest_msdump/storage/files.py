@@ -39,10 +39,7 @@ _KINDS = (
 
 
 def open_descriptor(path: Path | str) -> tuple[int, os.stat_result]:
-    """Open a file of this machine; return the descriptor, which the caller closes, and its status.
-
-    OSError where it is not there, may not be read, or is no regular file; `strerror` is always a text for people.
-    """
+    """Open a file of this machine; return the descriptor, which the caller closes, and its status; OSError says why."""
     try:
         descriptor = os.open(path, _FLAGS)
     except ValueError as error:
@@ -162,11 +159,6 @@ def in_utf8(text: str) -> bytes:
 
     Bytes of file names that are no characters are what they were. Any other half of a character, as a name in a JSON
     file may have it, is written like JSON does.
-
-    Examples
-    --------
-    >>> in_utf8("n\u00e4me"), in_utf8("n\udce4me"), in_utf8("n\ud800me")
-    (b'n\xc3\xa4me', b'n\xe4me', b'n\\ud800me')
     """
     try:
         return text.encode("utf-8", "surrogateescape")

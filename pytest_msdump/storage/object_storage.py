@@ -77,10 +77,7 @@ def list_tree(url: str) -> StoredObject | dict[str, StoredObject]:
 
 
 def list_folder(url: str) -> StoredObject | dict[str, StoredObject | None]:
-    """List one folder alone: objects by name, ``None`` for a folder; of the URL of an object that one.
-
-    OSError where there is nothing at the URL, or the storage does not list it.
-    """
+    """List one folder alone: objects by name, ``None`` for a folder; of the URL of an object that one."""
     system, path = _connect(url)
     try:
         about = system.info(path)

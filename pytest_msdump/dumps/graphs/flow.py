@@ -250,15 +250,7 @@ def _notes(source: str, repeated: Sequence[str], nameless: int) -> Iterator[str]
 
 
 def consumers(graph: OperatorGraph) -> Mapping[Edge, tuple[tuple[str, int], ...]]:
-    """Return for each tensor that is used the operators and input slots that it feeds, in execution order.
-
-    Examples
-    --------
-    >>> from pytest_msdump.model.graph import Operator
-    >>> add = Operator("add", "Add", inputs=(Edge("conv", 0), Edge("conv", 0)))
-    >>> dict(consumers(OperatorGraph((Operator("conv", "Conv2D"), add))))
-    {Edge(producer='conv', slot=0, is_parameter=False, occurrence=None): (('add', 0), ('add', 1))}
-    """
+    """Return for each tensor that is used the operators and input slots that it feeds, in execution order."""
     found: dict[Edge, list[tuple[str, int]]] = {}
     for operator in graph.operators:
         for slot, edge in enumerate(operator.inputs):

@@ -285,10 +285,7 @@ def _spec(ref: TensorRef, operator: Operator) -> TensorSpec:
 
 
 def _dtype(host: TensorSpec | None, device: TensorSpec | None, memory_format: str | None) -> str | None:
-    """Return a tensor's type by the graph: in a device's memory format, that on the device.
-
-    Else ``None`` where device and network differ: either may have been saved, which the file knows.
-    """
+    """Return a tensor's type by the graph; ``None`` where device and network differ: either may have been saved."""
     if device is not None and device.dtype is not None and may_be_padded(memory_format):
         return device.dtype
     dtypes = {spec.dtype for spec in (host, device) if spec is not None and spec.dtype is not None}

@@ -40,13 +40,7 @@ _ARROW = ") -> ("
 
 
 def dtype_name(written: str) -> str | None:
-    """Return a data type's name in this package; ``None`` for what is none.
-
-    Examples
-    --------
-    >>> dtype_name("BFloat16"), dtype_name("F32"), dtype_name("Float8E4M3FN"), dtype_name("Unknown")
-    ('bfloat16', 'float32', 'float8_e4m3fn', None)
-    """
+    """Return a data type's name in this package; ``None`` for what is none."""
     short = _SHORT.fullmatch(written)
     name = _KINDS[short["kind"]] + short["bits"] if short else written.lower()
     return canonical(name)

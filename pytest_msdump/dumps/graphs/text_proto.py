@@ -128,13 +128,7 @@ def refuse(text: str, position: int, *, source: str) -> NoReturn:
 
 
 def unescaped(text: str) -> str:
-    r"""Return what stands between quotes, its escapes undone.
-
-    Examples
-    --------
-    >>> unescaped(r"a\tb\x63")
-    'a\tbc'
-    """
+    r"""Return what stands between quotes, its escapes undone."""
     if "\\" not in text:
         return text
     return _ESCAPE.sub(_letter, text.encode("utf-8", errors="replace")).decode("utf-8", errors="replace")
