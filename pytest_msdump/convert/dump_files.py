@@ -149,9 +149,6 @@ def plan_dumps(sources: Iterable[Source], kind: str | None) -> tuple[Sequence[Du
     return [DumpPlan(path, tuple(found[path])) for path in sorted(found)], sorted(others)
 
 
-# -- Writing planned files -------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Overrides:
     """What a caller says of tensors; it wins over what their files say.

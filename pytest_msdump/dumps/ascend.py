@@ -191,9 +191,6 @@ def _why_left_out(name: str, parsed: AscendName | None) -> str:
     return _OTHER_KIND if any(parse(name) for parse in others) else ""
 
 
-# -- From dump files to references -----------------------------------------------------------------------------------
-
-
 class FoundDump(NamedTuple):
     """A dump file, what its name says, and where in the run it was dumped."""
 

@@ -130,9 +130,6 @@ def _entry(value: object) -> TensorEntry | None:
     )
 
 
-# -- The graph: which call was fed by which --------------------------------------------------------------------------
-
-
 def _graph(value: object) -> tuple[dict[int, list[Operator]], int]:
     """Return the calls of each iteration, and how many cannot be meant; the first of two with one name counts."""
     graph: defaultdict[int, list[Operator]] = defaultdict(list)

@@ -132,9 +132,6 @@ class PaddedView(ForwardingView):
         return PaddedView(self._view.permuted(axes), self._logical_shape)
 
 
-# -- Files of one directory ------------------------------------------------------------------------------------------
-
-
 class _Array(NamedTuple):
     """A tensor in a file of its own; `dump` is what its name says of the dump file that it may have been made of."""
 

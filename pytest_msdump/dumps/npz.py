@@ -157,9 +157,6 @@ def _damaged(where: str, how: str) -> TensorFileError:
     return TensorFileError(f"{where}: {how}; the archive is damaged or forged, save it again")
 
 
-# -- Compressed members ----------------------------------------------------------------------------------------------
-
-
 class _Unpacked(StoredFile):
     """A compressed member as a file. Its first 64 KiB are kept in memory; to read more, it is unpacked to disk."""
 

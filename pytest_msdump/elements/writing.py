@@ -40,8 +40,6 @@ __all__ = [
 
 Mask = npt.NDArray[np.bool_]
 
-# -- Single elements --
-
 
 @dataclass(frozen=True)
 class Elements:
@@ -207,9 +205,6 @@ def _value_cells(values: Array, style: Style) -> Cells:
         return texts([f"{value}{style.integer_tail}" for value in values.tolist()])
     cells = integers(values)
     return np.concatenate([cells, same(style.integer_tail, values.size)]) if style.integer_tail else cells
-
-
-# -- Smallest and largest errors --
 
 
 class Extents:

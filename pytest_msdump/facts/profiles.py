@@ -102,9 +102,6 @@ PROFILES: dict[str, ProfileFact] = {
 }
 
 
-# -- Element-wise tolerances by data type, as `torch.testing.assert_close` chooses them when th ----------------------
-
-
 class Tolerance(NamedTuple):
     """Relative part, a share of |right|, and absolute part, in units of the data."""
 
@@ -112,6 +109,7 @@ class Tolerance(NamedTuple):
     atol: float
 
 
+# Of elements by data type, as `torch.testing.assert_close` chooses them.
 TOLERANCES: dict[str, Tolerance] = {
     "float64": Tolerance(1e-7, 1e-7),
     "float32": Tolerance(1.3e-6, 1e-5),

@@ -176,9 +176,6 @@ def _inspect_tensor(ref: TensorRef, *, bins: int) -> InspectedTensor:
         return InspectedTensor(ref, problem=str(error))
 
 
-# -- Headers --
-
-
 def file_header(path: Path) -> FileHeader | None:
     """Read the header of a tensor file; ``None`` if it cannot be read, and opening its tensors says why."""
     if path.suffix == ".bin":

@@ -146,9 +146,6 @@ def _may_be_zero(key: TensorKey) -> bool:
     return _is_shift(key.op) or (first is not None and key.io == "output" and key.slot >= first)
 
 
-# -- What checks find --
-
-
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One check that one tensor does not pass.

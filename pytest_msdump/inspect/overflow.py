@@ -108,9 +108,6 @@ class Overflows:
         return not (self.operators or self.unplaced or self.unreadable)
 
 
-# -- One dump --
-
-
 def find_overflows(dump: Dump, *, watch: Watch = unwatched) -> Overflows:
     """Look for overflow in every tensor of a dump, and in the files of the device's own check (status 0 is none)."""
     files = overflow_files(dump.root)
@@ -142,9 +139,6 @@ def _role(seen: Mapping[TensorRef, OneSide], bad: Mapping[TensorRef, OneSide]) -
     if any(ref.key.io == "input" for ref in bad):
         return "propagated"
     return "origin" if any(ref.key.io == "input" for ref in seen) else "unknown"
-
-
-# -- One tensor --
 
 
 def scan_ref(ref: TensorRef) -> OneSide | str:

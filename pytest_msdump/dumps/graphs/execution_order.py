@@ -238,9 +238,6 @@ def _collisions(members: Iterable[TensorRef], order: _Order) -> Iterator[str]:
             yield f"{' and '.join(true_names)} are both written as {name}: its true name is unknown"
 
 
-# -- The order of a compiled model -----------------------------------------------------------------------------------
-
-
 def with_model_order(dump: Dump, graph: OperatorGraph) -> Dump:
     """Give the operators of a dump their place in the compiled model that was run and their true names, and sort them.
 

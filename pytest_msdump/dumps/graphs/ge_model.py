@@ -321,9 +321,6 @@ def _operators_of_graph(walk: _Walk) -> Iterator[tuple[str, Operator]]:
         raise _UnusualJsonError
 
 
-# -- Operators that feed one another in a circle ---------------------------------------------------------------------
-
-
 def operators_in_circles(operators: Sequence[Operator]) -> tuple[str, ...]:
     """Name the operators that lie on a circle, or between two circles, in the order given.
 

@@ -139,9 +139,6 @@ def _families(keys: Iterable[OpKey]) -> Mapping[str, dict[int, _FileOp]]:
     return found
 
 
-# -- All graphs of a run ---------------------------------------------------------------------------------------------
-
-
 class _GraphFacts(NamedTuple):
     """What is known of one graph of a dump: operators, true names of parameters, execution order if there is one."""
 

@@ -85,9 +85,6 @@ _MOST_DIMENSIONS = 64
 _Fields = Mapping[int, Sequence[int | Message]]
 
 
-# -- The graph -------------------------------------------------------------------------------------------------------
-
-
 class _Reader:
     """Collects the nodes of one file."""
 
