@@ -253,15 +253,6 @@ class Job:
     report: str
 
 
-@dataclass(frozen=True)
-class _Dumped:
-    device: str
-    model: str
-    model_id: str
-    step: str
-    path: Path
-
-
 def find_jobs(root: Path, rules: Path) -> tuple[tuple[Job, ...], tuple[str, ...]]:
     """Return the models of a dump with their rule files, and notes about models and graphs without the other.
 
@@ -280,18 +271,19 @@ def find_jobs(root: Path, rules: Path) -> tuple[tuple[Job, ...], tuple[str, ...]
         raise ConfigError(f"-m: {root} holds no {_LAYOUT.split('/', 1)[1]} with files; is it the right folder?")
     jobs, notes, met = [], [], set()
     for one in dumped:
-        graph, note = _graph_of(one.model, graphs)
+        device, model, model_id, step = one.parts[-4:]
+        graph, note = _graph_of(model, graphs)
         if graph is None:
-            notes.append(f"{one.path}: no rule file in {rules} names the model {one.model}; it is not compared")
+            notes.append(f"{one}: no rule file in {rules} names the model {model}; it is not compared")
             continue
         notes += [note] if note else []
         met.add(graph)
-        name = f"{one.device}_{one.model}_{one.step}"
-        jobs.append(Job(one.path, graphs[graph], name, f"{one.device}_{one.model}_{one.model_id}_{one.step}"))
+        report = f"{device}_{model}_{model_id}_{step}"
+        jobs.append(Job(one, graphs[graph], f"{device}_{model}_{step}", report))
     notes += [f"{graphs[graph]}: nothing was dumped of {graph}" for graph in graphs if graph not in met]
     if not jobs:
         raise ConfigError(
-            f"no model below {root} ({_names(one.model for one in dumped)}) is named by a rule file in {rules} "
+            f"no model below {root} ({_names(one.parts[-3] for one in dumped)}) is named by a rule file in {rules} "
             f"({_names(graphs)})"
         )
     return tuple(jobs), tuple(dict.fromkeys(notes))
@@ -311,15 +303,15 @@ def _graphs(rules: Path) -> dict[str, Path]:
     return found
 
 
-def _dumped(root: Path) -> Iterator[_Dumped]:
+def _dumped(root: Path) -> Iterator[Path]:
+    """Yield the last step of every device, model and model id."""
     for device in _folders(root):
         for model in _folders(device):
             for model_id in _folders(model):
                 steps = [step for step in _folders(model_id) if _DIGITS.fullmatch(step.name)]
                 if steps:
                     # By number: as texts, step 9 would come after step 10.
-                    last = max(steps, key=lambda step: int(step.name))
-                    yield _Dumped(device.name, model.name, model_id.name, last.name, last)
+                    yield max(steps, key=lambda step: int(step.name))
 
 
 def _folders(path: Path) -> list[Path]:

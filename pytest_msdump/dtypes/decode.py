@@ -39,9 +39,7 @@ _BYTE_FLOATS = tuple(name for name in BYTE_TABLES if DTYPES[name].kind == "float
 
 # (what the dump claims, what the header says) → logical type, where the two differ.
 _STORED_AS = {
-    ("bfloat16", "f4"): "bfloat16",
-    ("bfloat16", "u2"): "bfloat16",
-    ("bfloat16", "V2"): "bfloat16",
+    **{("bfloat16", code): "bfloat16" for code in ("f4", "u2", "V2")},
     **{(name, code): name for name in _BYTE_FLOATS for code in ("u1", "V1", "f1", "f4")},
     # As this package records it: one element a byte. How binary dumps pack it is unknown.
     ("float4_e2m1", "u1"): "float4_e2m1",

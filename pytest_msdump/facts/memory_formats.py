@@ -62,12 +62,7 @@ MEMORY_FORMATS.update(entries("memory_formats"))
 
 # How else they are written, upper case and without underscores.
 FORMAT_ALIASES: Mapping[str, str] = {
-    "": "ND",
-    "DEFAULTFORMAT": "ND",
-    "NCL": "ND",
-    "NC": "ND",
-    "CN": "ND",
-    "MD": "ND",
+    **dict.fromkeys(("", "DEFAULTFORMAT", "NCL", "NC", "CN", "MD"), "ND"),
     "FRACZ": "FRACTAL_Z",
     "FRACZ3D": "FRACTAL_Z_3D",
     "FRACZC04": "FRACTAL_Z_C04",

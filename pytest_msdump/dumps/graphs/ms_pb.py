@@ -57,19 +57,8 @@ _DIMENSION = {"size": 1}
 _SEQUENCE = {"elem_types": 1}
 
 _DTYPES: Mapping[int, str] = {
-    1: "bool",
-    2: "int8",
-    3: "int16",
-    4: "int32",
-    5: "int64",
-    6: "uint8",
-    7: "uint16",
-    8: "uint32",
-    9: "uint64",
-    10: "float16",
-    11: "float32",
-    12: "float64",
-    13: "string",
+    **dict(enumerate(("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), 1)),
+    **dict(enumerate(("float16", "float32", "float64", "string"), 10)),
     43: "complex64",
     44: "complex128",
     46: "bfloat16",
