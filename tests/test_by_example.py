@@ -10,12 +10,23 @@ from pytest_msdump.convert.dump_files import data_type_number, memory_format_num
 from pytest_msdump.convert.formats import header_format
 from pytest_msdump.convert.renaming import compile_pattern
 from pytest_msdump.convert.sources import Stem, stem_of
-from pytest_msdump.dumps.file_names import SliceName, is_time, parse_converted_bin, slice_name
+from pytest_msdump.dtypes import canonical, coarser
+from pytest_msdump.dumps.file_names import (
+    AscendName,
+    SliceName,
+    is_time,
+    parse_ascend,
+    parse_converted_bin,
+    parse_flat,
+    parse_mindspore,
+    slice_name,
+)
 from pytest_msdump.dumps.graphs.flow import consumers
 from pytest_msdump.dumps.graphs.ir_types import dtype_name
 from pytest_msdump.dumps.graphs.text_proto import unescaped
 from pytest_msdump.elements.files import file_stem
 from pytest_msdump.elements.writing import named_axes
+from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.inspect.hits import targets_of
 from pytest_msdump.layouts.axes import explain_shapes
 from pytest_msdump.layouts.gather import groups_side_by_side
@@ -24,6 +35,12 @@ from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource
 from pytest_msdump.storage.files import in_utf8
 
 EXAMPLES = [
+    (canonical, "BFloat16", "bfloat16"),
+    (canonical, "half", "float16"),
+    (canonical, "HiFloat8", "hifloat8"),
+    (canonical, "float7", None),
+    *[(may_be_padded, name, True) for name in ("NC1HWC0", "FracZ", "SomethingNew")],
+    *[(may_be_padded, name, False) for name in ("DefaultFormat", "NHWC", None)],
     (is_time, 1700000000000000, True),
     (is_time, 3, False),
     (is_time, None, False),
@@ -51,6 +68,35 @@ EXAMPLES = [
 @pytest.mark.parametrize(("function", "given", "wanted"), EXAMPLES, ids=[f"example{n}" for n in range(len(EXAMPLES))])
 def test_a_function_gives_what_its_example_says(function, given, wanted):
     assert function(given) == wanted
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "wanted"),
+    [("float32", "bfloat16", "bfloat16"), ("complex128", "float32", "float32"), ("float16", "int64", "float16")],
+)
+def test_a_pair_is_judged_by_its_coarser_type(left, right, wanted):
+    assert coarser(left, right) == wanted
+
+
+def test_a_name_of_mindspore_says_operator_slot_and_type():
+    parsed = parse_mindspore("ReLU.Default_ReLU-op0.0.0.1700000000000000.output.0.DefaultFormat.Float32.npy")
+    assert parsed is not None
+    assert (parsed.op_type, parsed.op, parsed.io, parsed.slot) == ("ReLU", "Default_ReLU-op0", "output", 0)
+    assert parsed.dtype == "Float32"
+
+
+def test_a_flat_name_says_operator_slot_shape_and_type():
+    parsed = parse_flat("Default--Add-op1_input_0_shape_1_3_3_4_Float32_DefaultFormat.bin")
+    assert parsed is not None
+    assert (parsed.op, parsed.op_type, parsed.io, parsed.slot) == ("Default_Add-op1", "Add", "input", 0)
+    assert (parsed.shape, parsed.dtype, parsed.memory_format) == ((1, 3, 3, 4), "Float32", "DefaultFormat")
+
+
+def test_a_dump_file_s_name_has_a_stream_or_none_and_maybe_four_numbers_more():
+    assert parse_ascend("Conv2D.conv1.3.1.1600000000000003") == AscendName("Conv2D", "conv1", 3, 1, 1600000000000003)
+    assert parse_ascend("SplitD.split1.4.1600000000000004") == AscendName("SplitD", "split1", 4, None, 1600000000000004)
+    long = AscendName("Add", "op", 5, 3, 1600000000000010, 4, 11, 0, 0)
+    assert parse_ascend("Add.op.5.3.1600000000000010.4.11.0.0") == long
 
 
 def test_raw_bytes_made_of_a_dump_file_say_their_shape_type_and_format():

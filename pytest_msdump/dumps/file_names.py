@@ -144,14 +144,7 @@ def _claimed(dtype: str | None, memory_format: str) -> TensorSpec:
 
 
 def parse_mindspore(name: str) -> MindSporeName | None:
-    """Read a name of a MindSpore dump, with or without the dtype field.
-
-    Examples
-    --------
-    >>> parsed = parse_mindspore("ReLU.Default_ReLU-op0.0.0.1700000000000000.output.0.DefaultFormat.Float32.npy")
-    >>> parsed.op_type, parsed.op, parsed.io, parsed.slot, parsed.dtype
-    ('ReLU', 'Default_ReLU-op0', 'output', 0, 'Float32')
-    """
+    """Read a name of a MindSpore dump, with or without the dtype field."""
     match = _MINDSPORE.fullmatch(name) if name.endswith(_NPY) else None
     if match is None:
         return None
@@ -190,16 +183,7 @@ class FlatName(NamedTuple):
 
 
 def parse_flat(name: str) -> FlatName | None:
-    """Read the name of a ``.bin`` file. An operator that is not numbered as kernels are is a Parameter.
-
-    Examples
-    --------
-    >>> parsed = parse_flat("Default--Add-op1_input_0_shape_1_3_3_4_Float32_DefaultFormat.bin")
-    >>> parsed.op, parsed.op_type, parsed.io, parsed.slot
-    ('Default_Add-op1', 'Add', 'input', 0)
-    >>> parsed.shape, parsed.dtype, parsed.memory_format
-    ((1, 3, 3, 4), 'Float32', 'DefaultFormat')
-    """
+    """Read the name of a ``.bin`` file. An operator that is not numbered as kernels are is a Parameter."""
     match = _FLAT.fullmatch(name) if name.endswith(_BIN) else None
     if match is None:
         return None
@@ -278,17 +262,7 @@ class SliceName(NamedTuple):
 
 
 def parse_ascend(name: str) -> AscendName | None:
-    """Read the name of an Ascend dump file. Its timestamp has ten digits or more, or is known by its place.
-
-    Examples
-    --------
-    >>> parse_ascend("Conv2D.conv1.3.1.1600000000000003")[:5]
-    ('Conv2D', 'conv1', 3, 1, 1600000000000003)
-    >>> parse_ascend("SplitD.split1.4.1600000000000004").stream is None
-    True
-    >>> parse_ascend("Add.op.5.3.1600000000000010.4.11.0.0")[5:]
-    (4, 11, 0, 0)
-    """
+    """Read the name of an Ascend dump file. Its timestamp has ten digits or more, or is known by its place."""
     if not "0" <= name[-1:] <= "9":
         return None
     match = _TIMED.fullmatch(name)
