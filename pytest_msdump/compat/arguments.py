@@ -229,7 +229,6 @@ def passed_arguments(text: str | None, custom: Iterable[str]) -> tuple[dict[str,
     """Read the value of ``-a``, ``NAME:KEY=VALUE,KEY=VALUE;NAME:KEY=VALUE``; a number stands for a name as in ``-alg``.
 
     Returns the arguments of the user's algorithms by name, and a note for each built-in one, since none takes any.
-    ConfigError where it is not of that form, or there is no such algorithm.
     """
     own = tuple(custom)
     arguments: dict[str, dict[str, str]] = {}
@@ -259,8 +258,7 @@ def chosen_groups(
     """Return the groups of the operators that ``-r`` or ``-s`` chooses, and notes about numbers that no operator has.
 
     `span` is ``start,end,step``, where a blank is 1, the last operator, and 1, and ``-1`` is the last one as well;
-    `numbers` is ``i,j,…``. Without either the groups are ``None``. ConfigError where both are given, there is no rule
-    file, it is not of that form, or no operator has any of the numbers.
+    `numbers` is ``i,j,…``. Without either the groups are ``None``.
     """
     if span is None and numbers is None:
         return None, ()

@@ -209,8 +209,7 @@ def check_config(
 
     `document` is the parsed JSON, of either kind; `environ` has the environment variables of the run, by default those
     of this process. Where a graph is given, `names` are the full names of its operators, and `model_names` what its
-    model may be called in ``acl.json``: its file's name, and its own. ConfigError where it is neither kind of
-    configuration.
+    model may be called in ``acl.json``: its file's name, and its own.
     """
     if not isinstance(document, Mapping):
         raise ConfigError("a dump configuration is a JSON object; this is not")

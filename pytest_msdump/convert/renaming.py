@@ -208,9 +208,7 @@ class RenamePlan:
 def plan_renaming(folder: Path, pattern: str) -> RenamePlan:
     """Return the new names of the files of a folder and of its numbered sub-folders; nothing is changed.
 
-    A name without a slot is of slot 0; one without a time gets the file's. Raises `ConfigError` if the pattern is wrong
-    or matches no file, two files would get one name, a new name is too long or taken, or a manifest or a mapping names
-    the files as they are.
+    A name without a slot is of slot 0; one without a time gets the file's.
     """
     expression = compile_pattern(pattern)
     moves: list[Move] = []

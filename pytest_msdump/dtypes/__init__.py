@@ -14,7 +14,7 @@ _KINDS = {"opaque": 0, "bool": 1, "integer": 2, "float": 3, "complex": 3}
 
 @lru_cache(maxsize=256)
 def canonical(name: str) -> str | None:
-    """Return the name that `facts.dtypes` uses for a data type in any spelling and case, ``None`` for an unknown one."""
+    """Return the name that `facts.dtypes` uses for a data type in any spelling and case; ``None`` for unknown ones."""
     lowered = name.strip().lower()
     known = ALIASES.get(lowered, lowered)
     return known if known in DTYPES else None

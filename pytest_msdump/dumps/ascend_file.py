@@ -68,9 +68,7 @@ class DumpFile(NamedTuple):
     def open(self, tensor: StoredTensor, *, block_bytes: int = BLOCK_BYTES) -> StoredView:
         """Open one of its tensors; reads no data.
 
-        Bytes beyond what the shape needs are padding when the header counts them; they are never read. TensorFileError
-        where its type has no numeric meaning or cannot be decoded, its data is not all there, or whole dumps follow
-        this one.
+        Bytes beyond what the shape needs are padding when the header counts them; they are never read.
         """
         where, dtype = f"{self.file.where}: {tensor.io} {tensor.slot}", canonical(tensor.data_type.dtype)
         behind = bytes_behind(self.source, self.header.end)

@@ -361,8 +361,7 @@ def detail_views(
     """Write two tensors of one logical shape in detail: all files, or none if an error is raised.
 
     `stem` begins the names of the files, as `elements.files.file_stem` gives it; `names` are the left and the right
-    operator; `letters` are the axes, e.g. ``"NCHW"``. MsdumpError where a tensor cannot be read to its end, or a file
-    cannot be written.
+    operator; `letters` are the axes, e.g. ``"NCHW"``.
     """
     style = options.style
     axes = named_axes(left.shape, letters, pads=style.pads_axes)

@@ -53,48 +53,18 @@ class DataType(NamedTuple):
     dtype: str
 
 
+# The tables of labels and formats have ten names to a line where they fit, numbered from 0.
+_LABELS = """
+    UNDEFINED FLOAT FLOAT16 INT8 UINT8 INT16 UINT16 INT32 INT64 UINT32
+    UINT64 BOOL DOUBLE STRING DUAL_SUB_INT8 DUAL_SUB_UINT8 COMPLEX64 COMPLEX128 QINT8 QINT16
+    QINT32 QUINT8 QUINT16 RESOURCE STRING_REF DUAL VARIANT BF16 INT4 UINT1
+    INT2 UINT2 COMPLEX32 HIFLOAT8 FLOAT8_E5M2 FLOAT8_E4M3FN FLOAT8_E8M0 FLOAT6_E3M2 FLOAT6_E2M3 FLOAT4_E2M1
+    FLOAT4_E1M2
+"""
+_OTHERWISE = {"FLOAT": "float32", "DOUBLE": "float64", "BF16": "bfloat16"}
 DATA_TYPES: dict[int, DataType] = {
-    0: DataType("UNDEFINED", "undefined"),
-    1: DataType("FLOAT", "float32"),
-    2: DataType("FLOAT16", "float16"),
-    3: DataType("INT8", "int8"),
-    4: DataType("UINT8", "uint8"),
-    5: DataType("INT16", "int16"),
-    6: DataType("UINT16", "uint16"),
-    7: DataType("INT32", "int32"),
-    8: DataType("INT64", "int64"),
-    9: DataType("UINT32", "uint32"),
-    10: DataType("UINT64", "uint64"),
-    11: DataType("BOOL", "bool"),
-    12: DataType("DOUBLE", "float64"),
-    13: DataType("STRING", "string"),
-    14: DataType("DUAL_SUB_INT8", "dual_sub_int8"),
-    15: DataType("DUAL_SUB_UINT8", "dual_sub_uint8"),
-    16: DataType("COMPLEX64", "complex64"),
-    17: DataType("COMPLEX128", "complex128"),
-    18: DataType("QINT8", "int8"),
-    19: DataType("QINT16", "int16"),
-    20: DataType("QINT32", "int32"),
-    21: DataType("QUINT8", "uint8"),
-    22: DataType("QUINT16", "uint16"),
-    23: DataType("RESOURCE", "resource"),
-    24: DataType("STRING_REF", "string_ref"),
-    25: DataType("DUAL", "dual"),
-    26: DataType("VARIANT", "variant"),
-    27: DataType("BF16", "bfloat16"),
-    28: DataType("INT4", "int4"),
-    29: DataType("UINT1", "uint1"),
-    30: DataType("INT2", "int2"),
-    31: DataType("UINT2", "uint2"),
-    32: DataType("COMPLEX32", "complex32"),
-    33: DataType("HIFLOAT8", "hifloat8"),
-    34: DataType("FLOAT8_E5M2", "float8_e5m2"),
-    35: DataType("FLOAT8_E4M3FN", "float8_e4m3fn"),
-    36: DataType("FLOAT8_E8M0", "float8_e8m0"),
-    37: DataType("FLOAT6_E3M2", "float6_e3m2"),
-    38: DataType("FLOAT6_E2M3", "float6_e2m3"),
-    39: DataType("FLOAT4_E2M1", "float4_e2m1"),
-    40: DataType("FLOAT4_E1M2", "float4_e1m2"),
+    number: DataType(label, _OTHERWISE.get(label, label.lower().removeprefix("q")))
+    for number, label in enumerate(_LABELS.split())
 }
 
 _BY_LABEL = {kind.label: kind for kind in DATA_TYPES.values()}
@@ -123,7 +93,6 @@ NOT_NUMBERS = {
     "dual_sub_uint8": "it is half of a pair of tensors in one",
 }
 
-# Ten to a line, numbered from 0.
 _FORMATS = """
     NCHW NHWC ND NC1HWC0 FRACTAL_Z NC1C0HWPAD NHWC1C0 FSR_NCHW FRACTAL_DECONV C1HWNC0
     FRACTAL_DECONV_TRANSPOSE FRACTAL_DECONV_SP_STRIDE_TRANS NC1HWC0_C04 FRACTAL_Z_C04 CHWN

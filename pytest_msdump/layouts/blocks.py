@@ -123,8 +123,7 @@ def format_name(name: str | None) -> str | None:
 def place(memory_format: str, stored: Shape, logical: Shape, letters: str) -> Placement:
     """Find each logical axis in the stored ones; `stored` and `logical` are the shapes with and without padding.
 
-    `letters` has one for each logical axis; it may be empty where the format does not care. TensorShapeError where the
-    shapes contradict each other, or the format.
+    `letters` has one for each logical axis; it may be empty where the format does not care.
     """
     row = MEMORY_FORMATS[memory_format]
     named = _named(row, logical, letters)

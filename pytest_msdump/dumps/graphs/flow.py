@@ -125,8 +125,6 @@ def operator_graph(
     `nodes` are in the file's order, in which a node follows those that feed it; messages call the file `source`;
     `parameters` are the graph's weights and inputs; `notes` come before the graph's own. Of two operators of one name
     the first counts, and an operator without a name is called by its place in the file; a note says so.
-
-    ConfigError where its tuples hold each other so often that no run can have made them.
     """
     values: list[_Value] = []
     operators: dict[str, Operator] = {}

@@ -79,8 +79,7 @@ def messages(text: str, *, source: str) -> Iterator[tuple[str, str, str, int]]:
     """Yield what a text holds: kind, field, word as written, and its position in the text.
 
     The kind is ``"open"`` and ``"close"`` of a message, else that of a value: ``"name"``, ``"text"`` or ``"number"``.
-    Not recursive: a damaged file may nest its messages as deeply as it is long. ConfigError where it is not in text
-    format, or cut off.
+    Not recursive: a damaged file may nest its messages as deeply as it is long.
     """
     ends: list[str] = []
     name, in_list = "", False
