@@ -87,8 +87,6 @@ def script_lines(file: str, *, mode: str, last_step: int | None) -> Iterator[str
         yield "        run_context.request_stop()"
 
 
-# -- Explaining one --------------------------------------------------------------------------------------------------
-
 # (key, value as JSON has it, what the key means)
 Explained = tuple[str, str, str]
 

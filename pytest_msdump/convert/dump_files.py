@@ -129,10 +129,7 @@ def _device_array(name: str) -> ArrayName | None:
 
 
 def plan_dumps(sources: Iterable[Source], kind: str | None) -> tuple[Sequence[DumpPlan], Sequence[str]]:
-    """Return the dump files that tensors become, by path, and the names that have another form.
-
-    `kind` is as for `array_name`. Without one, tensors of dump files are taken, too, and keep the names of their files.
-    """
+    """Return the dump files that tensors become, by path, and the names that have another form than `kind` has."""
     found: defaultdict[Path, list[tuple[ArrayName, Source]]] = defaultdict(list)
     others = []
     for source in sources:

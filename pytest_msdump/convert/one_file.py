@@ -256,8 +256,6 @@ def _converters(code: Path | None) -> Converters:
     return {} if code is None else load_converters(code)[0]
 
 
-# -- Files beside the arrays -----------------------------------------------------------------------------------------
-
 FAILED_LIST = "convert_failed_file_list.txt"
 
 

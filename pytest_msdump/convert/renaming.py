@@ -193,11 +193,7 @@ _EARLIEST = 10**15
 
 @dataclass(frozen=True, slots=True)
 class RenamePlan:
-    """What a renaming would do to a folder.
-
-    `fitting` counts the files that have names of the grammar already, `others` are ``.npy`` files that the pattern does
-    not match.
-    """
+    """What a renaming would do to a folder: `fitting` names are right already, `others` fit no pattern."""
 
     folder: Path
     moves: tuple[Move, ...]

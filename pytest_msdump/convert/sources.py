@@ -103,11 +103,7 @@ class SourceFile:
 def sources_of(
     dump: Dump, *, takes: Callable[[TensorRef], bool], everything: bool, below: Path = Path()
 ) -> list[SourceFile]:
-    """List the files of a dump, those of earlier runs too, in order of their paths.
-
-    Each slice of a sliced operator is a file of its own. `takes` selects tensors; with `everything`, records of the
-    overflow check, buffers and workspaces are taken, too. Files go `below` that folder of the output folder.
-    """
+    """List the files of a dump, those of earlier runs too, in order of their paths; each slice is a file of its own."""
     root = dump.root if dump.root.is_dir() else dump.root.parent
     names = cache(_original_names)
     by_file: defaultdict[Path, list[TensorRef]] = defaultdict(list)
@@ -169,11 +165,7 @@ def _is_overflow(path: Path) -> bool:
 
 
 def claim_names(sources: Sequence[SourceFile], to: str) -> list[SourceFile]:
-    """Give each name to the first source that wants it, and note that source in `taken_by` of the others.
-
-    `sources` are those of all dumps of one command line; a file that is there twice is converted once. `to` is a key of
-    `SUFFIXES`.
-    """
+    """Give each name to the first source that wants it, and note that source in `taken_by` of the others."""
     owners: dict[tuple[Path, str], Path] = {}
     found: dict[Path, SourceFile] = {}
     for source in sources:

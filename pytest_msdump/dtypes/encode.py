@@ -28,11 +28,7 @@ _LOW_HALF = np.uint32(0xFFFF)
 
 
 def encode(values: Array, name: str) -> Array:
-    """Return the bytes of 1-D values as a binary dump stores them; `stored_as` decodes them to the same bits.
-
-    Where several elements share a byte, the last byte is filled up with zeros. Raises as `stored_as`, and
-    `TensorFileError` for a number that the type does not have: nothing is rounded.
-    """
+    """Return the bytes of 1-D values as a binary dump stores them, the last byte filled up; raises as `stored_as`."""
     form = stored_as(name)
     known = canonical(name) or name
     exact = _cast(values, np.dtype(DTYPES[known].native), known)

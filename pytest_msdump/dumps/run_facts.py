@@ -65,11 +65,7 @@ def read_run(root: Path) -> tuple[RunFacts | None, tuple[str, ...]]:
 def configuration_of(
     document: object, *, source: str, rank: int | None = None, device: str | None = None
 ) -> DumpConfiguration | None:
-    """Return what a configuration of either kind says; ``None`` when it is neither.
-
-    `source` is what messages call the file. `rank` is the rank it was written for, and `device` the device, as
-    MindSpore calls it: what a CPU or GPU ignores does not count there.
-    """
+    """Return what a configuration of either kind says of a run on `device`; ``None`` when it is of neither."""
     if not isinstance(document, dict):
         return None
     if isinstance(document.get("common_dump_settings"), dict):

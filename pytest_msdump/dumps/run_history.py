@@ -91,11 +91,7 @@ def run_once(histories: Iterable[RunHistory]) -> frozenset[tuple[int, int]]:
 def disagreements(
     histories: Iterable[RunHistory], refs: Iterable[TensorRef], *, ran_nothing: Callable[[int, int], bool]
 ) -> Iterator[str]:
-    """Yield a sentence for each rank whose directories and histories have different iterations.
-
-    `refs` are all tensors of the dump, those of older runs too. `ran_nothing` is asked whether a graph, by rank and
-    number, need not have dumped anything.
-    """
+    """Yield a sentence for each rank whose directories and histories have different iterations."""
     dumped: defaultdict[int, defaultdict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for ref in refs:
         at = ref.key.op.at

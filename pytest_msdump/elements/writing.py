@@ -324,10 +324,7 @@ _TILE_ELEMENTS = 16384
 
 @dataclass(frozen=True, slots=True)
 class DetailOptions:
-    """How details are written: `top` largest errors are listed, and a file has at most `rows` elements.
-
-    Without `every_element`, only the lists and the summary are written.
-    """
+    """How details are written: `top` largest errors, and up to `rows` elements a file if `every_element` is wanted."""
 
     style: Style = OWN
     top: int = 20

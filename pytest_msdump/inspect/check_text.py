@@ -107,9 +107,6 @@ def _repeated(same: Sequence[Hit]) -> str:
     return f"; in {times[0]}{again}"
 
 
-# -- Statistics --------------------------------------------------------------------------------------------------------
-
-
 def verify_lines(found: Verified, *, width: int, everything: bool = False) -> Iterator[str]:
     """Yield how many tensors were compared with saved statistics, and each difference."""
     dump = found.dump
