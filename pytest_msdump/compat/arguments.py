@@ -203,8 +203,7 @@ def chosen_algorithms(text: str | None, custom: Iterable[str]) -> tuple[str, ...
     """Read the value of ``-alg``: ``all`` (also if ``None``), or numbers 0 to 9 and names, separated by commas.
 
     `custom` are the user's own algorithms, which win over built-in ones of the same name. Returns ids of
-    `facts.metrics` and names of the user's algorithms, in the order asked for, each once. ConfigError lists those there
-    are.
+    `facts.metrics` and names of the user's algorithms, in the order asked for, each once.
     """
     known = _BUILT_IN | {name: name for name in custom}
     words = [word.strip() for word in (_ALL if text is None else text).split(",")]

@@ -344,11 +344,7 @@ _NAMES_ONLY = Columns(algorithms=(), verdict=False)
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files of one comparison.
-
-    The table has `columns`, and address columns where the dumps have addresses; with `sequences`, only groups with one
-    of these operators. `with_advice` adds ``advisor_summary.txt``; `prefix` begins the names of all files.
-    """
+    """The files of one comparison; with `sequences`, tables have only groups with one of these operators."""
 
     folder: Path
     columns: Columns

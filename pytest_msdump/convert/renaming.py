@@ -117,8 +117,6 @@ def _microseconds(text: str, name: str) -> int:
     )
 
 
-# -- Undo files ------------------------------------------------------------------------------------------------------
-
 _VERSION = 1
 _LARGEST_BYTES = 2**28
 # A name in the folder or in one of its numbered sub-folders: nothing that leads out of it.
@@ -181,8 +179,6 @@ def _moves(document: Any, file: Path) -> list[Move]:
             raise ConfigError(f"{file}: 'renamed' names a file twice")
     return moves
 
-
-# -- Renaming --------------------------------------------------------------------------------------------------------
 
 _FITS = re.compile(r"([A-Za-z0-9_-]+)\.([0-9]{1,9})\.([0-9]{16})\.npy")
 _LONGEST_NAME_BYTES = 255

@@ -99,8 +99,7 @@ def can_decode(name: str) -> bool:
 def stored_as(name: str) -> Storage:
     """Return how a binary dump stores elements of a data type: little-endian, without gaps.
 
-    8-bit floats become float32, exactly; int4 and int2 int8; uint4, uint2 and uint1 uint8; complex32 complex64. Raises
-    `UnknownNameError` for an unknown type and `TensorFileError` for one without numbers or of unknown packing.
+    8-bit floats become float32, exactly; int4 and int2 int8; uint4, uint2 and uint1 uint8; complex32 complex64.
     """
     known = canonical(name)
     if known is None:

@@ -87,8 +87,7 @@ class Header(NamedTuple):
 def parse_header(source: Source) -> Header:
     """Read what a dump file holds; `source` is the whole file.
 
-    A file whose header is whole is accepted however much of the data behind it is missing. TensorFileError where it is
-    none of the three containers, or its header is cut off or damaged.
+    A file whose header is whole is accepted however much of the data behind it is missing.
     """
     head = source.peek(0, _LENGTH_BYTES + 4)
     length = _stated_length(source, head)

@@ -133,8 +133,6 @@ def open_npy(path: Path | str, claimed: TensorSpec, *, block_bytes: int = BLOCK_
     `path` is a regular file, or a link to one; text is a path of this machine. `claimed` is what the dump says of it:
     its `dtype` is the logical type where the header only has the storage, its `memory_format` is handed on; shapes are
     the header's. `block_bytes` bounds what is held between reads when elements are gathered from other places.
-    TensorFileError where the file cannot be read, is no whole npy file of numbers, or contradicts what is claimed of
-    it.
     """
     with opened(path) as file:
         return npy_view(file, claimed, where=str(path), block_bytes=block_bytes)

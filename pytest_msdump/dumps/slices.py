@@ -252,9 +252,6 @@ def _matching_part(file: DumpFile, tensor: StoredTensor) -> StoredTensor:
     )
 
 
-# -- The attribute that says how an operator was cut -----------------------------------------------------------------
-
-
 class Box(NamedTuple):
     """Which part of a tensor one slice is: for each axis the first index, and the one behind the last."""
 

@@ -157,8 +157,6 @@ def coordinate_cells(index: npt.NDArray[np.int64], axes: Axes) -> list[Cells | b
     return columns[-2::-1]
 
 
-# -- Lines of a table --
-
 # Stands for an error that has no meaning.
 _NOTHING = "-"
 
@@ -311,8 +309,6 @@ class Top:
         if order.size == self._count:
             self._last = classes[order[-1]], size[order[-1]]
 
-
-# -- One pair --
 
 MOST_ROWS = 1_000_000
 MOST_TOP = 10_000

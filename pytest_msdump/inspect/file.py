@@ -109,11 +109,7 @@ class InspectedFile:
 def inspect_file(
     path: Path, *, bins: int = 10, graph_files: Sequence[Path] = (), root: Path | None = None
 ) -> InspectedFile:
-    """Read one file of a dump: a tensor file, a graph, a table of statistics or an overflow file.
-
-    Histograms have `bins` bars; `graph_files` are kept outside of the dump; `root` is the dump that the file is in, if
-    its own directory does not give its coordinates. Raises `ConfigError` if it is none of these.
-    """
+    """Read one file of a dump: a tensor file, a graph, a table of statistics or an overflow file."""
     try:
         size = path.stat().st_size
     except OSError as error:

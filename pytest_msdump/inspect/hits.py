@@ -100,9 +100,6 @@ def _threshold(text: str, check: str, parameter: str, value: str) -> float:
     return number
 
 
-# -- What checks apply to --
-
-
 def is_weight(op: OpKey) -> bool:
     """Whether a Parameter is a weight, and not a network's input or an optimizer's state."""
     name = op.label.lower()

@@ -242,8 +242,6 @@ class _Tally:
             self.first = start + place
 
 
-# -- Files of ``msdump overflow -out`` --
-
 _RULE_WIDTH = 102
 
 
@@ -300,8 +298,6 @@ def _tensor_lines(ref: TensorRef, directory: Path, written: list[Path]) -> Itera
         f"[Min: {side.minimum}] [Mean: {side.mean}]" + "".join(f" [{name}: {count}]" for name, count in counts if count)
     )
 
-
-# -- The vendor's column OverFlow --
 
 # The vendor's column is about this data type only, so others are not read.
 _DTYPE = "float16"

@@ -16,16 +16,7 @@ __all__ = ["FORMATS", "ReshapedView", "axes_to_nchw", "explain_shapes", "known_a
 FORMATS = ("NCHW", "NHWC", "HWCN", "CHWN")
 
 # Which permutation to name first when dimensions repeat and several fit: channels last to channels first, and back.
-_USUAL = (
-    (1, 0),
-    (2, 0, 1),
-    (1, 2, 0),
-    (0, 3, 1, 2),
-    (0, 2, 3, 1),
-    (3, 2, 0, 1),
-    (0, 4, 1, 2, 3),
-    (0, 2, 3, 4, 1),
-)
+_USUAL = ((1, 0), (2, 0, 1), (1, 2, 0), (0, 3, 1, 2), (0, 2, 3, 1), (3, 2, 0, 1), (0, 4, 1, 2, 3), (0, 2, 3, 4, 1))
 
 Shape = tuple[int, ...]
 
@@ -65,8 +56,7 @@ def meet(left: TensorView, right: TensorView, transform: Transform) -> tuple[Ten
     """Bring two tensors to one logical shape; reads no data.
 
     Where the sides' axis orders differ, both are brought to NCHW (4-D tensors only; an order that is not given is
-    NCHW). Then `transpose` and `reshape` act on the right side. Raises `TensorShapeError` where the shapes still differ
-    or `transpose` does not fit, and `UnknownNameError` for an unknown axis order.
+    NCHW). Then `transpose` and `reshape` act on the right side.
     """
     left_format = (transform.left_format or "NCHW").upper()
     right_format = (transform.right_format or "NCHW").upper()

@@ -24,10 +24,7 @@ Shape = tuple[int, ...]
 Array = npt.NDArray[Any]
 
 # Axis orders that a logical shape of so many axes may be in, the likeliest first.
-_ORDERS: Mapping[int, tuple[str, ...]] = {
-    4: ("NCHW", "NHWC", "HWCN", "CHWN"),
-    5: ("NCDHW", "NDHWC", "DHWCN", "DHWNC"),
-}
+_ORDERS: Mapping[int, tuple[str, ...]] = {4: ("NCHW", "NHWC", "HWCN", "CHWN"), 5: ("NCDHW", "NDHWC", "DHWCN", "DHWNC")}
 # Formats that hold a matrix, whatever its axes are called.
 NAMELESS = frozenset({"", "IJ"})
 
@@ -95,8 +92,7 @@ def logical(
     """Undo the memory format that a view's spec names; reads no data, except for a user's converter.
 
     `logical_shape` is the shape without padding; by default, and where a length is negative (unknown), what `target`
-    chooses. `converters` are a user's functions by (from, to), which win over ours. TensorShapeError where the format
-    and the shapes contradict each other, the format is unknown, or the logical shape is.
+    chooses. `converters` are a user's functions by (from, to), which win over ours.
     """
     spec = view.spec
     if logical_shape is None or min(logical_shape, default=0) < 0:

@@ -136,11 +136,7 @@ def write_atomic(path: Path, content: bytes) -> Path:
 
 
 def write_file(directory: Path, name: str, content: bytes | Iterable[bytes]) -> Path:
-    """Write ``directory/name``, whole or piece by piece, so that a reader sees the old file or the new one.
-
-    The directory is made when it is not there, then with a ``.gitignore`` of its own; one that exists is not touched,
-    it may be the user's. MsdumpError where the directory or the file cannot be written.
-    """
+    """Write ``directory/name``, whole or piece by piece; a new directory is made with a ``.gitignore``."""
     target = directory / name
     try:
         make_directory(directory)

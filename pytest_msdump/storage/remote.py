@@ -356,9 +356,6 @@ def absolute_path(path: Path) -> Path:
     return path if isinstance(path, RemotePath) else Path(os.path.abspath(path))  # noqa: PTH100
 
 
-# -- URLs ------------------------------------------------------------------------------------------------------------
-
-
 def is_url(text: str) -> bool:
     """Whether this is a URL and no path of this machine."""
     return _URL.match(text) is not None

@@ -142,8 +142,12 @@ def operator_graph(
         if operator.name in operators:
             repeated[operator.name] = None
         operators.setdefault(operator.name, operator)
-    own = (*notes, *_notes(source, tuple(repeated), nameless))
-    return OperatorGraph(tuple(operators.values()), source, own, tuple(dict.fromkeys(parameters)))
+    own = list(notes)
+    if repeated:
+        own.append(f"{source}: {listed(tuple(repeated), _MOST_LISTED)} occurs more than once; the first counts")
+    if nameless:
+        own.append(f"{source}: {counted(nameless, 'operator')} without a full name, called by their place")
+    return OperatorGraph(tuple(operators.values()), source, tuple(own), tuple(dict.fromkeys(parameters)))
 
 
 def _value(operand: Operand, values: Sequence[_Value]) -> _Value:
@@ -238,13 +242,6 @@ def _spread(host: HostType, leaves: Sequence[Edge | None]) -> list[TensorSpec | 
     if len(leaves) == 1 and leaves[0] is None and first is not None and first.shape == () and len(set(host)) == 1:
         return [TensorSpec(dtype=first.dtype, shape=(len(host),))]
     return list(host) if len(host) == len(leaves) else [None] * len(leaves)
-
-
-def _notes(source: str, repeated: Sequence[str], nameless: int) -> Iterator[str]:
-    if repeated:
-        yield f"{source}: {listed(repeated, _MOST_LISTED)} occurs more than once; the first counts"
-    if nameless:
-        yield f"{source}: {counted(nameless, 'operator')} without a full name, called by their place"
 
 
 def consumers(graph: OperatorGraph) -> Mapping[Edge, tuple[tuple[str, int], ...]]:

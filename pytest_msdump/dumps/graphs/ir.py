@@ -132,8 +132,6 @@ def _behind(text: str, start: int, parameters: Mapping[int, str]) -> int:
     return start + 1
 
 
-# -- Attributes ------------------------------------------------------------------------------------------------------
-
 _BEGIN = re.compile(r"[)}]\s*primitive_attrs: \{")
 _VALUE = r'(?:Bool|U?I(?:nt)?[0-9]+|B?F(?:loat)?[0-9]+)\([^()%]{0,40}\)|"[^"]{0,200}"'
 _LITERAL = re.compile(rf"(?:{_VALUE})|\((?:(?:{_VALUE})(?:, (?:{_VALUE})){{0,15}})?\)")

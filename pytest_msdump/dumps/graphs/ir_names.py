@@ -67,9 +67,6 @@ def with_ir(
     return replace(dump, refs=in_order(refs), older=older, notes=tuple(dict.fromkeys(sentences)))
 
 
-# -- Which operator of the graphs one of the dump is -----------------------------------------------------------------
-
-
 def _by_name(keys: Iterable[OpKey], graphs: Sequence[OperatorGraph]) -> dict[_FileOp, _Known]:
     """Find operators by their names, or by what follows the scope where only one operator ends so."""
     full: defaultdict[str, list[_Known]] = defaultdict(list)
