@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from pytest_msdump.comparison.indexing import index, listed, names_arrays
 from pytest_msdump.comparison.opening import as_path, open_logical
 from pytest_msdump.dumps.array_files import file_name_of, is_named_array
 from pytest_msdump.dumps.array_writer import text_bytes, whole_file
+from pytest_msdump.dumps.ascend_header import StoredTensor
 from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import printed_json, terminal_lines
@@ -402,6 +402,12 @@ def _header(header: FileHeader | None) -> dict[str, Any] | None:
     return None if header is None else {"is": header.kind, **dict(header.fields)}
 
 
+def _stored(tensor: StoredTensor) -> dict[str, Any]:
+    fields = {**tensor._asdict(), "data_type": tensor.data_type.label}
+    renamed = {"start": "first_byte", "size": "bytes"}
+    return {renamed.get(name, name): value for name, value in fields.items()}
+
+
 def _tensor(tensor: InspectedTensor, header: FileHeader | None) -> dict[str, Any]:
     side, bars = tensor.side, tensor.histogram
     said = header.of(tensor.ref.key.io, tensor.ref.key.slot) if header else None
@@ -411,7 +417,7 @@ def _tensor(tensor: InspectedTensor, header: FileHeader | None) -> dict[str, Any
         "dtype": tensor.dtype,
         "shape": _shape(tensor.shape),
         "stored": _spec(tensor.spec),
-        "header": asdict(said) if said else None,
+        "header": _stored(said) if said else None,
         "statistics": _plain(tensor.statistics),
         "saved_statistics": _saved(tensor.ref),
         "saturated": side.saturated if side else None,
