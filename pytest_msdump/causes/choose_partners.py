@@ -159,8 +159,6 @@ def _named_alike(
 def is_named_after(one: str, other: str) -> bool:
     """Whether all words of the shorter name are in the longer one.
 
-    Examples
-    --------
     >>> is_named_after("Default/conv1-Conv2d/BiasAdd-op0", "conv1"), is_named_after("conv1", "conv2")
     (True, False)
     """

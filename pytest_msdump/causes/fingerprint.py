@@ -181,8 +181,6 @@ def sampled_distance(one: Sample, other: Sample) -> float:
 
     Infinite if fewer than half of the places are finite on both sides.
 
-    Examples
-    --------
     >>> sampled_distance(sample_of(np.array([3.0, 4.0])), sample_of(np.array([-3.0, -4.0])))
     2.0
     """

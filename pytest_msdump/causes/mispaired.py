@@ -88,8 +88,6 @@ def better_fits(rivals: Sequence[Rival], *, is_distinctive: bool, is_mapped: boo
         Empty if the pairs of all rivals hold: then the operator repeats what another one put out, which is its fault
         and not the pair's.
 
-    Examples
-    --------
     >>> better_fits([Rival(3, 1e-7, FAR)], is_distinctive=True, is_mapped=False)
     Better(rivals=(Rival(number=3, apart=1e-07, state='far', effort=0),), doubt='')
     """

@@ -63,8 +63,6 @@ def roles_by_graph(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] |
     `growth_by_graph`); else a failure is a cause if everything that feeds it passes, and one below a failing operator
     is inherited though it may be wrong as well: only its own inputs, compared and passing, can show it.
 
-    Examples
-    --------
     >>> from pytest_msdump.causes.network import Feed
     >>> nodes = {"conv": Node("passes"), "add": Node("fails", [Feed("conv")]), "relu": Node("fails", [Feed("add")])}
     >>> [(op, role.name, role.causes) for op, role in roles_by_graph(nodes).items()]
@@ -80,8 +78,6 @@ def roles_by_order(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] |
     so is a later one whose error is far larger than all before it. Others are unknown: one that passes clears nothing.
     An operator's own inputs, where they were compared, decide before its place does.
 
-    Examples
-    --------
     >>> roles = roles_by_order({"conv": Node("passes"), "add": Node("fails"), "relu": Node("fails")})
     >>> [(op, role.name) for op, role in roles.items()]
     [('add', 'cause'), ('relu', 'unknown')]

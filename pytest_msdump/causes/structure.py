@@ -123,8 +123,6 @@ def name_agreement(one: Sequence[str], other: Sequence[str]) -> int:
 
     1: those of the shorter name are in the longer one in this order; 3: which has little beside them.
 
-    Examples
-    --------
     >>> name_agreement(("conv", "1"), ("conv", "1", "conv")), name_agreement(("relu",), ("layer", "1", "relu"))
     (3, 1)
     """

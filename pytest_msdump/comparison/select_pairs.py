@@ -30,8 +30,6 @@ class Wanted(NamedTuple):
 def wanted(text: str, io: str | None = None, slot: int | None = None) -> Wanted:
     """Read an operator or an address as it was typed; `io` and `slot` may not contradict it.
 
-    Examples
-    --------
     >>> wanted("a:b"), wanted("conv1:input:2")
     (Wanted(operator='a:b', io='output', slot=None), Wanted(operator='conv1', io='input', slot=2))
     """

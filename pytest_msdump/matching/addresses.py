@@ -52,8 +52,6 @@ def parse_address(text: str) -> Address:
     Only a dump can say whether ``a.b`` is a name or the operator ``b`` of type ``a``, and ``a@1`` a name or the second
     call of ``a``: the plain name is tried first, then `Address.typed` and `Address.numbered`.
 
-    Examples
-    --------
     >>> parse_address("Default/conv1-Conv2d/BiasAdd-op0:output:0").port
     ('output', 0)
     >>> parse_address("Parameter.fc1_bias").typed

@@ -30,8 +30,6 @@ def renaming_of_template(left: str, right: str, *, label: str) -> Renaming:
 
     ``{i}`` stands for a whole element of a path, or for digits beside other characters; ``*`` for all that is left.
 
-    Examples
-    --------
     >>> rename = renaming_of_template("layers.{i}.*", "encoder.layer_{i}.*", label="map")
     >>> rename("layers.3.attn.q"), rename("layers.norm")
     ('encoder.layer_3.attn.q', None)
@@ -76,8 +74,6 @@ def _piece(template: str, place: re.Match[str]) -> str:
 def below(left: str, right: str, name: str) -> str | None:
     """Return the other side's name of what is below a layer, whose names are `left` and `right`.
 
-    Examples
-    --------
     >>> below("encoder", "bert.encoder", "encoder.0.q"), below("encoder", "bert.encoder", "encoders")
     ('bert.encoder.0.q', None)
     """

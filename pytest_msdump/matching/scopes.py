@@ -83,8 +83,6 @@ def node_scope(name: str, known: Callable[[Path], bool]) -> Scope:
         Whether the other side has a module of this path. It decides whether ``relu_1`` is a module, or the second
         call of ``relu``.
 
-    Examples
-    --------
     >>> node_scope("Default/network-Net/layer0-EncLayer/q-Dense/BiasAdd-op0", lambda path: False).path
     ('layer0', 'q')
     >>> node_scope("/layer1/layer1.0/relu_1/Relu", lambda path: False)

@@ -149,8 +149,6 @@ def vendor_numbers(totals: Totals) -> dict[str, float]:
 def unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the logical index of a C-order element number.
 
-    Examples
-    --------
     >>> unravel(17, (2, 3, 4))
     (1, 1, 1)
     """

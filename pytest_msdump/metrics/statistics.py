@@ -248,8 +248,6 @@ def exact_total(values: Doubles) -> Fraction:
     Adding a number that no sum of the elements exceeds, and subtracting it again, leaves their upper bits, which add up
     exactly (Rump, Ogita, Oishi, "Accurate floating-point summation, part I", 2008).
 
-    Examples
-    --------
     >>> exact_total(np.array([1e300, 1.0, -1e300]))
     Fraction(1, 1)
     """

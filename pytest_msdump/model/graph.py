@@ -30,8 +30,6 @@ _RUN = re.compile(r"[./\\ :]{2,}")
 def file_spelling(name: str) -> str:
     r"""Write a name of a model as dump files have it: ``.``, ``/``, ``\``, space and ``:`` become ``_`` each.
 
-    Examples
-    --------
     >>> file_spelling("onnx::Conv_12/out")
     'onnx__Conv_12_out'
     """
@@ -41,8 +39,6 @@ def file_spelling(name: str) -> str:
 def joined_spelling(name: str) -> str | None:
     """Write a name with one ``_`` for a run of such characters, as some writers do; ``None`` where there is no run.
 
-    Examples
-    --------
     >>> joined_spelling("onnx::Conv_12"), joined_spelling("conv__12")
     ('onnx_Conv_12', None)
     """
@@ -180,8 +176,6 @@ class ArgumentDifference(NamedTuple):
 def differences(kind: str, left: Mapping[str, str], right: Mapping[str, str]) -> Iterator[ArgumentDifference]:
     """Yield what differs, by name; how releases write numbers and texts makes no difference.
 
-    Examples
-    --------
     >>> list(differences("attribute", {"pad_mode": '"same"', "group": "I64(1)"}, {"pad_mode": "pad", "group": "1"}))
     [ArgumentDifference(kind='attribute', name='pad_mode', left='"same"', right='pad')]
     """

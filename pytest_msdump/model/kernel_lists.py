@@ -34,8 +34,6 @@ def chosen(entry: str, names: Iterable[str]) -> list[str]:
     re.error
         The entry is not a regular expression that can be read.
 
-    Examples
-    --------
     >>> chosen("ReLU", ["Default/ReLU-op1", "Gradients/ReluGrad-op2", "Default/Add-op3"])
     ['Default/ReLU-op1', 'Gradients/ReluGrad-op2']
     """
@@ -55,8 +53,6 @@ def names_operator(entry: str, *, name: str, op_type: str | None, is_true_name: 
     `name` is the operator's true name, as the framework writes it, or (not `is_true_name`) the one in its files.
     Numbers of full names are ignored: those of gradients differ between graphs and files.
 
-    Examples
-    --------
     >>> names_operator("ReLU", name="Default_relu-ReLU_ReLU-op0", op_type="ReLU", is_true_name=False)
     True
     >>> names_operator("name-regex(Default/.+)", name="Default_ReLU-op0", op_type="ReLU", is_true_name=False) is None

@@ -77,8 +77,6 @@ COORDINATES = ("rank", "net", "graph", "iteration", "occurrence")
 def mangle(name: str) -> str:
     r"""Write an operator's name as dump files do: each of ``.``, ``/``, ``\`` and space becomes one ``_``.
 
-    Examples
-    --------
     >>> mangle("Default/fc1-Dense/BiasAdd-op0")
     'Default_fc1-Dense_BiasAdd-op0'
     """

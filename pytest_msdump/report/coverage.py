@@ -110,8 +110,6 @@ def partial_runs(report: Report, say: Phrases = ENGLISH) -> list[str]:
 def percent(share: float) -> str:
     """Return a share of 1 as a percentage, cut and not rounded: only all is 100 %.
 
-    Examples
-    --------
     >>> percent(0.99999), percent(1.0)
     ('99.9 %', '100 %')
     """
@@ -275,8 +273,6 @@ def _rest(count: int, message: str, say: Phrases) -> Iterator[str]:
 def map_entry_lines(entry: Mapping[str, Any]) -> list[str]:
     """Return the lines of an entry of ``[[msdump.map]]`` as a suite file has it, its keys in the given order.
 
-    Examples
-    --------
     >>> map_entry_lines({"left": "conv1", "right": "c", "transpose": [0, 3, 1, 2], "reshape": True})[1:]
     ['left = "conv1"', 'right = "c"', 'transpose = [0, 3, 1, 2]', 'reshape = true']
     """

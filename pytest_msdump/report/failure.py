@@ -369,8 +369,6 @@ def record_text(
 def one_line(record: Record, say: Phrases = ENGLISH) -> str:
     """Return one record as one line, for ``-q``, ``--tb=line`` and JUnit.
 
-    Examples
-    --------
     ``DRIFT conv2:output:0: cosine_similarity 0.39 is below 0.999 (profile default (float32)); max abs 1.37 at [0, 3]``
     """
     verdict, address = record.verdict.outcome, terminal_text(record.left.address)

@@ -69,8 +69,6 @@ dumps = json.JSONEncoder(allow_nan=False, ensure_ascii=True, check_circular=Fals
 def encode(value: Scalar | Integral | tuple[float, ...] | None) -> Any:
     """Return `value` as strict JSON can hold it.
 
-    Examples
-    --------
     >>> encode(float("-inf")), encode(2**60 + 1), encode(complex(0.5, float("nan")))
     ('-Infinity', 1152921504606846977, [0.5, 'NaN'])
     """

@@ -98,8 +98,6 @@ def filled(text: str, width: int) -> list[str]:
 
     Chinese has no spaces between words: it is broken between any two characters, but no line begins with a comma.
 
-    Examples
-    --------
     >>> filled("右侧 12 个张量已配对 3 个，其余未配对", 16)
     ['右侧 12 个张量已', '配对 3 个，其余', '未配对']
     """
@@ -121,8 +119,6 @@ def filled(text: str, width: int) -> list[str]:
 def columns(text: str) -> int:
     """Return how many columns of a terminal a text takes.
 
-    Examples
-    --------
     >>> columns("conv2"), columns("算子 conv2")
     (5, 10)
     """
@@ -161,8 +157,6 @@ def _units(word: str) -> Iterator[str]:
 def pieces(name: str, width: int) -> list[str]:
     """Break a name into parts of at most `width`, after a separator where there is one: the whole stays readable.
 
-    Examples
-    --------
     >>> pieces("rank_0/Net/0/0/BiasAdd.Default_conv2-BiasAdd-op0.0.npy", 34)
     ['rank_0/Net/0/0/', 'BiasAdd.Default_conv2-BiasAdd-op0.', '0.npy']
     """

@@ -30,8 +30,6 @@ class Message:
     parameters : mapping of str to Parameter
         The fields of its templates: names, numbers, indexes, further messages. Never changed once it is made.
 
-    Examples
-    --------
     >>> Message("older_run").entry
     {'code': 'older_run', 'parameters': {}}
     """
