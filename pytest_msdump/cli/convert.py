@@ -44,10 +44,7 @@ DESCRIPTION = (
     "Exit code 0: all converted; 1: see convert_failed_file_list.txt in OUT for the "
     "reasons; 4: usage error."
 )
-EXAMPLES = (
-    "msdump convert run --out arrays",
-    "msdump convert run --out arrays --to npz --select '*conv*'",
-)
+EXAMPLES = ("msdump convert run --out arrays", "msdump convert run --out arrays --to npz --select '*conv*'")
 
 _TARGETS = ("npy", "msnpy", "npz", "bin", "txt", "dump")
 _MOST_SHOWN = 5

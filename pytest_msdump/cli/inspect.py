@@ -39,11 +39,7 @@ DESCRIPTION = (
     "shapes, statistics, a histogram, the operator and the line that made it). Exit code 0; 1 when something cannot be "
     "read, a check hits, or tensors and their statistics differ; 4 for a usage error."
 )
-EXAMPLES = (
-    "msdump inspect run",
-    "msdump inspect a.npy",
-    "msdump inspect run --check",
-)
+EXAMPLES = ("msdump inspect run", "msdump inspect a.npy", "msdump inspect run --check")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

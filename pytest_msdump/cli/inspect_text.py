@@ -31,11 +31,7 @@ _LONGEST_NAME = 24
 _OPERANDS = tuple(f"operand {slot}" for slot in range(64))
 _MOST_ROWS = 40
 _SHORTEST_BAR, _LONGEST_BAR = 10, 60
-_STATISTICS = (
-    ("range", "minimum", "maximum"),
-    ("mean", "mean"),
-    ("L2 norm", "l2_norm"),
-)
+_STATISTICS = (("range", "minimum", "maximum"), ("mean", "mean"), ("L2 norm", "l2_norm"))
 _COUNTS = (
     ("zero", "zero_count"),
     ("below 0", "negative_count"),

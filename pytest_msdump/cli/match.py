@@ -36,10 +36,7 @@ DESCRIPTION = (
     "rule, and why others stay alone. Only --suggest reads values. Exit code 0: tensors pair; 1: nothing pairs, "
     "something mapped is missing, or coverage is too low; 4: usage error."
 )
-EXAMPLES = (
-    "msdump match run reference",
-    "msdump match run reference --suggest -o port.msdump.toml",
-)
+EXAMPLES = ("msdump match run reference", "msdump match run reference --suggest -o port.msdump.toml")
 
 # Of compare's options those that pairing depends on.
 _OPTIONS = (

@@ -22,10 +22,7 @@ DESCRIPTION = (
     "Look through one dump for NaN, Inf and saturated values, and for the overflow files (Opdebug) of the device's own "
     "check. Exit code 1 when there is any."
 )
-EXAMPLES = (
-    "msdump overflow run",
-    "msdump overflow run --out findings",
-)
+EXAMPLES = ("msdump overflow run", "msdump overflow run --out findings")
 
 _MOST_SHOWN = 20
 _WIDTH = 100

@@ -24,14 +24,7 @@ from pytest_msdump.limits.resolve import hinted_dtypes, resolve
 from pytest_msdump.metrics.custom import run_algorithms
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.metrics.spread import spread
-from pytest_msdump.model.comparison import (
-    FAILING,
-    Comparison,
-    CustomResult,
-    Finding,
-    Limits,
-    Verdict,
-)
+from pytest_msdump.model.comparison import FAILING, Comparison, CustomResult, Finding, Limits, Verdict
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Diagnosis, Record, Spread, record_of
 from pytest_msdump.model.tensor import TensorView

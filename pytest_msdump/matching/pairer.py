@@ -10,12 +10,7 @@ from pytest_msdump.errors import UnknownNameError, nearest
 from pytest_msdump.facts.operators import PASSING_TYPES, WRITTEN_INPUTS
 from pytest_msdump.matching.addresses import Lost, MapEntry
 from pytest_msdump.matching.by_graph import pair_by_graph
-from pytest_msdump.matching.coordinates import (
-    Align,
-    common_coordinates,
-    place_of,
-    wanted_by_selection,
-)
+from pytest_msdump.matching.coordinates import Align, common_coordinates, place_of, wanted_by_selection
 from pytest_msdump.matching.explain import PASSED_ON, Explainer
 from pytest_msdump.matching.fused import pair_by_rules
 from pytest_msdump.matching.mapped import pair_by_map

@@ -22,15 +22,7 @@ from typing import NoReturn
 
 from pytest_msdump.errors import ConfigError, ProgramError
 
-__all__ = [
-    "DEFAULT_TIMEOUT",
-    "LogTail",
-    "Ran",
-    "checked_timeout",
-    "own_folder",
-    "run_process",
-    "running_in_group",
-]
+__all__ = ["DEFAULT_TIMEOUT", "LogTail", "Ran", "checked_timeout", "own_folder", "run_process", "running_in_group"]
 
 DEFAULT_TIMEOUT = 600.0
 _LOOK_EVERY_SECONDS = 0.02

@@ -14,13 +14,7 @@ from pytest_msdump.settings.options import (
     language_of,
     option_values,
 )
-from pytest_msdump.settings.values import (
-    parse_count,
-    parse_coverage,
-    parse_jobs,
-    parse_report,
-    parse_spec,
-)
+from pytest_msdump.settings.values import parse_count, parse_coverage, parse_jobs, parse_report, parse_spec
 
 __all__ = [
     "ALLOW_INCOMPLETE",
