@@ -131,8 +131,6 @@ def _is_bias(before: Step, step: Step) -> bool:
     return is_beside or kind_of_name(step.names[0]) in FINISHED_BY
 
 
-# -- Pairs of steps ----------------------------------------------------------------------------------------------------
-
 _Pair = tuple[Step, Step]
 
 
@@ -203,8 +201,6 @@ def _leavers(
             found[last] = before + 1
     return found
 
-
-# -- Without reading a tensor ------------------------------------------------------------------------------------------
 
 # Of longer runs, the first tensors are enough for a suggestion.
 _MOST_REPORTED = 500

@@ -157,9 +157,6 @@ def _print_failures(outcomes: Sequence[Outcome], out: Path) -> int:
     return len(failed)
 
 
-# -- to arrays, archives, raw bytes and text -------------------------------------------------------------------------
-
-
 def _to_arrays(parsed: argparse.Namespace, sources: Sequence[SourceFile], unexplained: Sequence[Path]) -> int:
     options = _options(parsed, sources)
     for folder in {options.out, *(options.out / source.folder for source in sources)}:
@@ -209,9 +206,6 @@ def _identities(sources: Iterable[SourceFile], out: Path) -> Iterator[tuple[int,
         if source.path.resolve().is_relative_to(real) or source.path.parent.resolve().is_relative_to(real):
             status = source.path.stat()
             yield status.st_dev, status.st_ino
-
-
-# -- to dump files ---------------------------------------------------------------------------------------------------
 
 
 def _to_dumps(parsed: argparse.Namespace, sources: Sequence[SourceFile], unexplained: Sequence[Path]) -> int:

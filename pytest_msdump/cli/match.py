@@ -117,9 +117,6 @@ def as_report(planned: Plan) -> Report:
     )
 
 
-# -- JSON --------------------------------------------------------------------------------------------------------------
-
-
 def match_entry(planned: Plan, report: Report) -> dict[str, Any]:
     """Return what ``--json`` prints: sides, pairs, tensors without a partner, what is missing, and coverage."""
     roots = (planned.left.root, planned.right.root)
@@ -174,9 +171,6 @@ def _side_entry(side: SideInfo) -> dict[str, Any]:
         "notes": list(side.notes),
         "unexplained": list(side.unexplained),
     }
-
-
-# -- Text --------------------------------------------------------------------------------------------------------------
 
 
 def match_lines(pairs: Sequence[Pair], report: Report, *, width: int) -> Iterator[str]:

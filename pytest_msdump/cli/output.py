@@ -59,9 +59,6 @@ def add_quiet(group: argparse._ArgumentGroup | argparse.ArgumentParser, *flags: 
     group.add_argument(*flags, "--quiet", action="store_true", help="show no progress")
 
 
-# -- tables of the vendor's kind -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class TableFile:
     """Where a table goes, and in which of the two forms."""

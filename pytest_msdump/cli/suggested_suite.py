@@ -100,9 +100,6 @@ def found_text(found: Suggested) -> str:
     )
 
 
-# -- The table [msdump] ------------------------------------------------------------------------------------------------
-
-
 def _table(planned: Plan, parsed: argparse.Namespace, folder: Path, *, has_entries: bool) -> dict[str, Any]:
     """Return what the suite says before its entries; paths start from its folder."""
     suite = planned.suite
@@ -146,9 +143,6 @@ def _reached(table: Mapping[str, Any], folder: Path) -> float:
     """Return the share of the right tensors that the suite pairs, cut to what a person would type."""
     suite = load_suite(file=None, table=table, options={}, directory=folder, name="the suggested suite")
     return floor(plan(suite).pairing.coverage * 1000) / 1000
-
-
-# -- Entries -----------------------------------------------------------------------------------------------------------
 
 
 class _Entries:

@@ -151,9 +151,6 @@ def _shapes_from_graph(before: tuple[TensorView, ...], after: tuple[TensorView, 
             yield Message("shape_from_graph", {"side": side, "stored": stored.shape, "used": used.shape})
 
 
-# -- Memory formats --------------------------------------------------------------------------------------------------
-
-
 def logical_views(
     left: TensorView, right: TensorView, transform: Transform, converters: Converters | None = None
 ) -> tuple[TensorView, TensorView, Transform]:
@@ -214,9 +211,6 @@ def _with_graph_shape(ref: TensorRef, view: TensorView) -> TensorView:
     if shape is None or not is_view or may_be_padded(view.spec.memory_format) or prod(shape) != view.size:
         return view
     return ReshapedView(view, shape)
-
-
-# -- Samples ---------------------------------------------------------------------------------------------------------
 
 
 class LeadingRows(FirstElements):

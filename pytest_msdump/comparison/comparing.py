@@ -174,9 +174,6 @@ def _message_of(error: MsdumpError) -> Message:
     return error.message if isinstance(error, TensorShapeError) else plain_text(str(error))
 
 
-# -- What is found of two aligned tensors ----------------------------------------------------------------------------
-
-
 def _measure(aligned: AlignedViews, limits: Limits, extras: Extras) -> Comparison:
     left, right = aligned.first(extras.first)
     measured = measure(left, right, rtol=limits.rtol, atol=limits.atol, without=dict(limits.without))

@@ -116,9 +116,6 @@ def _why_none(dump: Dump) -> str:
     return f"no operator of {dump.root} was made by it; the lines that are known: {listed(known, _MOST_LISTED)}"
 
 
-# -- ``line:net.py:58`` in a selection -------------------------------------------------------------------------------
-
-
 def with_line_names(selection: Selection, left: Dump, right: Dump) -> Selection:
     """Replace every ``line:FILE:LINE``, or ``line:CODE``, of a selection by the names of the operators that it made."""
     graphs = [graph for dump in (left, right) for _, graph in dump.graphs]
@@ -146,9 +143,6 @@ def _why_no_line(graphs: list[OperatorGraph]) -> str:
     if lines:
         return f"no operator of either side was made by it; there are {listed(lines)}"
     return 'neither side has a graph with lines of the program; name one with graph_files = ["….ir"] in the suite file'
-
-
-# -- Arguments -------------------------------------------------------------------------------------------------------
 
 
 def kernel_args_of(dump: Dump, ref: TensorRef) -> KernelArguments | None:

@@ -119,8 +119,6 @@ def _with_graphs(dump: Dump, files: tuple[Path, ...]) -> Dump:
     return replace(with_ir(dump, graphs, orders=orders, notes=graph_notes), graphs=(*dump.graphs, *graphs))
 
 
-# -- Statistics that the run saved of its tensors --------------------------------------------------------------------
-
 # A folder of a reference is no run: a table in it is not about its tensors.
 _WITH_TENSORS = frozenset({MindSporeReader.name, AscendReader.name, ConvertedReader.name})
 
@@ -205,9 +203,6 @@ def _time(ref: TensorRef) -> int:
 def _identity(ref: TensorRef) -> _Identity:
     op = ref.key.op
     return (op.name, op.op_type, replace(op.at, occurrence=None), ref.key.io, ref.key.slot)
-
-
-# -- What a run says of itself ---------------------------------------------------------------------------------------
 
 
 # A folder of a reference is no run, whatever lies in it.
@@ -308,9 +303,6 @@ def _ran_nothing(dump: Dump, run: RunFacts | None) -> Callable[[int, int], bool]
             return True
 
     return ran_nothing
-
-
-# -- Manifests beside a dump: whether it is whole ----------------------------------------------------------------------
 
 
 def _with_manifest(dump: Dump) -> Dump:

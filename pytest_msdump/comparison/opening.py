@@ -183,9 +183,6 @@ def as_path(path: str | PathLike[str]) -> Path:
     return path if isinstance(path, RemotePath) else parse_location(fspath(path), Path())
 
 
-# -- Whatever stands for a tensor --------------------------------------------------------------------------------------
-
-
 class ArrayView(TensorView):
     """A `TensorView` over a numpy array of any order, strides and byte order. The whole is never copied.
 

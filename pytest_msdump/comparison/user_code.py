@@ -59,9 +59,6 @@ def load_extras(directory: Path) -> Extras:
     return Extras(converters=converters, algorithms=algorithms, files=files)
 
 
-# -- Progress --------------------------------------------------------------------------------------------------------
-
-
 T = TypeVar("T")
 
 

@@ -115,9 +115,6 @@ def verdict_from(findings: Iterable[Finding], would_pass: Mapping[str, float]) -
     return Verdict(max(outcomes, key=OUTCOMES.index), ordered, would_pass) if outcomes else Verdict("pass", ordered)
 
 
-# -- Numbers and their limits --
-
-
 def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison, limits: Limits) -> _Judgement:
     """Hold a number against its limits, the failing level first."""
     first, measured = levels[0], comparison.measurements.get(metric) or Measurement(metric, undefined=_UNMEASURED)
@@ -209,9 +206,6 @@ def _place(index: tuple[int, ...] | None) -> Parameter:
     return Message("unknown_place") if index is None else index
 
 
-# -- Findings beside the limits of metrics --
-
-
 def _dtype_finding(comparison: Comparison, limits: Limits, left: str, right: str) -> Finding:
     both = {"left": left, "right": right}
     kinds = [DTYPES[name].kind if name in DTYPES else None for name in (left, right)]
@@ -296,9 +290,6 @@ def _not_compared(comparison: Comparison, judged: Sequence[_Judgement]) -> Itera
         yield Finding("warn", Message(code, {"n": count, "elements": total}))
     elif comparison.sampled:
         yield Finding("warn", Message("sampled_of_unknown", {"n": count}))
-
-
-# -- Limits that would have let a pair pass --
 
 
 def accepted_bounds(verdict: Verdict) -> Mapping[str, float]:

@@ -57,8 +57,6 @@ class _RulePairer:
         for pair in state.pairs:
             self._mapped[pair.right].append(state.left.op_with(pair.left).at)
 
-    # -- Left tensors ------------------------------------------------------------------------------------------------
-
     def pair_left(self) -> None:
         """Pair the left tensors that the rules know, or withhold them with the reason."""
         state, left = self._state, self._state.left
@@ -144,8 +142,6 @@ class _RulePairer:
             why = _with_place(reason, self._state.left, op)
             self.lost.setdefault((left, address, why), Lost(MapEntry(left, address), why, ("right",)))
         return reason
-
-    # -- Right tensors that are left over ----------------------------------------------------------------------------
 
     def explain_right(self) -> None:
         """Withhold the right tensors that the rules know and that have no partner, each with its reason.

@@ -223,8 +223,6 @@ class _Found(Candidates):
         return None
 
 
-# -- shapes ----------------------------------------------------------------------------------------------------------
-
 # Axes of the right side that bring it to the left one's order, by number of axes: channels to the front, to the end.
 _LAYOUTS: Mapping[int, tuple[Axes, ...]] = {4: ((0, 3, 1, 2), (0, 2, 3, 1)), 5: ((0, 4, 1, 2, 3), (0, 2, 3, 4, 1))}
 

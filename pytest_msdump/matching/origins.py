@@ -219,8 +219,6 @@ def _joined(originals: Sequence[str]) -> str:
     return " + ".join(originals[:_MOST_ORIGINALS]) + (f" and {more} more" if more > 0 else "")
 
 
-# -- The quantised part of a model -----------------------------------------------------------------------------------
-
 # (operator, output slot)
 _Output = tuple[str, int]
 

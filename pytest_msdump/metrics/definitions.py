@@ -159,9 +159,6 @@ def unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
-# -- Reasons ---------------------------------------------------------------------------------------------------------
-
-
 def _right_zero(totals: Totals) -> Message | None:
     return Message("right_all_zero") if totals.right_is_zero else None
 
@@ -203,9 +200,6 @@ def _relative_error_overflows(totals: Totals) -> Message | None:
 
 
 _RELATIVE = (_right_moduli_underflow, _no_relative_error, _right_modulus_overflows, _relative_error_overflows)
-
-
-# -- Numbers that are more than one expression -----------------------------------------------------------------------
 
 
 def _squares(side: tuple[Moments, ...]) -> Sum:

@@ -302,8 +302,6 @@ def _with_saturation(
     return found._replace(saturated=count, first_saturated=first)
 
 
-# -- KL divergence ---------------------------------------------------------------------------------------------------
-
 _EPSILON = 2.0**-23
 
 # Between these widths neither sums overflow nor does anything underflow before dividing.

@@ -112,8 +112,6 @@ def _first(mask: npt.NDArray[np.bool_], start: int) -> int | None:
     return start + place if mask[place] else None
 
 
-# -- Errors ----------------------------------------------------------------------------------------------------------
-
 # As many integers of 32 bits without sign have a sum that float64 holds.
 _EXACT_STRIP = 2**21
 

@@ -114,8 +114,6 @@ def mismatches(left: Array, right: Array, differ: npt.NDArray[np.bool_], start: 
     return [Candidate(math.inf, True, math.inf, start + int(p), left[p].item(), right[p].item()) for p in places]
 
 
-# -- Ratios to the tolerance -----------------------------------------------------------------------------------------
-
 # Far above denormals, whose rounding errors are large.
 _NORMAL = 1e-280
 

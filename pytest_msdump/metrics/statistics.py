@@ -126,8 +126,6 @@ def _bytes_of(block: Array, dtype: str) -> Any:
     return block.astype(block.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
-# -- Exact moments where those of the first pass may be wrong --------------------------------------------------------
-
 _Block: TypeAlias = tuple[int, Array, Array]
 
 # A mean below this part of the root mean square, and a deviation below this part of the largest number, may be wrong by

@@ -107,8 +107,6 @@ class Dump:
         return tuple(graph for _, graph in self.graphs if not graph.is_recorded)
 
 
-# -- Manifest of a dump that this package recorded -------------------------------------------------------------------
-
 MANIFEST_FILE = "msdump.json"
 # Beside it while a recording goes on: a line of JSON for each file. Without a complete manifest, the dump is not whole.
 JOURNAL_FILE = "msdump.journal"
@@ -156,8 +154,6 @@ class Manifest:
     tensors: Mapping[str, TensorEntry] = field(default_factory=dict)
     graph: Mapping[int, Sequence[Operator]] = field(default_factory=dict)
 
-
-# -- Files beside the tensors ----------------------------------------------------------------------------------------
 
 EVERY_ITERATION = "all"
 

@@ -144,8 +144,6 @@ class OperatorGraph:
         return tuple(operator.name for operator in self.operators)
 
 
-# -- Arguments of operators ------------------------------------------------------------------------------------------
-
 # Graphs since 2.0 write the type of a number beside it, older ones and arguments of kernels do not.
 _TYPED = re.compile(r"(?:U?I(?:nt)?|B?F(?:loat)?)[0-9]{1,3}\(([^()]*)\)")
 _BOOL = re.compile(r"Bool\(([01])\)")

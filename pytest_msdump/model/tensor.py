@@ -63,8 +63,6 @@ class SourceStack:
     is_forward: bool = False
 
 
-# -- Tensors ---------------------------------------------------------------------------------------------------------
-
 # The reader of tensors of which only statistics were saved.
 UNSEEN = "statistics"
 

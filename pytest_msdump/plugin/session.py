@@ -79,8 +79,6 @@ class Gate:
         self._typed: list[str] = []
         self._announced: set[Source] = set()
 
-    # -- before collection ---------------------------------------------------------------------------------------
-
     def prepare(self) -> None:
         """Plan what this session gates as far as it is known. Raises MsdumpError for what must be exit code 4."""
         self.own = find_own_source(self.config)
@@ -165,8 +163,6 @@ class Gate:
             return [argument]
         return [f"{path}::{item}" for item in meant] or [argument]
 
-    # -- collection ----------------------------------------------------------------------------------------------
-
     def check_collected(self, items: Sequence[pytest.Item]) -> None:
         """Raise the error of a suite file, and refuse a gate that was asked for but not collected."""
         if self.errors:
@@ -181,8 +177,6 @@ class Gate:
                 "dumps or a suite file were named, but no test of them was collected; "
                 "name the suite file on the command line, or do not ignore it"
             )
-
-    # -- running and reporting -----------------------------------------------------------------------------------
 
     def receive(self, report: pytest.TestReport) -> None:
         """Keep the records that came with an item's report."""
@@ -273,9 +267,6 @@ def sent_with(report: pytest.TestReport) -> ItemRecords | None:
     )
 
 
-# -- which items a typed name means ----------------------------------------------------------------------------------
-
-
 def _item_names(plan: Plan, typed: str) -> list[str]:
     """Return the names of the items that `typed` means; empty when it is no name of any.
 
@@ -299,9 +290,6 @@ def _names_of(key: TensorKey) -> Iterator[str]:
         yield f"{name}:{key.io}:{key.slot}"
         if key.op.op_type:
             yield f"{key.op.op_type}.{name}"
-
-
-# -- how far long work is, beside what pytest itself shows of its items ------------------------------------------------
 
 
 def progress_of(config: pytest.Config) -> Progress:

@@ -138,9 +138,6 @@ def _warn(left_out: Sequence[Top], prototxt: Path) -> None:
     )
 
 
-# -- References that were saved after in-place layers had overwritten others -----------------------------------------
-
-
 class Shared(NamedTuple):
     """A layer whose files hold what the layer `over` wrote into the same `blob`."""
 

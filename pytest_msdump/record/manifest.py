@@ -88,8 +88,6 @@ def _calls(iteration: int, calls: Sequence[Operator]) -> Iterator[dict[str, Any]
         yield {"name": call.name, **known, "inputs": [source(edge) for edge in call.inputs]}
 
 
-# -- Digests of inputs and weights: equal where two runs were given the same ----------------------------------------
-
 _BLOCK_ELEMENTS = 2**18
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 
@@ -143,8 +141,6 @@ def _spread(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     spread: npt.NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
     return spread
 
-
-# -- Manifests of kept references, without paths of one machine ------------------------------------------------------
 
 _START = r"(?:(?<![\w.~/\\-])|(?<=^-\w))"
 _END = r"\s:;,=\"'\[\](){}"

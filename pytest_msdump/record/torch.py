@@ -184,8 +184,6 @@ class TorchRecording(HookedRecording):
         """Return a tensor as an array, bit for bit."""
         return array_of(tensor)
 
-    # -- hooks: added, called, removed --------------------------------------------------------------------------------
-
     def prepare(self) -> None:
         """Refuse a model whose weights have no shape yet."""
         torch_tensors.weights(self.model)
@@ -305,8 +303,6 @@ class TorchRecording(HookedRecording):
         with self._writing():
             super().write_gradient(name, slot, gradient)
 
-    # -- what hooks need ----------------------------------------------------------------------------------------------
-
     def _begin(self, module: Any, args: Any, kwargs: Mapping[str, Any]) -> None:
         """Record what an iteration starts from, at the first call of one of the model's modules."""
         self._has_begun = True
@@ -323,8 +319,6 @@ class TorchRecording(HookedRecording):
             if call.module is module:
                 return call
         return None
-
-    # -- the graph ----------------------------------------------------------------------------------------------------
 
     def _called(self, given: list[Any], *, is_operation: bool = False) -> Call | None:
         """Note a call that begins; nothing is behind what an outermost one, or an operation, is given unseen."""

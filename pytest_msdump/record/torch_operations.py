@@ -68,9 +68,6 @@ def _written_arguments(func: Any) -> tuple[tuple[int, str], ...]:
     return tuple((place, one.name) for place, one in places if one.alias_info is not None and one.alias_info.is_write)
 
 
-# -- Which calls a tensor came from ----------------------------------------------------------------------------------
-
-
 class _Returned(NamedTuple):
     """A tensor as a call gave it back."""
 

@@ -64,9 +64,6 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _MOST_GIT_BYTES = 1 << 22
 
 
-# -- records and reports -----------------------------------------------------------------------------------------------
-
-
 def compare_plan(plan: Plan) -> dict[int, Record]:
     """Compare all pairs of the plan in this process; return their records by number."""
     compare = comparer_of(plan).compare
@@ -206,9 +203,6 @@ def _lines(file: Path) -> list[str]:
             return stream.read(_MOST_GIT_BYTES).decode("utf-8", errors="replace").splitlines()
     except OSError:
         return []
-
-
-# -- files -------------------------------------------------------------------------------------------------------------
 
 
 def start_report(plan: Plan, directory: Path) -> None:

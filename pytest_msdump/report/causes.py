@@ -287,9 +287,6 @@ def _operator_of(address: str) -> str:
     return terminal_text(parts[0] if len(parts) == 3 and parts[1] in ("input", "output") else address)
 
 
-# -- pairs that look wrong ---------------------------------------------------------------------------------------------
-
-
 _MOST_PAIRS = 5
 
 

@@ -132,9 +132,6 @@ def _failures_of(report: Report, root: Path) -> Iterator[_Failure]:
             )
 
 
-# -- places in the repository ------------------------------------------------------------------------------------------
-
-
 def _base(variable: str, root: Path | None) -> Path:
     """Return the repository's folder, if the service names it and we are in it."""
     # Links are followed on neither side: a checkout may lie behind one.

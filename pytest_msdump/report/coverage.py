@@ -126,9 +126,6 @@ def _bit_equal(record: Record) -> bool:
     return is_whole and record.left.dtype == record.right.dtype
 
 
-# -- the text of the item ----------------------------------------------------------------------------------------------
-
-
 _SHOWN_REASONS = 8
 _SHOWN_TENSORS = 5
 

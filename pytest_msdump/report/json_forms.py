@@ -100,9 +100,6 @@ def decode(value: Any) -> Scalar:
     raise ValueError(f"expected a number, found {value!r:.60}")
 
 
-# -- errors ------------------------------------------------------------------------------------------------------------
-
-
 class WrongValueError(Exception):
     """A value that is not of its form; `path` grows on the way out."""
 
@@ -124,9 +121,6 @@ def refusing(place: str) -> Iterator[None]:
     except WrongValueError as wrong:
         where = f"{place}: {wrong.path.removeprefix('.')}".removesuffix(": ")
         raise ConfigError(f"{where}: {wrong.problem}; the file was cut or edited: compare again") from None
-
-
-# -- forms -------------------------------------------------------------------------------------------------------------
 
 
 def _as_it_is(value: Any) -> Any:

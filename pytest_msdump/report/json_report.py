@@ -61,9 +61,6 @@ _LARGEST_FILE_BYTES = 512 * 1024 * 1024
 _LINES_AT_ONCE = 64
 
 
-# -- the keys of results.json, in the order in which they are written --------------------------------------------------
-
-
 def _coverage(**found: Any) -> Coverage:
     if found["right_paired"] > found["right_total"]:
         raise WrongValueError("more tensors were paired than there are")
@@ -221,9 +218,6 @@ def _report(**found: Any) -> Report:
 FORM = table(_report, _KEYS, parts=_report_parts)
 
 
-# -- writing -----------------------------------------------------------------------------------------------------------
-
-
 def document(report: Report) -> dict[str, Any]:
     """Return results.json as plain values (INTERFACE 9)."""
     entry: dict[str, Any] = FORM.write(report)
@@ -281,9 +275,6 @@ def _pieces(report: Report) -> Iterator[str]:
             yield ",\n  ".join(dumps(write(one)) for one in value[start : start + _LINES_AT_ONCE])
         yield "\n]"
     yield "\n}\n"
-
-
-# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def read_json(path: Path) -> dict[str, Any]:

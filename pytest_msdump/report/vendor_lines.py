@@ -166,9 +166,6 @@ def _position(line: Line) -> tuple[int, bool, int]:
     return line.index, io != "input", int(slot)
 
 
-# -- cells -------------------------------------------------------------------------------------------------------------
-
-
 UNDEFINED = "NaN"
 NO_PARTNER = "*"
 

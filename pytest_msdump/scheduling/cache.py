@@ -204,9 +204,6 @@ class CachingComparer:
         return Cached(self._comparer.error(pair, sentence))
 
 
-# -- On disk ---------------------------------------------------------------------------------------------------------
-
-
 class CacheFile:
     """The records that one set of conditions gave; `name` is the digest of these.
 

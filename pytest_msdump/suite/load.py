@@ -266,8 +266,6 @@ def _normal(path: Path) -> Path:
     return path.resolve() if ".." in path.parts else path.absolute()
 
 
-# -- ``@env`` --
-
 _CONFIG = "MINDSPORE_DUMP_CONFIG"
 _DATA = "MS_DIAGNOSTIC_DATA_PATH"
 

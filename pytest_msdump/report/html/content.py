@@ -112,9 +112,6 @@ def _units(text: str) -> int:
     return len(text) + sum(character > "\uffff" for character in text)
 
 
-# -- details of one tensor, for the drawer -----------------------------------------------------------------------------
-
-
 # Two million bytes for five thousand tensors, of which the columns take more than half.
 _ROOM_BYTES = 550_000
 # Less than this is not worth looking for something that fits.
@@ -233,9 +230,6 @@ def _in_table(finding: Finding) -> bool:
     """Whether the table of limits shows it: a number and the limit that it does not meet."""
     is_known = finding.metric is not None and finding.value is not None and finding.limit is not None
     return is_known and finding.outcome in ("fail", "warn")
-
-
-# -- all data of the page ----------------------------------------------------------------------------------------------
 
 
 _OF_A_SIDE = ("op_type", "dtype", "shape", "memory_format", "logical_shape")
