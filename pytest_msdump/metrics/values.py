@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "STRIP",
     "Array",
     "Differences",
     "Doubles",

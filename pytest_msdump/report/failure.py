@@ -20,18 +20,7 @@ from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.tables import columns, command, filled, hanging, labelled, pieces, statistics_table, table
 from pytest_msdump.text import ENGLISH, Phrases
 
-__all__ = [
-    "diagnosis_lines",
-    "failure_text",
-    "metrics_table",
-    "one_line",
-    "other_numbers",
-    "path_below",
-    "record_text",
-    "sentences",
-    "worst_elements",
-    "would_pass",
-]
+__all__ = ["diagnosis_lines", "failure_text", "one_line", "path_below", "record_text", "sentences", "would_pass"]
 
 # From here on there is room for metric ids; below, their short forms stand, which can be typed as well.
 _WIDE = 100

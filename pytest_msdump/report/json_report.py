@@ -42,7 +42,6 @@ from pytest_msdump.storage.files import read_user_file, write_file
 
 __all__ = [
     "FORM",
-    "SCHEMA_VERSION",
     "coverage_json",
     "document",
     "head_json",

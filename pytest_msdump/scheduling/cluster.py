@@ -25,7 +25,7 @@ from pytest_msdump.storage.remote import RemotePath
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["Answer", "Cluster", "Job", "compare_batch", "connected", "job_of"]
+__all__ = ["Cluster", "connected"]
 
 _CONNECT_SECONDS = 10
 _SHOWN = 3
