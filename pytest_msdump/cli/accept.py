@@ -105,15 +105,11 @@ def _chosen(report: Report, pattern: str, place: str) -> list[Record]:
         raise ConfigError(f"{place}: {pattern!r} matches nothing that failed\n{found:.{_SHOWN}}")
     for record in chosen:
         if not accepted_bounds(record.verdict):
-            raise _refused(record)
+            raise ConfigError(
+                f"{record.left.address} cannot be accepted: {short_reason([record]):.{_SHOWN}}\n"
+                "only a number beyond its limit can; mend this, or leave it out of GLOB"
+            )
     return chosen
-
-
-def _refused(record: Record) -> ConfigError:
-    return ConfigError(
-        f"{record.left.address} cannot be accepted: {short_reason([record]):.{_SHOWN}}\n"
-        "only a number beyond its limit can; mend this, or leave it out of GLOB"
-    )
 
 
 def _suite_file(report: Report, typed: str | None) -> Path:

@@ -125,7 +125,6 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _check_detail_flags(parsed: argparse.Namespace, *, is_detail: bool) -> None:
-    """Refuse flags of ``-d`` without an operator, and flags that do not go with one."""
     given_flags = [flag for name, flag in _DETAIL_FLAGS.items() if getattr(parsed, name) is not None]
     if given_flags and not is_detail:
         raise ConfigError(f"{given_flags[0]}: says more about one operator; say which with -d OP")

@@ -80,7 +80,11 @@ def run(parsed: argparse.Namespace) -> int:
     setting = Setting(parse_version(parsed.version), checked_mode(parsed.mode))
     parsed.file = parsed.file or _file_of_environment()
     document = _read(Path(parsed.file))
-    return _explain(document, setting) if parsed.verb == "explain" else _check(parsed, document, setting)
+    if parsed.verb == "check":
+        return _check(parsed, document, setting)
+    check_config(document, setting)
+    _say(f"{key} = {value}\n    {meaning}" for key, value, meaning in explain(document, setting))
+    return 0
 
 
 def _file_of_environment() -> str:
@@ -108,12 +112,6 @@ def _dumped(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
     yield f"would dump {'all' if len(found) == len(names) else len(found)} of {len(names)} operators"
     if len(found) < len(names):
         yield from (f"  {name}" for name in found)
-
-
-def _explain(document: Any, setting: Setting) -> int:
-    check_config(document, setting)
-    _say(f"{key} = {value}\n    {meaning}" for key, value, meaning in explain(document, setting))
-    return 0
 
 
 def _new(parsed: argparse.Namespace, mode: str) -> int:

@@ -92,13 +92,10 @@ def write_table(table: TableFile, titles: Sequence[str], rows: Iterable[Sequence
 
     Cells are quoted where CSV needs it; as text, there are single spaces between them, and ``NaN`` stands for nothing.
     """
-    lines = (csv_line(row) if table.as_csv else _plain_line(row) for row in [titles, *rows])
+    rows = [titles, *rows]
+    lines = (csv_line(row) if table.as_csv else " ".join(terminal_text(cell) or "NaN" for cell in row) for row in rows)
     try:
         return write_file(table.path.parent, table.path.name, in_utf8("".join(f"{line}\n" for line in lines)))
     except MsdumpError as error:
         reason = error.__cause__ or error
         raise MsdumpError(f"{table.path} cannot be written: {reason}; name another path with {flag}") from error
-
-
-def _plain_line(row: Sequence[str]) -> str:
-    return " ".join(terminal_text(cell) or "NaN" for cell in row)

@@ -60,14 +60,10 @@ def run(parsed: argparse.Namespace) -> int:
     found = find_overflows(dump, watch=progress)
     print_lines(_lines(found))
     if parsed.out is not None:
-        _write(found, Path(parsed.out), parsed.first)
+        # Local time without a zone, as the vendor's file names have it.
+        files = write_overflow_files(found, Path(parsed.out), first=parsed.first, now=datetime.now())
+        print_lines([f"wrote {counted(len(files), 'file')} to {parsed.out}"])
     return int(not found.is_clean)
-
-
-def _write(found: Overflows, directory: Path, first: int) -> None:
-    # Local time without a zone, as the vendor's file names have it.
-    files = write_overflow_files(found, directory, first=first, now=datetime.now())
-    print_lines([f"wrote {counted(len(files), 'file')} to {directory}"])
 
 
 def _lines(found: Overflows) -> Iterator[str]:

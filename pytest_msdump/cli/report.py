@@ -51,7 +51,7 @@ def run(parsed: argparse.Namespace) -> int:
     kinds = parse_report(parsed.report, where="--report")
     if parsed.open and "html" not in kinds:
         raise ConfigError("--open: shows the page; add html to --report")
-    named = {os.path.normpath(text): _results(text) for text in parsed.results}
+    named = {os.path.normpath(text): _results(Path(text)) for text in parsed.results}
     if len(named) > 1 and kinds != ("html",):
         raise ConfigError(f"--report: of several results there is one page, html, not {', '.join(kinds)}")
     loaded = (report_from(read_json(file), place=str(file)) for file in named.values())
@@ -69,9 +69,7 @@ def run(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _results(text: str) -> Path:
-    """Return the results.json that a word of the command line names."""
-    path = Path(text)
+def _results(path: Path) -> Path:
     return path / "results.json" if path.is_dir() else path
 
 

@@ -97,8 +97,6 @@ def digest(array: Any) -> str:
 
     The part after the slash is the same for the same elements in another order.
 
-    Examples
-    --------
     >>> first = digest(np.arange(6, dtype="float32").reshape(2, 3))
     >>> turned = digest(np.arange(6, dtype="float32").reshape(2, 3).T)
     >>> first == turned, first.split("/")[1] == turned.split("/")[1]
@@ -155,8 +153,6 @@ def movable(values: Mapping[str, Any], root: Path) -> dict[str, Any]:
     Paths below `root`, the project's folder, become relative to it. Elsewhere, lines of programs are left out, and of
     paths in the command the last part stays.
 
-    Examples
-    --------
     >>> movable({"command": ["/usr/bin/python3", "/home/me/net/train.py", "--out=/opt/dump"]}, Path("/home/me/net"))
     {'command': ['python3', 'train.py', '--out=dump']}
     """

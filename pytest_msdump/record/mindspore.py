@@ -69,20 +69,9 @@ class CellRecording(HookedRecording):
         exclude: Patterns = (),
         types: Any = (),
         depth: int | None = None,
-        inputs: bool = False,
-        gradients: bool = False,
-        parameters: bool = False,
-        iterations: bool = False,
-        digests: bool = True,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            directory,
-            inputs=inputs,
-            gradients=gradients,
-            parameters=parameters,
-            iterations=iterations,
-            digests=digests,
-        )
+        super().__init__(directory, **options)
         everything = name_modules(network, {name: cell for name, cell in network.cells_and_names() if name})
         self._network = network
         self._selected = select_modules(everything, modules, exclude, types, depth)
@@ -126,17 +115,7 @@ class CellRecording(HookedRecording):
     def parameter_gradients(self, gradients: Sequence[Any], parameters: Sequence[Any] | None = None) -> None:
         """Record the gradients that ``value_and_grad`` has given back, as ``NAME/grad``.
 
-        Parameters
-        ----------
-        gradients : sequence of tensor
-            One for each parameter.
-        parameters : sequence of Parameter, optional
-            Those that were derived by; the network's trainable ones by default.
-
-        Raises
-        ------
-        ConfigError
-            Not as many gradients as parameters.
+        One for each of `parameters`, by default the network's trainable ones; ConfigError for fewer or more.
         """
         names = [one.name for one in (self._network.trainable_params() if parameters is None else parameters)]
         if len(names) != len(gradients):

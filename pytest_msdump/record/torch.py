@@ -132,23 +132,12 @@ class TorchRecording(HookedRecording):
         types: Any = (),
         depth: int | None = None,
         level: str = "module",
-        inputs: bool = False,
-        gradients: bool = False,
-        parameters: bool = False,
         optimizer: Any = None,
-        iterations: bool = False,
         compiled: str = "refuse",
         graph: bool = True,
-        digests: bool = True,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            directory,
-            inputs=inputs,
-            gradients=gradients,
-            parameters=parameters,
-            iterations=iterations,
-            digests=digests,
-        )
+        super().__init__(directory, **options)
         for value, allowed in ((level, _ALLOWED["level"]), (compiled, _ALLOWED["compiled"])):
             if value not in allowed:
                 raise ConfigError(f"{value!r} is none of {', '.join(map(repr, allowed))}")

@@ -261,8 +261,6 @@ class DumpWriter:
 def safe_name(op: str) -> str:
     """Write a name with the letters that every tool allows; each other character becomes ``_``.
 
-    Examples
-    --------
     >>> safe_name("layers.0/conv:1")
     'layers_0_conv_1'
     """
