@@ -159,8 +159,6 @@ class _Part:
             yield run, self._nodes[run]
         yield from ((run, self._nodes[run]) for run in parameters)
 
-    # What cannot be known
-
     def has_own_evidence(self, run: Run) -> bool:
         """Whether all inputs of an operator were compared and pass."""
         return {self._status.of(ref.key) for ref in self.group.refs_of(run) if ref.key.io == "input"} == {"passes"}
@@ -190,8 +188,6 @@ class _Part:
         ):
             return ()
         return tuple(self.group.calls_inside.get(run, ())[-MOST_LISTED:])
-
-    # What a record says of its role
 
     def with_role(self, record: Record, key: TensorKey) -> Record:
         """Return the record of a tensor with its role, if it has one, and how its error grew."""

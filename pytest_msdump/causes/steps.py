@@ -47,7 +47,8 @@ def steps_of(refs: Mapping[int, TensorRef], shapes: Mapping[int, tuple[int, ...]
     """Return the steps of these outputs, in execution order, each with tensors by their numbers."""
     steps: list[Step] = []
     for members in _same_values(refs, values.prints):
-        kinds = [(_kind(refs[number]), refs[number].key.slot) for number in members]
+        keys = [refs[number].key for number in members]
+        kinds = [(kind_of(key.op.op_type, key.op.label), key.slot) for key in keys]
         specific = frozenset((kind, slot) for kind, slot in kinds if kind not in ("", _PASSING))
         steps.append(
             Step(
@@ -58,10 +59,6 @@ def steps_of(refs: Mapping[int, TensorRef], shapes: Mapping[int, tuple[int, ...]
             )
         )
     return _with_sums(steps, refs, values)
-
-
-def _kind(ref: TensorRef) -> str:
-    return kind_of(ref.key.op.op_type, ref.key.op.label)
 
 
 def _same_values(refs: Mapping[int, TensorRef], prints: Mapping[int, Fingerprint]) -> list[tuple[int, ...]]:

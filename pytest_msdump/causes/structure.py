@@ -79,17 +79,14 @@ def _joined(steps: Sequence[Step], after: Mapping[str, str]) -> list[Step]:
     joined: list[Step] = []
     before: Step | None = None
     for step in steps:
-        if before is not None and _follows(before, step, after) and shapes_agree(before.shapes, step.shapes):
+        is_followed = before is not None and any(before.is_of(one) and step.is_of(then) for one, then in after.items())
+        if before is not None and is_followed and shapes_agree(before.shapes, step.shapes):
             joined[-1] = Step(step.members, before.kinds, step.names, step.shapes, inner=before)
             before = None
         else:
             joined.append(step)
             before = step
     return joined
-
-
-def _follows(one: Step, following: Step, after: Mapping[str, str]) -> bool:
-    return any(one.is_of(kind) and following.is_of(then) for kind, then in after.items())
 
 
 def shapes_agree(left: Sequence[Shape], right: Sequence[Shape]) -> bool:

@@ -184,9 +184,7 @@ class _Side:
             if _name_of(one.ref) in self._numbers and named.isdisjoint(_map_names(one))
         }
         wanted -= has_partner
-        for number in watch(
-            [number for number in range(len(self.refs)) if number in wanted | has_partner], "tensors read"
-        ):
+        for number in watch(sorted(wanted | has_partner), "tensors read"):
             self._read(name, number, is_wanted=number in wanted)
         self.alone = frozenset(wanted & self.prints.keys())
 

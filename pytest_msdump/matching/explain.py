@@ -88,11 +88,7 @@ class Explainer:
     """
 
     def __init__(
-        self,
-        state: PairingState,
-        absences: Mapping[str, Absence],
-        lost: Sequence[Lost],
-        passing: Collection[str] = (),
+        self, state: PairingState, absences: Mapping[str, Absence], lost: Sequence[Lost], passing: Collection[str] = ()
     ) -> None:
         self._state = state
         self._passing = passing

@@ -82,7 +82,8 @@ class _RulePairer:
     def _pair(self, ref: int, op: Operator, operator: graph.Operator, port: Port) -> Message | None:
         """Pair one left tensor with all its partners; return why it cannot be."""
         right = self._state.right
-        wish = self._book.wish(operator, *port, dumped_inputs=_dumped_inputs(op))
+        dumped_inputs = 1 + max((slot for io, slot in op.tensors if io == "input"), default=-1)
+        wish = self._book.wish(operator, *port, dumped_inputs=dumped_inputs)
         for origin in wish.origins:
             wanted = ("output", origin.index)
             found = [
@@ -227,10 +228,6 @@ class _RulePairer:
         if (not is_here and _has_repeats(op, dumped)) or not self._state.left.dumped_at(op.common):
             return reason, ""
         return _with_place(reason, self._state.right, op), address
-
-
-def _dumped_inputs(op: Operator) -> int:
-    return 1 + max([slot for io, slot in op.tensors if io == "input"], default=-1)
 
 
 def _has_repeats(op: Operator, others: Sequence[Operator]) -> bool:

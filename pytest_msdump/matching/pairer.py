@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pytest_msdump.errors import UnknownNameError, nearest
@@ -90,45 +91,25 @@ def pair_dumps(
     any value. A rank, net, graph or iteration of which each side has exactly one value is a label, not a key;
     occurrences always are keys.
 
-    Parameters
-    ----------
-    entries : sequence of MapEntry
-        Pairs that the user named; they win over everything else. Two for one left tensor raise `ConfigError`.
-    rules : FusionRules, optional
-        Rule files; they win over names. `advice.rules_for` says whether they are the right ones.
-    align : Align, optional
-        Which left coordinates are compared with which right ones.
-    selection : Selection, optional
-        What is asked for; all outputs when left out.
-    left_format, right_format : str, optional
-        Axis order of the side's 4-D tensors, carried by each pair but those whose entry has a `transpose`.
-    ways : sequence of str, optional
-        The ways of pairing; by default all, but neither scopes nor graphs where there are entries.
-    exclude_types : iterable of str
-        Types of operators that pass their input on, beside those that are known to.
-    shape_of : callable
-        What logical shape a tensor has; ``None`` where that is not known.
+    `entries` are pairs that the user named; they win over everything else, and two for one left tensor raise
+    `ConfigError`. `rules` are rule files; they win over names, and `advice.rules_for` says whether they are the right
+    ones. `align` says which left coordinates are compared with which right ones, `selection` what is asked for: all
+    outputs when left out. The formats are axis orders of the side's 4-D tensors, carried by each pair but those whose
+    entry has a `transpose`. `ways` are by default all, but neither scopes nor graphs where there are entries.
+    `exclude_types` are operators that pass their input on, beside those that are known to. `shape_of` says what logical
+    shape a tensor has; ``None`` where that is not known.
     """
     selection = selection or Selection()
     coordinates = common_coordinates(left, right, align or Align())
     wanted = wanted_by_selection(selection)
-    state = PairingState(
-        index_side(
-            "left",
-            left.refs,
-            directions=selection.directions,
-            common=coordinates.of_left,
-            keeps=lambda place: coordinates.wants_left(place, wanted),
-        ),
-        index_side(
-            "right",
-            right.refs,
-            directions=selection.directions,
-            common=coordinates.of_right,
-            keeps=lambda place: coordinates.wants_right(place, wanted),
-        ),
-        trusts_files=bool(left.compiled_graphs) != bool(right.compiled_graphs),
+    ours, theirs = (
+        index_side(name, dump.refs, directions=selection.directions, common=common, keeps=partial(wants, wanted=wanted))
+        for name, dump, common, wants in (
+            ("left", left, coordinates.of_left, coordinates.wants_left),
+            ("right", right, coordinates.of_right, coordinates.wants_right),
+        )
     )
+    state = PairingState(ours, theirs, trusts_files=bool(left.compiled_graphs) != bool(right.compiled_graphs))
     request = PairingRequest(
         coordinates=coordinates,
         wanted=wanted,

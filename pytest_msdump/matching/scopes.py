@@ -29,7 +29,6 @@ __all__ = ["Leaving", "Path", "Run", "Shape", "dotted", "node_scope", "spelling_
 # Names of modules from the outermost to the innermost; empty for the model itself.
 Path = tuple[str, ...]
 Shape = tuple[int, ...]
-Axes = tuple[int, ...]
 
 # Modules around the model that frameworks add: cells of training, parallel and compiled modules.
 _WRAPPERS = frozenset({"network", "_network", "_backbone", "_net", "module", "_orig_mod"})
@@ -47,16 +46,9 @@ _DEEPEST = 64
 class Scope:
     """Where in the model an operator is.
 
-    Parameters
-    ----------
-    path : tuple of str, optional
-        The modules around it; ``None`` where nothing says them.
-    calls : tuple of int
-        Which call of each of these modules it is, where its name shows it; empty otherwise.
-    is_apart : bool
-        Whether it belongs to the gradients or to an optimizer, and not to the model.
-    last_class : str
-        Class of the innermost module; empty where the name does not show it.
+    `path` are the modules around it; ``None`` where nothing says them. `calls` says which call of each of these modules
+    it is, where its name shows it; `is_apart`, whether it belongs to the gradients or to an optimizer, and not to the
+    model. `last_class` is the class of the innermost module; empty where the name does not show it.
     """
 
     path: Path | None
@@ -75,13 +67,8 @@ _APART = Scope(None, is_apart=True)
 def node_scope(name: str, known: Callable[[Path], bool]) -> Scope:
     """Return the scope of an operator, by its full name of which the last part is the operator itself.
 
-    Parameters
-    ----------
-    name : str
-        E.g. ``Default/layer0-EncLayer/q-Dense/BiasAdd-op0``, ``/b1/conv/Conv``, ``b1/conv/Conv2D``.
-    known : callable
-        Whether the other side has a module of this path. It decides whether ``relu_1`` is a module, or the second
-        call of ``relu``.
+    `known` says whether the other side has a module of a path. It decides whether ``relu_1`` is a module, or the second
+    call of ``relu``.
 
     >>> node_scope("Default/network-Net/layer0-EncLayer/q-Dense/BiasAdd-op0", lambda path: False).path
     ('layer0', 'q')

@@ -167,12 +167,7 @@ def _command(
 
 
 def _write_call(
-    function: Callable[..., object],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    folder: Path,
-    *,
-    with_path: bool,
+    function: Callable[..., object], args: Sequence[Any], kwargs: Mapping[str, Any], folder: Path, *, with_path: bool
 ) -> Path:
     """Write a call of a function to a file in `folder`, for `launched` to make; arrays go to files of their own.
 

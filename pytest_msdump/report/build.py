@@ -25,7 +25,7 @@ from pytest_msdump.escape import shell_line
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.matching.rules import combined, network_of
 from pytest_msdump.model.record import Record, record_of
-from pytest_msdump.model.report import NetworkOperator, Report
+from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.report.base import ReportKind
 from pytest_msdump.report.ci import write_for_gitlab
@@ -116,14 +116,10 @@ def _assembled(plan: Plan, records: Iterable[Record]) -> Report:
         sides=plan.sides,
         limits=policy_entry(plan.suite.policy),
         min_coverage=plan.suite.min_coverage,
-        network=_network(plan),
+        network=network_of(combined(plan.rules)) if plan.rules.base else (),
         notes=plan.extras.sentences,
         rerun=rerun_arguments(plan),
     )
-
-
-def _network(plan: Plan) -> tuple[NetworkOperator, ...]:
-    return network_of(combined(plan.rules)) if plan.rules.base else ()
 
 
 def policy_entry(policy: Policy) -> dict[str, Any]:
@@ -261,13 +257,7 @@ def _begins_with(file: Path, beginning: bytes) -> bool:
         return False
 
 
-def write_report(
-    report: Report,
-    kinds: tuple[str, ...],
-    directory: Path,
-    *,
-    root: Path | None = None,
-) -> list[Path]:
+def write_report(report: Report, kinds: tuple[str, ...], directory: Path, *, root: Path | None = None) -> list[Path]:
     """Write some kinds of report into `directory` and return the files; ``md`` also where a job of GitHub shows it.
 
     ``github`` is printed elsewhere, and is no file. `root` is the project's folder, where the paths in ``gitlab``

@@ -34,23 +34,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 # Keys of a record on its limits and their outcome.
 _LIMITS = (
-    "left",
-    "right",
-    "verdict",
-    "role",
-    "suspects",
-    "role_reason",
-    "judged_as",
-    "nan",
-    "known_drift",
-    "rtol",
-    "atol",
-    "checks",
-    "findings",
-    "would_pass",
-    "transform",
-    "worst",
-    "notes",
+    *("left", "right", "verdict", "role", "suspects", "role_reason", "judged_as", "nan", "known_drift"),
+    *("rtol", "atol", "checks", "findings", "would_pass", "transform", "worst", "notes"),
 )
 
 

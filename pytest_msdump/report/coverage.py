@@ -58,8 +58,7 @@ def sides_are_identical(records: Iterable[Record]) -> bool:
 def sentence_on_unseen(records: Iterable[Record], say: Phrases = ENGLISH) -> str:
     """Return how many pairs were judged by statistics, as a sentence; empty for none."""
     entries = list(records)
-    unseen = sum(record.statistics is not None for record in entries)
-    return unseen_text(unseen, len(entries), say)
+    return unseen_text(sum(record.statistics is not None for record in entries), len(entries), say)
 
 
 def sentence_on_uncompared(records: Iterable[Record], say: Phrases = ENGLISH) -> str:
@@ -84,15 +83,9 @@ def coverage_problems(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]
         problems.append(say("missing_fused" if report.network else "missing_mapped", n=len(report.missing)))
     wanted, value = coverage.min_coverage, coverage.value
     if wanted is not None and value < wanted:
-        problems.append(
-            say(
-                "coverage_below",
-                share=percent(value),
-                wanted=percent(wanted),
-                paired=coverage.right_paired,
-                total=coverage.right_total,
-            )
-        )
+        share, least = percent(value), percent(wanted)
+        paired, total = coverage.right_paired, coverage.right_total
+        problems.append(say("coverage_below", share=share, wanted=least, paired=paired, total=total))
     return tuple(problems)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.facts.diagnoses import DIAGNOSES
@@ -449,8 +448,15 @@ def _place(record: Record, operators: int, by_name: bool, say: Phrases) -> str:
 
 
 def _at(record: Record, say: Phrases) -> str:
-    """Return the coordinates of the tensor."""
-    return say.joined(f"{name} {value}" for name, value in _shown(record, say))
+    """Return the coordinates that the left side has, with those of the right side that differ."""
+    found = []
+    for name in COORDINATES:
+        value, other = getattr(record.left.at, name), getattr(record.right.at, name)
+        # The first occurrence is the ordinary case.
+        if value is not None and (name != "occurrence" or value or other):
+            is_other = other is not None and other != value
+            found.append(f"{name} {say('right_is', value=value, other=other) if is_other else value}")
+    return say.joined(found)
 
 
 def _paired(record: Record, say: Phrases) -> str:
@@ -477,16 +483,6 @@ def _line(label: str, source: SourceFrame) -> Iterator[str]:
     yield f"{label} {source.file}:{source.line}"
     if source.text:
         yield f"  {source.text}"
-
-
-def _shown(record: Record, say: Phrases) -> Iterator[tuple[str, Any]]:
-    """Yield the coordinates that the left side has, with those of the right side that differ."""
-    for name in COORDINATES:
-        value, other = getattr(record.left.at, name), getattr(record.right.at, name)
-        # The first occurrence is the ordinary case.
-        if value is not None and (name != "occurrence" or value or other):
-            is_other = other is not None and other != value
-            yield name, say("right_is", value=value, other=other) if is_other else value
 
 
 def _transform(record: Record, say: Phrases) -> str:

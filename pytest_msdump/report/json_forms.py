@@ -291,10 +291,7 @@ def by_name(forms: Form | Mapping[str, Form], names: Collection[str] | None = No
 
 
 def table(
-    make: Callable[..., Any],
-    keys: Mapping[str, Form],
-    *,
-    parts: Callable[[Any], Mapping[str, Any]] | None = None,
+    make: Callable[..., Any], keys: Mapping[str, Form], *, parts: Callable[[Any], Mapping[str, Any]] | None = None
 ) -> Form:
     """Return the form of an object whose keys have a form each, in the order in which they are written.
 

@@ -98,10 +98,8 @@ def summary_lines(
         *(() if problems else _reasons(report, width, say)),
         *_outcomes(report, found, say),
     ]
-    unseen = sentence_on_unseen(report.records, say)
-    lines += hanging(unseen, width) if unseen else []
-    uncompared = sentence_on_uncompared(report.records, say)
-    lines += hanging(uncompared, width) if uncompared else []
+    for sentence in (sentence_on_unseen(report.records, say), sentence_on_uncompared(report.records, say)):
+        lines += hanging(sentence, width) if sentence else []
     first = first_failing(report.records)
     roles = role_lines(report, width=width, unfolded=unfolded, say=say)
     place: list[str] = []

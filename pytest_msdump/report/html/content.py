@@ -81,10 +81,10 @@ def front_coded(texts: Iterable[str]) -> dict[str, Any]:
     """Return how much of the text before each one begins with, and the rest: names of one network begin alike."""
     shared, rest, before = [], [], ""
     for text in texts:
-        same = len(commonprefix([before, text]))  # noqa: RUF071 - characters are meant
-        # A pair of surrogates stays whole: programs of a page count it as two.
-        shared.append(_units(text[:same]))
-        rest.append(text[same:])
+        # A pair of surrogates stays whole: programs of a page count in UTF-16, where it is two units.
+        same = commonprefix([before, text])  # noqa: RUF071 - characters are meant
+        shared.append(len(same) + sum(character > "\uffff" for character in same))
+        rest.append(text[len(same) :])
         before = text
     return {"shared": column(shared), "rest": column(rest)}
 
@@ -105,11 +105,6 @@ def file_columns(paths: Sequence[str], names: Sequence[str], pool: Pool) -> dict
         times.append(0 if time is None else time - before)
         before = before if time is None else time
     return {"folder": column(folders), "template": column(templates), "time": column(times)}
-
-
-def _units(text: str) -> int:
-    """The length of a text in UTF-16 units, as the page's program counts."""
-    return len(text) + sum(character > "\uffff" for character in text)
 
 
 # Two million bytes for five thousand tensors, of which the columns take more than half.
@@ -236,18 +231,8 @@ _OF_A_SIDE = ("op_type", "dtype", "shape", "memory_format", "logical_shape")
 
 # Copied from results.json, if they are there.
 _HEAD = (
-    "left",
-    "right",
-    "run",
-    "profile",
-    "limits",
-    "complete",
-    "counts",
-    "coverage",
-    "missing",
-    "notes",
-    "rerun",
-    "localised_by",
+    *("left", "right", "run", "profile", "limits", "complete"),
+    *("counts", "coverage", "missing", "notes", "rerun", "localised_by"),
 )
 
 # A longer list is not read; results.json has all of it.

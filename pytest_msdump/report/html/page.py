@@ -19,18 +19,8 @@ __all__ = ["page", "write_html", "write_together"]
 
 # In the order in which the program reads them; each file is a part of one function, so that nothing becomes global.
 _SCRIPTS = (
-    "data",
-    "dom",
-    "widgets",
-    "sentences",
-    "chart",
-    "table",
-    "graph",
-    "spread",
-    "drawer",
-    "steps",
-    "sections",
-    "main",
+    *("data", "dom", "widgets", "sentences", "chart", "table"),
+    *("graph", "spread", "drawer", "steps", "sections", "main"),
 )
 
 
