@@ -72,21 +72,10 @@ class Better:
 def better_fits(rivals: Sequence[Rival], *, is_distinctive: bool, is_mapped: bool) -> Better:
     """Choose what a tensor of a pair that is far off should have been paired with.
 
-    Parameters
-    ----------
-    rivals : sequence of Rival
-        Every other tensor that has its values.
-    is_distinctive : bool
-        Whether another tensor hardly has such values by chance.
-    is_mapped : bool
-        Whether a person paired the two. A pair by names or by a rule file is more likely right, and the operator hands
-        its input on.
-
-    Returns
-    -------
-    Better
-        Empty if the pairs of all rivals hold: then the operator repeats what another one put out, which is its fault
-        and not the pair's.
+    `rivals` are all other tensors that have its values; `is_distinctive`: another tensor hardly has such values by
+    chance; `is_mapped`: a person paired the two. A pair by names or by a rule file is more likely right, and the
+    operator hands its input on. The result is empty if the pairs of all rivals hold: then the operator repeats what
+    another one put out, which is its fault and not the pair's.
 
     >>> better_fits([Rival(3, 1e-7, FAR)], is_distinctive=True, is_mapped=False)
     Better(rivals=(Rival(number=3, apart=1e-07, state='far', effort=0),), doubt='')

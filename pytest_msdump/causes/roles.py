@@ -26,25 +26,16 @@ _WALKED = ("part", "forwards")
 class Role(Generic[Op]):
     """The role of a failing operator, or of a passing one that is the cause of failures.
 
-    Parameters
-    ----------
-    name : str
-        ``"cause"``, ``"accumulated"``, ``"inherited"`` or ``"unknown"``.
-    causes : tuple
-        Where an inherited or accumulated failure begins: causes, unknown failures, and accumulated ones if there is
-        nothing else; the first eight in the order of the nodes.
-    suspects : tuple
-        Operators that were not compared, one of which may be the cause.
-    given : tuple
-        Weights and inputs of the network that feed it and were not compared.
-    why : str
-        Why it is unknown: ``"unseen"`` (some of `suspects`), ``"shared"`` (`suspects` feed several that fail),
-        ``"circle"`` (it and `suspects` feed one another), ``"order"``, ``"order_jump"`` (the error jumped at `jump`
-        before), ``"feeds"`` (its inputs are unknown), or a code of the caller's.
-        Of a cause: ``"jump"`` if it passes, ``"grew"`` if what feeds it fails, too. Of an inherited failure:
-        ``"within"`` if the error jumped at `jump`, a cause that passes.
-    jump : operator, optional
-        Where the error jumped.
+    `name` is ``"cause"``, ``"accumulated"``, ``"inherited"`` or ``"unknown"``. `causes` are where an inherited or
+    accumulated failure begins: causes, unknown failures, and accumulated ones if there is nothing else; the first eight
+    in the order of the nodes. `suspects` are operators that were not compared, one of which may be the cause; `given`
+    weights and inputs of the network that feed it and were not compared.
+
+    `why` says why it is unknown: ``"unseen"`` (some of `suspects`), ``"shared"`` (`suspects` feed several that fail),
+    ``"circle"`` (it and `suspects` feed one another), ``"order"``, ``"order_jump"`` (the error jumped at `jump`
+    before), ``"feeds"`` (its inputs are unknown), or a code of the caller's. Of a cause: ``"jump"`` if it passes,
+    ``"grew"`` if what feeds it fails, too. Of an inherited failure: ``"within"`` if the error jumped at `jump`, a cause
+    that passes.
     """
 
     name: str

@@ -24,7 +24,7 @@ from pytest_msdump.model.report import Report
 from pytest_msdump.report.causes import short_reason
 from pytest_msdump.report.json_report import read_json, report_from
 from pytest_msdump.report.tables import hanging
-from pytest_msdump.settings import COMMAND_FLAGS
+from pytest_msdump.settings.options import COMMAND_FLAGS
 from pytest_msdump.storage.files import read_user_file, replacing
 from pytest_msdump.suite import MOST_BYTES, load_suite, parse_toml
 from pytest_msdump.text import ENGLISH

@@ -15,7 +15,7 @@ from pytest_msdump.comparison.user_code import NO_EXTRAS, load_extras
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.progress import Progress
-from pytest_msdump.settings import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
+from pytest_msdump.settings.options import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.suite import Suite, load_suite
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "add_suite_arguments", "run", "suite_of"]

@@ -35,7 +35,7 @@ from pytest_msdump.matching.selection import PairFilter, Selection
 from pytest_msdump.model.describe import counted
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.report.progress import Progress
-from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
+from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 

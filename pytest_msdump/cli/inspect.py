@@ -30,7 +30,7 @@ from pytest_msdump.model.graph import Edge, KernelArguments, Operator
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, SourceFrame, TensorRef, TensorSpec
 from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.progress import Progress
-from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
+from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import csv_line, terminal_text
-from pytest_msdump.settings import GROUPS, language_of
+from pytest_msdump.settings.options import GROUPS, language_of
 from pytest_msdump.storage.files import in_utf8, write_file
 from pytest_msdump.text import Phrases
 

@@ -14,7 +14,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.inspect.overflow import OneSide, OperatorOverflow, Overflows, find_overflows, write_overflow_files
 from pytest_msdump.model.describe import counted, frame_lines, where_text
 from pytest_msdump.report.progress import Progress
-from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
+from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 

@@ -17,7 +17,8 @@ from pytest_msdump.report.build import write_report
 from pytest_msdump.report.html.page import write_together
 from pytest_msdump.report.json_report import read_json, report_from
 from pytest_msdump.report.progress import Progress
-from pytest_msdump.settings import REPORT_KINDS, parse_report
+from pytest_msdump.settings.options import REPORT_KINDS
+from pytest_msdump.settings.values import parse_report
 from pytest_msdump.text import ENGLISH
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]

@@ -21,7 +21,7 @@ from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.report.coverage import map_entry_lines
 from pytest_msdump.report.progress import Progress
-from pytest_msdump.settings import OPTIONS
+from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.storage.files import write_atomic
 from pytest_msdump.storage.remote import RemotePath
 from pytest_msdump.suite import SideChoice, load_suite

@@ -17,7 +17,7 @@ from pytest_msdump.facts.metrics import STATISTICS
 from pytest_msdump.layouts.axes import meet
 from pytest_msdump.layouts.device_layout import logical
 from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import resolve
+from pytest_msdump.limits.resolve import resolve_pair
 from pytest_msdump.limits.statistics import judge_statistics
 from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.model.pairing import Pair, Transform
@@ -82,15 +82,7 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) 
         opened = [None if ref.is_unseen else stack.enter_context(closing(open_view(ref))) for ref in refs]
         dtypes = _dtypes(pair, opened)
         both = _aligned(pair, opened, dtypes)
-    limits = resolve(
-        policy,
-        left=pair.left.key,
-        right=pair.right.key,
-        left_dtype=dtypes[0],
-        right_dtype=dtypes[1],
-        notes=(pair.note, both.note),
-        uncompared=pair.uncompared,
-    )
+    limits = resolve_pair(policy, pair, dtypes, both.note)
     verdict, checks, comparison = judge_statistics(
         both.left,
         both.right,

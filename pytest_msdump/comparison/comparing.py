@@ -20,7 +20,7 @@ from pytest_msdump.errors import MsdumpError, TensorShapeError
 from pytest_msdump.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.limits.judge import judge
 from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import hinted_dtypes, resolve
+from pytest_msdump.limits.resolve import hinted_dtypes, resolve_pair
 from pytest_msdump.metrics.custom import run_algorithms
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.metrics.spread import spread
@@ -106,12 +106,12 @@ def compare_views(
     dtypes = left.dtype, right.dtype
     computed = tuple(_computed_in(pair, dtypes))
     judged_as = hinted_dtypes(policy, *dtypes, computed)
-    limits = _limits(pair, policy, judged_as)
+    limits = resolve_pair(policy, pair, judged_as)
     try:
         aligned = align(pair, left, right, extras.converters)
         measured = _measure(aligned, limits, extras)
         remarks = (*aligned.remarks, *computed, *_coarser_values(measured, judged_as))
-        hinted = _limits(pair, policy, hinted_dtypes(policy, *dtypes, remarks))
+        hinted = resolve_pair(policy, pair, hinted_dtypes(policy, *dtypes, remarks))
         if (hinted.rtol, hinted.atol) != (limits.rtol, limits.atol):
             # The worst elements depend on the tolerance.
             measured = _measure(aligned, hinted, extras)
@@ -148,18 +148,6 @@ def compare_views(
         diagnosis=_diagnosis(aligned, measured, extras) if verdict.outcome in FAILING else (),
         remarks=remarks,
         spread=_spread(aligned, verdict, extras),
-    )
-
-
-def _limits(pair: Pair, policy: Policy, dtypes: tuple[str, str]) -> Limits:
-    return resolve(
-        policy,
-        left=pair.left.key,
-        right=pair.right.key,
-        left_dtype=dtypes[0],
-        right_dtype=dtypes[1],
-        notes=(pair.note,),
-        uncompared=pair.uncompared,
     )
 
 

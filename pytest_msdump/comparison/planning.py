@@ -28,7 +28,7 @@ from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
-from pytest_msdump.settings import parse_spec
+from pytest_msdump.settings.values import parse_spec
 
 if TYPE_CHECKING:
     from pytest_msdump.model.pairing import Pairing

@@ -38,12 +38,8 @@ class Kernel(NamedTuple):
 def choose_kernel() -> Kernel:
     """Return the kernel of this process.
 
-    The environment variable ``MSDUMP_KERNEL`` (``compiled`` or ``numpy``) decides when it is set.
-
-    Raises
-    ------
-    ConfigError
-        The variable names no kernel, or the compiled one, which is not there.
+    The environment variable ``MSDUMP_KERNEL`` (``compiled`` or ``numpy``) decides when it is set; ConfigError where it
+    names no kernel, or the compiled one, which is not there.
     """
     return _kernel(os.environ.get(VARIABLE, ""))
 

@@ -40,7 +40,7 @@ from pytest_msdump.plugin.sources import (
 )
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.record_json import from_json, to_json
-from pytest_msdump.settings import option_values
+from pytest_msdump.settings.options import option_values
 
 __all__ = ["Gate", "ItemRecords", "progress_of", "sent_with"]
 
@@ -294,11 +294,8 @@ def _names_of(key: TensorKey) -> Iterator[str]:
 
 def progress_of(config: pytest.Config) -> Progress:
     """Return what shows how far work is: nothing with ``-q``, and in a worker of pytest-xdist."""
-    return Progress(
-        "msdump",
-        quiet=config.get_verbosity() < 0 or hasattr(config, "workerinput"),
-        begin=lambda: _end_line(config),
-    )
+    quiet = config.get_verbosity() < 0 or hasattr(config, "workerinput")
+    return Progress("msdump", quiet=quiet, begin=lambda: _end_line(config))
 
 
 def _uncaptured(config: pytest.Config) -> AbstractContextManager[None]:

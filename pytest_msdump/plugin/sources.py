@@ -23,7 +23,7 @@ from _pytest.config.findpaths import determine_setup
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line
 from pytest_msdump.plugin.discovery import SUITE_FILE, is_suite_file
-from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, language_of, option_values
+from pytest_msdump.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, language_of, option_values
 
 if TYPE_CHECKING:
     from pytest_msdump.plugin.ignore_dumps import IgnoreDumps

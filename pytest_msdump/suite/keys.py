@@ -17,8 +17,8 @@ from pytest_msdump.limits.policy import KnownDrift, Rule, metric_name, profile_n
 from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.coordinates import Align, parse_align
 from pytest_msdump.matching.pairer import ways_named
-from pytest_msdump.settings import OPTIONS, parse_count, parse_coverage, parse_jobs, parse_report, parse_spec
-from pytest_msdump.settings.values import finite
+from pytest_msdump.settings.options import OPTIONS
+from pytest_msdump.settings.values import finite, parse_count, parse_coverage, parse_jobs, parse_report, parse_spec
 from pytest_msdump.storage.remote import RemotePath, is_url
 from pytest_msdump.suite.documents import read_toml
 

@@ -16,7 +16,7 @@ from pytest_msdump.limits.policy import Policy
 from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.coordinates import Align
 from pytest_msdump.matching.selection import Selection
-from pytest_msdump.settings import OPTIONS
+from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.storage.remote import parse_location
 from pytest_msdump.suite.documents import path_in_messages, read_json, read_toml
 from pytest_msdump.suite.keys import FileName, PlacedPath, SideText, read_file, read_options
