@@ -370,7 +370,7 @@ def _candidates(left: _Side, right: _Side, number: int, allowed: Iterable[int]) 
     same = [
         other
         for other in sorted(allowed)
-        if left.refs[other].key.io == key.io and not _differ(kind, kind_of(left.refs[other].key.op.op_type))
+        if left.refs[other].key.io == key.io and (not kind or kind_of(left.refs[other].key.op.op_type) in ("", kind))
     ]
     apart = distances(found, [left.prints[other] for other in same])
     alike = sorted((float(distance), other) for distance, other in zip(apart, same, strict=True) if distance <= _ALIKE)
@@ -380,10 +380,6 @@ def _candidates(left: _Side, right: _Side, number: int, allowed: Iterable[int]) 
         if left.prints[other].size == found.size and is_named_after(left.refs[other].key.op.label, key.op.label)
     ]
     return list(dict.fromkeys([*(other for _, other in alike[:_MOST_TRIED]), *by_name[:_MOST_TRIED]]))
-
-
-def _differ(one: str, other: str) -> bool:
-    return bool(one and other) and one != other
 
 
 def best_alignment(left: TensorRef, right: TensorRef, formats: Transform) -> Alignment | None:

@@ -137,7 +137,6 @@ def _check_detail_flags(parsed: argparse.Namespace, *, is_detail: bool) -> None:
 
 
 def _table_writer(parsed: argparse.Namespace) -> Callable[[Report], list[Path]]:
-    """Return the function that writes the table of ``-o``."""
     if parsed.table is not None:
         return nine_columns_writer(parsed.table, as_csv=parsed.table_csv)
     if parsed.table_csv:
@@ -148,7 +147,6 @@ def _table_writer(parsed: argparse.Namespace) -> Callable[[Report], list[Path]]:
 def _with_bundle(
     parsed: argparse.Namespace, planned: Plan, write: Callable[[Report], list[Path]]
 ) -> Callable[[Report], list[Path]]:
-    """Add the bundle of ``--bundle`` to what is written."""
     if parsed.msdump_bundle is None:
         return write
     from pytest_msdump.report.bundling import MOST_CAUSES, write_bundle

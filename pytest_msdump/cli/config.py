@@ -107,7 +107,6 @@ def _check(parsed: argparse.Namespace, document: Any, setting: Setting) -> int:
 
 
 def _dumped(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
-    """Yield which operators of the graph would be dumped."""
     found = would_dump(document, names)
     yield f"would dump {'all' if len(found) == len(names) else len(found)} of {len(names)} operators"
     if len(found) < len(names):

@@ -201,7 +201,6 @@ def _print(
 
 
 def _survey_entry(found: Survey) -> dict[str, Any]:
-    """Return a dump: totals, operators, what is odd."""
     return {
         **_dump(found.dump),
         "asked_for": [_asked(one) for one in (found.dump.run.configurations if found.dump.run else ())],
@@ -236,7 +235,6 @@ def _survey_entry(found: Survey) -> dict[str, Any]:
 
 
 def _file_entry(found: InspectedFile) -> dict[str, Any]:
-    """Return a file: its tensors and their operator, or its graph, table or records."""
     entry: dict[str, Any] = {"file": str(found.path), "bytes": found.size}
     if found.graph is not None:
         graph = found.graph
@@ -269,7 +267,6 @@ def _file_entry(found: InspectedFile) -> dict[str, Any]:
 
 
 def _line_entry(dump: Dump, where: str, found: Sequence[PlacedOperator]) -> dict[str, Any]:
-    """Return the operators of a line, with every file of theirs."""
     return {
         **_dump(dump),
         "line": where,
@@ -281,7 +278,6 @@ def _line_entry(dump: Dump, where: str, found: Sequence[PlacedOperator]) -> dict
 
 
 def _check_entry(checked: Checked) -> dict[str, Any]:
-    """Return hits and what could not be checked."""
     return {
         **_dump(checked.dump),
         "clean": checked.is_clean,
@@ -308,7 +304,6 @@ def _check_entry(checked: Checked) -> dict[str, Any]:
 
 
 def _verify_entry(found: Verified) -> dict[str, Any]:
-    """Return where tensors and their statistics differ."""
     return {
         "directory": str(found.dump.root),
         "reader": found.dump.reader,

@@ -90,7 +90,6 @@ def _facts(found: Survey) -> Iterator[tuple[str, str]]:
 
 
 def _asked_text(one: DumpConfiguration) -> str:
-    """Return what a run was configured to dump, in words."""
     io = {"all": "inputs and outputs", "input": "inputs", "output": "outputs"}.get(one.io, one.io)
     times = "every iteration" if one.iterations == EVERY_ITERATION else f"iterations {one.iterations}"
     kernels = one.kernels_text or ("the operators that the script names" if one.by_script else "every operator")

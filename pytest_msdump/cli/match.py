@@ -23,7 +23,7 @@ from pytest_msdump.model.record import record_of, relative_file
 from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
 from pytest_msdump.model.tensor import COORDINATES, TensorRef
 from pytest_msdump.report.coverage import counts, coverage_problems, percent
-from pytest_msdump.report.json_report import coverage_json, missing_json, unmatched_json
+from pytest_msdump.report.json_report import COVERAGE, MISSING, UNMATCHED
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.summary import header_lines
 from pytest_msdump.report.tables import filled, hanging, table
@@ -110,9 +110,9 @@ def match_entry(planned: Plan, report: Report) -> dict[str, Any]:
         "left": _side_entry(report.left),
         "right": _side_entry(report.right),
         "pairs": [_pair_entry(pair, *roots) for pair in planned.pairing.pairs],
-        "unmatched": list(map(unmatched_json, report.unmatched)),
-        "missing": list(map(missing_json, report.missing)),
-        "coverage": coverage_json(report.coverage),
+        "unmatched": list(map(UNMATCHED.write, report.unmatched)),
+        "missing": list(map(MISSING.write, report.missing)),
+        "coverage": COVERAGE.write(report.coverage),
         "problems": list(coverage_problems(report)),
     }
 
@@ -259,7 +259,6 @@ def _unmatched_lines(alone: Sequence[UnmatchedTensor], width: int) -> Iterator[s
 
 
 def _candidates_text(candidates: Iterable[str]) -> str:
-    """The names that it may have meant."""
     names = ", ".join(map(terminal_text, candidates))
     return f" (nearest: {names})" if names else ""
 

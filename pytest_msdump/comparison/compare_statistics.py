@@ -139,7 +139,8 @@ def _aligned(pair: Pair, opened: Sequence[TensorView | None], dtypes: tuple[str,
     left, right = views
     if left is None or right is None:
         return _of_unknown_shape(refs, views)
-    if any(padded) and not _stored_alike(left, right):
+    is_stored_alike = (left.spec.memory_format, left.spec.shape) == (right.spec.memory_format, right.spec.shape)
+    if any(padded) and not is_stored_alike:
         return _padded_alike(refs, left, right, padded)
     if not any(padded):
         met_left, met_right, transform = logical_views(left, right, pair.transform)
@@ -150,11 +151,6 @@ def _aligned(pair: Pair, opened: Sequence[TensorView | None], dtypes: tuple[str,
     values = _values(refs, (met_left, met_right), with_digests=same_bytes)
     _check_counts(*values)
     return _Both(*values, met_left.size)
-
-
-def _stored_alike(left: TensorView, right: TensorView) -> bool:
-    """Whether both are in one memory format and stored shape, padding and all."""
-    return (left.spec.memory_format, left.spec.shape) == (right.spec.memory_format, right.spec.shape)
 
 
 def _values(

@@ -152,7 +152,6 @@ def compare_views(
 
 
 def _error(pair: Pair, message: Message, roots: tuple[Path, Path]) -> Record:
-    """Return the record of a pair whose files could not be opened."""
     dtypes = [ref.spec.dtype for ref in (pair.left, pair.right) if ref.spec.dtype]
     limits = Limits(judged_as=coarser(dtypes[0], dtypes[-1]) if dtypes else "unknown")
     return record_of(pair, Verdict("error", (Finding("error", message),)), limits, roots=roots)
@@ -171,7 +170,6 @@ def _measure(aligned: AlignedViews, limits: Limits, extras: Extras) -> Compariso
 
 
 def _custom(aligned: AlignedViews, pair: Pair, extras: Extras) -> Mapping[str, CustomResult]:
-    """Run the user's own algorithms."""
     if not extras.algorithms:
         return {}
     files = (pair.left.source.path, pair.right.source.path)

@@ -137,12 +137,10 @@ def plan(suite: Suite) -> Plan:
 
 
 def _rules(suite: Suite) -> FusionRules:
-    """Read the rule files of a suite."""
     return FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
 
 
 def _rule_files(suite: Suite) -> Mapping[str, Path | None]:
-    """The rule files of a suite, by their names in `FusionRules`."""
     return {"model": suite.fusion, "quant": suite.quant_fusion, "close": suite.close_fusion}
 
 

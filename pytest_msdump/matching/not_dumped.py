@@ -150,7 +150,6 @@ class Absence:
 
 
 def _spec(operator: Operator | None, io: str, slot: int) -> TensorSpec | None:
-    """Return what a graph says of a tensor."""
     if operator is None:
         return None
     specs = operator.host_outputs if io == "output" else operator.host_inputs

@@ -184,7 +184,8 @@ def _pairs(state: PairingState) -> list[Pair]:
     # Only pairs that share their left tensor need the rank of the right one.
     if len({found.left for found in state.pairs}) < len(pairs):
         pairs.sort(key=_right_rank)
-    return sorted(pairs, key=_left_rank)
+    # "input" sorts before "output" by its first letter.
+    return sorted(pairs, key=lambda pair: (pair.order, pair.left.key.io, pair.left.key.slot))
 
 
 class _Repeats:
@@ -238,11 +239,6 @@ def _note(refs: Sequence[TensorRef], times: Sequence[int]) -> Message | None:
         if ref.reader == _MINDSPORE and ref.key.io == "input" and slot in WRITTEN_INPUTS.get(op_type, ()):
             notes.append(Message("written_input", {"type": op_type, "slot": slot, "side": side}))
     return in_clauses(*notes) if notes else None
-
-
-def _left_rank(pair: Pair) -> tuple[int, str, int]:
-    # "input" sorts before "output" by its first letter.
-    return (pair.order, pair.left.key.io, pair.left.key.slot)
 
 
 def _right_rank(pair: Pair) -> tuple[Any, ...]:

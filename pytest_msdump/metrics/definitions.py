@@ -203,7 +203,6 @@ _RELATIVE = (_right_moduli_underflow, _no_relative_error, _right_modulus_overflo
 
 
 def _squares(side: tuple[Moments, ...]) -> Sum:
-    """Return Σ x² of finite elements."""
     total = side[0].squares
     for part in side[1:]:
         total = total.merge(part.squares)

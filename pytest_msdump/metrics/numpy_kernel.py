@@ -281,7 +281,6 @@ def _product(block: _Finite, stats: tuple[tuple[Moments, ...], tuple[Moments, ..
 
 
 def _peak(stats: tuple[Moments, ...], modulus: Doubles) -> float:
-    """Return max |r|."""
     return stats[0].peak if len(stats) == 1 else float(modulus.max())
 
 

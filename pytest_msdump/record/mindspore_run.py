@@ -121,7 +121,6 @@ def run_mindspore(
 
 
 def _complete(document: dict[str, Any], path: str, mode: str) -> None:
-    """Put the path into a configuration and check it."""
     if isinstance(common := document.get("common_dump_settings"), dict):
         common["path"] = path
     refused = [finding for finding in check_config(document, Setting(mode=mode)) if finding.level == REFUSED]

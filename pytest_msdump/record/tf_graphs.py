@@ -97,7 +97,6 @@ class TfGraphRecording(RunRecording):
         return result
 
     def _reached(self, fetches: Any, feeds: Mapping[Any, Any]) -> Reached:
-        """Return what is recorded of a run."""
         import tensorflow as tf
 
         graph = self.session.graph

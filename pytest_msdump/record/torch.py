@@ -347,7 +347,6 @@ class TorchRecording(HookedRecording):
 
 
 def _is_backward() -> bool:
-    """Whether this runs inside of a backward pass."""
     import torch
 
     return bool(torch._C._current_graph_task_id() != -1)

@@ -230,7 +230,6 @@ def remove_reports(directory: Path, kinds: Collection[str], *, keep: str = "") -
 
 
 def _kind_elsewhere(kind: str) -> ReportKind:
-    """Return a kind of report of another package."""
     found: ReportKind = registry.entries("report")[kind]()
     return found
 

@@ -144,7 +144,6 @@ def _limits(record: Record) -> dict[str, Any]:
 
 
 def _command(report: Report, op: OpKey, pairs: Sequence[Pair]) -> str:
-    """Return the command that compares this operator again."""
     io = ["--io=all"] if any(pair.left.key.io == "input" for pair in pairs) else []
     return shell_line(["msdump", "compare", *report.rerun, f"--select={glob.escape(op.label)}", *io])
 

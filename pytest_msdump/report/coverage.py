@@ -160,14 +160,12 @@ def _totals(report: Report, width: int, say: Phrases) -> Iterator[str]:
 
 
 def _holds(side: SideInfo, say: Phrases) -> str:
-    """Describe a side."""
     if side.reader == "empty":
         return say("holds_nothing", directory=terminal_text(side.directory))
     return say("holds", directory=terminal_text(side.directory), n=side.tensors, reader=side.reader)
 
 
 def _missing(report: Report, width: int, say: Phrases) -> Iterator[str]:
-    """Yield the pairs that were asked for and cannot be made."""
     missing = report.missing
     yield f"  {say('missing_title_fused' if report.network else 'missing_title_mapped', n=len(missing))}"
     for one in missing[:_SHOWN_TENSORS]:
@@ -192,7 +190,6 @@ def _alone(side: str, alone: Sequence[UnmatchedTensor], width: int, say: Phrases
 
 
 def _nearest(candidates: Sequence[str], say: Phrases) -> str:
-    """Return the nearest names in brackets."""
     return say("nearest", names=say.joined(candidates, "between_names")) if candidates else ""
 
 
@@ -255,7 +252,6 @@ def _example(report: Report) -> tuple[str, str] | None:
 
 
 def _rest(count: int, message: str, say: Phrases) -> Iterator[str]:
-    """Yield how many more there are."""
     if count > 0:
         yield f"    {say(message, n=count)}"
 

@@ -144,7 +144,6 @@ def _named(metric: str, width: int) -> str:
 
 
 def _direction(metric: str) -> str:
-    """Return whether a high or a low number is good."""
     fact = METRICS.get(metric)
     return fact.direction if fact else "low"
 
@@ -218,7 +217,6 @@ def _in_table(finding: Finding, checks: Sequence[Check]) -> bool:
 
 
 def _beyond(check: Check) -> bool:
-    """Whether a row's value lies beyond its limit."""
     value, limit = check.value, check.limit
     if value is None or limit is None or isinstance(value, tuple):
         return False
@@ -479,7 +477,6 @@ def _made_by(record: Record, say: Phrases) -> Iterator[str]:
 
 
 def _line(label: str, source: SourceFrame) -> Iterator[str]:
-    """Yield place and code of a line of a program."""
     yield f"{label} {source.file}:{source.line}"
     if source.text:
         yield f"  {source.text}"

@@ -41,14 +41,14 @@ from pytest_msdump.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RE
 from pytest_msdump.storage.files import read_user_file, write_file
 
 __all__ = [
+    "COVERAGE",
     "FORM",
-    "coverage_json",
+    "MISSING",
+    "UNMATCHED",
     "document",
     "head_json",
-    "missing_json",
     "read_json",
     "report_from",
-    "unmatched_json",
     "write_json",
 ]
 
@@ -103,7 +103,7 @@ _SUGGESTION = table(
         "by": optional(TEXT, ""),
     },
 )
-_UNMATCHED = table_with_message(
+UNMATCHED = table_with_message(
     _unmatched,
     "reason",
     "why",
@@ -126,7 +126,7 @@ _UNMATCHED = table_with_message(
     },
     parts=_unmatched_parts,
 )
-_MISSING = table_with_message(
+MISSING = table_with_message(
     Missing, "reason", "why", {"left": TEXT, "right": TEXT, "reason": TEXT, **CODE, "candidates": TEXTS}
 )
 _OPERATOR = table(
@@ -141,7 +141,7 @@ _OPERATOR = table(
         "relation": TEXT,
     },
 )
-_COVERAGE = table(
+COVERAGE = table(
     _coverage,
     {
         "right_total": COUNT,
@@ -177,7 +177,7 @@ _LIMITS = as_given(
     )
 )
 # One entry a line: `grep` finds a tensor, and version control shows which records changed.
-_BY_LINE: Mapping[str, Form] = {"missing": _MISSING, "unmatched": _UNMATCHED, "tensors": RECORD, "network": _OPERATOR}
+_BY_LINE: Mapping[str, Form] = {"missing": MISSING, "unmatched": UNMATCHED, "tensors": RECORD, "network": _OPERATOR}
 _KEYS: Mapping[str, Form] = {
     "schema_version": lenient(WHOLE),
     "left": _SIDE,
@@ -189,10 +189,10 @@ _KEYS: Mapping[str, Form] = {
     "limits": _LIMITS,
     "complete": lenient(FLAG),
     "counts": by_name(COUNT),
-    "coverage": _COVERAGE,
+    "coverage": COVERAGE,
     "localised_by": optional(TEXT, ""),
-    "missing": list_of(_MISSING),
-    "unmatched": list_of(_UNMATCHED),
+    "missing": list_of(MISSING),
+    "unmatched": list_of(UNMATCHED),
     "tensors": list_of(RECORD),
     "network": optional(list_of(_OPERATOR), ()),
     "edges": optional(list_of(list_of(WHOLE, length=2)), ()),
@@ -229,24 +229,6 @@ def head_json(report: Report) -> dict[str, Any]:
     return {
         key: form.write(parts[key]) for key, form in _KEYS.items() if key not in _BY_LINE and parts[key] != form.default
     }
-
-
-def missing_json(one: Missing) -> dict[str, Any]:
-    """Return a pair that could not be made as results.json has it."""
-    entry: dict[str, Any] = _MISSING.write(one)
-    return entry
-
-
-def unmatched_json(one: UnmatchedTensor) -> dict[str, Any]:
-    """Return a tensor without a partner as results.json has it."""
-    entry: dict[str, Any] = _UNMATCHED.write(one)
-    return entry
-
-
-def coverage_json(coverage: Coverage) -> dict[str, Any]:
-    """Return the coverage as results.json has it."""
-    entry: dict[str, Any] = _COVERAGE.write(coverage)
-    return entry
 
 
 def write_json(report: Report, directory: Path) -> Path:

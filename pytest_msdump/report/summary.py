@@ -132,7 +132,6 @@ def summary_lines(
 
 
 def _side(side: SideInfo, say: Phrases) -> str:
-    """Return the directory and what is known of the run."""
     names = [*(name for name in _LABELS if name in side.labels), *(name for name in side.labels if name not in _LABELS)]
     known = [_LABELS.get(name, "{name} {value}").format(name=name, value=side.labels[name]) for name in names]
     reader = say("reader", reader=side.reader)
@@ -146,7 +145,6 @@ def _unexplained(files: Sequence[str], say: Phrases) -> str:
 
 
 def _matched(report: Report, found: Mapping[str, int], width: int, say: Phrases) -> list[str]:
-    """Return how much of the right side was matched."""
     coverage = report.coverage
     share = percent(coverage.value)
     text = say("matched", paired=coverage.right_paired, total=coverage.right_total, share=share)
@@ -169,14 +167,12 @@ def _reasons(report: Report, width: int, say: Phrases) -> Iterator[str]:
 
 
 def _outcomes(report: Report, found: Mapping[str, int], say: Phrases) -> Iterator[str]:
-    """Yield how many tensors have which verdict."""
     parts = [say(f"count_{key}", n=found[key]) for key in _COUNTED if found[key]]
     if parts:
         yield say("outcomes", n=len(report.records), counts=say.joined(parts))
 
 
 def _warnings(report: Report, width: int, say: Phrases) -> Iterator[str]:
-    """Yield the first few warnings."""
     warned = [record for record in report.records if record.verdict.outcome == "warn"]
     for record in warned[:_SHOWN_WARNINGS]:
         yield from hanging(one_line(record, say), width)

@@ -65,13 +65,11 @@ def _row(cells: Sequence[list[str]], widths: Sequence[int], flush_right: frozens
 
 
 def _placed(text: str, width: int, flush_right: bool) -> str:
-    """Fill a cell up with spaces."""
     spaces = " " * (width - columns(text))
     return spaces + text if flush_right else text + spaces
 
 
 def _without_repeats(rows: Sequence[Sequence[str]], column: int, same: str) -> Iterator[Sequence[str]]:
-    """Replace a cell that repeats the one above it."""
     above = None
     for row in rows:
         is_repeated = row[column] == above and columns(row[column]) > columns(same)
@@ -178,7 +176,6 @@ def _cut(name: str, width: int) -> list[str]:
 
 
 def _fitting(name: str, width: int) -> int:
-    """Return how many characters fit."""
     if name.isascii():
         return width
     return max(count for count in range(1, width + 1) if columns(name[:count]) <= width)

@@ -389,7 +389,6 @@ def _side(value: object, where: str, base: Path) -> SideText:
 
 
 def _own_path(value: object, where: str) -> str:
-    """Read a path of this machine."""
     path = path_text(value, where)
     if is_url(path):
         raise ConfigError(f"{where} must be a path of this machine: only the two sides may be URLs")
@@ -459,7 +458,6 @@ def _thresholds(value: object, where: str) -> tuple[tuple[str, float], ...]:
 
 
 def _without(value: object, where: str) -> dict[str, str]:
-    """Read metrics, ids or short forms, each with its place."""
     return {metric_name(one, where=where): where for one in texts(value, where)}
 
 
@@ -495,11 +493,6 @@ def _levels(value: object, where: str) -> tuple[float | None, float | None]:
     return levels.get("fail"), levels.get("warn")
 
 
-def _accepted(value: object, where: str) -> tuple[float | None, float | None]:
-    """Read the one limit of a known drift, which has no second level: within it is what warns."""
-    return number(value, where), None
-
-
 def _tolerance(value: object, where: str) -> dict[str, float]:
     """Read ``{ rtol, atol }``; one without the other would be an unintended tolerance of 0."""
     tolerance = read_table(value, {"rtol": number, "atol": number}, where, join=".")
@@ -532,7 +525,8 @@ _RULE_KEYS: dict[str, Reader] = {
     "complex": choice("error", "allow"),
 }
 _DRIFT_KEYS: dict[str, Reader] = {
-    **_limit_keys(_accepted),
+    # One level: within it is what warns.
+    **_limit_keys(lambda value, where: (number(value, where), None)),
     "allclose": _refuse("cannot be a known drift's limit; set one on another metric"),
     "match": text,
     "reason": text,

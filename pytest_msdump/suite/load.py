@@ -180,7 +180,6 @@ def _file_name(file: Path | None, directory: Path, *, of_project: bool) -> FileN
 
 
 def _table(file: Path, name: FileName) -> Mapping[str, Any]:
-    """Read the file and return its one table."""
     document = read_toml(file, name=name.file)
     if file.name == _PROJECT_FILE:
         tool = document.get("tool")

@@ -17,7 +17,7 @@ from pytest_msdump.model.tensor import COORDINATES, SourceFrame
 from pytest_msdump.report.causes import loose_limits
 from pytest_msdump.report.coverage import coverage_problems
 from pytest_msdump.report.json_forms import encode
-from pytest_msdump.report.json_report import head_json, missing_json, unmatched_json
+from pytest_msdump.report.json_report import MISSING, UNMATCHED, head_json
 from pytest_msdump.report.record_json import to_json
 from pytest_msdump.text import Message, Phrases, say
 from pytest_msdump.text.message import LANGUAGES
@@ -144,7 +144,6 @@ def details(records: Sequence[Record], pool: Pool) -> tuple[dict[str, Any], set[
 
 
 def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what is empty."""
     return {key: value for key, value in values.items() if value not in (None, [], {}, "")}
 
 
@@ -172,7 +171,6 @@ def _sentences(record: Record, pool: Pool) -> dict[str, Any]:
 
 
 def _elements(record: Record, _pool: Pool) -> dict[str, Any]:
-    """Return worst elements, places, arguments, small arrays."""
     entry = to_json(record)
     return {
         "notes": list(dict.fromkeys(map(say, _notes(record)))),
@@ -217,7 +215,6 @@ def _reason(record: Record, pool: Pool) -> dict[str, Any]:
 
 
 def _source(source: SourceFrame | None, pool: Pool) -> list[Any] | None:
-    """Return a line of the program."""
     return None if source is None else [pool.add(source.file), source.line, source.text]
 
 
@@ -242,7 +239,7 @@ _MOST_UNMATCHED = 10_000
 def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the page's data, and what its English sentences are in Chinese."""
     pool = Pool()
-    values, records = head_json(report) | {"missing": list(map(missing_json, report.missing))}, report.records
+    values, records = head_json(report) | {"missing": list(map(MISSING.write, report.missing))}, report.records
     numbers = [record.metrics for record in records]
     metrics = _metrics(numbers)
     data: dict[str, Any] = {
@@ -271,7 +268,6 @@ def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def _counts(records: Sequence[Record]) -> dict[str, Any]:
-    """Return the columns of whole numbers."""
     measured = [record.comparison for record in records]
     return {
         "order": column(record.order for record in records),
@@ -302,7 +298,6 @@ def _metrics(numbers: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _fact(name: str) -> tuple[str, str]:
-    """Return a metric's title and direction."""
     fact = METRICS.get(name)
     return (fact.title, fact.direction) if fact else (name, "low")
 
@@ -325,7 +320,6 @@ def _side(sides: Sequence[ReportedTensor], pool: Pool) -> dict[str, Any]:
 
 
 def _label(address: str) -> str:
-    """Return the operator of an address."""
     return address.rsplit(":", 2)[0]
 
 
@@ -345,20 +339,18 @@ def _other_name(side: ReportedTensor) -> str | None:
 
 
 def _limits(record: Record) -> list[list[Any]]:
-    """Return the limits of a record; most records have the same ones."""
     limited = [check for check in record.checks if check.limit is not None]
     return [[check.metric, encode(check.limit), check.level, check.rule] for check in limited]
 
 
 def _outcomes(record: Record) -> list[str]:
-    """Return the outcome of each of these limits."""
     return [check.outcome for check in record.checks if check.limit is not None]
 
 
 def _unmatched(tensors: Sequence[UnmatchedTensor], pool: Pool) -> dict[str, Any]:
     """Return the columns of the tensors without a partner."""
     listed = tensors[:_MOST_UNMATCHED]
-    entries = list(map(unmatched_json, listed))
+    entries = list(map(UNMATCHED.write, listed))
     addresses = [one.tensor.address for one in listed]
     return {
         "rows": len(listed),

@@ -85,13 +85,11 @@ def _first_paint(reports: Sequence[Report], title: str) -> str:
 
 
 def _title(reports: Sequence[Report], names: Sequence[str]) -> str:
-    """Return the names of both directories, or those of several results, escaped."""
     sides = (Path(side.directory).name for side in (reports[0].left, reports[0].right))
     return html_text(" / ".join(names or sides))
 
 
 def _asset(name: str) -> str:
-    """Read a file that ships with the package."""
     return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
