@@ -55,11 +55,6 @@ def growth(output: Drift, feeds: Iterable[Drift]) -> float | None:
 
     Counted as an error and as a share of the limit, and the smaller number is returned: neither a looser nor a tighter
     limit than that of the operator before makes a jump.
-
-    >>> growth(Drift(2e-3, 1e-3), [Drift(1e-5, 1e-3), Drift(1e-4, 1e-3)])
-    20.0
-    >>> growth(Drift(2e-3, 1e-3), [Drift(2e-3, 1e-2)])
-    1.0
     """
     known = list(feeds)
     # How much of the limit by which it fails a tensor takes up is unknown; it is all of it at least.

@@ -76,9 +76,6 @@ def better_fits(rivals: Sequence[Rival], *, is_distinctive: bool, is_mapped: boo
     chance; `is_mapped`: a person paired the two. A pair by names or by a rule file is more likely right, and the
     operator hands its input on. The result is empty if the pairs of all rivals hold: then the operator repeats what
     another one put out, which is its fault and not the pair's.
-
-    >>> better_fits([Rival(3, 1e-7, FAR)], is_distinctive=True, is_mapped=False)
-    Better(rivals=(Rival(number=3, apart=1e-07, state='far', effort=0),), doubt='')
     """
     least = min((rival.effort for rival in rivals), default=0)
     nearest = [rival for rival in rivals if rival.effort == least]

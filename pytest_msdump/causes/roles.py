@@ -53,11 +53,6 @@ def roles_by_graph(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] |
     are walked through, up to the nearest that were. How the error grew decides where it is known (`grown`, by default
     `growth_by_graph`); else a failure is a cause if everything that feeds it passes, and one below a failing operator
     is inherited though it may be wrong as well: only its own inputs, compared and passing, can show it.
-
-    >>> from pytest_msdump.causes.network import Feed
-    >>> nodes = {"conv": Node("passes"), "add": Node("fails", [Feed("conv")]), "relu": Node("fails", [Feed("add")])}
-    >>> [(op, role.name, role.causes) for op, role in roles_by_graph(nodes).items()]
-    [('add', 'cause', ()), ('relu', 'inherited', ('add',))]
     """
     return _Frontier(nodes, growth_by_graph(nodes) if grown is None else grown).roles()
 
@@ -68,10 +63,6 @@ def roles_by_order(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] |
     The first to fail is the cause unless an operator before it was not seen, or the error was nearly as large before;
     so is a later one whose error is far larger than all before it. Others are unknown: one that passes clears nothing.
     An operator's own inputs, where they were compared, decide before its place does.
-
-    >>> roles = roles_by_order({"conv": Node("passes"), "add": Node("fails"), "relu": Node("fails")})
-    >>> [(op, role.name) for op, role in roles.items()]
-    [('add', 'cause'), ('relu', 'unknown')]
     """
     roles: dict[Op, Role[Op]] = {}
     grown = growth_by_order(nodes) if grown is None else grown

@@ -110,9 +110,6 @@ def name_agreement(one: Sequence[str], other: Sequence[str]) -> int:
     """Return how well two names, as words and numbers, agree: 0, 1 or 3.
 
     1: those of the shorter name are in the longer one in this order; 3: which has little beside them.
-
-    >>> name_agreement(("conv", "1"), ("conv", "1", "conv")), name_agreement(("relu",), ("layer", "1", "relu"))
-    (3, 1)
     """
     few, many = sorted((one, other), key=len)
     rest = iter(many)

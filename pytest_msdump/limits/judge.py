@@ -323,9 +323,6 @@ def passing_bound(metric: str, value: float | int) -> float | None:
 
     Similarities keep three digits of their distance from 1, so that 0.9999985 does not become 0.999. ``None`` when no
     meaningful limit would be met: NaN, Inf, a cosine of −1.
-
-    >>> passing_bound("cosine_similarity", 0.98761234), passing_bound("max_relative_error", 0.41012)
-    (0.9876, 0.411)
     """
     if not math.isfinite(value):
         return None

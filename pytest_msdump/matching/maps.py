@@ -72,11 +72,7 @@ def _piece(template: str, place: re.Match[str]) -> str:
 
 
 def below(left: str, right: str, name: str) -> str | None:
-    """Return the other side's name of what is below a layer, whose names are `left` and `right`.
-
-    >>> below("encoder", "bert.encoder", "encoder.0.q"), below("encoder", "bert.encoder", "encoders")
-    ('bert.encoder.0.q', None)
-    """
+    """Return the other side's name of what is below a layer, whose names are `left` and `right`."""
     rest = name[len(left) :]
     return right + rest if name.startswith(left) and rest[:1] in tuple(_ENDS_ELEMENT) else None
 

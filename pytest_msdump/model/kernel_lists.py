@@ -33,9 +33,6 @@ def chosen(entry: str, names: Iterable[str]) -> list[str]:
     ------
     re.error
         The entry is not a regular expression that can be read.
-
-    >>> chosen("ReLU", ["Default/ReLU-op1", "Gradients/ReluGrad-op2", "Default/Add-op3"])
-    ['Default/ReLU-op1', 'Gradients/ReluGrad-op2']
     """
     plain = _plain(entry)
     match = REGEX.fullmatch(plain)

@@ -60,11 +60,7 @@ def beside(value: float | int, limit: float | int) -> tuple[str, str]:
 
 
 def distinct_texts(left: Scalar, right: Scalar) -> tuple[str, str]:
-    """Write two elements with the fewest digits that differ, six at least.
-
-    >>> distinct_texts(0.5, 1.5), distinct_texts(1.0000000001, 1.0)
-    (('0.5', '1.5'), ('1.0000000001', '1'))
-    """
+    """Write two elements with the fewest digits that differ, six at least."""
     for digits in range(6, 18):
         texts = plain(left, digits), plain(right, digits)
         if texts[0] != texts[1]:

@@ -152,9 +152,6 @@ def movable(values: Mapping[str, Any], root: Path) -> dict[str, Any]:
 
     Paths below `root`, the project's folder, become relative to it. Elsewhere, lines of programs are left out, and of
     paths in the command the last part stays.
-
-    >>> movable({"command": ["/usr/bin/python3", "/home/me/net/train.py", "--out=/opt/dump"]}, Path("/home/me/net"))
-    {'command': ['python3', 'train.py', '--out=dump']}
     """
     # A program is called by either spelling of a folder behind a link.
     roots = tuple(dict.fromkeys((os.path.abspath(root), os.path.realpath(root))))  # noqa: PTH100

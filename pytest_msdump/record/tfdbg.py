@@ -67,9 +67,6 @@ def print_commands(listed: list[Listed], *, first: int | None = None, folder: st
 
     `first` is the time of the first file in µs since 1970, 16 digits, by default now; `folder` where the debugger shall
     write to. ConfigError for a file name longer than file systems allow.
-
-    >>> list(print_commands([Listed(0.1, "fc/Relu", 0)], first=1600000000000000))
-    ['pt fc/Relu:0 -n 0 -w fc_Relu.0.1600000000000000.npy']
     """
     names = FileNames(first)
     prefix = f"{folder.rstrip('/') or '/'}/".replace("//", "/") if folder else ""

@@ -115,11 +115,7 @@ def filled(text: str, width: int) -> list[str]:
 
 
 def columns(text: str) -> int:
-    """Return how many columns of a terminal a text takes.
-
-    >>> columns("conv2"), columns("算子 conv2")
-    (5, 10)
-    """
+    """Return how many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
     return sum(0 if combining(char) else 1 + _is_wide(char) for char in text)

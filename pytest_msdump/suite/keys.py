@@ -439,11 +439,7 @@ def _coverage_share(value: object, where: str) -> float:
 
 
 def parse_threshold(text: str, *, where: str = "--msdump-threshold") -> tuple[str, float]:
-    """Read ``METRIC=VALUE``; return the metric as typed, an id or a short form, and its limit.
-
-    >>> parse_threshold("cosine=0.999")
-    ('cosine', 0.999)
-    """
+    """Read ``METRIC=VALUE``; return the metric as typed, an id or a short form, and its limit."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name:
         raise ConfigError(f"{where}: {text!r} is not METRIC=VALUE, e.g. cosine=0.999")
