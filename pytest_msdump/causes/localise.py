@@ -41,10 +41,7 @@ class Localised:
 
 
 def localise(plan: Plan, records: Mapping[int, Record]) -> Localised:
-    """Give every failing record its role, and every output whose inputs' errors are known its amplification.
-
-    `records` are by number of the pair in the plan; a pair without one was not run.
-    """
+    """Give failing records their roles, and outputs their amplification; `records` are by number of the pair."""
     if not records or plan.left.root.is_file():
         return Localised()
     found = groups(plan.left, plan.rules.base, right=plan.right, pairs=plan.pairing.pairs)

@@ -91,10 +91,7 @@ def better_fits(rivals: Sequence[Rival], *, is_distinctive: bool, is_mapped: boo
 
 
 def mispaired(plan: Plan, records: Mapping[int, Record]) -> dict[int, tuple[BetterFit, ...]]:
-    """Return for failing pairs the tensors that fit far better, by number of the pair.
-
-    `records` have their roles: causes are looked at first, and only so many pairs.
-    """
+    """Return by number of the pair the tensors that fit failing ones far better; causes are looked at first."""
     far = [number for number, record in records.items() if _error(record) >= _FAR_OFF]
     if plan.left.root.is_file() or plan.extras.first is not None or not far:
         return {}

@@ -90,10 +90,7 @@ def _joined(steps: Sequence[Step], after: Mapping[str, str]) -> list[Step]:
 
 
 def shapes_agree(left: Sequence[Shape], right: Sequence[Shape]) -> bool:
-    """Whether one of the left shapes is one of the right ones, but for the order of axes and axes of length 1.
-
-    A side of which no shape is known agrees with any.
-    """
+    """Whether two shapes agree but for the order of axes and axes of length 1; an unknown one agrees with any."""
     return not left or not right or not {_long(shape) for shape in left}.isdisjoint(_long(shape) for shape in right)
 
 
@@ -125,10 +122,7 @@ def align_steps(
     paired: Mapping[int, int],
     preferred: Sequence[tuple[int, int]] = (),
 ) -> Alignment:
-    """Align two runs: as many steps of one kind and shape as possible in one order, with gaps (Needleman and Wunsch).
-
-    `paired` are pairs that are known; `preferred` ones are taken where it makes no difference otherwise.
-    """
+    """Align two runs by kind and shape (Needleman and Wunsch); `paired` are known, `preferred` decide if equal."""
     if len(left) * len(right) > _MOST_CELLS or not left or not right:
         return Alignment()
     scores = _Scores(left, right, paired, preferred)

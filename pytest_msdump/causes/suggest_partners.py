@@ -361,10 +361,7 @@ def _unreadable(ref: TensorRef) -> str:
 
 
 def _candidates(left: _Side, right: _Side, number: int, allowed: Iterable[int]) -> list[int]:
-    """Return left tensors that may be the partner: the most alike by values, then those of one size by name.
-
-    One that computes something else is none.
-    """
+    """Return left tensors that may be the partner and compute the same: the most alike by values, then by name."""
     key, found = right.refs[number].key, right.prints[number]
     kind = kind_of(key.op.op_type)
     same = [

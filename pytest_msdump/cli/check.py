@@ -99,10 +99,7 @@ def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
 
 
 def _without_stale_roles(before: Sequence[Record], after: Sequence[Record]) -> Sequence[Record]:
-    """Keep the roles as long as the same tensors fail, at the same share of their limits.
-
-    What lies between operators only a comparison knows.
-    """
+    """Keep the roles as long as the same tensors fail, at one share of their limits: only a comparison knows more."""
     found = [[(record.fails, drift_of(record)) for record in records] for records in (before, after)]
     return after if found[0] == found[1] else [record.without_role() for record in after]
 

@@ -68,11 +68,7 @@ class TableFile:
 
 
 def table_file(text: str, *, as_csv: bool) -> TableFile:
-    """Read what follows ``-o``, and make the folder it names.
-
-    `text` is a file when it ends in .txt or .csv, else a folder for result.txt or result.csv. A file that ends in .csv
-    is CSV even without `as_csv`.
-    """
+    """Read what follows ``-o``, a .txt or .csv file or a folder for result.txt or result.csv, and make its folder."""
     if not text:
         raise ConfigError("-o is empty; give a file that ends in .txt or .csv, or a folder")
     path = Path(text).absolute()
@@ -88,10 +84,7 @@ def table_file(text: str, *, as_csv: bool) -> TableFile:
 
 
 def write_table(table: TableFile, titles: Sequence[str], rows: Iterable[Sequence[str]], *, flag: str = "-o") -> Path:
-    """Write the whole table or nothing, replacing what was there, and return its path.
-
-    Cells are quoted where CSV needs it; as text, there are single spaces between them, and ``NaN`` stands for nothing.
-    """
+    """Write the whole table or nothing; as text there are single spaces between cells, and ``NaN`` for nothing."""
     rows = [titles, *rows]
     lines = (csv_line(row) if table.as_csv else " ".join(terminal_text(cell) or "NaN" for cell in row) for row in rows)
     try:

@@ -101,10 +101,7 @@ def align(pair: Pair, left: TensorView, right: TensorView, converters: Converter
 
 
 def axis_letters(left: TensorView, aligned: AlignedViews) -> str | None:
-    """Return the names of the axes of two aligned tensors, e.g. ``"NCHW"``; ``None`` if nothing states them.
-
-    `left` is the left side as it was opened.
-    """
+    """Return names of axes, e.g. ``"NCHW"``, or ``None`` if nothing states them; `left` is as it was opened."""
     rank, transform = len(aligned.left.shape), aligned.transform
     orders = (transform.left_format, transform.right_format)
     if rank == len("NCHW") and any(orders):

@@ -99,10 +99,7 @@ def compare_views(
     extras: Extras = NO_EXTRAS,
     roots: tuple[Path, Path] = _NO_ROOTS,
 ) -> Record:
-    """Align, measure and judge two opened tensors; `pair` says what they are and how the right meets the left.
-
-    What cannot be aligned or read is an `error`, in the record.
-    """
+    """Align, measure and judge two opened tensors of a pair; what cannot be aligned or read is an `error`."""
     dtypes = left.dtype, right.dtype
     computed = tuple(_computed_in(pair, dtypes))
     judged_as = hinted_dtypes(policy, *dtypes, computed)

@@ -27,13 +27,7 @@ _REPEATED_GROUP = re.compile(r"\)[*+{?]")
 
 
 def chosen(entry: str, names: Iterable[str]) -> list[str]:
-    """Return the full names that one entry of a `kernels` list names.
-
-    Raises
-    ------
-    re.error
-        The entry is not a regular expression that can be read.
-    """
+    """Return the full names that an entry of a `kernels` list names; re.error where it is no regular expression."""
     plain = _plain(entry)
     match = REGEX.fullmatch(plain)
     if match:

@@ -150,10 +150,7 @@ def rerun_arguments(plan: Plan) -> tuple[str, ...]:
 
 
 def run_facts() -> dict[str, str]:
-    """Return what results.json says of this run: date, release, the commit of the working directory, and the command.
-
-    What is not known is left out.
-    """
+    """Return what is known of this run for results.json: date, release, commit of the working directory, command."""
     program = Path(sys.argv[0])
     words = ["python", "-m", program.parent.name] if program.name == "__main__.py" else [program.name]
     try:

@@ -94,10 +94,7 @@ def choose_shown(failing: Mapping[Key, Sequence[Record]], show: str) -> tuple[li
 
 
 def short_reason(failing: Sequence[Record], say: Phrases = ENGLISH) -> str:
-    """Return why an operator fails, and what caused it, as briefly as a line of a list needs it.
-
-    ``cosine 0.734 < 0.999; cause: conv2``
-    """
+    """Return why an operator fails, and what caused it, briefly: ``cosine 0.734 < 0.999; cause: conv2``."""
     first = with_causes_first(failing)[0]
     verdict = first.verdict.outcome
     text = next(

@@ -194,10 +194,7 @@ def _nearest(candidates: Sequence[str], say: Phrases) -> str:
 
 
 def next_step_lines(report: Report, *, width: int = 80, say: Phrases = ENGLISH) -> list[str]:
-    """Return what to do where pairs are missing: the entry to type next, and the command that finds all of them.
-
-    Nothing, where as much pairs as the suite asks for, or no partner is in sight.
-    """
+    """Return what to type where pairs are missing; nothing where enough pair, or no partner is in sight."""
     if not report.coverage.right_paired:
         return list(_where_nothing_pairs(report, width, say))
     problems = coverage_problems(report)

@@ -46,10 +46,7 @@ class Progress:
         self._began = self._last_line = clock()
 
     def __call__(self, items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-        """Yield the items, and show how many are done: each is done when the next one is asked for.
-
-        `what` names them in the plural; `total` is needed where `items` has no length.
-        """
+        """Yield items and show how many are done; `what` names them, `total` is needed where there is no length."""
         if total is None:
             total = len(cast("Sized", items))
         return iter(items) if self._quiet else self._watched(items, what, total)

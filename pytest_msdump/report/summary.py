@@ -55,10 +55,7 @@ def header_lines(
     kernel: str = "",
     say: Phrases = ENGLISH,
 ) -> list[str]:
-    """Return the lines before a run: which directory is which, what is known of it, and what looks wrong.
-
-    `unseen` of the `pairs` are compared by statistics; `kernel` is what measures them, not shown when empty.
-    """
+    """Return the lines before a run; `unseen` of the `pairs` are compared by statistics, `kernel` measures them."""
     lines = [
         say("header_left", side=_side(left, say)),
         say("header_right", side=_side(right, say)),
@@ -86,10 +83,7 @@ def summary_lines(
     unfolded: bool = False,
     say: Phrases = ENGLISH,
 ) -> list[str]:
-    """Return the lines after a run: what was matched, the outcome, the first failure, causes, files, the next step.
-
-    `rerun` are the words of the command that runs the first cause again.
-    """
+    """Return the lines after a run; `rerun` are the words of the command that runs the first cause again."""
     problems, found = coverage_problems(report, say), counts(report)
     # If the item `coverage` fails, its own text has all reasons.
     lines = [

@@ -235,10 +235,7 @@ class Cluster:
 
 
 def connected(address: str) -> Client:
-    """Connect to a scheduler, at ``tcp://host:port``, as Dask spells addresses, or by the path of a scheduler file.
-
-    ConfigError where Dask is not installed, or no scheduler answers.
-    """
+    """Connect to a scheduler at ``tcp://host:port`` or of a scheduler file; ConfigError where that cannot be."""
     try:
         from distributed import Client
     except ImportError as error:

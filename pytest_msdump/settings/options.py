@@ -336,10 +336,7 @@ def option_values(namespace: object) -> dict[str, Any]:
 
 
 def argparse_kwargs(option: Option) -> dict[str, Any]:
-    """Return the keywords for ``parser.add_argument`` and pytest's ``group.addoption``, behind the flags.
-
-    The value is text, a list of texts for a repeatable option, ``None`` when not given.
-    """
+    """Return the keywords for ``parser.add_argument`` and ``group.addoption``; ``None`` is a value not given."""
     if option.kind == "switch":
         # A switch that a suite file may set as well is not off because its flag is missing.
         default = None if option.toml else False
@@ -385,10 +382,7 @@ _SAMPLE = "张量转储"
 
 
 def language_of(wanted: str | None, environ: Mapping[str, str], *, encoding: str | None = None) -> str:
-    """Return ``"en"`` or ``"zh"``, which ``"auto"`` (the default) takes from the locale in `environ`.
-
-    ``"auto"`` does not choose Chinese for a terminal whose `encoding` cannot write it.
-    """
+    """Return ``"en"`` or ``"zh"``; ``"auto"`` is the locale's, and Chinese only where `encoding` can write it."""
     if wanted in LANGUAGES:
         return wanted
     if wanted not in (None, "", "auto"):

@@ -66,10 +66,7 @@ def described(value: object) -> str:
 
 
 def read_table(table: object, keys: Mapping[str, Reader], where: str, *, join: str = " ") -> dict[str, Any]:
-    """Read a table, each key by its reader; unknown keys are refused.
-
-    `where` is the table's place and `join` stands between it and a key: ``"."`` inside an inline table.
-    """
+    """Read a table, each key by its reader; unknown keys are refused. `join` stands between its place and a key."""
     if not isinstance(table, Mapping):
         raise ConfigError(f"{where} must be a table, not {described(table)}")
     for key in table:

@@ -159,10 +159,7 @@ def load_suite(
 
 
 def named_sides(values: Mapping[str, Any], base: Path) -> list[Path]:
-    """Return the directories of `left` and `right` in options or in the table of a suite file.
-
-    A value that names no directory is left out; `load_suite` refuses it.
-    """
+    """Return the directories of `left` and `right`; a value that names none is left for `load_suite` to refuse."""
     found: list[Path] = []
     for side in ("left", "right"):
         with suppress(ConfigError):
