@@ -207,10 +207,7 @@ class Group:
         return found
 
     def reads_after_step(self, run: Run, parameter: str) -> bool:
-        """Whether an operator reads a parameter as it was dumped: every operator that writes to it ran before.
-
-        Recorders write weights before the first call.
-        """
+        """Whether an operator reads a parameter as it was dumped: after all that write to it; recorders do so first."""
         if self.knows_calls:
             return self.op_of(Run("parameter", parameter)) is not None
         writers = self.writers.get(parameter, ())

@@ -98,10 +98,7 @@ def _finite_blocks(view: TensorView) -> Iterator[Array]:
 
 
 def distances(one: Fingerprint, others: list[Fingerprint]) -> Array:
-    """Return how unlike each of `others` is: the largest difference of any fact, over the larger scale.
-
-    0 is the same; infinite means another size.
-    """
+    """Return how unlike each other one is, 0 to infinity: the largest difference of any fact, over the larger scale."""
     if not others:
         return np.zeros(0)
     scale = np.array([max(one.scale, other.scale) for other in others])

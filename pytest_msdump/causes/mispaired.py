@@ -247,10 +247,7 @@ class _Side:
             self._types.setdefault(ref.key.op.label, set()).add(ref.key.op.op_type)
 
     def add_pair(self, key: TensorKey, at: Coordinates, *, is_far: bool) -> None:
-        """Note the pair of a tensor in a part of the run; one that is near counts more than one that is far off.
-
-        A reference of one run is paired with all parts.
-        """
+        """Note the pair of a tensor in a part of the run; a near one counts more. A reference of one run is in all."""
         is_taken = not is_far or self._states.get((key, at)) == TAKEN
         self._states[key, at] = TAKEN if is_taken else FAR
 

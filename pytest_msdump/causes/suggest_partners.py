@@ -157,10 +157,7 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
 
 
 class _Side:
-    """The tensors of a side, each name and occurrence once, with what is known of their values.
-
-    `alone` are those without a partner that can be looked at.
-    """
+    """The tensors of a side, each name and occurrence once; those `alone` have no partner and can be looked at."""
 
     def __init__(self, name: str, dump: Dump, pairing: Pairing, named: set[tuple[str, str]], watch: Watch) -> None:
         unmatched = pairing.unmatched_left if name == "left" else pairing.unmatched_right

@@ -87,11 +87,7 @@ class UnknownSampleError(TensorShapeError):
 
 
 def align(pair: Pair, left: TensorView, right: TensorView, converters: Converters | None = None) -> AlignedViews:
-    """Bring two opened tensors to one logical shape.
-
-    Raises `TensorShapeError` if that cannot be done, and `UnknownSampleError` if a side is a sample that was not taken
-    by the known rule.
-    """
+    """Bring two opened tensors to one logical shape; TensorShapeError where that fails, or a sample is not known."""
     _refuse_device_samples(pair, left, right)
     left_logical, right_logical, transform = logical_views(left, right, pair.transform, converters)
     shaped = views_with_graph_shapes(pair, left_logical, right_logical, transform)

@@ -63,10 +63,7 @@ def open_logical(ref: TensorRef) -> TensorView:
 
 
 def logical_shape(ref: TensorRef) -> tuple[int, ...] | None:
-    """Return the logical shape of a tensor, of which no more than the header is read.
-
-    ``None`` where it is unknown, and where the file cannot be opened: comparing it says why.
-    """
+    """Return a tensor's logical shape, by its header; ``None`` where it is unknown, or the file cannot be opened."""
     known = ref.spec.logical_shape
     if known is not None and ref.key.op.op_type in VIEW_TYPES and ref.key.io == "output":
         return known
@@ -242,10 +239,7 @@ def _logical_dtype(stored: np.dtype[Any], asked: str | None) -> str:
 
 
 def open_tensor(side: Tensor, name: str, stack: ExitStack) -> tuple[TensorRef, TensorView]:
-    """Open anything that stands for a tensor; return its reference and a view, which `stack` closes.
-
-    A path to a dump of several tensors is refused.
-    """
+    """Open anything that stands for one tensor; return its reference and a view, which `stack` closes."""
     if isinstance(side, (str, PathLike)):
         refs = index(as_path(side)).refs
         if len(refs) != 1:

@@ -42,10 +42,7 @@ _NO_RULES = FusionRules()
 
 @dataclass(frozen=True)
 class Group:
-    """The pairs that one test item runs: those of one left operator, or one tensor. `pairs` are indexes into the plan.
-
-    `name` is what pytest shows: INTERFACE 3, "Item name".
-    """
+    """The pairs of one test item, as indexes into the plan; `name` is what pytest shows (INTERFACE 3)."""
 
     name: str
     pairs: tuple[int, ...]

@@ -305,11 +305,7 @@ _EXACT = Context(prec=50)
 
 
 def _would_pass(judged: Iterable[_Judgement]) -> dict[str, float]:
-    """Return the bound that each failed metric would have met.
-
-    Left out are metrics that no bound would cure: undefined ones, NaN/Inf classes that differ, relative errors that
-    leave out elements.
-    """
+    """Return the bound that each failed metric would have met, except where no bound would cure it."""
     return {
         one.metric: bound
         for one in judged

@@ -17,10 +17,7 @@ _SLOT = re.compile(r"(?P<op>.+):(?P<io>input|output):(?P<slot>[0-9]{1,9})", re.D
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The operator `op` as written; without `io` and `slot`, all its slots.
-
-    `op_type` and `occurrence` are of other readings of it, `typed` and `numbered`.
-    """
+    """The operator `op` as written, without a slot all; `op_type` and `occurrence` are of other readings of it."""
 
     op_type: str | None
     op: str

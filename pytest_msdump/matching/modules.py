@@ -1,7 +1,4 @@
-"""Pairing by structure: a module of one side with the module of the same path on the other.
-
-What is compared of a module is the tensor that leaves it (`matching.scopes`).
-"""
+"""Pairing by structure: modules of one path, of which the tensor that leaves them is compared (`matching.scopes`)."""
 
 from __future__ import annotations
 

@@ -24,10 +24,7 @@ _SOURCE, _LIBRARY = _FOLDER / "kernel.c", _FOLDER / "_kernel.native.so"
 
 
 class Kernel(NamedTuple):
-    """What measures pairs: the functions of `kernel.c`, or numpy, because of `reason`.
-
-    `source` is the digest of the source that the library was built from.
-    """
+    """What measures pairs: the library of `kernel.c`, whose digest is `source`, or numpy because of `reason`."""
 
     name: str
     library: CDLL | None = None

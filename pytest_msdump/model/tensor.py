@@ -54,10 +54,7 @@ class SourceFrame:
 
 @dataclass(frozen=True, slots=True)
 class SourceStack:
-    """The calls that led to an operator, outermost first.
-
-    `is_forward` marks the calls of the forward operator that a gradient belongs to.
-    """
+    """The calls that led to an operator, outermost first; `is_forward`: of the one that a gradient belongs to."""
 
     frames: tuple[SourceFrame, ...] = ()
     is_forward: bool = False
@@ -285,10 +282,7 @@ class TensorView(Protocol):
 
 
 class ForwardingView(TensorView):
-    """A `TensorView` that wraps another one and answers like it; subclasses override what differs.
-
-    `view` is closed with this one; `shape` is the logical shape, where it is another one.
-    """
+    """A `TensorView` that wraps and closes another; subclasses override what differs, `shape` is another one."""
 
     def __init__(self, view: TensorView, shape: tuple[int, ...] | None = None) -> None:
         self._view = view

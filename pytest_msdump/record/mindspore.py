@@ -168,10 +168,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def array_of(tensor: Any) -> Any:
-    """Return a numpy array, or a `RawArray` for types that numpy lacks.
-
-    ConfigError for a tensor that has no numbers: sparse, or not initialised.
-    """
+    """Return a numpy array, or a `RawArray` for types that numpy lacks; ConfigError for a tensor without numbers."""
     import mindspore
 
     text = str(tensor.dtype).lower()

@@ -168,10 +168,7 @@ def _command(
 def _write_call(
     function: Callable[..., object], args: Sequence[Any], kwargs: Mapping[str, Any], folder: Path, *, with_path: bool
 ) -> Path:
-    """Write a call of a function to a file in `folder`, for `launched` to make; arrays go to files of their own.
-
-    With `with_path`, the process looks for modules where this one does.
-    """
+    """Write a call for `launched`, arrays in files of their own; `with_path`: it looks for modules where this does."""
     module, file = _home(function)
     call = {
         "module": module,

@@ -294,10 +294,7 @@ def graph_of(nodes: Sequence[Node]) -> Iterator[Operator]:
 
 
 def array_of(value: Any) -> Any:
-    """Return an ``OrtValue`` in the memory of the CPU as an array, a `RawArray` where numpy lacks the type.
-
-    ``None`` for text, sequences and maps.
-    """
+    """Return an ``OrtValue`` on the CPU as an array or a `RawArray`; ``None`` for text, sequences and maps."""
     if not value.has_value() or not value.is_tensor() or value.element_type() == _STRING:
         return None
     if value.element_type() not in _FOREIGN:

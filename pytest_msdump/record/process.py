@@ -45,10 +45,7 @@ def running_in_group(group: int) -> int:
 
 
 def end_group(group: int) -> None:
-    """End every process of a group and wait until they have.
-
-    The leader must not have been waited for: its number keeps the group's.
-    """
+    """End a whole group and wait; nothing may have waited for its leader, whose number keeps the group's."""
     for _ in range(_KILL_ROUNDS):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)

@@ -212,10 +212,7 @@ class RunRecording(Recording):
 
     @contextmanager
     def one_run(self) -> Iterator[int]:
-        """Yield the number of a run; one that fails does not count.
-
-        ConfigError outside of the block, and for a second run of a recording that has one iteration.
-        """
+        """Yield the number of a run; a failed one does not count. ConfigError outside of the block, or for too many."""
         if not self.is_on:
             raise ConfigError("a recording runs inside of its with block")
         if self._iteration:

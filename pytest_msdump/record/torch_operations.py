@@ -129,10 +129,7 @@ class Provenance:
         return Call(self._now, inside, [self._edges_of(tensor, _UNKNOWN) for tensor in given])
 
     def came_back(self, call: Call, name: str, op_type: str, tensors: Sequence[Any]) -> None:
-        """Add a call to the graph, and have what it gave back come from it.
-
-        A tensor that a call inside of this one gave back stays that one's.
-        """
+        """Add a call to the graph, and have what it gave back come from it, unless an inner call gave that back."""
         occurrence = self._times[name]
         self._times[name] += 1
         own = [Edge(name, slot, occurrence=occurrence) for slot in range(len(tensors))]

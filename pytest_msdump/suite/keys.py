@@ -228,10 +228,7 @@ class FileName:
 
 
 def read_options(values: Mapping[str, Any], spelled: Mapping[str, str], base: Path) -> dict[str, Any]:
-    """Read the values of flags or ini keys: option name → text or texts; ``None`` = not given.
-
-    `spelled` has the flag or key of each option, for messages; relative paths start from `base`.
-    """
+    """Read values of flags or ini keys, ``None`` = not given; `spelled` has the flag or key of each, for messages."""
     readers = _shared_keys(base) | {
         "config": path_text,
         "threshold": _thresholds,
