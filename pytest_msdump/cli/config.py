@@ -78,20 +78,15 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.verb == "new":
         return _new(parsed, str(checked_mode(parsed.mode)))
     setting = Setting(parse_version(parsed.version), checked_mode(parsed.mode))
-    parsed.file = parsed.file or _file_of_environment()
+    parsed.file = parsed.file or os.environ.get(_CONFIG_VARIABLE)
+    if not parsed.file:
+        raise ConfigError(f"give a configuration; {_CONFIG_VARIABLE} is not set either")
     document = _read(Path(parsed.file))
     if parsed.verb == "check":
         return _check(parsed, document, setting)
     check_config(document, setting)
     _say(f"{key} = {value}\n    {meaning}" for key, value, meaning in explain(document, setting))
     return 0
-
-
-def _file_of_environment() -> str:
-    file = os.environ.get(_CONFIG_VARIABLE)
-    if not file:
-        raise ConfigError(f"give a configuration; {_CONFIG_VARIABLE} is not set either")
-    return file
 
 
 def _check(parsed: argparse.Namespace, document: Any, setting: Setting) -> int:

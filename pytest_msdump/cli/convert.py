@@ -102,7 +102,10 @@ def _found(parsed: argparse.Namespace) -> tuple[Sequence[SourceFile], list[Path]
 
     paths = [listed(as_path(text)) for text in parsed.sources]
     several = sum(path.is_dir() for path in paths) > 1
-    _check_out(Path(parsed.out), paths)
+    out = Path(parsed.out)
+    for path in paths:
+        if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
+            raise ConfigError(f"--out {out}: lies in {path}, and its files would become part of that dump")
     everything = not parsed.select and parsed.io == "all"
     sources: list[SourceFile] = []
     unexplained: list[Path] = []
@@ -116,12 +119,6 @@ def _found(parsed: argparse.Namespace) -> tuple[Sequence[SourceFile], list[Path]
     if not sources and not everything:
         raise ConfigError("nothing was selected; see what there is with msdump inspect, and change --select or --io")
     return claim_names(sources, parsed.to), unexplained
-
-
-def _check_out(out: Path, sources: Iterable[Path]) -> None:
-    for source in sources:
-        if source.is_dir() and out.resolve().is_relative_to(source.resolve()):
-            raise ConfigError(f"--out {out}: lies in {source}, and its files would become part of that dump")
 
 
 def _shape(text: str | None) -> tuple[int, ...] | None:

@@ -66,7 +66,9 @@ def run(parsed: argparse.Namespace) -> int:
         if not report.complete:
             print(ENGLISH("not_complete" if report.ended else "not_ended"), file=sys.stderr)
     if parsed.open:
-        _show(next(file for file in files if file.name in _PAGES))
+        page = next(file for file in files if file.name in _PAGES)
+        if not webbrowser.open(page.resolve().as_uri()):
+            print(f"no browser was found to open it; open {os.path.relpath(page)}", file=sys.stderr)
     return 0
 
 
@@ -87,9 +89,3 @@ def _written(reports: Mapping[str, Report], kinds: tuple[str, ...], beside: Path
         return [write_together(reports, Path(out or "msdump-report"))]
     (report,) = reports.values()
     return write_report(report, kinds, beside if out is None else Path(out))
-
-
-def _show(page: Path) -> None:
-    """Open a page in the browser; where there is none, say so."""
-    if not webbrowser.open(page.resolve().as_uri()):
-        print(f"no browser was found to open it; open {os.path.relpath(page)}", file=sys.stderr)

@@ -112,7 +112,7 @@ def plan(suite: Suite) -> Plan:
     allowed = suite.options["allow_incomplete"]
     left = _narrowed(index(suite.left.path, graph_files=suite.graph_files, allow_incomplete=allowed), suite.left)
     right = _narrowed(index(suite.right.path, allow_incomplete=allowed), suite.right)
-    rules = _rules(suite)
+    rules = FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
     left, right = _ruled(left, right, rules, has_files=bool(suite.graph_files))
     pairing = pair_dumps(
         left,
@@ -131,10 +131,6 @@ def plan(suite: Suite) -> Plan:
     # First of all notes: runs with different inputs have nothing to agree about.
     left = replace(left, notes=(*different_origins(left, right, pairing.pairs), *left.notes))
     return Plan(suite, _noted(left, pairing.notes), right, without_folded(pairing, left, right), rules)
-
-
-def _rules(suite: Suite) -> FusionRules:
-    return FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
 
 
 def _rule_files(suite: Suite) -> Mapping[str, Path | None]:

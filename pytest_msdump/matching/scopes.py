@@ -234,7 +234,9 @@ class Run:
         """The model itself is recorded last, by the name of its type."""
         own = (key for key in reversed(keys) if key.op_type != PARAMETER and not _GRADIENT.fullmatch(key.label))
         last = next(own, None)
-        if last is not None and last.op_type and _is_title(last.label, last.op_type) and (last.label,) in self.modules:
+        if last is None or not last.op_type or (last.label,) not in self.modules:
+            return
+        if re.sub(r"_[0-9]*$", "", last.label).lower() == last.op_type.lower():
             self.modules[()] = self.modules.pop((last.label,))
 
     def _add_steps(
@@ -510,10 +512,6 @@ def _graph_of(dump: Dump, at: Coordinates) -> OperatorGraph | None:
         )
     ]
     return fitting[0] if len(fitting) == 1 else None
-
-
-def _is_title(name: str, op_type: str) -> bool:
-    return re.sub(r"_[0-9]*$", "", name).lower() == op_type.lower()
 
 
 def _outputs(side: Side, op: int) -> tuple[int, ...]:

@@ -204,9 +204,10 @@ def _measure_finite(
     # From here on the components are overwritten: left by |l−r|, right by |r|.
     difference = differences(block.left, block.right, block.sides)
     modulus = magnitudes(block.sides[1])
+    peak = right[0].peak if len(right) == 1 else float(modulus.max())
     found, rankings = errors(
         difference,
-        Moduli(modulus, _peak(right, modulus)),
+        Moduli(modulus, peak),
         task.tolerance,
         block.places,
         workspace,
@@ -278,10 +279,6 @@ def _product(block: _Finite, stats: tuple[tuple[Moments, ...], tuple[Moments, ..
     for left, right, a, b in zip(*sides, *stats, strict=False):
         total = total.merge(dot(left, right, (a.peak, b.peak), ws))
     return total
-
-
-def _peak(stats: tuple[Moments, ...], modulus: Doubles) -> float:
-    return stats[0].peak if len(stats) == 1 else float(modulus.max())
 
 
 def _with_saturation(

@@ -69,7 +69,9 @@ def header_lines(
         lines.append(f"        {say('sides_look_swapped', reader=right.reader)}")
     for name, side in (("left", left), ("right", right)):
         notes = [terminal_text(note) for note in side.notes]
-        notes += [_unexplained(side.unexplained, say)] if side.unexplained else []
+        if side.unexplained:
+            names = say.named(map(terminal_text, side.unexplained), _SHOWN_FILES)
+            notes.append(say("not_understood", n=len(side.unexplained), names=names))
         lines += [f"        {say('after_label', label=say(name), text=text)}" for text in notes]
     return lines
 
@@ -131,11 +133,6 @@ def _side(side: SideInfo, say: Phrases) -> str:
     reader = say("reader", reader=side.reader)
     about = say.joined((part for part in (say.joined(known), reader) if part), "between_clauses")
     return terminal_text(say("side", directory=side.directory, about=about))
-
-
-def _unexplained(files: Sequence[str], say: Phrases) -> str:
-    """Return which files belong to no dump."""
-    return say("not_understood", n=len(files), names=say.named(map(terminal_text, files), _SHOWN_FILES))
 
 
 def _matched(report: Report, found: Mapping[str, int], width: int, say: Phrases) -> list[str]:

@@ -241,6 +241,7 @@ def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
     pool = Pool()
     values, records = head_json(report) | {"missing": list(map(MISSING.write, report.missing))}, report.records
     numbers = [record.metrics for record in records]
+    limited = [[check for check in record.checks if check.limit is not None] for record in records]
     metrics = _metrics(numbers)
     data: dict[str, Any] = {
         **{key: values[key] for key in _HEAD if key in values},
@@ -254,8 +255,10 @@ def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
             "left": _side([record.left for record in records], pool),
             "right": _side([record.right for record in records], pool),
             "values": {name: column(_number(one.get(name)) for one in numbers) for name in metrics},
-            "limits": column(pool.add(_limits(record)) for record in records),
-            "outcomes": column(pool.add(_outcomes(record)) for record in records),
+            "limits": column(
+                pool.add([[one.metric, encode(one.limit), one.level, one.rule] for one in checks]) for checks in limited
+            ),
+            "outcomes": column(pool.add([one.outcome for one in checks]) for checks in limited),
         },
         "unmatched": _unmatched(report.unmatched, pool),
         **({"edges": [number for edge in values["edges"] for number in edge]} if values.get("edges") else {}),
@@ -336,15 +339,6 @@ def _in_file(address: str) -> str:
 def _other_name(side: ReportedTensor) -> str | None:
     """Return the dump's own name if it does not follow from the address."""
     return None if side.name in (None, _label(side.address), _in_file(side.address)) else side.name
-
-
-def _limits(record: Record) -> list[list[Any]]:
-    limited = [check for check in record.checks if check.limit is not None]
-    return [[check.metric, encode(check.limit), check.level, check.rule] for check in limited]
-
-
-def _outcomes(record: Record) -> list[str]:
-    return [check.outcome for check in record.checks if check.limit is not None]
 
 
 def _unmatched(tensors: Sequence[UnmatchedTensor], pool: Pool) -> dict[str, Any]:

@@ -48,7 +48,9 @@ def page(*reports: Report, names: Sequence[str] = ()) -> bytes:
     )
     drawn = [content(report) for report in reports]
     chinese = {english: sentence for _, sentences in drawn for english, sentence in sentences.items()}
-    (first, *others), title = (one for one, _ in drawn), _title(reports, names)
+    first, *others = (one for one, _ in drawn)
+    sides = (Path(side.directory).name for side in (reports[0].left, reports[0].right))
+    title = html_text(" / ".join(names or sides))
     data = {"report": first, "others": others, "names": names, "words": PAGE, "chinese": chinese}
     text = f"""<!DOCTYPE html>
 <html lang="en">
@@ -82,11 +84,6 @@ def _first_paint(reports: Sequence[Report], title: str) -> str:
     if word == "PASS" and not all(report.complete for report in reports):
         word, shade = "INCOMPLETE", "warn"
     return f'<div class="verdict"><div class="stamp is-{shade}">{word}</div><h1>{title}</h1></div>'
-
-
-def _title(reports: Sequence[Report], names: Sequence[str]) -> str:
-    sides = (Path(side.directory).name for side in (reports[0].left, reports[0].right))
-    return html_text(" / ".join(names or sides))
 
 
 def _asset(name: str) -> str:
