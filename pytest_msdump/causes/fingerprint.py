@@ -137,10 +137,7 @@ def disagreement(left: TensorView, right: TensorView) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A few elements of a tensor, and the same over their norm; the norm may be huge, so its logarithm is kept.
-
-    `unit` is ``None`` if an element is NaN or infinite, or all are 0.
-    """
+    """A few elements and the same over their norm, ``None`` where that is none; the norm's logarithm is kept."""
 
     values: Array
     unit: Array | None

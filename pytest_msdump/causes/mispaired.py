@@ -46,10 +46,7 @@ _SHAPES = ("same", "transposed", "reshaped")
 
 @dataclass(frozen=True)
 class Rival:
-    """Another tensor that fits: its number, the relative difference of values, and its state.
-
-    `effort` is what brings it to the other shape: 0 nothing, 1 to transpose, 2 to reshape.
-    """
+    """Another tensor that fits; `effort` brings it to the other shape: 0 nothing, 1 to transpose, 2 to reshape."""
 
     number: int
     apart: float

@@ -104,10 +104,7 @@ def tokens_of(name: str) -> tuple[str, ...]:
 
 
 def name_agreement(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how well two names, as words and numbers, agree: 0, 1 or 3.
-
-    1: those of the shorter name are in the longer one in this order; 3: which has little beside them.
-    """
+    """Return 1 if all words of the shorter name are in the longer in order, 3 if little else is in it, or 0."""
     few, many = sorted((one, other), key=len)
     rest = iter(many)
     if not few or not all(token in rest for token in few):

@@ -77,10 +77,7 @@ def _tensors_of_entry(
 
 
 def with_overflows(dump: Dump) -> Dump:
-    """Set `TensorRef.overflows` by the device's own check.
-
-    Notes name the operators that overflowed, entries of operators that were not dumped, and files that cannot be read.
-    """
+    """Set `TensorRef.overflows` by the device's own check; notes name what overflowed, and what cannot be read."""
     files = overflow_files(dump.root)
     if not files:
         return dump

@@ -156,10 +156,7 @@ def _with_statistics(dump: Dump) -> Dump:
 
 
 def _rows_by_tensor(refs: Iterable[TensorRef], rows: Iterable[TensorRef]) -> dict[TensorRef, TensorRef]:
-    """Find the row of each tensor that has one.
-
-    The run of a row follows from its time only: if there is no row for some tensor, counting rows would go wrong.
-    """
+    """Find the rows of tensors; all rows are needed, since which run one is of follows from its time only."""
     by_identity: defaultdict[_Identity, list[TensorRef]] = defaultdict(list)
     for row in rows:
         by_identity[_identity(row)].append(row)

@@ -183,18 +183,9 @@ def as_path(path: str | PathLike[str]) -> Path:
 class ArrayView(TensorView):
     """A `TensorView` over a numpy array of any order, strides and byte order. The whole is never copied.
 
-    Parameters
-    ----------
-    array : array_like
-        Numbers; 0-d and empty arrays included.
-    dtype : str, optional
-        The logical dtype, a name from `facts.dtypes`; needed where the array's own says too little
-        (``"bfloat16"`` for float32 values that came from bfloat16).
-
-    Raises
-    ------
-    TensorFileError
-        The array holds something else than numbers (objects, strings, dates), or `dtype` is not stored like this.
+    `dtype` is the logical one, a name from `facts.dtypes`; needed where the array's own says too little
+    (``"bfloat16"`` for float32 values that came from bfloat16). TensorFileError where the array holds something else
+    than numbers (objects, strings, dates), or `dtype` is not stored like this.
     """
 
     def __init__(self, array: npt.ArrayLike, dtype: str | None = None) -> None:

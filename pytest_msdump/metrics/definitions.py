@@ -30,10 +30,7 @@ _LEAST_MODULUS = 2.0**-960
 
 @dataclass(frozen=True)
 class Totals:
-    """Everything that the passes over a pair found; `divergence` is ``None`` where there was no second pass.
-
-    `without` are metrics that are left out, and the rule that says so.
-    """
+    """All that the passes over a pair found; `without` are metrics left out, each with the rule that says so."""
 
     task: Task
     partial: Partial

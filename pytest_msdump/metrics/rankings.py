@@ -40,10 +40,7 @@ class Candidate(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """Scores of a block's elements: |l−r| where nothing is `allowed`, else the ratio.
-
-    `places` are those of the scored elements in the block, ``None`` where all are scored.
-    """
+    """Scores of a block's elements, or of those at `places`: |l−r| where nothing is `allowed`, else the ratio."""
 
     score: Doubles
     allowed: bool

@@ -192,10 +192,7 @@ class DumpConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What the files beside a dump say of the run that wrote it; ``None`` where unknown or ranks differ.
-
-    There are several configurations where ranks have their own.
-    """
+    """What files beside a dump say of its run, ``None`` where unknown; ranks may have configurations of their own."""
 
     version: str | None = None
     device: str | None = None

@@ -152,10 +152,7 @@ _TRUTH = {"0": "False", "1": "True", "false": "False", "true": "True"}
 
 @dataclass(frozen=True, slots=True)
 class KernelArguments:
-    """The arguments that an operator's kernel was initialised with, by name as the file `source` writes them.
-
-    `note` is why they cannot be read, as the end of a sentence.
-    """
+    """A kernel's arguments by name, as the file `source` writes them; `note` says why they cannot be read."""
 
     source: str
     values: Mapping[str, str] = field(default_factory=dict)

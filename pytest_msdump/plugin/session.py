@@ -268,10 +268,7 @@ def sent_with(report: pytest.TestReport) -> ItemRecords | None:
 
 
 def _item_names(plan: Plan, typed: str) -> list[str]:
-    """Return the names of the items that `typed` means; empty when it is no name of any.
-
-    An item's own name means itself, and its name without the coordinates all of them, as pytest has it.
-    """
+    """Return the items that a typed name means, with any coordinates where it has none; empty where none is meant."""
     if typed == "coverage" or any(typed in (group.name, group.name.split("[")[0]) for group in plan.groups):
         return [typed]
     wanted = typed.replace(":_:", "::")

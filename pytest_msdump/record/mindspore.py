@@ -188,10 +188,7 @@ def array_of(tensor: Any) -> Any:
 
 
 def _dtype_policy(network: Any) -> str:
-    """Return e.g. ``"amp O2 float16"``: the level of mixed precision, and the coarsest type that a cell computes in.
-
-    Level ``O1`` rewrites the network, which then does not say its type.
-    """
+    """Return e.g. ``"amp O2 float16"``: the level, and the coarsest type computed in, which ``O1`` does not show."""
     level, strategy = getattr(network, "_amp_level", None), getattr(network, "amp_strategy", None)
     kinds = {getattr(getattr(cell, "mixed_precision_type", None), "name", "") for _, cell in network.cells_and_names()}
     found = [_AMP_TYPES[kind] for kind in _AMP_TYPES if kind in kinds]

@@ -34,10 +34,7 @@ class Listed:
 
 
 def read_listing(text: str, *, source: str) -> list[Listed]:
-    """Read what ``lt > FILE`` saved, in the order of time; other lines are passed over.
-
-    ConfigError, which calls the list `source`, where no tensor is in it, or fewer than it says.
-    """
+    """Read the tensors that ``lt > FILE`` saved, by time; ConfigError, naming `source`, where there are too few."""
     found = [match for match in map(_LINE.fullmatch, text.splitlines()) if match]
     count = _COUNT.search(text)
     if not found or (count and int(count[1]) != len(found)):

@@ -80,10 +80,7 @@ def commands_for_github(reports: Sequence[Report], root: Path | None = None) -> 
 
 
 def write_for_gitlab(reports: Sequence[Report], directory: Path, root: Path | None = None) -> Path:
-    """Write gl-code-quality.json into `directory` and return its path; `reports` and `root` as for GitHub.
-
-    GitLab recognises by `fingerprint` which failures a merge request adds.
-    """
+    """Write gl-code-quality.json; GitLab sees by `fingerprint` which failures a merge request adds."""
     entries = [
         {
             "description": "; ".join(one.lines),

@@ -353,10 +353,7 @@ def record_text(
 
 
 def one_line(record: Record, say: Phrases = ENGLISH) -> str:
-    """Return one record as one line, for ``-q``, ``--tb=line`` and JUnit.
-
-    ``DRIFT conv2:output:0: cosine_similarity 0.39 is below 0.999 (profile default (float32)); max abs 1.37 at [0, 3]``
-    """
+    """Return a record as one line: ``DRIFT conv2:output:0: cosine_similarity 0.39 is below 0.999; max abs 1.37``."""
     verdict, address = record.verdict.outcome, terminal_text(record.left.address)
     findings = [finding for finding in record.verdict.findings if finding.outcome == verdict]
     parts = [terminal_text(say.of(findings[0].message))] if findings else []

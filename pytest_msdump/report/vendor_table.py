@@ -278,11 +278,7 @@ _FIRST_SIX = ALGORITHMS[:6]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns a table has.
-
-    `algorithms` are metric ids in the order of their columns; other names are a user's own. `verdict` stands for our
-    columns Verdict and Reason, which come last.
-    """
+    """Which columns a table has: `algorithms` by metric ids or a user's names; `verdict` adds Verdict and Reason."""
 
     algorithms: tuple[str, ...] = ALGORITHMS
     sequence: bool = False

@@ -34,10 +34,7 @@ ENV = "@env"
 
 @dataclass(frozen=True, slots=True)
 class SideChoice:
-    """One side: its absolute directory or file, and which of its coordinates to take.
-
-    `net` is one name; `rank`, `graph` and `iteration` are checked specs such as ``"0|2-3"``. ``None`` = all.
-    """
+    """One side: its path, and which coordinates to take, ``None`` = all: `net` by name, others as ``"0|2-3"``."""
 
     path: Path
     net: str | None = None
