@@ -32,11 +32,7 @@ _LONGEST_NAME = 24
 _OPERANDS = tuple(f"operand {slot}" for slot in range(64))
 _MOST_ROWS = 40
 _SHORTEST_BAR, _LONGEST_BAR = 10, 60
-_STATISTICS = (
-    ("range", "minimum", "maximum"),
-    ("mean", "mean"),
-    ("L2 norm", "l2_norm"),
-)
+_STATISTICS = (("range", "minimum", "maximum"), ("mean", "mean"), ("L2 norm", "l2_norm"))
 _COUNTS = (
     ("zero", "zero_count"),
     ("below 0", "negative_count"),
@@ -95,7 +91,6 @@ def _facts(found: Survey) -> Iterator[tuple[str, str]]:
 
 
 def _asked_text(one: DumpConfiguration) -> str:
-    """Return what a run was configured to dump, in words."""
     io = {"all": "inputs and outputs", "input": "inputs", "output": "outputs"}.get(one.io, one.io)
     times = "every iteration" if one.iterations == EVERY_ITERATION else f"iterations {one.iterations}"
     kernels = one.kernels_text or ("the operators that the script names" if one.by_script else "every operator")

@@ -21,7 +21,7 @@ from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.matching.rules import Group, combined, group_operators
 from pytest_msdump.model.describe import listed, wrapped
 from pytest_msdump.model.pairing import Pair, Unmatched
-from pytest_msdump.settings import OPTIONS
+from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.storage.files import in_utf8
 from pytest_msdump.suite import Suite, load_suite
 

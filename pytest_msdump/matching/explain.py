@@ -266,8 +266,6 @@ class _Search:
         return NearestNames(self._ops, preferred=free)
 
 
-# -- Similar names ---------------------------------------------------------------------------------------------------
-
 _RETURNED = 3
 
 # The bounds of the work for one name: names looked at, names measured letter by letter, names of a side small enough

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pytest_msdump.errors import UnknownNameError, nearest
 from pytest_msdump.facts.operators import PASSING_TYPES, WRITTEN_INPUTS
 from pytest_msdump.matching.addresses import Lost, MapEntry
 from pytest_msdump.matching.by_graph import pair_by_graph
-from pytest_msdump.matching.coordinates import (
-    Align,
-    common_coordinates,
-    place_of,
-    wanted_by_selection,
-)
+from pytest_msdump.matching.coordinates import Align, common_coordinates, place_of, wanted_by_selection
 from pytest_msdump.matching.explain import UNCOUNTED, Explainer
 from pytest_msdump.matching.fused import pair_by_rules
 from pytest_msdump.matching.mapped import pair_by_map
@@ -31,7 +27,7 @@ from pytest_msdump.model.pairing import Pair, Pairing, Transform, Unmatched
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.text import Message, Parameter, in_clauses
 
-__all__ = ["WAYS", "PairingWay", "pair_dumps", "ways_named"]
+__all__ = ["WAYS", "pair_dumps", "ways_named"]
 
 _SINGLE_FILE = "npy-file"
 _MINDSPORE = "mindspore"
@@ -95,45 +91,25 @@ def pair_dumps(
     any value. A rank, net, graph or iteration of which each side has exactly one value is a label, not a key;
     occurrences always are keys.
 
-    Parameters
-    ----------
-    entries : sequence of MapEntry
-        Pairs that the user named; they win over everything else. Two for one left tensor raise `ConfigError`.
-    rules : FusionRules, optional
-        Rule files; they win over names. `advice.rules_for` says whether they are the right ones.
-    align : Align, optional
-        Which left coordinates are compared with which right ones.
-    selection : Selection, optional
-        What is asked for; all outputs when left out.
-    left_format, right_format : str, optional
-        Axis order of the side's 4-D tensors, carried by each pair but those whose entry has a `transpose`.
-    ways : sequence of str, optional
-        The ways of pairing; by default all, but neither scopes nor graphs where there are entries.
-    exclude_types : iterable of str
-        Types of operators that pass their input on, beside those that are known to.
-    shape_of : callable
-        What logical shape a tensor has; ``None`` where that is not known.
+    `entries` are pairs that the user named; they win over everything else, and two for one left tensor raise
+    `ConfigError`. `rules` are rule files; they win over names, and `advice.rules_for` says whether they are the right
+    ones. `align` says which left coordinates are compared with which right ones, `selection` what is asked for: all
+    outputs when left out. The formats are axis orders of the side's 4-D tensors, carried by each pair but those whose
+    entry has a `transpose`. `ways` are by default all, but neither scopes nor graphs where there are entries.
+    `exclude_types` are operators that pass their input on, beside those that are known to. `shape_of` says what logical
+    shape a tensor has; ``None`` where that is not known.
     """
     selection = selection or Selection()
     coordinates = common_coordinates(left, right, align or Align())
     wanted = wanted_by_selection(selection)
-    state = PairingState(
-        index_side(
-            "left",
-            left.refs,
-            directions=selection.directions,
-            common=coordinates.of_left,
-            keeps=lambda place: coordinates.wants_left(place, wanted),
-        ),
-        index_side(
-            "right",
-            right.refs,
-            directions=selection.directions,
-            common=coordinates.of_right,
-            keeps=lambda place: coordinates.wants_right(place, wanted),
-        ),
-        trusts_files=bool(left.compiled_graphs) != bool(right.compiled_graphs),
+    ours, theirs = (
+        index_side(name, dump.refs, directions=selection.directions, common=common, keeps=partial(wants, wanted=wanted))
+        for name, dump, common, wants in (
+            ("left", left, coordinates.of_left, coordinates.wants_left),
+            ("right", right, coordinates.of_right, coordinates.wants_right),
+        )
     )
+    state = PairingState(ours, theirs, trusts_files=bool(left.compiled_graphs) != bool(right.compiled_graphs))
     request = PairingRequest(
         coordinates=coordinates,
         wanted=wanted,
@@ -216,7 +192,8 @@ def _pairs(state: PairingState) -> list[Pair]:
     # Only pairs that share their left tensor need the rank of the right one.
     if len({found.left for found in state.pairs}) < len(pairs):
         pairs.sort(key=_right_rank)
-    return sorted(pairs, key=_left_rank)
+    # "input" sorts before "output" by its first letter.
+    return sorted(pairs, key=lambda pair: (pair.order, pair.left.key.io, pair.left.key.slot))
 
 
 class _Repeats:
@@ -270,11 +247,6 @@ def _note(refs: Sequence[TensorRef], times: Sequence[int]) -> Message | None:
         if ref.reader == _MINDSPORE and ref.key.io == "input" and slot in WRITTEN_INPUTS.get(op_type, ()):
             notes.append(Message("written_input", {"type": op_type, "slot": slot, "side": side}))
     return in_clauses(*notes) if notes else None
-
-
-def _left_rank(pair: Pair) -> tuple[int, str, int]:
-    # "input" sorts before "output" by its first letter.
-    return (pair.order, pair.left.key.io, pair.left.key.slot)
 
 
 def _right_rank(pair: Pair) -> tuple[Any, ...]:

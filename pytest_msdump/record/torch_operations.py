@@ -68,9 +68,6 @@ def _written_arguments(func: Any) -> tuple[tuple[int, str], ...]:
     return tuple((place, one.name) for place, one in places if one.alias_info is not None and one.alias_info.is_write)
 
 
-# -- Which calls a tensor came from ----------------------------------------------------------------------------------
-
-
 class _Returned(NamedTuple):
     """A tensor as a call gave it back."""
 
@@ -132,10 +129,7 @@ class Provenance:
         return Call(self._now, inside, [self._edges_of(tensor, _UNKNOWN) for tensor in given])
 
     def came_back(self, call: Call, name: str, op_type: str, tensors: Sequence[Any]) -> None:
-        """Add a call to the graph, and have what it gave back come from it.
-
-        A tensor that a call inside of this one gave back stays that one's.
-        """
+        """Add a call to the graph, and have what it gave back come from it, unless an inner call gave that back."""
         occurrence = self._times[name]
         self._times[name] += 1
         own = [Edge(name, slot, occurrence=occurrence) for slot in range(len(tensors))]
