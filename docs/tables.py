@@ -23,7 +23,7 @@ from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.plugin.hooks import MARKERS
 from pytest_msdump.report.json_forms import Form
 from pytest_msdump.report.json_report import FORM
-from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, Option
+from pytest_msdump.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, Option
 from pytest_msdump.suite import read_toml
 from pytest_msdump.text.en import EN
 from pytest_msdump.text.en_causes import CAUSES

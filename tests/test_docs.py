@@ -29,7 +29,7 @@ from docs_pages import (
 from pytest_msdump import errors
 from pytest_msdump.facts.checks import CHECKS
 from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS
+from pytest_msdump.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS
 from pytest_msdump.suite import load_suite, read_toml
 
 REFERENCE = DOCS / "reference"

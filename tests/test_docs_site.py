@@ -16,7 +16,7 @@ from pytest_msdump.facts.diagnoses import DIAGNOSES
 from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.plugin import fixtures
-from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS
+from pytest_msdump.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS
 from pytest_msdump.text.en import EN
 from pytest_msdump.text.en_unmatched import EN_UNMATCHED
 from pytest_msdump.text.zh import ZH

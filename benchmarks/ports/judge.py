@@ -153,8 +153,9 @@ def judge(folder: Path, *, mapped: bool, suggests: bool) -> Judged:
 
 
 def _folded(planned: Plan, truth: Truth) -> set[str]:
-    """Return the right tensors without a partner whose operators pass on what they are given."""
-    alone = {spelled(one.ref) for one in planned.pairing.unmatched_right if one.why.code == "passed_on"}
+    """Return the right tensors without a partner whose operators pass on what they, or modules inside, were given."""
+    folds = ("passed_on", "returns_inner")
+    alone = {spelled(one.ref) for one in planned.pairing.unmatched_right if one.why.code in folds}
     return {right for _, right in truth.pairs} & alone
 
 

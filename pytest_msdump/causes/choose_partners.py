@@ -66,10 +66,7 @@ class Suggestion:
 def suggest(
     left: Sequence[Unpaired], right: Sequence[Unpaired], fits: Iterable[Fit], *, anchors: Sequence[tuple[int, int]] = ()
 ) -> list[Suggestion]:
-    """Return partners of right tensors, in their order; no left tensor is the clear partner of two.
-
-    `anchors` are the places of pairs that exist.
-    """
+    """Return partners of right tensors, in their order, no left one for two; `anchors` are places of known pairs."""
     fits = list(fits)
     groups = _connected(_best([fit for fit in fits if fit.apart is not None]))
     found: dict[int, Suggestion] = {}
@@ -159,8 +156,6 @@ def _named_alike(
 def is_named_after(one: str, other: str) -> bool:
     """Whether all words of the shorter name are in the longer one.
 
-    Examples
-    --------
     >>> is_named_after("Default/conv1-Conv2d/BiasAdd-op0", "conv1"), is_named_after("conv1", "conv2")
     (True, False)
     """

@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 from pytest_msdump.causes.training_edges import after_step, with_training
 from pytest_msdump.facts.operators import WRITTEN_INPUTS
+from pytest_msdump.matching.coordinates import compatible, place_of
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, file_spelling
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorKey, TensorRef, mangle
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, mangle
 
-__all__ = ["BY_GRAPH", "BY_MODEL", "BY_ORDER", "Group", "Input", "Run", "groups", "link_iterations", "part_of"]
+__all__ = ["BY_ORDER", "Group", "Input", "Run", "groups", "link_iterations", "part_of"]
 
 # Types that write to parameters without being in the table of written inputs; any of their inputs may be written to.
 _WRITES = re.compile("Apply|Assign|Adam|Momentum|Optim|Scatter")
@@ -206,10 +207,7 @@ class Group:
         return found
 
     def reads_after_step(self, run: Run, parameter: str) -> bool:
-        """Whether an operator reads a parameter as it was dumped: every operator that writes to it ran before.
-
-        Recorders write weights before the first call.
-        """
+        """Whether an operator reads a parameter as it was dumped: after all that write to it; recorders do so first."""
         if self.knows_calls:
             return self.op_of(Run("parameter", parameter)) is not None
         writers = self.writers.get(parameter, ())
@@ -263,7 +261,7 @@ def groups(
     found = []
     other: _OtherSide | None = None
     for at, tensors in parts.items():
-        own = [graph for where, graph in left.graphs if _agree(where, at)]
+        own = [graph for where, graph in left.graphs if compatible(place_of(where), place_of(at))]
         # A graph of an earlier stage has operators that never ran under that name.
         own = [graph for graph in own if graph.is_final] or own
         identity = tuple(map(id, own))
@@ -412,8 +410,3 @@ def _written_slots(op_type: str) -> Container[int]:
     if "BatchNorm" in op_type:
         return () if "Grad" in op_type else _MOVING
     return _EVERY if _WRITES.search(op_type) else ()
-
-
-def _agree(graph: Coordinates, tensors: Coordinates) -> bool:
-    pairs = ((getattr(graph, name), getattr(tensors, name)) for name in COORDINATES)
-    return all(one is None or other is None or one == other for one, other in pairs)

@@ -98,10 +98,7 @@ def _finite_blocks(view: TensorView) -> Iterator[Array]:
 
 
 def distances(one: Fingerprint, others: list[Fingerprint]) -> Array:
-    """Return how unlike each of `others` is: the largest difference of any fact, over the larger scale.
-
-    0 is the same; infinite means another size.
-    """
+    """Return how unlike each other one is, 0 to infinity: the largest difference of any fact, over the larger scale."""
     if not others:
         return np.zeros(0)
     scale = np.array([max(one.scale, other.scale) for other in others])
@@ -140,10 +137,7 @@ def disagreement(left: TensorView, right: TensorView) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A few elements of a tensor, and the same over their norm; the norm may be huge, so its logarithm is kept.
-
-    `unit` is ``None`` if an element is NaN or infinite, or all are 0.
-    """
+    """A few elements and the same over their norm, ``None`` where that is none; the norm's logarithm is kept."""
 
     values: Array
     unit: Array | None
@@ -181,8 +175,6 @@ def sampled_distance(one: Sample, other: Sample) -> float:
 
     Infinite if fewer than half of the places are finite on both sides.
 
-    Examples
-    --------
     >>> sampled_distance(sample_of(np.array([3.0, 4.0])), sample_of(np.array([-3.0, -4.0])))
     2.0
     """

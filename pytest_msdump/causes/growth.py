@@ -55,13 +55,6 @@ def growth(output: Drift, feeds: Iterable[Drift]) -> float | None:
 
     Counted as an error and as a share of the limit, and the smaller number is returned: neither a looser nor a tighter
     limit than that of the operator before makes a jump.
-
-    Examples
-    --------
-    >>> growth(Drift(2e-3, 1e-3), [Drift(1e-5, 1e-3), Drift(1e-4, 1e-3)])
-    20.0
-    >>> growth(Drift(2e-3, 1e-3), [Drift(2e-3, 1e-2)])
-    1.0
     """
     known = list(feeds)
     # How much of the limit by which it fails a tensor takes up is unknown; it is all of it at least.
@@ -78,24 +71,12 @@ def growth(output: Drift, feeds: Iterable[Drift]) -> float | None:
 class Grown(Generic[Op]):
     """How the error of an operator's outputs came about.
 
-    Parameters
-    ----------
-    drift : Drift, optional
-        The error of its outputs.
-    factor : float, optional
-        How many times larger than what feeds it; ``None`` if that is unknown.
-    amplification : float, optional
-        The same of the error alone, whatever its limits; ``None`` if no input has an error.
-    start : float
-        Share of the limit where the error's path begins: backwards from here always to the largest error.
-    steps : int
-        How many operators are on that path.
-    step, at : float and operator
-        The largest growth on that path that counts, and where.
-    is_jump : bool
-        Whether the error grew at least `JUMP` times, to a size that counts.
-    origins : tuple
-        The jumps that this error may come from: its own, or those of feeds that explain it.
+    `drift` is the error of its outputs, `factor` how many times larger that is than what feeds it, ``None`` if that is
+    unknown; `amplification` is the same of the error alone, whatever its limits. `start` is the share of the limit
+    where the error's path begins: backwards from here always to the largest error. `steps` operators are on that path;
+    `step` is the largest growth on it that counts, and `at` where. `is_jump` says that the error grew at least `JUMP`
+    times, to a size that counts; `origins` are the jumps that it may come from: its own, or those of feeds that explain
+    it.
     """
 
     drift: Drift | None = None

@@ -24,7 +24,7 @@ from pytest_msdump.model.record import ErrorGrowth, Record, RoleReason, Suspect
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey
 from pytest_msdump.text import Message, say
 
-__all__ = ["Localised", "localise"]
+__all__ = ["localise"]
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,7 @@ class Localised:
 
 
 def localise(plan: Plan, records: Mapping[int, Record]) -> Localised:
-    """Give every failing record its role, and every output whose inputs' errors are known its amplification.
-
-    `records` are by number of the pair in the plan; a pair without one was not run.
-    """
+    """Give failing records their roles, and outputs their amplification; `records` are by number of the pair."""
     if not records or plan.left.root.is_file():
         return Localised()
     found = groups(plan.left, plan.rules.base, right=plan.right, pairs=plan.pairing.pairs)
@@ -159,8 +156,6 @@ class _Part:
             yield run, self._nodes[run]
         yield from ((run, self._nodes[run]) for run in parameters)
 
-    # What cannot be known
-
     def has_own_evidence(self, run: Run) -> bool:
         """Whether all inputs of an operator were compared and pass."""
         return {self._status.of(ref.key) for ref in self.group.refs_of(run) if ref.key.io == "input"} == {"passes"}
@@ -190,8 +185,6 @@ class _Part:
         ):
             return ()
         return tuple(self.group.calls_inside.get(run, ())[-MOST_LISTED:])
-
-    # What a record says of its role
 
     def with_role(self, record: Record, key: TensorKey) -> Record:
         """Return the record of a tensor with its role, if it has one, and how its error grew."""

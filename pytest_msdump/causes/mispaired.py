@@ -21,7 +21,7 @@ from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import BetterFit, Record
 from pytest_msdump.model.tensor import Coordinates, TensorKey, TensorRef
 
-__all__ = ["FAR", "FREE", "TAKEN", "Better", "Rival", "better_fits", "mispaired"]
+__all__ = ["FAR", "FREE", "TAKEN", "Rival", "better_fits", "mispaired"]
 
 # The state of a tensor: its pairs are far off, it has none, or a pair of it is near or was not run.
 FAR, FREE, TAKEN = "far", "free", "taken"
@@ -46,10 +46,7 @@ _SHAPES = ("same", "transposed", "reshaped")
 
 @dataclass(frozen=True)
 class Rival:
-    """Another tensor that fits: its number, the relative difference of values, and its state.
-
-    `effort` is what brings it to the other shape: 0 nothing, 1 to transpose, 2 to reshape.
-    """
+    """Another tensor that fits; `effort` brings it to the other shape: 0 nothing, 1 to transpose, 2 to reshape."""
 
     number: int
     apart: float
@@ -72,26 +69,10 @@ class Better:
 def better_fits(rivals: Sequence[Rival], *, is_distinctive: bool, is_mapped: bool) -> Better:
     """Choose what a tensor of a pair that is far off should have been paired with.
 
-    Parameters
-    ----------
-    rivals : sequence of Rival
-        Every other tensor that has its values.
-    is_distinctive : bool
-        Whether another tensor hardly has such values by chance.
-    is_mapped : bool
-        Whether a person paired the two. A pair by names or by a rule file is more likely right, and the operator hands
-        its input on.
-
-    Returns
-    -------
-    Better
-        Empty if the pairs of all rivals hold: then the operator repeats what another one put out, which is its fault
-        and not the pair's.
-
-    Examples
-    --------
-    >>> better_fits([Rival(3, 1e-7, FAR)], is_distinctive=True, is_mapped=False)
-    Better(rivals=(Rival(number=3, apart=1e-07, state='far', effort=0),), doubt='')
+    `rivals` are all other tensors that have its values; `is_distinctive`: another tensor hardly has such values by
+    chance; `is_mapped`: a person paired the two. A pair by names or by a rule file is more likely right, and the
+    operator hands its input on. The result is empty if the pairs of all rivals hold: then the operator repeats what
+    another one put out, which is its fault and not the pair's.
     """
     least = min((rival.effort for rival in rivals), default=0)
     nearest = [rival for rival in rivals if rival.effort == least]
@@ -107,10 +88,7 @@ def better_fits(rivals: Sequence[Rival], *, is_distinctive: bool, is_mapped: boo
 
 
 def mispaired(plan: Plan, records: Mapping[int, Record]) -> dict[int, tuple[BetterFit, ...]]:
-    """Return for failing pairs the tensors that fit far better, by number of the pair.
-
-    `records` have their roles: causes are looked at first, and only so many pairs.
-    """
+    """Return by number of the pair the tensors that fit failing ones far better; causes are looked at first."""
     far = [number for number, record in records.items() if _error(record) >= _FAR_OFF]
     if plan.left.root.is_file() or plan.extras.first is not None or not far:
         return {}
@@ -266,10 +244,7 @@ class _Side:
             self._types.setdefault(ref.key.op.label, set()).add(ref.key.op.op_type)
 
     def add_pair(self, key: TensorKey, at: Coordinates, *, is_far: bool) -> None:
-        """Note the pair of a tensor in a part of the run; one that is near counts more than one that is far off.
-
-        A reference of one run is paired with all parts.
-        """
+        """Note the pair of a tensor in a part of the run; a near one counts more. A reference of one run is in all."""
         is_taken = not is_far or self._states.get((key, at)) == TAKEN
         self._states[key, at] = TAKEN if is_taken else FAR
 

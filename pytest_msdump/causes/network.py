@@ -79,8 +79,6 @@ def components(producers: Sequence[Sequence[int]]) -> Iterator[list[int]]:
     ----------
     R. Tarjan, "Depth-first search and linear graph algorithms", SIAM Journal on Computing 1 (1972).
 
-    Examples
-    --------
     >>> list(components([[1], [2], [1], [0]]))
     [[1, 2], [0], [3]]
     """

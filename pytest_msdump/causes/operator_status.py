@@ -34,6 +34,7 @@ _PARTS = frozenset(
         "quantised_input",
         "dequant_input",
         "passed_on",
+        "returns_inner",
     }
 )
 _GIVEN = frozenset(op_type for op_type, why in UNDUMPED_TYPES.items() if why in ("data", "const"))
@@ -100,10 +101,7 @@ class TensorStatus:
 
 
 def operator_nodes(group: Group, status: TensorStatus) -> dict[Run, Node[Run]]:
-    """Return the operators of a group as nodes: those dumped, in their order, then others that feed them.
-
-    Of operators with one name the first stands for all.
-    """
+    """Return a group's operators as nodes, dumped ones first, then what feeds them; of one name only the first."""
     nodes: dict[Run, Node[Run]] = {}
     dumped = [group.run_of(op) for op in group.tensors]
     waiting = list(dumped)

@@ -28,8 +28,6 @@ def reason_of(record: Record, say: Phrases) -> str:
 def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
     """Return a reason as a sentence.
 
-    Examples
-    --------
     >>> reason_text(RoleReason("unseen", (Suspect("conv3", "not dumped"),)))
     'not all of its inputs were compared: conv3 (not dumped)'
     >>> reason_text(RoleReason("grew", growth=ErrorGrowth(0.25, 10.5, 1, 42.0, "bn2")))
@@ -64,8 +62,6 @@ def _numbers(growth: ErrorGrowth | None) -> dict[str, Any]:
 def factor_text(factor: float) -> str:
     """Return a factor with three digits.
 
-    Examples
-    --------
     >>> factor_text(28.3018), factor_text(290237.0), factor_text(float("inf"))
     ('28.3', '290000', 'Inf')
     """
@@ -88,8 +84,6 @@ def fit_text(apart: float, shape: str, by: str = "", say: Phrases = ENGLISH) -> 
     `apart` is how far their values are apart, over the norm of the right; `shape` is ``"same"``, ``"transposed"`` or
     ``"reshaped"``; `by` is ``"names alone"``, ``"names"`` or ``"order"`` if something else than the values decided.
 
-    Examples
-    --------
     >>> fit_text(2.1e-8, "transposed"), fit_text(0, "same", "order")[:30]
     ('values agree to 2e-08, axes of the right in another order', 'values are equal, same shape; ')
     """

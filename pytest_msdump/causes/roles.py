@@ -26,25 +26,16 @@ _WALKED = ("part", "forwards")
 class Role(Generic[Op]):
     """The role of a failing operator, or of a passing one that is the cause of failures.
 
-    Parameters
-    ----------
-    name : str
-        ``"cause"``, ``"accumulated"``, ``"inherited"`` or ``"unknown"``.
-    causes : tuple
-        Where an inherited or accumulated failure begins: causes, unknown failures, and accumulated ones if there is
-        nothing else; the first eight in the order of the nodes.
-    suspects : tuple
-        Operators that were not compared, one of which may be the cause.
-    given : tuple
-        Weights and inputs of the network that feed it and were not compared.
-    why : str
-        Why it is unknown: ``"unseen"`` (some of `suspects`), ``"shared"`` (`suspects` feed several that fail),
-        ``"circle"`` (it and `suspects` feed one another), ``"order"``, ``"order_jump"`` (the error jumped at `jump`
-        before), ``"feeds"`` (its inputs are unknown), or a code of the caller's.
-        Of a cause: ``"jump"`` if it passes, ``"grew"`` if what feeds it fails, too. Of an inherited failure:
-        ``"within"`` if the error jumped at `jump`, a cause that passes.
-    jump : operator, optional
-        Where the error jumped.
+    `name` is ``"cause"``, ``"accumulated"``, ``"inherited"`` or ``"unknown"``. `causes` are where an inherited or
+    accumulated failure begins: causes, unknown failures, and accumulated ones if there is nothing else; the first eight
+    in the order of the nodes. `suspects` are operators that were not compared, one of which may be the cause; `given`
+    weights and inputs of the network that feed it and were not compared.
+
+    `why` says why it is unknown: ``"unseen"`` (some of `suspects`), ``"shared"`` (`suspects` feed several that fail),
+    ``"circle"`` (it and `suspects` feed one another), ``"order"``, ``"order_jump"`` (the error jumped at `jump`
+    before), ``"feeds"`` (its inputs are unknown), or a code of the caller's. Of a cause: ``"jump"`` if it passes,
+    ``"grew"`` if what feeds it fails, too. Of an inherited failure: ``"within"`` if the error jumped at `jump`, a cause
+    that passes.
     """
 
     name: str
@@ -62,13 +53,6 @@ def roles_by_graph(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] |
     are walked through, up to the nearest that were. How the error grew decides where it is known (`grown`, by default
     `growth_by_graph`); else a failure is a cause if everything that feeds it passes, and one below a failing operator
     is inherited though it may be wrong as well: only its own inputs, compared and passing, can show it.
-
-    Examples
-    --------
-    >>> from pytest_msdump.causes.network import Feed
-    >>> nodes = {"conv": Node("passes"), "add": Node("fails", [Feed("conv")]), "relu": Node("fails", [Feed("add")])}
-    >>> [(op, role.name, role.causes) for op, role in roles_by_graph(nodes).items()]
-    [('add', 'cause', ()), ('relu', 'inherited', ('add',))]
     """
     return _Frontier(nodes, growth_by_graph(nodes) if grown is None else grown).roles()
 
@@ -79,12 +63,6 @@ def roles_by_order(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] |
     The first to fail is the cause unless an operator before it was not seen, or the error was nearly as large before;
     so is a later one whose error is far larger than all before it. Others are unknown: one that passes clears nothing.
     An operator's own inputs, where they were compared, decide before its place does.
-
-    Examples
-    --------
-    >>> roles = roles_by_order({"conv": Node("passes"), "add": Node("fails"), "relu": Node("fails")})
-    >>> [(op, role.name) for op, role in roles.items()]
-    [('add', 'cause'), ('relu', 'unknown')]
     """
     roles: dict[Op, Role[Op]] = {}
     grown = growth_by_order(nodes) if grown is None else grown

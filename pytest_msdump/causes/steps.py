@@ -14,13 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.causes.fingerprint import Fingerprint, Sample
-from pytest_msdump.causes.structure import (
-    Step,
-    align_steps,
-    fused_steps,
-    names_agreement,
-    shapes_agree,
-)
+from pytest_msdump.causes.structure import Step, align_steps, fused_steps, names_agreement, shapes_agree
 from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.facts.kinds import FINISHED_BY
 from pytest_msdump.matching.kinds import kind_of, kind_of_name
@@ -53,7 +47,8 @@ def steps_of(refs: Mapping[int, TensorRef], shapes: Mapping[int, tuple[int, ...]
     """Return the steps of these outputs, in execution order, each with tensors by their numbers."""
     steps: list[Step] = []
     for members in _same_values(refs, values.prints):
-        kinds = [(_kind(refs[number]), refs[number].key.slot) for number in members]
+        keys = [refs[number].key for number in members]
+        kinds = [(kind_of(key.op.op_type, key.op.label), key.slot) for key in keys]
         specific = frozenset((kind, slot) for kind, slot in kinds if kind not in ("", _PASSING))
         steps.append(
             Step(
@@ -64,10 +59,6 @@ def steps_of(refs: Mapping[int, TensorRef], shapes: Mapping[int, tuple[int, ...]
             )
         )
     return _with_sums(steps, refs, values)
-
-
-def _kind(ref: TensorRef) -> str:
-    return kind_of(ref.key.op.op_type, ref.key.op.label)
 
 
 def _same_values(refs: Mapping[int, TensorRef], prints: Mapping[int, Fingerprint]) -> list[tuple[int, ...]]:
@@ -136,8 +127,6 @@ def _is_bias(before: Step, step: Step) -> bool:
     is_beside = bool(folder) and any(name.rpartition("/")[0] == folder for name in before.names)
     return is_beside or kind_of_name(step.names[0]) in FINISHED_BY
 
-
-# -- Pairs of steps ----------------------------------------------------------------------------------------------------
 
 _Pair = tuple[Step, Step]
 
@@ -209,8 +198,6 @@ def _leavers(
             found[last] = before + 1
     return found
 
-
-# -- Without reading a tensor ------------------------------------------------------------------------------------------
 
 # Of longer runs, the first tensors are enough for a suggestion.
 _MOST_REPORTED = 500

@@ -14,16 +14,7 @@ import numpy.typing as npt
 
 from pytest_msdump.facts.kinds import FINISHED_BY, FOLDED_INTO
 
-__all__ = [
-    "Alignment",
-    "Step",
-    "align_steps",
-    "fused_steps",
-    "name_agreement",
-    "names_agreement",
-    "shapes_agree",
-    "tokens_of",
-]
+__all__ = ["Step", "align_steps", "fused_steps", "name_agreement", "names_agreement", "shapes_agree", "tokens_of"]
 
 Shape = tuple[int, ...]
 Array = npt.NDArray[np.int64]
@@ -88,7 +79,8 @@ def _joined(steps: Sequence[Step], after: Mapping[str, str]) -> list[Step]:
     joined: list[Step] = []
     before: Step | None = None
     for step in steps:
-        if before is not None and _follows(before, step, after) and shapes_agree(before.shapes, step.shapes):
+        is_followed = before is not None and any(before.is_of(one) and step.is_of(then) for one, then in after.items())
+        if before is not None and is_followed and shapes_agree(before.shapes, step.shapes):
             joined[-1] = Step(step.members, before.kinds, step.names, step.shapes, inner=before)
             before = None
         else:
@@ -97,15 +89,8 @@ def _joined(steps: Sequence[Step], after: Mapping[str, str]) -> list[Step]:
     return joined
 
 
-def _follows(one: Step, following: Step, after: Mapping[str, str]) -> bool:
-    return any(one.is_of(kind) and following.is_of(then) for kind, then in after.items())
-
-
 def shapes_agree(left: Sequence[Shape], right: Sequence[Shape]) -> bool:
-    """Whether one of the left shapes is one of the right ones, but for the order of axes and axes of length 1.
-
-    A side of which no shape is known agrees with any.
-    """
+    """Whether two shapes agree but for the order of axes and axes of length 1; an unknown one agrees with any."""
     return not left or not right or not {_long(shape) for shape in left}.isdisjoint(_long(shape) for shape in right)
 
 
@@ -119,15 +104,7 @@ def tokens_of(name: str) -> tuple[str, ...]:
 
 
 def name_agreement(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how well two names, as words and numbers, agree: 0, 1 or 3.
-
-    1: those of the shorter name are in the longer one in this order; 3: which has little beside them.
-
-    Examples
-    --------
-    >>> name_agreement(("conv", "1"), ("conv", "1", "conv")), name_agreement(("relu",), ("layer", "1", "relu"))
-    (3, 1)
-    """
+    """Return 1 if all words of the shorter name are in the longer in order, 3 if little else is in it, or 0."""
     few, many = sorted((one, other), key=len)
     rest = iter(many)
     if not few or not all(token in rest for token in few):
@@ -142,10 +119,7 @@ def align_steps(
     paired: Mapping[int, int],
     preferred: Sequence[tuple[int, int]] = (),
 ) -> Alignment:
-    """Align two runs: as many steps of one kind and shape as possible in one order, with gaps (Needleman and Wunsch).
-
-    `paired` are pairs that are known; `preferred` ones are taken where it makes no difference otherwise.
-    """
+    """Align two runs by kind and shape (Needleman and Wunsch); `paired` are known, `preferred` decide if equal."""
     if len(left) * len(right) > _MOST_CELLS or not left or not right:
         return Alignment()
     scores = _Scores(left, right, paired, preferred)

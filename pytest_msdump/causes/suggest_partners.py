@@ -157,10 +157,7 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
 
 
 class _Side:
-    """The tensors of a side, each name and occurrence once, with what is known of their values.
-
-    `alone` are those without a partner that can be looked at.
-    """
+    """The tensors of a side, each name and occurrence once; those `alone` have no partner and can be looked at."""
 
     def __init__(self, name: str, dump: Dump, pairing: Pairing, named: set[tuple[str, str]], watch: Watch) -> None:
         unmatched = pairing.unmatched_left if name == "left" else pairing.unmatched_right
@@ -184,9 +181,7 @@ class _Side:
             if _name_of(one.ref) in self._numbers and named.isdisjoint(_map_names(one))
         }
         wanted -= has_partner
-        for number in watch(
-            [number for number in range(len(self.refs)) if number in wanted | has_partner], "tensors read"
-        ):
+        for number in watch(sorted(wanted | has_partner), "tensors read"):
             self._read(name, number, is_wanted=number in wanted)
         self.alone = frozenset(wanted & self.prints.keys())
 
@@ -363,16 +358,13 @@ def _unreadable(ref: TensorRef) -> str:
 
 
 def _candidates(left: _Side, right: _Side, number: int, allowed: Iterable[int]) -> list[int]:
-    """Return left tensors that may be the partner: the most alike by values, then those of one size by name.
-
-    One that computes something else is none.
-    """
+    """Return left tensors that may be the partner and compute the same: the most alike by values, then by name."""
     key, found = right.refs[number].key, right.prints[number]
     kind = kind_of(key.op.op_type)
     same = [
         other
         for other in sorted(allowed)
-        if left.refs[other].key.io == key.io and not _differ(kind, kind_of(left.refs[other].key.op.op_type))
+        if left.refs[other].key.io == key.io and (not kind or kind_of(left.refs[other].key.op.op_type) in ("", kind))
     ]
     apart = distances(found, [left.prints[other] for other in same])
     alike = sorted((float(distance), other) for distance, other in zip(apart, same, strict=True) if distance <= _ALIKE)
@@ -382,10 +374,6 @@ def _candidates(left: _Side, right: _Side, number: int, allowed: Iterable[int]) 
         if left.prints[other].size == found.size and is_named_after(left.refs[other].key.op.label, key.op.label)
     ]
     return list(dict.fromkeys([*(other for _, other in alike[:_MOST_TRIED]), *by_name[:_MOST_TRIED]]))
-
-
-def _differ(one: str, other: str) -> bool:
-    return bool(one and other) and one != other
 
 
 def best_alignment(left: TensorRef, right: TensorRef, formats: Transform) -> Alignment | None:

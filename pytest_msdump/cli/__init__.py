@@ -75,19 +75,7 @@ class _Version(argparse.Action):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments without the program's name; those of the process by default.
-
-    Returns
-    -------
-    int
-        0 all within limits; 1 something drifted, is missing, or nothing could be paired; 4 a usage or configuration
-        error, reported in one line on standard error.
-    """
+    """Run the command with these words, by default those of the process; return its exit code, as of `EXIT_CODES`."""
     try:
         if argv is None:
             _end_cleanly_when_terminated()

@@ -24,7 +24,7 @@ from pytest_msdump.model.report import Report
 from pytest_msdump.report.causes import short_reason
 from pytest_msdump.report.json_report import read_json, report_from
 from pytest_msdump.report.tables import hanging
-from pytest_msdump.settings import COMMAND_FLAGS
+from pytest_msdump.settings.options import COMMAND_FLAGS
 from pytest_msdump.storage.files import read_user_file, replacing
 from pytest_msdump.suite import MOST_BYTES, load_suite, parse_toml
 from pytest_msdump.text import ENGLISH
@@ -105,15 +105,11 @@ def _chosen(report: Report, pattern: str, place: str) -> list[Record]:
         raise ConfigError(f"{place}: {pattern!r} matches nothing that failed\n{found:.{_SHOWN}}")
     for record in chosen:
         if not accepted_bounds(record.verdict):
-            raise _refused(record)
+            raise ConfigError(
+                f"{record.left.address} cannot be accepted: {short_reason([record]):.{_SHOWN}}\n"
+                "only a number beyond its limit can; mend this, or leave it out of GLOB"
+            )
     return chosen
-
-
-def _refused(record: Record) -> ConfigError:
-    return ConfigError(
-        f"{record.left.address} cannot be accepted: {short_reason([record]):.{_SHOWN}}\n"
-        "only a number beyond its limit can; mend this, or leave it out of GLOB"
-    )
 
 
 def _suite_file(report: Report, typed: str | None) -> Path:

@@ -21,7 +21,7 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.build import policy_entry
 from pytest_msdump.report.json_report import read_json, report_from
-from pytest_msdump.settings import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
+from pytest_msdump.settings.options import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.suite import load_suite
 from pytest_msdump.text import Message
 
@@ -99,10 +99,7 @@ def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
 
 
 def _without_stale_roles(before: Sequence[Record], after: Sequence[Record]) -> Sequence[Record]:
-    """Keep the roles as long as the same tensors fail, at the same share of their limits.
-
-    What lies between operators only a comparison knows.
-    """
+    """Keep the roles as long as the same tensors fail, at one share of their limits: only a comparison knows more."""
     found = [[(record.fails, drift_of(record)) for record in records] for records in (before, after)]
     return after if found[0] == found[1] else [record.without_role() for record in after]
 

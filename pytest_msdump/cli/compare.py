@@ -15,7 +15,7 @@ from pytest_msdump.comparison.user_code import NO_EXTRAS, load_extras
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.progress import Progress
-from pytest_msdump.settings import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
+from pytest_msdump.settings.options import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.suite import Suite, load_suite
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "add_suite_arguments", "run", "suite_of"]
@@ -125,7 +125,6 @@ def run(parsed: argparse.Namespace) -> int:
 
 
 def _check_detail_flags(parsed: argparse.Namespace, *, is_detail: bool) -> None:
-    """Refuse flags of ``-d`` without an operator, and flags that do not go with one."""
     given_flags = [flag for name, flag in _DETAIL_FLAGS.items() if getattr(parsed, name) is not None]
     if given_flags and not is_detail:
         raise ConfigError(f"{given_flags[0]}: says more about one operator; say which with -d OP")
@@ -138,7 +137,6 @@ def _check_detail_flags(parsed: argparse.Namespace, *, is_detail: bool) -> None:
 
 
 def _table_writer(parsed: argparse.Namespace) -> Callable[[Report], list[Path]]:
-    """Return the function that writes the table of ``-o``."""
     if parsed.table is not None:
         return nine_columns_writer(parsed.table, as_csv=parsed.table_csv)
     if parsed.table_csv:
@@ -149,7 +147,6 @@ def _table_writer(parsed: argparse.Namespace) -> Callable[[Report], list[Path]]:
 def _with_bundle(
     parsed: argparse.Namespace, planned: Plan, write: Callable[[Report], list[Path]]
 ) -> Callable[[Report], list[Path]]:
-    """Add the bundle of ``--bundle`` to what is written."""
     if parsed.msdump_bundle is None:
         return write
     from pytest_msdump.report.bundling import MOST_CAUSES, write_bundle

@@ -78,16 +78,15 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.verb == "new":
         return _new(parsed, str(checked_mode(parsed.mode)))
     setting = Setting(parse_version(parsed.version), checked_mode(parsed.mode))
-    parsed.file = parsed.file or _file_of_environment()
-    document = _read(Path(parsed.file))
-    return _explain(document, setting) if parsed.verb == "explain" else _check(parsed, document, setting)
-
-
-def _file_of_environment() -> str:
-    file = os.environ.get(_CONFIG_VARIABLE)
-    if not file:
+    parsed.file = parsed.file or os.environ.get(_CONFIG_VARIABLE)
+    if not parsed.file:
         raise ConfigError(f"give a configuration; {_CONFIG_VARIABLE} is not set either")
-    return file
+    document = _read(Path(parsed.file))
+    if parsed.verb == "check":
+        return _check(parsed, document, setting)
+    check_config(document, setting)
+    _say(f"{key} = {value}\n    {meaning}" for key, value, meaning in explain(document, setting))
+    return 0
 
 
 def _check(parsed: argparse.Namespace, document: Any, setting: Setting) -> int:
@@ -103,17 +102,10 @@ def _check(parsed: argparse.Namespace, document: Any, setting: Setting) -> int:
 
 
 def _dumped(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
-    """Yield which operators of the graph would be dumped."""
     found = would_dump(document, names)
     yield f"would dump {'all' if len(found) == len(names) else len(found)} of {len(names)} operators"
     if len(found) < len(names):
         yield from (f"  {name}" for name in found)
-
-
-def _explain(document: Any, setting: Setting) -> int:
-    check_config(document, setting)
-    _say(f"{key} = {value}\n    {meaning}" for key, value, meaning in explain(document, setting))
-    return 0
 
 
 def _new(parsed: argparse.Namespace, mode: str) -> int:

@@ -35,7 +35,7 @@ from pytest_msdump.matching.selection import PairFilter, Selection
 from pytest_msdump.model.describe import counted
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.report.progress import Progress
-from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
+from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
@@ -44,10 +44,7 @@ DESCRIPTION = (
     "Exit code 0: all converted; 1: see convert_failed_file_list.txt in OUT for the "
     "reasons; 4: usage error."
 )
-EXAMPLES = (
-    "msdump convert run --out arrays",
-    "msdump convert run --out arrays --to npz --select '*conv*'",
-)
+EXAMPLES = ("msdump convert run --out arrays", "msdump convert run --out arrays --to npz --select '*conv*'")
 
 _TARGETS = ("npy", "msnpy", "npz", "bin", "txt", "dump")
 _MOST_SHOWN = 5
@@ -105,7 +102,10 @@ def _found(parsed: argparse.Namespace) -> tuple[Sequence[SourceFile], list[Path]
 
     paths = [listed(as_path(text)) for text in parsed.sources]
     several = sum(path.is_dir() for path in paths) > 1
-    _check_out(Path(parsed.out), paths)
+    out = Path(parsed.out)
+    for path in paths:
+        if path.is_dir() and out.resolve().is_relative_to(path.resolve()):
+            raise ConfigError(f"--out {out}: lies in {path}, and its files would become part of that dump")
     everything = not parsed.select and parsed.io == "all"
     sources: list[SourceFile] = []
     unexplained: list[Path] = []
@@ -119,12 +119,6 @@ def _found(parsed: argparse.Namespace) -> tuple[Sequence[SourceFile], list[Path]
     if not sources and not everything:
         raise ConfigError("nothing was selected; see what there is with msdump inspect, and change --select or --io")
     return claim_names(sources, parsed.to), unexplained
-
-
-def _check_out(out: Path, sources: Iterable[Path]) -> None:
-    for source in sources:
-        if source.is_dir() and out.resolve().is_relative_to(source.resolve()):
-            raise ConfigError(f"--out {out}: lies in {source}, and its files would become part of that dump")
 
 
 def _shape(text: str | None) -> tuple[int, ...] | None:
@@ -158,9 +152,6 @@ def _print_failures(outcomes: Sequence[Outcome], out: Path) -> int:
     if failed_list is not None:
         _print(f"{counted(len(failed), 'file')} of {len(outcomes)} failed; all reasons are in {failed_list}")
     return len(failed)
-
-
-# -- to arrays, archives, raw bytes and text -------------------------------------------------------------------------
 
 
 def _to_arrays(parsed: argparse.Namespace, sources: Sequence[SourceFile], unexplained: Sequence[Path]) -> int:
@@ -212,9 +203,6 @@ def _identities(sources: Iterable[SourceFile], out: Path) -> Iterator[tuple[int,
         if source.path.resolve().is_relative_to(real) or source.path.parent.resolve().is_relative_to(real):
             status = source.path.stat()
             yield status.st_dev, status.st_ino
-
-
-# -- to dump files ---------------------------------------------------------------------------------------------------
 
 
 def _to_dumps(parsed: argparse.Namespace, sources: Sequence[SourceFile], unexplained: Sequence[Path]) -> int:

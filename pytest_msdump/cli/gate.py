@@ -57,7 +57,9 @@ def gate(
     _print(header_lines(*planned.sides, pairs=pairs, profile=profile, unseen=planned.unseen, kernel=kernel, say=say))
     start_report(planned, planned.suite.report_dir)
     watch = progress or Progress("msdump compare")
-    report = _compared(planned, watch, scheduler)
+    records, notes = records_of(planned, watch, scheduler=scheduler)
+    report = build_report(planned, records)
+    report = replace(report, notes=(*report.notes, *notes), run=run_facts())
     if suggests:
         from pytest_msdump.causes.suggest_partners import with_suggestions
 
@@ -72,12 +74,6 @@ def gate(
     if "github" in planned.suite.options["report"]:
         print_github(report)
     return code
-
-
-def _compared(planned: Plan, progress: Progress, scheduler: str | None) -> Report:
-    records, notes = records_of(planned, progress, scheduler=scheduler)
-    report = build_report(planned, records)
-    return replace(report, notes=(*report.notes, *notes), run=run_facts())
 
 
 def _write_failing(planned: Plan, report: Report) -> None:
@@ -112,18 +108,8 @@ def print_report(report: Report, files: Sequence[Path], *, show: str = "causes",
     if failing:
         _print(_failures(report, failing, width, show, say))
     elif len(report.records) == 1:
-        _print(
-            [
-                "",
-                record_text(
-                    report.records[0],
-                    operators=report.left.operators,
-                    width=width,
-                    by_name=report.left.by_name,
-                    say=say,
-                ),
-            ]
-        )
+        record, left = report.records[0], report.left
+        _print(["", record_text(record, operators=left.operators, width=width, by_name=left.by_name, say=say)])
     problems = coverage_problems(report, say)
     if problems and report.ended:
         _print(["", coverage_text(report, width=width, say=say)])

@@ -24,10 +24,7 @@ DESCRIPTION = (
     "their tensors, looks for partners of those that have none, and chooses limits. Exit code 0: the file is "
     "written; 1: it is, and nothing pairs; 4: usage error."
 )
-EXAMPLES = (
-    "msdump init run reference",
-    "msdump init run reference -o port.msdump.toml",
-)
+EXAMPLES = ("msdump init run reference", "msdump init run reference -o port.msdump.toml")
 
 _OPTIONS = ("left", "right", "fusion", "quant_fusion", "close_fusion", "allow_incomplete")
 _FLOAT32 = DTYPES["float32"].coarseness or 0

@@ -16,6 +16,7 @@ from pytest_msdump.comparison.indexing import index, listed, names_arrays
 from pytest_msdump.comparison.opening import as_path, open_logical
 from pytest_msdump.dumps.array_files import file_name_of, is_named_array
 from pytest_msdump.dumps.array_writer import text_bytes, whole_file
+from pytest_msdump.dumps.ascend_header import StoredTensor
 from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import printed_json, terminal_lines
@@ -30,7 +31,7 @@ from pytest_msdump.model.graph import Edge, KernelArguments, Operator
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, SourceFrame, TensorRef, TensorSpec
 from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.progress import Progress
-from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
+from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
@@ -39,11 +40,7 @@ DESCRIPTION = (
     "shapes, statistics, a histogram, the operator and the line that made it). Exit code 0; 1 when something cannot be "
     "read, a check hits, or tensors and their statistics differ; 4 for a usage error."
 )
-EXAMPLES = (
-    "msdump inspect run",
-    "msdump inspect a.npy",
-    "msdump inspect run --check",
-)
+EXAMPLES = ("msdump inspect run", "msdump inspect a.npy", "msdump inspect run --check")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -116,11 +113,7 @@ def _indexed(target: Path, parsed: argparse.Namespace, progress: Progress | None
 def _survey(target: Path, parsed: argparse.Namespace) -> int:
     progress = Progress("msdump inspect", quiet=parsed.quiet)
     found = survey(_indexed(target, parsed, progress), watch=progress)
-    _print(
-        parsed,
-        lambda: _survey_entry(found),
-        lambda width: inspect_text.survey_lines(found, width=width, everything=parsed.everything),
-    )
+    _print(parsed, _survey_entry, inspect_text.survey_lines, found)
     return int(bool(found.unreadable) or not found.dump.refs)
 
 
@@ -128,44 +121,28 @@ def _file(target: Path, parsed: argparse.Namespace) -> int:
     root = Path(parsed.root) if parsed.root else None
     with Progress("msdump inspect", quiet=parsed.quiet).step("reading"):
         found = inspect_file(target, bins=parsed.bins, graph_files=[Path(name) for name in parsed.graph], root=root)
-    _print(
-        parsed,
-        lambda: _file_entry(found),
-        lambda width: inspect_text.file_lines(found, width=width, everything=parsed.everything),
-    )
+    _print(parsed, _file_entry, inspect_text.file_lines, found)
     return int(not found.is_readable)
 
 
 def _line(target: Path, parsed: argparse.Namespace) -> int:
     dump = _indexed(target if target.is_dir() else target.parent, parsed)
     found = operators_of_line(dump, parsed.line)
-    _print(
-        parsed,
-        lambda: _line_entry(dump, parsed.line, found),
-        lambda width: inspect_text.line_lines(dump, parsed.line, found, width=width, everything=parsed.everything),
-    )
+    _print(parsed, _line_entry, inspect_text.line_lines, dump, parsed.line, found)
     return 0
 
 
 def _check(target: Path, parsed: argparse.Namespace) -> int:
     progress = Progress("msdump inspect", quiet=parsed.quiet)
     checked = check_dump(_indexed(target, parsed, progress), parse_settings(parsed.check_set), watch=progress)
-    _print(
-        parsed,
-        lambda: _check_entry(checked),
-        lambda width: check_lines(checked, width=width, everything=parsed.everything),
-    )
+    _print(parsed, _check_entry, check_lines, checked)
     return int(not checked.is_clean)
 
 
 def _verify(target: Path, parsed: argparse.Namespace) -> int:
     progress = Progress("msdump inspect", quiet=parsed.quiet)
     found = verify(_indexed(target, parsed, progress), watch=progress)
-    _print(
-        parsed,
-        lambda: _verify_entry(found),
-        lambda width: verify_lines(found, width=width, everything=parsed.everything),
-    )
+    _print(parsed, _verify_entry, verify_lines, found)
     return int(not found.is_clean)
 
 
@@ -208,13 +185,16 @@ def save_text(path: Path, out: Path, *, with_header: bool = False) -> Iterator[P
 
 
 def _print(
-    parsed: argparse.Namespace, entry: Callable[[], dict[str, Any]], lines: Callable[[int], Iterable[str]]
+    parsed: argparse.Namespace,
+    entry: Callable[..., dict[str, Any]],
+    lines: Callable[..., Iterable[str]],
+    *found: object,
 ) -> None:
-    """Print JSON or text of a width, whichever was asked for; only that one is made."""
+    """Print what was found as JSON or as text, whichever was asked for; only that one is made."""
     if parsed.json:
-        print(printed_json(entry()))
+        print(printed_json(entry(*found)))
         return
-    for line in lines(terminal_width(100, least=60)):
+    for line in lines(*found, width=terminal_width(100, least=60), everything=parsed.everything):
         print(terminal_lines(line))
 
 
@@ -222,7 +202,6 @@ def _print(
 
 
 def _survey_entry(found: Survey) -> dict[str, Any]:
-    """Return a dump: totals, operators, what is odd."""
     return {
         **_dump(found.dump),
         "asked_for": [_asked(one) for one in (found.dump.run.configurations if found.dump.run else ())],
@@ -245,7 +224,7 @@ def _survey_entry(found: Survey) -> dict[str, Any]:
                 "tensors": row.tensors,
                 "bytes": row.size,
                 "dtype": row.dtype,
-                "shape": _shape(row.shape),
+                "shape": row.shape,
                 "source": _frame(row.line),
             }
             for row in found.operators
@@ -257,7 +236,6 @@ def _survey_entry(found: Survey) -> dict[str, Any]:
 
 
 def _file_entry(found: InspectedFile) -> dict[str, Any]:
-    """Return a file: its tensors and their operator, or its graph, table or records."""
     entry: dict[str, Any] = {"file": str(found.path), "bytes": found.size}
     if found.graph is not None:
         graph = found.graph
@@ -274,13 +252,7 @@ def _file_entry(found: InspectedFile) -> dict[str, Any]:
         return {**entry, "kind": "statistics", "rows": rows, "notes": list(found.table.notes)}
     if found.overflow is not None:
         units = [
-            {
-                "unit": one.unit,
-                "task": one.task_id,
-                "stream": one.stream_id,
-                "status": list(one.status),
-                "says": one.words,
-            }
+            {"unit": one.unit, "task": one.task_id, "stream": one.stream_id, "status": one.status, "says": one.words}
             for one in found.overflow.entries
         ]
         return {**entry, "kind": "overflow", "entries": units, "problem": found.overflow.problem or None}
@@ -288,7 +260,7 @@ def _file_entry(found: InspectedFile) -> dict[str, Any]:
         **entry,
         "kind": "tensors",
         "is_older": found.is_older,
-        "header": _header(found.header),
+        "header": {"is": found.header.kind, **dict(found.header.fields)} if found.header else None,
         "tensors": [_tensor(tensor, found.header) for tensor in found.tensors],
         "operator": _placed(found.operator) if found.operator else None,
         "kernel_args": _arguments(found.arguments),
@@ -296,22 +268,17 @@ def _file_entry(found: InspectedFile) -> dict[str, Any]:
 
 
 def _line_entry(dump: Dump, where: str, found: Sequence[PlacedOperator]) -> dict[str, Any]:
-    """Return the operators of a line, with every file of theirs."""
     return {
         **_dump(dump),
         "line": where,
         "operators": [
-            {
-                **_placed(placed),
-                "kernel_args": _arguments(kernel_args_of(dump, placed.refs[0]) if placed.refs else None),
-            }
-            for placed in found
+            {**_placed(one), "kernel_args": _arguments(kernel_args_of(dump, one.refs[0]) if one.refs else None)}
+            for one in found
         ],
     }
 
 
 def _check_entry(checked: Checked) -> dict[str, Any]:
-    """Return hits and what could not be checked."""
     return {
         **_dump(checked.dump),
         "clean": checked.is_clean,
@@ -324,7 +291,7 @@ def _check_entry(checked: Checked) -> dict[str, Any]:
                 **_tensor_ref(hit.ref),
                 "parameter": hit.parameter,
                 **_plain({"value": hit.value, "threshold": hit.threshold}),
-                "where": _shape(hit.where),
+                "where": hit.where,
                 "previous": str(hit.previous.source.path) if hit.previous else None,
                 "sentence": hit.sentence,
                 "source": _frame(hit.ref.line),
@@ -338,7 +305,6 @@ def _check_entry(checked: Checked) -> dict[str, Any]:
 
 
 def _verify_entry(found: Verified) -> dict[str, Any]:
-    """Return where tensors and their statistics differ."""
     return {
         "directory": str(found.dump.root),
         "reader": found.dump.reader,
@@ -348,7 +314,7 @@ def _verify_entry(found: Verified) -> dict[str, Any]:
         "differences": [
             {
                 "address": one.ref.key.address,
-                **{name: getattr(one.ref.key.op.at, name) for name in COORDINATES},
+                **_at(one.ref.key.op.at),
                 "file": str(one.ref.source.path),
                 "what": one.what,
                 **_plain({"saved": one.saved, "computed": one.computed}),
@@ -369,16 +335,7 @@ def _dump(dump: Dump) -> dict[str, Any]:
 
 
 def _asked(one: DumpConfiguration) -> dict[str, Any]:
-    return {
-        "source": one.source,
-        "rank": one.rank,
-        "io": one.io,
-        "iterations": one.iterations,
-        "kernels": list(one.kernels),
-        "by_script": one.by_script,
-        "scene": one.scene or None,
-        "sample": one.sample,
-    }
+    return asdict(one) | {"scene": one.scene or None}
 
 
 def _at(at: Coordinates) -> dict[str, Any]:
@@ -398,8 +355,10 @@ def _unreadable(found: Sequence[tuple[TensorRef, str]]) -> list[dict[str, Any]]:
     return [{**_tensor_ref(ref), "problem": problem} for ref, problem in found]
 
 
-def _header(header: FileHeader | None) -> dict[str, Any] | None:
-    return None if header is None else {"is": header.kind, **dict(header.fields)}
+def _stored(tensor: StoredTensor) -> dict[str, Any]:
+    fields = {**tensor._asdict(), "data_type": tensor.data_type.label}
+    renamed = {"start": "first_byte", "size": "bytes"}
+    return {renamed.get(name, name): value for name, value in fields.items()}
 
 
 def _tensor(tensor: InspectedTensor, header: FileHeader | None) -> dict[str, Any]:
@@ -409,13 +368,13 @@ def _tensor(tensor: InspectedTensor, header: FileHeader | None) -> dict[str, Any
         **_tensor_ref(tensor.ref),
         "problem": tensor.problem or None,
         "dtype": tensor.dtype,
-        "shape": _shape(tensor.shape),
+        "shape": tensor.shape,
         "stored": _spec(tensor.spec),
-        "header": asdict(said) if said else None,
+        "header": _stored(said) if said else None,
         "statistics": _plain(tensor.statistics),
         "saved_statistics": _saved(tensor.ref),
         "saturated": side.saturated if side else None,
-        "first_nonfinite": _shape(side.first) if side else None,
+        "first_nonfinite": side.first if side else None,
         "histogram": {"edges": list(bars.edges), "counts": list(bars.counts)} if bars else None,
     }
 
@@ -457,23 +416,15 @@ def _operator(operator: Operator) -> dict[str, Any]:
 
 
 def _edge(edge: Edge | None) -> dict[str, Any] | None:
-    if edge is None:
-        return None
-    return {"operator": edge.producer, "output": edge.slot, "is_parameter": edge.is_parameter}
+    return None if edge is None else {"operator": edge.producer, "output": edge.slot, "is_parameter": edge.is_parameter}
 
 
 def _spec(spec: TensorSpec | None) -> dict[str, Any] | None:
-    if spec is None:
-        return None
-    return {"dtype": spec.dtype, "shape": _shape(spec.shape), "memory_format": spec.memory_format}
+    return None if spec is None else {"dtype": spec.dtype, "shape": spec.shape, "memory_format": spec.memory_format}
 
 
 def _frame(frame: SourceFrame | None) -> dict[str, Any] | None:
     return None if frame is None else {"file": frame.file, "line": frame.line, "text": frame.text}
-
-
-def _shape(shape: Sequence[int] | None) -> list[int] | None:
-    return None if shape is None else list(shape)
 
 
 def _saved(ref: TensorRef) -> dict[str, Any] | None:

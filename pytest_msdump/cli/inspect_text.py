@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of
+from pytest_msdump.dumps.ascend_header import StoredTensor
 from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
 from pytest_msdump.dumps.opdebug import OverflowFile
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.inspect.file import InspectedFile, InspectedTensor, TensorHeader
+from pytest_msdump.inspect.file import InspectedFile, InspectedTensor
 from pytest_msdump.inspect.measure import Histogram
 from pytest_msdump.inspect.survey import Survey, SurveyedOperator
 from pytest_msdump.model.describe import bytes_text, counted, frame_lines, shape_text, spec_text, where_text, wrapped
@@ -31,11 +32,7 @@ _LONGEST_NAME = 24
 _OPERANDS = tuple(f"operand {slot}" for slot in range(64))
 _MOST_ROWS = 40
 _SHORTEST_BAR, _LONGEST_BAR = 10, 60
-_STATISTICS = (
-    ("range", "minimum", "maximum"),
-    ("mean", "mean"),
-    ("L2 norm", "l2_norm"),
-)
+_STATISTICS = (("range", "minimum", "maximum"), ("mean", "mean"), ("L2 norm", "l2_norm"))
 _COUNTS = (
     ("zero", "zero_count"),
     ("below 0", "negative_count"),
@@ -94,7 +91,6 @@ def _facts(found: Survey) -> Iterator[tuple[str, str]]:
 
 
 def _asked_text(one: DumpConfiguration) -> str:
-    """Return what a run was configured to dump, in words."""
     io = {"all": "inputs and outputs", "input": "inputs", "output": "outputs"}.get(one.io, one.io)
     times = "every iteration" if one.iterations == EVERY_ITERATION else f"iterations {one.iterations}"
     kernels = one.kernels_text or ("the operators that the script names" if one.by_script else "every operator")
@@ -362,7 +358,7 @@ def _file_tensors(found: InspectedFile, width: int) -> Iterator[str]:
             yield from frame_lines(frame, width, indent=2)
 
 
-def _tensor(tensor: InspectedTensor, header: TensorHeader | None, width: int) -> Iterator[str]:
+def _tensor(tensor: InspectedTensor, header: StoredTensor | None, width: int) -> Iterator[str]:
     key = tensor.ref.key
     if tensor.problem:
         yield f"{key.io}:{key.slot}  cannot be read"
@@ -388,16 +384,16 @@ def _tensor(tensor: InspectedTensor, header: TensorHeader | None, width: int) ->
         yield from _bars(tensor.histogram, width)
 
 
-def _header(header: TensorHeader | None, width: int) -> Iterator[str]:
+def _header(header: StoredTensor | None, width: int) -> Iterator[str]:
     """What the file itself says, in its own words."""
     if header is None:
         return
-    parts = [f"{header.data_type} {shape_text(header.shape)} {header.memory_format}"]
+    parts = [f"{header.data_type.label} {shape_text(header.shape)} {header.memory_format}"]
     if header.original_shape is not None:
         parts.append(f"original shape {shape_text(header.original_shape)}")
     if header.groups > 1:
         parts.append(f"{header.groups} groups")
-    parts.append(f"{counted(header.bytes, 'byte')} from byte {header.first_byte}")
+    parts.append(f"{counted(header.size, 'byte')} from byte {header.start}")
     if header.address:
         parts.append(f"address {header.address:#x}")
     yield from wrapped(f"header: {', '.join(parts)}", width, indent=2)

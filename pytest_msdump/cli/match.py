@@ -23,10 +23,10 @@ from pytest_msdump.model.record import record_of, relative_file
 from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
 from pytest_msdump.model.tensor import COORDINATES, TensorRef
 from pytest_msdump.report.coverage import counts, coverage_problems, percent
-from pytest_msdump.report.json_report import coverage_json, missing_json, unmatched_json
+from pytest_msdump.report.json_report import COVERAGE, MISSING, UNMATCHED
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.summary import header_lines
-from pytest_msdump.report.tables import filled, table
+from pytest_msdump.report.tables import filled, hanging, table
 from pytest_msdump.text import Message, say
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
@@ -36,34 +36,17 @@ DESCRIPTION = (
     "rule, and why others stay alone. Only --suggest reads values. Exit code 0: tensors pair; 1: nothing pairs, "
     "something mapped is missing, or coverage is too low; 4: usage error."
 )
-EXAMPLES = (
-    "msdump match run reference",
-    "msdump match run reference --suggest -o port.msdump.toml",
-)
+EXAMPLES = ("msdump match run reference", "msdump match run reference --suggest -o port.msdump.toml")
 
 # Of compare's options those that pairing depends on.
 _OPTIONS = (
-    "left",
-    "right",
-    "fusion",
-    "quant_fusion",
-    "close_fusion",
-    "config",
-    "select",
-    "deselect",
-    "io",
-    "pair_by",
-    "exclude_types",
-    "align",
-    "iteration",
-    "rank",
-    "graph",
-    "allow_incomplete",
-    "min_coverage",
+    *("left", "right", "fusion", "quant_fusion", "close_fusion", "config", "select", "deselect", "io"),
+    *("pair_by", "exclude_types", "align", "iteration", "rank", "graph", "allow_incomplete", "min_coverage"),
 )
 
 # Of a transform, what a person said of it.
 _SAID_OF_A_PAIR = ("left_format", "right_format", "transpose", "reshape")
+_OF_A_SIDE = ("directory", "reader", "operators", "tensors", "notes", "unexplained")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -120,9 +103,6 @@ def as_report(planned: Plan) -> Report:
     )
 
 
-# -- JSON --------------------------------------------------------------------------------------------------------------
-
-
 def match_entry(planned: Plan, report: Report) -> dict[str, Any]:
     """Return what ``--json`` prints: sides, pairs, tensors without a partner, what is missing, and coverage."""
     roots = (planned.left.root, planned.right.root)
@@ -130,9 +110,9 @@ def match_entry(planned: Plan, report: Report) -> dict[str, Any]:
         "left": _side_entry(report.left),
         "right": _side_entry(report.right),
         "pairs": [_pair_entry(pair, *roots) for pair in planned.pairing.pairs],
-        "unmatched": list(map(unmatched_json, report.unmatched)),
-        "missing": list(map(missing_json, report.missing)),
-        "coverage": coverage_json(report.coverage),
+        "unmatched": list(map(UNMATCHED.write, report.unmatched)),
+        "missing": list(map(MISSING.write, report.missing)),
+        "coverage": COVERAGE.write(report.coverage),
         "problems": list(coverage_problems(report)),
     }
 
@@ -169,17 +149,7 @@ def _transform(transform: Transform) -> dict[str, Any]:
 
 
 def _side_entry(side: SideInfo) -> dict[str, Any]:
-    return {
-        "directory": side.directory,
-        "reader": side.reader,
-        "operators": side.operators,
-        "tensors": side.tensors,
-        "notes": list(side.notes),
-        "unexplained": list(side.unexplained),
-    }
-
-
-# -- Text --------------------------------------------------------------------------------------------------------------
+    return {name: getattr(side, name) for name in _OF_A_SIDE}
 
 
 def match_lines(pairs: Sequence[Pair], report: Report, *, width: int) -> Iterator[str]:
@@ -221,7 +191,8 @@ def _pair_lines(rows: Sequence[tuple[str, str, str, str]], width: int) -> Iterat
     titles = ("op", "left", "right", "paired by")
     # Laid out only to fit: there may be very many rows. A line is as long as its text, however wide that is, and never
     # shorter than its cells together.
-    if all(len("".join(row).rstrip()) <= width for row in rows) and _widest(titles, *rows) <= 2 * width:
+    columns = sum(max(map(len, column)) for column in zip(titles, *rows, strict=True))
+    if all(len("".join(row).rstrip()) <= width for row in rows) and columns <= 2 * width:
         lines = table(titles, rows, width=width, right=(0,), indent=0)
         if max(map(len, lines)) <= width:
             yield from lines
@@ -236,10 +207,6 @@ def _pair_lines(rows: Sequence[tuple[str, str, str, str]], width: int) -> Iterat
             yield beside + line
         for line in filled(f"<-> {right} ({how})", width - column - 4):
             yield below + line
-
-
-def _widest(*rows: Sequence[str]) -> int:
-    return sum(max(map(len, column)) for column in zip(*rows, strict=True))
 
 
 def _how_text(pair: Pair) -> str:
@@ -274,7 +241,7 @@ def _missing_lines(report: Report, width: int) -> Iterator[str]:
     yield f"asked for, but not paired ({len(report.missing)})"
     for one in report.missing:
         text = f"{one.left} <-> {one.right}: {one.reason}{_candidates_text(one.candidates)}"
-        yield from _hanging(f"  {terminal_text(text)}", width, 4)
+        yield from hanging(terminal_text(text), width, indent=2)
 
 
 def _unmatched_lines(alone: Sequence[UnmatchedTensor], width: int) -> Iterator[str]:
@@ -284,15 +251,14 @@ def _unmatched_lines(alone: Sequence[UnmatchedTensor], width: int) -> Iterator[s
     for one in alone:
         by_reason.setdefault(one.reason, []).append(one)
     for reason, tensors in by_reason.items():
-        yield from _hanging(f"  {terminal_text(reason)} ({len(tensors)}):", width, 4)
+        yield from hanging(f"{terminal_text(reason)} ({len(tensors)}):", width, indent=2)
         for one in tensors:
             where = _place_text(place_of(one.tensor.at), varying)
             text = f"{terminal_text(one.tensor.address)}{where}{_candidates_text(one.candidates)}"
-            yield from _hanging(f"    {text}", width, 6)
+            yield from hanging(text, width, indent=4)
 
 
 def _candidates_text(candidates: Iterable[str]) -> str:
-    """The names that it may have meant."""
     names = ", ".join(map(terminal_text, candidates))
     return f" (nearest: {names})" if names else ""
 
@@ -300,22 +266,13 @@ def _candidates_text(candidates: Iterable[str]) -> str:
 def _total_lines(report: Report, width: int) -> Iterator[str]:
     coverage, found = report.coverage, counts(report)
     pairs, total = len(report.records), coverage.right_total
-    yield from _hanging(
+    yield from hanging(
         f"{pairs} {'pair' if pairs == 1 else 'pairs'}; {coverage.right_paired} of {total} right tensors have a "
         f"partner ({percent(coverage.value)}); without one: {found['unmatched_left']} left, "
         f"{found['unmatched_right']} right",
         width,
-        2,
     )
     for problem in coverage_problems(report):
         # Nothing is compared here in any case.
         text = "nothing pairs: no left tensor has a partner on the right" if not report.records else problem
-        yield from _hanging(text, width, 2)
-
-
-def _hanging(text: str, width: int, indent: int) -> Iterator[str]:
-    """A line that keeps its own indent; what does not fit goes below, indented by `indent`."""
-    own = len(text) - len(text.lstrip())
-    first, *others = filled(text, width - max(indent, own))
-    yield " " * own + first
-    yield from (" " * indent + line for line in others)
+        yield from hanging(text, width)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import csv_line, terminal_text
-from pytest_msdump.settings import GROUPS, language_of
+from pytest_msdump.settings.options import GROUPS, language_of
 from pytest_msdump.storage.files import in_utf8, write_file
 from pytest_msdump.text import Phrases
 
@@ -59,9 +59,6 @@ def add_quiet(group: argparse._ArgumentGroup | argparse.ArgumentParser, *flags: 
     group.add_argument(*flags, "--quiet", action="store_true", help="show no progress")
 
 
-# -- tables of the vendor's kind -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class TableFile:
     """Where a table goes, and in which of the two forms."""
@@ -71,11 +68,7 @@ class TableFile:
 
 
 def table_file(text: str, *, as_csv: bool) -> TableFile:
-    """Read what follows ``-o``, and make the folder it names.
-
-    `text` is a file when it ends in .txt or .csv, else a folder for result.txt or result.csv. A file that ends in .csv
-    is CSV even without `as_csv`.
-    """
+    """Read what follows ``-o``, a .txt or .csv file or a folder for result.txt or result.csv, and make its folder."""
     if not text:
         raise ConfigError("-o is empty; give a file that ends in .txt or .csv, or a folder")
     path = Path(text).absolute()
@@ -91,17 +84,11 @@ def table_file(text: str, *, as_csv: bool) -> TableFile:
 
 
 def write_table(table: TableFile, titles: Sequence[str], rows: Iterable[Sequence[str]], *, flag: str = "-o") -> Path:
-    """Write the whole table or nothing, replacing what was there, and return its path.
-
-    Cells are quoted where CSV needs it; as text, there are single spaces between them, and ``NaN`` stands for nothing.
-    """
-    lines = (csv_line(row) if table.as_csv else _plain_line(row) for row in [titles, *rows])
+    """Write the whole table or nothing; as text there are single spaces between cells, and ``NaN`` for nothing."""
+    rows = [titles, *rows]
+    lines = (csv_line(row) if table.as_csv else " ".join(terminal_text(cell) or "NaN" for cell in row) for row in rows)
     try:
         return write_file(table.path.parent, table.path.name, in_utf8("".join(f"{line}\n" for line in lines)))
     except MsdumpError as error:
         reason = error.__cause__ or error
         raise MsdumpError(f"{table.path} cannot be written: {reason}; name another path with {flag}") from error
-
-
-def _plain_line(row: Sequence[str]) -> str:
-    return " ".join(terminal_text(cell) or "NaN" for cell in row)

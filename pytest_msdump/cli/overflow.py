@@ -14,7 +14,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.inspect.overflow import OneSide, OperatorOverflow, Overflows, find_overflows, write_overflow_files
 from pytest_msdump.model.describe import counted, frame_lines, where_text
 from pytest_msdump.report.progress import Progress
-from pytest_msdump.settings import ALLOW_INCOMPLETE, argparse_kwargs
+from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
@@ -22,10 +22,7 @@ DESCRIPTION = (
     "Look through one dump for NaN, Inf and saturated values, and for the overflow files (Opdebug) of the device's own "
     "check. Exit code 1 when there is any."
 )
-EXAMPLES = (
-    "msdump overflow run",
-    "msdump overflow run --out findings",
-)
+EXAMPLES = ("msdump overflow run", "msdump overflow run --out findings")
 
 _MOST_SHOWN = 20
 _WIDTH = 100
@@ -63,14 +60,10 @@ def run(parsed: argparse.Namespace) -> int:
     found = find_overflows(dump, watch=progress)
     print_lines(_lines(found))
     if parsed.out is not None:
-        _write(found, Path(parsed.out), parsed.first)
+        # Local time without a zone, as the vendor's file names have it.
+        files = write_overflow_files(found, Path(parsed.out), first=parsed.first, now=datetime.now())
+        print_lines([f"wrote {counted(len(files), 'file')} to {parsed.out}"])
     return int(not found.is_clean)
-
-
-def _write(found: Overflows, directory: Path, first: int) -> None:
-    # Local time without a zone, as the vendor's file names have it.
-    files = write_overflow_files(found, directory, first=first, now=datetime.now())
-    print_lines([f"wrote {counted(len(files), 'file')} to {directory}"])
 
 
 def _lines(found: Overflows) -> Iterator[str]:

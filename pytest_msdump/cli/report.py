@@ -17,7 +17,8 @@ from pytest_msdump.report.build import write_report
 from pytest_msdump.report.html.page import write_together
 from pytest_msdump.report.json_report import read_json, report_from
 from pytest_msdump.report.progress import Progress
-from pytest_msdump.settings import REPORT_KINDS, parse_report
+from pytest_msdump.settings.options import REPORT_KINDS
+from pytest_msdump.settings.values import parse_report
 from pytest_msdump.text import ENGLISH
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
@@ -51,7 +52,7 @@ def run(parsed: argparse.Namespace) -> int:
     kinds = parse_report(parsed.report, where="--report")
     if parsed.open and "html" not in kinds:
         raise ConfigError("--open: shows the page; add html to --report")
-    named = {os.path.normpath(text): _results(text) for text in parsed.results}
+    named = {os.path.normpath(text): _results(Path(text)) for text in parsed.results}
     if len(named) > 1 and kinds != ("html",):
         raise ConfigError(f"--report: of several results there is one page, html, not {', '.join(kinds)}")
     loaded = (report_from(read_json(file), place=str(file)) for file in named.values())
@@ -65,13 +66,13 @@ def run(parsed: argparse.Namespace) -> int:
         if not report.complete:
             print(ENGLISH("not_complete" if report.ended else "not_ended"), file=sys.stderr)
     if parsed.open:
-        _show(next(file for file in files if file.name in _PAGES))
+        page = next(file for file in files if file.name in _PAGES)
+        if not webbrowser.open(page.resolve().as_uri()):
+            print(f"no browser was found to open it; open {os.path.relpath(page)}", file=sys.stderr)
     return 0
 
 
-def _results(text: str) -> Path:
-    """Return the results.json that a word of the command line names."""
-    path = Path(text)
+def _results(path: Path) -> Path:
     return path / "results.json" if path.is_dir() else path
 
 
@@ -88,9 +89,3 @@ def _written(reports: Mapping[str, Report], kinds: tuple[str, ...], beside: Path
         return [write_together(reports, Path(out or "msdump-report"))]
     (report,) = reports.values()
     return write_report(report, kinds, beside if out is None else Path(out))
-
-
-def _show(page: Path) -> None:
-    """Open a page in the browser; where there is none, say so."""
-    if not webbrowser.open(page.resolve().as_uri()):
-        print(f"no browser was found to open it; open {os.path.relpath(page)}", file=sys.stderr)

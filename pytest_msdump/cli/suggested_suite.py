@@ -21,7 +21,7 @@ from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.report.coverage import map_entry_lines
 from pytest_msdump.report.progress import Progress
-from pytest_msdump.settings import OPTIONS
+from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.storage.files import write_atomic
 from pytest_msdump.storage.remote import RemotePath
 from pytest_msdump.suite import SideChoice, load_suite
@@ -77,7 +77,10 @@ class SuggestedSuite:
         self.entries = _Entries(planned, found)
         entries = self.entries.known + self.entries.clear
         self._table = _table(planned, parsed, folder, has_entries=bool(entries))
-        self.coverage = _reached(self._table | {"map": entries}, folder)
+        table = self._table | {"map": entries}
+        suite = load_suite(file=None, table=table, options={}, directory=folder, name="the suggested suite")
+        # Cut to what a person would type.
+        self.coverage = floor(plan(suite).pairing.coverage * 1000) / 1000
 
     def lines(self, heading: str, more: dict[str, str]) -> list[str]:
         """Return the lines of the file; `more` are lines of keys, each with what stands behind it."""
@@ -98,9 +101,6 @@ def found_text(found: Suggested) -> str:
         f"{entries} {'entry' if entries == 1 else 'entries'}, {ambiguous} ambiguous (commented out), {rest} right "
         f"{'tensor' if rest == 1 else 'tensors'} without a suggestion"
     )
-
-
-# -- The table [msdump] ------------------------------------------------------------------------------------------------
 
 
 def _table(planned: Plan, parsed: argparse.Namespace, folder: Path, *, has_entries: bool) -> dict[str, Any]:
@@ -140,15 +140,6 @@ def _toml(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + " }"
     return toml_value(value)
-
-
-def _reached(table: Mapping[str, Any], folder: Path) -> float:
-    """Return the share of the right tensors that the suite pairs, cut to what a person would type."""
-    suite = load_suite(file=None, table=table, options={}, directory=folder, name="the suggested suite")
-    return floor(plan(suite).pairing.coverage * 1000) / 1000
-
-
-# -- Entries -----------------------------------------------------------------------------------------------------------
 
 
 class _Entries:

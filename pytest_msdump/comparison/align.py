@@ -25,17 +25,7 @@ from pytest_msdump.text import Message
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = [
-    "AlignedViews",
-    "FirstElements",
-    "LeadingRows",
-    "Sampled",
-    "UnknownSampleError",
-    "align",
-    "axis_letters",
-    "logical_views",
-    "views_with_graph_shapes",
-]
+__all__ = ["AlignedViews", "LeadingRows", "UnknownSampleError", "align", "axis_letters", "logical_views"]
 
 _PLAIN_ORDERS = frozenset({"NCHW", "NHWC", "HWCN", "CHWN", "NCDHW", "NDHWC", "DHWCN", "DHWNC"})
 # A rule file says one of these; which of them the right side was saved in shows in its shape only.
@@ -97,11 +87,7 @@ class UnknownSampleError(TensorShapeError):
 
 
 def align(pair: Pair, left: TensorView, right: TensorView, converters: Converters | None = None) -> AlignedViews:
-    """Bring two opened tensors to one logical shape.
-
-    Raises `TensorShapeError` if that cannot be done, and `UnknownSampleError` if a side is a sample that was not taken
-    by the known rule.
-    """
+    """Bring two opened tensors to one logical shape; TensorShapeError where that fails, or a sample is not known."""
     _refuse_device_samples(pair, left, right)
     left_logical, right_logical, transform = logical_views(left, right, pair.transform, converters)
     shaped = views_with_graph_shapes(pair, left_logical, right_logical, transform)
@@ -111,10 +97,7 @@ def align(pair: Pair, left: TensorView, right: TensorView, converters: Converter
 
 
 def axis_letters(left: TensorView, aligned: AlignedViews) -> str | None:
-    """Return the names of the axes of two aligned tensors, e.g. ``"NCHW"``; ``None`` if nothing states them.
-
-    `left` is the left side as it was opened.
-    """
+    """Return names of axes, e.g. ``"NCHW"``, or ``None`` if nothing states them; `left` is as it was opened."""
     rank, transform = len(aligned.left.shape), aligned.transform
     orders = (transform.left_format, transform.right_format)
     if rank == len("NCHW") and any(orders):
@@ -149,9 +132,6 @@ def _shapes_from_graph(before: tuple[TensorView, ...], after: tuple[TensorView, 
     for side, stored, used in zip(("left", "right"), before, after, strict=True):
         if stored.shape != used.shape:
             yield Message("shape_from_graph", {"side": side, "stored": stored.shape, "used": used.shape})
-
-
-# -- Memory formats --------------------------------------------------------------------------------------------------
 
 
 def logical_views(
@@ -214,9 +194,6 @@ def _with_graph_shape(ref: TensorRef, view: TensorView) -> TensorView:
     if shape is None or not is_view or may_be_padded(view.spec.memory_format) or prod(shape) != view.size:
         return view
     return ReshapedView(view, shape)
-
-
-# -- Samples ---------------------------------------------------------------------------------------------------------
 
 
 class LeadingRows(FirstElements):

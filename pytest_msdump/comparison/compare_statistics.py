@@ -20,7 +20,7 @@ from pytest_msdump.facts.metrics import STATISTICS
 from pytest_msdump.layouts.axes import ReshapedView, meet
 from pytest_msdump.layouts.device_layout import logical
 from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import resolve
+from pytest_msdump.limits.resolve import resolve_pair
 from pytest_msdump.limits.statistics import judge_statistics
 from pytest_msdump.metrics.count_sketch import SEEDS, metrics_of, sketch_of
 from pytest_msdump.metrics.statistics import statistics_of
@@ -92,15 +92,7 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) 
         opened = [None if ref.is_unseen else stack.enter_context(closing(open_view(ref))) for ref in refs]
         dtypes = _dtypes(pair, opened)
         both = _aligned(pair, opened, dtypes)
-    limits = resolve(
-        policy,
-        left=pair.left.key,
-        right=pair.right.key,
-        left_dtype=dtypes[0],
-        right_dtype=dtypes[1],
-        notes=(pair.note, both.note),
-        uncompared=pair.uncompared,
-    )
+    limits = resolve_pair(policy, pair, dtypes, both.note)
     verdict, checks, comparison = judge_statistics(
         both.left,
         both.right,
@@ -165,7 +157,8 @@ def _aligned(pair: Pair, opened: Sequence[TensorView | None], dtypes: tuple[str,
     left, right = views
     if left is None or right is None:
         return _of_unknown_shape(refs, views)
-    if any(padded) and not _stored_alike(left, right):
+    is_stored_alike = (left.spec.memory_format, left.spec.shape) == (right.spec.memory_format, right.spec.shape)
+    if any(padded) and not is_stored_alike:
         return _padded_alike(refs, left, right, padded)
     if not any(padded):
         met_left, met_right, transform = logical_views(left, right, pair.transform)
@@ -225,11 +218,6 @@ def _order(view: TensorView) -> tuple[int, ...] | None:
         is_plain = view.view.axes == tuple(range(len(view.view.axes)))
         return tuple(range(len(view.shape))) if is_plain else None
     return None
-
-
-def _stored_alike(left: TensorView, right: TensorView) -> bool:
-    """Whether both are in one memory format and stored shape, padding and all."""
-    return (left.spec.memory_format, left.spec.shape) == (right.spec.memory_format, right.spec.shape)
 
 
 def _values(

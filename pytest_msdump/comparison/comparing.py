@@ -20,18 +20,11 @@ from pytest_msdump.errors import MsdumpError, TensorShapeError
 from pytest_msdump.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.limits.judge import judge
 from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import hinted_dtypes, resolve
+from pytest_msdump.limits.resolve import hinted_dtypes, resolve_pair
 from pytest_msdump.metrics.custom import run_algorithms
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.metrics.spread import spread
-from pytest_msdump.model.comparison import (
-    FAILING,
-    Comparison,
-    CustomResult,
-    Finding,
-    Limits,
-    Verdict,
-)
+from pytest_msdump.model.comparison import FAILING, Comparison, CustomResult, Finding, Limits, Verdict
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Diagnosis, Record, Spread, record_of
 from pytest_msdump.model.tensor import TensorView
@@ -106,19 +99,16 @@ def compare_views(
     extras: Extras = NO_EXTRAS,
     roots: tuple[Path, Path] = _NO_ROOTS,
 ) -> Record:
-    """Align, measure and judge two opened tensors; `pair` says what they are and how the right meets the left.
-
-    What cannot be aligned or read is an `error`, in the record.
-    """
+    """Align, measure and judge two opened tensors of a pair; what cannot be aligned or read is an `error`."""
     dtypes = left.dtype, right.dtype
     computed = tuple(_computed_in(pair, dtypes))
     judged_as = hinted_dtypes(policy, *dtypes, computed)
-    limits = _limits(pair, policy, judged_as)
+    limits = resolve_pair(policy, pair, judged_as)
     try:
         aligned = align(pair, left, right, extras.converters)
         measured = _measure(aligned, limits, extras)
         remarks = (*aligned.remarks, *computed, *_coarser_values(measured, judged_as))
-        hinted = _limits(pair, policy, hinted_dtypes(policy, *dtypes, remarks))
+        hinted = resolve_pair(policy, pair, hinted_dtypes(policy, *dtypes, remarks))
         if (hinted.rtol, hinted.atol) != (limits.rtol, limits.atol):
             # The worst elements depend on the tolerance.
             measured = _measure(aligned, hinted, extras)
@@ -158,20 +148,7 @@ def compare_views(
     )
 
 
-def _limits(pair: Pair, policy: Policy, dtypes: tuple[str, str]) -> Limits:
-    return resolve(
-        policy,
-        left=pair.left.key,
-        right=pair.right.key,
-        left_dtype=dtypes[0],
-        right_dtype=dtypes[1],
-        notes=(pair.note,),
-        uncompared=pair.uncompared,
-    )
-
-
 def _error(pair: Pair, message: Message, roots: tuple[Path, Path]) -> Record:
-    """Return the record of a pair whose files could not be opened."""
     dtypes = [ref.spec.dtype for ref in (pair.left, pair.right) if ref.spec.dtype]
     limits = Limits(judged_as=coarser(dtypes[0], dtypes[-1]) if dtypes else "unknown")
     return record_of(pair, Verdict("error", (Finding("error", message),)), limits, roots=roots)
@@ -179,9 +156,6 @@ def _error(pair: Pair, message: Message, roots: tuple[Path, Path]) -> Record:
 
 def _message_of(error: MsdumpError) -> Message:
     return error.message if isinstance(error, TensorShapeError) else plain_text(str(error))
-
-
-# -- What is found of two aligned tensors ----------------------------------------------------------------------------
 
 
 def _measure(aligned: AlignedViews, limits: Limits, extras: Extras) -> Comparison:
@@ -193,7 +167,6 @@ def _measure(aligned: AlignedViews, limits: Limits, extras: Extras) -> Compariso
 
 
 def _custom(aligned: AlignedViews, pair: Pair, extras: Extras) -> Mapping[str, CustomResult]:
-    """Run the user's own algorithms."""
     if not extras.algorithms:
         return {}
     files = (pair.left.source.path, pair.right.source.path)

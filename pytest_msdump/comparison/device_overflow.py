@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_msdump.dumps.file_names import parse_ascend, parse_converted, parse_mindspore
 from pytest_msdump.dumps.opdebug import OverflowFile, overflow_files
+from pytest_msdump.matching.coordinates import compatible
 from pytest_msdump.model.describe import listed
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.overflow import OverflowEntry
@@ -68,22 +69,15 @@ def _tensors_of_entry(
     if _UNKNOWN in (entry.task_id, entry.stream_id):
         return ()
     wanted = (entry.task_id, entry.stream_id, entry.context_id, entry.thread_id)
-    found = [ref for ref, ids in candidates if ids[0] == entry.task_id and _agree(ids, wanted)]
+    found = [ref for ref, ids in candidates if ids[0] == entry.task_id and compatible(ids, wanted)]
     if not found:
         return ()
     oldest = min(found, key=lambda ref: (ref.source.timestamp or 0, ref.source.path.name))
     return tuple(ref for ref in found if ref.key.op == oldest.key.op)
 
 
-def _agree(ids: Sequence[int | None], wanted: Sequence[int | None]) -> bool:
-    return all(a is None or b is None or a == b for a, b in zip(ids, wanted, strict=True))
-
-
 def with_overflows(dump: Dump) -> Dump:
-    """Set `TensorRef.overflows` by the device's own check.
-
-    Notes name the operators that overflowed, entries of operators that were not dumped, and files that cannot be read.
-    """
+    """Set `TensorRef.overflows` by the device's own check; notes name what overflowed, and what cannot be read."""
     files = overflow_files(dump.root)
     if not files:
         return dump

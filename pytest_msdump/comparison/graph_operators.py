@@ -12,13 +12,14 @@ from pytest_msdump.dumps.graphs.ir import parse_attributes
 from pytest_msdump.dumps.graphs.source_lines import operators_at, user_frames
 from pytest_msdump.dumps.sidefiles import read_kernel_args
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.matching.coordinates import compatible, place_of
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.describe import listed
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import ArgumentDifference, KernelArguments, Operator, OperatorGraph, differences
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorRef, mangle
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, mangle
 
 __all__ = [
     "ArgumentBook",
@@ -73,7 +74,7 @@ def operators_of_line(dump: Dump, where: str) -> tuple[PlacedOperator, ...]:
 def operator_of(dump: Dump, op: OpKey) -> PlacedOperator | None:
     """Find an operator of a dump in the graphs of its run; ``None`` when no graph has it."""
     for at, graph in dump.graphs if op.op_type != PARAMETER else ():
-        if _agree(at, op.at):
+        if compatible(place_of(at), place_of(op.at)):
             for placed in _placed(dump, at, graph, {op.label}):
                 return placed
     return None
@@ -89,17 +90,12 @@ def _placed(dump: Dump, at: Coordinates, graph: OperatorGraph, names: set[str]) 
     refs: defaultdict[str, list[TensorRef]] = defaultdict(list)
     for ref in dump.refs:
         op = ref.key.op
-        if op.label in names and op.op_type != PARAMETER and _agree(at, op.at):
+        if op.label in names and op.op_type != PARAMETER and compatible(place_of(at), place_of(op.at)):
             refs[op.label].append(ref)
     for place, operator in enumerate(graph.operators):
         if operator.name in names:
             own, attributes = tuple(refs.get(operator.name, ())), parse_attributes(operator.attributes)
             yield PlacedOperator(operator, graph, at, place, takers.get(operator.name, {}), own, attributes)
-
-
-def _agree(graph: Coordinates, tensor: Coordinates) -> bool:
-    pairs = ((getattr(graph, name), getattr(tensor, name)) for name in COORDINATES)
-    return all(of_graph is None or of_tensor is None or of_graph == of_tensor for of_graph, of_tensor in pairs)
 
 
 def _why_none(dump: Dump) -> str:
@@ -114,9 +110,6 @@ def _why_none(dump: Dump) -> str:
         return f"{dump.root}: {why} of the program; name a saved .ir with --graph FILE"
     known = [lines[key] for key in sorted(lines)]
     return f"no operator of {dump.root} was made by it; the lines that are known: {listed(known, _MOST_LISTED)}"
-
-
-# -- ``line:net.py:58`` in a selection -------------------------------------------------------------------------------
 
 
 def with_line_names(selection: Selection, left: Dump, right: Dump) -> Selection:
@@ -148,9 +141,6 @@ def _why_no_line(graphs: list[OperatorGraph]) -> str:
     return 'neither side has a graph with lines of the program; name one with graph_files = ["….ir"] in the suite file'
 
 
-# -- Arguments -------------------------------------------------------------------------------------------------------
-
-
 def kernel_args_of(dump: Dump, ref: TensorRef) -> KernelArguments | None:
     """Read the arguments that the operator of a tensor was initialised with; ``None`` if none were saved."""
     return read_kernel_args(ref) if dump.root.is_dir() else None
@@ -171,7 +161,7 @@ class ArgumentBook:
         """Return the attributes of the operator of a tensor; ``None`` if no graph has them."""
         op = ref.key.op
         for at, operator in self._operators.get(mangle(op.label), ()):
-            if _agree(at, op.at) and op.op_type in (None, operator.op_type):
+            if compatible(place_of(at), place_of(op.at)) and op.op_type in (None, operator.op_type):
                 return parse_attributes(operator.attributes)
         return None
 

@@ -119,8 +119,6 @@ def _with_graphs(dump: Dump, files: tuple[Path, ...]) -> Dump:
     return replace(with_ir(dump, graphs, orders=orders, notes=graph_notes), graphs=(*dump.graphs, *graphs))
 
 
-# -- Statistics that the run saved of its tensors --------------------------------------------------------------------
-
 # A folder of a reference is no run: a table in it is not about its tensors.
 _WITH_TENSORS = frozenset({MindSporeReader.name, AscendReader.name, ConvertedReader.name})
 
@@ -158,10 +156,7 @@ def _with_statistics(dump: Dump) -> Dump:
 
 
 def _rows_by_tensor(refs: Iterable[TensorRef], rows: Iterable[TensorRef]) -> dict[TensorRef, TensorRef]:
-    """Find the row of each tensor that has one.
-
-    The run of a row follows from its time only: if there is no row for some tensor, counting rows would go wrong.
-    """
+    """Find the rows of tensors; all rows are needed, since which run one is of follows from its time only."""
     by_identity: defaultdict[_Identity, list[TensorRef]] = defaultdict(list)
     for row in rows:
         by_identity[_identity(row)].append(row)
@@ -205,9 +200,6 @@ def _time(ref: TensorRef) -> int:
 def _identity(ref: TensorRef) -> _Identity:
     op = ref.key.op
     return (op.name, op.op_type, replace(op.at, occurrence=None), ref.key.io, ref.key.slot)
-
-
-# -- What a run says of itself ---------------------------------------------------------------------------------------
 
 
 # A folder of a reference is no run, whatever lies in it.
@@ -308,9 +300,6 @@ def _ran_nothing(dump: Dump, run: RunFacts | None) -> Callable[[int, int], bool]
             return True
 
     return ran_nothing
-
-
-# -- Manifests beside a dump: whether it is whole ----------------------------------------------------------------------
 
 
 def _with_manifest(dump: Dump) -> Dump:

@@ -63,10 +63,7 @@ def open_logical(ref: TensorRef) -> TensorView:
 
 
 def logical_shape(ref: TensorRef) -> tuple[int, ...] | None:
-    """Return the logical shape of a tensor, of which no more than the header is read.
-
-    ``None`` where it is unknown, and where the file cannot be opened: comparing it says why.
-    """
+    """Return a tensor's logical shape, by its header; ``None`` where it is unknown, or the file cannot be opened."""
     known = ref.spec.logical_shape
     if known is not None and ref.key.op.op_type in VIEW_TYPES and ref.key.io == "output":
         return known
@@ -183,24 +180,12 @@ def as_path(path: str | PathLike[str]) -> Path:
     return path if isinstance(path, RemotePath) else parse_location(fspath(path), Path())
 
 
-# -- Whatever stands for a tensor --------------------------------------------------------------------------------------
-
-
 class ArrayView(TensorView):
     """A `TensorView` over a numpy array of any order, strides and byte order. The whole is never copied.
 
-    Parameters
-    ----------
-    array : array_like
-        Numbers; 0-d and empty arrays included.
-    dtype : str, optional
-        The logical dtype, a name from `facts.dtypes`; needed where the array's own says too little
-        (``"bfloat16"`` for float32 values that came from bfloat16).
-
-    Raises
-    ------
-    TensorFileError
-        The array holds something else than numbers (objects, strings, dates), or `dtype` is not stored like this.
+    `dtype` is the logical one, a name from `facts.dtypes`; needed where the array's own says too little
+    (``"bfloat16"`` for float32 values that came from bfloat16). TensorFileError where the array holds something else
+    than numbers (objects, strings, dates), or `dtype` is not stored like this.
     """
 
     def __init__(self, array: npt.ArrayLike, dtype: str | None = None) -> None:
@@ -245,10 +230,7 @@ def _logical_dtype(stored: np.dtype[Any], asked: str | None) -> str:
 
 
 def open_tensor(side: Tensor, name: str, stack: ExitStack) -> tuple[TensorRef, TensorView]:
-    """Open anything that stands for a tensor; return its reference and a view, which `stack` closes.
-
-    A path to a dump of several tensors is refused.
-    """
+    """Open anything that stands for one tensor; return its reference and a view, which `stack` closes."""
     if isinstance(side, (str, PathLike)):
         refs = index(as_path(side)).refs
         if len(refs) != 1:

@@ -28,7 +28,7 @@ from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
-from pytest_msdump.settings import parse_spec
+from pytest_msdump.settings.values import parse_spec
 
 if TYPE_CHECKING:
     from pytest_msdump.model.pairing import Pairing
@@ -42,10 +42,7 @@ _NO_RULES = FusionRules()
 
 @dataclass(frozen=True)
 class Group:
-    """The pairs that one test item runs: those of one left operator, or one tensor. `pairs` are indexes into the plan.
-
-    `name` is what pytest shows: INTERFACE 3, "Item name".
-    """
+    """The pairs of one test item, as indexes into the plan; `name` is what pytest shows (INTERFACE 3)."""
 
     name: str
     pairs: tuple[int, ...]
@@ -115,7 +112,7 @@ def plan(suite: Suite) -> Plan:
     allowed = suite.options["allow_incomplete"]
     left = _narrowed(index(suite.left.path, graph_files=suite.graph_files, allow_incomplete=allowed), suite.left)
     right = _narrowed(index(suite.right.path, allow_incomplete=allowed), suite.right)
-    rules = _rules(suite)
+    rules = FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
     left, right = _ruled(left, right, rules, has_files=bool(suite.graph_files))
     pairing = pair_dumps(
         left,
@@ -136,13 +133,7 @@ def plan(suite: Suite) -> Plan:
     return Plan(suite, _noted(left, pairing.notes), right, without_folded(pairing, left, right), rules)
 
 
-def _rules(suite: Suite) -> FusionRules:
-    """Read the rule files of a suite."""
-    return FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
-
-
 def _rule_files(suite: Suite) -> Mapping[str, Path | None]:
-    """The rule files of a suite, by their names in `FusionRules`."""
     return {"model": suite.fusion, "quant": suite.quant_fusion, "close": suite.close_fusion}
 
 

@@ -138,10 +138,7 @@ def _layers(weights: Mapping[str, str]) -> _Layers:
 
 
 def _before_lonely_norms(layers: _Layers, paired: Container[str]) -> Mapping[str, str]:
-    """Return layers with the BatchNorm behind them that the other side does not have.
-
-    A convolution and the BatchNorm behind it are declared one after the other.
-    """
+    """Return layers with the BatchNorm declared right behind them that the other side does not have."""
     return {layer: norm for layer, norm in pairwise(layers) if _VARIANCE in layers[norm] and norm not in paired}
 
 

@@ -30,8 +30,6 @@ class Wanted(NamedTuple):
 def wanted(text: str, io: str | None = None, slot: int | None = None) -> Wanted:
     """Read an operator or an address as it was typed; `io` and `slot` may not contradict it.
 
-    Examples
-    --------
     >>> wanted("a:b"), wanted("conv1:input:2")
     (Wanted(operator='a:b', io='output', slot=None), Wanted(operator='conv1', io='input', slot=2))
     """
@@ -75,16 +73,8 @@ def only(plan: Plan, numbers: Sequence[int]) -> Plan:
     """Return the plan for some pairs alone; its coverage is theirs."""
     pairs = tuple(plan.pairing.pairs[number] for number in numbers)
     count = len({id(pair.right) for pair in pairs})
-    pairing = replace(
-        plan.pairing,
-        pairs=pairs,
-        unmatched_left=(),
-        unmatched_right=(),
-        missing=(),
-        right_total=count,
-        right_paired=count,
-    )
-    return replace(plan, pairing=pairing)
+    alone = replace(plan.pairing, pairs=pairs, unmatched_left=(), unmatched_right=(), missing=())
+    return replace(plan, pairing=replace(alone, right_total=count, right_paired=count))
 
 
 def _is_meant(key: TensorKey, choice: Wanted) -> bool:

@@ -40,10 +40,7 @@ NO_EXTRAS = Extras()
 
 
 def load_extras(directory: Path) -> Extras:
-    """Run a user's own code and return it: ``format_convert/convert_X_to_Y.py`` and ``algorithm/alg_NAME.py``.
-
-    `directory` was named on the command line; it never comes from a suite file or an ini key.
-    """
+    """Run a user's own code in a folder that was typed, never in one of a suite file or an ini key, and return it."""
     # Both rooms compute with numpy, which a command that is only asked for its help does not need.
     from pytest_msdump.layouts.converters import load_converters
     from pytest_msdump.metrics.custom import load_algorithms
@@ -57,9 +54,6 @@ def load_extras(directory: Path) -> Extras:
             "name the folder above format_convert and algorithm"
         )
     return Extras(converters=converters, algorithms=algorithms, files=files)
-
-
-# -- Progress --------------------------------------------------------------------------------------------------------
 
 
 T = TypeVar("T")

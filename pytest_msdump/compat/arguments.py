@@ -21,7 +21,7 @@ from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.matching.rules import Group, combined, group_operators
 from pytest_msdump.model.describe import listed, wrapped
 from pytest_msdump.model.pairing import Pair, Unmatched
-from pytest_msdump.settings import OPTIONS
+from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.storage.files import in_utf8
 from pytest_msdump.suite import Suite, load_suite
 
@@ -96,15 +96,7 @@ class Grammar:
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def parse(self, words: Sequence[str]) -> Arguments:
-        """Read a command line.
-
-        Raises
-        ------
-        ConfigError
-            An option is unknown, given twice, without its value, or missing; the text names the nearest known one.
-        SystemExit
-            Help was asked for and printed.
-        """
+        """Read a command line; ConfigError where it is wrong, SystemExit when help was asked for and printed."""
         if any(word in _HELP for word in words):
             print(self.help(), flush=True)  # noqa: T201 - what was asked for
             raise SystemExit(0)
@@ -155,16 +147,13 @@ def _value(word: str, flag: Flag, rest: list[str], known: Mapping[str, Flag]) ->
     return ",".join(parts)
 
 
-def run_program(program: str, run: Callable[[Sequence[str]], int], argv: Sequence[str] | None) -> int:
+def run_program(program: str, run: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:
     """Run a command line (the process's by default) and return its exit code; an error is one line on stderr."""
     return exit_code(program, run, sys.argv[1:] if argv is None else argv)
 
 
 def vendor_suite(options: Mapping[str, str | None], spelled: Mapping[str, str]) -> Suite:
-    """Return the suite of a vendor's command line: inputs and outputs, the default limits, no suite file.
-
-    `options` are values by option of `settings`, `spelled` the flags of this command line, for messages.
-    """
+    """Return the suite of a vendor's command line: inputs and outputs, default limits; `spelled` are its flags."""
     names = {option.name: option.cli_flags[-1] for option in OPTIONS}
     return load_suite(file=None, options={"io": "all", **options}, directory=Path.cwd(), spelled={**names, **spelled})
 
@@ -214,13 +203,7 @@ def chosen_algorithms(text: str | None, custom: Iterable[str]) -> tuple[str, ...
     """Read the value of ``-alg``: ``all`` (also if ``None``), or numbers 0 to 9 and names, separated by commas.
 
     `custom` are the user's own algorithms, which win over built-in ones of the same name. Returns ids of
-    `facts.metrics` and names of the user's algorithms, in the order asked for, each once. ConfigError lists those there
-    are.
-
-    Examples
-    --------
-    >>> chosen_algorithms("0,MaxAbsoluteError,Mine", ["Mine"])
-    ('cosine_similarity', 'max_absolute_error', 'Mine')
+    `facts.metrics` and names of the user's algorithms, in the order asked for, each once.
     """
     known = _BUILT_IN | {name: name for name in custom}
     words = [word.strip() for word in (_ALL if text is None else text).split(",")]
@@ -245,12 +228,6 @@ def passed_arguments(text: str | None, custom: Iterable[str]) -> tuple[dict[str,
     """Read the value of ``-a``, ``NAME:KEY=VALUE,KEY=VALUE;NAME:KEY=VALUE``; a number stands for a name as in ``-alg``.
 
     Returns the arguments of the user's algorithms by name, and a note for each built-in one, since none takes any.
-    ConfigError where it is not of that form, or there is no such algorithm.
-
-    Examples
-    --------
-    >>> passed_arguments("Mine:k=3,j=x", ["Mine"])
-    ({'Mine': {'k': '3', 'j': 'x'}}, ())
     """
     own = tuple(custom)
     arguments: dict[str, dict[str, str]] = {}
@@ -280,8 +257,7 @@ def chosen_groups(
     """Return the groups of the operators that ``-r`` or ``-s`` chooses, and notes about numbers that no operator has.
 
     `span` is ``start,end,step``, where a blank is 1, the last operator, and 1, and ``-1`` is the last one as well;
-    `numbers` is ``i,j,…``. Without either the groups are ``None``. ConfigError where both are given, there is no rule
-    file, it is not of that form, or no operator has any of the numbers.
+    `numbers` is ``i,j,…``. Without either the groups are ``None``.
     """
     if span is None and numbers is None:
         return None, ()
@@ -292,16 +268,16 @@ def chosen_groups(
         raise ConfigError(f"{flag}: operators are chosen by their number in the compiled model; give its JSON with -f")
     groups = group_operators(combined(plan.rules))
     known = {operator.id for group in groups for operator in group.operators}
-    wanted = _spanned(span or "", max(known, default=0)) if numbers is None else _numbers(numbers)
+    wanted = (
+        _spanned(span or "", max(known, default=0))
+        if numbers is None
+        else {_number(part, "-s", numbers) for part in numbers.split(",")}
+    )
     absent = sorted(set(wanted) - known) if numbers is not None else []
     chosen = tuple(group for group in groups if any(operator.id in wanted for operator in group.operators))
     if not chosen:
         raise ConfigError(f"{flag}: no operator of {plan.rules.label} has such a number; they go up to {max(known)}")
     return chosen, (f"-s: no operator has the number {listed(list(map(str, absent)), 20)}",) if absent else ()
-
-
-def _numbers(text: str) -> frozenset[int]:
-    return frozenset(_number(part, "-s", text) for part in text.split(","))
 
 
 def _spanned(text: str, last: int) -> frozenset[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pytest_msdump.cli.gate import gate, nine_columns_writer
@@ -40,11 +41,6 @@ GRAMMAR = Grammar(
 )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit code of ``msdump compare``."""
-    return run_program(_PROGRAM, _run, argv)
-
-
 def _run(words: Sequence[str]) -> int:
     arguments = GRAMMAR.parse(words)
     check_older(arguments)
@@ -54,8 +50,7 @@ def _run(words: Sequence[str]) -> int:
     reports = (Path(table) if single else table_file(table, as_csv=as_csv).path.parent) / "msdump-report"
     options = {name: arguments.get(name) for name in ("left", "right", "fusion", "quant_fusion")}
     suite = vendor_suite(
-        {**options, "report_dir": str(reports)},
-        {"left": "-l", "right": "-r", "fusion": "-f", "quant_fusion": "-q"},
+        {**options, "report_dir": str(reports)}, {"left": "-l", "right": "-r", "fusion": "-f", "quant_fusion": "-q"}
     )
     if "ffts" in arguments:
         say(_PROGRAM, "-ffts changes nothing: the slices of a tensor are joined with or without it")
@@ -68,6 +63,8 @@ def _run(words: Sequence[str]) -> int:
     say(_PROGRAM, f"the same as: {new_spelling(arguments, *written)}")
     return run_older(planned, arguments) if write is None else gate(planned, write)
 
+
+main = partial(run_program, _PROGRAM, _run)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from pytest_msdump.cli import convert
@@ -38,11 +39,6 @@ _TYPES = ("caffe", "tf", "quant", "offline", "sim")
 _TARGETS = ("dump", "numpy")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, 1 if something could not be converted, or 4 for a usage error."""
-    return run_program(_PROGRAM, _run, argv)
-
-
 def _run(words: Sequence[str]) -> int:
     arguments = GRAMMAR.parse(words)
     kind, target = arguments.values["type"], arguments.values["target"]
@@ -62,6 +58,8 @@ def _run(words: Sequence[str]) -> int:
     say(_PROGRAM, f"the same as: {shell_line(['msdump', 'convert', source, '--out', out, *more])}")
     return code
 
+
+main = partial(run_program, _PROGRAM, _run)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 
 from pytest_msdump.cli import prototxt
 from pytest_msdump.compat.arguments import Flag, Grammar, run_program, say
@@ -25,17 +26,14 @@ GRAMMAR = Grammar(
 )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, 1 if the file cannot be written, or 4 for a usage error."""
-    return run_program(_PROGRAM, _run, argv)
-
-
 def _run(words: Sequence[str]) -> int:
     file = GRAMMAR.parse(words).values["file"]
     code = prototxt.run(argparse.Namespace(file=file, out=None, phase="TEST", reference=None))
     say(_PROGRAM, f"the same as: {shell_line(['msdump', 'prototxt', file])}")
     return code
 
+
+main = partial(run_program, _PROGRAM, _run)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -12,7 +12,8 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from pytest_msdump.cli.gate import gate
@@ -86,9 +87,7 @@ GRAMMAR = Grammar(
         Flag(("-v", "--version"), "version", "accepted for old scripts; dump files say what they are", "N"),
         *NEWER_FLAGS,
     ),
-    refused={
-        **dict.fromkeys(("-p", "--post_process"), "it belongs to HDF5 dumps, which this release does not read"),
-    },
+    refused={**dict.fromkeys(("-p", "--post_process"), "it belongs to HDF5 dumps, which this release does not read")},
 )
 
 _REPORTS = "msdump-report"
@@ -121,11 +120,6 @@ class _Wanted:
     folder: Path
     extras: Extras
     columns: Columns
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command, ``compare`` first; return its exit code, of a batch the worst."""
-    return run_program(_PROGRAM, _run, argv)
 
 
 def _run(words: Sequence[str]) -> int:
@@ -200,7 +194,6 @@ def _run_batch(wanted: _Wanted, rules: Path) -> int:
 
 
 def _compared(wanted: _Wanted, job: Job | None) -> int:
-    """Compare one model, or only write which tensors would be compared."""
     arguments = wanted.arguments
     options = {name: arguments.get(name) for name in _SPELLED if name in arguments}
     reports = wanted.folder / _REPORTS
@@ -239,7 +232,6 @@ def _compared(wanted: _Wanted, job: Job | None) -> int:
 
 
 def _overview() -> str:
-    """Return what ``--help`` prints without a command."""
     grammars = (GRAMMAR, *(grammar for grammar, _ in COMMANDS.values()))
     usages = [f"usage: {grammar.program} OPTIONS" for grammar in grammars]
     return "\n".join((*usages, "", "COMMAND --help shows the options of a command."))
@@ -261,26 +253,12 @@ class Job:
     report: str
 
 
-@dataclass(frozen=True)
-class _Dumped:
-    device: str
-    model: str
-    model_id: str
-    step: str
-    path: Path
-
-
 def find_jobs(root: Path, rules: Path) -> tuple[tuple[Job, ...], tuple[str, ...]]:
     """Return the models of a dump with their rule files, and notes about models and graphs without the other.
 
     `root` is a dump's folder of one time, whose name is digits; `rules` a folder of JSON files, each of which names its
     graphs. Of every device, model and model id the last step counts. A model belongs to the graph of its name, or to
     the only graph with the same second of two numbers in its name, which is a note.
-
-    Raises
-    ------
-    ConfigError
-        `root` is not such a folder, there is no rule file, or none fits any model.
     """
     if not root.is_dir() or not _DIGITS.fullmatch(root.name):
         raise ConfigError(
@@ -293,25 +271,25 @@ def find_jobs(root: Path, rules: Path) -> tuple[tuple[Job, ...], tuple[str, ...]
         raise ConfigError(f"-m: {root} holds no {_LAYOUT.split('/', 1)[1]} with files; is it the right folder?")
     jobs, notes, met = [], [], set()
     for one in dumped:
-        graph, note = _graph_of(one.model, graphs)
+        device, model, model_id, step = one.parts[-4:]
+        graph, note = _graph_of(model, graphs)
         if graph is None:
-            notes.append(f"{one.path}: no rule file in {rules} names the model {one.model}; it is not compared")
+            notes.append(f"{one}: no rule file in {rules} names the model {model}; it is not compared")
             continue
         notes += [note] if note else []
         met.add(graph)
-        name = f"{one.device}_{one.model}_{one.step}"
-        jobs.append(Job(one.path, graphs[graph], name, f"{one.device}_{one.model}_{one.model_id}_{one.step}"))
+        report = f"{device}_{model}_{model_id}_{step}"
+        jobs.append(Job(one, graphs[graph], f"{device}_{model}_{step}", report))
     notes += [f"{graphs[graph]}: nothing was dumped of {graph}" for graph in graphs if graph not in met]
     if not jobs:
         raise ConfigError(
-            f"no model below {root} ({_names(one.model for one in dumped)}) is named by a rule file in {rules} "
+            f"no model below {root} ({_names(one.parts[-3] for one in dumped)}) is named by a rule file in {rules} "
             f"({_names(graphs)})"
         )
     return tuple(jobs), tuple(dict.fromkeys(notes))
 
 
 def _graphs(rules: Path) -> dict[str, Path]:
-    """Return the rule file of each graph by its name."""
     found: dict[str, Path] = {}
     for path in sorted(rules.glob("*.json")):
         data = read_user_file(path, MAX_BYTES, want="give a folder of the JSON of compiled models")
@@ -325,15 +303,15 @@ def _graphs(rules: Path) -> dict[str, Path]:
     return found
 
 
-def _dumped(root: Path) -> Iterator[_Dumped]:
+def _dumped(root: Path) -> Iterator[Path]:
+    """Yield the last step of every device, model and model id."""
     for device in _folders(root):
         for model in _folders(device):
             for model_id in _folders(model):
                 steps = [step for step in _folders(model_id) if _DIGITS.fullmatch(step.name)]
                 if steps:
                     # By number: as texts, step 9 would come after step 10.
-                    last = max(steps, key=lambda step: int(step.name))
-                    yield _Dumped(device.name, model.name, model_id.name, last.name, last)
+                    yield max(steps, key=lambda step: int(step.name))
 
 
 def _folders(path: Path) -> list[Path]:
@@ -364,36 +342,24 @@ _MAPPING_TITLES = ("Index", "OpType", "NPUDump", "GroundTruth", "TensorIndex", "
 _NAMES_ONLY = Columns(algorithms=(), verdict=False)
 
 
+@dataclass(frozen=True)
 class Outputs:
-    """The files of one comparison.
+    """The files of one comparison; with `sequences`, tables have only groups with one of these operators."""
 
-    The table has `columns`, and address columns where the dumps have addresses; with `sequences`, only groups with one
-    of these operators. `with_advice` adds ``advisor_summary.txt``; `prefix` begins the names of all files.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        columns: Columns,
-        *,
-        sequences: Container[int] | None = None,
-        with_advice: bool = False,
-        prefix: str = "",
-    ) -> None:
-        self._folder = folder
-        self._columns = columns
-        self._sequences = sequences
-        self._with_advice = with_advice
-        self._prefix = prefix
+    folder: Path
+    columns: Columns
+    sequences: Container[int] | None = field(default=None, kw_only=True)
+    with_advice: bool = field(default=False, kw_only=True)
+    prefix: str = field(default="", kw_only=True)
 
     def result(self, report: Report) -> list[Path]:
         """Write the table of a finished comparison, and the advice."""
         found = columns_for(report)
-        columns = replace(self._columns, left_address=found.left_address, right_address=found.right_address)
+        columns = replace(self.columns, left_address=found.left_address, right_address=found.right_address)
         files = [self._csv("result", self._table(report, columns))]
-        if self._with_advice:
+        if self.with_advice:
             text = advice(*self._table(report, Columns(overflow=True))).lines
-            files.append(write_text(self._folder / f"{self._prefix}advisor_summary.txt", text))
+            files.append(write_text(self.folder / f"{self.prefix}advisor_summary.txt", text))
         return files
 
     def mapping(self, report: Report) -> Path:
@@ -411,10 +377,10 @@ class Outputs:
         return self._csv("mapping", (_MAPPING_TITLES, mapped))
 
     def _table(self, report: Report, columns: Columns) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-        return vendor_table(report, columns, right_alone=False, sequences=self._sequences)
+        return vendor_table(report, columns, right_alone=False, sequences=self.sequences)
 
     def _csv(self, kind: str, table: tuple[Sequence[str], Sequence[Sequence[str]]]) -> Path:
-        path = self._new(f"{self._prefix}{kind}_{time.strftime('%Y%m%d%H%M%S')}")
+        path = self._new(f"{self.prefix}{kind}_{time.strftime('%Y%m%d%H%M%S')}")
         try:
             return write_table(TableFile(path, as_csv=True), *table, flag="-out")
         except MsdumpError:
@@ -424,7 +390,7 @@ class Outputs:
     def _new(self, stem: str) -> Path:
         """Make an empty file of a new name; the second one of a second ends in _1."""
         for number in range(_MOST_TRIES):
-            path = self._folder / f"{stem}{f'_{number}' if number else ''}.csv"
+            path = self.folder / f"{stem}{f'_{number}' if number else ''}.csv"
             try:
                 path.touch(exist_ok=False)
             except FileExistsError:
@@ -432,7 +398,7 @@ class Outputs:
             except OSError as error:
                 raise MsdumpError(f"{path} cannot be written: {error.strerror or error}; see -out") from error
             return path
-        raise MsdumpError(f"{self._folder} holds {_MOST_TRIES} files {stem}*.csv; name another folder with -out")
+        raise MsdumpError(f"{self.folder} holds {_MOST_TRIES} files {stem}*.csv; name another folder with -out")
 
 
 def _files_by_tensor(report: Report) -> dict[tuple[bool, str], list[tuple[str, str]]]:
@@ -456,6 +422,8 @@ def _path(root: str, file: str) -> str:
     path = parse_location(root, Path())
     return root if path.is_file() else str(path / file)
 
+
+main = partial(run_program, _PROGRAM, _run)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -83,7 +83,6 @@ def run_convert(program: str, words: Sequence[str]) -> int:
 
 
 def _options(program: str, arguments: Arguments) -> dict[str, object]:
-    """Return the options of ``msdump convert``."""
     sources = _sources(arguments.values["dump"])
     kind = arguments.get("type") or "npy"
     if kind == "pt":

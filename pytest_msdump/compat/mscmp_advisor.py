@@ -11,6 +11,7 @@ import csv
 import io
 import math
 from collections.abc import Mapping, Sequence, Set
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,11 +43,6 @@ GRAMMAR = Grammar(
         Flag(("-input_nodes",), "inputs", 'operators that hold the network\'s inputs: "a;b"', "LIST"),
     ),
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return 0 if nothing is advised, 1 if something is, 4 for a usage error."""
-    return run_program(_PROGRAM, _run, argv)
 
 
 def _run(words: Sequence[str]) -> int:
@@ -129,7 +125,6 @@ def advice(titles: Sequence[str], rows: Sequence[Sequence[str]], *, inputs: Set[
 
 
 def _global(table: Sequence[Mapping[str, str]]) -> Advice:
-    """Return the advice on the network as a whole."""
     kind = "Global Consistency"
     compared = [row for row in table if _is_compared(row)]
     if not compared:
@@ -165,6 +160,8 @@ def _cosine(row: Mapping[str, str]) -> float | None:
         return None
     return None if math.isnan(cosine) else cosine
 
+
+main = partial(run_program, _PROGRAM, _run)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, output_folder, run_program, say
@@ -40,11 +41,6 @@ GRAMMAR = Grammar(
 )
 
 _KINDS = ("output", "input")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, 1 if the tensor cannot be converted or written, or 4 for a usage error."""
-    return run_program(_PROGRAM, _run, argv)
 
 
 def _run(words: Sequence[str]) -> int:
@@ -116,6 +112,8 @@ def _say_how(arguments: Arguments, done: Converted, glob: str) -> None:
     else:
         say(_PROGRAM, f"the same as: {shell_line(words)}")
 
+
+main = partial(run_program, _PROGRAM, _run)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -27,13 +27,7 @@ OLDER_FLAGS = (
 )
 
 _FEWEST_ROWS = 10_000
-_OF_ALL = {
-    "range": "-r",
-    "select": "-s",
-    "mapping": "-map",
-    "advisor": "-advisor",
-    "overflow": "-overflow_detection",
-}
+_OF_ALL = {"range": "-r", "select": "-s", "mapping": "-map", "advisor": "-advisor", "overflow": "-overflow_detection"}
 
 
 def check_newer(arguments: Arguments) -> None:

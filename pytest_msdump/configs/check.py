@@ -20,10 +20,7 @@ from pytest_msdump.facts.config_keys import (
     ConfigKey,
 )
 
-__all__ = [
-    "check_config",
-    "is_acl",
-]
+__all__ = ["check_config", "is_acl"]
 
 _DEFAULTS = {key.name: key.default for key in DUMP_KEYS if key.section != "async_dump_settings"}
 _COMMON, _E2E = "common_dump_settings.", "e2e_dump_settings."
@@ -188,16 +185,7 @@ def _script(values: Values) -> Iterator[ConfigFinding]:
         yield warning(f"{_COMMON}iteration", "the script must run with dataset_sink_mode=False")
 
 
-RULES: tuple[Rule, ...] = (
-    _kernels,
-    _set_dump,
-    _debug_mode,
-    _overflow_number,
-    _statistics,
-    _sample,
-    _enable,
-    _script,
-)
+RULES: tuple[Rule, ...] = (_kernels, _set_dump, _debug_mode, _overflow_number, _statistics, _sample, _enable, _script)
 
 _SECTIONS = tuple(dict.fromkeys(key.section for key in DUMP_KEYS))
 _DATA_PATH = "MS_DIAGNOSTIC_DATA_PATH"
@@ -221,8 +209,7 @@ def check_config(
 
     `document` is the parsed JSON, of either kind; `environ` has the environment variables of the run, by default those
     of this process. Where a graph is given, `names` are the full names of its operators, and `model_names` what its
-    model may be called in ``acl.json``: its file's name, and its own. ConfigError where it is neither kind of
-    configuration.
+    model may be called in ``acl.json``: its file's name, and its own.
     """
     if not isinstance(document, Mapping):
         raise ConfigError("a dump configuration is a JSON object; this is not")
@@ -357,7 +344,6 @@ _MOST_SHOWN = 60
 
 
 def _shown(value: object) -> str:
-    """Describe a value in JSON's words."""
     match value:
         case bool():
             return str(value).lower()

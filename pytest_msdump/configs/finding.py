@@ -79,9 +79,6 @@ def checked_mode(mode: str | None) -> str | None:
     return mode
 
 
-# -- Operators that a configuration selects --------------------------------------------------------------------------
-
-
 _KEY = "common_dump_settings.kernels"
 _COUNTER = re.compile(r"-op[0-9]+$")
 _MOST_LISTED = 3

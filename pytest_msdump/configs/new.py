@@ -18,13 +18,7 @@ _ALL_DEVICES = list(range(8))
 
 
 def around_step(step: int) -> str:
-    """Return the iterations of the step that goes wrong and of the one before; steps are counted from 1.
-
-    Examples
-    --------
-    >>> around_step(10), around_step(1)
-    ('8|9', '0')
-    """
+    """Return the iterations of the step that goes wrong and of the one before; steps are counted from 1."""
     if step < 1:
         raise ConfigError(f"--around-step {step}: steps are counted from 1")
     return "0" if step == 1 else f"{step - 2}|{step - 1}"
@@ -33,11 +27,7 @@ def around_step(step: int) -> str:
 def new_config(
     *, path: str, net: str, mode: str, iteration: str, kernels: Sequence[str], outputs_only: bool = False
 ) -> dict[str, Any]:
-    """Return the keys of a configuration for MindSpore 2.x.
-
-    `path`, `net` and `iteration` are as the keys take them; `mode` is a name of `facts.config_keys.MODES`; no `kernels`
-    stand for all operators.
-    """
+    """Return the keys of a configuration for MindSpore 2.x; no `kernels` stand for all operators."""
     common: dict[str, Any] = {
         "op_debug_mode": 0,
         "dump_mode": 1 if kernels else 0,
@@ -79,10 +69,7 @@ def acl_lines(file: str) -> Iterator[str]:
 
 
 def script_lines(file: str, *, mode: str, last_step: int | None) -> Iterator[str]:
-    """Yield what to add to the script and to its environment.
-
-    After `last_step`, counted from 1, nothing is dumped any more.
-    """
+    """Yield what to add to the script and to its environment; nothing is dumped after `last_step`, counted from 1."""
     yield "# before the script starts, and before mindspore.communication.init():"
     yield f"export MINDSPORE_DUMP_CONFIG={shell_word(file)}"
     if mode == "ge":
@@ -100,9 +87,6 @@ def script_lines(file: str, *, mode: str, last_step: int | None) -> Iterator[str
         yield "        run_context.request_stop()"
 
 
-# -- Explaining one --------------------------------------------------------------------------------------------------
-
-
 # (key, value as JSON has it, what the key means)
 Explained = tuple[str, str, str]
 
@@ -118,14 +102,11 @@ def explain(document: Mapping[str, Any], setting: Setting) -> Iterator[Explained
         section = document.get(key.section)
         if not isinstance(section, Mapping):
             continue
-        yield from _line(key, section, setting)
-
-
-def _line(key: ConfigKey, section: Mapping[str, Any], setting: Setting) -> Iterator[Explained]:
-    if key.name in section:
-        yield f"{key.section}.{key.name}", _shown(section[key.name]), _meaning(key, section[key.name], setting)
-    elif key.default is not None:
-        yield f"{key.section}.{key.name}", f"{_shown(key.default)} (default)", key.meaning
+        name = f"{key.section}.{key.name}"
+        if key.name in section:
+            yield name, _shown(section[key.name]), _meaning(key, section[key.name], setting)
+        elif key.default is not None:
+            yield name, f"{_shown(key.default)} (default)", key.meaning
 
 
 def _meaning(key: ConfigKey, value: object, setting: Setting) -> str:
@@ -137,7 +118,6 @@ def _meaning(key: ConfigKey, value: object, setting: Setting) -> str:
 
 
 def _steps(text: str) -> str:
-    """Return the steps of a spec as people count them, from 1."""
     steps = []
     for part in text.split("|"):
         first, _, last = part.partition("-")

@@ -95,13 +95,6 @@ def array_name(name: str, kind: str | None) -> ArrayName | None:
     """Read the file name of an array; ``None`` when it has another form.
 
     `kind` is one of `KINDS`; without one the name decides, and an array that is no device's becomes a ``.pb``.
-
-    Examples
-    --------
-    >>> array_name("conv1.0.1600000000000001.npy", "quant").dump
-    'conv1.0.1600000000000001.quant'
-    >>> array_name("Conv2D.conv1.3.1600000000000001.0.npy", None)
-    ArrayName(dump='Conv2D.conv1.3.1600000000000001', op='conv1', io='output', slot=0, timestamp=1600000000000001)
     """
     # A mapping.csv may say anything; a name never leads out of the output folder.
     if not name.endswith(_ARRAY) or name.startswith(".") or "/" in name:
@@ -136,10 +129,7 @@ def _device_array(name: str) -> ArrayName | None:
 
 
 def plan_dumps(sources: Iterable[Source], kind: str | None) -> tuple[Sequence[DumpPlan], Sequence[str]]:
-    """Return the dump files that tensors become, by path, and the names that have another form.
-
-    `kind` is as for `array_name`. Without one, tensors of dump files are taken, too, and keep the names of their files.
-    """
+    """Return the dump files that tensors become, by path, and the names that have another form than `kind` has."""
     found: defaultdict[Path, list[tuple[ArrayName, Source]]] = defaultdict(list)
     others = []
     for source in sources:
@@ -154,9 +144,6 @@ def plan_dumps(sources: Iterable[Source], kind: str | None) -> tuple[Sequence[Du
     for parts in found.values():
         parts.sort(key=lambda part: (part[0].io, part[0].slot, part[1].name))
     return [DumpPlan(path, tuple(found[path])) for path in sorted(found)], sorted(others)
-
-
-# -- Writing planned files -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,11 +300,7 @@ class DumpTensor:
 
 
 def write_dump(path: Path, tensors: Sequence[DumpTensor], *, op_name: str = "", dump_time: int = 0) -> Path:
-    """Write a binary dump file (container 2.0), whole or not at all, into an existing folder; views are not closed.
-
-    `op_name` is the operator's true name; `dump_time`, by custom, the microseconds since 1970 of the file's name.
-    Without a tensor, or with a type that lacks one of the values, it raises `TensorFileError`.
-    """
+    """Write a binary dump file (container 2.0), whole or not at all, into an existing folder; views are not closed."""
     if not tensors:
         raise TensorFileError(f"{path}: a dump of no tensor would be read as a damaged one; give at least one")
     ordered = sorted(tensors, key=lambda tensor: tensor.io == "output")
@@ -331,13 +314,7 @@ def write_dump(path: Path, tensors: Sequence[DumpTensor], *, op_name: str = "", 
 
 
 def data_type_number(name: str) -> int:
-    """Return the number of a data type in a header.
-
-    Examples
-    --------
-    >>> data_type_number("half"), data_type_number("bfloat16")
-    (2, 27)
-    """
+    """Return the number of a data type in a header."""
     known = canonical(name)
     if known is None:
         raise UnknownNameError(f"unknown data type '{name}'; {nearest(name, _DATA_TYPES)}")
@@ -347,13 +324,7 @@ def data_type_number(name: str) -> int:
 
 
 def memory_format_number(name: str) -> int:
-    """Return the number of a memory format in a header.
-
-    Examples
-    --------
-    >>> memory_format_number("NC1HWC0"), memory_format_number("FracZ"), memory_format_number("DefaultFormat")
-    (3, 4, 2)
-    """
+    """Return the number of a memory format in a header."""
     upper = name.strip().upper()
     found = _FORMATS.get(upper, _FORMATS.get(format_name(name) or ""))
     if found is None:
@@ -390,13 +361,7 @@ def _tensor_message(one: DumpTensor) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """Return an unsigned number of 64 bits in groups of seven bits, the lowest first.
-
-    Examples
-    --------
-    >>> varint(300).hex()
-    'ac02'
-    """
+    """Return an unsigned number of 64 bits in groups of seven bits, the lowest first."""
     if not 0 <= value <= _MOST:
         raise ValueError(f"{value} is not an unsigned 64-bit number")
     groups = bytearray()

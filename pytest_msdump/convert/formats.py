@@ -38,11 +38,8 @@ _NUMBERS = "biufc"
 _BYTE_BITS, _BYTE_BLOCK = 8, 32
 
 
-class _Named(NamedTuple):
-    """A tensor without padding, and what its axes are; ``None`` where that is unknown."""
-
-    view: TensorView
-    letters: str | None
+# A tensor without padding, and what its axes are; ``None`` where that is unknown.
+_Named = tuple[TensorView, str | None]
 
 
 class Relabelled(ForwardingView):
@@ -98,7 +95,10 @@ def bring(
         return view if may_be_padded(known) else _shaped(view, shape or _logical_shape(spec))
     if may_be_padded(wanted):
         return _to_device(_named(view, known, shape, wanted), wanted, spec.groups, _block(spec, known, wanted))
-    return _checked(_in_order(_named(view, known, shape, wanted), known, wanted), shape)
+    found = _in_order(_named(view, known, shape, wanted), known, wanted)
+    if shape is not None and found.shape != shape:
+        raise TensorShapeError(f"the tensor has shape {found.shape}, --shape says {shape}")
+    return found
 
 
 def _by_user(
@@ -132,9 +132,9 @@ def _named(view: TensorView, known: str, shape: Shape | None, wanted: str) -> _N
     """Undo the memory format, and name the axes that are left."""
     row = MEMORY_FORMATS[known]
     if known == "ND":
-        return _Named(view, None)
+        return view, None
     if not may_be_padded(known):
-        return _Named(view, "".join(row.stored))
+        return view, "".join(row.stored)
     axes = _SPATIAL.get(row.axes, row.axes)
     letters: str | None = None
     if shape is not None:
@@ -148,7 +148,7 @@ def _named(view: TensorView, known: str, shape: Shape | None, wanted: str) -> _N
         letters = None
     elif letters is None and shape is not None and len(shape) == len(axes):
         letters = axes
-    return _Named(logical(view, logical_shape=shape, logical_format=letters), letters)
+    return logical(view, logical_shape=shape, logical_format=letters), letters
 
 
 def _with_padding(view: TensorView, known: str) -> Shape:
@@ -176,12 +176,6 @@ def _in_order(named: _Named, known: str, wanted: str) -> TensorView:
     if sorted(letters) != sorted(order):
         raise TensorShapeError(f"{known} has the axes {letters}, {wanted} was asked for")
     return view if letters == order else view.permuted(tuple(letters.index(letter) for letter in order))
-
-
-def _checked(view: TensorView, shape: Shape | None) -> TensorView:
-    if shape is not None and view.shape != shape:
-        raise TensorShapeError(f"the tensor has shape {view.shape}, --shape says {shape}")
-    return view
 
 
 def _shaped(view: TensorView, shape: Shape | None) -> TensorView:
@@ -219,7 +213,6 @@ def _to_device(named: _Named, wanted: str, groups: int, block: int | None) -> Te
 
 # -- As the vendor's script for shapes does it -----------------------------------------------------------------------
 
-
 _KEEPS_CHANNELS = "NC1HWC0"
 # Names on the command line of the vendor's script → in headers.
 _LONG_NAMES = {"LOOKUP_": "HASHTABLE_LOOKUP_", "DECONV_SP": "FRACTAL_DECONV_SP"}
@@ -235,13 +228,7 @@ class Converted(NamedTuple):
 
 
 def header_format(name: str) -> str:
-    """Return a memory format as `facts.memory_formats` spells it, or else as headers do.
-
-    Examples
-    --------
-    >>> header_format("FracZ"), header_format("LOOKUP_KEYS")
-    ('FRACTAL_Z', 'HASHTABLE_LOOKUP_KEYS')
-    """
+    """Return a memory format as `facts.memory_formats` spells it, or else as headers do."""
     upper = _long_name(name.strip().upper())
     known = format_name(upper) if upper else None
     if known is None and upper not in DUMP_FORMATS.values():

@@ -178,11 +178,11 @@ class _Conversion:
             self._write(f"{source.name}.output.{slot}.json", [json.dumps(document, indent=4).encode()])
 
     def _write_untyped(self) -> None:
-        """Write the buffers and workspaces; a file with a damaged header has failed for its tensors already."""
         source = self.source
         try:
             parts = read_header(source.path)[0].raw
         except TensorFileError:
+            # Its tensors have failed for that already.
             return
         for part in parts:
             word = RAW_WORDS[part.kind]
@@ -255,8 +255,6 @@ def _reason(error: BaseException, path: Path) -> str:
 def _converters(code: Path | None) -> Converters:
     return {} if code is None else load_converters(code)[0]
 
-
-# -- Files beside the arrays -----------------------------------------------------------------------------------------
 
 FAILED_LIST = "convert_failed_file_list.txt"
 

@@ -60,12 +60,6 @@ def rewire(text: str, *, source: str, phase: str = "TEST") -> Rewired:
 
     Layers of the other phase only are not renamed: they stay in place on the renamed blob. `source` names the file in
     messages; `phase` is ``"TEST"`` or ``"TRAIN"``.
-
-    Examples
-    --------
-    >>> net = 'layer { name: "r" bottom: "c" top: "c" } layer { name: "p" bottom: "c" top: "p" }'
-    >>> rewire(net, source="net").text
-    'layer { name: "r" bottom: "c" top: "r" } layer { name: "p" bottom: "r" top: "p" }'
     """
     if phase not in PHASES:
         raise ConfigError(f"phase {phase!r}; it is one of {', '.join(PHASES)}")
@@ -112,10 +106,7 @@ def _edited(text: str, edits: Sequence[tuple[Place, str]]) -> str:
 
 
 def rewire_file(file: Path, *, out: Path | None = None, phase: str = "TEST") -> tuple[Path, Rewired]:
-    """Write a network without in-place layers beside `file`, as ``new_<name>``, or to `out`; every other byte stays.
-
-    Returns the file, and what is in it. Another file in its place is refused.
-    """
+    """Write a network without in-place layers beside `file`, as ``new_<name>``, or to `out`; every other byte stays."""
     # Comments may be in any encoding; bytes that are no UTF-8 go through as they are.
     rewired = rewire(_read(file).decode("utf-8", "surrogateescape"), source=str(file), phase=phase)
     content = rewired.text.encode("utf-8", "surrogateescape")

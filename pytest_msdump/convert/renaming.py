@@ -57,11 +57,6 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
     `pattern` is a regular expression with the named groups ``op`` and, where names have them, ``slot`` and ``time``; or
     a template with ``{op}``, ``{slot}``, ``{time}`` and ``{any}`` between letters that stand for themselves.
-
-    Examples
-    --------
-    >>> compile_pattern("{op}-{slot}.npy").fullmatch("conv-1-0.npy").groupdict()
-    {'op': 'conv-1', 'slot': '0'}
     """
     is_template = "(?P<" not in pattern
     try:
@@ -122,9 +117,6 @@ def _microseconds(text: str, name: str) -> int:
     )
 
 
-# -- Undo files ------------------------------------------------------------------------------------------------------
-
-
 _VERSION = 1
 _LARGEST_BYTES = 2**28
 # A name in the folder or in one of its numbered sub-folders: nothing that leads out of it.
@@ -175,20 +167,17 @@ def _moves(document: Any, file: Path) -> list[Move]:
         raise ConfigError(f"{file}: is not an undo file of version {_VERSION}; give what 'msdump rename' wrote")
     moves = []
     for row in rows:
-        if not (isinstance(row, list) and len(row) == 2 and all(_is_name(name) for name in row)):
+        if not (
+            isinstance(row, list)
+            and len(row) == 2
+            and all(isinstance(name, str) and _NAME.fullmatch(name) for name in row)
+        ):
             raise ConfigError(f"{file}: 'renamed' holds {str(row)[:80]}, which is not a pair of names of a folder")
         moves.append(Move(*row))
     for names in zip(*moves, strict=True):
         if len(set(names)) != len(names):
             raise ConfigError(f"{file}: 'renamed' names a file twice")
     return moves
-
-
-def _is_name(name: Any) -> bool:
-    return isinstance(name, str) and _NAME.fullmatch(name) is not None
-
-
-# -- Renaming --------------------------------------------------------------------------------------------------------
 
 
 _FITS = re.compile(r"([A-Za-z0-9_-]+)\.([0-9]{1,9})\.([0-9]{16})\.npy")
@@ -200,11 +189,7 @@ _EARLIEST = 10**15
 
 @dataclass(frozen=True, slots=True)
 class RenamePlan:
-    """What a renaming would do to a folder.
-
-    `fitting` counts the files that have names of the grammar already, `others` are ``.npy`` files that the pattern does
-    not match.
-    """
+    """What a renaming would do to a folder: `fitting` names are right already, `others` fit no pattern."""
 
     folder: Path
     moves: tuple[Move, ...]
@@ -215,9 +200,7 @@ class RenamePlan:
 def plan_renaming(folder: Path, pattern: str) -> RenamePlan:
     """Return the new names of the files of a folder and of its numbered sub-folders; nothing is changed.
 
-    A name without a slot is of slot 0; one without a time gets the file's. Raises `ConfigError` if the pattern is wrong
-    or matches no file, two files would get one name, a new name is too long or taken, or a manifest or a mapping names
-    the files as they are.
+    A name without a slot is of slot 0; one without a time gets the file's.
     """
     expression = compile_pattern(pattern)
     moves: list[Move] = []
@@ -362,14 +345,11 @@ def _move_all(folder: Path, names: Sequence[tuple[str, str]]) -> None:
 
 
 def _give_back(folder: Path, done: Sequence[tuple[str, str]]) -> None:
-    waiting = list(done)
+    old, new = "", ""
     try:
-        while waiting:
-            old, new = waiting[-1]
+        for old, new in reversed(done):
             _move(folder / new, folder / old)
-            waiting.pop()
     except OSError as error:
-        old, new = waiting[-1]
         raise _HalfDoneError(
             f"{folder / new}: was {old} and cannot be named so again: {error.strerror or error}; some files have new "
             "names: when that is mended, take them back by the undo file"

@@ -21,13 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.dumps.array_files import file_name_of, is_named_array
-from pytest_msdump.dumps.file_names import (
-    parse_ascend,
-    parse_converted,
-    parse_mindspore,
-    parse_opdebug,
-    parse_protobuf,
-)
+from pytest_msdump.dumps.file_names import parse_ascend, parse_converted, parse_mindspore, parse_opdebug, parse_protobuf
 from pytest_msdump.dumps.listing import walk
 from pytest_msdump.dumps.sidefiles import MAPPING, read_mapping
 from pytest_msdump.facts.dtypes import DTYPES
@@ -63,12 +57,6 @@ class Stem(NamedTuple):
 
         `shape` and `memory_format` are as written; `converted` says that the format was asked for: only then the name
         has the shape.
-
-        Examples
-        --------
-        >>> stem = Stem("Add.op.1.2.3.output.0", "Add.op.1.2.3.output.0")
-        >>> stem.file_name("bin", shape=(2, 19), dtype="float16", memory_format="ND", converted=True)
-        'Add.op.1.2.3.output.0.2_19.float16.ND.bin'
         """
         lengths = [str(length) for length in shape]
         if to == "msnpy":
@@ -115,11 +103,7 @@ class SourceFile:
 def sources_of(
     dump: Dump, *, takes: Callable[[TensorRef], bool], everything: bool, below: Path = Path()
 ) -> list[SourceFile]:
-    """List the files of a dump, those of earlier runs too, in order of their paths.
-
-    Each slice of a sliced operator is a file of its own. `takes` selects tensors; with `everything`, records of the
-    overflow check, buffers and workspaces are taken, too. Files go `below` that folder of the output folder.
-    """
+    """List the files of a dump, those of earlier runs too, in order of their paths; each slice is a file of its own."""
     root = dump.root if dump.root.is_dir() else dump.root.parent
     names = cache(_original_names)
     by_file: defaultdict[Path, list[TensorRef]] = defaultdict(list)
@@ -181,11 +165,7 @@ def _is_overflow(path: Path) -> bool:
 
 
 def claim_names(sources: Sequence[SourceFile], to: str) -> list[SourceFile]:
-    """Give each name to the first source that wants it, and note that source in `taken_by` of the others.
-
-    `sources` are those of all dumps of one command line; a file that is there twice is converted once. `to` is a key of
-    `SUFFIXES`.
-    """
+    """Give each name to the first source that wants it, and note that source in `taken_by` of the others."""
     owners: dict[tuple[Path, str], Path] = {}
     found: dict[Path, SourceFile] = {}
     for source in sources:
@@ -209,16 +189,7 @@ def _claim(source: SourceFile, tensor: WantedTensor, to: str, owners: dict[tuple
 
 
 def stem_of(ref: TensorRef, name: str) -> Stem:
-    """Return what the names of a tensor's files begin with; `name` is its own file's, before it was shortened.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
-    >>> ref = TensorRef(TensorKey(OpKey("a"), "output", 1), TensorSpec(), TensorSource.of(Path("x"), part=0), "ascend")
-    >>> stem_of(ref, "Conv2D.a.3.1.1600000000000003").whole
-    'Conv2D.a.3.1.1600000000000003.output.1'
-    """
+    """Return what the names of a tensor's files begin with; `name` is its own file's, before it was shortened."""
     number = f"{ref.key.io}.{ref.key.slot}"
     protobuf = parse_protobuf(name)
     if protobuf is not None:
@@ -244,13 +215,7 @@ def _renamed(ref: TensorRef, name: str) -> str:
 
 
 def short_name(name: str) -> str | None:
-    """Return the name that stands for one too long for the file system; ``None`` where it is not.
-
-    Examples
-    --------
-    >>> short_name("Add.op.1.2.3.output.0.npy") is None
-    True
-    """
+    """Return the name that stands for one too long for the file system; ``None`` where it is not."""
     if len(os.fsencode(name)) < _TOO_LONG:
         return None
     # The vendor's way, so that both tools give one file one name; no secret depends on it.

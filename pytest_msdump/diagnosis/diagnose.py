@@ -84,7 +84,6 @@ def _supported(sides: Sides) -> Iterator[Diagnosis]:
 
 
 def _sample_of(claim: Claim, sides: Sides) -> Trial:
-    """Return the elements of the sample with the claim."""
     trials = [claim.trial(start, stop) for start, stop in sides.sample_ranges]
     return Trial(*(np.concatenate(parts) for parts in zip(*trials, strict=True)))
 

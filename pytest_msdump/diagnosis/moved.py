@@ -13,9 +13,8 @@ import numpy as np
 from pytest_msdump.diagnosis.claim import Claim, Trial
 from pytest_msdump.diagnosis.sample import Array, Sides, doubles
 from pytest_msdump.diagnosis.values import distribution_distance, have_stayed, thinned
-from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.layouts.axes import ReshapedView
-from pytest_msdump.layouts.blocks import Part, Placement, place
+from pytest_msdump.layouts.blocks import Part, Placement, stored_shape
 from pytest_msdump.layouts.gather import BlockedView
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.text import Message, Parameter
@@ -170,12 +169,9 @@ def _formats(sides: Sides) -> Iterator[MovedClaim]:
         if len(letters) not in (0, len(sides.shape)) or len(sides.shape) < 2:
             continue
         for block in blocks:
-            stored = _stored_shape(name, sides.shape, block)
-            if stored is None or prod(stored) != sides.size:
-                continue
-            try:
-                placement = place(name, stored, sides.shape, letters)
-            except TensorShapeError:
+            stored, placement = stored_shape(name, sides.shape, letters, {"C": block, "J": block})
+            # Not with padding, nor where one block is the whole axis: then nothing has moved.
+            if prod(stored) != sides.size or sides.shape[1 if letters else -1] == block:
                 continue
             order = tuple(range(len(placement.shape)))
             for moved in ("left", "right"):
@@ -183,25 +179,6 @@ def _formats(sides: Sides) -> Iterator[MovedClaim]:
                 message = Message("still_in_memory_format", parameters)
                 details = {"memory_format": name, "block": block, "of": moved}
                 yield MovedClaim("memory_format", sides, message, details, moved, stored, placement, order)
-
-
-def _stored_shape(name: str, shape: Shape, block: int) -> Shape | None:
-    """Return the shape of the stored axes; ``None`` if blocks would need padding, or there is only one."""
-    *front, rows, columns = shape
-    if name == "FRACTAL_NZ":
-        fits = rows % 16 == 0 and columns % block == 0 and columns > block
-        return (*front, columns // block, rows // 16, 16, block) if fits else None
-    channels = shape[1]
-    if channels % block or channels == block:
-        return None
-    spatial = shape[2:]
-    if name == "NC1HWC0":
-        return (shape[0], channels // block, *spatial, block)
-    if name == "NDC1HWC0":
-        return (shape[0], spatial[0], channels // block, *spatial[1:], block)
-    if name == "C1HWNC0":
-        return (channels // block, *spatial, shape[0], block)
-    return (channels // block * prod(spatial), shape[0] // 16, 16, block) if shape[0] % 16 == 0 else None
 
 
 # -- Neighbours and padding --
@@ -238,12 +215,10 @@ class ShiftClaim(Claim):
         return self.sides.shape[next(iter(self.steps))] if self.steps else self.sides.size
 
     def _distance(self, steps: int) -> int:
-        """Return how many flat places elements move in so many steps."""
         shape = self.sides.shape
         return steps * (self.flat + sum(by * prod(shape[axis + 1 :]) for axis, by in self.steps.items()))
 
     def _inside(self, start: int, stop: int) -> Array:
-        """Return which elements have a neighbour."""
         places = np.arange(start, stop)
         if not self.steps:
             return (places >= self.flat) & (places < self.sides.size + self.flat)

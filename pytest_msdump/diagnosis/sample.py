@@ -31,12 +31,9 @@ _MANTISSA_BITS = {
     "float32": 23,
     "float16": 10,
     "bfloat16": 7,
-    "float8_e4m3fn": 3,
-    "float8_e4m3fnuz": 3,
-    "float8_e4m3b11fnuz": 3,
+    **dict.fromkeys(("float8_e4m3fn", "float8_e4m3fnuz", "float8_e4m3b11fnuz"), 3),
     "hifloat8": 1,
-    "float8_e5m2": 2,
-    "float8_e5m2fnuz": 2,
+    **dict.fromkeys(("float8_e5m2", "float8_e5m2fnuz"), 2),
     "float8_e8m0": 0,
 }
 

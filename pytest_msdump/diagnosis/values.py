@@ -276,13 +276,7 @@ def _slice_diagnosis(sides: Sides, at: Mapping[int, int], total: float) -> Diagn
     if not concentrated or outside_differing > _DIFFERING_OUTSIDE * rest:
         return None
     parts = tuple(Message("index_of_axis", {"index": index, "axis": axis}) for axis, index in at.items())
-    numbers: dict[str, Parameter] = {
-        "share": energy / total,
-        "parts": parts,
-        "n": differing,
-        "m": count,
-        "rest": rest,
-    }
+    numbers: dict[str, Parameter] = {"share": energy / total, "parts": parts, "n": differing, "m": count, "rest": rest}
     evidence = Message("only_slice_differs", numbers)
     if outside_differing:
         evidence = Message("slice_differs_most", {**numbers, "k": outside_differing})
@@ -292,7 +286,6 @@ def _slice_diagnosis(sides: Sides, at: Mapping[int, int], total: float) -> Diagn
 
 
 def _index_of(shape: tuple[int, ...], axis: int, start: int, stop: int) -> Array:
-    """Return the index along an axis of flat elements `start` to `stop`."""
     return np.arange(start, stop) // prod(shape[axis + 1 :]) % shape[axis]
 
 

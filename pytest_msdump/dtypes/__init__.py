@@ -14,13 +14,7 @@ _KINDS = {"opaque": 0, "bool": 1, "integer": 2, "float": 3, "complex": 3}
 
 @lru_cache(maxsize=256)
 def canonical(name: str) -> str | None:
-    """Return the name that `facts.dtypes` uses for a data type in any spelling and case; ``None`` for an unknown one.
-
-    Examples
-    --------
-    >>> canonical("BFloat16"), canonical("half"), canonical("HiFloat8"), canonical("float7")
-    ('bfloat16', 'float16', 'hifloat8', None)
-    """
+    """Return the name that `facts.dtypes` uses for a data type in any spelling and case; ``None`` for unknown ones."""
     lowered = name.strip().lower()
     known = ALIASES.get(lowered, lowered)
     return known if known in DTYPES else None
@@ -33,11 +27,6 @@ def coarser(left: str, right: str) -> str:
     Floats go from float64 (finest) over float32, float16 and bfloat16 to those of 8 bits; a complex type counts as its
     component. A float or complex type is coarser than any integer, a wider integer than a narrower one, any integer
     than bool, and anything than a type without numbers. Raises `UnknownNameError` for an unknown type.
-
-    Examples
-    --------
-    >>> coarser("float32", "bfloat16"), coarser("complex128", "float32"), coarser("float16", "int64")
-    ('bfloat16', 'float32', 'float16')
     """
     first, second = _known(left), _known(right)
     return second if _rank(second) > _rank(first) else first

@@ -105,8 +105,6 @@ def _from_dlpack(value: Any) -> Any:
         ) from error
 
 
-# -- Arrays as files hold them ---------------------------------------------------------------------------------------
-
 Array = npt.NDArray[Any]
 
 # Type characters of numpy whose elements are numbers of the same width on every machine.

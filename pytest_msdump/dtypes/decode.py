@@ -25,55 +25,27 @@ from pytest_msdump.dtypes.low_precision import BYTE_TABLES, byte_table, float4_e
 from pytest_msdump.errors import TensorFileError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
 
-__all__ = [
-    "Storage",
-    "bfloat16_values",
-    "bytes_needed",
-    "can_decode",
-    "storage_of",
-    "stored_as",
-    "to_double",
-]
+__all__ = ["Storage", "bfloat16_values", "bytes_needed", "can_decode", "storage_of", "stored_as", "to_double"]
 
 Array = npt.NDArray[Any]
 
 _DESCR = re.compile(r"([<>|=])([A-Za-z])(\d{1,3})")
 
 # Kind letter and bytes of one element, as in numpy's array protocol, and the type they hold.
-_PLAIN = {
-    "b1": "bool",
-    "i1": "int8",
-    "i2": "int16",
-    "i4": "int32",
-    "i8": "int64",
-    "u1": "uint8",
-    "u2": "uint16",
-    "u4": "uint32",
-    "u8": "uint64",
-    "f2": "float16",
-    "f4": "float32",
-    "f8": "float64",
-    "c8": "complex64",
-    "c16": "complex128",
-    "E2": "bfloat16",
-    "T2": "bfloat16",
-}
+_CODES = "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16"
+_PLAIN: dict[str, str] = {**{code: np.dtype(code).name for code in _CODES.split()}, "E2": "bfloat16", "T2": "bfloat16"}
 
 _BYTE_FLOATS = tuple(name for name in BYTE_TABLES if DTYPES[name].kind == "float")
 
 # (what the dump claims, what the header says) → logical type, where the two differ.
 _STORED_AS = {
-    ("bfloat16", "f4"): "bfloat16",
-    ("bfloat16", "u2"): "bfloat16",
-    ("bfloat16", "V2"): "bfloat16",
+    **{("bfloat16", code): "bfloat16" for code in ("f4", "u2", "V2")},
     **{(name, code): name for name in _BYTE_FLOATS for code in ("u1", "V1", "f1", "f4")},
     # As this package records it: one element a byte. How binary dumps pack it is unknown.
     ("float4_e2m1", "u1"): "float4_e2m1",
     ("int4", "i1"): "int4",
     ("int2", "i1"): "int2",
-    ("uint2", "u1"): "uint2",
-    ("uint4", "u1"): "uint4",
-    ("uint1", "u1"): "uint1",
+    **{(name, "u1"): name for name in ("uint2", "uint4", "uint1")},
     ("complex32", "u4"): "complex32",
 }
 
@@ -111,10 +83,7 @@ class Storage(NamedTuple):
 
 
 def bfloat16_values(bits: Array) -> Array:
-    """Return the values of bfloat16 numbers, given as 16 bits in any byte order, exactly, as float32.
-
-    Every bfloat16 is a float32 with 16 zero bits behind it; NaN payloads are kept.
-    """
+    """Return bfloat16 numbers, given as 16 bits in any byte order, exactly as float32; NaN payloads are kept."""
     wide: Array = np.left_shift(bits, np.uint32(16), dtype=np.uint32)
     return wide.view(np.float32)
 
@@ -130,13 +99,7 @@ def can_decode(name: str) -> bool:
 def stored_as(name: str) -> Storage:
     """Return how a binary dump stores elements of a data type: little-endian, without gaps.
 
-    8-bit floats become float32, exactly; int4 and int2 int8; uint4, uint2 and uint1 uint8; complex32 complex64. Raises
-    `UnknownNameError` for an unknown type and `TensorFileError` for one without numbers or of unknown packing.
-
-    Examples
-    --------
-    >>> stored_as("int4").decode(np.array([0x21, 0xF8], np.uint8)).tolist()
-    [1, 2, -8, -1]
+    8-bit floats become float32, exactly; int4 and int2 int8; uint4, uint2 and uint1 uint8; complex32 complex64.
     """
     known = canonical(name)
     if known is None:
@@ -163,11 +126,7 @@ def bytes_needed(name: str, elements: int) -> int:
 
 
 def storage_of(descr: object, claimed: str | None, *, where: str) -> Storage:
-    """Return how a tensor is stored, from an npy header's `descr` and the type that the file's name claims.
-
-    `where` is the file, for error texts. Raises `TensorFileError` for types that cannot be compared as numbers, and
-    where header and claim contradict each other.
-    """
+    """Return how a tensor is stored, from an npy header's `descr` and the type that the file's name claims."""
     if not isinstance(descr, str):
         raise TensorFileError(
             f"{where}: holds records of several fields (structured dtype); save each field as a plain array of its own"

@@ -28,18 +28,7 @@ _LOW_HALF = np.uint32(0xFFFF)
 
 
 def encode(values: Array, name: str) -> Array:
-    """Return the bytes of 1-D values as a binary dump stores them; `stored_as` decodes them to the same bits.
-
-    Where several elements share a byte, the last byte is filled up with zeros. Raises as `stored_as`, and
-    `TensorFileError` for a number that the type does not have: nothing is rounded.
-
-    Examples
-    --------
-    >>> encode(np.array([1, 2, -8, -1]), "int4").tolist()
-    [33, 248]
-    >>> encode(np.array([1.0], np.float32), "bfloat16").tolist()
-    [128, 63]
-    """
+    """Return the bytes of 1-D values as a binary dump stores them, the last byte filled up; raises as `stored_as`."""
     form = stored_as(name)
     known = canonical(name) or name
     exact = _cast(values, np.dtype(DTYPES[known].native), known)
@@ -102,7 +91,6 @@ def _codes(known: str) -> tuple[Array, Array]:
 
 
 def _looked_up(values: Array, known: str) -> Array:
-    """Find the byte of each 8-bit float."""
     bits, codes = _codes(known)
     wanted = _usual(values, known)
     place = np.minimum(np.searchsorted(bits, wanted), 255)

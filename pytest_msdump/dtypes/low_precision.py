@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,22 +31,8 @@ _SIGNS = np.where(_CODES < 128, 1.0, -1.0)
 _E5M2_NANS = np.array([0x7FD00000, 0x7FC00000, 0x7FE00000], np.uint32)
 
 
-class _Prefix(NamedTuple):
-    """A group of HiFloat8 codes: the bits that say so, how many they are, bits of exponent and of mantissa."""
-
-    bits: int
-    length: int
-    exponent_bits: int
-    mantissa_bits: int
-
-
-_HIFLOAT8 = (
-    _Prefix(0b11, 2, 4, 1),
-    _Prefix(0b10, 2, 3, 2),
-    _Prefix(0b01, 2, 2, 3),
-    _Prefix(0b001, 3, 1, 3),
-    _Prefix(0b0001, 4, 0, 3),
-)
+# Groups of HiFloat8 codes: the bits that say so, how many they are, bits of exponent and of mantissa.
+_HIFLOAT8 = ((0b11, 2, 4, 1), (0b10, 2, 3, 2), (0b01, 2, 2, 3), (0b001, 3, 1, 3), (0b0001, 4, 0, 3))
 
 
 @cache
@@ -110,12 +96,12 @@ def _hifloat8() -> Array:
     magnitude = _CODES & 0x7F
     # Codes without a prefix: zero, and powers of two below those that have an exponent.
     values: Array = np.ldexp(1.0, (magnitude & 7) - 23)
-    for prefix in _HIFLOAT8:
-        inside = magnitude >> (7 - prefix.length) == prefix.bits
-        exponent = _hifloat8_exponent(magnitude >> prefix.mantissa_bits, prefix.exponent_bits)
-        fraction = magnitude & (2**prefix.mantissa_bits - 1)
-        significand = (fraction + 2**prefix.mantissa_bits).astype(float)
-        values[inside] = np.ldexp(significand, exponent - prefix.mantissa_bits)[inside]
+    for prefix, length, exponent_bits, mantissa_bits in _HIFLOAT8:
+        inside = magnitude >> (7 - length) == prefix
+        exponent = _hifloat8_exponent(magnitude >> mantissa_bits, exponent_bits)
+        fraction = magnitude & (2**mantissa_bits - 1)
+        significand = (fraction + 2**mantissa_bits).astype(float)
+        values[inside] = np.ldexp(significand, exponent - mantissa_bits)[inside]
     values *= _SIGNS
     values[[0x00, 0x80, 0x6F, 0xEF]] = 0.0, np.nan, np.inf, -np.inf
     return values.astype(np.float32)

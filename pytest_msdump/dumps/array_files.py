@@ -141,9 +141,6 @@ def is_named_array(ref: TensorRef) -> bool:
 
 
 def file_name_of(ref: TensorRef) -> str:
-    """Return an array's name as a file's, without a suffix: it leads into no folder and has no control characters.
-
-    Two names may become one, as ``a/b`` and ``a_b``.
-    """
+    """Return an array's name as that of a file, without suffix, folders and control characters; two may become one."""
     name = ref.key.op.name.replace("/", "_").replace("\\", "_")
     return "".join(one if one.isprintable() else f"%{ord(one):02X}" for one in name)

@@ -20,16 +20,7 @@ from pytest_msdump.dumps.strided_reader import BLOCK_BYTES, ReusedMemory, Stride
 from pytest_msdump.errors import TensorFileError, TensorShapeError
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 
-__all__ = [
-    "Layout",
-    "PackedReader",
-    "StoredView",
-    "can_be_held",
-    "layout_of",
-    "open_flat",
-    "ordered_axes",
-    "steps_of",
-]
+__all__ = ["Layout", "PackedReader", "StoredView", "can_be_held", "layout_of", "open_flat", "ordered_axes", "steps_of"]
 
 Array = npt.NDArray[Any]
 

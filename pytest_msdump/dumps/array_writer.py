@@ -32,8 +32,7 @@ def write_view(view: TensorView, path: Path, *, to: str = "npy") -> Path:
     """Write a tensor into a file of an existing folder, in the axes that it has; the view is not closed.
 
     `to` is ``npy``: the numpy type that values are computed in (bfloat16 and 8-bit floats as float32, int4 as int8);
-    ``bin``: the bytes of its own type, little-endian; ``txt``: see `text_bytes`. MsdumpError where the tensor cannot be
-    read, or the file cannot be written.
+    ``bin``: the bytes of its own type, little-endian; ``txt``: see `text_bytes`.
     """
     with whole_file(path) as stream:
         stream.writelines(_BYTES[to](view))

@@ -147,7 +147,6 @@ def _has_own_arrays(folder: Folder) -> bool:
 
 
 def _is_made_of(name: str, runs: Container[tuple[object, ...]]) -> bool:
-    """Whether an array was made of one of the dumps `runs`."""
     converted = parse_converted(name)
     return converted is not None and run_of(converted.dump) in runs
 
@@ -192,9 +191,6 @@ def _why_left_out(name: str, parsed: AscendName | None) -> str:
     return _OTHER_KIND if any(parse(name) for parse in others) else ""
 
 
-# -- From dump files to references -----------------------------------------------------------------------------------
-
-
 class FoundDump(NamedTuple):
     """A dump file, what its name says, and where in the run it was dumped."""
 
@@ -210,11 +206,7 @@ class FoundDump(NamedTuple):
 
 
 def index_headers(found: Iterable[FoundDump], builder: DumpBuilder, *, reader: str) -> list[TensorRef]:
-    """Read the headers of one directory's files; return a reference for each input and output.
-
-    A file whose header cannot be read gives one output, which cannot be opened. `builder` gets the notes; `reader` is
-    the name of the reader that opens the tensors.
-    """
+    """Read the headers of one directory's files; return a reference for each input and output, and note what is odd."""
     sliced: defaultdict[tuple[str, str], list[FoundDump]] = defaultdict(list)
     refs: list[TensorRef] = []
     for one in found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from math import prod
 from pathlib import Path
 from typing import NamedTuple
@@ -12,24 +12,14 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.dtypes.decode import bytes_needed, can_decode
 from pytest_msdump.dumps.array_reader import StoredView, can_be_held, layout_of
 from pytest_msdump.dumps.ascend_header import Header, RawPart, StoredTensor, bytes_behind, parse_header
-from pytest_msdump.dumps.stored_file import StoredFile, truncated
+from pytest_msdump.dumps.stored_file import StoredFile, opened, truncated
 from pytest_msdump.dumps.strided_reader import BLOCK_BYTES
 from pytest_msdump.dumps.wire import Span
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.dump_proto import NOT_NUMBERS
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = [
-    "RAW_WORDS",
-    "DumpFile",
-    "FileSource",
-    "open_dump_file",
-    "open_output",
-    "open_part",
-    "part_of",
-    "raw_bytes",
-    "read_header",
-]
+__all__ = ["RAW_WORDS", "DumpFile", "open_dump_file", "open_output", "open_part", "part_of", "raw_bytes", "read_header"]
 
 _WINDOW_BYTES = 2**12
 _RAW_BLOCK_BYTES = 2**20
@@ -78,9 +68,7 @@ class DumpFile(NamedTuple):
     def open(self, tensor: StoredTensor, *, block_bytes: int = BLOCK_BYTES) -> StoredView:
         """Open one of its tensors; reads no data.
 
-        Bytes beyond what the shape needs are padding when the header counts them; they are never read. TensorFileError
-        where its type has no numeric meaning or cannot be decoded, its data is not all there, or whole dumps follow
-        this one.
+        Bytes beyond what the shape needs are padding when the header counts them; they are never read.
         """
         where, dtype = f"{self.file.where}: {tensor.io} {tensor.slot}", canonical(tensor.data_type.dtype)
         behind = bytes_behind(self.source, self.header.end)
@@ -118,18 +106,18 @@ def _no_numbers(tensor: StoredTensor, where: str) -> TensorFileError:
     )
 
 
-def open_dump_file(path: Path | str) -> DumpFile:
-    """Open a dump file and read its header; the caller closes `file`. Text is a path of this machine.
-
-    TensorFileError where it cannot be opened or its header cannot be read.
-    """
-    file = StoredFile(path)
-    try:
+@contextmanager
+def _opened(path: Path | str) -> Iterator[DumpFile]:
+    """Open a dump file and read its header; it is closed again where an error is raised."""
+    with opened(path) as file:
         source = FileSource(file)
-        return DumpFile(file, source, parse_header(source))
-    except BaseException:
-        file.close()
-        raise
+        yield DumpFile(file, source, parse_header(source))
+
+
+def open_dump_file(path: Path | str) -> DumpFile:
+    """Open a dump file and read its header; the caller closes `file`. Text is a path of this machine."""
+    with _opened(path) as dump:
+        return dump
 
 
 def read_header(path: Path | str) -> tuple[Header, int]:
@@ -150,28 +138,17 @@ def part_of(header: Header, part: int | None, path: Path | str) -> StoredTensor:
 
 
 def open_part(path: Path | str, part: int | None) -> StoredView:
-    """Open one tensor of a dump file lazily; see `part_of` for its number.
-
-    ``None`` stands for a file whose header could not be read when it was indexed: opening it raises the reason.
-    """
-    dump = open_dump_file(path)
-    try:
+    """Open one tensor of a dump file lazily; without a number, given to a file with an unreadable header, raise why."""
+    with _opened(path) as dump:
         return dump.open(part_of(dump.header, part, path))
-    except BaseException:
-        dump.file.close()
-        raise
 
 
 def open_output(path: Path, index: int) -> StoredView:
     """Open the output that a file of an original model holds: its only one, else the one of this index."""
-    dump = open_dump_file(path)
-    try:
+    with _opened(path) as dump:
         outputs = tuple(tensor for tensor in dump.header.tensors if tensor.io == "output")
         part = index if len(outputs) > 1 else 0
         return dump.open(part_of(dump.header._replace(tensors=outputs), part, path))
-    except BaseException:
-        dump.file.close()
-        raise
 
 
 def raw_bytes(path: Path, part: RawPart) -> Iterator[bytes]:

@@ -19,27 +19,14 @@ from typing import NamedTuple
 from pytest_msdump.dumps.stored_file import truncated
 from pytest_msdump.dumps.wire import Memory, Source, Span, fields, named_fields, span_of, varint_of, varints
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.facts.dump_proto import (
-    DATA_TYPES,
-    DUMP_DATA,
-    GE_DATA_TYPES,
-    MEMORY_FORMATS,
-    NANO_MAGIC,
-    NANO_TAGS,
-    OP_ATTR,
-    OP_INPUT,
-    OP_OUTPUT,
-    OP_UNTYPED,
-    SHAPE,
-    DataType,
-)
+from pytest_msdump.facts import dump_proto
 
 __all__ = ["MAX_HEADER_BYTES", "Header", "RawPart", "StoredTensor", "bytes_behind", "parse_header"]
 
 MAX_HEADER_BYTES = 64 * 2**20
 
 _LENGTH_BYTES = 8
-_NANO_MAGIC = NANO_MAGIC.to_bytes(4, "little")
+_NANO_MAGIC = dump_proto.NANO_MAGIC.to_bytes(4, "little")
 _MAX_NAME_BYTES = 2**12
 _MAX_RANK = 32
 _MOST_GROUPS = 2**31 - 1
@@ -49,7 +36,7 @@ _MAX_TENSORS = 2**13
 _MOST_CONTAINERS = 64
 # A writer puts these into a message once.
 _SINGULAR = frozenset({"version", "dump_time", "op_name"})
-_FIELDS = {"input": OP_INPUT, "output": OP_OUTPUT}
+_FIELDS = {"input": dump_proto.OP_INPUT, "output": dump_proto.OP_OUTPUT}
 # Longer ones hold their data, or are rare.
 _SMALL_BYTES = 2**9
 
@@ -64,7 +51,7 @@ class StoredTensor(NamedTuple):
 
     io: str
     slot: int
-    data_type: DataType
+    data_type: dump_proto.DataType
     memory_format: str
     shape: tuple[int, ...]
     original_shape: tuple[int, ...] | None
@@ -100,8 +87,7 @@ class Header(NamedTuple):
 def parse_header(source: Source) -> Header:
     """Read what a dump file holds; `source` is the whole file.
 
-    A file whose header is whole is accepted however much of the data behind it is missing. TensorFileError where it is
-    none of the three containers, or its header is cut off or damaged.
+    A file whose header is whole is accepted however much of the data behind it is missing.
     """
     head = source.peek(0, _LENGTH_BYTES + 4)
     length = _stated_length(source, head)
@@ -125,10 +111,7 @@ def parse_header(source: Source) -> Header:
 
 
 def bytes_behind(source: Source, end: int) -> int:
-    """Return how many bytes follow `end`, where the header's explanation ends.
-
-    TensorFileError where they are one or more whole dumps: two files were joined, or two runs wrote into one.
-    """
+    """Return how many bytes follow `end`, where the header's explanation ends; an error where they are whole dumps."""
     position, count = end, 1
     while position < source.size:
         if count == _MOST_CONTAINERS:
@@ -239,7 +222,7 @@ def _parse_dump_data(source: Source, span: Span) -> _DumpData:
     op_name, attribute, end, twice, count = "", None, span.start, None, 0
     seen: set[str] = set()
     for field in fields(source, span):
-        name = DUMP_DATA.get(field.number)
+        name = dump_proto.DUMP_DATA.get(field.number)
         if name is None:
             continue
         end = field.stop
@@ -264,7 +247,9 @@ def _parse_dump_data(source: Source, span: Span) -> _DumpData:
 
 
 def _attribute(source: Source, span: Span) -> Span | None:
-    values = [span_of(source, field) for name, field in named_fields(source, span, OP_ATTR) if name == "value"]
+    values = [
+        span_of(source, field) for name, field in named_fields(source, span, dump_proto.OP_ATTR) if name == "value"
+    ]
     return values[-1] if values else None
 
 
@@ -317,7 +302,7 @@ def _read_tensor(source: Source, span: Span, io: str, slot: int) -> StoredTensor
     return StoredTensor(
         io=io,
         slot=slot,
-        data_type=_data_type(numbers["data_type"], DATA_TYPES),
+        data_type=_data_type(numbers["data_type"], dump_proto.DATA_TYPES),
         memory_format=_memory_format(numbers["format"]),
         shape=shape,
         # A message without dimensions is the original shape of a scalar only.
@@ -332,7 +317,7 @@ def _read_tensor(source: Source, span: Span, io: str, slot: int) -> StoredTensor
 
 def _shape(source: Source, span: Span) -> tuple[int, ...]:
     dims: tuple[int, ...] = ()
-    for _, field in named_fields(source, span, SHAPE):
+    for _, field in named_fields(source, span, dump_proto.SHAPE):
         dims += varints(source, field, _MAX_RANK)
         if len(dims) > _MAX_RANK:
             raise TensorFileError(
@@ -341,12 +326,12 @@ def _shape(source: Source, span: Span) -> tuple[int, ...]:
     return dims
 
 
-def _data_type(number: int, table: Mapping[int, DataType]) -> DataType:
-    return table.get(number, DataType(f"number {number}", "unknown"))
+def _data_type(number: int, table: Mapping[int, dump_proto.DataType]) -> dump_proto.DataType:
+    return table.get(number, dump_proto.DataType(f"number {number}", "unknown"))
 
 
 def _memory_format(number: int) -> str:
-    return MEMORY_FORMATS.get(number, f"FORMAT_{number}")
+    return dump_proto.MEMORY_FORMATS.get(number, f"FORMAT_{number}")
 
 
 def _parse_raw(source: Source, message: _DumpData, begin: int | None) -> tuple[tuple[RawPart, ...], int]:
@@ -360,7 +345,7 @@ def _parse_raw(source: Source, message: _DumpData, begin: int | None) -> tuple[t
     for kind in ("buffer", "space"):
         for slot, span in enumerate(message.messages[kind]):
             size, inside = 0, Span(0, 0)
-            for name, field in named_fields(source, span, OP_UNTYPED):
+            for name, field in named_fields(source, span, dump_proto.OP_UNTYPED):
                 if name == "size":
                     size = varint_of(source, field)
                 else:
@@ -389,8 +374,8 @@ def _parse_nano(source: Source, span: Span) -> list[StoredTensor]:
     _unpack(source, _MAGIC_AND_VERSION, span)
     tensors: list[StoredTensor] = []
     for tag, value in _nano_blocks(source, Span(span.start + _MAGIC_AND_VERSION.size, span.stop)):
-        if tag in NANO_TAGS:
-            for tensor in _nano_tensors(source, value, NANO_TAGS[tag]):
+        if tag in dump_proto.NANO_TAGS:
+            for tensor in _nano_tensors(source, value, dump_proto.NANO_TAGS[tag]):
                 if len(tensors) == _MAX_TENSORS:
                     raise _damaged(source, value.start, f"more than {_MAX_TENSORS} tensors")
                 tensors.append(tensor)
@@ -404,7 +389,6 @@ def _damaged(source: Source, position: int, what: str) -> TensorFileError:
 
 
 def _unpack(source: Source, layout: struct.Struct, span: Span) -> tuple[int, ...]:
-    """Read numbers from the beginning of `span`."""
     data = source.peek(span.start, min(layout.size, span.length))
     if len(data) < layout.size:
         raise _damaged(source, span.start, f"{len(data)} bytes where {layout.size} are needed")
@@ -435,7 +419,7 @@ def _nano_tensors(source: Source, span: Span, io: str) -> Iterator[StoredTensor]
         yield StoredTensor(
             io=io,
             slot=slot,
-            data_type=_data_type(data_type, GE_DATA_TYPES),
+            data_type=_data_type(data_type, dump_proto.GE_DATA_TYPES),
             memory_format=_memory_format(memory_format),
             shape=shapes.get(_SHAPE_TAG, ()),
             original_shape=shapes.get(_ORIGINAL_SHAPE_TAG) or None,

@@ -68,11 +68,7 @@ class Reader(ABC):
 
 
 def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
-    """Choose the reader for `root`, a directory or one file, by looking at names, and index it.
-
-    A directory without a file at any depth has the reader ``"empty"``. DumpNotFoundError where there is nothing at
-    `root`, or it cannot be listed; UnknownDumpFormatError where there are files, but none that any reader knows.
-    """
+    """Choose the reader for `root`, a directory or one file, by looking at names, and index it."""
     # Unlike `Path.exists`, false rather than an exception where a parent may not be entered or the name is too long.
     if not isinstance(root, RemotePath) and not os.path.exists(root):  # noqa: PTH110
         raise DumpNotFoundError(f"{root}: no such directory or file; give the directory a dump was written to")
@@ -81,7 +77,8 @@ def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
     for reader in sorted(readers.values(), key=lambda each: -each.precedence):
         if reader.recognises(root):
             return reader.index(root)
-    example = _example(root)
+    names = (folder.text(name) for folder in walk(root) for name in (*folder.files, *folder.closed))
+    example = next(names, None) if root.is_dir() else root.name
     if example is None:
         return Dump(root=root, reader=EMPTY)
     known = ", ".join(sorted(readers))
@@ -90,14 +87,6 @@ def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
         f"{root}: give the directory of a dump; no dump format that is known here has names like '{shown}'. "
         f"Known: {known} (docs/reference/dump_formats.md)"
     )
-
-
-def _example(root: Path) -> str | None:
-    """Return the name of something at or below `root`; ``None`` when there is nothing."""
-    if not root.is_dir():
-        return root.name
-    names = (folder.text(name) for folder in walk(root) for name in (*folder.files, *folder.closed))
-    return next(names, None)
 
 
 class DumpBuilder:

@@ -14,7 +14,6 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_msdump.dumps.file_names import number
 from pytest_msdump.dumps.listing import Folder
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.storage.remote import absolute_path
@@ -34,6 +33,7 @@ class Place(NamedTuple):
 
 # -- Trees of devices ------------------------------------------------------------------------------------------------
 
+_PLAIN = "0|[1-9][0-9]{0,254}"
 _LEVEL_NAMES = {
     "time": r"[0-9]{14}",
     "step": r"[0-9]{1,9}",
@@ -46,6 +46,11 @@ _LEVEL_NAMES = {
     "graph": r"[0-9]{1,18}",
     "iteration": r"[0-9]{1,18}",
     "operator": r".+",
+    # As MindSpore writes them: without zeros in front.
+    "own_rank": r"rank_(?P<rank>0|[1-9][0-9]{0,8})",
+    "own_graph": rf"(?P<graph>{_PLAIN})",
+    # Constants of a graph are dumped once, beside its iterations.
+    "own_iteration": rf"(?P<iteration>{_PLAIN})|constants",
 }
 _DEVICE_LEVELS = {name: re.compile(pattern, re.DOTALL) for name, pattern in _LEVEL_NAMES.items()}
 
@@ -89,7 +94,7 @@ def place_of(root: Path, parts: tuple[str, ...]) -> Place | None:
 def _read_levels(levels: tuple[str, ...], names: tuple[str, ...]) -> Place | None:
     if len(levels) != len(names):
         return None
-    values: dict[str, str] = {}
+    values: dict[str, str | None] = {}
     for level, name in zip(levels, names, strict=True):
         match = _DEVICE_LEVELS[level].fullmatch(name)
         if match is None:
@@ -98,15 +103,16 @@ def _read_levels(levels: tuple[str, ...], names: tuple[str, ...]) -> Place | Non
         values.update(match.groupdict())
     rank = values.get("rank", values.get("device"))
     graph = values.get("graph", values.get("model_id"))
+    # The step is the user's; the number inside of it is the device's own count.
+    iteration = values.get("step", values.get("iteration", "0"))
     at = Coordinates(
         rank=None if rank is None else int(rank),
         net=values.get("net", values.get("model")),
         graph=None if graph is None else int(graph),
-        # The step is the user's; the number inside of it is the device's own count.
-        iteration=int(values.get("step", values.get("iteration", "0"))),
+        iteration=None if iteration is None else int(iteration),
         occurrence=0,
     )
-    return Place(at, tuple((title, values[level]) for level, title in _LABELS if level in values))
+    return Place(at, tuple((title, value) for level, title in _LABELS if (value := values.get(level)) is not None))
 
 
 # -- Trees of MindSpore ----------------------------------------------------------------------------------------------
@@ -116,12 +122,10 @@ _DEVICE = re.compile(r"(?:device_)?(0|[1-9][0-9]{0,8})")
 _ITERATION = re.compile(r"iteration_(0|[1-9][0-9]{0,17})")
 _DATED = re.compile(r"[0-9]{14}")
 _NET_GRAPH = re.compile(r".+_graph_[0-9]{1,9}", re.DOTALL)
-# rank, net, graph, iteration.
-_LEVELS = 4
+_OWN_LEVELS = ("own_rank", "net", "own_graph", "own_iteration")
+_LEVELS = len(_OWN_LEVELS)
 # net, device, iteration.
 _FIRST_LEVELS = 3
-# Constants of a graph are dumped once, beside its iterations.
-_CONSTANTS = "constants"
 # Labels that only trees of devices have: a path with numbers that MindSpore does not write is none of them.
 _DEVICE_LABELS = frozenset({"time", "device"})
 
@@ -129,16 +133,18 @@ _DEVICE_LABELS = frozenset({"time", "device"})
 def mindspore_place(root: Path, parts: tuple[str, ...]) -> Place | None:
     """Read coordinates in any tree that MindSpore writes; parameters and result as of `place_of`."""
     whole = (*_parts_above(root), *parts)
-    at = _from_levels(*whole[-_LEVELS:]) if len(parts) <= _LEVELS <= len(whole) else None
-    at = at or _in_first_layout(whole, len(parts))
-    if at is not None:
-        return Place(at)
+    own = _read_levels(_OWN_LEVELS, whole[-_LEVELS:]) if len(parts) <= _LEVELS else None
+    if own is not None:
+        return own
+    first = _in_first_layout(whole, len(parts))
+    if first is not None:
+        return Place(first)
     device = place_of(root, parts)
     if device is not None and _is_device_tree(whole, len(parts)):
         return device
-    at = _from_levels(*(None,) * (_LEVELS - len(parts)), *parts) if len(parts) <= _LEVELS else None
-    if at is not None:
-        return Place(at)
+    cut = _read_levels(_OWN_LEVELS[_LEVELS - len(parts) :], parts) if len(parts) <= _LEVELS else None
+    if cut is not None:
+        return cut
     return device if device and _DEVICE_LABELS & {title for title, _ in device.labels} else None
 
 
@@ -158,32 +164,6 @@ def below_rank(root: Path, folder: Folder) -> tuple[str, ...] | None:
 
 def _parts_above(root: Path) -> tuple[str, ...]:
     return absolute_path(root).parts[1:]
-
-
-def _from_levels(rank: str | None, net: str | None, graph: str | None, last: str | None) -> Coordinates | None:
-    """Turn four directory names into coordinates; a level that is unknown is ``None``."""
-    rank_match = _RANK.fullmatch(rank or "")
-    graph_number, iteration = _plain_number(graph), _plain_number(last)
-    fits = (
-        (rank is None or rank_match)
-        and (graph is None or graph_number is not None)
-        and (last in (None, _CONSTANTS) or iteration is not None)
-    )
-    if not fits:
-        return None
-    return Coordinates(
-        rank=int(rank_match[1]) if rank_match else None,
-        net=net,
-        graph=graph_number,
-        iteration=0 if last is None else iteration,
-        occurrence=0,
-    )
-
-
-def _plain_number(text: str | None) -> int | None:
-    """Return the value of a number as MindSpore writes it: without zeros in front."""
-    value = number(text or "")
-    return value if value is not None and str(value) == text else None
 
 
 def _in_first_layout(whole: tuple[str, ...], depth: int) -> Coordinates | None:

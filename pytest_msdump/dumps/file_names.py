@@ -60,26 +60,14 @@ _FIRST_TIME_US, _END_OF_TIMES_US = 10**14, 10**16
 
 
 def number(text: str) -> int | None:
-    """Return the value of a text of ASCII digits, or ``None`` for any other text.
-
-    Examples
-    --------
-    >>> number("007"), number("-7"), number("²"), number("")
-    (7, None, None, None)
-    """
+    """Return the value of a text of ASCII digits, or ``None`` for any other text."""
     if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
         return int(text)
     return None
 
 
 def is_time(timestamp: int | None) -> bool:
-    """Whether a number in a file's name can be when it was written; layers of a list are numbered, too.
-
-    Examples
-    --------
-    >>> is_time(1700000000000000), is_time(3), is_time(None)
-    (True, False, False)
-    """
+    """Whether a number in a file's name can be when it was written; layers of a list are numbered, too."""
     return timestamp is not None and _FIRST_TIME_US <= timestamp < _END_OF_TIMES_US
 
 
@@ -102,15 +90,7 @@ class ReferenceName(NamedTuple):
 
 
 def parse_reference(name: str) -> ReferenceName | None:
-    """Read ``op.index.timestamp.npy``. Where the last number is no time, all of the name is the operator's.
-
-    Examples
-    --------
-    >>> parse_reference("layer1.0.conv.0.1700000000000000.npy")
-    ReferenceName(op='layer1.0.conv', slot=0, timestamp=1700000000000000)
-    >>> parse_reference("features.0.1.npy")
-    ReferenceName(op='features.0.1', slot=0, timestamp=None)
-    """
+    """Read ``op.index.timestamp.npy``. Where the last number is no time, all of the name is the operator's."""
     match = _REFERENCE.fullmatch(name)
     if match is None:
         return None
@@ -121,13 +101,7 @@ def parse_reference(name: str) -> ReferenceName | None:
 
 
 def parse_protobuf(name: str) -> ReferenceName | None:
-    """Read ``op.index.timestamp.pb``, or ``.quant`` of a quantised model.
-
-    Examples
-    --------
-    >>> parse_protobuf("conv1.0.1600000000000001.pb")
-    ReferenceName(op='conv1', slot=0, timestamp=1600000000000001)
-    """
+    """Read ``op.index.timestamp.pb``, or ``.quant`` of a quantised model."""
     stem, dot, suffix = name.rpartition(".")
     return parse_reference(f"{stem}.npy") if dot + suffix in PROTOBUF_SUFFIXES else None
 
@@ -170,14 +144,7 @@ def _claimed(dtype: str | None, memory_format: str) -> TensorSpec:
 
 
 def parse_mindspore(name: str) -> MindSporeName | None:
-    """Read a name of a MindSpore dump, with or without the dtype field.
-
-    Examples
-    --------
-    >>> parsed = parse_mindspore("ReLU.Default_ReLU-op0.0.0.1700000000000000.output.0.DefaultFormat.Float32.npy")
-    >>> parsed.op_type, parsed.op, parsed.io, parsed.slot, parsed.dtype
-    ('ReLU', 'Default_ReLU-op0', 'output', 0, 'Float32')
-    """
+    """Read a name of a MindSpore dump, with or without the dtype field."""
     match = _MINDSPORE.fullmatch(name) if name.endswith(_NPY) else None
     if match is None:
         return None
@@ -216,16 +183,7 @@ class FlatName(NamedTuple):
 
 
 def parse_flat(name: str) -> FlatName | None:
-    """Read the name of a ``.bin`` file. An operator that is not numbered as kernels are is a Parameter.
-
-    Examples
-    --------
-    >>> parsed = parse_flat("Default--Add-op1_input_0_shape_1_3_3_4_Float32_DefaultFormat.bin")
-    >>> parsed.op, parsed.op_type, parsed.io, parsed.slot
-    ('Default_Add-op1', 'Add', 'input', 0)
-    >>> parsed.shape, parsed.dtype, parsed.memory_format
-    ((1, 3, 3, 4), 'Float32', 'DefaultFormat')
-    """
+    """Read the name of a ``.bin`` file. An operator that is not numbered as kernels are is a Parameter."""
     match = _FLAT.fullmatch(name) if name.endswith(_BIN) else None
     if match is None:
         return None
@@ -234,13 +192,7 @@ def parse_flat(name: str) -> FlatName | None:
 
 
 def parse_flat_npy(name: str) -> FlatName | None:
-    """Read the name of an npy file of the short-lived form, which is too plain to be looked for everywhere.
-
-    Examples
-    --------
-    >>> parse_flat_npy("Default--Add-op1_output_0.npy")[:4]
-    ('Default_Add-op1', 'Add', 'output', 0)
-    """
+    """Read the name of an npy file of the short-lived form, which is too plain to be looked for everywhere."""
     match = _FLAT_NPY.fullmatch(name)
     return _flat_name(match) if match else None
 
@@ -310,17 +262,7 @@ class SliceName(NamedTuple):
 
 
 def parse_ascend(name: str) -> AscendName | None:
-    """Read the name of an Ascend dump file. Its timestamp has ten digits or more, or is known by its place.
-
-    Examples
-    --------
-    >>> parse_ascend("Conv2D.conv1.3.1.1600000000000003")[:5]
-    ('Conv2D', 'conv1', 3, 1, 1600000000000003)
-    >>> parse_ascend("SplitD.split1.4.1600000000000004").stream is None
-    True
-    >>> parse_ascend("Add.op.5.3.1600000000000010.4.11.0.0")[5:]
-    (4, 11, 0, 0)
-    """
+    """Read the name of an Ascend dump file. Its timestamp has ten digits or more, or is known by its place."""
     if not "0" <= name[-1:] <= "9":
         return None
     match = _TIMED.fullmatch(name)
@@ -354,15 +296,7 @@ def _parse_by_place(name: str) -> AscendName | None:
 
 
 def slice_name(op: str) -> SliceName:
-    """Take the numbers of slices, and the subgraph's name, out of an operator's name.
-
-    Examples
-    --------
-    >>> slice_name("partition0_sgt_graph_0_conv_lxslice12")
-    SliceName(op='partition0_sgt_graph_0_conv', origin='conv', number=12)
-    >>> slice_name("conv")
-    SliceName(op='conv', origin='conv', number=None)
-    """
+    """Take the numbers of slices, and the subgraph's name, out of an operator's name."""
     numbers = _SLICE.findall(op)
     bare = _SLICE.sub("", op) or op
     return SliceName(bare, _SUBGRAPH.sub("", bare), int(numbers[-1]) if numbers else None)
@@ -418,10 +352,7 @@ class ConvertedName(NamedTuple):
 
 
 class ConvertedBin(NamedTuple):
-    """Name of raw bytes that were made of one tensor of a dump file.
-
-    `shape` is flat where the tensor stayed as it was stored.
-    """
+    """Name of raw bytes that were made of one tensor of a dump file; `shape` is flat where it stayed as stored."""
 
     dump: AscendName
     io: str
@@ -441,28 +372,14 @@ class OpdebugName(NamedTuple):
 
 
 def parse_converted(name: str) -> ConvertedName | None:
-    """Read the name of an array that was made of a dump file: the file's, ``.input.K`` or ``.output.K``, and ``.npy``.
-
-    Examples
-    --------
-    >>> parsed = parse_converted("Conv2D.conv1.3.1.1600000000000003.output.0.2x19x5x7.npy")
-    >>> parsed.dump.op, parsed.io, parsed.slot, parsed.form
-    ('conv1', 'output', 0, '2x19x5x7')
-    """
+    """Read the name of an array made of a dump file: the file's, ``.input.K`` or ``.output.K``, and ``.npy``."""
     match = _CONVERTED.fullmatch(name) if name.endswith(_NPY) else None
     dump = parse_ascend(match[1]) if match else None
     return ConvertedName(dump, match[2], int(match[3]), match[4]) if match and dump else None
 
 
 def parse_converted_bin(name: str) -> ConvertedBin | None:
-    """Read the name of raw bytes that were made of a dump file: the file's, which tensor, lengths, type and format.
-
-    Examples
-    --------
-    >>> parsed = parse_converted_bin("Add.op.3.1.1600000000000003.output.0.2_19.bfloat16.ND.bin")
-    >>> parsed.dump.op, parsed.shape, parsed.dtype, parsed.memory_format
-    ('op', (2, 19), 'bfloat16', 'ND')
-    """
+    """Read the name of raw bytes that were made of a dump file: the file's, which tensor, lengths, type and format."""
     match = _CONVERTED_BIN.fullmatch(name)
     dump = parse_ascend(match[1]) if match else None
     if match is None or dump is None:
@@ -477,13 +394,7 @@ def run_of(parsed: MindSporeName | AscendName) -> tuple[object, ...]:
 
 
 def parse_opdebug(name: str) -> OpdebugName | None:
-    """Read the name of an overflow dump, with or without a stream id, binary or JSON.
-
-    Examples
-    --------
-    >>> parse_opdebug("Opdebug.Node_OpDebug.5.1600000000000050")
-    OpdebugName(task=5, stream=None, timestamp=1600000000000050, is_json=False)
-    """
+    """Read the name of an overflow dump, with or without a stream id, binary or JSON."""
     match = _OPDEBUG.fullmatch(name)
     if match is None:
         return None

@@ -46,11 +46,7 @@ _INPUT = "_input"
 
 
 def read_manifest(root: Path) -> tuple[Manifest | None, tuple[str, ...]]:
-    """Read the manifest of the dump in a folder, and sentences about what could not be read.
-
-    ``None`` where there is neither a manifest nor a journal. One that cannot be read, and a journal alone, give a
-    manifest that is not complete.
-    """
+    """Read the manifest of the dump in a folder, and sentences about what could not be read."""
     path, journal = root / MANIFEST_FILE, root / JOURNAL_FILE
     manifest, notes = _unread()
     if is_there(path):
@@ -169,9 +165,6 @@ def _length(value: object) -> int | None:
     return value if type(value) is int and 0 <= value < 2**63 else None
 
 
-# -- The graph: which call was fed by which --------------------------------------------------------------------------
-
-
 def _graph(value: object) -> tuple[dict[int, list[Operator]], int]:
     """Return the calls of each iteration, and how many cannot be meant; the first of two with one name counts."""
     graph: defaultdict[int, list[Operator]] = defaultdict(list)
@@ -202,6 +195,7 @@ def _call(value: object) -> Operator | None:
         occurrence=occurrence,
         scope=_text(value.get("scope"), _MAX_NAME) or "",
         inside=_text(value.get("inside"), _MAX_NAME) or "",
+        returns_inner=value.get("returns_inner") is True,
     )
 
 
@@ -238,7 +232,6 @@ def _texts(value: object) -> Mapping[str, str]:
 
 
 def _text(value: object, longest: int) -> str | None:
-    """Return a text that is neither empty nor too long."""
     return value if isinstance(value, str) and 0 < len(value) <= longest else None
 
 
@@ -254,14 +247,10 @@ def apply_entry(ref: TensorRef, entry: TensorEntry | None, dtype_policy: str = "
     frame = SourceFrame(file, line) if file and line and line < 2**31 else None
     # Weights keep their own type, and so does what an optimizer makes of them.
     is_weight = entry.op_type == PARAMETER or entry.op.endswith(_UPDATED)
-    computed = None if is_weight else _compute_dtype(dtype_policy)
+    # ``autocast bfloat16``, ``mixed_float16`` or ``amp O2 float16``
+    last = canonical(re.split("[ _]", dtype_policy)[-1])
+    computed = None if is_weight or last not in _COMPUTE_DTYPES else last
     return replace(ref, key=key, spec=replace(ref.spec, dtype=entry.dtype), line=frame, computed=computed)
-
-
-def _compute_dtype(dtype_policy: str) -> str | None:
-    """Return the type at the end of ``autocast bfloat16``, ``mixed_float16`` or ``amp O2 float16``, if it is such."""
-    dtype = canonical(re.split("[ _]", dtype_policy)[-1])
-    return dtype if dtype in _COMPUTE_DTYPES else None
 
 
 def labels_of(manifest: Manifest) -> tuple[tuple[str, str], ...]:
@@ -272,10 +261,7 @@ def labels_of(manifest: Manifest) -> tuple[tuple[str, str], ...]:
 
 
 def why_incomplete(manifest: Manifest, files: Iterable[str] | None = None) -> str:
-    """Return what is missing of a whole recording; empty when it is whole.
-
-    `files` are the tensor files that are there, as the manifest names them; by default they are not looked at.
-    """
+    """Return what is missing of a whole recording, empty when it is whole; `files` that are there are optional."""
     if not manifest.complete:
         return f"the recording has not ended, or was broken off ({MANIFEST_FILE} does not say that it is complete)"
     absent = sorted(manifest.tensors.keys() - set(files), key=PurePosixPath) if files is not None else []

@@ -35,15 +35,7 @@ from pytest_msdump.dumps.reruns import order_by_time, separate_tree_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, STATISTICS_FILE, originals_in, read_run_labels
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import (
-    ForwardingView,
-    OpKey,
-    TensorKey,
-    TensorRef,
-    TensorSource,
-    TensorSpec,
-    TensorView,
-)
+from pytest_msdump.model.tensor import ForwardingView, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 
 __all__ = ["MindSporeReader"]
 
@@ -124,10 +116,7 @@ class MindSporeReader(Reader):
 
 
 class PaddedView(ForwardingView):
-    """An array in a device's memory format: a `TensorView` in stored axes, but for its logical shape.
-
-    That is from a graph of the run; without trans_flag nothing in a file has it.
-    """
+    """An array in a device's memory format, in stored axes; its logical shape, which no file has, is from a graph."""
 
     def __init__(self, view: TensorView, logical_shape: tuple[int, ...] | None = None) -> None:
         super().__init__(view)
@@ -141,9 +130,6 @@ class PaddedView(ForwardingView):
     def permuted(self, axes: tuple[int, ...]) -> PaddedView:
         """Return this tensor with its stored axes in another order."""
         return PaddedView(self._view.permuted(axes), self._logical_shape)
-
-
-# -- Files of one directory ------------------------------------------------------------------------------------------
 
 
 class _Array(NamedTuple):
@@ -203,7 +189,6 @@ def _originals(builder: DumpBuilder, folder: Folder) -> Mapping[str, str]:
 
 
 def _parse_array(name: str, *, is_first: bool) -> _Array | None:
-    """Read the name of an array by each grammar."""
     parsed = parse_mindspore(name)
     # A shape in the place of the memory format is the mark of the vendor's first tool.
     is_sure = parsed is not None and not _SHAPE.fullmatch(parsed.dtype or parsed.memory_format)
@@ -236,10 +221,7 @@ def _has_own_tensors(root: Path, folder: Folder, place: Place) -> bool:
 
 
 def _side_files(root: Path, folder: Folder, place: Place | None, *, has_tensors: bool) -> Collection[str]:
-    """Return the names in a directory that are no tensors but that MindSpore writes at this place.
-
-    Tensors in it make sure that `place` is what it seems to be.
-    """
+    """Return the names in a directory that are no tensors but that MindSpore writes at this place."""
     in_rank = below_rank(root, folder)
     if (in_rank and in_rank[0] in RANK_FOLDERS) or _FIRST_FOLDERS.fullmatch("/".join(folder.parts)):
         return frozenset(folder.files)

@@ -57,11 +57,7 @@ class NpyHeader(NamedTuple):
 
 
 def parse_header(head: bytes, *, where: str) -> NpyHeader:
-    """Parse the beginning of an npy file: `head` is at least the whole header; messages call the file `where`.
-
-    TensorFileError where this is no npy file, the header is cut off or longer than 64 KiB, or says anything but a plain
-    array's `descr`, `fortran_order` and `shape`.
-    """
+    """Parse the beginning of an npy file: `head` is at least the whole header; messages call the file `where`."""
     version, end = _extent(head, where)
     if len(head) < end:
         raise truncated(where, f"cut off inside its header, {len(head)} of {end} bytes")
@@ -137,8 +133,6 @@ def open_npy(path: Path | str, claimed: TensorSpec, *, block_bytes: int = BLOCK_
     `path` is a regular file, or a link to one; text is a path of this machine. `claimed` is what the dump says of it:
     its `dtype` is the logical type where the header only has the storage, its `memory_format` is handed on; shapes are
     the header's. `block_bytes` bounds what is held between reads when elements are gathered from other places.
-    TensorFileError where the file cannot be read, is no whole npy file of numbers, or contradicts what is claimed of
-    it.
     """
     with opened(path) as file:
         return npy_view(file, claimed, where=str(path), block_bytes=block_bytes)

@@ -63,7 +63,6 @@ def _manifest_entry(path: Path) -> TensorEntry | None:
 
 
 def _parse(name: str) -> tuple[TensorKey, TensorSpec, int | None]:
-    """Read a file name by the first grammar that fits."""
     dumped = parse_mindspore(name)
     if dumped:
         op = OpKey(name=dumped.op, op_type=dumped.op_type)

@@ -7,7 +7,6 @@ PKWARE "APPNOTE.TXT - .ZIP File Format Specification" 6.3.10: local headers, dat
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import struct
@@ -26,6 +25,7 @@ from pytest_msdump.dumps.stored_file import LFS_POINTER, StoredFile, truncated
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.dump import MANIFEST_FILE
 from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.storage.remote import Seekable
 
 __all__ = ["NpzReader"]
 
@@ -48,10 +48,7 @@ _WEIGHTS = "save_weights wrote it: assert_same_weights knows its types and axes,
 
 
 class NpzReader(ArrayFileReader):
-    """An archive of npy files. Members that are stored are read where they are, compressed ones are unpacked once.
-
-    A compressed member is unpacked into a temporary file without a name when its data is first read.
-    """
+    """An archive of npy files: stored members are read where they are, compressed ones unpacked when first read."""
 
     name = "npz"
     looks_for = "an .npz archive"
@@ -112,31 +109,14 @@ def _directory(file: StoredFile) -> tuple[list[ZipInfo], int]:
         ) from error
 
 
-class _Stream(io.RawIOBase):
+class _Stream(Seekable):
     """What `zipfile` asks of a file; it never reads more than a directory may have."""
 
     def __init__(self, file: StoredFile) -> None:
-        self._file, self._at = file, 0
-
-    def seekable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        place = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._file.size}[whence] + offset
-        if place < 0:
-            # As files do: `zipfile` looks for what a small archive has not.
-            raise OSError("its directory is before its beginning")
-        self._at = place
-        return place
+        self._file, self.size = file, file.size
 
     def read(self, size: int | None = -1) -> bytes:
-        left = max(0, self._file.size - self._at)
+        left = max(0, self.size - self._at)
         count = left if size is None or size < 0 else min(size, left)
         if count > _MAX_DIRECTORY_BYTES:
             raise BadZipFile(f"its directory has {count} bytes, at most {_MAX_DIRECTORY_BYTES} are believed")
@@ -175,9 +155,6 @@ def _data_start(file: StoredFile, array: NamedArray, where: str) -> int:
 
 def _damaged(where: str, how: str) -> TensorFileError:
     return TensorFileError(f"{where}: {how}; the archive is damaged or forged, save it again")
-
-
-# -- Compressed members ----------------------------------------------------------------------------------------------
 
 
 class _Unpacked(StoredFile):

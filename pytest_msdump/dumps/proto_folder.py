@@ -55,10 +55,7 @@ class ProtoFolderReader(Reader):
         return builder.build(separate_runs(_refs(paths, Coordinates(iteration=0, occurrence=0), self.name)))
 
     def open(self, ref: TensorRef) -> TensorView:
-        """Open a tensor lazily; see `Reader.open`.
-
-        TensorFileError where the file holds no output, or several of which none has the index of its name.
-        """
+        """Open a tensor lazily; see `Reader.open`."""
         return open_output(ref.source.path, ref.key.slot)
 
 

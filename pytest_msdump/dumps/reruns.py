@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from pytest_msdump.dumps.file_names import is_time
 from pytest_msdump.dumps.run_history import read_histories, run_once
+from pytest_msdump.model.describe import counted
 from pytest_msdump.model.dump import PartialRun
 from pytest_msdump.model.ordering import PARAMETER, in_order, placed_at, placed_by_time
 from pytest_msdump.model.tensor import TensorKey, TensorRef
@@ -133,7 +134,7 @@ def order_by_time(refs: Iterable[TensorRef], partial: PartialRun | None = None) 
 
 def _rerun_note(found: Reruns, where: str) -> str:
     of = f" of {where}" if where else ""
-    files = "1 older file" if len(found.older) == 1 else f"{len(found.older)} older files"
+    files = counted(len(found.older), "older file")
     if found.partial is None:
         return f"re-run into the same directory: {files} left out{of}"
     return (
@@ -151,7 +152,6 @@ def _time(ref: TensorRef) -> int:
 
 
 def _in_time(refs: Iterable[TensorRef]) -> list[TensorRef]:
-    """Sort tensors by time; ties go by file name."""
     return sorted(refs, key=lambda ref: (_time(ref), ref.source.name, ref.source.text))
 
 
@@ -166,7 +166,6 @@ def _identity(ref: TensorRef) -> Hashable:
 
 
 def _are_distinct(files: Sequence[TensorRef]) -> bool:
-    """Whether no tensor is there twice."""
     return len(set(map(_identity, files))) == len(files)
 
 
@@ -376,12 +375,8 @@ def _number_on(refs: Sequence[TensorRef], seen: Counter[Hashable]) -> Sequence[T
 
 # -- Steps of a training in one directory ----------------------------------------------------------------------------
 
-
-class _Run(NamedTuple):
-    """One run of an operator: its dump file, or its files of one time."""
-
-    timestamp: int
-    path: str
+# One run of an operator: the time and the path of its dump file, or of its files of one time.
+_Run = tuple[int, str]
 
 
 def _index_in_step(root: Path, folder: Path) -> int:
@@ -410,7 +405,7 @@ def _split_steps(folder: Path, refs: Sequence[TensorRef]) -> tuple[Sequence[Tens
 
 
 def _run(ref: TensorRef) -> _Run:
-    return _Run(_time(ref), ref.source.text)
+    return (_time(ref), ref.source.text)
 
 
 def _steps(refs: Sequence[TensorRef]) -> Mapping[tuple[Hashable, _Run], int]:

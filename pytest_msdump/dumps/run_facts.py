@@ -43,10 +43,7 @@ _DEFAULT_SAMPLE = 100
 
 
 def read_run(root: Path) -> tuple[RunFacts | None, tuple[str, ...]]:
-    """Read the small files beside a dump: ``None`` where nothing is said of the run, and a note on each unusable file.
-
-    `root` may be the tree, one rank of it, or a directory further down.
-    """
+    """Read the small files beside a dump, or a part of one: ``None`` where they say nothing; notes on unusable ones."""
     facts: dict[str, set[str]] = {"ms_version": set(), "device_target": set()}
     configurations: list[DumpConfiguration] = []
     notes: list[str] = []
@@ -68,11 +65,7 @@ def read_run(root: Path) -> tuple[RunFacts | None, tuple[str, ...]]:
 def configuration_of(
     document: object, *, source: str, rank: int | None = None, device: str | None = None
 ) -> DumpConfiguration | None:
-    """Return what a configuration of either kind says; ``None`` when it is neither.
-
-    `source` is what messages call the file. `rank` is the rank it was written for, and `device` the device, as
-    MindSpore calls it: what a CPU or GPU ignores does not count there.
-    """
+    """Return what a configuration of either kind says of a run on `device`; ``None`` when it is of neither."""
     if not isinstance(document, dict):
         return None
     if isinstance(document.get("common_dump_settings"), dict):
@@ -153,7 +146,6 @@ def _section(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _whole(value: Any) -> int:
-    """Return a whole number; -1 for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) else -1
 
 

@@ -25,10 +25,7 @@ _MOST_LISTED = 5
 
 
 class RunHistory(NamedTuple):
-    """The iterations that one graph of a rank was dumped in, and those of them that are noted more than once.
-
-    `source` is the file's name below the dump's root.
-    """
+    """The iterations that a graph of a rank was dumped in, and those noted more than once; `source` names the file."""
 
     source: str
     rank: int
@@ -60,10 +57,7 @@ def parse_history(text: str) -> tuple[int, ...]:
 
 
 def read_histories(root: Path) -> tuple[Sequence[RunHistory], tuple[str, ...]]:
-    """Read the histories of a dump tree, or of one rank of it, and say which could not be read.
-
-    A directory further down has no whole run to check against.
-    """
+    """Read the histories of a dump tree or of one rank, not of a part of it, and say which could not be read."""
     found: list[RunHistory] = []
     notes: list[str] = []
     own = rank_of(root)
@@ -88,10 +82,7 @@ def read_histories(root: Path) -> tuple[Sequence[RunHistory], tuple[str, ...]]:
 
 
 def run_once(histories: Iterable[RunHistory]) -> frozenset[tuple[int, int]]:
-    """Return the ranks and iterations that histories note, and none of them more than once.
-
-    Every run adds its own lines, so that a second one into the same directory notes its iterations again.
-    """
+    """Return the ranks and iterations that histories note, and only once: each run adds its own lines."""
     histories = list(histories)
     again = {(history.rank, number) for history in histories for number in history.repeated}
     return frozenset((history.rank, number) for history in histories for number in history.iterations) - again
@@ -100,11 +91,7 @@ def run_once(histories: Iterable[RunHistory]) -> frozenset[tuple[int, int]]:
 def disagreements(
     histories: Iterable[RunHistory], refs: Iterable[TensorRef], *, ran_nothing: Callable[[int, int], bool]
 ) -> Iterator[str]:
-    """Yield a sentence for each rank whose directories and histories have different iterations.
-
-    `refs` are all tensors of the dump, those of older runs too. `ran_nothing` is asked whether a graph, by rank and
-    number, need not have dumped anything.
-    """
+    """Yield a sentence for each rank whose directories and histories have different iterations."""
     dumped: defaultdict[int, defaultdict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for ref in refs:
         at = ref.key.op.at

@@ -37,14 +37,8 @@ _DTYPES = {
     "F8_E4M3": "float8_e4m3fn",
     "F8_E5M2": "float8_e5m2",
     "C64": "complex64",
-    "I64": "int64",
-    "I32": "int32",
-    "I16": "int16",
-    "I8": "int8",
-    "U64": "uint64",
-    "U32": "uint32",
-    "U16": "uint16",
-    "U8": "uint8",
+    **{f"I{bits}": f"int{bits}" for bits in (64, 32, 16, 8)},
+    **{f"U{bits}": f"uint{bits}" for bits in (64, 32, 16, 8)},
     "BOOL": "bool",
 }
 
@@ -103,7 +97,6 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _array(file: StoredFile, name: str, entry: Any, begin: int) -> NamedArray:
-    """Return a tensor as the header describes it."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise _damaged(file, f"does not give {name[:60]!r} exactly dtype, shape and data_offsets")
     label, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]

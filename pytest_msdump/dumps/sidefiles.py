@@ -94,10 +94,7 @@ def read_run_labels(path: Path) -> tuple[Mapping[str, str], str]:
 
 
 def read_kernel_args(ref: TensorRef) -> KernelArguments | None:
-    """Read the arguments of the operator that a tensor belongs to, ``OP_TYPE.OP.json`` beside the tensor.
-
-    ``None`` where none were saved; without values, and with a note, where they cannot be read.
-    """
+    """Read the arguments beside a tensor, ``OP_TYPE.OP.json``: ``None`` without any, a note if they are unreadable."""
     path = _kernel_args_path(ref)
     if path is None or not path.exists():
         return None

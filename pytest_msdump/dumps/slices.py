@@ -252,9 +252,6 @@ def _matching_part(file: DumpFile, tensor: StoredTensor) -> StoredTensor:
     )
 
 
-# -- The attribute that says how an operator was cut -----------------------------------------------------------------
-
-
 class Box(NamedTuple):
     """Which part of a tensor one slice is: for each axis the first index, and the one behind the last."""
 
@@ -292,10 +289,7 @@ class Slicing(NamedTuple):
 
 
 def parse_slicing(text: str, *, where: str) -> Slicing:
-    """Read the JSON of ``threadMode``, ``slice_instance_num``, ``outputCutList`` and ``output_tensor_slice``.
-
-    TensorFileError, which calls the file `where`, for anything else.
-    """
+    """Read the JSON of ``threadMode``, ``slice_instance_num``, ``outputCutList`` and ``output_tensor_slice``."""
     values, wrong = parse_object(text)
     if wrong:
         raise _damaged(where, wrong)

@@ -99,12 +99,7 @@ class StatisticsReader(Reader):
 
 
 def read_statistics(root: Path) -> StatisticTables:
-    """Read all tables of statistics at or below a directory, or one table.
-
-    Keys and coordinates are those that the same run's tensors have, so that both match. Rows of a run before that into
-    the same directory are in `older`. What cannot be read is a note, never an error. DumpNotFoundError where there is
-    nothing at `root`, or it cannot be listed.
-    """
+    """Read all tables of statistics at or below a directory, or one table; what cannot be read is a note, no error."""
     notes: list[str] = []
     rows: list[TensorRef] = []
     files: list[Path] = []
@@ -200,7 +195,6 @@ def _ref(row: TableRow, file: _File, digits: int) -> TensorRef:
 
 # -- One table, line by line -----------------------------------------------------------------------------------------
 
-
 _BY_COLUMN = {column: name for name, fact in STATISTICS.items() for column in fact.columns}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _DECIMAL = re.compile(r"[+-]?(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
@@ -253,17 +247,7 @@ class _UnreadableRowError(ValueError):
 
 
 def parse_table(lines: Iterable[str]) -> Table:
-    """Read the lines of a table of any release.
-
-    The header may come again, as when a file is appended to. Rows that cannot be read are counted in `problems`, with
-    the first of them.
-
-    Examples
-    --------
-    >>> table = parse_table(["IO,Slot,Data Type,Shape,Max Value,L2Norm Value", 'output,0,float32,"(2,3)",7.5,nan,'])
-    >>> table.rows[0].values, table.rows[0].spec.shape
-    ({'maximum': 7.5, 'l2_norm': nan}, (2, 3))
-    """
+    """Read the lines of a table of any release."""
     columns: _Columns | None = None
     rows: list[TableRow] = []
     unreadable: list[str] = []

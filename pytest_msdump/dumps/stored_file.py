@@ -97,10 +97,7 @@ class StoredFile:
         return bytes(content)
 
     def read_into(self, target: memoryview, offset: int) -> None:
-        """Fill `target` from byte `offset` on.
-
-        TensorFileError where the file cannot be read, or ends before, which it did not when it was opened.
-        """
+        """Fill `target` from byte `offset` on; TensorFileError where the file cannot be read or has become shorter."""
         descriptor, done = self.descriptor, 0
         try:
             if self._remote is not None:

@@ -127,11 +127,7 @@ def _varint(source: Source, data: bytes, begin: int, position: int) -> tuple[int
 
 
 def fields(source: Source, span: Span, *, most: int = _MOST_FIELDS) -> Iterator[Field]:
-    """Walk the fields of one message, `most` at most, in order. Fields of unknown numbers are the caller's to skip.
-
-    Raises NotAMessageError when it comes to a length beyond the message's end, a wire type that does not exist, a field
-    number of 0, or one field too many.
-    """
+    """Walk the fields of one message, `most` at most, in order. Fields of unknown numbers are the caller's to skip."""
     position, stop = span
     if not 0 <= position <= stop <= source.size:
         raise _damaged(source, position, f"a message of {span.length} bytes that are not all there begins")

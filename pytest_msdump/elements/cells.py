@@ -111,7 +111,6 @@ def _digits(values: npt.NDArray[np.unsignedinteger], places: int) -> Cells:
 
 
 def _whole(values: npt.NDArray[np.uint64]) -> Cells:
-    """Return each number without leading zeros."""
     largest = int(values.max()) if values.size else 0
     narrow = values.astype(np.uint32) if largest < 2**32 else values
     places = len(str(largest))

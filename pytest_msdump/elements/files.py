@@ -27,15 +27,7 @@ _UNSAFE = re.compile(r'[/\\:*?"<>|\x00-\x1f\x7f]')
 
 
 def file_stem(operator: str, io_word: str, slot: int, *, coordinates: str = "") -> str:
-    """Return the beginning of the names of one tensor's files; a digest stands for an operator's name that is too long.
-
-    Examples
-    --------
-    >>> file_stem("conv1/bn", "output", 0)
-    'conv1_bn_output_0'
-    >>> file_stem("x" * 300, "output", 0)
-    '0d4e2ca9e9cbced7a7a5380eb29e1a37_output_0'
-    """
+    """Return the beginning of the names of one tensor's files; a digest stands for an operator's too long name."""
     tail = f"{coordinates}_{io_word}_{slot}"
     name = _UNSAFE.sub("_", operator)
     if len(os.fsencode(name + tail)) + _LONGEST_TAIL <= _LONGEST_NAME:
@@ -44,10 +36,7 @@ def file_stem(operator: str, io_word: str, slot: int, *, coordinates: str = "") 
 
 
 class Batch:
-    """Files of one folder, which is made if needed, that get their names together at the end, or never.
-
-    If a file cannot be written, MsdumpError is raised and the files that were there before are unchanged.
-    """
+    """Files of one folder, made if needed, that get their names together at the end, or never where one fails."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -85,10 +74,6 @@ class Batch:
         self._open.append(stream)
         return stream
 
-    def write(self, name: str, content: bytes) -> None:
-        """Write a file that will be called `name`."""
-        self.path(name).write_bytes(content)
-
     def finish(self) -> tuple[Path, ...]:
         """Give all files their names; return them in the order in which they were opened."""
         for stream in self._open:
@@ -117,7 +102,7 @@ def note_stem(folder: Path, stem: str, operator: str) -> None:
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(rows.items())
     with Batch(folder) as batch:
-        batch.write(MAPPING, in_utf8(text.getvalue()))
+        batch.path(MAPPING).write_bytes(in_utf8(text.getvalue()))
         batch.finish()
 
 

@@ -127,10 +127,7 @@ def write_detail(
 
 
 def detail_stems(pairs: Sequence[Pair]) -> list[str]:
-    """Return the beginning of the names of each pair's files; no two are equal.
-
-    Coordinates (rank, iteration, …) are part of it if two pairs were equal without them.
-    """
+    """Return the beginning of the names of each pair's files, no two equal: with coordinates where that needs them."""
     alike: dict[str, list[int]] = {}
     for number, pair in enumerate(pairs):
         alike.setdefault(_stem(pair), []).append(number)

@@ -40,8 +40,6 @@ __all__ = [
 
 Mask = npt.NDArray[np.bool_]
 
-# -- Single elements --
-
 
 @dataclass(frozen=True)
 class Elements:
@@ -138,13 +136,6 @@ def named_axes(shape: tuple[int, ...], letters: str | None, *, pads: bool) -> Ax
     """Name the axes of a tensor of a logical shape by their letters, if known.
 
     If `pads`, there are four axes at least, and unknown ones are N C H W, as the vendor has them.
-
-    Examples
-    --------
-    >>> named_axes((2, 5, 5, 3), "NHWC", pads=False).label, named_axes((37, 21), None, pads=False).label
-    ('N H W C', '0 1')
-    >>> named_axes((37, 21), None, pads=True)
-    Axes(label='N C H W', shape=(37, 21, 1, 1))
     """
     if not shape:
         return Axes("ID", (1,))
@@ -166,8 +157,6 @@ def coordinate_cells(index: npt.NDArray[np.int64], axes: Axes) -> list[Cells | b
     return columns[-2::-1]
 
 
-# -- Lines of a table --
-
 # Stands for an error that has no meaning.
 _NOTHING = "-"
 
@@ -177,10 +166,7 @@ def _heading(axes: Axes, style: Style) -> bytes:
 
 
 def _lines(elements: Elements, axes: Axes, style: Style, *, tails: bool = False) -> bytes:
-    """Return a line for each element.
-
-    If `tails`, a relative error without meaning has the tail of a number, too, as in the vendor's shorter tables.
-    """
+    """Return a line for each element; with `tails`, relative errors without meaning have the tail of a number, too."""
     tail = style.tail.encode("ascii")
     columns: list[Cells | bytes] = [integers(elements.index), b",", *coordinate_cells(elements.index, axes), b","]
     for values in (elements.left, elements.right):
@@ -192,7 +178,6 @@ def _lines(elements: Elements, axes: Axes, style: Style, *, tails: bool = False)
 
 
 def _relative_cells(elements: Elements, style: Style, *, tails: bool) -> Cells:
-    """Return relative errors with their tails."""
     undefined = np.ones(elements.size, np.bool_) if elements.are_bools else elements.zero
     if undefined.all():
         return same(_NOTHING + style.tail * tails, elements.size)
@@ -218,9 +203,6 @@ def _value_cells(values: Array, style: Style) -> Cells:
         return texts([f"{value}{style.integer_tail}" for value in values.tolist()])
     cells = integers(values)
     return np.concatenate([cells, same(style.integer_tail, values.size)]) if style.integer_tail else cells
-
-
-# -- Smallest and largest errors --
 
 
 class Extents:
@@ -328,8 +310,6 @@ class Top:
             self._last = classes[order[-1]], size[order[-1]]
 
 
-# -- One pair --
-
 MOST_ROWS = 1_000_000
 MOST_TOP = 10_000
 
@@ -340,10 +320,7 @@ _TILE_ELEMENTS = 16384
 
 @dataclass(frozen=True, slots=True)
 class DetailOptions:
-    """How details are written: `top` largest errors are listed, and a file has at most `rows` elements.
-
-    Without `every_element`, only the lists and the summary are written.
-    """
+    """How details are written: `top` largest errors, and up to `rows` elements a file if `every_element` is wanted."""
 
     style: Style = OWN
     top: int = 20
@@ -377,8 +354,7 @@ def detail_views(
     """Write two tensors of one logical shape in detail: all files, or none if an error is raised.
 
     `stem` begins the names of the files, as `elements.files.file_stem` gives it; `names` are the left and the right
-    operator; `letters` are the axes, e.g. ``"NCHW"``. MsdumpError where a tensor cannot be read to its end, or a file
-    cannot be written.
+    operator; `letters` are the axes, e.g. ``"NCHW"``.
     """
     style = options.style
     axes = named_axes(left.shape, letters, pads=style.pads_axes)

@@ -103,19 +103,11 @@ QUANTITIES: Mapping[str, str] = {
 
 _TANH_8_8 = 0.9999999545590812
 _SIGMOID_16_2 = 0.9999999078640001
-_RELU: Mapping[str, float] = {
-    "range_start_inclusive": -1.0,
-    "range_end_inclusive": 0.0,
-    "range_percentage_gt": 99.9,
-}
+_RELU: Mapping[str, float] = {"range_start_inclusive": -1.0, "range_end_inclusive": 0.0, "range_percentage_gt": 99.9}
 
 # Recommended parameters of `activation_range`, by operator type in lower case.
 ACTIVATIONS: Mapping[str, Mapping[str, float]] = {
-    "tanh": {
-        "range_start_inclusive": -_TANH_8_8,
-        "range_end_inclusive": _TANH_8_8,
-        "range_percentage_lt": 0.1,
-    },
+    "tanh": {"range_start_inclusive": -_TANH_8_8, "range_end_inclusive": _TANH_8_8, "range_percentage_lt": 0.1},
     "sigmoid": {
         "range_start_inclusive": 1.0 - _SIGMOID_16_2,
         "range_end_inclusive": _SIGMOID_16_2,
@@ -138,38 +130,17 @@ SHIFT_ENDINGS = ("bias", "beta")
 # MindSpore 2.10 `ops.BatchNorm` (batch_mean, batch_variance, reserve_space_1, reserve_space_2), CANN operator list
 # (BNTrainingUpdate; BatchNormGrad: reserve_space_4, reserve_space_5), TensorFlow `FusedBatchNormV3`.
 AUXILIARY_OUTPUTS: Mapping[str, int] = {
-    "batchnorm": 1,
-    "batchnormgrad": 3,
-    "batchnormgradwithactivation": 3,
-    "batchnormgradwithaddandactivation": 3,
-    "batchnormwithactivation": 1,
-    "batchnormwithaddandactivation": 1,
-    "bninfer": 1,
-    "bntrainingupdate": 1,
-    "bntrainingupdatev2": 1,
-    "bntrainingupdatev3": 1,
-    "fusedbatchnorm": 1,
-    "fusedbatchnormex": 1,
-    "fusedbatchnormgradv2": 3,
-    "fusedbatchnormgradv3": 3,
-    "fusedbatchnormv2": 1,
-    "fusedbatchnormv3": 1,
-    "instancenorm": 1,
-    "syncbatchnorm": 1,
+    **dict.fromkeys(("batchnorm", "batchnormwithactivation", "batchnormwithaddandactivation", "bninfer"), 1),
+    **dict.fromkeys(("bntrainingupdate", "bntrainingupdatev2", "bntrainingupdatev3"), 1),
+    **dict.fromkeys(("fusedbatchnorm", "fusedbatchnormex", "fusedbatchnormv2", "fusedbatchnormv3"), 1),
+    **dict.fromkeys(("instancenorm", "syncbatchnorm"), 1),
+    **dict.fromkeys(("batchnormgrad", "batchnormgradwithactivation", "batchnormgradwithaddandactivation"), 3),
+    **dict.fromkeys(("fusedbatchnormgradv2", "fusedbatchnormgradv3"), 3),
 }
 
 # How the states of optimizers begin; what follows is the weight's own name.
-OPTIMIZER_STATES = (
-    "moments",
-    "moment1",
-    "moment2",
-    "accum",
-    "accumulation",
-    "stat",
-    "mean_square",
-    "mean_grad",
-    "vhat",
-)
+_ADAM = ("moments", "moment1", "moment2", "vhat")
+OPTIMIZER_STATES = (*_ADAM, "accum", "accumulation", "stat", "mean_square", "mean_grad")
 
 # First scope of the operators that compute gradients, in lower case.
 GRADIENT_SCOPES = ("gradients",)

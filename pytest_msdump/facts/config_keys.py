@@ -8,18 +8,10 @@ CANN "acl.json" dump configuration, `aclInit`. Where no document says since when
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
-__all__ = [
-    "ACL_KEYS",
-    "ACL_MODEL_KEYS",
-    "ACL_STATISTICS",
-    "CATEGORIES",
-    "DEVICE_CATEGORIES",
-    "DUMP_KEYS",
-    "MODES",
-    "ConfigKey",
-]
+__all__ = ["ACL_KEYS", "ACL_MODEL_KEYS", "CATEGORIES", "DEVICE_CATEGORIES", "DUMP_KEYS", "MODES", "ConfigKey"]
 
 # How a network runs, the values of --mode, and their meaning.
 MODES = {
@@ -64,80 +56,33 @@ class ConfigKey(NamedTuple):
 _COMMON, _E2E, _ASYNC = "common_dump_settings", "e2e_dump_settings", "async_dump_settings"
 
 CATEGORIES = (
-    "max",
-    "min",
-    "avg",
-    "count",
-    "negative zero count",
-    "positive zero count",
-    "nan count",
-    "negative inf count",
-    "positive inf count",
-    "zero count",
-    "l2norm",
-    "md5",
-    "hash",
-    "hash:md5",
-    "hash:sha1",
+    *("max", "min", "avg", "count", "negative zero count", "positive zero count", "nan count", "negative inf count"),
+    *("positive inf count", "zero count", "l2norm", "md5", "hash", "hash:md5", "hash:sha1"),
 )
 DEVICE_CATEGORIES = ("max", "min", "avg", "l2norm")
 
+_required = partial(ConfigKey, _COMMON, required=True)
+# Keys that count where a graph runs kernel by kernel.
+_by_kernel = partial(ConfigKey, _E2E, since=(2, 3), modes=frozenset({"o0", "o1"}))
+_old_async = partial(ConfigKey, _ASYNC, until=(1, 5), modes=frozenset({"r1-async"}))
+_ON_ASCEND = _EVERYWHERE - {"cpu", "gpu"}
+
 DUMP_KEYS: tuple[ConfigKey, ...] = (
-    ConfigKey(
-        _COMMON,
+    _required(
         "dump_mode",
         "uint",
         "0: every operator; 1: those in kernels; 2: what the script names with set_dump",
-        required=True,
         choices=(0, 1, 2),
     ),
-    ConfigKey(
-        _COMMON,
-        "path",
-        "path",
-        "where to dump to; empty: $MS_DIAGNOSTIC_DATA_PATH/debug_dump",
-        default="",
+    ConfigKey(_COMMON, "path", "path", "where to dump to; empty: $MS_DIAGNOSTIC_DATA_PATH/debug_dump", default=""),
+    _required("net_name", "name", "a name for the network, which becomes a directory"),
+    _required("iteration", "uint", "which iteration, counted from 0; 0 alone means all of them", until=(1, 5)),
+    _required(
+        "iteration", "steps", "which iterations, counted from 0: all, or numbers and ranges such as 0|5-8", since=(1, 5)
     ),
-    ConfigKey(_COMMON, "net_name", "name", "a name for the network, which becomes a directory", required=True),
-    ConfigKey(
-        _COMMON,
-        "iteration",
-        "uint",
-        "which iteration, counted from 0; 0 alone means all of them",
-        required=True,
-        until=(1, 5),
-    ),
-    ConfigKey(
-        _COMMON,
-        "iteration",
-        "steps",
-        "which iterations, counted from 0: all, or numbers and ranges such as 0|5-8",
-        required=True,
-        since=(1, 5),
-    ),
-    ConfigKey(
-        _COMMON,
-        "input_output",
-        "uint",
-        "0: inputs and outputs; 1: inputs; 2: outputs",
-        required=True,
-        choices=(0, 1, 2),
-    ),
-    ConfigKey(
-        _COMMON,
-        "kernels",
-        "texts",
-        "operators for dump_mode 1: full names, types, or name-regex(…)",
-        required=True,
-    ),
-    ConfigKey(
-        _COMMON,
-        "support_device",
-        "numbers",
-        "devices to dump on",
-        required=True,
-        modes=_EVERYWHERE - {"cpu"},
-    ),
+    _required("input_output", "uint", "0: inputs and outputs; 1: inputs; 2: outputs", choices=(0, 1, 2)),
+    _required("kernels", "texts", "operators for dump_mode 1: full names, types, or name-regex(…)"),
+    _required("support_device", "numbers", "devices to dump on", modes=_EVERYWHERE - {"cpu"}),
     ConfigKey(
         _COMMON,
         "op_debug_mode",
@@ -177,21 +122,11 @@ DUMP_KEYS: tuple[ConfigKey, ...] = (
         modes=frozenset({"o2", "r1-async"}),
     ),
     ConfigKey(
-        _COMMON,
-        "overflow_number",
-        "uint",
-        "how many overflows to dump; 0: all",
-        default=0,
-        since=(2, 0),
-        modes=_ASCEND,
+        _COMMON, "overflow_number", "uint", "how many overflows to dump; 0: all", default=0, since=(2, 0), modes=_ASCEND
     ),
     ConfigKey(_COMMON, "initial_iteration", "uint", "the number that iterations begin with", default=0, since=(2, 0)),
     ConfigKey(
-        _E2E,
-        "enable",
-        "bool",
-        "synchronous dump; false or absent: asynchronous dump on Ascend",
-        modes=_EVERYWHERE - {"cpu", "gpu"},
+        _E2E, "enable", "bool", "synchronous dump; false or absent: asynchronous dump on Ascend", modes=_ON_ASCEND
     ),
     ConfigKey(
         _E2E,
@@ -199,79 +134,43 @@ DUMP_KEYS: tuple[ConfigKey, ...] = (
         "bool",
         "bring tensors to their host shape and NCHW; false: as the device has them",
         default=True,
-        modes=_EVERYWHERE - {"cpu", "gpu"},
+        modes=_ON_ASCEND,
     ),
-    ConfigKey(
-        _E2E,
-        "stat_calc_mode",
-        "text",
-        "where statistics are computed",
-        default="host",
-        choices=("host", "device"),
-        since=(2, 3),
-        modes=frozenset({"o0", "o1"}),
-    ),
-    ConfigKey(
-        _E2E,
+    _by_kernel("stat_calc_mode", "text", "where statistics are computed", default="host", choices=("host", "device")),
+    _by_kernel(
         "device_stat_precision_mode",
         "text",
         "high: statistics on the device in float32; low: in the tensor's own type, which may overflow",
         default="high",
         choices=("high", "low"),
-        since=(2, 3),
-        modes=frozenset({"o0", "o1"}),
     ),
-    ConfigKey(
-        _E2E,
-        "sample_mode",
-        "uint",
-        "1: save a sample of each tensor",
-        default=0,
-        choices=(0, 1),
-        since=(2, 3),
-        modes=frozenset({"o0", "o1"}),
-    ),
-    ConfigKey(
-        _E2E, "sample_num", "uint", "size of the sample", default=100, since=(2, 3), modes=frozenset({"o0", "o1"})
-    ),
-    ConfigKey(
-        _E2E,
-        "save_kernel_args",
-        "bool",
-        "save what operators were initialised with",
-        default=False,
-        since=(2, 3),
-        modes=frozenset({"o0", "o1"}),
-    ),
-    ConfigKey(_ASYNC, "enable", "bool", "asynchronous dump", until=(1, 5), modes=frozenset({"r1-async"})),
-    ConfigKey(
-        _ASYNC,
+    _by_kernel("sample_mode", "uint", "1: save a sample of each tensor", default=0, choices=(0, 1)),
+    _by_kernel("sample_num", "uint", "size of the sample", default=100),
+    _by_kernel("save_kernel_args", "bool", "save what operators were initialised with", default=False),
+    _old_async("enable", "bool", "asynchronous dump"),
+    _old_async(
         "op_debug_mode",
         "uint",
         "0: tensors; 1: overflow in the AI Core; 2: in atomic additions; 3: both",
         default=0,
         choices=(0, 1, 2, 3),
-        until=(1, 5),
-        modes=frozenset({"r1-async"}),
     ),
 )
 
-ACL_STATISTICS = ("Max", "Min", "Avg", "Nan", "Negative Inf", "Positive Inf", "L2norm")
+_ACL_STATISTICS = ("Max", "Min", "Avg", "Nan", "Negative Inf", "Positive Inf", "L2norm")
+
+_acl = partial(ConfigKey, "dump")
 
 ACL_KEYS: tuple[ConfigKey, ...] = (
-    ConfigKey(
-        "dump", "dump_path", "text", "where to dump to; has to be there already, and may hold $VARIABLES", required=True
-    ),
-    ConfigKey("dump", "dump_list", "models", "models to dump; empty for single operators"),
-    ConfigKey("dump", "dump_mode", "text", "which tensors", default="output", choices=("input", "output", "all")),
-    ConfigKey(
-        "dump", "dump_level", "text", "operators, the kernels they consist of, or both", choices=("op", "kernel", "all")
-    ),
-    ConfigKey("dump", "dump_op_switch", "text", "dump single operators", default="off", choices=("on", "off")),
-    ConfigKey("dump", "dump_step", "steps", "which iterations: numbers and ranges such as 0|3-5; absent: all"),
-    ConfigKey("dump", "dump_data", "text", "tensors or statistics", default="tensor", choices=("tensor", "stats")),
-    ConfigKey("dump", "dump_stats", "texts", "which statistics", choices=ACL_STATISTICS),
-    ConfigKey("dump", "dump_debug", "text", "overflow detection", default="off", choices=("on", "off")),
-    ConfigKey("dump", "dump_scene", "text", "exception dump, e.g. lite_exception"),
+    _acl("dump_path", "text", "where to dump to; has to be there already, and may hold $VARIABLES", required=True),
+    _acl("dump_list", "models", "models to dump; empty for single operators"),
+    _acl("dump_mode", "text", "which tensors", default="output", choices=("input", "output", "all")),
+    _acl("dump_level", "text", "operators, the kernels they consist of, or both", choices=("op", "kernel", "all")),
+    _acl("dump_op_switch", "text", "dump single operators", default="off", choices=("on", "off")),
+    _acl("dump_step", "steps", "which iterations: numbers and ranges such as 0|3-5; absent: all"),
+    _acl("dump_data", "text", "tensors or statistics", default="tensor", choices=("tensor", "stats")),
+    _acl("dump_stats", "texts", "which statistics", choices=_ACL_STATISTICS),
+    _acl("dump_debug", "text", "overflow detection", default="off", choices=("on", "off")),
+    _acl("dump_scene", "text", "exception dump, e.g. lite_exception"),
 )
 ACL_MODEL_KEYS = ("model_name", "layer")

@@ -21,6 +21,8 @@ class DiagnosisFact(NamedTuple):
     within: frozenset[str] = frozenset()
 
 
+_MOVED = frozenset({"permuted", "unrelated"})
+
 DIAGNOSES: dict[str, DiagnosisFact] = {
     "nonfinite": DiagnosisFact("NaN or Inf", "NaN or Inf on one side where the other has a number"),
     "constant": DiagnosisFact(
@@ -44,16 +46,10 @@ DIAGNOSES: dict[str, DiagnosisFact] = {
         "the left holds padding where the right has values, or was read as if its padding were values",
         frozenset({"shifted_by_one", "one_slice", "permuted", "unrelated"}),
     ),
-    "shifted_by_one": DiagnosisFact(
-        "shifted by one", "each element of the left is its neighbour in the right", frozenset({"permuted", "unrelated"})
-    ),
-    "transposed": DiagnosisFact(
-        "transposed", "the left is the right with its axes in another order", frozenset({"permuted", "unrelated"})
-    ),
+    "shifted_by_one": DiagnosisFact("shifted by one", "each element of the left is its neighbour in the right", _MOVED),
+    "transposed": DiagnosisFact("transposed", "the left is the right with its axes in another order", _MOVED),
     "memory_format": DiagnosisFact(
-        "other memory format",
-        "the left is the right, still in a device's memory format",
-        frozenset({"permuted", "unrelated"}),
+        "other memory format", "the left is the right, still in a device's memory format", _MOVED
     ),
     "permuted": DiagnosisFact(
         "permuted", "the left has the values of the right at other places", frozenset({"unrelated"})

@@ -37,16 +37,12 @@ class DtypeFact(NamedTuple):
     smallest: float | None = None
 
 
+_OPAQUE = ("dual", "dual_sub_int8", "dual_sub_uint8", "resource", "string", "string_ref", "undefined", "variant")
+
 DTYPES: dict[str, DtypeFact] = {
     "bool": DtypeFact("bool", 8, "bool"),
-    "int8": DtypeFact("integer", 8, "int8"),
-    "int16": DtypeFact("integer", 16, "int16"),
-    "int32": DtypeFact("integer", 32, "int32"),
-    "int64": DtypeFact("integer", 64, "int64"),
-    "uint8": DtypeFact("integer", 8, "uint8"),
-    "uint16": DtypeFact("integer", 16, "uint16"),
-    "uint32": DtypeFact("integer", 32, "uint32"),
-    "uint64": DtypeFact("integer", 64, "uint64"),
+    **{f"int{bits}": DtypeFact("integer", bits, f"int{bits}") for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": DtypeFact("integer", bits, f"uint{bits}") for bits in (8, 16, 32, 64)},
     "float64": DtypeFact("float", 64, "float64", 0, 1.7976931348623157e308, smallest=2.0**-1074),
     "float32": DtypeFact("float", 32, "float32", 1, 3.4028234663852886e38, smallest=2.0**-149),
     "float16": DtypeFact("float", 16, "float16", 2, 65504.0, smallest=2.0**-24),
@@ -73,14 +69,7 @@ DTYPES: dict[str, DtypeFact] = {
     "complex32": DtypeFact("complex", 32, "complex64", 2, 65504.0, "float16"),
     "complex64": DtypeFact("complex", 64, "complex64", 1, 3.4028234663852886e38, "float32"),
     "complex128": DtypeFact("complex", 128, "complex128", 0, 1.7976931348623157e308, "float64"),
-    "dual": DtypeFact("opaque", 0, ""),
-    "dual_sub_int8": DtypeFact("opaque", 0, ""),
-    "dual_sub_uint8": DtypeFact("opaque", 0, ""),
-    "resource": DtypeFact("opaque", 0, ""),
-    "string": DtypeFact("opaque", 0, ""),
-    "string_ref": DtypeFact("opaque", 0, ""),
-    "undefined": DtypeFact("opaque", 0, ""),
-    "variant": DtypeFact("opaque", 0, ""),
+    **{name: DtypeFact("opaque", 0, "") for name in _OPAQUE},
 }
 
 # What all values of a wider file may be of (see `metrics.spread`), and what they are then judged as. TF32 has the

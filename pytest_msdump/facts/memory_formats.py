@@ -62,12 +62,7 @@ MEMORY_FORMATS.update(entries("memory_formats"))
 
 # How else they are written, upper case and without underscores.
 FORMAT_ALIASES: Mapping[str, str] = {
-    "": "ND",
-    "DEFAULTFORMAT": "ND",
-    "NCL": "ND",
-    "NC": "ND",
-    "CN": "ND",
-    "MD": "ND",
+    **dict.fromkeys(("", "DEFAULTFORMAT", "NCL", "NC", "CN", "MD"), "ND"),
     "FRACZ": "FRACTAL_Z",
     "FRACZ3D": "FRACTAL_Z_3D",
     "FRACZC04": "FRACTAL_Z_C04",
@@ -77,15 +72,7 @@ FORMAT_ALIASES: Mapping[str, str] = {
 
 
 def may_be_padded(memory_format: str | None) -> bool:
-    """Return whether stored and logical shape may differ: the format has blocks, or is unknown.
-
-    Examples
-    --------
-    >>> may_be_padded("NC1HWC0"), may_be_padded("FracZ"), may_be_padded("SomethingNew")
-    (True, True, True)
-    >>> may_be_padded("DefaultFormat"), may_be_padded("NHWC"), may_be_padded(None)
-    (False, False, False)
-    """
+    """Return whether stored and logical shape may differ: the format has blocks, or is unknown."""
     plain = (memory_format or "").strip().upper().replace("_", "")
     known = FORMAT_ALIASES.get(plain, plain).replace("_", "")
     rows = [row for name, row in MEMORY_FORMATS.items() if name.replace("_", "") == known]

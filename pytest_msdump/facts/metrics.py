@@ -92,9 +92,6 @@ SCALE_FREE_METRICS = RELATIVE_METRICS | {
 }
 
 
-# -- Statistics of tensors -------------------------------------------------------------------------------------------
-
-
 # What a writer puts where there was nothing to compute with, e.g. the maximum of a tensor of NaN alone.
 ABSENT = frozenset({"", "null"})
 

@@ -56,35 +56,15 @@ RESHAPING_TYPES = frozenset({"StridedSlice", "StridedSliceD", "StridedSliceRead"
 
 # Operator type → code of the reason (`text.en`) why no dump is to be expected: not executed on AI Core or AI CPU, or
 # without a result.
+_WITHOUT_RESULT = (
+    "StreamActive StreamSwitch StreamSwitchN StreamMerge Send SendMem Recv RecvMem LabelSet LabelGoto LabelGotoEx "
+    "LabelSwitch LabelSwitchByIndex AtomicAddrClean MemSet NoOp NetOutput"
+)
 UNDUMPED_TYPES: Mapping[str, str] = {
-    "Data": "data",
-    "AippData": "data",
-    "AnnData": "data",
-    "RefData": "data",
-    "Const": "const",
-    "Constant": "const",
-    "ConstPlaceHolder": "const",
-    "Variable": "const",
-    "StreamActive": "no_result",
-    "StreamSwitch": "no_result",
-    "StreamSwitchN": "no_result",
-    "StreamMerge": "no_result",
-    "Send": "no_result",
-    "SendMem": "no_result",
-    "Recv": "no_result",
-    "RecvMem": "no_result",
-    "LabelSet": "no_result",
-    "LabelGoto": "no_result",
-    "LabelGotoEx": "no_result",
-    "LabelSwitch": "no_result",
-    "LabelSwitchByIndex": "no_result",
-    "AtomicAddrClean": "no_result",
-    "MemSet": "no_result",
-    "NoOp": "no_result",
-    "NetOutput": "no_result",
-    "ConcatD": "not_executed",
-    "PhonyConcat": "not_executed",
-    "PhonySplit": "not_executed",
+    **dict.fromkeys(("Data", "AippData", "AnnData", "RefData"), "data"),
+    **dict.fromkeys(("Const", "Constant", "ConstPlaceHolder", "Variable"), "const"),
+    **dict.fromkeys(_WITHOUT_RESULT.split(), "no_result"),
+    **dict.fromkeys(("ConcatD", "PhonyConcat", "PhonySplit"), "not_executed"),
 }
 
 QUANT_TYPES = frozenset({"AscendQuant", "AscendWeightQuant"})
@@ -96,15 +76,8 @@ DEQUANT_FRAGMENTS = ("_dequant_layer", "_anti_quant_layer", "/AscendDequant", "/
 DEQUANT_ENDINGS = ("_dequant_layer", "AscendDequant", "_dequant")
 
 # The same in names of files. Each is written by AMCT alone; shorter ones (`_quant`) are found in ordinary names too.
-SURE_QUANTISED_FRAGMENTS = (
-    "_quant_layer",
-    "_anti_quant_layer",
-    "_dequant_layer",
-    "AscendQuant",
-    "AscendWeightQuant",
-    "AscendDequant",
-    "AntiQuant",
-)
+_LAYERS = ("_quant_layer", "_anti_quant_layer", "_dequant_layer")
+SURE_QUANTISED_FRAGMENTS = (*_LAYERS, "AscendQuant", "AscendWeightQuant", "AscendDequant", "AntiQuant")
 
 QUANTISED_DTYPES = frozenset({"DT_INT8", "DT_UINT8", "DT_INT4"})
 FLOAT_DTYPES = frozenset({"DT_FLOAT", "DT_FLOAT16", "DT_BF16"})
@@ -139,32 +112,15 @@ LAST_OPERATORS: Mapping[str, frozenset[str]] = {
 # Inputs that operators write to, by slot. MindSpore on CPU dumps inputs after the operator ran, so that these hold what
 # it made of them.
 WRITTEN_INPUTS: Mapping[str, frozenset[int]] = {
-    "Adam": frozenset({0, 1, 2}),
-    "AdamWeightDecay": frozenset({0, 1, 2}),
-    "ApplyAdagrad": frozenset({0, 1}),
-    "ApplyAdam": frozenset({0, 1, 2}),
-    "ApplyFtrl": frozenset({0, 1, 2}),
+    **dict.fromkeys(("Assign", "AssignAdd", "AssignSub", "ScatterAdd", "ScatterUpdate"), frozenset({0})),
     "ApplyGradientDescent": frozenset({0}),
-    "ApplyMomentum": frozenset({0, 1}),
-    "ApplyRMSProp": frozenset({0, 1, 2}),
-    "Assign": frozenset({0}),
-    "AssignAdd": frozenset({0}),
-    "AssignSub": frozenset({0}),
+    **dict.fromkeys(("ApplyAdagrad", "ApplyMomentum"), frozenset({0, 1})),
+    **dict.fromkeys(("Adam", "AdamWeightDecay", "ApplyAdam", "ApplyFtrl", "ApplyRMSProp"), frozenset({0, 1, 2})),
     "SGD": frozenset({0, 3, 5}),
-    "ScatterAdd": frozenset({0}),
-    "ScatterUpdate": frozenset({0}),
 }
 
 # Operators that take values from other ranks, by parts of their types.
 COLLECTIVE_FRAGMENTS = (
-    "AllGather",
-    "AllReduce",
-    "AllToAll",
-    "AlltoAll",
-    "Broadcast",
-    "CollectiveGather",
-    "CollectiveScatter",
-    "NeighborExchange",
-    "Receive",
-    "ReduceScatter",
+    *("AllGather", "AllReduce", "AllToAll", "AlltoAll", "Broadcast", "CollectiveGather", "CollectiveScatter"),
+    *("NeighborExchange", "Receive", "ReduceScatter"),
 )

@@ -74,19 +74,9 @@ AI_CORE_BITS: Mapping[int, str] = {
 }
 
 # Status of atomic additions by unit: any number above 0 is an overflow.
+_OPERANDS = ("the source operand is NaN", "the destination operand is NaN", "both operands are NaN")
+_ATOMIC = ("overflow", "underflow", *_OPERANDS)
 ATOMIC_CODES: Mapping[str, Mapping[int, str]] = {
-    "DHA Atomic Add": {
-        0x9: "overflow",
-        0xA: "underflow",
-        0xB: "the source operand is NaN",
-        0xC: "the destination operand is NaN",
-        0xD: "both operands are NaN",
-    },
-    "L2 Atomic Add": {
-        0x1: "overflow",
-        0x2: "underflow",
-        0x3: "the source operand is NaN",
-        0x4: "the destination operand is NaN",
-        0x5: "both operands are NaN",
-    },
+    "DHA Atomic Add": dict(enumerate(_ATOMIC, 0x9)),
+    "L2 Atomic Add": dict(enumerate(_ATOMIC, 0x1)),
 }

@@ -32,34 +32,25 @@ class ProfileFact(NamedTuple):
 _CLASSES: dict[str, float] = {"nonfinite_mismatch": 0, "saturated_count": 0}
 
 _EQUAL: dict[str, float] = {"max_absolute_error": 0}
+_FLOATS = ("float64", "float32", "float16", "bfloat16")
+_WHOLE = ("integer", "bool")
+
+
+def _default_bounds(cosine: float, euclid: float, largest: float) -> dict[str, float]:
+    return {
+        "cosine_similarity": cosine,
+        "relative_euclidean_distance": euclid,
+        "normalized_max_error": largest,
+        **_CLASSES,
+    }
+
 
 _DEFAULT: dict[str, dict[str, float]] = {
-    "float64": {
-        "cosine_similarity": 0.999,
-        "relative_euclidean_distance": 1e-7,
-        "normalized_max_error": 0.01,
-        **_CLASSES,
-    },
-    "float32": {
-        "cosine_similarity": 0.999,
-        "relative_euclidean_distance": 1e-3,
-        "normalized_max_error": 0.01,
-        **_CLASSES,
-    },
-    "float16": {
-        "cosine_similarity": 0.999,
-        "relative_euclidean_distance": 1e-2,
-        "normalized_max_error": 0.05,
-        **_CLASSES,
-    },
-    "bfloat16": {
-        "cosine_similarity": 0.99,
-        "relative_euclidean_distance": 5e-2,
-        "normalized_max_error": 0.1,
-        **_CLASSES,
-    },
-    "integer": _EQUAL,
-    "bool": _EQUAL,
+    "float64": _default_bounds(0.999, 1e-7, 0.01),
+    "float32": _default_bounds(0.999, 1e-3, 0.01),
+    "float16": _default_bounds(0.999, 1e-2, 0.05),
+    "bfloat16": _default_bounds(0.99, 5e-2, 0.1),
+    **dict.fromkeys(_WHOLE, _EQUAL),
 }
 
 _ADVISED: dict[str, float] = {
@@ -72,6 +63,8 @@ _ADVISED: dict[str, float] = {
 }
 
 _ELEMENTWISE: dict[str, float] = {"allclose": 0, **_CLASSES}
+# rtol = atol = 0: equality. The exact metric says it beside the count of differing elements.
+_EQUAL_ELEMENTS: dict[str, float] = {"max_absolute_error": 0, "allclose": 0}
 
 _BITS: dict[str, float] = {"bitwise_mismatch": 0}
 
@@ -82,11 +75,7 @@ PROFILES: dict[str, ProfileFact] = {
         "pytest-msdump, INTERFACE section 6; what it does not name is as in `default`",
         {
             **_DEFAULT,
-            "float32": {
-                **_DEFAULT["float32"],
-                "cosine_similarity": 0.999999,
-                "relative_euclidean_distance": 1e-4,
-            },
+            "float32": {**_DEFAULT["float32"], "cosine_similarity": 0.999999, "relative_euclidean_distance": 1e-4},
             "float16": {**_DEFAULT["float16"], "relative_euclidean_distance": 2e-3},
             "bfloat16": {**_DEFAULT["bfloat16"], "relative_euclidean_distance": 1e-2},
         },
@@ -96,46 +85,21 @@ PROFILES: dict[str, ProfileFact] = {
     "ascend": ProfileFact(
         1,
         "Ascend accuracy comparison tool, documented advice for its columns; it has none for integers",
-        {
-            "float64": _ADVISED,
-            "float32": _ADVISED,
-            "float16": _ADVISED,
-            "bfloat16": _ADVISED,
-            "integer": _EQUAL,
-            "bool": _EQUAL,
-        },
+        {**dict.fromkeys(_FLOATS, _ADVISED), **dict.fromkeys(_WHOLE, _EQUAL)},
     ),
     "torch": ProfileFact(
         1,
         "PyTorch, torch.testing.assert_close; tolerances in `facts.profiles`",
-        {
-            "float64": _ELEMENTWISE,
-            "float32": _ELEMENTWISE,
-            "float16": _ELEMENTWISE,
-            "bfloat16": _ELEMENTWISE,
-            # rtol = atol = 0: equality. The exact metric says it beside the count of differing elements.
-            "integer": {"max_absolute_error": 0, "allclose": 0},
-            "bool": {"max_absolute_error": 0, "allclose": 0},
-        },
+        {**dict.fromkeys(_FLOATS, _ELEMENTWISE), **dict.fromkeys(_WHOLE, _EQUAL_ELEMENTS)},
     ),
     "bitwise": ProfileFact(
         1,
         "pytest-msdump, INTERFACE section 6",
-        {
-            "float64": _BITS,
-            "float32": _BITS,
-            "float16": _BITS,
-            "bfloat16": _BITS,
-            "integer": _BITS,
-            "bool": _BITS,
-        },
+        dict.fromkeys((*_FLOATS, *_WHOLE), _BITS),
         dtype_equal=True,
         every_occurrence=True,
     ),
 }
-
-
-# -- Element-wise tolerances by data type, as `torch.testing.assert_close` chooses them when th ----------------------
 
 
 class Tolerance(NamedTuple):
@@ -145,6 +109,7 @@ class Tolerance(NamedTuple):
     atol: float
 
 
+# Of elements by data type, as `torch.testing.assert_close` chooses them.
 TOLERANCES: dict[str, Tolerance] = {
     "float64": Tolerance(1e-7, 1e-7),
     "float32": Tolerance(1.3e-6, 1e-5),

@@ -17,16 +17,12 @@ from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef
 
 __all__ = ["check_lines", "verify_lines"]
 
-_MOST_OPERATORS = 20
+_MOST_SHOWN = 20
 _MOST_REPEATS = 4
 
 
 def check_lines(checked: Checked, *, width: int = 100, everything: bool = False) -> Iterator[str]:
-    """Yield what was checked, the hits of each operator in execution order, and what could not be checked.
-
-    Sentences are wrapped at `width` columns; names and paths are never cut. Only the first 20 operators are shown
-    without `everything`.
-    """
+    """Yield what was checked, the hits of each operator in execution order, and what could not be checked."""
     dump = checked.dump
     yield f"msdump inspect --check: {dump.root} (reader {dump.reader})"
     operators = {name: place for place, name in enumerate(dict.fromkeys(_name(ref.key.op) for ref in dump.refs), 1)}
@@ -45,13 +41,10 @@ def check_lines(checked: Checked, *, width: int = 100, everything: bool = False)
         op, at = hit.ref.key.op, hit.ref.key.op.at
         # An operator that iterations, or loops in them, run again is shown once.
         groups.setdefault(replace(op, at=Coordinates(at.rank, at.net, at.graph)), []).append(hit)
-    shown = list(groups.items())
-    for op, hits in shown if everything else shown[:_MOST_OPERATORS]:
-        yield ""
-        yield from _operator(op, hits, f"op {operators[_name(op)]} of {len(operators)}", width)
-    if len(shown) > _MOST_OPERATORS and not everything:
-        yield ""
-        yield f"and {counted(len(shown) - _MOST_OPERATORS, 'more operator')}; --all lists them all"
+    shown = [
+        _operator(op, hits, f"op {operators[_name(op)]} of {len(operators)}", width) for op, hits in groups.items()
+    ]
+    yield from _first(shown, "operator", everything=everything)
     for path, sentence in checked.reports:
         yield ""
         yield f"REPORTED  {terminal_text(str(path))}"
@@ -60,6 +53,16 @@ def check_lines(checked: Checked, *, width: int = 100, everything: bool = False)
         yield ""
         yield f"UNREADABLE  {terminal_text(ref.key.address)}"
         yield from wrapped(problem, width, indent=12)
+
+
+def _first(blocks: Sequence[Iterator[str]], what: str, *, everything: bool) -> Iterator[str]:
+    """Yield the lines of the first blocks, each below an empty line, and how many more there are."""
+    for lines in blocks if everything else blocks[:_MOST_SHOWN]:
+        yield ""
+        yield from lines
+    if len(blocks) > _MOST_SHOWN and not everything:
+        yield ""
+        yield f"and {counted(len(blocks) - _MOST_SHOWN, f'more {what}')}; --all lists them all"
 
 
 def _summary(checked: Checked) -> Iterator[str]:
@@ -104,11 +107,6 @@ def _repeated(same: Sequence[Hit]) -> str:
     return f"; in {times[0]}{again}"
 
 
-# -- Statistics --------------------------------------------------------------------------------------------------------
-
-_MOST_TENSORS = 20
-
-
 def verify_lines(found: Verified, *, width: int, everything: bool = False) -> Iterator[str]:
     """Yield how many tensors were compared with saved statistics, and each difference."""
     dump = found.dump
@@ -125,13 +123,8 @@ def verify_lines(found: Verified, *, width: int, everything: bool = False) -> It
         yield "  all of them agree"
     else:
         yield f"  {counted(len(by_tensor), 'tensor')} differ" + ("s" if len(by_tensor) == 1 else "")
-    shown = list(by_tensor.items())
-    for ref, differences in shown if everything else shown[:_MOST_TENSORS]:
-        yield ""
-        yield from _differing_tensor(ref, differences, width)
-    if len(shown) > _MOST_TENSORS and not everything:
-        yield ""
-        yield f"and {counted(len(shown) - _MOST_TENSORS, 'more tensor')}; --all lists them all"
+    shown = [_differing_tensor(ref, differences, width) for ref, differences in by_tensor.items()]
+    yield from _first(shown, "tensor", everything=everything)
 
 
 def _differing_tensor(ref: TensorRef, differences: Sequence[StatisticDifference], width: int) -> Iterator[str]:

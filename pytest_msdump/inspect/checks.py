@@ -183,7 +183,6 @@ def _entry_text(entry: OverflowEntry) -> str:
 
 
 def _check_tensor(ref: TensorRef, settings: CheckSettings) -> Sequence[Hit] | str:
-    """Return the hits of one tensor, or why it cannot be read."""
     is_initial = ref.key.op.at.iteration == 0
     if ref.is_unseen:
         values = ref.statistics.values if ref.statistics else {}
@@ -249,7 +248,6 @@ def _check_change(ref: TensorRef, previous: TensorRef, settings: CheckSettings) 
 
 
 def _sorted_hits(dump: Dump, hits: Iterable[Hit]) -> Sequence[Hit]:
-    """Sort hits by the dump's order of operators, then by check."""
     places: dict[OpKey, int] = {}
     for ref in dump.refs:
         places.setdefault(ref.key.op, len(places))

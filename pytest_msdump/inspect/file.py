@@ -12,7 +12,7 @@ from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.dumps.ascend_file import DumpFile, open_dump_file
-from pytest_msdump.dumps.ascend_header import MAX_HEADER_BYTES
+from pytest_msdump.dumps.ascend_header import MAX_HEADER_BYTES, StoredTensor
 from pytest_msdump.dumps.file_names import parse_opdebug
 from pytest_msdump.dumps.graphs.graph_files import is_graph_file, read_graph
 from pytest_msdump.dumps.npy import parse_header
@@ -31,15 +31,7 @@ from pytest_msdump.model.statistics import Statistic, StatisticTables
 from pytest_msdump.model.tensor import TensorRef, TensorSpec
 from pytest_msdump.storage.files import open_regular
 
-__all__ = [
-    "FileHeader",
-    "InspectedFile",
-    "InspectedTensor",
-    "TensorHeader",
-    "file_header",
-    "inspect_file",
-    "tensors_of",
-]
+__all__ = ["FileHeader", "InspectedFile", "InspectedTensor", "file_header", "inspect_file", "tensors_of"]
 
 # More than any npy header may have.
 _NPY_HEAD_BYTES = 2**17
@@ -53,37 +45,14 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class TensorHeader:
-    """One tensor by the header of its dump file.
-
-    `first_byte` is where its data begins, `bytes` how many there are. `address` is where it was on the device, 0 if
-    unknown; `groups` are those of a convolution.
-    """
-
-    io: str
-    slot: int
-    data_type: str
-    memory_format: str
-    shape: tuple[int, ...]
-    original_shape: tuple[int, ...] | None
-    groups: int
-    first_byte: int
-    bytes: int
-    address: int
-
-
-@dataclass(frozen=True, slots=True)
 class FileHeader:
-    """The header of a tensor file: its `kind` in words, names and values of its `fields`, and its tensors.
-
-    An npy file has one array, which `fields` describe.
-    """
+    """The header of a tensor file: its `kind` in words, names and values of its `fields`, and tensors but for npy."""
 
     kind: str
     fields: tuple[tuple[str, str | int], ...] = ()
-    tensors: tuple[TensorHeader, ...] = ()
+    tensors: tuple[StoredTensor, ...] = ()
 
-    def of(self, io: str, slot: int) -> TensorHeader | None:
+    def of(self, io: str, slot: int) -> StoredTensor | None:
         """Return the header of one tensor."""
         return next((one for one in self.tensors if (one.io, one.slot) == (io, slot)), None)
 
@@ -140,11 +109,7 @@ class InspectedFile:
 def inspect_file(
     path: Path, *, bins: int = 10, graph_files: Sequence[Path] = (), root: Path | None = None
 ) -> InspectedFile:
-    """Read one file of a dump: a tensor file, a graph, a table of statistics or an overflow file.
-
-    Histograms have `bins` bars; `graph_files` are kept outside of the dump; `root` is the dump that the file is in, if
-    its own directory does not give its coordinates. Raises `ConfigError` if it is none of these.
-    """
+    """Read one file of a dump: a tensor file, a graph, a table of statistics or an overflow file."""
     try:
         size = path.stat().st_size
     except OSError as error:
@@ -173,10 +138,7 @@ def inspect_file(
 def tensors_of(
     path: Path, *, graph_files: Sequence[Path] = (), root: Path | None = None
 ) -> tuple[Dump, tuple[TensorRef, ...]]:
-    """Index the dump of a file, and return it with the tensors of the file, those of an earlier run included.
-
-    Raises `ConfigError` if no reader knows the file and its name is not a graph's.
-    """
+    """Index the dump of a file, and return it with the tensors of the file, those of an earlier run included."""
     try:
         # A file of a recording that was broken off is whole itself.
         dump = index(root or path.parent, graph_files=graph_files, allow_incomplete=True)
@@ -210,9 +172,6 @@ def _inspect_tensor(ref: TensorRef, *, bins: int) -> InspectedTensor:
         return InspectedTensor(ref, problem=str(error))
 
 
-# -- Headers --
-
-
 def file_header(path: Path) -> FileHeader | None:
     """Read the header of a tensor file; ``None`` if it cannot be read, and opening its tensors says why."""
     if path.suffix == ".bin":
@@ -221,10 +180,8 @@ def file_header(path: Path) -> FileHeader | None:
         if path.suffix == ".npy":
             return _npy_header(path)
         opened = open_dump_file(path)
-        try:
+        with closing(opened.file):
             return _dump_header(opened)
-        finally:
-            opened.file.close()
     except (TensorFileError, OSError):
         return None
 
@@ -250,22 +207,7 @@ def _dump_header(opened: DumpFile) -> FileHeader:
         fields.append(("op_name", header.op_name))
     if header.raw:
         fields.append(("buffers_and_spaces", len(header.raw)))
-    tensors = [
-        TensorHeader(
-            io=tensor.io,
-            slot=tensor.slot,
-            data_type=tensor.data_type.label,
-            memory_format=tensor.memory_format,
-            shape=tensor.shape,
-            original_shape=tensor.original_shape,
-            groups=tensor.groups,
-            first_byte=tensor.start,
-            bytes=tensor.size,
-            address=tensor.address,
-        )
-        for tensor in header.tensors
-    ]
-    return FileHeader(_KINDS[header.container], tuple(fields), tuple(tensors))
+    return FileHeader(_KINDS[header.container], tuple(fields), header.tensors)
 
 
 def _version_and_time(opened: DumpFile) -> list[tuple[str, str | int]]:

@@ -9,17 +9,7 @@ from dataclasses import dataclass, field, replace
 from operator import ge, gt, lt
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.facts.checks import (
-    ACTIVATIONS,
-    AUXILIARY_OUTPUTS,
-    CHECKS,
-    GRADIENT_SCOPES,
-    OPTIMIZER_STATES,
-    OPTIMIZERS,
-    QUANTITIES,
-    SHIFT_ENDINGS,
-    WEIGHT_ENDINGS,
-)
+from pytest_msdump.facts import checks
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.inspect.measure import Change, Contents
 from pytest_msdump.model.describe import counted
@@ -43,22 +33,19 @@ __all__ = [
 
 _SWITCHES = {"on": True, "off": False}
 
-_WEIGHT = re.compile(rf"(?:.*[._])?(?:{'|'.join(WEIGHT_ENDINGS)})", re.DOTALL)
-_SHIFT = re.compile(rf"(?:.*[._])?(?:{'|'.join(SHIFT_ENDINGS)})", re.DOTALL)
-_STATE = re.compile(rf"(?:{'|'.join(OPTIMIZER_STATES)})[._].*", re.DOTALL)
-_GRADIENT = re.compile(rf"(?:{'|'.join(GRADIENT_SCOPES)})[/_].*", re.DOTALL)
+_WEIGHT = re.compile(rf"(?:.*[._])?(?:{'|'.join(checks.WEIGHT_ENDINGS)})", re.DOTALL)
+_SHIFT = re.compile(rf"(?:.*[._])?(?:{'|'.join(checks.SHIFT_ENDINGS)})", re.DOTALL)
+_STATE = re.compile(rf"(?:{'|'.join(checks.OPTIMIZER_STATES)})[._].*", re.DOTALL)
+_GRADIENT = re.compile(rf"(?:{'|'.join(checks.GRADIENT_SCOPES)})[/_].*", re.DOTALL)
 
 _IS_CROSSED: Mapping[str, Callable[[float, float], bool]] = {"gt": gt, "ge": ge, "lt": lt}
 _ENDS = ("range_start_inclusive", "range_end_inclusive")
-_RANGE_CHECKS = tuple(name for name, fact in CHECKS.items() if fact.family == "range")
+_RANGE_CHECKS = tuple(name for name, fact in checks.CHECKS.items() if fact.family == "range")
 
 
 @dataclass(frozen=True, slots=True)
 class CheckSettings:
-    """What a user set; everything else is the default of `facts.checks`.
-
-    `values` are thresholds by check and parameter, `switches` the checks that were turned on or off.
-    """
+    """What a user set, thresholds by check and parameter, and checks on or off; the rest is as in `facts.checks`."""
 
     values: Mapping[tuple[str, str], float] = field(default_factory=dict)
     switches: Mapping[str, bool] = field(default_factory=dict)
@@ -68,31 +55,19 @@ class CheckSettings:
         return self.switches.get(check) is True or any(name == check for name, _ in self.values)
 
     def parameters(self, check: str, op_type: str | None = None) -> Mapping[str, float] | None:
-        """Return the parameters that a check runs with; activations have their own by `op_type`.
-
-        ``None`` if the check is off, or has parameters and none of them is set.
-        """
+        """Return the parameters that a check runs with, of activations by type; ``None`` if off, or none is set."""
         if self.switches.get(check) is False:
             return None
-        fact = CHECKS[check]
+        fact = checks.CHECKS[check]
         found = {name: value for name, value in fact.parameters.items() if value is not None}
         if fact.target == "activation":
-            found |= ACTIVATIONS.get((op_type or "").lower(), {})
+            found |= checks.ACTIVATIONS.get((op_type or "").lower(), {})
         found |= {name: value for (own, name), value in self.values.items() if own == check}
         return found if found or not fact.parameters else None
 
 
 def parse_settings(texts: Iterable[str]) -> CheckSettings:
-    """Read ``CHECK.PARAMETER=NUMBER``, ``CHECK=on`` and ``CHECK=off``; of two about one thing the later one holds.
-
-    UnknownNameError for a check or a parameter that does not exist, ConfigError where there is not a number.
-
-    Examples
-    --------
-    >>> settings = parse_settings(["weight_not_changed.rtol=1e-4", "tensor_all_zero=off"])
-    >>> settings.parameters("weight_not_changed")["rtol"], settings.parameters("tensor_all_zero")
-    (0.0001, None)
-    """
+    """Read ``CHECK.PARAMETER=NUMBER``, ``CHECK=on`` and ``CHECK=off``; of two about one thing the later one holds."""
     values: dict[tuple[str, str], float] = {}
     switches: dict[str, bool] = {}
     for text in texts:
@@ -100,8 +75,8 @@ def parse_settings(texts: Iterable[str]) -> CheckSettings:
         check, _, parameter = name.partition(".")
         if not equals or not value:
             raise ConfigError(f"'{text}': write CHECK.PARAMETER=NUMBER, CHECK=on or CHECK=off")
-        if check not in CHECKS:
-            raise UnknownNameError(f"'{text}': unknown check '{check}'; {nearest(check, CHECKS)}")
+        if check not in checks.CHECKS:
+            raise UnknownNameError(f"'{text}': unknown check '{check}'; {nearest(check, checks.CHECKS)}")
         if parameter:
             values[check, parameter] = _threshold(text, check, parameter, value)
         elif value in _SWITCHES:
@@ -112,7 +87,7 @@ def parse_settings(texts: Iterable[str]) -> CheckSettings:
 
 
 def _threshold(text: str, check: str, parameter: str, value: str) -> float:
-    known = CHECKS[check].parameters
+    known = checks.CHECKS[check].parameters
     if parameter not in known:
         tail = nearest(parameter, known) if known else f"it has none; write {check}=off to leave it out"
         raise UnknownNameError(f"'{text}': {check} has no parameter '{parameter}'; {tail}")
@@ -123,9 +98,6 @@ def _threshold(text: str, check: str, parameter: str, value: str) -> float:
     if math.isnan(number):
         raise ConfigError(f"'{text}': '{value}' is not a number")
     return number
-
-
-# -- What checks apply to --
 
 
 def is_weight(op: OpKey) -> bool:
@@ -141,7 +113,7 @@ def is_gradient(name: str) -> bool:
 
 def is_optimizer(op_type: str | None) -> bool:
     """Whether an operator changes weights, by its type."""
-    return (op_type or "").lower().startswith(OPTIMIZERS)
+    return (op_type or "").lower().startswith(checks.OPTIMIZERS)
 
 
 def is_training(operators: Iterable[tuple[str, str | None]]) -> bool:
@@ -150,18 +122,12 @@ def is_training(operators: Iterable[tuple[str, str | None]]) -> bool:
 
 
 def targets_of(key: TensorKey) -> tuple[str, ...]:
-    """Return what a tensor is to the checks, the most specific first; the last is always ``"tensor"``.
-
-    Examples
-    --------
-    >>> targets_of(TensorKey(OpKey("fc1_bias", op_type="Parameter"), "output", 0))
-    ('weight', 'tensor')
-    """
+    """Return what a tensor is to the checks, the most specific first; the last is always ``"tensor"``."""
     op = key.op
     kinds = (
         ("weight", is_weight(op)),
         ("gradient", key.io == "output" and is_gradient(op.label)),
-        ("activation", key.io == "output" and (op.op_type or "").lower() in ACTIVATIONS),
+        ("activation", key.io == "output" and (op.op_type or "").lower() in checks.ACTIVATIONS),
     )
     return (*(name for name, applies in kinds if applies), "tensor")
 
@@ -173,11 +139,8 @@ def _is_shift(op: OpKey) -> bool:
 
 def _may_be_zero(key: TensorKey) -> bool:
     """Whether a tensor may be all zeros: a weight that is added, or an output kept only for the operator's gradient."""
-    first = AUXILIARY_OUTPUTS.get((key.op.op_type or "").lower())
+    first = checks.AUXILIARY_OUTPUTS.get((key.op.op_type or "").lower())
     return _is_shift(key.op) or (first is not None and key.io == "output" and key.slot >= first)
-
-
-# -- What checks find --
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +162,7 @@ class Hit:
 
 
 def ranges_of(key: TensorKey, settings: CheckSettings) -> tuple[tuple[float, float], ...]:
-    """Return the ranges whose elements `hits_of_contents` needs counted, in its order.
-
-    A threshold of a range that was set without the range raises `ConfigError`.
-    """
+    """Return the ranges whose elements `hits_of_contents` needs counted, in its order."""
     return tuple(
         (parameters.get(_ENDS[0], -math.inf), parameters.get(_ENDS[1], math.inf))
         for _, parameters in _range_checks(key, settings)
@@ -212,7 +172,7 @@ def ranges_of(key: TensorKey, settings: CheckSettings) -> tuple[tuple[float, flo
 def _range_checks(key: TensorKey, settings: CheckSettings) -> Iterator[tuple[str, Mapping[str, float]]]:
     targets = targets_of(key)
     for check in _RANGE_CHECKS:
-        parameters = settings.parameters(check, key.op.op_type) if CHECKS[check].target in targets else None
+        parameters = settings.parameters(check, key.op.op_type) if checks.CHECKS[check].target in targets else None
         if not parameters:
             continue
         if not set(_ENDS) <= set(parameters) and any(name.startswith("range_percentage") for name in parameters):
@@ -235,7 +195,7 @@ def hits_of_contents(ref: TensorRef, found: Contents, settings: CheckSettings, *
     targets = targets_of(ref.key)
     quantities = _quantities(found)
     overflows = False
-    for check, fact in CHECKS.items():
+    for check, fact in checks.CHECKS.items():
         parameters = settings.parameters(check, ref.key.op.op_type) if fact.target in targets else None
         if parameters is None:
             continue
@@ -291,13 +251,15 @@ def _crossings(
     """Yield a hit for each threshold that a quantity is on the wrong side of."""
     for name, threshold in parameters.items():
         quantity, _, suffix = name.rpartition("_")
-        if quantity not in QUANTITIES or quantity not in quantities:
+        if quantity not in checks.QUANTITIES or quantity not in quantities:
             continue
         value = quantities[quantity]
         if _IS_CROSSED[suffix](value, threshold):
             shown, limit = beside(value, threshold)
             unit = " %" if quantity.endswith("percentage") else ""
-            yield Hit(check, ref, f"{QUANTITIES[quantity]}: {shown}{unit} ({name}={limit})", name, value, threshold)
+            yield Hit(
+                check, ref, f"{checks.QUANTITIES[quantity]}: {shown}{unit} ({name}={limit})", name, value, threshold
+            )
 
 
 def hits_of_change(ref: TensorRef, previous: TensorRef, found: Change, settings: CheckSettings) -> Iterator[Hit]:
@@ -317,7 +279,7 @@ def hits_of_change(ref: TensorRef, previous: TensorRef, found: Change, settings:
         yield Hit("weight_not_changed", ref, sentence, "rtol", found.largest, unchanged["rtol"], previous=previous)
         return
     is_free = previous.key.op.at.iteration == 0 or _is_shift(ref.key.op)
-    for check, fact in CHECKS.items():
+    for check, fact in checks.CHECKS.items():
         parameters = settings.parameters(check) if fact.family == "change" else None
         ratio = found.ratio(parameters["epsilon"]) if parameters else None
         if parameters is None or ratio is None or (is_free and not settings.is_asked_for(check)):

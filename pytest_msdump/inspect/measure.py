@@ -115,10 +115,7 @@ def _moments(values: Doubles, workspace: Workspace) -> Moments:
 
 
 def numbers_of_statistics(values: Mapping[str, Statistic]) -> tuple[Mapping[str, float], int, int]:
-    """Return the saved statistics that are numbers, and the counts of NaN and of Inf.
-
-    A norm that is NaN or infinite stands for one such element if the run did not count them.
-    """
+    """Return the saved statistics that are numbers, and the counts of NaN and of Inf, if need be by the norm."""
     known = {name: value for name, value in values.items() if isinstance(value, int | float)}
     nan = int(known.get("nan_count", 0))
     inf = int(known.get("negative_inf_count", 0) + known.get("positive_inf_count", 0))
@@ -129,10 +126,7 @@ def numbers_of_statistics(values: Mapping[str, Statistic]) -> tuple[Mapping[str,
 
 
 def contents_of_statistics(values: Mapping[str, Statistic], *, elements: int | None, dtype: str) -> Contents | None:
-    """Return the contents of a tensor by its saved statistics; ``None`` if its size is unknown.
-
-    `elements` is by the shape, in case the statistics have no count.
-    """
+    """Return the contents of a tensor by its saved statistics; ``None`` if neither they nor the shape have its size."""
     known, nan, inf = numbers_of_statistics(values)
     count = known.get("count", elements)
     if count is None:
@@ -230,10 +224,7 @@ def change(
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Counts of finite elements: `counts[i]` lie from `edges[i]` up to `edges[i + 1]`, the last ones including it.
-
-    `is_each` says that each bin holds the integer at its lower edge, and nothing else.
-    """
+    """Counts of finite elements from `edges[i]` to `edges[i + 1]`; if `is_each`, of the lower integer alone."""
 
     edges: tuple[float, ...]
     counts: tuple[int, ...]
@@ -270,9 +261,8 @@ def histogram(
         given = edges = np.unique(edges)
     counts = np.zeros(len(edges) - 1, dtype=np.int64)
     workspace = Workspace()
-    for start in range(0, view.size, block_elements):
-        block = numbers(view.read(start, min(start + block_elements, view.size)))
-        (values,) = components(block, "left", workspace)
+    for block in view.blocks(block_elements):
+        (values,) = components(numbers(block), "left", workspace)
         values = values[np.isfinite(values)] * factor
         counts += np.histogram(values, given, (low, high))[0] if len(counts) > 1 else values.size
     return Histogram(tuple(map(float, edges / factor)), tuple(map(int, counts)), is_each)

@@ -108,14 +108,8 @@ class Overflows:
         return not (self.operators or self.unplaced or self.unreadable)
 
 
-# -- One dump --
-
-
 def find_overflows(dump: Dump, *, watch: Watch = unwatched) -> Overflows:
-    """Look for overflow in every tensor of a dump, and in the files of the device's own check.
-
-    An entry whose status is 0 is no overflow.
-    """
+    """Look for overflow in every tensor of a dump, and in the files of the device's own check (status 0 is none)."""
     files = overflow_files(dump.root)
     reported: defaultdict[OpKey, list[ReportedOverflow]] = defaultdict(list)
     unplaced: list[ReportedOverflow] = []
@@ -145,9 +139,6 @@ def _role(seen: Mapping[TensorRef, OneSide], bad: Mapping[TensorRef, OneSide]) -
     if any(ref.key.io == "input" for ref in bad):
         return "propagated"
     return "origin" if any(ref.key.io == "input" for ref in seen) else "unknown"
-
-
-# -- One tensor --
 
 
 def scan_ref(ref: TensorRef) -> OneSide | str:
@@ -251,8 +242,6 @@ class _Tally:
             self.first = start + place
 
 
-# -- Files of ``msdump overflow -out`` --
-
 _RULE_WIDTH = 102
 
 
@@ -309,8 +298,6 @@ def _tensor_lines(ref: TensorRef, directory: Path, written: list[Path]) -> Itera
         f"[Min: {side.minimum}] [Mean: {side.mean}]" + "".join(f" [{name}: {count}]" for name, count in counts if count)
     )
 
-
-# -- The vendor's column OverFlow --
 
 # The vendor's column is about this data type only, so others are not read.
 _DTYPE = "float16"

@@ -82,12 +82,7 @@ def _compare_view(ref: TensorRef, saved: Statistics, view: TensorView) -> Iterat
     wanted = [name for name in _DIGESTS if saved.values.get(name) is not None]
     computed = Statistics(statistics_of(view, digests=wanted), digits=None)
     found = distance(
-        saved,
-        computed,
-        left_dtype=view.dtype,
-        right_dtype=view.dtype,
-        elements=view.size,
-        limited=frozenset(),
+        saved, computed, left_dtype=view.dtype, right_dtype=view.dtype, elements=view.size, limited=frozenset()
     )
     finite_alone = not any(found.nan[1:] + found.inf[1:])
     for name in STATISTICS:

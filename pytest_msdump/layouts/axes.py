@@ -6,6 +6,7 @@ from collections import Counter
 from math import factorial, prod
 
 from pytest_msdump.errors import TensorShapeError, UnknownNameError, nearest
+from pytest_msdump.model.describe import counted
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import ForwardingView, TensorView
 from pytest_msdump.text import Message, Parameter
@@ -15,28 +16,13 @@ __all__ = ["FORMATS", "ReshapedView", "axes_to_nchw", "explain_shapes", "known_a
 FORMATS = ("NCHW", "NHWC", "HWCN", "CHWN")
 
 # Which permutation to name first when dimensions repeat and several fit: channels last to channels first, and back.
-_USUAL = (
-    (1, 0),
-    (2, 0, 1),
-    (1, 2, 0),
-    (0, 3, 1, 2),
-    (0, 2, 3, 1),
-    (3, 2, 0, 1),
-    (0, 4, 1, 2, 3),
-    (0, 2, 3, 4, 1),
-)
+_USUAL = ((1, 0), (2, 0, 1), (1, 2, 0), (0, 3, 1, 2), (0, 2, 3, 1), (3, 2, 0, 1), (0, 4, 1, 2, 3), (0, 2, 3, 4, 1))
 
 Shape = tuple[int, ...]
 
 
 def known_axes(name: str) -> tuple[int, ...] | None:
-    """Return the axes that bring a 4-D tensor of this axis order to NCHW; ``None`` where it is not in `FORMATS`.
-
-    Examples
-    --------
-    >>> known_axes("NHWC"), known_axes("NC1HWC0")
-    ((0, 3, 1, 2), None)
-    """
+    """Return the axes that bring a 4-D tensor of this axis order to NCHW; ``None`` where it is not in `FORMATS`."""
     letters = name.upper()
     return tuple(letters.index(axis) for axis in "NCHW") if letters in FORMATS else None
 
@@ -54,7 +40,9 @@ class ReshapedView(ForwardingView):
 
     def __init__(self, view: TensorView, shape: Shape) -> None:
         if prod(shape) != view.size:
-            raise TensorShapeError(f"{view.shape} holds {_elements(view.shape)} and cannot be reshaped to {shape}")
+            raise TensorShapeError(
+                f"{view.shape} holds {counted(prod(view.shape), 'element')} and cannot be reshaped to {shape}"
+            )
         super().__init__(view, shape)
 
     @property
@@ -73,8 +61,7 @@ def meet(left: TensorView, right: TensorView, transform: Transform) -> tuple[Ten
     """Bring two tensors to one logical shape; reads no data.
 
     Where the sides' axis orders differ, both are brought to NCHW (4-D tensors only; an order that is not given is
-    NCHW). Then `transpose` and `reshape` act on the right side. Raises `TensorShapeError` where the shapes still differ
-    or `transpose` does not fit, and `UnknownNameError` for an unknown axis order.
+    NCHW). Then `transpose` and `reshape` act on the right side.
     """
     left_format = (transform.left_format or "NCHW").upper()
     right_format = (transform.right_format or "NCHW").upper()
@@ -117,11 +104,6 @@ def explain_shapes(left_shape: Shape, right_shape: Shape, *, applied: tuple[int,
     """Say why two shapes differ, and which line of TOML would bring them together.
 
     `applied` is the `transpose` that made `right_shape`; the line that is proposed replaces it.
-
-    Examples
-    --------
-    >>> explain_shapes((2, 3, 8, 5), (2, 8, 5, 3)).code
-    'dimensions_reordered'
     """
     both: dict[str, Parameter] = {"left": left_shape, "right": right_shape}
     counts = prod(left_shape), prod(right_shape)
@@ -165,8 +147,3 @@ def _first_fit(left: Shape, right: Shape) -> tuple[int, ...]:
 
 def _long(shape: Shape) -> Shape:
     return tuple(length for length in shape if length != 1)
-
-
-def _elements(shape: Shape) -> str:
-    count = prod(shape)
-    return "1 element" if count == 1 else f"{count} elements"

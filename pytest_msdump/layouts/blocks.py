@@ -45,13 +45,6 @@ class Move(NamedTuple):
     logical: _Index
 
 
-class Whole(NamedTuple):
-    """How a whole stored tensor becomes the logical one: its axes in logical order, and what to copy."""
-
-    axes: Shape
-    moves: tuple[Move, ...]
-
-
 @dataclass(frozen=True)
 class Placement:
     """The stored axes of a tensor, outermost first, and its logical shape. Many tensors share one."""
@@ -75,10 +68,10 @@ class Placement:
         return prod(self.sizes)
 
     @cached_property
-    def whole(self) -> Whole:
-        """How all of it is read at once, in the order of `shape`."""
+    def whole(self) -> tuple[Shape, tuple[Move, ...]]:
+        """The stored axes in logical order, and the copies that make the whole logical tensor of them."""
         axes = tuple(number for axis in self.order for number in self.parts_of(axis))
-        return Whole(axes, tuple(self.moves(self.order, [(0, length) for length in self.shape])))
+        return axes, tuple(self.moves(self.order, [(0, length) for length in self.shape]))
 
     @cached_property
     def _parts_of(self) -> tuple[Shape, ...]:
@@ -93,10 +86,7 @@ class Placement:
         return self._parts_of[axis]
 
     def moves(self, order: Shape, ranges: Sequence[tuple[int, int]]) -> Iterator[Move]:
-        """Yield the copies that fill a box of the logical axes from the blocks that hold it.
-
-        `ranges` has the first and last index of each axis of `order`, counted from the first block that was read.
-        """
+        """Yield the copies that fill a box of the logical axes; `ranges` count from the first block that was read."""
         runs = [self._runs(axis, *ends) for axis, ends in zip(order, ranges, strict=True)]
         for chosen in product(*runs):
             stored = (piece for run in chosen for piece in run[0])
@@ -126,21 +116,14 @@ _NAMES = {**{name.replace("_", ""): name for name in MEMORY_FORMATS}, **FORMAT_A
 
 
 def format_name(name: str | None) -> str | None:
-    """Return the name that `facts.memory_formats` uses, in any case and spelling; ``None`` for an unknown one.
-
-    Examples
-    --------
-    >>> format_name("FracZ"), format_name("DefaultFormat"), format_name(None), format_name("FRACTAL_DECONV")
-    ('FRACTAL_Z', 'ND', 'ND', None)
-    """
+    """Return the name that `facts.memory_formats` uses, in any case and spelling; ``None`` for an unknown one."""
     return _NAMES.get((name or "").strip().upper().replace("_", ""))
 
 
 def place(memory_format: str, stored: Shape, logical: Shape, letters: str) -> Placement:
     """Find each logical axis in the stored ones; `stored` and `logical` are the shapes with and without padding.
 
-    `letters` has one for each logical axis; it may be empty where the format does not care. TensorShapeError where the
-    shapes contradict each other, or the format.
+    `letters` has one for each logical axis; it may be empty where the format does not care.
     """
     row = MEMORY_FORMATS[memory_format]
     named = _named(row, logical, letters)
@@ -167,10 +150,7 @@ def place(memory_format: str, stored: Shape, logical: Shape, letters: str) -> Pl
 def stored_shape(
     memory_format: str, logical: Shape, letters: str, blocks: Mapping[str, int]
 ) -> tuple[Shape, Placement]:
-    """Return the shape that a tensor is stored in, and its placement; parameters as of `place`.
-
-    `blocks` has lengths of blocks by letter, which replace the format's defaults.
-    """
+    """Return the shape that a tensor is stored in, and its placement; `blocks` replaces default lengths by letter."""
     row = MEMORY_FORMATS[memory_format]
     named = _named(row, logical, letters)
     if named is None:

@@ -42,11 +42,7 @@ def _check_code_folder(directory: Path) -> None:
 
 
 def load_converters(directory: Path) -> tuple[Converters, tuple[Path, ...]]:
-    """Load the conversions in ``format_convert`` below a folder that the command line named; runs their code.
-
-    Returns them with the files that ran. Raises `ConfigError` where a file cannot be run, lies outside of `directory`,
-    or has no function ``convert`` of 3 parameters (4 where it converts to FRACTAL_Z).
-    """
+    """Load the conversions in ``format_convert`` below a folder that the command line named; runs their code."""
     _check_code_folder(directory)
     root = directory.resolve()
     found: dict[tuple[str, str], Callable[..., Any]] = {}

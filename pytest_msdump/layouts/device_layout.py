@@ -24,10 +24,7 @@ Shape = tuple[int, ...]
 Array = npt.NDArray[Any]
 
 # Axis orders that a logical shape of so many axes may be in, the likeliest first.
-_ORDERS: Mapping[int, tuple[str, ...]] = {
-    4: ("NCHW", "NHWC", "HWCN", "CHWN"),
-    5: ("NCDHW", "NDHWC", "DHWCN", "DHWNC"),
-}
+_ORDERS: Mapping[int, tuple[str, ...]] = {4: ("NCHW", "NHWC", "HWCN", "CHWN"), 5: ("NCDHW", "NDHWC", "DHWCN", "DHWNC")}
 # Formats that hold a matrix, whatever its axes are called.
 NAMELESS = frozenset({"", "IJ"})
 
@@ -95,8 +92,7 @@ def logical(
     """Undo the memory format that a view's spec names; reads no data, except for a user's converter.
 
     `logical_shape` is the shape without padding; by default, and where a length is negative (unknown), what `target`
-    chooses. `converters` are a user's functions by (from, to), which win over ours. TensorShapeError where the format
-    and the shapes contradict each other, the format is unknown, or the logical shape is.
+    chooses. `converters` are a user's functions by (from, to), which win over ours.
     """
     spec = view.spec
     if logical_shape is None or min(logical_shape, default=0) < 0:
@@ -203,7 +199,6 @@ def _place(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> P
 
 
 def _refusal(spec: TensorSpec, known: str, shape: Shape, letters: str | None) -> TensorShapeError:
-    """Return the error that says what does not fit."""
     try:
         _place(spec, known, shape, letters)
     except TensorShapeError as error:
@@ -251,20 +246,14 @@ def stored(
 
 def _filled(array: Array, placement: Placement, padding: float) -> Array:
     """Pad each axis to whole blocks, split it, and bring the pieces to the stored order."""
-    lengths: list[tuple[int, int]] = []
-    pieces: list[int] = []
-    where: dict[int, int] = {}
-    for axis, length in enumerate(placement.shape):
-        numbers = [number for number, part in enumerate(placement.parts) if part.axis == axis]
-        numbers.sort(key=lambda number: placement.parts[number].kind == "inner")
-        sizes = [placement.parts[number].size for number in numbers]
-        for number in numbers:
-            where[number] = len(where)
-        pieces += sizes
-        lengths.append((0, prod(sizes) - length))
-    padded = np.pad(array, lengths, constant_values=padding)
-    order = [where[number] for number in range(len(placement.parts))]
-    return np.ascontiguousarray(padded.reshape(pieces).transpose(order))
+    numbers = [placement.parts_of(axis) for axis in placement.order]
+    sizes = [[placement.parts[number].size for number in own] for own in numbers]
+    missing = [(0, prod(own) - length) for own, length in zip(sizes, placement.shape, strict=True)]
+    padded = np.pad(array, missing, constant_values=padding)
+    pieces = padded.reshape([size for own in sizes for size in own])
+    # The pieces stand by logical axis: where each stored axis is among them.
+    order = np.argsort([number for own in numbers for number in own])
+    return np.ascontiguousarray(pieces.transpose(order))
 
 
 def _stored_groups(

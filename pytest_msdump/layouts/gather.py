@@ -56,12 +56,7 @@ class BlockedView(ForwardingView):
     """
 
     def __init__(
-        self,
-        view: TensorView,
-        placement: Placement,
-        *,
-        order: Shape | None = None,
-        window_elements: int | None = None,
+        self, view: TensorView, placement: Placement, *, order: Shape | None = None, window_elements: int | None = None
     ) -> None:
         self._order = placement.order if order is None else order
         super().__init__(view, tuple(placement.shape[axis] for axis in self._order))
@@ -107,7 +102,6 @@ class BlockedView(ForwardingView):
         return tuple(prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
 
     def _whole(self) -> Array:
-        """Read a small tensor at once."""
         axes, moves = self._placement.whole
         stored = self._view.read(0, self._placement.stored_elements).reshape(self._placement.sizes).transpose(axes)
         if len(moves) == 1 and stored.nbytes <= SMALL_BYTES:
@@ -160,7 +154,6 @@ class BlockedView(ForwardingView):
         return prod(last - first for first, last in self._box(prefix, low, high))
 
     def _gathered(self, window: _Window) -> Array:
-        """Read a window and bring it to the logical order."""
         box = self._box(window.prefix, window.low, window.high)
         stored = self._read_box(box).reshape([last - first for first, last in box])
         axes = [number for axis in self._order for number in self._placement.parts_of(axis)]
@@ -204,10 +197,7 @@ class BlockedView(ForwardingView):
         return self._view.read(0, 0) if out is None else out
 
     def _level(self, box: Sequence[tuple[int, int]]) -> tuple[int, int]:
-        """Choose the stored axis of which a range is one run, and that run's length.
-
-        Axes behind it are read whole and cut afterwards: an axis further out makes runs fewer and longer.
-        """
+        """Choose the stored axis of which a range is one run, and its length; axes behind it are read whole and cut."""
         if not box:
             return 0, 1
         inmost = len(box) - 1
@@ -223,10 +213,7 @@ class BlockedView(ForwardingView):
 
 
 def _copied(stored: Array, moves: Iterable[Move], shape: Sequence[int]) -> Array:
-    """Return elements in logical order, in memory of their own: what was read may be a buffer that is read into again.
-
-    Padding is not copied; and no element is moved twice.
-    """
+    """Return elements in logical order, in memory of their own, as what was read may be a buffer; without padding."""
     out = pages(prod(shape), stored.dtype)
     logical = out.reshape(shape)
     for move in moves:
@@ -249,13 +236,7 @@ _WIDE_ELEMENTS = 2**20
 
 
 def groups_side_by_side(groups: int, filters: int, channels: int, *, block: int = 16, rows: int = 16) -> int:
-    """Return how many groups share blocks of `block` channels and `rows` filters.
-
-    Examples
-    --------
-    >>> groups_side_by_side(48, 1, 1), groups_side_by_side(4, 16, 16), groups_side_by_side(2, 3, 5)
-    (16, 1, 2)
-    """
+    """Return how many groups share blocks of `block` channels and `rows` filters."""
     return min(lcm(lcm(channels, block) // channels, lcm(filters, rows) // filters), groups)
 
 
@@ -285,7 +266,6 @@ class GroupedView(ForwardingView):
         return whole[start - first * row : stop - first * row]
 
     def _rows(self, first: int, last: int, row: int) -> Array:
-        """Return whole filters."""
         wide = self._together * row
         read = self._view.read(first * wide, last * wide).reshape(last - first, self._together, row)
         filters = np.arange(first, last)

@@ -115,9 +115,6 @@ def verdict_from(findings: Iterable[Finding], would_pass: Mapping[str, float]) -
     return Verdict(max(outcomes, key=OUTCOMES.index), ordered, would_pass) if outcomes else Verdict("pass", ordered)
 
 
-# -- Numbers and their limits --
-
-
 def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison, limits: Limits) -> _Judgement:
     """Hold a number against its limits, the failing level first."""
     first, measured = levels[0], comparison.measurements.get(metric) or Measurement(metric, undefined=_UNMEASURED)
@@ -209,9 +206,6 @@ def _place(index: tuple[int, ...] | None) -> Parameter:
     return Message("unknown_place") if index is None else index
 
 
-# -- Findings beside the limits of metrics --
-
-
 def _dtype_finding(comparison: Comparison, limits: Limits, left: str, right: str) -> Finding:
     both = {"left": left, "right": right}
     kinds = [DTYPES[name].kind if name in DTYPES else None for name in (left, right)]
@@ -298,9 +292,6 @@ def _not_compared(comparison: Comparison, judged: Sequence[_Judgement]) -> Itera
         yield Finding("warn", Message("sampled_of_unknown", {"n": count}))
 
 
-# -- Limits that would have let a pair pass --
-
-
 def accepted_bounds(verdict: Verdict) -> Mapping[str, float]:
     """Return the limits of a known drift that lets a pair pass; empty where it fails for another reason."""
     failing = [finding for finding in verdict.findings if finding.outcome in FAILING]
@@ -314,11 +305,7 @@ _EXACT = Context(prec=50)
 
 
 def _would_pass(judged: Iterable[_Judgement]) -> dict[str, float]:
-    """Return the bound that each failed metric would have met.
-
-    Left out are metrics that no bound would cure: undefined ones, NaN/Inf classes that differ, relative errors that
-    leave out elements.
-    """
+    """Return the bound that each failed metric would have met, except where no bound would cure it."""
     return {
         one.metric: bound
         for one in judged
@@ -332,11 +319,6 @@ def passing_bound(metric: str, value: float | int) -> float | None:
 
     Similarities keep three digits of their distance from 1, so that 0.9999985 does not become 0.999. ``None`` when no
     meaningful limit would be met: NaN, Inf, a cosine of −1.
-
-    Examples
-    --------
-    >>> passing_bound("cosine_similarity", 0.98761234), passing_bound("max_relative_error", 0.41012)
-    (0.9876, 0.411)
     """
     if not math.isfinite(value):
         return None

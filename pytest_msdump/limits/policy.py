@@ -30,11 +30,7 @@ def metric_name(text: str, *, where: str = "") -> str:
 
 
 def metric_id(text: str, *, where: str = "") -> str:
-    """Return the id of a metric that takes a limit, for an id or a short form.
-
-    >>> metric_id("max_rel")
-    'max_relative_error'
-    """
+    """Return the id of a metric that takes a limit, for an id or a short form."""
     name = metric_name(text, where=where)
     if METRICS[name].direction == "none":
         place = f"{where}: " if where else ""

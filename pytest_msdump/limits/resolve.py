@@ -15,10 +15,11 @@ from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.facts.profiles import PROFILES, TOLERANCES, Tolerance
 from pytest_msdump.limits.policy import Policy, Rule, marker_label, metric_id
 from pytest_msdump.model.comparison import Limit, Limits
+from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.text import Message
 
-__all__ = ["hinted_dtypes", "matches", "names_match", "resolve"]
+__all__ = ["hinted_dtypes", "matches", "names_match", "resolve", "resolve_pair"]
 
 # The limits of each metric: one, or one of each level.
 _Levels = dict[str, tuple[Limit, ...]]
@@ -59,6 +60,19 @@ def resolve(
     of_pair = tuple(note for note in notes if note)
     return (
         replace(limits, notes=limits.notes + of_pair, uncompared=uncompared) if of_pair or any(uncompared) else limits
+    )
+
+
+def resolve_pair(policy: Policy, pair: Pair, dtypes: tuple[str, str], note: Message | None = None) -> Limits:
+    """Return the limits of a pair of these types; `note` is said of it beside the pair's own."""
+    return resolve(
+        policy,
+        left=pair.left.key,
+        right=pair.right.key,
+        left_dtype=dtypes[0],
+        right_dtype=dtypes[1],
+        notes=(pair.note, note),
+        uncompared=pair.uncompared,
     )
 
 

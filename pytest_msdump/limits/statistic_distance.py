@@ -16,7 +16,7 @@ from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.model.statistics import Statistic, Statistics, is_printed_as
 from pytest_msdump.text import Message
 
-__all__ = ["Distance", "Gap", "distance"]
+__all__ = ["Distance", "distance"]
 
 _VALUES = ("maximum", "minimum", "mean", "l2_norm")
 _EXTREMES = ("maximum", "minimum")
@@ -80,11 +80,7 @@ def distance(
     limited: frozenset[str],
     tolerance: tuple[float, float] = (0.0, 0.0),
 ) -> Distance:
-    """Compare the statistics that both sides have.
-
-    `elements` is the size of either tensor, where known; `limited` are the metrics that have a limit; `tolerance` is
-    (rtol, atol) for `allclose`.
-    """
+    """Compare the statistics of both sides for the `limited` metrics; `tolerance` is (rtol, atol) of `allclose`."""
     classes = [_classes(side) for side in (left, right)]
     values = [_finite_values(side) for side in (left, right)]
     scale = _scale(values[1], elements, classes[1])

@@ -1,7 +1,4 @@
-"""Pairing the tensors of two dumps: which belong together, how that was found, and why the rest has no partner.
-
-Names and coordinates only; no file is read.
-"""
+"""Pairing the tensors of two dumps by names and coordinates: which belong together, and why the rest does not."""
 
 from pytest_msdump.matching.addresses import Address, MapEntry, parse_address
 from pytest_msdump.matching.advice import Advice, rules_for

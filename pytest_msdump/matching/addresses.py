@@ -17,10 +17,7 @@ _SLOT = re.compile(r"(?P<op>.+):(?P<io>input|output):(?P<slot>[0-9]{1,9})", re.D
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The operator `op` as written; without `io` and `slot`, all its slots.
-
-    `op_type` and `occurrence` are of other readings of it, `typed` and `numbered`.
-    """
+    """The operator `op` as written, without a slot all; `op_type` and `occurrence` are of other readings of it."""
 
     op_type: str | None
     op: str
@@ -52,8 +49,6 @@ def parse_address(text: str) -> Address:
     Only a dump can say whether ``a.b`` is a name or the operator ``b`` of type ``a``, and ``a@1`` a name or the second
     call of ``a``: the plain name is tried first, then `Address.typed` and `Address.numbered`.
 
-    Examples
-    --------
     >>> parse_address("Default/conv1-Conv2d/BiasAdd-op0:output:0").port
     ('output', 0)
     >>> parse_address("Parameter.fc1_bias").typed

@@ -73,10 +73,7 @@ class Identified:
 
 
 def identify(ops: Sequence[Operator], book: NameBook, types: Mapping[str, str]) -> Identified:
-    """Find the name that each operator of a side has in a rule file; those that no name fits are left out.
-
-    `types` maps names to operator types, which decide between names that are spelled alike.
-    """
+    """Find the name of each operator in a rule file, if any; `types` decide between names that are spelled alike."""
     name_of: dict[int, str] = {}
     several: dict[int, Sequence[str]] = {}
     for number, op in enumerate(ops):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import NamedTuple
 
 from pytest_msdump.matching.coordinates import compatible
@@ -27,6 +28,9 @@ _THROUGH = frozenset({"passing", "add"})
 # No network is larger; a manifest may say anything. A sum of more layers is known by the latest of them.
 _MOST_FEEDS = 64
 _MOST_INSIDE = 5_000_000
+
+# Short names, the same for what is equal on both sides.
+_Names = defaultdict[Hashable, int]
 
 
 def pair_by_graph(state: PairingState, request: PairingRequest) -> None:
@@ -132,7 +136,7 @@ class _Flow:
         for layer in self.layers:
             # A missing residual connection leaves the rest of the network as it is.
             before = found[max(layer.feeds)] if layer.feeds else None
-            found.append(names.of(known[layer.op]) if layer.op in known else names.of((layer.sort, before)))
+            found.append(names[known[layer.op]] if layer.op in known else names[layer.sort, before])
         return found
 
     def downwards(self, known: Mapping[int, int], names: _Names) -> list[Hashable]:
@@ -141,7 +145,7 @@ class _Flow:
         for number in range(len(self.layers) - 1, -1, -1):
             layer = self.layers[number]
             behind = tuple(sorted(found[taker] for taker in layer.takers))
-            found[number] = names.of(known[layer.op]) if layer.op in known else names.of((layer.sort, behind))
+            found[number] = names[known[layer.op]] if layer.op in known else names[layer.sort, behind]
         return [found[number] for number in range(len(self.layers))]
 
     def sorts(self, numbers: Iterable[int]) -> list[str]:
@@ -155,17 +159,6 @@ class _Named:
     def __init__(self, names: Sequence[Hashable]) -> None:
         self.names = names
         self.times = Counter(names)
-
-
-class _Names:
-    """Short names, the same for what is equal on both sides."""
-
-    def __init__(self) -> None:
-        self._names: dict[Hashable, int] = {}
-
-    def of(self, what: Hashable) -> int:
-        """Return the name of something."""
-        return self._names.setdefault(what, len(self._names))
 
 
 def _meetings(left: _Flow, right: _Flow, pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -186,7 +179,7 @@ def _agreed(left: _Flow, right: _Flow, joined: Mapping[int, int]) -> dict[int, i
     if not is_followed:
         left.only_latest()
         right.only_latest()
-    names = _Names()
+    names: _Names = defaultdict(count().__next__)
     known = (
         {left.layers[one].op: -1 - one for one in joined},
         {right.layers[other].op: -1 - one for one, other in joined.items()},

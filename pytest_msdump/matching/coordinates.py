@@ -90,8 +90,6 @@ def _arrows(coordinate: str, text: object, *, where: str) -> tuple[tuple[int | s
     return tuple(arrows)
 
 
-# -- Coordinates -----------------------------------------------------------------------------------------------------
-
 # One value for each of COORDINATES, in their order; None agrees with any value.
 Place = tuple[int | str | None, ...]
 

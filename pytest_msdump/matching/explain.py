@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from functools import cached_property
+from types import MappingProxyType
 
 from pytest_msdump.matching.addresses import Lost, parse_address
 from pytest_msdump.matching.coordinates import Place, compatible
@@ -18,14 +19,16 @@ from pytest_msdump.model.pairing import Missing, Unmatched
 from pytest_msdump.model.tensor import COORDINATES, OpKey, TensorRef
 from pytest_msdump.text import Message, Parameter, in_clauses
 
-__all__ = ["PASSED_ON", "Explainer", "NearestNames", "elsewhere", "listed", "place_text", "slots_listed", "typed_name"]
+__all__ = ["UNCOUNTED", "Explainer", "NearestNames", "elsewhere", "listed", "place_text", "slots_listed", "typed_name"]
 
 # Lists in sentences and the search for similar names are bounded: a wrong directory leaves every tensor alone.
 _MOST_LISTED = 3
 _MOST_SEARCHED = 1000
 
 # The reason of an output that is another operator's: it does not count in coverage.
-PASSED_ON = "passed_on"
+_PASSED_ON, _RETURNS_INNER = "passed_on", "returns_inner"
+# Reasons of right tensors that coverage does not count.
+UNCOUNTED = frozenset({_PASSED_ON, _RETURNS_INNER})
 # Coordinates before this one say which graph of which rank it is.
 _ITERATION = COORDINATES.index("iteration")
 
@@ -84,7 +87,8 @@ class Explainer:
     """Gives each tensor without a partner its reason and its candidates, when all ways of pairing are done.
 
     `absences` say by side why its run did not dump a tensor; `lost` are the pairs that were asked for in vain;
-    operators of the types `passing` pass on what they are given.
+    operators of the types `passing` pass on what they are given; `containers` are by side operators that give back
+    what others inside of them gave back.
     """
 
     def __init__(
@@ -93,8 +97,10 @@ class Explainer:
         absences: Mapping[str, Absence],
         lost: Sequence[Lost],
         passing: Collection[str] = (),
+        containers: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> None:
         self._state = state
+        self._containers = containers
         self._passing = passing
         self._absences = absences
         self._lost = lost
@@ -145,7 +151,9 @@ class Explainer:
         namesakes = other.namesakes(key.op)
         absence = self._not_dumped(op, side.refs[position], other, namesakes)
         if key.op.op_type in self._passing and key.io == "output" and not namesakes and absence is None:
-            return Message(PASSED_ON, {"type": key.op.op_type or ""}), ()
+            return Message(_PASSED_ON, {"type": key.op.op_type or ""}), ()
+        if key.op.label in self._containers.get(side.name, ()) and key.io == "output" and not namesakes:
+            return Message(_RETURNS_INNER), ()
         if withheld := self._state.withheld.get((side.name, position)):
             return _in_full(withheld, self._better), ()
         if doubt := self._state.ambiguous.get((side.name, number)):
@@ -257,8 +265,6 @@ class _Search:
         }
         return NearestNames(self._ops, preferred=free)
 
-
-# -- Similar names ---------------------------------------------------------------------------------------------------
 
 _RETURNED = 3
 

@@ -57,8 +57,6 @@ class _RulePairer:
         for pair in state.pairs:
             self._mapped[pair.right].append(state.left.op_with(pair.left).at)
 
-    # -- Left tensors ------------------------------------------------------------------------------------------------
-
     def pair_left(self) -> None:
         """Pair the left tensors that the rules know, or withhold them with the reason."""
         state, left = self._state, self._state.left
@@ -84,7 +82,8 @@ class _RulePairer:
     def _pair(self, ref: int, op: Operator, operator: graph.Operator, port: Port) -> Message | None:
         """Pair one left tensor with all its partners; return why it cannot be."""
         right = self._state.right
-        wish = self._book.wish(operator, *port, dumped_inputs=_dumped_inputs(op))
+        dumped_inputs = 1 + max((slot for io, slot in op.tensors if io == "input"), default=-1)
+        wish = self._book.wish(operator, *port, dumped_inputs=dumped_inputs)
         for origin in wish.origins:
             wanted = ("output", origin.index)
             found = [
@@ -144,8 +143,6 @@ class _RulePairer:
             why = _with_place(reason, self._state.left, op)
             self.lost.setdefault((left, address, why), Lost(MapEntry(left, address), why, ("right",)))
         return reason
-
-    # -- Right tensors that are left over ----------------------------------------------------------------------------
 
     def explain_right(self) -> None:
         """Withhold the right tensors that the rules know and that have no partner, each with its reason.
@@ -231,10 +228,6 @@ class _RulePairer:
         if (not is_here and _has_repeats(op, dumped)) or not self._state.left.dumped_at(op.common):
             return reason, ""
         return _with_place(reason, self._state.right, op), address
-
-
-def _dumped_inputs(op: Operator) -> int:
-    return 1 + max([slot for io, slot in op.tensors if io == "input"], default=-1)
 
 
 def _has_repeats(op: Operator, others: Sequence[Operator]) -> bool:

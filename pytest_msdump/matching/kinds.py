@@ -18,8 +18,6 @@ _NO_NAMES = frozenset({"data", "shape", "range", "mean"})
 def kind_of(op_type: str | None, name: str = "") -> str:
     """Return the kind of an operator type, or without one of a name; empty for what is not known.
 
-    Examples
-    --------
     >>> kind_of("Conv2d"), kind_of("AdaptiveAvgPool2d"), kind_of("BasicBlock"), kind_of(None, "relu1")
     ('convolution', 'pooling', '', 'activation')
     """
@@ -37,8 +35,6 @@ def kind_of(op_type: str | None, name: str = "") -> str:
 def kind_of_name(name: str) -> str:
     """Return the kind that the last part of a name speaks of; empty where it does not.
 
-    Examples
-    --------
     >>> kind_of_name("block.relu1"), kind_of_name("fc2"), kind_of_name("layer1.0")
     ('activation', 'linear', '')
     """

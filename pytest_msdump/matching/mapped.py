@@ -124,9 +124,6 @@ def _tensors(side: Side, op: Operator, address: Address) -> dict[Port, int]:
     return {address.port: op.tensors[address.port]} if address.port in op.tensors else {}
 
 
-# -- The tensors that an entry pairs ---------------------------------------------------------------------------------
-
-
 def _find_pairs(state: PairingState, work: _EntryWork) -> None:
     left, right = state.left, state.right
     absent = {side.name: _absent(side, work) for side in (left, right) if not work.of_side(side)[1]}
@@ -235,9 +232,6 @@ def _nothing_in_common(work: _EntryWork, ours: Sequence[Operator], theirs: Seque
     if any(compatible(one.common, other.common) for one in ours for other in theirs):
         return Message("entry_names_nothing", {"rule": work.label})
     return Message("of_operator", {"name": work.right.op, "why": elsewhere(ours[0], theirs, side="right")})
-
-
-# -- What becomes of them --------------------------------------------------------------------------------------------
 
 
 def _add_pairs(state: PairingState, work: _EntryWork, formats: Transform) -> None:

@@ -11,7 +11,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.matching.addresses import MapEntry, parse_address
 from pytest_msdump.matching.sides import Side
 
-__all__ = ["Renaming", "below", "expanded_entries", "is_template", "renaming_of_template"]
+__all__ = ["below", "expanded_entries", "is_template", "renaming_of_template"]
 
 # Return the other side's name for one of this side; None where it has none.
 Renaming = Callable[[str], str | None]
@@ -30,8 +30,6 @@ def renaming_of_template(left: str, right: str, *, label: str) -> Renaming:
 
     ``{i}`` stands for a whole element of a path, or for digits beside other characters; ``*`` for all that is left.
 
-    Examples
-    --------
     >>> rename = renaming_of_template("layers.{i}.*", "encoder.layer_{i}.*", label="map")
     >>> rename("layers.3.attn.q"), rename("layers.norm")
     ('encoder.layer_3.attn.q', None)
@@ -74,13 +72,7 @@ def _piece(template: str, place: re.Match[str]) -> str:
 
 
 def below(left: str, right: str, name: str) -> str | None:
-    """Return the other side's name of what is below a layer, whose names are `left` and `right`.
-
-    Examples
-    --------
-    >>> below("encoder", "bert.encoder", "encoder.0.q"), below("encoder", "bert.encoder", "encoders")
-    ('bert.encoder.0.q', None)
-    """
+    """Return the other side's name of what is below a layer, whose names are `left` and `right`."""
     rest = name[len(left) :]
     return right + rest if name.startswith(left) and rest[:1] in tuple(_ENDS_ELEMENT) else None
 

@@ -1,7 +1,4 @@
-"""Pairing by structure: a module of one side with the module of the same path on the other.
-
-What is compared of a module is the tensor that leaves it (`matching.scopes`).
-"""
+"""Pairing by structure: modules of one path, of which the tensor that leaves them is compared (`matching.scopes`)."""
 
 from __future__ import annotations
 
@@ -223,13 +220,8 @@ class _Found(Candidates):
         return None
 
 
-# -- shapes ----------------------------------------------------------------------------------------------------------
-
 # Axes of the right side that bring it to the left one's order, by number of axes: channels to the front, to the end.
-_LAYOUTS: Mapping[int, tuple[Axes, ...]] = {
-    4: ((0, 3, 1, 2), (0, 2, 3, 1)),
-    5: ((0, 4, 1, 2, 3), (0, 2, 3, 4, 1)),
-}
+_LAYOUTS: Mapping[int, tuple[Axes, ...]] = {4: ((0, 3, 1, 2), (0, 2, 3, 1)), 5: ((0, 4, 1, 2, 3), (0, 2, 3, 4, 1))}
 
 
 def _orders(left: Shape, right: Shape) -> list[Axes | None]:

@@ -33,11 +33,7 @@ _TEXT_TYPES = frozenset({"Print", "StringFormat"})
 
 
 class Absence:
-    """What one side's run says of tensors that this side does not have.
-
-    `arrows` map for each of COORDINATES a value of this side to its value in common coordinates; by default each to
-    itself.
-    """
+    """What one side's run says of tensors it lacks; `arrows` map its values of each coordinate to common ones."""
 
     def __init__(self, side: str, dump: Dump, arrows: Sequence[Arrows] = ({},) * len(COORDINATES)) -> None:
         self._side = side
@@ -150,7 +146,6 @@ class Absence:
 
 
 def _spec(operator: Operator | None, io: str, slot: int) -> TensorSpec | None:
-    """Return what a graph says of a tensor."""
     if operator is None:
         return None
     specs = operator.host_outputs if io == "output" else operator.host_inputs

@@ -101,10 +101,7 @@ class Rulebook:
         return name in self._makers
 
     def wish(self, operator: Operator, io: str, slot: int, *, dumped_inputs: int) -> Wish:
-        """Return what the rules say of one tensor, as the dump numbers it; never without both origins and reason.
-
-        `dumped_inputs` is the number of inputs that the dump has of this operator.
-        """
+        """Return what the rules say of one tensor; `dumped_inputs` is how many inputs the dump has of its operator."""
         if io == "output":
             reason = self.output_barred(operator, slot)
             return Wish(reason=reason) if reason else self._followed(operator, operator.name, slot, operator)
@@ -218,8 +215,6 @@ def _joined(originals: Sequence[str]) -> str:
     more = len(originals) - _MOST_ORIGINALS
     return " + ".join(originals[:_MOST_ORIGINALS]) + (f" and {more} more" if more > 0 else "")
 
-
-# -- The quantised part of a model -----------------------------------------------------------------------------------
 
 # (operator, output slot)
 _Output = tuple[str, int]

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pytest_msdump.errors import UnknownNameError, nearest
 from pytest_msdump.facts.operators import PASSING_TYPES, WRITTEN_INPUTS
 from pytest_msdump.matching.addresses import Lost, MapEntry
 from pytest_msdump.matching.by_graph import pair_by_graph
-from pytest_msdump.matching.coordinates import (
-    Align,
-    common_coordinates,
-    place_of,
-    wanted_by_selection,
-)
-from pytest_msdump.matching.explain import PASSED_ON, Explainer
+from pytest_msdump.matching.coordinates import Align, common_coordinates, place_of, wanted_by_selection
+from pytest_msdump.matching.explain import UNCOUNTED, Explainer
 from pytest_msdump.matching.fused import pair_by_rules
 from pytest_msdump.matching.mapped import pair_by_map
 from pytest_msdump.matching.modules import pair_by_scope
@@ -31,7 +27,7 @@ from pytest_msdump.model.pairing import Pair, Pairing, Transform, Unmatched
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.text import Message, Parameter, in_clauses
 
-__all__ = ["WAYS", "PairingWay", "pair_dumps", "ways_named"]
+__all__ = ["WAYS", "pair_dumps", "ways_named"]
 
 _SINGLE_FILE = "npy-file"
 _MINDSPORE = "mindspore"
@@ -95,45 +91,25 @@ def pair_dumps(
     any value. A rank, net, graph or iteration of which each side has exactly one value is a label, not a key;
     occurrences always are keys.
 
-    Parameters
-    ----------
-    entries : sequence of MapEntry
-        Pairs that the user named; they win over everything else. Two for one left tensor raise `ConfigError`.
-    rules : FusionRules, optional
-        Rule files; they win over names. `advice.rules_for` says whether they are the right ones.
-    align : Align, optional
-        Which left coordinates are compared with which right ones.
-    selection : Selection, optional
-        What is asked for; all outputs when left out.
-    left_format, right_format : str, optional
-        Axis order of the side's 4-D tensors, carried by each pair but those whose entry has a `transpose`.
-    ways : sequence of str, optional
-        The ways of pairing; by default all, but neither scopes nor graphs where there are entries.
-    exclude_types : iterable of str
-        Types of operators that pass their input on, beside those that are known to.
-    shape_of : callable
-        What logical shape a tensor has; ``None`` where that is not known.
+    `entries` are pairs that the user named; they win over everything else, and two for one left tensor raise
+    `ConfigError`. `rules` are rule files; they win over names, and `advice.rules_for` says whether they are the right
+    ones. `align` says which left coordinates are compared with which right ones, `selection` what is asked for: all
+    outputs when left out. The formats are axis orders of the side's 4-D tensors, carried by each pair but those whose
+    entry has a `transpose`. `ways` are by default all, but neither scopes nor graphs where there are entries.
+    `exclude_types` are operators that pass their input on, beside those that are known to. `shape_of` says what logical
+    shape a tensor has; ``None`` where that is not known.
     """
     selection = selection or Selection()
     coordinates = common_coordinates(left, right, align or Align())
     wanted = wanted_by_selection(selection)
-    state = PairingState(
-        index_side(
-            "left",
-            left.refs,
-            directions=selection.directions,
-            common=coordinates.of_left,
-            keeps=lambda place: coordinates.wants_left(place, wanted),
-        ),
-        index_side(
-            "right",
-            right.refs,
-            directions=selection.directions,
-            common=coordinates.of_right,
-            keeps=lambda place: coordinates.wants_right(place, wanted),
-        ),
-        trusts_files=bool(left.compiled_graphs) != bool(right.compiled_graphs),
+    ours, theirs = (
+        index_side(name, dump.refs, directions=selection.directions, common=common, keeps=partial(wants, wanted=wanted))
+        for name, dump, common, wants in (
+            ("left", left, coordinates.of_left, coordinates.wants_left),
+            ("right", right, coordinates.of_right, coordinates.wants_right),
+        )
     )
+    state = PairingState(ours, theirs, trusts_files=bool(left.compiled_graphs) != bool(right.compiled_graphs))
     request = PairingRequest(
         coordinates=coordinates,
         wanted=wanted,
@@ -149,7 +125,18 @@ def pair_dumps(
     lost = [one for name, way in WAYS.items() if name in (*ways, _ALWAYS) for one in way(state, request) or ()]
     # Elsewhere what counts in coverage stays as it was.
     passing = (PASSING_TYPES if "scope" in ways else frozenset()).union(exclude_types)
-    return _selected(left, right, state, request, lost, selection, passing)
+    containers = {"left": _containers(left), "right": _containers(right)} if "scope" in ways else {}
+    absences = {"left": Absence("left", left, coordinates.arrows), "right": Absence("right", right)}
+    explainer = Explainer(state, absences, lost, passing, containers)
+    return _selected(left, right, state, request, explainer, selection)
+
+
+def _containers(dump: Dump) -> frozenset[str]:
+    """Return the recorded modules that give back what modules inside of them gave back, in every call."""
+    calls = [call for _, graph in dump.graphs if graph.is_recorded for call in graph.operators]
+    return frozenset(call.name for call in calls if call.returns_inner) - {
+        call.name for call in calls if not call.returns_inner
+    }
 
 
 def _selected(
@@ -157,14 +144,11 @@ def _selected(
     right: Dump,
     state: PairingState,
     request: PairingRequest,
-    lost: Sequence[Lost],
+    explainer: Explainer,
     selection: Selection,
-    passing: Collection[str],
 ) -> Pairing:
     """Return what of the result is selected, with the reasons for what has no partner."""
     pair_filter, coordinates = PairFilter(selection), request.coordinates
-    absences = {"left": Absence("left", left, coordinates.arrows), "right": Absence("right", right)}
-    explainer = Explainer(state, absences, lost, passing)
     pairs = pair_filter.selected(_pairs(state))
     alone = {side.name: list(explainer.unmatched(side, pair_filter.takes_ref)) for side in (state.left, state.right)}
 
@@ -182,7 +166,7 @@ def _selected(
         unmatched_left=(*alone["left"], *older("left", left)),
         unmatched_right=(*alone["right"], *older("right", right)),
         missing=tuple(filter(pair_filter.takes_missing, explainer.missing())),
-        right_total=paired + sum(one.why.code != PASSED_ON for one in alone["right"]),
+        right_total=paired + sum(one.why.code not in UNCOUNTED for one in alone["right"]),
         right_paired=paired,
         notes=coordinates.notes,
     )
@@ -208,7 +192,8 @@ def _pairs(state: PairingState) -> list[Pair]:
     # Only pairs that share their left tensor need the rank of the right one.
     if len({found.left for found in state.pairs}) < len(pairs):
         pairs.sort(key=_right_rank)
-    return sorted(pairs, key=_left_rank)
+    # "input" sorts before "output" by its first letter.
+    return sorted(pairs, key=lambda pair: (pair.order, pair.left.key.io, pair.left.key.slot))
 
 
 class _Repeats:
@@ -262,11 +247,6 @@ def _note(refs: Sequence[TensorRef], times: Sequence[int]) -> Message | None:
         if ref.reader == _MINDSPORE and ref.key.io == "input" and slot in WRITTEN_INPUTS.get(op_type, ()):
             notes.append(Message("written_input", {"type": op_type, "slot": slot, "side": side}))
     return in_clauses(*notes) if notes else None
-
-
-def _left_rank(pair: Pair) -> tuple[int, str, int]:
-    # "input" sorts before "output" by its first letter.
-    return (pair.order, pair.left.key.io, pair.left.key.slot)
 
 
 def _right_rank(pair: Pair) -> tuple[Any, ...]:

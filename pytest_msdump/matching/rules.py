@@ -98,9 +98,6 @@ def _distinct(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for group in groups for name in group))
 
 
-# -- Operators that stand for the same part of the original model ----------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Group:
     """One or more operators of the compiled model, in its order, and the operators of the original model they were.

@@ -24,12 +24,11 @@ from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["Leaving", "Path", "Run", "Scope", "Shape", "dotted", "node_scope", "spelling_of"]
+__all__ = ["Leaving", "Path", "Run", "Shape", "dotted", "node_scope", "spelling_of"]
 
 # Names of modules from the outermost to the innermost; empty for the model itself.
 Path = tuple[str, ...]
 Shape = tuple[int, ...]
-Axes = tuple[int, ...]
 
 # Modules around the model that frameworks add: cells of training, parallel and compiled modules.
 _WRAPPERS = frozenset({"network", "_network", "_backbone", "_net", "module", "_orig_mod"})
@@ -47,16 +46,9 @@ _DEEPEST = 64
 class Scope:
     """Where in the model an operator is.
 
-    Parameters
-    ----------
-    path : tuple of str, optional
-        The modules around it; ``None`` where nothing says them.
-    calls : tuple of int
-        Which call of each of these modules it is, where its name shows it; empty otherwise.
-    is_apart : bool
-        Whether it belongs to the gradients or to an optimizer, and not to the model.
-    last_class : str
-        Class of the innermost module; empty where the name does not show it.
+    `path` are the modules around it; ``None`` where nothing says them. `calls` says which call of each of these modules
+    it is, where its name shows it; `is_apart`, whether it belongs to the gradients or to an optimizer, and not to the
+    model. `last_class` is the class of the innermost module; empty where the name does not show it.
     """
 
     path: Path | None
@@ -75,16 +67,9 @@ _APART = Scope(None, is_apart=True)
 def node_scope(name: str, known: Callable[[Path], bool]) -> Scope:
     """Return the scope of an operator, by its full name of which the last part is the operator itself.
 
-    Parameters
-    ----------
-    name : str
-        E.g. ``Default/layer0-EncLayer/q-Dense/BiasAdd-op0``, ``/b1/conv/Conv``, ``b1/conv/Conv2D``.
-    known : callable
-        Whether the other side has a module of this path. It decides whether ``relu_1`` is a module, or the second
-        call of ``relu``.
+    `known` says whether the other side has a module of a path. It decides whether ``relu_1`` is a module, or the second
+    call of ``relu``.
 
-    Examples
-    --------
     >>> node_scope("Default/network-Net/layer0-EncLayer/q-Dense/BiasAdd-op0", lambda path: False).path
     ('layer0', 'q')
     >>> node_scope("/layer1/layer1.0/relu_1/Relu", lambda path: False)
@@ -249,7 +234,9 @@ class Run:
         """The model itself is recorded last, by the name of its type."""
         own = (key for key in reversed(keys) if key.op_type != PARAMETER and not _GRADIENT.fullmatch(key.label))
         last = next(own, None)
-        if last is not None and last.op_type and _is_title(last.label, last.op_type) and (last.label,) in self.modules:
+        if last is None or not last.op_type or (last.label,) not in self.modules:
+            return
+        if re.sub(r"_[0-9]*$", "", last.label).lower() == last.op_type.lower():
             self.modules[()] = self.modules.pop((last.label,))
 
     def _add_steps(
@@ -525,10 +512,6 @@ def _graph_of(dump: Dump, at: Coordinates) -> OperatorGraph | None:
         )
     ]
     return fitting[0] if len(fitting) == 1 else None
-
-
-def _is_title(name: str, op_type: str) -> bool:
-    return re.sub(r"_[0-9]*$", "", name).lower() == op_type.lower()
 
 
 def _outputs(side: Side, op: int) -> tuple[int, ...]:

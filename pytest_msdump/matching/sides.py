@@ -159,10 +159,7 @@ class Side:
         return sorted(op for ops in best.values() for op in ops)
 
     def _readings(self, address: Address) -> Iterator[list[int]]:
-        """Yield what an address may mean, best first: true names, then file names, then mangled ones.
-
-        The mangled ones include the file's own, since a person may write `.` where the file has `_`.
-        """
+        """Yield what an address may mean, best first: true names, file names, mangled ones (people write `.`)."""
         for reading in (address, *([] if address.numbered is None else [address.numbered])):
             for index, spelling in ((self.labels, str), (self.files, str), (self.mangled, mangle)):
                 yield self._calls(reading, self._named(index, spelling(reading.op)))

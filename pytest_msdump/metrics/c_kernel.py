@@ -339,9 +339,6 @@ def _job(task: Task, left: np.dtype[Any], right: np.dtype[Any]) -> _Job | None:
     )
 
 
-# -- From structs to the values that the numpy kernel gives ----------------------------------------------------------
-
-
 def _number(kind: int) -> type[int] | type[float]:
     return int if kind >= _FIRST_INTEGER else float
 

@@ -16,7 +16,7 @@ from pytest_msdump.metrics.sums import Moments, Sum
 from pytest_msdump.model.comparison import Measurement
 from pytest_msdump.text import Message
 
-__all__ = ["DEFINITIONS", "LEFT_OUT", "Definition", "Totals", "Value", "define", "unravel", "vendor_numbers"]
+__all__ = ["LEFT_OUT", "Totals", "Value", "define", "unravel", "vendor_numbers"]
 
 # Code of the reason of a metric that a suite leaves out.
 LEFT_OUT = "left_out_by"
@@ -30,10 +30,7 @@ _LEAST_MODULUS = 2.0**-960
 
 @dataclass(frozen=True)
 class Totals:
-    """Everything that the passes over a pair found; `divergence` is ``None`` where there was no second pass.
-
-    `without` are metrics that are left out, and the rule that says so.
-    """
+    """All that the passes over a pair found; `without` are metrics left out, each with the rule that says so."""
 
     task: Task
     partial: Partial
@@ -149,8 +146,6 @@ def vendor_numbers(totals: Totals) -> dict[str, float]:
 def unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the logical index of a C-order element number.
 
-    Examples
-    --------
     >>> unravel(17, (2, 3, 4))
     (1, 1, 1)
     """
@@ -159,9 +154,6 @@ def unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
         index, place = divmod(index, length)
         found.append(place)
     return tuple(reversed(found))
-
-
-# -- Reasons ---------------------------------------------------------------------------------------------------------
 
 
 def _right_zero(totals: Totals) -> Message | None:
@@ -207,11 +199,7 @@ def _relative_error_overflows(totals: Totals) -> Message | None:
 _RELATIVE = (_right_moduli_underflow, _no_relative_error, _right_modulus_overflows, _relative_error_overflows)
 
 
-# -- Numbers that are more than one expression -----------------------------------------------------------------------
-
-
 def _squares(side: tuple[Moments, ...]) -> Sum:
-    """Return Σ x² of finite elements."""
     total = side[0].squares
     for part in side[1:]:
         total = total.merge(part.squares)

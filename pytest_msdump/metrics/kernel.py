@@ -24,10 +24,7 @@ _SOURCE, _LIBRARY = _FOLDER / "kernel.c", _FOLDER / "_kernel.native.so"
 
 
 class Kernel(NamedTuple):
-    """What measures pairs: the functions of `kernel.c`, or numpy, because of `reason`.
-
-    `source` is the digest of the source that the library was built from.
-    """
+    """What measures pairs: the library of `kernel.c`, whose digest is `source`, or numpy because of `reason`."""
 
     name: str
     library: CDLL | None = None
@@ -38,12 +35,8 @@ class Kernel(NamedTuple):
 def choose_kernel() -> Kernel:
     """Return the kernel of this process.
 
-    The environment variable ``MSDUMP_KERNEL`` (``compiled`` or ``numpy``) decides when it is set.
-
-    Raises
-    ------
-    ConfigError
-        The variable names no kernel, or the compiled one, which is not there.
+    The environment variable ``MSDUMP_KERNEL`` (``compiled`` or ``numpy``) decides when it is set; ConfigError where it
+    names no kernel, or the compiled one, which is not there.
     """
     return _kernel(os.environ.get(VARIABLE, ""))
 

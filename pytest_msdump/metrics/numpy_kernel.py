@@ -204,9 +204,10 @@ def _measure_finite(
     # From here on the components are overwritten: left by |l−r|, right by |r|.
     difference = differences(block.left, block.right, block.sides)
     modulus = magnitudes(block.sides[1])
+    peak = right[0].peak if len(right) == 1 else float(modulus.max())
     found, rankings = errors(
         difference,
-        Moduli(modulus, _peak(right, modulus)),
+        Moduli(modulus, peak),
         task.tolerance,
         block.places,
         workspace,
@@ -280,11 +281,6 @@ def _product(block: _Finite, stats: tuple[tuple[Moments, ...], tuple[Moments, ..
     return total
 
 
-def _peak(stats: tuple[Moments, ...], modulus: Doubles) -> float:
-    """Return max |r|."""
-    return stats[0].peak if len(stats) == 1 else float(modulus.max())
-
-
 def _with_saturation(
     found: Errors, block: _Finite, left: tuple[Moments, ...], task: Task, workspace: Workspace
 ) -> Errors:
@@ -301,8 +297,6 @@ def _with_saturation(
     first = block.places.element(int(mask.argmax())) if count else None
     return found._replace(saturated=count, first_saturated=first)
 
-
-# -- KL divergence ---------------------------------------------------------------------------------------------------
 
 _EPSILON = 2.0**-23
 

@@ -31,10 +31,7 @@ _NAN = 100
 
 
 class Classes(NamedTuple):
-    """Counts as in `model.comparison.Nonfinite`; the `first_…` are C-order element numbers.
-
-    `left_only` counts positions where only the left side is NaN or Inf.
-    """
+    """Counts as in `Nonfinite`; `first_…` are C-order numbers, `left_only` where only the left is NaN or Inf."""
 
     nan_both: int = 0
     nan_left: int = 0
@@ -111,8 +108,6 @@ def _first(mask: npt.NDArray[np.bool_], start: int) -> int | None:
     place = int(mask.argmax())
     return start + place if mask[place] else None
 
-
-# -- Errors ----------------------------------------------------------------------------------------------------------
 
 # As many integers of 32 bits without sign have a sum that float64 holds.
 _EXACT_STRIP = 2**21

@@ -13,17 +13,7 @@ import numpy.typing as npt
 from pytest_msdump.metrics.values import Array, Doubles, Positions, Workspace
 from pytest_msdump.model.comparison import Scalar
 
-__all__ = [
-    "Candidate",
-    "Moduli",
-    "Ranking",
-    "Scores",
-    "Tolerance",
-    "candidates",
-    "mismatches",
-    "rank",
-    "select",
-]
+__all__ = ["Candidate", "Moduli", "Ranking", "Scores", "Tolerance", "candidates", "mismatches", "rank", "select"]
 
 # Looking for the largest so many times takes a fifth of the time of a partition.
 _FEW = 16
@@ -50,10 +40,7 @@ class Candidate(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """Scores of a block's elements: |l−r| where nothing is `allowed`, else the ratio.
-
-    `places` are those of the scored elements in the block, ``None`` where all are scored.
-    """
+    """Scores of a block's elements, or of those at `places`: |l−r| where nothing is `allowed`, else the ratio."""
 
     score: Doubles
     allowed: bool
@@ -123,8 +110,6 @@ def mismatches(left: Array, right: Array, differ: npt.NDArray[np.bool_], start: 
     places = np.flatnonzero(differ)[:count]
     return [Candidate(math.inf, True, math.inf, start + int(p), left[p].item(), right[p].item()) for p in places]
 
-
-# -- Ratios to the tolerance -----------------------------------------------------------------------------------------
 
 # Far above denormals, whose rounding errors are large.
 _NORMAL = 1e-280

@@ -147,8 +147,6 @@ def _short(values: _Floats) -> tuple[float, ...]:
     return tuple([float(f"{min(value, _MOST):.4g}") for value in values])
 
 
-# -- Values of a coarser type ----------------------------------------------------------------------------------------
-
 Array = npt.NDArray[Any]
 
 # Bits of the mantissa that a type keeps, coarsest first. TF32 has those of float16 and the range of float32.

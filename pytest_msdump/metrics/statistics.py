@@ -165,8 +165,6 @@ def _bytes_of(block: Array, dtype: str) -> Any:
     return block.astype(block.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
-# -- Exact moments where those of the first pass may be wrong --------------------------------------------------------
-
 _Block: TypeAlias = tuple[int, Array, Array]
 
 # A mean below this part of the root mean square, and a deviation below this part of the largest number, may be wrong by
@@ -287,8 +285,6 @@ def exact_total(values: Doubles) -> Fraction:
     Adding a number that no sum of the elements exceeds, and subtracting it again, leaves their upper bits, which add up
     exactly (Rump, Ogita, Oishi, "Accurate floating-point summation, part I", 2008).
 
-    Examples
-    --------
     >>> exact_total(np.array([1e300, 1.0, -1e300]))
     Fraction(1, 1)
     """

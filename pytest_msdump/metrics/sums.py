@@ -132,8 +132,6 @@ class Peak(NamedTuple):
 NO_PEAK = Peak()
 
 
-# -- Moments ---------------------------------------------------------------------------------------------------------
-
 # Where n·mean² is at most this much of the squared deviations, the sum of squares less it keeps all but six bits.
 _MEAN_CANCELS_LITTLE = 64.0
 

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "STRIP",
     "Array",
     "Differences",
     "Doubles",
@@ -113,10 +112,7 @@ def magnitudes(parts: tuple[Doubles, ...]) -> Doubles:
 
 
 def differences(left: Array, right: Array, parts: tuple[tuple[Doubles, ...], tuple[Doubles, ...]]) -> Differences:
-    """Return |l−r| of finite elements, 0 exactly where they are equal, also between a 64-bit integer and a float.
-
-    `parts` are their `components`; the first of the left side is overwritten.
-    """
+    """Return |l−r|, exactly 0 where equal; `parts` are `components`, of which the first of the left is overwritten."""
     buffer = parts[0][0]
     if left.dtype.kind in "iu" and right.dtype.kind in "iu":
         if max(left.dtype.itemsize, right.dtype.itemsize) <= 4:

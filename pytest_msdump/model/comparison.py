@@ -141,8 +141,6 @@ class Comparison:
         return {name: one.where for name, one in self.measurements.items() if one.where is not None}
 
 
-# -- Limits and verdict ----------------------------------------------------------------------------------------------
-
 # From harmless to worst: the verdict of a pair is the worst of its findings. `not_run` is never a finding.
 OUTCOMES = ("pass", "warn", "fail", "undefined", "error")
 # The verdicts that fail a test item (INTERFACE 9).

@@ -17,8 +17,6 @@ _SHOWN = {"rank": "rank {}", "net": "net {}", "graph": "graph {}", "iteration": 
 def counted(count: int, what: str) -> str:
     """Write a count and its noun.
 
-    Examples
-    --------
     >>> counted(1, "file"), counted(2, "file")
     ('1 file', '2 files')
     """
@@ -34,8 +32,6 @@ def listed(names: Sequence[str], most: int = 5) -> str:
 def bytes_text(size: int) -> str:
     """Write a size with the largest unit that leaves a number of at least 1.
 
-    Examples
-    --------
     >>> bytes_text(1023), bytes_text(27776)
     ('1023 B', '27.1 KiB')
     """

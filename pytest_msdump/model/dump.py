@@ -56,33 +56,16 @@ class PartialRun(NamedTuple):
 class Dump:
     """The index of a directory or file, made without opening a tensor file.
 
-    Parameters
-    ----------
-    root : Path
-        The directory or file.
-    reader : str
-        Its reader, e.g. ``"mindspore"``; ``"empty"`` for a folder without files.
-    refs : tuple of TensorRef
-        Every tensor to compare, in execution order: (iteration, rank, net, graph, place, occurrence), then Parameters
-        and operators without a place, by time, then name.
-    older : tuple of TensorRef
-        Tensors of earlier runs into the same directory, each replaced by a newer file of the same tensor.
-    unexplained : tuple of Path
-        Files that no reader knows, relative to `root`.
-    labels : tuple of (str, str)
-        Facts of the run, e.g. ``("ms_version", "2.10.0")`` or a coordinate that has one value.
-    notes : tuple of str
-        Sentences for the header, e.g. that a re-run was found.
-    graphs : tuple of (Coordinates, OperatorGraph)
-        Graphs of the run and their coordinates, of which an unset one stands for every value.
-    run : RunFacts, optional
-        What the files beside the tensors say of the run.
-    manifest : Manifest, optional
-        Of a dump that this package recorded, without its tensors and its graph.
-    incomplete : str
-        Why a recording is not a whole one, in a clause; empty otherwise.
-    partial : PartialRun, optional
-        Set where a later run into the same directory wrote some of the tensors only.
+    `root` is the directory or file, `reader` its reader, e.g. ``"mindspore"``; ``"empty"`` for a folder without files.
+    `refs` are all tensors to compare, in execution order: (iteration, rank, net, graph, place, occurrence), then
+    Parameters and operators without a place, by time, then name; `older` those of earlier runs into the same directory,
+    each replaced by a newer file of the same tensor. `unexplained` are files that no reader knows, relative to `root`.
+
+    `labels` are facts of the run, e.g. ``("ms_version", "2.10.0")`` or a coordinate that has one value; `notes` are
+    sentences for the header. `graphs` are those of the run with their coordinates, of which an unset one stands for
+    every value. `run` is what the files beside the tensors say of the run. `manifest` is of a dump that this package
+    recorded, without its tensors and its graph; `incomplete` says in a clause why a recording is not a whole one.
+    `partial` is set where a later run into the same directory wrote some of the tensors only.
     """
 
     root: Path
@@ -108,8 +91,6 @@ class Dump:
         """Graphs that a framework wrote. A recorder's has the names of the dump itself, and only what was recorded."""
         return tuple(graph for _, graph in self.graphs if not graph.is_recorded)
 
-
-# -- Manifest of a dump that this package recorded -------------------------------------------------------------------
 
 MANIFEST_FILE = "msdump.json"
 # Beside it while a recording goes on: a line of JSON for each file. Without a complete manifest, the dump is not whole.
@@ -165,8 +146,6 @@ class Manifest:
     graph: Mapping[int, Sequence[Operator]] = field(default_factory=dict)
 
 
-# -- Files beside the tensors ----------------------------------------------------------------------------------------
-
 EVERY_ITERATION = "all"
 
 
@@ -221,10 +200,7 @@ class DumpConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What the files beside a dump say of the run that wrote it; ``None`` where unknown or ranks differ.
-
-    There are several configurations where ranks have their own.
-    """
+    """What files beside a dump say of its run, ``None`` where unknown; ranks may have configurations of their own."""
 
     version: str | None = None
     device: str | None = None

@@ -30,8 +30,6 @@ _RUN = re.compile(r"[./\\ :]{2,}")
 def file_spelling(name: str) -> str:
     r"""Write a name of a model as dump files have it: ``.``, ``/``, ``\``, space and ``:`` become ``_`` each.
 
-    Examples
-    --------
     >>> file_spelling("onnx::Conv_12/out")
     'onnx__Conv_12_out'
     """
@@ -41,8 +39,6 @@ def file_spelling(name: str) -> str:
 def joined_spelling(name: str) -> str | None:
     """Write a name with one ``_`` for a run of such characters, as some writers do; ``None`` where there is no run.
 
-    Examples
-    --------
     >>> joined_spelling("onnx::Conv_12"), joined_spelling("conv__12")
     ('onnx_Conv_12', None)
     """
@@ -100,7 +96,7 @@ class Operator:
 
     `occurrence` is which call it is, of an operator that a recorded graph has several times; `scope` the path of
     modules that it belongs to, joined by dots, where its name does not say it; `inside` the recorded module whose call
-    contains this one.
+    contains this one. With `returns_inner` every tensor that it gave back is one that a call inside of it gave back.
     """
 
     name: str
@@ -121,6 +117,7 @@ class Operator:
     occurrence: int = 0
     scope: str = ""
     inside: str = ""
+    returns_inner: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +145,6 @@ class OperatorGraph:
         return tuple(operator.name for operator in self.operators)
 
 
-# -- Arguments of operators ------------------------------------------------------------------------------------------
-
 # Graphs since 2.0 write the type of a number beside it, older ones and arguments of kernels do not.
 _TYPED = re.compile(r"(?:U?I(?:nt)?|B?F(?:loat)?)[0-9]{1,3}\(([^()]*)\)")
 _BOOL = re.compile(r"Bool\(([01])\)")
@@ -158,10 +153,7 @@ _TRUTH = {"0": "False", "1": "True", "false": "False", "true": "True"}
 
 @dataclass(frozen=True, slots=True)
 class KernelArguments:
-    """The arguments that an operator's kernel was initialised with, by name as the file `source` writes them.
-
-    `note` is why they cannot be read, as the end of a sentence.
-    """
+    """A kernel's arguments by name, as the file `source` writes them; `note` says why they cannot be read."""
 
     source: str
     values: Mapping[str, str] = field(default_factory=dict)
@@ -178,13 +170,7 @@ class ArgumentDifference(NamedTuple):
 
 
 def differences(kind: str, left: Mapping[str, str], right: Mapping[str, str]) -> Iterator[ArgumentDifference]:
-    """Yield what differs, by name; how releases write numbers and texts makes no difference.
-
-    Examples
-    --------
-    >>> list(differences("attribute", {"pad_mode": '"same"', "group": "I64(1)"}, {"pad_mode": "pad", "group": "1"}))
-    [ArgumentDifference(kind='attribute', name='pad_mode', left='"same"', right='pad')]
-    """
+    """Yield what differs, by name; how releases write numbers and texts makes no difference."""
     for name in sorted({*left, *right}):
         one, other = left.get(name), right.get(name)
         if one is None or other is None or _plain(one) != _plain(other):

@@ -27,18 +27,7 @@ _REPEATED_GROUP = re.compile(r"\)[*+{?]")
 
 
 def chosen(entry: str, names: Iterable[str]) -> list[str]:
-    """Return the full names that one entry of a `kernels` list names.
-
-    Raises
-    ------
-    re.error
-        The entry is not a regular expression that can be read.
-
-    Examples
-    --------
-    >>> chosen("ReLU", ["Default/ReLU-op1", "Gradients/ReluGrad-op2", "Default/Add-op3"])
-    ['Default/ReLU-op1', 'Gradients/ReluGrad-op2']
-    """
+    """Return the full names that an entry of a `kernels` list names; re.error where it is no regular expression."""
     plain = _plain(entry)
     match = REGEX.fullmatch(plain)
     if match:
@@ -55,8 +44,6 @@ def names_operator(entry: str, *, name: str, op_type: str | None, is_true_name: 
     `name` is the operator's true name, as the framework writes it, or (not `is_true_name`) the one in its files.
     Numbers of full names are ignored: those of gradients differ between graphs and files.
 
-    Examples
-    --------
     >>> names_operator("ReLU", name="Default_relu-ReLU_ReLU-op0", op_type="ReLU", is_true_name=False)
     True
     >>> names_operator("name-regex(Default/.+)", name="Default_ReLU-op0", op_type="ReLU", is_true_name=False) is None

@@ -16,8 +16,6 @@ _LONGEST_INTEGER_DIGITS = 24
 def number(value: Scalar, digits: int = 6) -> str:
     """Write a number with at most `digits` significant digits, three where it takes an exponent; integers whole.
 
-    Examples
-    --------
     >>> number(0.390510547), number(0.00023), number(9007199254740993), number(float("-inf"))
     ('0.390511', '2.3e-04', '9007199254740993', '-Inf')
 
@@ -51,8 +49,6 @@ def plain(value: Scalar, digits: int = 6) -> str:
 def beside(value: float | int, limit: float | int) -> tuple[str, str]:
     """Write a value and its limit so that the texts differ where the numbers do; the limit as a user types it.
 
-    Examples
-    --------
     >>> beside(0.9989999999, 0.999), beside(0.5, 1.0)
     (('0.9989999999', '0.999'), ('0.5', '1'))
     """
@@ -64,13 +60,7 @@ def beside(value: float | int, limit: float | int) -> tuple[str, str]:
 
 
 def distinct_texts(left: Scalar, right: Scalar) -> tuple[str, str]:
-    """Write two elements with the fewest digits that differ, six at least.
-
-    Examples
-    --------
-    >>> distinct_texts(0.5, 1.5), distinct_texts(1.0000000001, 1.0)
-    (('0.5', '1.5'), ('1.0000000001', '1'))
-    """
+    """Write two elements with the fewest digits that differ, six at least."""
     for digits in range(6, 18):
         texts = plain(left, digits), plain(right, digits)
         if texts[0] != texts[1]:

@@ -39,8 +39,6 @@ class OverflowEntry:
     def words(self) -> str:
         """The status as a sentence: the meaning of its bits, or the number where it is unknown.
 
-        Examples
-        --------
         >>> OverflowEntry("AI Core", 12, 3, (272,)).words
         'status 272: integer addition, subtraction or multiplication overflows; conversion to float16 overflows'
         >>> OverflowEntry("L2 Atomic Add", 12, 3, (2,)).words, OverflowEntry("DHA Atomic Add", 12, 3, (1,)).words
@@ -60,8 +58,6 @@ class OverflowEntry:
     def sentence(self) -> str:
         """Unit, task, stream and status.
 
-        Examples
-        --------
         >>> OverflowEntry("SDMA", 12, 3, (1,)).sentence
         'SDMA reports task 12, stream 3: status 1'
         """

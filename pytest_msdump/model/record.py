@@ -44,10 +44,7 @@ _UNCHANGED = Transform()
 
 
 class Check(NamedTuple):
-    """One line of the failure table: a metric, its number, its limit, the rule that set it, and the outcome.
-
-    `outcome` is "ok", "fail", "warn", "undefined" or "skipped".
-    """
+    """One line of the failure table; `outcome` is "ok", "fail", "warn", "undefined" or "skipped"."""
 
     metric: str
     value: Number | None
@@ -156,10 +153,7 @@ class Spread:
 
 
 class Suspect(NamedTuple):
-    """An operator without a verdict and why it has none; `before` counts the operators of a gap in front of it.
-
-    The count is 0 where it is not known.
-    """
+    """An operator without a verdict and why; `before` counts operators of a gap in front of it, 0 if not known."""
 
     operator: str
     state: str

@@ -55,16 +55,11 @@ class SourceFrame:
 
 @dataclass(frozen=True, slots=True)
 class SourceStack:
-    """The calls that led to an operator, outermost first.
-
-    `is_forward` marks the calls of the forward operator that a gradient belongs to.
-    """
+    """The calls that led to an operator, outermost first; `is_forward`: of the one that a gradient belongs to."""
 
     frames: tuple[SourceFrame, ...] = ()
     is_forward: bool = False
 
-
-# -- Tensors ---------------------------------------------------------------------------------------------------------
 
 # The reader of tensors of which only statistics were saved.
 UNSEEN = "statistics"
@@ -76,13 +71,7 @@ COORDINATES = ("rank", "net", "graph", "iteration", "occurrence")
 
 
 def mangle(name: str) -> str:
-    r"""Write an operator's name as dump files do: each of ``.``, ``/``, ``\`` and space becomes one ``_``.
-
-    Examples
-    --------
-    >>> mangle("Default/fc1-Dense/BiasAdd-op0")
-    'Default_fc1-Dense_BiasAdd-op0'
-    """
+    r"""Write an operator's name as dump files do: each of ``.``, ``/``, ``\`` and space becomes one ``_``."""
     # A tenth of the time of a regular expression; a dump has very many names.
     return name.replace("/", "_").replace(".", "_").replace(" ", "_").replace("\\", "_")
 
@@ -105,16 +94,9 @@ class Coordinates:
 class OpKey:
     """Identity of an operator in one dump.
 
-    Parameters
-    ----------
-    name : str
-        As the file has it, that is mangled for MindSpore and Ascend, free for `op.index.timestamp` files.
-    at : Coordinates
-        Which run of the operator.
-    op_type : str, optional
-        E.g. ``"BiasAdd"``, ``"Parameter"``; unknown in reference folders.
-    true_name : str, optional
-        As the framework writes it, where a file of the dump has it.
+    `name` is as the file has it, that is mangled for MindSpore and Ascend, free for `op.index.timestamp` files;
+    `true_name` as the framework writes it, where a file of the dump has it. `at` says which run of the operator it is.
+    `op_type` is e.g. ``"BiasAdd"``, ``"Parameter"``; unknown in reference folders.
     """
 
     name: str
@@ -161,20 +143,11 @@ class TensorKey:
 class TensorSpec:
     """What a tensor is, or claims to be; ``None`` where unknown.
 
-    Parameters
-    ----------
-    dtype : str, optional
-        A name from `facts.dtypes`: the logical type, however the bytes are stored.
-    shape : tuple of int, optional
-        Stored shape.
-    memory_format : str, optional
-        As the dump spells it, e.g. ``"DefaultFormat"``, ``"NC1HWC0"``.
-    logical_shape : tuple of int, optional
-        Shape after undoing the memory format and cropping the padding.
-    groups : int
-        Groups of a convolution, which the memory formats of its weights (FRACTAL_Z) depend on.
-    trailing_bytes : int
-        Bytes of its file behind all that the file's header explains; they are never read.
+    `dtype` is a name from `facts.dtypes`: the logical type, however the bytes are stored. `shape` is the stored shape,
+    `memory_format` as the dump spells it, e.g. ``"DefaultFormat"``, ``"NC1HWC0"``; `logical_shape` is the shape after
+    undoing the memory format and cropping the padding. `groups` are those of a convolution, which the memory formats of
+    its weights (FRACTAL_Z) depend on. `trailing_bytes` stand behind all that the file's header explains; they are never
+    read.
     """
 
     dtype: str | None = None
@@ -197,20 +170,9 @@ def location_of(folder: Path, name: str) -> Path | str:
 class TensorSource:
     """Where a tensor's bytes are: a file, and a part of it when one file holds several tensors.
 
-    Parameters
-    ----------
-    folder : Path
-        Where the file is. A dump has very many files, so that paths are made when they are needed.
-    name : str
-        The file's name.
-    timestamp : int, optional
-        When it was written.
-    part : int, optional
-        Which tensor of the file.
-    pieces : tuple of Path
-        Files of a tensor that was dumped in slices, in their order; the first is `path`.
-    device_address : int, optional
-        Where the tensor was on the device.
+    A dump has very many files, so that paths are made of `folder` and `name` when they are needed. `timestamp` is when
+    the file was written, `part` which tensor of the file it is. `pieces` are the files of a tensor that was dumped in
+    slices, in their order; the first is `path`. `device_address` is where the tensor was on the device.
     """
 
     folder: Path
@@ -329,15 +291,7 @@ class TensorView(Protocol):
 
 
 class ForwardingView(TensorView):
-    """A `TensorView` that wraps another one and answers like it; subclasses override what differs.
-
-    Parameters
-    ----------
-    view : TensorView
-        Closed with this one.
-    shape : tuple of int, optional
-        The logical shape, where it is another one.
-    """
+    """A `TensorView` that wraps and closes another; subclasses override what differs, `shape` is another one."""
 
     def __init__(self, view: TensorView, shape: tuple[int, ...] | None = None) -> None:
         self._view = view

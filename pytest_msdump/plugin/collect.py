@@ -19,7 +19,7 @@ from pytest_msdump.plugin.output import coverage, detail_text, failure
 from pytest_msdump.plugin.session import ItemRecords
 from pytest_msdump.plugin.sources import GATE, NODE_OF_COMMAND_LINE, Source
 
-__all__ = ["CoverageItem", "OperatorItem", "SuiteFile", "SuiteRun", "collector_of"]
+__all__ = ["OperatorItem", "SuiteFile", "collector_of"]
 
 
 class SuiteFile(pytest.File):

@@ -65,11 +65,7 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
     mark = mark_folder(config, folders)
 
     def reference(
-        name: str,
-        build: Callable[[Path], object],
-        *,
-        key: Any = None,
-        directory: str | PathLike[str] | None = None,
+        name: str, build: Callable[[Path], object], *, key: Any = None, directory: str | PathLike[str] | None = None
     ) -> Path:
         __tracebackhide__ = True
         return keep_reference(

@@ -129,8 +129,6 @@ class GateHooks:
             terminal.stats["failed"] = self.failed
             print_summary(self.gate, terminal)
 
-    # -- the marker `msdump_pairs` -------------------------------------------------------------------------------
-
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
         """Give the test's argument ``msdump_pair`` every pair of the marker's dumps, or of the session's suite."""
         marker = metafunc.definition.get_closest_marker("msdump_pairs")

@@ -23,7 +23,7 @@ from pytest_msdump.plugin.sources import (
     refuse_lost_files,
     suite_files_ahead,
 )
-from pytest_msdump.settings import FIXTURE_OPTIONS, GROUPS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, ini_kwargs
+from pytest_msdump.settings.options import FIXTURE_OPTIONS, GROUPS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, ini_kwargs
 
 if TYPE_CHECKING:
     from pytest_msdump.plugin.gate_hooks import GateHooks

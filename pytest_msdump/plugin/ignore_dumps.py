@@ -24,7 +24,7 @@ from pytest_msdump.plugin.sources import (
     ini_values,
     read_suite_toml,
 )
-from pytest_msdump.settings import option_values
+from pytest_msdump.settings.options import option_values
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence

@@ -49,7 +49,10 @@ def runner_of(item: OperatorItem) -> Runner:
         now.items = frozenset(one.nodeid for one in items)
         numbers = [number for one in items for number in one.group.pairs]
         jobs = 1 if hasattr(item.config, "workerinput") else item.plan.suite.options["jobs"]
-        now.runner = Runner(item.plan, numbers, jobs=jobs, cache=_cache(item, now))
+        digest = item.plan.digest
+        if digest not in now.caches:
+            now.caches[digest] = _opened(item.plan, item.config)
+        now.runner = Runner(item.plan, numbers, jobs=jobs, cache=now.caches[digest])
     return now.runner
 
 
@@ -68,13 +71,6 @@ def keep_records(gate: Gate, plan: Plan) -> tuple[str, ...]:
     keys = gate.keys.get(plan.digest, {})
     reused = gate.reused.get(plan.digest, set())
     return cache.keep(records, keys, reused)
-
-
-def _cache(item: OperatorItem, now: _Measuring) -> Cache | None:
-    plan = item.plan
-    if plan.digest not in now.caches:
-        now.caches[plan.digest] = _opened(plan, item.config)
-    return now.caches[plan.digest]
 
 
 def _opened(plan: Plan, config: pytest.Config) -> Cache | None:

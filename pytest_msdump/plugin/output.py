@@ -112,14 +112,8 @@ def header(gate: Gate) -> list[str]:
     """Return lines that say which directory is which, for every suite not shown yet."""
     say, lines = Phrases(gate.language), list[str]()
     for plan in gate.unannounced():
-        lines += header_lines(
-            *plan.sides,
-            pairs=len(plan.pairing.pairs),
-            profile=plan.suite.policy.profile,
-            unseen=plan.unseen,
-            kernel=choose_kernel().name,
-            say=say,
-        )
+        pairs, profile, kernel = len(plan.pairing.pairs), plan.suite.policy.profile, choose_kernel().name
+        lines += header_lines(*plan.sides, pairs=pairs, profile=profile, unseen=plan.unseen, kernel=kernel, say=say)
         entered = gate.dumps_to_collect()
         roots = [root for root in dict.fromkeys((str(plan.left.root), str(plan.right.root))) if root in entered]
         lines += [f"        {say('dump_not_collected', directory=root)}" for root in roots]
@@ -198,7 +192,7 @@ def _bundle(gate: Gate, plan: Plan, report: Report, title: str) -> list[Path]:
 
 def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
     """Print a few lines for each suite, under a heading of ours."""
-    say = Phrases(gate.language)
+    say, options = Phrases(gate.language), gate.config.option
     if gate.hidden and _shortens(terminal):
         terminal.line(say("more_short", n=len(gate.hidden)))
     terminal.section("msdump", sep="=")
@@ -209,16 +203,8 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
             left, right = (shown_path(side.directory) for side in (report.left, report.right))
             terminal.line(terminal_text(say("both_sides", left=left, right=right)))
         shown = [shown_path(file) for file in files]
-        unfolded = gate.config.option.msdump_show == "all"
-        lines = summary_lines(
-            report,
-            width=terminal._tw.fullwidth,
-            files=shown,
-            rerun=_next_command(gate, report),
-            unfolded=unfolded,
-            say=say,
-        )
-        for line in lines:
+        width, again, unfolded = terminal._tw.fullwidth, _next_command(gate, report), options.msdump_show == "all"
+        for line in summary_lines(report, width=width, files=shown, rerun=again, unfolded=unfolded, say=say):
             terminal.line(terminal_text(line))
     for line in gate.detail_lines:
         terminal.line(terminal_text(line))

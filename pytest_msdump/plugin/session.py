@@ -40,7 +40,7 @@ from pytest_msdump.plugin.sources import (
 )
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.record_json import from_json, to_json
-from pytest_msdump.settings import option_values
+from pytest_msdump.settings.options import option_values
 
 __all__ = ["Gate", "ItemRecords", "progress_of", "sent_with"]
 
@@ -78,8 +78,6 @@ class Gate:
         # Names of items of the own suite that were typed as ids.
         self._typed: list[str] = []
         self._announced: set[Source] = set()
-
-    # -- before collection ---------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
         """Plan what this session gates as far as it is known. Raises MsdumpError for what must be exit code 4."""
@@ -165,8 +163,6 @@ class Gate:
             return [argument]
         return [f"{path}::{item}" for item in meant] or [argument]
 
-    # -- collection ----------------------------------------------------------------------------------------------
-
     def check_collected(self, items: Sequence[pytest.Item]) -> None:
         """Raise the error of a suite file, and refuse a gate that was asked for but not collected."""
         if self.errors:
@@ -181,8 +177,6 @@ class Gate:
                 "dumps or a suite file were named, but no test of them was collected; "
                 "name the suite file on the command line, or do not ignore it"
             )
-
-    # -- running and reporting -----------------------------------------------------------------------------------
 
     def receive(self, report: pytest.TestReport) -> None:
         """Keep the records that came with an item's report."""
@@ -273,14 +267,8 @@ def sent_with(report: pytest.TestReport) -> ItemRecords | None:
     )
 
 
-# -- which items a typed name means ----------------------------------------------------------------------------------
-
-
 def _item_names(plan: Plan, typed: str) -> list[str]:
-    """Return the names of the items that `typed` means; empty when it is no name of any.
-
-    An item's own name means itself, and its name without the coordinates all of them, as pytest has it.
-    """
+    """Return the items that a typed name means, with any coordinates where it has none; empty where none is meant."""
     if typed == "coverage" or any(typed in (group.name, group.name.split("[")[0]) for group in plan.groups):
         return [typed]
     wanted = typed.replace(":_:", "::")
@@ -301,16 +289,10 @@ def _names_of(key: TensorKey) -> Iterator[str]:
             yield f"{key.op.op_type}.{name}"
 
 
-# -- how far long work is, beside what pytest itself shows of its items ------------------------------------------------
-
-
 def progress_of(config: pytest.Config) -> Progress:
     """Return what shows how far work is: nothing with ``-q``, and in a worker of pytest-xdist."""
-    return Progress(
-        "msdump",
-        quiet=config.get_verbosity() < 0 or hasattr(config, "workerinput"),
-        begin=lambda: _end_line(config),
-    )
+    quiet = config.get_verbosity() < 0 or hasattr(config, "workerinput")
+    return Progress("msdump", quiet=quiet, begin=lambda: _end_line(config))
 
 
 def _uncaptured(config: pytest.Config) -> AbstractContextManager[None]:

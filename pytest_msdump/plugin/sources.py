@@ -23,7 +23,7 @@ from _pytest.config.findpaths import determine_setup
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line
 from pytest_msdump.plugin.discovery import SUITE_FILE, is_suite_file
-from pytest_msdump.settings import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, language_of, option_values
+from pytest_msdump.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, language_of, option_values
 
 if TYPE_CHECKING:
     from pytest_msdump.plugin.ignore_dumps import IgnoreDumps
@@ -88,9 +88,6 @@ class Source:
             return str(self.file)
 
 
-# -- options ---------------------------------------------------------------------------------------------------------
-
-
 def ini_values(config: pytest.Config) -> dict[str, Any]:
     """Return the values of the ini file, by option name."""
     values = {option.name: config.getini(option.ini) for option in OPTIONS if option.ini}
@@ -128,9 +125,6 @@ def has_testpaths_only(config: pytest.Config) -> bool:
     if hasattr(config, "workerinput"):
         return bool(config.workerinput["msdump_plain"])
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS
-
-
-# -- suites ----------------------------------------------------------------------------------------------------------
 
 
 def find_source(config: pytest.Config, named: str | None) -> Source | None:
@@ -234,9 +228,6 @@ def _is_ignored(config: pytest.Config, file: Path, paths: Sequence[Path]) -> boo
     return False
 
 
-# -- paths -----------------------------------------------------------------------------------------------------------
-
-
 def first_paths(config: pytest.Config) -> list[Path]:
     """Return the files and folders that collection starts from, as far as known before the first conftest.py."""
     directory = config.invocation_params.dir
@@ -255,9 +246,6 @@ def argument_paths(config: pytest.Config) -> list[Path]:
 def absolute(config: pytest.Config, path: str) -> Path:
     """Return a path as typed, from where pytest was started, without resolving links: as pytest itself does."""
     return Path(os.path.abspath(config.invocation_params.dir / path))  # noqa: PTH100 - resolve() would follow links
-
-
-# -- values after a space --------------------------------------------------------------------------------------------
 
 
 def refuse_lost_files(config: pytest.Config) -> None:

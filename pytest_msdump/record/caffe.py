@@ -105,18 +105,14 @@ def written_tops(prototxt: str | PathLike[str], phase: str) -> list[Top]:
     """Return every output of every layer that the net has in a phase, and which layer overwrote it."""
     if phase not in PHASES:
         raise ConfigError(f"phase {phase!r}; it is one of {', '.join(PHASES)}")
-    layers = layers_in_phase(read_layers(_read(Path(prototxt)), source=str(prototxt)), phase)
+    content = read_user_file(Path(prototxt), _LARGEST_BYTES, want="give the prototxt file that the net was made of")
+    layers = layers_in_phase(read_layers(content.decode("utf-8", "surrogateescape"), source=str(prototxt)), phase)
     last = {top.name: layer for layer in layers for top in layer.tops}
     return [
         Top(layer, slot, top.name, None if last[top.name] is layer else last[top.name].name)
         for layer in layers
         for slot, top in enumerate(layer.tops)
     ]
-
-
-def _read(file: Path) -> str:
-    content = read_user_file(file, _LARGEST_BYTES, want="give the prototxt file that the net was made of")
-    return content.decode("utf-8", "surrogateescape")
 
 
 def _weights(net: Any) -> Iterator[tuple[str, Any]]:
@@ -136,9 +132,6 @@ def _warn(left_out: Sequence[Top], prototxt: Path) -> None:
         UserWarning,
         stacklevel=3,
     )
-
-
-# -- References that were saved after in-place layers had overwritten others -----------------------------------------
 
 
 class Shared(NamedTuple):

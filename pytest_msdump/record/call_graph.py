@@ -31,13 +31,22 @@ class _Seen(NamedTuple):
     since: int
 
 
-def ended(call: Call, name: str, op_type: str, own: Sequence[Edge], sources: Iterable[Edge]) -> Operator:
+def ended(
+    call: Call, name: str, op_type: str, own: Sequence[Edge], sources: Iterable[Edge], *, returns_inner: bool
+) -> Operator:
     """Return a call that has ended as the graph has it; `sources` are those of what it gives back as `own`."""
     first = [(*edges, None)[0] for edges in call.given]
     rest = (edge for edges in call.given for edge in edges[1:])
     further = dict.fromkeys(edge for edge in (*rest, *sources) if edge not in first and edge not in own)
     occurrence = own[0].occurrence or 0
-    return Operator(name, op_type, inputs=(*first, *further), occurrence=occurrence, inside=call.inside)
+    return Operator(
+        name,
+        op_type,
+        inputs=(*first, *further),
+        occurrence=occurrence,
+        inside=call.inside,
+        returns_inner=returns_inner,
+    )
 
 
 class IdentityGraph:
@@ -74,13 +83,15 @@ class IdentityGraph:
         self._times[name] += 1
         own = [Edge(name, slot, occurrence=occurrence) for slot in range(len(tensors))]
         sources: dict[Edge, None] = {}
+        returns_inner = True
         for tensor, edge in zip(tensors, own, strict=True):
             known = self._seen.get(id(tensor))
             if known is not None and known.tensor() is tensor and known.since >= call.began:
                 sources |= dict.fromkeys(known.edges)
             else:
+                returns_inner = False
                 self._see(tensor, (edge,))
-        self._add(ended(call, name, op_type, own, sources))
+        self._add(ended(call, name, op_type, own, sources, returns_inner=returns_inner))
 
     def _see(self, tensor: Any, edges: tuple[Edge, ...]) -> None:
         self._seen[id(tensor)] = _Seen(weakref.ref(tensor), edges, self._now)

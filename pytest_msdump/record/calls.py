@@ -41,13 +41,7 @@ def bound_arguments(function: Callable[..., Any], args: Any, kwargs: Mapping[str
 
 
 def leaves(value: Any, is_tensor: Callable[[Any], bool]) -> list[Any]:
-    """Return the tensors in nested tuples, lists, mappings and dataclasses, in their order; other values are skipped.
-
-    Examples
-    --------
-    >>> leaves((1.5, {"b": 2.5, "a": [3.5, None]}), lambda leaf: isinstance(leaf, float))
-    [1.5, 2.5, 3.5]
-    """
+    """Return the tensors in nested tuples, lists, mappings and dataclasses, in their order; others are skipped."""
     return [leaf for _, leaf in named_leaves("", value, is_tensor)]
 
 

@@ -130,21 +130,10 @@ class KerasRecording(HookedRecording):
         layers: Patterns = None,
         exclude: Patterns = None,
         types: Patterns = None,
-        inputs: bool = False,
-        gradients: bool = False,
-        parameters: bool = False,
-        iterations: bool = False,
         compiled: str = "refuse",
-        digests: bool = True,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            directory,
-            inputs=inputs,
-            gradients=gradients,
-            parameters=parameters,
-            iterations=iterations,
-            digests=digests,
-        )
+        super().__init__(directory, **options)
         if compiled not in _COMPILED:
             raise ConfigError(f"compiled={compiled!r} is none of {', '.join(map(repr, _COMPILED))}")
         _check(model)

@@ -1,7 +1,4 @@
-"""Makes one call that `record.mindspore_run` has written: ``python launched.py CALL.json``, under any interpreter.
-
-Runs where this package may not be installed: imports nothing of it.
-"""
+"""Makes the call in CALL.json of `record.mindspore_run`, under any interpreter: imports nothing of this package."""
 
 from __future__ import annotations
 

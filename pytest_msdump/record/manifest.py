@@ -100,12 +100,11 @@ def _calls(iteration: int, calls: Sequence[Operator]) -> Iterator[dict[str, Any]
             "iteration": iteration,
             "inside": call.inside,
             "scope": call.scope,
+            "returns_inner": call.returns_inner,
         }
         known = {name: value for name, value in own.items() if value}
         yield {"name": call.name, **known, "inputs": [source(edge) for edge in call.inputs]}
 
-
-# -- Digests of inputs and weights: equal where two runs were given the same ----------------------------------------
 
 _BLOCK_ELEMENTS = 2**18
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
@@ -116,8 +115,6 @@ def digest(array: Any) -> str:
 
     The part after the slash is the same for the same elements in another order.
 
-    Examples
-    --------
     >>> first = digest(np.arange(6, dtype="float32").reshape(2, 3))
     >>> turned = digest(np.arange(6, dtype="float32").reshape(2, 3).T)
     >>> first == turned, first.split("/")[1] == turned.split("/")[1]
@@ -161,8 +158,6 @@ def _spread(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return spread
 
 
-# -- Manifests of kept references, without paths of one machine ------------------------------------------------------
-
 _START = r"(?:(?<![\w.~/\\-])|(?<=^-\w))"
 _END = r"\s:;,=\"'\[\](){}"
 # An absolute path inside of an argument, at its start or behind a sign: --out=/a, a:/b, -I/c, file:///d. Neither a
@@ -175,11 +170,6 @@ def movable(values: Mapping[str, Any], root: Path) -> dict[str, Any]:
 
     Paths below `root`, the project's folder, become relative to it. Elsewhere, lines of programs are left out, and of
     paths in the command the last part stays.
-
-    Examples
-    --------
-    >>> movable({"command": ["/usr/bin/python3", "/home/me/net/train.py", "--out=/opt/dump"]}, Path("/home/me/net"))
-    {'command': ['python3', 'train.py', '--out=dump']}
     """
     # A program is called by either spelling of a folder behind a link.
     roots = tuple(dict.fromkeys((os.path.abspath(root), os.path.realpath(root))))  # noqa: PTH100

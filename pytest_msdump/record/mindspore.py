@@ -69,20 +69,9 @@ class CellRecording(HookedRecording):
         exclude: Patterns = (),
         types: Any = (),
         depth: int | None = None,
-        inputs: bool = False,
-        gradients: bool = False,
-        parameters: bool = False,
-        iterations: bool = False,
-        digests: bool = True,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            directory,
-            inputs=inputs,
-            gradients=gradients,
-            parameters=parameters,
-            iterations=iterations,
-            digests=digests,
-        )
+        super().__init__(directory, **options)
         everything = name_modules(network, {name: cell for name, cell in network.cells_and_names() if name})
         self._network = network
         self._selected = select_modules(everything, modules, exclude, types, depth)
@@ -126,17 +115,7 @@ class CellRecording(HookedRecording):
     def parameter_gradients(self, gradients: Sequence[Any], parameters: Sequence[Any] | None = None) -> None:
         """Record the gradients that ``value_and_grad`` has given back, as ``NAME/grad``.
 
-        Parameters
-        ----------
-        gradients : sequence of tensor
-            One for each parameter.
-        parameters : sequence of Parameter, optional
-            Those that were derived by; the network's trainable ones by default.
-
-        Raises
-        ------
-        ConfigError
-            Not as many gradients as parameters.
+        One for each of `parameters`, by default the network's trainable ones; ConfigError for fewer or more.
         """
         names = [one.name for one in (self._network.trainable_params() if parameters is None else parameters)]
         if len(names) != len(gradients):
@@ -189,10 +168,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def array_of(tensor: Any) -> Any:
-    """Return a numpy array, or a `RawArray` for types that numpy lacks.
-
-    ConfigError for a tensor that has no numbers: sparse, or not initialised.
-    """
+    """Return a numpy array, or a `RawArray` for types that numpy lacks; ConfigError for a tensor without numbers."""
     import mindspore
 
     text = str(tensor.dtype).lower()
@@ -212,10 +188,7 @@ def array_of(tensor: Any) -> Any:
 
 
 def _dtype_policy(network: Any) -> str:
-    """Return e.g. ``"amp O2 float16"``: the level of mixed precision, and the coarsest type that a cell computes in.
-
-    Level ``O1`` rewrites the network, which then does not say its type.
-    """
+    """Return e.g. ``"amp O2 float16"``: the level, and the coarsest type computed in, which ``O1`` does not show."""
     level, strategy = getattr(network, "_amp_level", None), getattr(network, "amp_strategy", None)
     kinds = {getattr(getattr(cell, "mixed_precision_type", None), "name", "") for _, cell in network.cells_and_names()}
     found = [_AMP_TYPES[kind] for kind in _AMP_TYPES if kind in kinds]

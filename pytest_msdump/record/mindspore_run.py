@@ -121,7 +121,6 @@ def run_mindspore(
 
 
 def _complete(document: dict[str, Any], path: str, mode: str) -> None:
-    """Put the path into a configuration and check it."""
     if isinstance(common := document.get("common_dump_settings"), dict):
         common["path"] = path
     refused = [finding for finding in check_config(document, Setting(mode=mode)) if finding.level == REFUSED]
@@ -167,17 +166,9 @@ def _command(
 
 
 def _write_call(
-    function: Callable[..., object],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    folder: Path,
-    *,
-    with_path: bool,
+    function: Callable[..., object], args: Sequence[Any], kwargs: Mapping[str, Any], folder: Path, *, with_path: bool
 ) -> Path:
-    """Write a call of a function to a file in `folder`, for `launched` to make; arrays go to files of their own.
-
-    With `with_path`, the process looks for modules where this one does.
-    """
+    """Write a call for `launched`, arrays in files of their own; `with_path`: it looks for modules where this does."""
     module, file = _home(function)
     call = {
         "module": module,

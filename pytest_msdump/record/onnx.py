@@ -134,21 +134,9 @@ class OnnxRecording(RunRecording):
         self.session = onnxruntime.InferenceSession(content, options, providers=list(self.providers))
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> Any:
-        """Run the model, record it, and return what ``onnxruntime.InferenceSession.run`` would.
+        """Run the model, record it, and return what ``onnxruntime.InferenceSession.run`` would, which takes the same.
 
-        Parameters
-        ----------
-        output_names : sequence of str, optional
-            Outputs to return; all of the model's by default.
-        input_feed : mapping of str to array
-            The model's inputs by name.
-        run_options : onnxruntime.RunOptions, optional
-            For this run.
-
-        Raises
-        ------
-        ConfigError
-            A second run, where the recording was not made with ``iterations=True``.
+        ConfigError for a second run, where the recording was not made with ``iterations=True``.
         """
         with self.one_run() as iteration:
             feeds = {name: value_of(array) for name, array in input_feed.items()}
@@ -306,10 +294,7 @@ def graph_of(nodes: Sequence[Node]) -> Iterator[Operator]:
 
 
 def array_of(value: Any) -> Any:
-    """Return an ``OrtValue`` in the memory of the CPU as an array, a `RawArray` where numpy lacks the type.
-
-    ``None`` for text, sequences and maps.
-    """
+    """Return an ``OrtValue`` on the CPU as an array or a `RawArray`; ``None`` for text, sequences and maps."""
     if not value.has_value() or not value.is_tensor() or value.element_type() == _STRING:
         return None
     if value.element_type() not in _FOREIGN:

@@ -22,15 +22,7 @@ from typing import NoReturn
 
 from pytest_msdump.errors import ConfigError, ProgramError
 
-__all__ = [
-    "DEFAULT_TIMEOUT",
-    "LogTail",
-    "Ran",
-    "checked_timeout",
-    "own_folder",
-    "run_process",
-    "running_in_group",
-]
+__all__ = ["DEFAULT_TIMEOUT", "LogTail", "Ran", "checked_timeout", "own_folder", "run_process", "running_in_group"]
 
 DEFAULT_TIMEOUT = 600.0
 _LOOK_EVERY_SECONDS = 0.02
@@ -47,24 +39,13 @@ _KILL_ROUNDS = 50
 _BETWEEN_ROUNDS_SECONDS = 0.02
 
 
-def new_mark() -> str:
-    """Return the name of an environment variable that only the descendants of one run have.
-
-    It finds those that made a session of their own; a run within a run has the variables of both.
-    """
-    return f"MSDUMP_RUN_{uuid.uuid4().hex}"
-
-
 def running_in_group(group: int) -> int:
     """Count the running processes of a group, without its leader; 0 where the system does not list them."""
     return sum(pid != group and _group_of(pid) == group for pid in _pids())
 
 
 def end_group(group: int) -> None:
-    """End every process of a group and wait until they have.
-
-    The leader must not have been waited for: its number keeps the group's.
-    """
+    """End a whole group and wait; nothing may have waited for its leader, whose number keeps the group's."""
     for _ in range(_KILL_ROUNDS):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
@@ -223,7 +204,8 @@ def run_process(
     if not hasattr(os, "waitid"):
         raise ConfigError(f"{title}: programs are run on Linux only; run it by hand and open its dump")
     words = tuple(os.fspath(word) for word in command)
-    mark = new_mark()
+    # Finds those of this run that made a session of their own; a run within a run has the variables of both.
+    mark = f"MSDUMP_RUN_{uuid.uuid4().hex}"
     started = time.monotonic()
     process = _start(words, title, {**environment, mark: "1"}, cwd)
     tail = LogTail(show or _print)

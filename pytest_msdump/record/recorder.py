@@ -120,10 +120,7 @@ class Recorder:
 
 
 def opened(ran: Ran | Path) -> OpenDump:
-    """Open what a program that ended well has dumped, or what was written to a folder.
-
-    Nothing, or something that is no dump, raises `ProgramError` with the end of what the program printed.
-    """
+    """Open what a program or a writer left; ProgramError with the end of what was printed where that is no dump."""
     if isinstance(ran, Path):
         return open_dump(ran)
     try:

@@ -46,8 +46,8 @@ class Recording(ABC):
         inputs: bool = False,
         gradients: bool = False,
         parameters: bool = False,
-        iterations: bool,
-        digests: bool,
+        iterations: bool = False,
+        digests: bool = True,
     ) -> None:
         self.directory = Path(directory)
         self.wants_inputs, self.wants_gradients, self.wants_parameters = inputs, gradients, parameters
@@ -152,17 +152,9 @@ class HookedRecording(Recording):
 
     @contextmanager
     def iteration(self) -> Iterator[int]:
-        """Record one iteration; what runs between two such blocks is not recorded.
+        """Record one iteration and yield its number, from 0; what runs between two such blocks is not recorded.
 
-        Yields
-        ------
-        int
-            Its number, from 0.
-
-        Raises
-        ------
-        ConfigError
-            A second one, where the recording was not made with ``iterations=True``.
+        ConfigError for a second one, where the recording was not made with ``iterations=True``.
         """
         if self._had_iteration:
             self.step()
@@ -173,13 +165,7 @@ class HookedRecording(Recording):
             self.is_on = False
 
     def step(self) -> None:
-        """End an iteration: what follows belongs to the next one.
-
-        Raises
-        ------
-        ConfigError
-            The recording was not made with ``iterations=True``.
-        """
+        """End an iteration: what follows belongs to the next; ConfigError where ``iterations=True`` was not given."""
         self._refuse_second_iteration()
         self.forget()
         self._iteration += 1
@@ -226,10 +212,7 @@ class RunRecording(Recording):
 
     @contextmanager
     def one_run(self) -> Iterator[int]:
-        """Yield the number of a run; one that fails does not count.
-
-        ConfigError outside of the block, and for a second run of a recording that has one iteration.
-        """
+        """Yield the number of a run; a failed one does not count. ConfigError outside of the block, or for too many."""
         if not self.is_on:
             raise ConfigError("a recording runs inside of its with block")
         if self._iteration:

@@ -97,22 +97,10 @@ def keep_reference(
 def key_digest(*values: Any) -> str:
     """Return the digest of everything that a reference depends on.
 
-    Parameters
-    ----------
-    *values : object
-        Texts, numbers, arrays of any framework; paths (the content of the file, or of all files of the folder);
-        functions, classes and modules (their code without comments and empty lines, and without the values of
-        names that it uses from outside); and lists, tuples, sets, mappings and dataclasses of these.
-
-    Raises
-    ------
-    ConfigError
-        Something whose content cannot be read.
-
-    Examples
-    --------
-    >>> key_digest({"a": 1, "b": [2.5]}) == key_digest({"b": [2.5], "a": 1}), key_digest(1) == key_digest("1")
-    (True, False)
+    That is texts, numbers, arrays of any framework; paths (the content of the file, or of all files of the folder);
+    functions, classes and modules (their code without comments and empty lines, and without the values of names that
+    it uses from outside); and lists, tuples, sets, mappings and dataclasses of these. ConfigError for something whose
+    content cannot be read.
     """
     return hashlib.sha256(_describe(values).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 

@@ -25,8 +25,6 @@ def select_operators(
     `patterns` are globs on names that are recorded (all by default), `exclude` on those that are not, `types` on types.
     UnknownNameError for a glob that matches nothing, ConfigError where nothing is left.
 
-    Examples
-    --------
     >>> sorted(select_operators({"conv1": "Conv", "conv2": "Conv", "fc": "Gemm"}, "*", "conv2", None))
     ['conv1', 'fc']
     """

@@ -69,19 +69,8 @@ class TfGraphRecording(RunRecording):
     def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, **options: Any) -> Any:
         """Run the session, record every tensor that this computes, and return what ``Session.run`` would.
 
-        Parameters
-        ----------
-        fetches
-            As ``Session.run`` takes them.
-        feed_dict : mapping, optional
-            What to feed, by tensor.
-        **options
-            ``options`` and ``run_metadata`` of ``Session.run``.
-
-        Raises
-        ------
-        ConfigError
-            A second run, where the recording was not made with ``iterations=True``.
+        It takes what ``Session.run`` takes. ConfigError for a second run, where the recording was not made with
+        ``iterations=True``.
         """
         feeds = feed_dict or {}
         with self.one_run() as iteration:
@@ -108,7 +97,6 @@ class TfGraphRecording(RunRecording):
         return result
 
     def _reached(self, fetches: Any, feeds: Mapping[Any, Any]) -> Reached:
-        """Return what is recorded of a run."""
         import tensorflow as tf
 
         graph = self.session.graph

@@ -34,10 +34,7 @@ class Listed:
 
 
 def read_listing(text: str, *, source: str) -> list[Listed]:
-    """Read what ``lt > FILE`` saved, in the order of time; other lines are passed over.
-
-    ConfigError, which calls the list `source`, where no tensor is in it, or fewer than it says.
-    """
+    """Read the tensors that ``lt > FILE`` saved, by time; ConfigError, naming `source`, where there are too few."""
     found = [match for match in map(_LINE.fullmatch, text.splitlines()) if match]
     count = _COUNT.search(text)
     if not found or (count and int(count[1]) != len(found)):
@@ -67,11 +64,6 @@ def print_commands(listed: list[Listed], *, first: int | None = None, folder: st
 
     `first` is the time of the first file in µs since 1970, 16 digits, by default now; `folder` where the debugger shall
     write to. ConfigError for a file name longer than file systems allow.
-
-    Examples
-    --------
-    >>> list(print_commands([Listed(0.1, "fc/Relu", 0)], first=1600000000000000))
-    ['pt fc/Relu:0 -n 0 -w fc_Relu.0.1600000000000000.npy']
     """
     names = FileNames(first)
     prefix = f"{folder.rstrip('/') or '/'}/".replace("//", "/") if folder else ""

@@ -132,23 +132,12 @@ class TorchRecording(HookedRecording):
         types: Any = (),
         depth: int | None = None,
         level: str = "module",
-        inputs: bool = False,
-        gradients: bool = False,
-        parameters: bool = False,
         optimizer: Any = None,
-        iterations: bool = False,
         compiled: str = "refuse",
         graph: bool = True,
-        digests: bool = True,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            directory,
-            inputs=inputs,
-            gradients=gradients,
-            parameters=parameters,
-            iterations=iterations,
-            digests=digests,
-        )
+        super().__init__(directory, **options)
         for value, allowed in ((level, _ALLOWED["level"]), (compiled, _ALLOWED["compiled"])):
             if value not in allowed:
                 raise ConfigError(f"{value!r} is none of {', '.join(map(repr, allowed))}")
@@ -183,8 +172,6 @@ class TorchRecording(HookedRecording):
     def array_of(self, tensor: Any) -> Any:
         """Return a tensor as an array, bit for bit."""
         return array_of(tensor)
-
-    # -- hooks: added, called, removed --------------------------------------------------------------------------------
 
     def prepare(self) -> None:
         """Refuse a model whose weights have no shape yet."""
@@ -305,8 +292,6 @@ class TorchRecording(HookedRecording):
         with self._writing():
             super().write_gradient(name, slot, gradient)
 
-    # -- what hooks need ----------------------------------------------------------------------------------------------
-
     def _begin(self, module: Any, args: Any, kwargs: Mapping[str, Any]) -> None:
         """Record what an iteration starts from, at the first call of one of the model's modules."""
         self._has_begun = True
@@ -323,8 +308,6 @@ class TorchRecording(HookedRecording):
             if call.module is module:
                 return call
         return None
-
-    # -- the graph ----------------------------------------------------------------------------------------------------
 
     def _called(self, given: list[Any], *, is_operation: bool = False) -> Call | None:
         """Note a call that begins; nothing is behind what an outermost one, or an operation, is given unseen."""
@@ -364,7 +347,6 @@ class TorchRecording(HookedRecording):
 
 
 def _is_backward() -> bool:
-    """Whether this runs inside of a backward pass."""
     import torch
 
     return bool(torch._C._current_graph_task_id() != -1)

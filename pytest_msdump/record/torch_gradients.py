@@ -79,10 +79,7 @@ class Gradients:
         return list(edges.values())
 
     def hook_inputs(self, name: str, edges: Sequence[Edge], outputs: Sequence[Any]) -> None:
-        """Write the gradient of each input as far as it came through this module.
-
-        An input that the module gives back as it is has none of its own.
-        """
+        """Write the gradient of each input that came through this module; one that it gives back as it is has none."""
         if not edges:
             return
         sought = {(edge.node, edge.number): edge.slot for edge in edges}

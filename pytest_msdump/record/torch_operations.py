@@ -68,9 +68,6 @@ def _written_arguments(func: Any) -> tuple[tuple[int, str], ...]:
     return tuple((place, one.name) for place, one in places if one.alias_info is not None and one.alias_info.is_write)
 
 
-# -- Which calls a tensor came from ----------------------------------------------------------------------------------
-
-
 class _Returned(NamedTuple):
     """A tensor as a call gave it back."""
 
@@ -132,24 +129,24 @@ class Provenance:
         return Call(self._now, inside, [self._edges_of(tensor, _UNKNOWN) for tensor in given])
 
     def came_back(self, call: Call, name: str, op_type: str, tensors: Sequence[Any]) -> None:
-        """Add a call to the graph, and have what it gave back come from it.
-
-        A tensor that a call inside of this one gave back stays that one's.
-        """
+        """Add a call to the graph, and have what it gave back come from it, unless an inner call gave that back."""
         occurrence = self._times[name]
         self._times[name] += 1
         own = [Edge(name, slot, occurrence=occurrence) for slot in range(len(tensors))]
         edges: dict[Edge, None] = {}
         fresh: set[int] = set()
+        returns_inner = True
         for tensor, edge in zip(tensors, own, strict=True):
             storage = _storage_of(tensor)
             if storage is None:
+                returns_inner = False
                 continue
             edges.update(dict.fromkeys(self._edges_of(tensor, ())))
             origin = self._origins.get(storage._cdata)
             known = None if origin is None else origin.returned_as(tensor)
             if known is not None and known.since >= call.began:
                 continue
+            returns_inner = False
             if origin is not None and storage._cdata in fresh:
                 origin.edges += (edge,)
             elif origin is None or origin.since >= call.began:
@@ -157,7 +154,7 @@ class Provenance:
                 origin = self._set(storage, (edge,))
             # Else it is memory from before the call that the call did not write to: only this tensor is its own.
             origin.returned[id(tensor)] = _Returned(weakref.ref(tensor), edge, self._now)
-        self._add(ended(call, name, op_type, own, edges))
+        self._add(ended(call, name, op_type, own, edges, returns_inner=returns_inner))
 
     def ran(self, func: Any, args: Sequence[Any], kwargs: Any, result: Any, *, is_backward: bool) -> None:
         """Have what an operation gave back, or wrote to, come from all that it was given."""

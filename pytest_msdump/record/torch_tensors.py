@@ -69,10 +69,7 @@ def weights(model: Any) -> dict[str, Any]:
 
 
 def optimizer_tensors(optimizer: Any, names: Mapping[int, str]) -> Iterator[tuple[str, Any]]:
-    """Yield, after a step, each parameter as ``NAME/updated`` and the optimizer's state of it (``NAME/exp_avg``).
-
-    `names` maps the ``id`` of a parameter to its name in the model.
-    """
+    """Yield each parameter as ``NAME/updated`` and its state (``NAME/exp_avg``); `names` are by its ``id``."""
     for number, group in enumerate(optimizer.param_groups):
         for place, parameter in enumerate(group["params"]):
             name = names.get(id(parameter), f"group{number}.{place}")

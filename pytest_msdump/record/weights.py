@@ -202,9 +202,6 @@ def _difference(pair: WeightPair) -> str:
     )
 
 
-# -- One weight into a model ------------------------------------------------------------------------------------------
-
-
 def fitted(pair: WeightPair, *, cast: bool = False) -> Weight:
     """Return the right side's numbers in the left side's axes and type; numbers that would be rounded are refused."""
     left, right = pair.left, pair.right
@@ -266,9 +263,6 @@ def _keras(variable: Any, weight: Weight) -> None:
 
 
 _ASSIGN = {"torch": _torch, "mindspore": _mindspore, "keras": _keras}
-
-
-# -- Files of weights --------------------------------------------------------------------------------------------------
 
 
 def save(weights: Weights, path: Path) -> Path:

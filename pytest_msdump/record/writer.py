@@ -300,8 +300,6 @@ class DumpWriter:
 def safe_name(op: str) -> str:
     """Write a name with the letters that every tool allows; each other character becomes ``_``.
 
-    Examples
-    --------
     >>> safe_name("layers.0/conv:1")
     'layers_0_conv_1'
     """
@@ -309,10 +307,7 @@ def safe_name(op: str) -> str:
 
 
 class FileNames:
-    """Makes the file names of one dump: the reference grammar, each name once, times that only rise.
-
-    With `first`, in µs since 1970, they are the same every time; by default they begin at the clock's.
-    """
+    """Makes the file names of one dump, each once, with times that only rise, from `first` or the clock's on."""
 
     def __init__(self, first: int | None = None) -> None:
         self._stems: dict[str, str] = {}

@@ -25,7 +25,7 @@ from pytest_msdump.escape import shell_line
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.matching.rules import combined, network_of
 from pytest_msdump.model.record import Record, record_of
-from pytest_msdump.model.report import NetworkOperator, Report
+from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.report.base import ReportKind
 from pytest_msdump.report.ci import write_for_gitlab
@@ -62,9 +62,6 @@ _FIRST_BYTES = 4096
 # SHA-1 or SHA-256.
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _MOST_GIT_BYTES = 1 << 22
-
-
-# -- records and reports -----------------------------------------------------------------------------------------------
 
 
 def compare_plan(plan: Plan) -> dict[int, Record]:
@@ -119,14 +116,10 @@ def _assembled(plan: Plan, records: Iterable[Record]) -> Report:
         sides=plan.sides,
         limits=policy_entry(plan.suite.policy),
         min_coverage=plan.suite.min_coverage,
-        network=_network(plan),
+        network=network_of(combined(plan.rules)) if plan.rules.base else (),
         notes=plan.extras.sentences,
         rerun=rerun_arguments(plan),
     )
-
-
-def _network(plan: Plan) -> tuple[NetworkOperator, ...]:
-    return network_of(combined(plan.rules)) if plan.rules.base else ()
 
 
 def policy_entry(policy: Policy) -> dict[str, Any]:
@@ -157,10 +150,7 @@ def rerun_arguments(plan: Plan) -> tuple[str, ...]:
 
 
 def run_facts() -> dict[str, str]:
-    """Return what results.json says of this run: date, release, the commit of the working directory, and the command.
-
-    What is not known is left out.
-    """
+    """Return what is known of this run for results.json: date, release, commit of the working directory, command."""
     program = Path(sys.argv[0])
     words = ["python", "-m", program.parent.name] if program.name == "__main__.py" else [program.name]
     try:
@@ -208,9 +198,6 @@ def _lines(file: Path) -> list[str]:
         return []
 
 
-# -- files -------------------------------------------------------------------------------------------------------------
-
-
 def start_report(plan: Plan, directory: Path) -> None:
     """Replace the reports of an earlier run: results.json says that this one has not ended, other files are removed.
 
@@ -240,7 +227,6 @@ def remove_reports(directory: Path, kinds: Collection[str], *, keep: str = "") -
 
 
 def _kind_elsewhere(kind: str) -> ReportKind:
-    """Return a kind of report of another package."""
     found: ReportKind = registry.entries("report")[kind]()
     return found
 
@@ -267,13 +253,7 @@ def _begins_with(file: Path, beginning: bytes) -> bool:
         return False
 
 
-def write_report(
-    report: Report,
-    kinds: tuple[str, ...],
-    directory: Path,
-    *,
-    root: Path | None = None,
-) -> list[Path]:
+def write_report(report: Report, kinds: tuple[str, ...], directory: Path, *, root: Path | None = None) -> list[Path]:
     """Write some kinds of report into `directory` and return the files; ``md`` also where a job of GitHub shows it.
 
     ``github`` is printed elsewhere, and is no file. `root` is the project's folder, where the paths in ``gitlab``

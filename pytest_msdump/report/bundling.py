@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from pytest_msdump.comparison.align import align
 from pytest_msdump.comparison.opening import open_logical, open_view
@@ -18,7 +17,6 @@ from pytest_msdump.dumps.array_writer import whole_file, write_view
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import OpKey, TensorRef
 from pytest_msdump.report.causes import role_line, with_causes_first
@@ -34,23 +32,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 # Keys of a record on its limits and their outcome.
 _LIMITS = (
-    "left",
-    "right",
-    "verdict",
-    "role",
-    "suspects",
-    "role_reason",
-    "judged_as",
-    "nan",
-    "known_drift",
-    "rtol",
-    "atol",
-    "checks",
-    "findings",
-    "would_pass",
-    "transform",
-    "worst",
-    "notes",
+    *("left", "right", "verdict", "role", "suspects", "role_reason", "judged_as", "nan", "known_drift"),
+    *("rtol", "atol", "checks", "findings", "would_pass", "transform", "worst", "notes"),
 )
 
 
@@ -96,9 +79,13 @@ def _write_cause(plan: Plan, report: Report, directory: Path, numbers: Sequence[
         compared = {getattr(pair, side).key for pair in pairs}
         inputs = [ref for ref in dump.refs if ref.key.io == "input" and ref.key.op in keys and ref.key not in compared]
         yield from _inputs(folder, side, inputs)
-    limits = {"profile": report.profile, "limits": dict(report.limits), "tensors": [_limits(one) for one in records]}
+    entries = [to_json(record) for record in records]
+    tensors = [{key: entry[key] for key in _LIMITS if key in entry} for entry in entries]
+    limits = {"profile": report.profile, "limits": dict(report.limits), "tensors": tensors}
     _write_text(folder / "limits.json", [json.dumps(limits, indent=1, allow_nan=False)])
-    _write_text(folder / "command.txt", [_command(report, op, pairs)])
+    io = ["--io=all"] if any(pair.left.key.io == "input" for pair in pairs) else []
+    again = shell_line(["msdump", "compare", *report.rerun, f"--select={glob.escape(op.label)}", *io])
+    _write_text(folder / "command.txt", [again])
 
 
 def _written(folder: Path, name: str, pair: Pair, extras: Extras) -> Iterator[str]:
@@ -151,17 +138,6 @@ def _check_folder(folder: Path) -> None:
     _make(folder)
     with whole_file(folder / "command.txt"):
         pass
-
-
-def _limits(record: Record) -> dict[str, Any]:
-    entry = to_json(record)
-    return {key: entry[key] for key in _LIMITS if key in entry}
-
-
-def _command(report: Report, op: OpKey, pairs: Sequence[Pair]) -> str:
-    """Return the command that compares this operator again."""
-    io = ["--io=all"] if any(pair.left.key.io == "input" for pair in pairs) else []
-    return shell_line(["msdump", "compare", *report.rerun, f"--select={glob.escape(op.label)}", *io])
 
 
 def _folder_name(order: int, label: str) -> str:

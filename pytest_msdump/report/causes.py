@@ -80,13 +80,9 @@ def is_inherited(record: Record) -> bool:
 def choose_shown(failing: Mapping[Key, Sequence[Record]], show: str) -> tuple[list[Key], list[Key]]:
     """Choose which failing operators are shown in full, and which of the others on a line each, both causes first.
 
-    Parameters
-    ----------
-    failing : mapping
-        The failing records of each operator, in execution order.
-    show : str
-        ``"causes"``: at most 5 causes in full, or the first failure where there is none, and lines up to 20
-        operators; ``"failing"``: a line for every other failure; ``"all"``: all in full.
+    By `show`, ``"causes"``: at most 5 causes in full, or the first failure where there is none, and lines up to 20
+    operators; ``"failing"``: a line for every other failure; ``"all"``: all in full. `failing` are the records of each
+    operator, in execution order.
     """
     ranked = sorted(failing, key=lambda one: min(_ORDER.index(record.role or "unknown") for record in failing[one]))
     if show == "all":
@@ -98,12 +94,7 @@ def choose_shown(failing: Mapping[Key, Sequence[Record]], show: str) -> tuple[li
 
 
 def short_reason(failing: Sequence[Record], say: Phrases = ENGLISH) -> str:
-    """Return why an operator fails, and what caused it, as briefly as a line of a list needs it.
-
-    Examples
-    --------
-    ``cosine 0.734 < 0.999; cause: conv2``
-    """
+    """Return why an operator fails, and what caused it, briefly: ``cosine 0.734 < 0.999; cause: conv2``."""
     first = with_causes_first(failing)[0]
     verdict = first.verdict.outcome
     text = next(
@@ -287,9 +278,6 @@ def _operator_of(address: str) -> str:
     """Return the operator of an address, safe for a terminal."""
     parts = address.rsplit(":", 2)
     return terminal_text(parts[0] if len(parts) == 3 and parts[1] in ("input", "output") else address)
-
-
-# -- pairs that look wrong ---------------------------------------------------------------------------------------------
 
 
 _MOST_PAIRS = 5

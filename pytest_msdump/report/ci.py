@@ -80,10 +80,7 @@ def commands_for_github(reports: Sequence[Report], root: Path | None = None) -> 
 
 
 def write_for_gitlab(reports: Sequence[Report], directory: Path, root: Path | None = None) -> Path:
-    """Write gl-code-quality.json into `directory` and return its path; `reports` and `root` as for GitHub.
-
-    GitLab recognises by `fingerprint` which failures a merge request adds.
-    """
+    """Write gl-code-quality.json; GitLab sees by `fingerprint` which failures a merge request adds."""
     entries = [
         {
             "description": "; ".join(one.lines),
@@ -130,9 +127,6 @@ def _failures_of(report: Report, root: Path) -> Iterator[_Failure]:
                 lines=tuple(line for line in (one_line(record), role_line(record), *more) if line),
                 is_folded=is_inherited(record),
             )
-
-
-# -- places in the repository ------------------------------------------------------------------------------------------
 
 
 def _base(variable: str, root: Path | None) -> Path:

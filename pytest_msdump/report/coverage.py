@@ -58,8 +58,7 @@ def sides_are_identical(records: Iterable[Record]) -> bool:
 def sentence_on_unseen(records: Iterable[Record], say: Phrases = ENGLISH) -> str:
     """Return how many pairs were judged by statistics, as a sentence; empty for none."""
     entries = list(records)
-    unseen = sum(record.statistics is not None for record in entries)
-    return unseen_text(unseen, len(entries), say)
+    return unseen_text(sum(record.statistics is not None for record in entries), len(entries), say)
 
 
 def sentence_on_uncompared(records: Iterable[Record], say: Phrases = ENGLISH) -> str:
@@ -84,15 +83,9 @@ def coverage_problems(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]
         problems.append(say("missing_fused" if report.network else "missing_mapped", n=len(report.missing)))
     wanted, value = coverage.min_coverage, coverage.value
     if wanted is not None and value < wanted:
-        problems.append(
-            say(
-                "coverage_below",
-                share=percent(value),
-                wanted=percent(wanted),
-                paired=coverage.right_paired,
-                total=coverage.right_total,
-            )
-        )
+        share, least = percent(value), percent(wanted)
+        paired, total = coverage.right_paired, coverage.right_total
+        problems.append(say("coverage_below", share=share, wanted=least, paired=paired, total=total))
     return tuple(problems)
 
 
@@ -110,8 +103,6 @@ def partial_runs(report: Report, say: Phrases = ENGLISH) -> list[str]:
 def percent(share: float) -> str:
     """Return a share of 1 as a percentage, cut and not rounded: only all is 100 %.
 
-    Examples
-    --------
     >>> percent(0.99999), percent(1.0)
     ('99.9 %', '100 %')
     """
@@ -126,9 +117,6 @@ def _bit_equal(record: Record) -> bool:
         return False
     is_whole = comparison.total_elements is None and not comparison.sampled
     return is_whole and record.left.dtype == record.right.dtype
-
-
-# -- the text of the item ----------------------------------------------------------------------------------------------
 
 
 _SHOWN_REASONS = 8
@@ -172,14 +160,12 @@ def _totals(report: Report, width: int, say: Phrases) -> Iterator[str]:
 
 
 def _holds(side: SideInfo, say: Phrases) -> str:
-    """Describe a side."""
     if side.reader == "empty":
         return say("holds_nothing", directory=terminal_text(side.directory))
     return say("holds", directory=terminal_text(side.directory), n=side.tensors, reader=side.reader)
 
 
 def _missing(report: Report, width: int, say: Phrases) -> Iterator[str]:
-    """Yield the pairs that were asked for and cannot be made."""
     missing = report.missing
     yield f"  {say('missing_title_fused' if report.network else 'missing_title_mapped', n=len(missing))}"
     for one in missing[:_SHOWN_TENSORS]:
@@ -204,15 +190,11 @@ def _alone(side: str, alone: Sequence[UnmatchedTensor], width: int, say: Phrases
 
 
 def _nearest(candidates: Sequence[str], say: Phrases) -> str:
-    """Return the nearest names in brackets."""
     return say("nearest", names=say.joined(candidates, "between_names")) if candidates else ""
 
 
 def next_step_lines(report: Report, *, width: int = 80, say: Phrases = ENGLISH) -> list[str]:
-    """Return what to do where pairs are missing: the entry to type next, and the command that finds all of them.
-
-    Nothing, where as much pairs as the suite asks for, or no partner is in sight.
-    """
+    """Return what to type where pairs are missing; nothing where enough pair, or no partner is in sight."""
     if not report.coverage.right_paired:
         return list(_where_nothing_pairs(report, width, say))
     problems = coverage_problems(report)
@@ -267,7 +249,6 @@ def _example(report: Report) -> tuple[str, str] | None:
 
 
 def _rest(count: int, message: str, say: Phrases) -> Iterator[str]:
-    """Yield how many more there are."""
     if count > 0:
         yield f"    {say(message, n=count)}"
 
@@ -275,8 +256,6 @@ def _rest(count: int, message: str, say: Phrases) -> Iterator[str]:
 def map_entry_lines(entry: Mapping[str, Any]) -> list[str]:
     """Return the lines of an entry of ``[[msdump.map]]`` as a suite file has it, its keys in the given order.
 
-    Examples
-    --------
     >>> map_entry_lines({"left": "conv1", "right": "c", "transpose": [0, 3, 1, 2], "reshape": True})[1:]
     ['left = "conv1"', 'right = "c"', 'transpose = [0, 3, 1, 2]', 'reshape = true']
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.facts.diagnoses import DIAGNOSES
@@ -20,18 +19,7 @@ from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.tables import columns, command, filled, hanging, labelled, pieces, statistics_table, table
 from pytest_msdump.text import ENGLISH, Phrases
 
-__all__ = [
-    "diagnosis_lines",
-    "failure_text",
-    "metrics_table",
-    "one_line",
-    "other_numbers",
-    "path_below",
-    "record_text",
-    "sentences",
-    "worst_elements",
-    "would_pass",
-]
+__all__ = ["diagnosis_lines", "failure_text", "one_line", "path_below", "record_text", "sentences", "would_pass"]
 
 # From here on there is room for metric ids; below, their short forms stand, which can be typed as well.
 _WIDE = 100
@@ -156,7 +144,6 @@ def _named(metric: str, width: int) -> str:
 
 
 def _direction(metric: str) -> str:
-    """Return whether a high or a low number is good."""
     fact = METRICS.get(metric)
     return fact.direction if fact else "low"
 
@@ -230,7 +217,6 @@ def _in_table(finding: Finding, checks: Sequence[Check]) -> bool:
 
 
 def _beyond(check: Check) -> bool:
-    """Whether a row's value lies beyond its limit."""
     value, limit = check.value, check.limit
     if value is None or limit is None or isinstance(value, tuple):
         return False
@@ -367,12 +353,7 @@ def record_text(
 
 
 def one_line(record: Record, say: Phrases = ENGLISH) -> str:
-    """Return one record as one line, for ``-q``, ``--tb=line`` and JUnit.
-
-    Examples
-    --------
-    ``DRIFT conv2:output:0: cosine_similarity 0.39 is below 0.999 (profile default (float32)); max abs 1.37 at [0, 3]``
-    """
+    """Return a record as one line: ``DRIFT conv2:output:0: cosine_similarity 0.39 is below 0.999; max abs 1.37``."""
     verdict, address = record.verdict.outcome, terminal_text(record.left.address)
     findings = [finding for finding in record.verdict.findings if finding.outcome == verdict]
     parts = [terminal_text(say.of(findings[0].message))] if findings else []
@@ -462,8 +443,15 @@ def _place(record: Record, operators: int, by_name: bool, say: Phrases) -> str:
 
 
 def _at(record: Record, say: Phrases) -> str:
-    """Return the coordinates of the tensor."""
-    return say.joined(f"{name} {value}" for name, value in _shown(record, say))
+    """Return the coordinates that the left side has, with those of the right side that differ."""
+    found = []
+    for name in COORDINATES:
+        value, other = getattr(record.left.at, name), getattr(record.right.at, name)
+        # The first occurrence is the ordinary case.
+        if value is not None and (name != "occurrence" or value or other):
+            is_other = other is not None and other != value
+            found.append(f"{name} {say('right_is', value=value, other=other) if is_other else value}")
+    return say.joined(found)
 
 
 def _paired(record: Record, say: Phrases) -> str:
@@ -486,20 +474,9 @@ def _made_by(record: Record, say: Phrases) -> Iterator[str]:
 
 
 def _line(label: str, source: SourceFrame) -> Iterator[str]:
-    """Yield place and code of a line of a program."""
     yield f"{label} {source.file}:{source.line}"
     if source.text:
         yield f"  {source.text}"
-
-
-def _shown(record: Record, say: Phrases) -> Iterator[tuple[str, Any]]:
-    """Yield the coordinates that the left side has, with those of the right side that differ."""
-    for name in COORDINATES:
-        value, other = getattr(record.left.at, name), getattr(record.right.at, name)
-        # The first occurrence is the ordinary case.
-        if value is not None and (name != "occurrence" or value or other):
-            is_other = other is not None and other != value
-            yield name, say("right_is", value=value, other=other) if is_other else value
 
 
 def _transform(record: Record, say: Phrases) -> str:

@@ -67,13 +67,7 @@ dumps = json.JSONEncoder(allow_nan=False, ensure_ascii=True, check_circular=Fals
 
 
 def encode(value: Scalar | Integral | tuple[float, ...] | None) -> Any:
-    """Return `value` as strict JSON can hold it.
-
-    Examples
-    --------
-    >>> encode(float("-inf")), encode(2**60 + 1), encode(complex(0.5, float("nan")))
-    ('-Infinity', 1152921504606846977, [0.5, 'NaN'])
-    """
+    """Return `value` as strict JSON can hold it."""
     if type(value) is float and isfinite(value):
         return value
     if value is None or isinstance(value, (bool, int)):
@@ -102,9 +96,6 @@ def decode(value: Any) -> Scalar:
     raise ValueError(f"expected a number, found {value!r:.60}")
 
 
-# -- errors ------------------------------------------------------------------------------------------------------------
-
-
 class WrongValueError(Exception):
     """A value that is not of its form; `path` grows on the way out."""
 
@@ -126,9 +117,6 @@ def refusing(place: str) -> Iterator[None]:
     except WrongValueError as wrong:
         where = f"{place}: {wrong.path.removeprefix('.')}".removesuffix(": ")
         raise ConfigError(f"{where}: {wrong.problem}; the file was cut or edited: compare again") from None
-
-
-# -- forms -------------------------------------------------------------------------------------------------------------
 
 
 def _as_it_is(value: Any) -> Any:
@@ -299,10 +287,7 @@ def by_name(forms: Form | Mapping[str, Form], names: Collection[str] | None = No
 
 
 def table(
-    make: Callable[..., Any],
-    keys: Mapping[str, Form],
-    *,
-    parts: Callable[[Any], Mapping[str, Any]] | None = None,
+    make: Callable[..., Any], keys: Mapping[str, Form], *, parts: Callable[[Any], Mapping[str, Any]] | None = None
 ) -> Form:
     """Return the form of an object whose keys have a form each, in the order in which they are written.
 

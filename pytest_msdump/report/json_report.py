@@ -41,15 +41,14 @@ from pytest_msdump.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RE
 from pytest_msdump.storage.files import read_user_file, write_file
 
 __all__ = [
+    "COVERAGE",
     "FORM",
-    "SCHEMA_VERSION",
-    "coverage_json",
+    "MISSING",
+    "UNMATCHED",
     "document",
     "head_json",
-    "missing_json",
     "read_json",
     "report_from",
-    "unmatched_json",
     "write_json",
 ]
 
@@ -59,9 +58,6 @@ SCHEMA_VERSION = 1
 _LARGEST_FILE_BYTES = 512 * 1024 * 1024
 # What is written in many small pieces is written slowly, and all of it at once would be as large as all else of a run.
 _LINES_AT_ONCE = 64
-
-
-# -- the keys of results.json, in the order in which they are written --------------------------------------------------
 
 
 def _coverage(**found: Any) -> Coverage:
@@ -107,7 +103,7 @@ _SUGGESTION = table(
         "by": optional(TEXT, ""),
     },
 )
-_UNMATCHED = table_with_message(
+UNMATCHED = table_with_message(
     _unmatched,
     "reason",
     "why",
@@ -130,7 +126,7 @@ _UNMATCHED = table_with_message(
     },
     parts=_unmatched_parts,
 )
-_MISSING = table_with_message(
+MISSING = table_with_message(
     Missing, "reason", "why", {"left": TEXT, "right": TEXT, "reason": TEXT, **CODE, "candidates": TEXTS}
 )
 _OPERATOR = table(
@@ -145,7 +141,7 @@ _OPERATOR = table(
         "relation": TEXT,
     },
 )
-_COVERAGE = table(
+COVERAGE = table(
     _coverage,
     {
         "right_total": COUNT,
@@ -181,7 +177,7 @@ _LIMITS = as_given(
     )
 )
 # One entry a line: `grep` finds a tensor, and version control shows which records changed.
-_BY_LINE: Mapping[str, Form] = {"missing": _MISSING, "unmatched": _UNMATCHED, "tensors": RECORD, "network": _OPERATOR}
+_BY_LINE: Mapping[str, Form] = {"missing": MISSING, "unmatched": UNMATCHED, "tensors": RECORD, "network": _OPERATOR}
 _KEYS: Mapping[str, Form] = {
     "schema_version": lenient(WHOLE),
     "left": _SIDE,
@@ -193,10 +189,10 @@ _KEYS: Mapping[str, Form] = {
     "limits": _LIMITS,
     "complete": lenient(FLAG),
     "counts": by_name(COUNT),
-    "coverage": _COVERAGE,
+    "coverage": COVERAGE,
     "localised_by": optional(TEXT, ""),
-    "missing": list_of(_MISSING),
-    "unmatched": list_of(_UNMATCHED),
+    "missing": list_of(MISSING),
+    "unmatched": list_of(UNMATCHED),
     "tensors": list_of(RECORD),
     "network": optional(list_of(_OPERATOR), ()),
     "edges": optional(list_of(list_of(WHOLE, length=2)), ()),
@@ -221,9 +217,6 @@ def _report(**found: Any) -> Report:
 FORM = table(_report, _KEYS, parts=_report_parts)
 
 
-# -- writing -----------------------------------------------------------------------------------------------------------
-
-
 def document(report: Report) -> dict[str, Any]:
     """Return results.json as plain values (INTERFACE 9)."""
     entry: dict[str, Any] = FORM.write(report)
@@ -236,24 +229,6 @@ def head_json(report: Report) -> dict[str, Any]:
     return {
         key: form.write(parts[key]) for key, form in _KEYS.items() if key not in _BY_LINE and parts[key] != form.default
     }
-
-
-def missing_json(one: Missing) -> dict[str, Any]:
-    """Return a pair that could not be made as results.json has it."""
-    entry: dict[str, Any] = _MISSING.write(one)
-    return entry
-
-
-def unmatched_json(one: UnmatchedTensor) -> dict[str, Any]:
-    """Return a tensor without a partner as results.json has it."""
-    entry: dict[str, Any] = _UNMATCHED.write(one)
-    return entry
-
-
-def coverage_json(coverage: Coverage) -> dict[str, Any]:
-    """Return the coverage as results.json has it."""
-    entry: dict[str, Any] = _COVERAGE.write(coverage)
-    return entry
 
 
 def write_json(report: Report, directory: Path) -> Path:
@@ -281,9 +256,6 @@ def _pieces(report: Report) -> Iterator[str]:
             yield ",\n  ".join(dumps(write(one)) for one in value[start : start + _LINES_AT_ONCE])
         yield "\n]"
     yield "\n}\n"
-
-
-# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -46,10 +46,7 @@ class Progress:
         self._began = self._last_line = clock()
 
     def __call__(self, items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-        """Yield the items, and show how many are done: each is done when the next one is asked for.
-
-        `what` names them in the plural; `total` is needed where `items` has no length.
-        """
+        """Yield items and show how many are done; `what` names them, `total` is needed where there is no length."""
         if total is None:
             total = len(cast("Sized", items))
         return iter(items) if self._quiet else self._watched(items, what, total)
@@ -122,18 +119,14 @@ def _is_log() -> bool:
 
 
 def _bars(*, has_length: bool) -> Bars:
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    rate = TextColumn("{task.fields[rate]}", markup=False)
-    rest = (MofNCompleteColumn(), rate, TimeRemainingColumn()) if has_length else (TimeElapsedColumn(),)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), *rest)
+    columns = [progress.TextColumn("{task.description}", markup=False), progress.BarColumn()]
+    if has_length:
+        rate = progress.TextColumn("{task.fields[rate]}", markup=False)
+        columns += [progress.MofNCompleteColumn(), rate, progress.TimeRemainingColumn()]
+    else:
+        columns.append(progress.TimeElapsedColumn())
     # What a command prints goes to standard output as it is, also while the bar is there.
-    return Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
+    return progress.Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)

@@ -75,17 +75,7 @@ from pytest_msdump.report.json_forms import (
 )
 from pytest_msdump.text import Message, message_of, say
 
-__all__ = [
-    "ADDRESS",
-    "AT",
-    "CODE",
-    "RECORD",
-    "SHAPE_RELATION",
-    "checked_record",
-    "from_json",
-    "to_json",
-    "to_text",
-]
+__all__ = ["ADDRESS", "AT", "CODE", "RECORD", "SHAPE_RELATION", "checked_record", "from_json", "to_json", "to_text"]
 
 _SIDES = ("left", "right")
 

@@ -55,10 +55,7 @@ def header_lines(
     kernel: str = "",
     say: Phrases = ENGLISH,
 ) -> list[str]:
-    """Return the lines before a run: which directory is which, what is known of it, and what looks wrong.
-
-    `unseen` of the `pairs` are compared by statistics; `kernel` is what measures them, not shown when empty.
-    """
+    """Return the lines before a run; `unseen` of the `pairs` are compared by statistics, `kernel` measures them."""
     lines = [
         say("header_left", side=_side(left, say)),
         say("header_right", side=_side(right, say)),
@@ -72,7 +69,9 @@ def header_lines(
         lines.append(f"        {say('sides_look_swapped', reader=right.reader)}")
     for name, side in (("left", left), ("right", right)):
         notes = [terminal_text(note) for note in side.notes]
-        notes += [_unexplained(side.unexplained, say)] if side.unexplained else []
+        if side.unexplained:
+            names = say.named(map(terminal_text, side.unexplained), _SHOWN_FILES)
+            notes.append(say("not_understood", n=len(side.unexplained), names=names))
         lines += [f"        {say('after_label', label=say(name), text=text)}" for text in notes]
     return lines
 
@@ -86,10 +85,7 @@ def summary_lines(
     unfolded: bool = False,
     say: Phrases = ENGLISH,
 ) -> list[str]:
-    """Return the lines after a run: what was matched, the outcome, the first failure, causes, files, the next step.
-
-    `rerun` are the words of the command that runs the first cause again.
-    """
+    """Return the lines after a run; `rerun` are the words of the command that runs the first cause again."""
     problems, found = coverage_problems(report, say), counts(report)
     # If the item `coverage` fails, its own text has all reasons.
     lines = [
@@ -98,10 +94,8 @@ def summary_lines(
         *(() if problems else _reasons(report, width, say)),
         *_outcomes(report, found, say),
     ]
-    unseen = sentence_on_unseen(report.records, say)
-    lines += hanging(unseen, width) if unseen else []
-    uncompared = sentence_on_uncompared(report.records, say)
-    lines += hanging(uncompared, width) if uncompared else []
+    for sentence in (sentence_on_unseen(report.records, say), sentence_on_uncompared(report.records, say)):
+        lines += hanging(sentence, width) if sentence else []
     first = first_failing(report.records)
     roles = role_lines(report, width=width, unfolded=unfolded, say=say)
     place: list[str] = []
@@ -134,7 +128,6 @@ def summary_lines(
 
 
 def _side(side: SideInfo, say: Phrases) -> str:
-    """Return the directory and what is known of the run."""
     names = [*(name for name in _LABELS if name in side.labels), *(name for name in side.labels if name not in _LABELS)]
     known = [_LABELS.get(name, "{name} {value}").format(name=name, value=side.labels[name]) for name in names]
     reader = say("reader", reader=side.reader)
@@ -142,13 +135,7 @@ def _side(side: SideInfo, say: Phrases) -> str:
     return terminal_text(say("side", directory=side.directory, about=about))
 
 
-def _unexplained(files: Sequence[str], say: Phrases) -> str:
-    """Return which files belong to no dump."""
-    return say("not_understood", n=len(files), names=say.named(map(terminal_text, files), _SHOWN_FILES))
-
-
 def _matched(report: Report, found: Mapping[str, int], width: int, say: Phrases) -> list[str]:
-    """Return how much of the right side was matched."""
     coverage = report.coverage
     share = percent(coverage.value)
     text = say("matched", paired=coverage.right_paired, total=coverage.right_total, share=share)
@@ -171,14 +158,12 @@ def _reasons(report: Report, width: int, say: Phrases) -> Iterator[str]:
 
 
 def _outcomes(report: Report, found: Mapping[str, int], say: Phrases) -> Iterator[str]:
-    """Yield how many tensors have which verdict."""
     parts = [say(f"count_{key}", n=found[key]) for key in _COUNTED if found[key]]
     if parts:
         yield say("outcomes", n=len(report.records), counts=say.joined(parts))
 
 
 def _warnings(report: Report, width: int, say: Phrases) -> Iterator[str]:
-    """Yield the first few warnings."""
     warned = [record for record in report.records if record.verdict.outcome == "warn"]
     for record in warned[:_SHOWN_WARNINGS]:
         yield from hanging(one_line(record, say), width)

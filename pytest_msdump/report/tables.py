@@ -65,13 +65,11 @@ def _row(cells: Sequence[list[str]], widths: Sequence[int], flush_right: frozens
 
 
 def _placed(text: str, width: int, flush_right: bool) -> str:
-    """Fill a cell up with spaces."""
     spaces = " " * (width - columns(text))
     return spaces + text if flush_right else text + spaces
 
 
 def _without_repeats(rows: Sequence[Sequence[str]], column: int, same: str) -> Iterator[Sequence[str]]:
-    """Replace a cell that repeats the one above it."""
     above = None
     for row in rows:
         is_repeated = row[column] == above and columns(row[column]) > columns(same)
@@ -98,8 +96,6 @@ def filled(text: str, width: int) -> list[str]:
 
     Chinese has no spaces between words: it is broken between any two characters, but no line begins with a comma.
 
-    Examples
-    --------
     >>> filled("右侧 12 个张量已配对 3 个，其余未配对", 16)
     ['右侧 12 个张量已', '配对 3 个，其余', '未配对']
     """
@@ -119,13 +115,7 @@ def filled(text: str, width: int) -> list[str]:
 
 
 def columns(text: str) -> int:
-    """Return how many columns of a terminal a text takes.
-
-    Examples
-    --------
-    >>> columns("conv2"), columns("算子 conv2")
-    (5, 10)
-    """
+    """Return how many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
     return sum(0 if combining(char) else 1 + _is_wide(char) for char in text)
@@ -161,8 +151,6 @@ def _units(word: str) -> Iterator[str]:
 def pieces(name: str, width: int) -> list[str]:
     """Break a name into parts of at most `width`, after a separator where there is one: the whole stays readable.
 
-    Examples
-    --------
     >>> pieces("rank_0/Net/0/0/BiasAdd.Default_conv2-BiasAdd-op0.0.npy", 34)
     ['rank_0/Net/0/0/', 'BiasAdd.Default_conv2-BiasAdd-op0.', '0.npy']
     """
@@ -184,7 +172,6 @@ def _cut(name: str, width: int) -> list[str]:
 
 
 def _fitting(name: str, width: int) -> int:
-    """Return how many characters fit."""
     if name.isascii():
         return width
     return max(count for count in range(1, width + 1) if columns(name[:count]) <= width)

@@ -166,9 +166,6 @@ def _position(line: Line) -> tuple[int, bool, int]:
     return line.index, io != "input", int(slot)
 
 
-# -- cells -------------------------------------------------------------------------------------------------------------
-
-
 UNDEFINED = "NaN"
 NO_PARTNER = "*"
 
@@ -188,8 +185,6 @@ _OVERFLOW_DTYPE = "float16"
 def algorithm_title(name: str) -> str:
     """Return the title of an algorithm's column: the vendor's, or the name of a user's own algorithm.
 
-    Examples
-    --------
     >>> algorithm_title("kl_divergence"), algorithm_title("MyAlg")
     ('KullbackLeiblerDivergence', 'MyAlg')
     """
@@ -218,8 +213,6 @@ def _cell(value: float | int | tuple[float, ...] | None) -> str:
 def shape_cell(shape: Sequence[int] | None) -> str:
     """Return a shape as the vendor writes it.
 
-    Examples
-    --------
     >>> shape_cell([2, 19, 5, 7]), shape_cell(None)
     ('[2,19,5,7]', 'NaN')
     """

@@ -48,11 +48,9 @@ from pytest_msdump.text import Message, say
 
 __all__ = [
     "ALGORITHMS",
-    "TITLES",
     "Columns",
     "columns_for",
     "csv_lines",
-    "csv_rows",
     "nine_columns",
     "titles_of",
     "vendor_table",
@@ -280,11 +278,7 @@ _FIRST_SIX = ALGORITHMS[:6]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns a table has.
-
-    `algorithms` are metric ids in the order of their columns; other names are a user's own. `verdict` stands for our
-    columns Verdict and Reason, which come last.
-    """
+    """Which columns a table has: `algorithms` by metric ids or a user's names; `verdict` adds Verdict and Reason."""
 
     algorithms: tuple[str, ...] = ALGORITHMS
     sequence: bool = False
@@ -405,9 +399,6 @@ def _after(line: Line, columns: Columns) -> tuple[str, ...]:
 # -- ops.csv -----------------------------------------------------------------------------------------------------------
 
 
-TITLES = titles_of(Columns())
-
-
 def write_csv(report: Report, directory: Path) -> Path:
     """Write ops.csv into `directory` and return its path."""
     return write_file(directory, "ops.csv", csv_lines(report))
@@ -418,8 +409,3 @@ def csv_lines(report: Report) -> Iterator[bytes]:
     columns = columns_for(report)
     for row in chain((titles_of(columns),), rows_of(report, columns)):
         yield in_utf8(f"{csv_line(row)}\n")
-
-
-def csv_rows(report: Report) -> list[tuple[str, ...]]:
-    """Return the table without its titles: by operator in execution order, then what only the right side has."""
-    return vendor_table(report)[1]

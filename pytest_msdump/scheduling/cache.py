@@ -204,9 +204,6 @@ class CachingComparer:
         return Cached(self._comparer.error(pair, sentence))
 
 
-# -- On disk ---------------------------------------------------------------------------------------------------------
-
-
 class CacheFile:
     """The records that one set of conditions gave; `name` is the digest of these.
 
@@ -240,17 +237,8 @@ class CacheFile:
     def keep(self, records: Mapping[str, Record], measured: Iterable[str] = ()) -> None:
         """Write `records` beside what is there; those of `records` are the last to go.
 
-        Parameters
-        ----------
-        records : mapping
-            Records by their keys.
-        measured : iterable of str
-            Keys of what had to be measured. Where this object knows of a line, another process has found it damaged.
-
-        Raises
-        ------
-        OSError
-            It cannot be written.
+        `records` are by their keys; `measured` are keys of what had to be measured: where this object knows of a line,
+        another process has found it damaged. OSError where it cannot be written.
         """
         for key in measured:
             self.get(key)

@@ -25,7 +25,7 @@ from pytest_msdump.storage.remote import RemotePath
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["Answer", "Cluster", "Job", "compare_batch", "connected", "job_of"]
+__all__ = ["Cluster", "connected"]
 
 _CONNECT_SECONDS = 10
 _SHOWN = 3
@@ -235,10 +235,7 @@ class Cluster:
 
 
 def connected(address: str) -> Client:
-    """Connect to a scheduler, at ``tcp://host:port``, as Dask spells addresses, or by the path of a scheduler file.
-
-    ConfigError where Dask is not installed, or no scheduler answers.
-    """
+    """Connect to a scheduler at ``tcp://host:port`` or of a scheduler file; ConfigError where that cannot be."""
     try:
         from distributed import Client
     except ImportError as error:

@@ -78,23 +78,18 @@ class Option:
 def _option(name: str, group: str, kind: str, metavar: str, text: str, **rest: Any) -> Option:
     """Return an option whose flags and keys follow from its name, except those in `rest`."""
     dashed = name.replace("_", "-")
-    usual: dict[str, Any] = {
-        "flags": (f"--msdump-{dashed}",),
-        "cli_flags": (f"--{dashed}",),
-        "ini": f"msdump_{name}",
-        "toml": name,
-    }
+    usual: dict[str, Any] = {"flags": (f"--msdump-{dashed}",), "cli_flags": (f"--{dashed}",)}
+    usual |= {"ini": f"msdump_{name}", "toml": name}
     return Option(name=name, group=group, kind=kind, help=text, metavar=metavar, **(usual | rest))
+
+
+def _output_option(name: str, kind: str, metavar: str, text: str, **rest: Any) -> Option:
+    return _option(name, "output", kind, metavar, text, **({"ini": None, "toml": None} | rest))
 
 
 # Also of commands that look at one dump.
 ALLOW_INCOMPLETE = _option(
-    "allow_incomplete",
-    "inputs",
-    "switch",
-    "",
-    "accept a recording that did not finish, with a warning",
-    value=False,
+    "allow_incomplete", "inputs", "switch", "", "accept a recording that did not finish, with a warning", value=False
 )
 
 OPTIONS: tuple[Option, ...] = (
@@ -134,11 +129,7 @@ OPTIONS: tuple[Option, ...] = (
         cli_flags=("-q", "--quant-fusion"),
     ),
     _option(
-        "close_fusion",
-        "inputs",
-        "path",
-        "FILE",
-        "fusion-mapping JSON of the right side, compiled with fusion off",
+        "close_fusion", "inputs", "path", "FILE", "fusion-mapping JSON of the right side, compiled with fusion off"
     ),
     _option(
         "config",
@@ -277,74 +268,60 @@ OPTIONS: tuple[Option, ...] = (
 
 # Options of the fixtures; pytest alone has them.
 FIXTURE_OPTIONS: tuple[Option, ...] = (
-    Option(
-        name="generate",
-        group="running",
-        flags=("--msdump-generate",),
-        kind="switch",
-        help="make every reference of msdump_reference again, and list them",
-        metavar="",
+    _option(
+        "generate",
+        "running",
+        "switch",
+        "",
+        "make every reference of msdump_reference again, and list them",
+        ini=None,
+        toml=None,
+        cli_flags=(),
     ),
-    Option(
-        name="reference_dir",
-        group="inputs",
-        flags=("--msdump-reference-dir",),
-        kind="path",
-        help="where msdump_reference keeps references",
-        metavar="DIR",
+    _option(
+        "reference_dir",
+        "inputs",
+        "path",
+        "DIR",
+        "where msdump_reference keeps references",
         default="msdump-references in rootdir",
-        ini="msdump_reference_dir",
+        toml=None,
+        cli_flags=(),
     ),
 )
 
 # Options of the output of a finished run: they change neither verdicts nor numbers, and no suite file has them.
 OUTPUT_OPTIONS: tuple[Option, ...] = (
-    Option(
-        name="show",
-        flags=("--msdump-show",),
-        kind="choice",
-        help="failures on the terminal: causes in full and the next on a line each, a line for every one that is "
+    _output_option(
+        "show",
+        "choice",
+        "WHICH",
+        "failures on the terminal: causes in full and the next on a line each, a line for every one that is "
         "failing, or all in full",
-        metavar="WHICH",
         default="causes",
         choices=("causes", "failing", "all"),
-        cli_flags=("--show",),
     ),
-    Option(
-        name="show",
-        flags=("--msdump-full", "--msdump-all"),
-        kind="word",
-        help="every failure in full",
-        metavar="",
+    _output_option(
+        "show",
+        "word",
+        "",
+        "every failure in full",
         value="all",
+        flags=("--msdump-full", "--msdump-all"),
         cli_flags=("--full", "--all"),
     ),
-    Option(
-        name="bundle",
-        flags=("--msdump-bundle",),
-        kind="path",
-        help="write tensors, inputs, limits and the command of each cause into DIR",
-        metavar="DIR",
-        cli_flags=("--bundle",),
+    _output_option("bundle", "path", "DIR", "write tensors, inputs, limits and the command of each cause into DIR"),
+    _output_option(
+        "suggest", "switch", "", "read the tensors without a partner, and add likely partners to the reports"
     ),
-    Option(
-        name="suggest",
-        flags=("--msdump-suggest",),
-        kind="switch",
-        help="read the tensors without a partner, and add likely partners to the reports",
-        metavar="",
-        cli_flags=("--suggest",),
-    ),
-    Option(
-        name="lang",
-        flags=("--msdump-lang",),
-        kind="choice",
-        help="language of the terminal: en, zh, or auto, as the locale says",
-        metavar="LANG",
+    _output_option(
+        "lang",
+        "choice",
+        "LANG",
+        "language of the terminal: en, zh, or auto, as the locale says",
         default="auto",
         choices=("en", "zh", "auto"),
         ini="msdump_lang",
-        cli_flags=("--lang",),
     ),
 )
 
@@ -359,10 +336,7 @@ def option_values(namespace: object) -> dict[str, Any]:
 
 
 def argparse_kwargs(option: Option) -> dict[str, Any]:
-    """Return the keywords for ``parser.add_argument`` and pytest's ``group.addoption``, behind the flags.
-
-    The value is text, a list of texts for a repeatable option, ``None`` when not given.
-    """
+    """Return the keywords for ``parser.add_argument`` and ``group.addoption``; ``None`` is a value not given."""
     if option.kind == "switch":
         # A switch that a suite file may set as well is not off because its flag is missing.
         default = None if option.toml else False
@@ -408,13 +382,7 @@ _SAMPLE = "张量转储"
 
 
 def language_of(wanted: str | None, environ: Mapping[str, str], *, encoding: str | None = None) -> str:
-    """Return ``"en"`` or ``"zh"``, which ``"auto"`` (the default) takes from the locale in `environ`.
-
-    ``"auto"`` does not choose Chinese for a terminal whose `encoding` cannot write it.
-
-    >>> language_of("auto", {"LANG": "zh_CN.UTF-8"}), language_of(None, {"LC_ALL": "C", "LANG": "zh_CN.UTF-8"})
-    ('zh', 'en')
-    """
+    """Return ``"en"`` or ``"zh"``; ``"auto"`` is the locale's, and Chinese only where `encoding` can write it."""
     if wanted in LANGUAGES:
         return wanted
     if wanted not in (None, "", "auto"):

@@ -10,14 +10,7 @@ from importlib.metadata import entry_points
 from pytest_msdump.errors import ConfigError, UnknownNameError
 from pytest_msdump.settings.options import REPORT_KINDS, USUAL_DETAILS
 
-__all__ = [
-    "finite",
-    "parse_count",
-    "parse_coverage",
-    "parse_jobs",
-    "parse_report",
-    "parse_spec",
-]
+__all__ = ["finite", "parse_count", "parse_coverage", "parse_jobs", "parse_report", "parse_spec"]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _SPEC_PART = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
@@ -87,11 +80,7 @@ def _share(per_cent: float, value: object, where: str) -> float:
 
 
 def parse_report(text: str | Iterable[str], *, where: str = "--msdump-report") -> tuple[str, ...]:
-    """Read kinds of reports, separated by commas or one by one; return each once, in the order given.
-
-    >>> parse_report("json,csv")
-    ('json', 'csv')
-    """
+    """Read kinds of reports, separated by commas or one by one; return each once, in the order given."""
     parts = text.split(",") if isinstance(text, str) else list(text)
     kinds = [part.strip() for part in parts if part.strip()]
     if not kinds:
@@ -104,11 +93,7 @@ def parse_report(text: str | Iterable[str], *, where: str = "--msdump-report") -
 
 
 def parse_jobs(value: str | int, *, where: str = "--msdump-jobs") -> int:
-    """Read a number of workers.
-
-    >>> parse_jobs("4")
-    4
-    """
+    """Read a number of workers."""
     text = str(value).strip()
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= _MOST_JOBS:
         raise ConfigError(f"{where}: {value!r} is not a number of workers; write a number from 1 to {_MOST_JOBS}")

@@ -39,10 +39,7 @@ _KINDS = (
 
 
 def open_descriptor(path: Path | str) -> tuple[int, os.stat_result]:
-    """Open a file of this machine; return the descriptor, which the caller closes, and its status.
-
-    OSError where it is not there, may not be read, or is no regular file; `strerror` is always a text for people.
-    """
+    """Open a file of this machine; return the descriptor, which the caller closes, and its status; OSError says why."""
     try:
         descriptor = os.open(path, _FLAGS)
     except ValueError as error:
@@ -70,10 +67,7 @@ def open_regular(path: Path) -> IO[bytes]:
 
 
 def read_regular(path: Path, most_bytes: int) -> bytes:
-    """Return all of a file, here or on object storage.
-
-    OSError as for `open_descriptor`, and for a file of more than `most_bytes` (``EFBIG``).
-    """
+    """Return all of a file, here or on object storage; raises as `open_descriptor`, ``EFBIG`` above `most_bytes`."""
     with open_regular(path) as file:
         # What it says is not relied on: a file grows, and the kernel makes some up that claim to be empty.
         size = path.stat().st_size
@@ -142,11 +136,7 @@ def write_atomic(path: Path, content: bytes) -> Path:
 
 
 def write_file(directory: Path, name: str, content: bytes | Iterable[bytes]) -> Path:
-    """Write ``directory/name``, whole or piece by piece, so that a reader sees the old file or the new one.
-
-    The directory is made when it is not there, then with a ``.gitignore`` of its own; one that exists is not touched,
-    it may be the user's. MsdumpError where the directory or the file cannot be written.
-    """
+    """Write ``directory/name``, whole or piece by piece; a new directory is made with a ``.gitignore``."""
     target = directory / name
     try:
         make_directory(directory)
@@ -165,11 +155,6 @@ def in_utf8(text: str) -> bytes:
 
     Bytes of file names that are no characters are what they were. Any other half of a character, as a name in a JSON
     file may have it, is written like JSON does.
-
-    Examples
-    --------
-    >>> in_utf8("n\u00e4me"), in_utf8("n\udce4me"), in_utf8("n\ud800me")
-    (b'n\xc3\xa4me', b'n\xe4me', b'n\\ud800me')
     """
     try:
         return text.encode("utf-8", "surrogateescape")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pytest_msdump.storage.remote import RemoteEntry, RemotePath
 
@@ -40,21 +40,16 @@ def once(key: Hashable, look: Callable[[], Iterable[Found]]) -> Iterable[Found]:
     return found
 
 
-class _Listing(NamedTuple):
-    """Names in a directory, sorted; of these, the directories and links to such."""
-
-    names: Sequence[str]
-    folders: Sequence[str]
-
-
 def names_in(folder: Path, prefix: str = "") -> Sequence[str]:
     """Return the names in a directory that begin with `prefix`, in order; none when it cannot be listed."""
-    return [name for name in _listing(folder).names if name.startswith(prefix)]
+    names, _ = _listing(folder)
+    return [name for name in names if name.startswith(prefix)]
 
 
 def folders_in(folder: Path) -> Sequence[str]:
     """Return the directories in a directory, and links to such, in order; none when it cannot be listed."""
-    return _listing(folder).folders
+    _, folders = _listing(folder)
+    return folders
 
 
 def scan(folder: Path) -> AbstractContextManager[Iterable[os.DirEntry[str] | RemoteEntry]]:
@@ -67,19 +62,20 @@ def is_there(path: Path) -> bool:
     return path.exists() if isinstance(path, RemotePath) else os.path.lexists(path)
 
 
-def _listing(folder: Path) -> _Listing:
+def _listing(folder: Path) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the names in a directory, sorted, and those of them that are directories or lead to one."""
     (found,) = once(("names", os.fspath(folder)), lambda: (_list_names(folder),))
     return found
 
 
-def _list_names(folder: Path) -> _Listing:
+def _list_names(folder: Path) -> tuple[Sequence[str], Sequence[str]]:
     try:
         with scan(folder) as found:
             entries = list(found)
     except OSError:
-        return _Listing((), ())
+        return (), ()
     names = sorted(entry.name for entry in entries)
     try:
-        return _Listing(names, sorted(entry.name for entry in entries if entry.is_dir()))
+        return names, sorted(entry.name for entry in entries if entry.is_dir())
     except OSError:
-        return _Listing(names, ())
+        return names, ()

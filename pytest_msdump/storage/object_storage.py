@@ -60,11 +60,7 @@ class StoredObject(NamedTuple):
 
 
 def list_tree(url: str) -> StoredObject | dict[str, StoredObject]:
-    """List a folder at every depth: objects by their names below it, in order, or the object at the URL itself.
-
-    ConfigError where what reading from such a storage needs is not installed; DumpNotFoundError where there is nothing
-    at the URL, or the storage does not list it.
-    """
+    """List a folder at every depth: objects by their names below it, in order, or the object at the URL itself."""
     system, path = _connect(url)
     try:
         # Listing again means to see what has changed.
@@ -81,10 +77,7 @@ def list_tree(url: str) -> StoredObject | dict[str, StoredObject]:
 
 
 def list_folder(url: str) -> StoredObject | dict[str, StoredObject | None]:
-    """List one folder alone: objects by name, ``None`` for a folder; of the URL of an object that one.
-
-    OSError where there is nothing at the URL, or the storage does not list it.
-    """
+    """List one folder alone: objects by name, ``None`` for a folder; of the URL of an object that one."""
     system, path = _connect(url)
     try:
         about = system.info(path)
@@ -110,11 +103,7 @@ def look_at(url: str) -> StoredObject:
 
 
 def read_range(url: str, start: int, stop: int, version: StoredObject) -> bytes:
-    """Return bytes `start` to `stop` of a version of an object.
-
-    OSError where the storage does not give them, all of them and no more; ``ESTALE`` where the object is another one by
-    now.
-    """
+    """Return bytes `start` to `stop` of a version of an object; ``ESTALE`` where the object is another one by now."""
     system, path = _connect(url)
     try:
         data: bytes = system.cat_file(path, start=start, end=stop)

@@ -28,6 +28,7 @@ __all__ = [
     "RemoteEntry",
     "RemoteFile",
     "RemotePath",
+    "Seekable",
     "absolute_path",
     "is_url",
     "list_remote",
@@ -146,7 +147,34 @@ class RemotePath(PosixPath):
         return buffered if "b" in mode else io.TextIOWrapper(buffered, encoding, errors, newline)
 
 
-class RemoteFile(io.RawIOBase):
+class Seekable(io.RawIOBase):
+    """A stream of `size` bytes that goes to any of them without reading."""
+
+    size: int
+    _at = 0
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a byte, as any stream does; OSError where it would be before the first."""
+        place = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}[whence] + offset
+        if place < 0:
+            raise OSError(errno.EINVAL, "there is nothing before the first byte")
+        self._at = place
+        return place
+
+    def tell(self) -> int:
+        """Return the byte that is read next."""
+        return self._at
+
+
+class RemoteFile(Seekable):
     """The bytes of a file on object storage, in the version that was listed. Not for several threads at a time.
 
     The last piece that was fetched is kept, at most 8 MiB, and nothing on disk: what is read twice is fetched twice.
@@ -158,7 +186,6 @@ class RemoteFile(io.RawIOBase):
         self._version = _listings().version(path)
         self.size = self._version.size
         self._kept, self._start, self._step = b"", 0, FIRST_BYTES
-        self._at = 0
 
     def read_into(self, target: memoryview, offset: int) -> None:
         """Fill `target` from byte `offset` on.
@@ -190,23 +217,6 @@ class RemoteFile(io.RawIOBase):
                 raise
             self._start, skip = start, 0
         return memoryview(self._kept)[skip : skip + count]
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a byte, as any stream does."""
-        self._at = max(0, {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}[whence] + offset)
-        return self._at
-
-    def tell(self) -> int:
-        """Return the byte that is read next."""
-        return self._at
 
     def readinto(self, target: Any) -> int:
         """Read on, as any stream does; raises as `read_into`."""
@@ -344,9 +354,6 @@ def refuse_changed() -> None:
 def absolute_path(path: Path) -> Path:
     """Return the absolute path by its spelling alone: a link that is called rank_0 is that rank, wherever it leads."""
     return path if isinstance(path, RemotePath) else Path(os.path.abspath(path))  # noqa: PTH100
-
-
-# -- URLs ------------------------------------------------------------------------------------------------------------
 
 
 def is_url(text: str) -> bool:

@@ -32,10 +32,7 @@ def path_in_messages(path: Path, start: Path | None = None) -> str:
 
 
 def read_toml(path: Path, *, name: str | None = None) -> Mapping[str, Any]:
-    """Read a TOML file, UTF-8 with or without a byte-order mark; `name` is its name in messages.
-
-    `ConfigError` if it is missing, no regular file, larger than 16 MiB, not UTF-8 or not TOML.
-    """
+    """Read a TOML file; ConfigError, with its `name`, unless it is a regular one of 16 MiB at most, UTF-8 and TOML."""
     name = name or path_in_messages(path)
     return parse_toml(_read(path, name), name)
 

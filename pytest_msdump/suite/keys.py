@@ -17,15 +17,8 @@ from pytest_msdump.limits.policy import KnownDrift, Rule, metric_name, profile_n
 from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.coordinates import Align, parse_align
 from pytest_msdump.matching.pairer import ways_named
-from pytest_msdump.settings import (
-    OPTIONS,
-    parse_count,
-    parse_coverage,
-    parse_jobs,
-    parse_report,
-    parse_spec,
-)
-from pytest_msdump.settings.values import finite
+from pytest_msdump.settings.options import OPTIONS
+from pytest_msdump.settings.values import finite, parse_count, parse_coverage, parse_jobs, parse_report, parse_spec
 from pytest_msdump.storage.remote import RemotePath, is_url
 from pytest_msdump.suite.documents import read_toml
 
@@ -73,10 +66,7 @@ def described(value: object) -> str:
 
 
 def read_table(table: object, keys: Mapping[str, Reader], where: str, *, join: str = " ") -> dict[str, Any]:
-    """Read a table, each key by its reader; unknown keys are refused.
-
-    `where` is the table's place and `join` stands between it and a key: ``"."`` inside an inline table.
-    """
+    """Read a table, each key by its reader; unknown keys are refused. `join` stands between its place and a key."""
     if not isinstance(table, Mapping):
         raise ConfigError(f"{where} must be a table, not {described(table)}")
     for key in table:
@@ -238,10 +228,7 @@ class FileName:
 
 
 def read_options(values: Mapping[str, Any], spelled: Mapping[str, str], base: Path) -> dict[str, Any]:
-    """Read the values of flags or ini keys: option name → text or texts; ``None`` = not given.
-
-    `spelled` has the flag or key of each option, for messages; relative paths start from `base`.
-    """
+    """Read values of flags or ini keys, ``None`` = not given; `spelled` has the flag or key of each, for messages."""
     readers = _shared_keys(base) | {
         "config": path_text,
         "threshold": _thresholds,
@@ -396,7 +383,6 @@ def _side(value: object, where: str, base: Path) -> SideText:
 
 
 def _own_path(value: object, where: str) -> str:
-    """Read a path of this machine."""
     path = path_text(value, where)
     if is_url(path):
         raise ConfigError(f"{where} must be a path of this machine: only the two sides may be URLs")
@@ -447,11 +433,7 @@ def _coverage_share(value: object, where: str) -> float:
 
 
 def parse_threshold(text: str, *, where: str = "--msdump-threshold") -> tuple[str, float]:
-    """Read ``METRIC=VALUE``; return the metric as typed, an id or a short form, and its limit.
-
-    >>> parse_threshold("cosine=0.999")
-    ('cosine', 0.999)
-    """
+    """Read ``METRIC=VALUE``; return the metric as typed, an id or a short form, and its limit."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name:
         raise ConfigError(f"{where}: {text!r} is not METRIC=VALUE, e.g. cosine=0.999")
@@ -466,7 +448,6 @@ def _thresholds(value: object, where: str) -> tuple[tuple[str, float], ...]:
 
 
 def _without(value: object, where: str) -> dict[str, str]:
-    """Read metrics, ids or short forms, each with its place."""
     return {metric_name(one, where=where): where for one in texts(value, where)}
 
 
@@ -502,11 +483,6 @@ def _levels(value: object, where: str) -> tuple[float | None, float | None]:
     return levels.get("fail"), levels.get("warn")
 
 
-def _accepted(value: object, where: str) -> tuple[float | None, float | None]:
-    """Read the one limit of a known drift, which has no second level: within it is what warns."""
-    return number(value, where), None
-
-
 def _tolerance(value: object, where: str) -> dict[str, float]:
     """Read ``{ rtol, atol }``; one without the other would be an unintended tolerance of 0."""
     tolerance = read_table(value, {"rtol": number, "atol": number}, where, join=".")
@@ -539,7 +515,8 @@ _RULE_KEYS: dict[str, Reader] = {
     "complex": choice("error", "allow"),
 }
 _DRIFT_KEYS: dict[str, Reader] = {
-    **_limit_keys(_accepted),
+    # One level: within it is what warns.
+    **_limit_keys(lambda value, where: (number(value, where), None)),
     "allclose": _refuse("cannot be a known drift's limit; set one on another metric"),
     "match": text,
     "reason": text,

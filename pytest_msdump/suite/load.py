@@ -16,22 +16,12 @@ from pytest_msdump.limits.policy import Policy
 from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.coordinates import Align
 from pytest_msdump.matching.selection import Selection
-from pytest_msdump.settings import OPTIONS
+from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.storage.remote import parse_location
 from pytest_msdump.suite.documents import path_in_messages, read_json, read_toml
 from pytest_msdump.suite.keys import FileName, PlacedPath, SideText, read_file, read_options
 
-__all__ = [
-    "ENV",
-    "SideChoice",
-    "Suite",
-    "dumped_path",
-    "load_suite",
-    "named_sides",
-    "path_in_messages",
-    "read_json",
-    "read_toml",
-]
+__all__ = ["SideChoice", "Suite", "dumped_path", "load_suite", "named_sides", "path_in_messages", "read_json"]
 
 _PROJECT_FILE = "pyproject.toml"
 
@@ -44,10 +34,7 @@ ENV = "@env"
 
 @dataclass(frozen=True, slots=True)
 class SideChoice:
-    """One side: its absolute directory or file, and which of its coordinates to take.
-
-    `net` is one name; `rank`, `graph` and `iteration` are checked specs such as ``"0|2-3"``. ``None`` = all.
-    """
+    """One side: its path, and which coordinates to take, ``None`` = all: `net` by name, others as ``"0|2-3"``."""
 
     path: Path
     net: str | None = None
@@ -169,10 +156,7 @@ def load_suite(
 
 
 def named_sides(values: Mapping[str, Any], base: Path) -> list[Path]:
-    """Return the directories of `left` and `right` in options or in the table of a suite file.
-
-    A value that names no directory is left out; `load_suite` refuses it.
-    """
+    """Return the directories of `left` and `right`; a value that names none is left for `load_suite` to refuse."""
     found: list[Path] = []
     for side in ("left", "right"):
         with suppress(ConfigError):
@@ -190,7 +174,6 @@ def _file_name(file: Path | None, directory: Path, *, of_project: bool) -> FileN
 
 
 def _table(file: Path, name: FileName) -> Mapping[str, Any]:
-    """Read the file and return its one table."""
     document = read_toml(file, name=name.file)
     if file.name == _PROJECT_FILE:
         tool = document.get("tool")
@@ -265,8 +248,6 @@ def _normal(path: Path) -> Path:
     """Make a path absolute. What ``..`` means after a link depends on the file system, so it is resolved there."""
     return path.resolve() if ".." in path.parts else path.absolute()
 
-
-# -- ``@env`` --
 
 _CONFIG = "MINDSPORE_DUMP_CONFIG"
 _DATA = "MS_DIAGNOSTIC_DATA_PATH"

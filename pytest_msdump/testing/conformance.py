@@ -26,7 +26,7 @@ from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.report.base import ReportKind
 from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.settings import REPORT_KINDS
+from pytest_msdump.settings.options import REPORT_KINDS
 from pytest_msdump.suite import load_suite
 from pytest_msdump.testing.builder import write_reference
 

@@ -58,6 +58,7 @@ EN_UNMATCHED: Mapping[str, str | tuple[str, str]] = {
     "not_selected": "{name} on the {side:word} side is not selected",
     "kept_for_entry": "{name} on the {side:word} side is kept for a map entry: {why}",
     "name_is_ambiguous": "{name} on the {side:word} side is left alone, since its name is ambiguous",
+    "returns_inner": "it returns the output of a module inside it, which counts in its place",
     "passed_on": "{type} passes its input through, so it does not count in coverage",
     "inside_scope": "it is inside of a module whose output is compared",
     "norm_folded": (

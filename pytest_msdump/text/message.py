@@ -23,15 +23,9 @@ _NONFINITE = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
 class Message:
     """One sentence, or a part of one.
 
-    Parameters
-    ----------
-    code : str
-        A key of the catalogues `text.en.EN` and `text.zh.ZH`.
-    parameters : mapping of str to Parameter
-        The fields of its templates: names, numbers, indexes, further messages. Never changed once it is made.
+    `code` is a key of the catalogues `text.en.EN` and `text.zh.ZH`, `parameters` are the fields of its templates:
+    names, numbers, indexes, further messages. They are never changed once it is made.
 
-    Examples
-    --------
     >>> Message("older_run").entry
     {'code': 'older_run', 'parameters': {}}
     """

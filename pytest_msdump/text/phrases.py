@@ -21,8 +21,6 @@ CATALOGUES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {"en": EN, "zh":
 def say(message: Message, language: str = "en") -> str:
     """Return the sentence of a message in ``"en"`` or ``"zh"``; a `KeyError` if the code or a parameter is missing.
 
-    Examples
-    --------
     >>> why = Message("no_operator_of_that_name", {"side": "right"})
     >>> say(why), say(why, "zh")
     ('no operator of that name on the right side', '右侧没有此名称的算子')
@@ -92,8 +90,6 @@ def _written(value: object, spec: str, language: str) -> str:
 class Phrases:
     """One language, ``"en"`` or ``"zh"``.
 
-    Examples
-    --------
     >>> Phrases("en")("count_cause", n=1), Phrases("zh")("count_cause", n=1)
     ('1 cause', '1 个起因')
     """
@@ -132,8 +128,6 @@ ENGLISH = Phrases("en")
 def number(value: float | int) -> str:
     """Write a measured value: integers whole, others with six digits, small and large ones with three and an exponent.
 
-    Examples
-    --------
     >>> number(0.98761234), number(0.00023), number(37), number(float("nan"))
     ('0.987612', '2.3e-04', '37', 'NaN')
     """
@@ -150,8 +144,6 @@ def number(value: float | int) -> str:
 def bound_text(bound: float | int) -> str:
     """Write a limit so that typing it back gives the same limit.
 
-    Examples
-    --------
     >>> bound_text(0.999), bound_text(1.0), bound_text(1e-7)
     ('0.999', '1', '1e-07')
     """
@@ -160,15 +152,7 @@ def bound_text(bound: float | int) -> str:
 
 
 def apart(value: float | int, bound: float | int) -> tuple[str, str]:
-    """Write a value and its limit so that the two texts compare as the two numbers do.
-
-    Examples
-    --------
-    >>> apart(0.98761234, 0.999)
-    ('0.987612', '0.999')
-    >>> apart(0.99899999999, 0.999)
-    ('0.99899999999', '0.999')
-    """
+    """Write a value and its limit so that the two texts compare as the two numbers do."""
     limit = bound_text(bound)
     if isinstance(value, int):
         return number(value), limit

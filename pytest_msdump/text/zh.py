@@ -454,6 +454,7 @@ ZH: Mapping[str, str] = {
     "not_selected": "{side:word}的 {name} 未选中",
     "kept_for_entry": "{side:word}的 {name} 留给映射条目：{why}",
     "name_is_ambiguous": "{side:word}的 {name} 未参与配对，因其名称有歧义",
+    "returns_inner": "它返回其内部某个模块的输出，以该模块计入",
     "passed_on": "{type} 透传其输入，因此不计入覆盖率",
     "inside_scope": "它位于某个模块内部，所比对的是该模块的输出",
     "norm_folded": "{side:word}没有这样的张量：其后的归一化已折叠进来，所比对的是归一化的输出",

@@ -79,8 +79,9 @@ def test_q_is_the_file_of_quantisation_where_the_seed_has_it_and_quiet_elsewhere
         cli.main([command, "--help"])
     text = capsys.readouterr().out
     if command in OF_A_FILE:
-        assert "-q FILE, --quant-fusion FILE" in text
+        # Python 3.13 writes FILE once.
+        assert re.search(r"-q(?: FILE)?, --quant-fusion FILE", text)
         assert "\n  --quiet " in text
     else:
-        assert "-q FILE" not in text
+        assert not re.search(r"-q(?: FILE)?, --quant-fusion", text)
         assert ("-q, --quiet" in text) == ("--quiet" in text)

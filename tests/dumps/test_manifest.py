@@ -179,7 +179,7 @@ def test_no_json_is_an_error(value):
 
 CALLS = [
     {"name": "pool", "type": "MaxPool2d", "inputs": [None], "inside": "Net"},
-    {"name": "relu", "type": "ReLU", "inputs": [["pool", 0]], "inside": "block"},
+    {"name": "relu", "type": "ReLU", "inputs": [["pool", 0]], "inside": "block", "returns_inner": True},
     {"name": "relu", "type": "ReLU", "occurrence": 1, "inputs": [["relu", 0, 0], ["", 0]], "inside": "block"},
     {"name": "block", "scope": "layers.0", "inputs": [["pool", 0], ["relu", 0, 1]]},
 ]
@@ -196,7 +196,7 @@ def test_the_graph_of_a_recording_has_its_calls_in_their_order(tmp_path):
     assert (at, graph.is_recorded, graph.source) == (Coordinates(), True, "msdump.json")
     assert graph.operators == (
         Operator("pool", "MaxPool2d", inputs=(None,), inside="Net"),
-        Operator("relu", "ReLU", inputs=(Edge("pool", 0),), inside="block"),
+        Operator("relu", "ReLU", inputs=(Edge("pool", 0),), inside="block", returns_inner=True),
         Operator("relu", "ReLU", inputs=(Edge("relu", 0, occurrence=0), Edge("", 0)), inside="block", occurrence=1),
         Operator("block", "", inputs=(Edge("pool", 0), Edge("relu", 0, occurrence=1)), scope="layers.0"),
     )

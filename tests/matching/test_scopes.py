@@ -389,6 +389,20 @@ def test_a_map_turns_it_off_unless_it_is_asked_for() -> None:
     assert not pair_dumps(left, right, ways=("name",)).pairs
 
 
+@pytest.mark.parametrize(("second", "counted"), [(True, 1), (False, 2)])
+def test_a_container_that_returns_what_is_inside_counts_there(second: bool, counted: int) -> None:
+    calls = (
+        node("block.fc", kind="Linear"),
+        Operator("block", "Sequential", inputs=(None, Edge("block.fc", 0)), returns_inner=True),
+        Operator("block", "Sequential", inputs=(None, Edge("block.fc", 0)), returns_inner=second, occurrence=1),
+    )
+    graph = OperatorGraph(calls, "msdump.json", is_recorded=True)
+    right = torch_dump(recorded("block.fc"), recorded("block", "Sequential"))
+    pairing = pair_dumps(torch_dump(recorded("block.fc")), replace(right, graphs=((Coordinates(), graph),)))
+    assert (pairing.right_paired, pairing.right_total) == (1, counted)
+    assert (pairing.unmatched_right[0].why.code == "returns_inner") == second
+
+
 def test_what_passes_its_input_on_does_not_count_in_coverage() -> None:
     right = torch_dump(
         recorded("fc"), recorded("drop", "Dropout"), recorded("mine", "Noop"), recorded("lost", "Linear")

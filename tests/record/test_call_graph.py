@@ -25,7 +25,7 @@ def test_a_tensor_is_known_by_its_identity_alone():
         Operator("conv", "Conv", inputs=(None,), inside="net"),
         Operator("relu", "ReLU", inputs=(Edge("conv", 0, occurrence=0),), inside="net"),
         Operator("relu", "ReLU", inputs=(Edge("", 0), Edge("conv", 0, occurrence=0), None), inside="net", occurrence=1),
-        Operator("net", "Net", inputs=(None, Edge("relu", 0, occurrence=0))),
+        Operator("net", "Net", inputs=(None, Edge("relu", 0, occurrence=0)), returns_inner=True),
     ]
 
 
@@ -46,6 +46,18 @@ def test_a_module_that_gives_back_the_tensor_of_one_inside_is_not_its_source():
         (Edge("conv", 0, occurrence=0),),
         (Edge("same", 0, occurrence=0),),
     ]
+    assert [call.name for call in calls if call.returns_inner] == ["block"]
+
+
+def test_a_module_with_an_output_of_its_own_does_not_only_return_what_is_inside():
+    calls = []
+    graph = IdentityGraph(calls.append)
+    graph.begin()
+    x, a = Thing(), Thing()
+    outer = graph.called([x], "")
+    graph.came_back(graph.called([x], "block"), "conv", "Conv", [a])
+    graph.came_back(outer, "block", "Block", [a, Thing()])
+    assert not any(call.returns_inner for call in calls)
 
 
 def test_an_object_in_the_place_of_one_that_is_gone_is_another():

@@ -15,7 +15,7 @@ from pytest_msdump.escape import csv_line
 from pytest_msdump.model.comparison import CustomResult, Measurement
 from pytest_msdump.model.pairing import Unmatched
 from pytest_msdump.report.vendor_lines import ALGORITHMS, number_cells
-from pytest_msdump.report.vendor_table import TITLES, csv_lines, csv_rows, write_csv
+from pytest_msdump.report.vendor_table import Columns, csv_lines, titles_of, vendor_table, write_csv
 from pytest_msdump.text import plain_text
 
 # The first line that release 26.2.0 writes, without its two Address columns: it drops them beside npy files.
@@ -25,6 +25,8 @@ VENDOR = (
     "MeanAbsoluteError,RootMeanSquareError,MaxRelativeError,MeanRelativeError,CompareFailReason"
 )
 
+TITLES = titles_of(Columns())
+
 
 def a_report(records, unmatched_left=(), unmatched_right=(), names=("a", "b", "c")):
     left, right = samples.dumps(names)
@@ -33,7 +35,7 @@ def a_report(records, unmatched_left=(), unmatched_right=(), names=("a", "b", "c
 
 
 def cells(record):
-    (row,) = csv_rows(a_report([record]))
+    (row,) = vendor_table(a_report([record]))[1]
     return dict(zip(TITLES, row, strict=True))
 
 
@@ -59,7 +61,7 @@ def test_a_row_is_written_as_the_vendor_writes_it():
         max_relative_error=7.0,
         mean_relative_error=7.0,
     )
-    (row,) = csv_rows(a_report([record]))
+    (row,) = vendor_table(a_report([record]))[1]
     assert row[:8] == (
         "4", "BiasAdd", "Default/conv2-Conv2d/BiasAdd-op0", "float32", "conv2", "float32",
         "Default/conv2-Conv2d/BiasAdd-op0:output:0", "[1,12,7,7]",
@@ -98,7 +100,7 @@ def test_an_undefined_number_is_nan_and_has_its_reason():
 
 
 def test_verdict_and_reason_are_the_last_two():
-    (row,) = csv_rows(a_report([samples.drifted()]))
+    (row,) = vendor_table(a_report([samples.drifted()]))[1]
     assert row[-2] == "fail"
     assert row[-1].startswith(f"cosine_similarity 0.390511 is below 0.999 ({samples.RULE}); relative_euclidean")
 
@@ -122,7 +124,7 @@ def test_the_side_without_a_partner_is_a_star_and_the_right_ones_come_last():
         Unmatched("right", samples.right_ref(name, slot), plain_text("left out"))
         for name, slot in (("x", 0), ("x", 1), ("y", 0))
     ]
-    rows = csv_rows(a_report([samples.drifted(pair=samples.pair(order=0))], alone, right))
+    rows = vendor_table(a_report([samples.drifted(pair=samples.pair(order=0))], alone, right))[1]
     # Index, NPUDump, GroundTruth, TensorIndex, reason, verdict
     assert [(row[0], row[2], row[4], row[6], *row[-3:-1]) for row in rows[1:]] == [
         ("1", "b", "*", "b:output:0", "nobody of that name", "unmatched"),
@@ -225,5 +227,5 @@ def test_the_file_is_that_of_the_standard_library_whatever_its_rows_have():
     ]
     report = a_report(records, alone, names=[*names, "c"])
     text = b"".join(csv_lines(report)).decode("utf-8", errors="surrogateescape")
-    assert text == by_csv([TITLES, *csv_rows(report)])
+    assert text == by_csv([TITLES, *vendor_table(report)[1]])
     assert text.count("own") == 1

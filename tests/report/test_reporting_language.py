@@ -23,7 +23,7 @@ from pytest_msdump.model.record import Diagnosis, RoleReason, Suspect
 from pytest_msdump.report.causes import role_line, role_lines
 from pytest_msdump.report.coverage import coverage_text
 from pytest_msdump.report.failure import diagnosis_lines, failure_text, one_line, record_text
-from pytest_msdump.report.json_report import document, missing_json, report_from, unmatched_json
+from pytest_msdump.report.json_report import MISSING, UNMATCHED, document, report_from
 from pytest_msdump.report.record_json import from_json
 from pytest_msdump.report.summary import header_lines, summary_lines
 from pytest_msdump.report.tables import columns
@@ -220,7 +220,7 @@ def test_the_summary_and_the_match_report_are_told_in_chinese():
         ]
         sources = [report.left.directory, report.left.reader, report.right.directory, report.right.reader]
         sources += [*report.left.labels.values(), *map(samples.entry, report.records)]
-        sources += [*map(unmatched_json, report.unmatched), *map(missing_json, report.missing), "MindSpore"]
+        sources += [*map(UNMATCHED.write, report.unmatched), *map(MISSING.write, report.missing), "MindSpore"]
         assert _english_in("\n".join(lines), *sources, "GONE LEFT OUT json") == []
 
 

@@ -26,7 +26,7 @@ from pytest_msdump.cli import main
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.scheduling.run import Runner
-from pytest_msdump.settings import parse_jobs
+from pytest_msdump.settings.values import parse_jobs
 from pytest_msdump.suite import load_suite
 
 SIZES = [LARGE, 12, LARGE, LARGE, 30, 7, LARGE, LARGE]

@@ -53,10 +53,7 @@ class CaffeLayer:
 
 
 def read_layers(text: str, *, source: str) -> list[CaffeLayer]:
-    """Read the layers of a prototxt file in its order; messages call it `source`.
-
-    ConfigError where it is not in Protobuf's text format, cut off, without a layer, or a layer has no name.
-    """
+    """Read the layers of a prototxt file in its order; messages call it `source`."""
     layers: list[CaffeLayer] = []
     path: list[str] = []
     for kind, name, word, start in messages(text, source=source):
@@ -81,7 +78,6 @@ def read_layers(text: str, *, source: str) -> list[CaffeLayer]:
 
 
 def _begin(layers: list[CaffeLayer], path: Sequence[str]) -> None:
-    """Begin a layer, or one of its rules."""
     if len(path) == 1:
         layers.append(CaffeLayer())
     elif path[1:] == ["include"]:
@@ -91,7 +87,6 @@ def _begin(layers: list[CaffeLayer], path: Sequence[str]) -> None:
 
 
 def _keep(layer: CaffeLayer, path: Sequence[str], name: str, word: str, start: int) -> None:
-    """Take a value of a layer, or of one of its rules."""
     plain = unescaped(word[1:-1]) if word[0] in "\"'" else word
     if not path and name in ("name", "type"):
         setattr(layer, name, plain)

@@ -44,10 +44,7 @@ _LEVELS_BELOW_RANK = 3
 
 
 def side_folders(root: Path, name: str) -> Iterator[tuple[Coordinates, Path]]:
-    """Yield where a folder of side files called `name` may be, with its rank and perhaps net; those above first.
-
-    `root` is a dump's tree, one rank of it, or a directory further down. The folder need not be there.
-    """
+    """Yield where a folder of side files called `name` may be, with its rank and perhaps net; those above first."""
     absolute = absolute_path(root)
     for folder in (absolute, *absolute.parents)[: _LEVELS_BELOW_RANK + 1]:
         own = _RANK.fullmatch(folder.name) or _DEVICE.fullmatch(folder.name)
@@ -107,10 +104,7 @@ def order_files(files: Iterable[Path]) -> tuple[Mapping[GraphId, Path], tuple[Pa
 
 
 def read_order(path: Path) -> tuple[str, ...]:
-    """Read one execution order: full names with scope; none for a graph without kernels.
-
-    MsdumpError where the file cannot be read, is larger than 64 MiB, is not text, or lacks its header.
-    """
+    """Read one execution order: full names with scope; none for a graph without kernels."""
     data = read_user_file(path, _MAX_BYTES, want="give an execution order that MindSpore wrote")
     try:
         lines = data.decode("utf-8-sig").splitlines()
@@ -179,10 +173,7 @@ def with_order(dump: Dump, orders: Mapping[GraphId, Sequence[str]], *, notes: It
 
 
 def order_of(orders: Mapping[GraphId, Sequence[str]], at: Coordinates, *, is_timed: bool) -> Sequence[str]:
-    """Choose the execution order for a rank, net and graph; empty where there is none.
-
-    Files without times of an unknown graph (releases 1.2 and 1.3) have the orders of all graphs, one after the other.
-    """
+    """Choose the execution order for a rank, net and graph; files without times or graph have those of all graphs."""
     ranks, nets = dict.fromkeys((at.rank, None)), dict.fromkeys((at.net, None))
     if at.graph is not None:
         keys = [Coordinates(rank=rank, net=net, graph=at.graph) for rank in ranks for net in nets]
@@ -245,9 +236,6 @@ def _collisions(members: Iterable[TensorRef], order: _Order) -> Iterator[str]:
         true_names = sorted(order.true_names[name])
         if len(true_names) > 1:
             yield f"{' and '.join(true_names)} are both written as {name}: its true name is unknown"
-
-
-# -- The order of a compiled model -----------------------------------------------------------------------------------
 
 
 def with_model_order(dump: Dump, graph: OperatorGraph) -> Dump:

@@ -118,19 +118,13 @@ def plain_type(op_type: str) -> str:
 
 
 def operator_graph(
-    nodes: Sequence[Node],
-    *,
-    source: str,
-    parameters: Sequence[str] = (),
-    notes: Sequence[str] = (),
+    nodes: Sequence[Node], *, source: str, parameters: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> OperatorGraph:
     """Keep the nodes that run, and find for each of their inputs which tensor it is.
 
     `nodes` are in the file's order, in which a node follows those that feed it; messages call the file `source`;
     `parameters` are the graph's weights and inputs; `notes` come before the graph's own. Of two operators of one name
     the first counts, and an operator without a name is called by its place in the file; a note says so.
-
-    ConfigError where its tuples hold each other so often that no run can have made them.
     """
     values: list[_Value] = []
     operators: dict[str, Operator] = {}
@@ -148,8 +142,12 @@ def operator_graph(
         if operator.name in operators:
             repeated[operator.name] = None
         operators.setdefault(operator.name, operator)
-    own = (*notes, *_notes(source, tuple(repeated), nameless))
-    return OperatorGraph(tuple(operators.values()), source, own, tuple(dict.fromkeys(parameters)))
+    own = list(notes)
+    if repeated:
+        own.append(f"{source}: {listed(tuple(repeated), _MOST_LISTED)} occurs more than once; the first counts")
+    if nameless:
+        own.append(f"{source}: {counted(nameless, 'operator')} without a full name, called by their place")
+    return OperatorGraph(tuple(operators.values()), source, tuple(own), tuple(dict.fromkeys(parameters)))
 
 
 def _value(operand: Operand, values: Sequence[_Value]) -> _Value:
@@ -170,7 +168,6 @@ def _handed_on(kind: str, operands: Sequence[_Value]) -> _Value:
 
 
 def _chosen(operands: Sequence[_Value]) -> _Value:
-    """Return element k of a tuple, or output k of a kernel."""
     if len(operands) != 2 or not isinstance(operands[1], Constant) or operands[1].number is None:
         return CONSTANT
     of, slot = operands[0], operands[1].number
@@ -225,17 +222,15 @@ class _Flow:
             if isinstance(one, tuple):
                 waiting.extend(reversed(one))
             elif isinstance(one, _Output) and one.slot is None:
-                waiting.extend(_Output(one.node, slot) for slot in reversed(range(_slots(self._nodes[one.node]))))
+                node = self._nodes[one.node]
+                slots = range(max(len(node.device_outputs), len(node.host_outputs), 1))
+                waiting.extend(_Output(one.node, slot) for slot in reversed(slots))
             elif isinstance(one, _Output):
                 yield Edge(self._nodes[one.node].known_as, one.slot or 0)
             elif isinstance(one, Weight):
                 yield Edge(one.name, 0, is_parameter=True)
             elif isinstance(one, Constant):
                 yield None
-
-
-def _slots(node: Node) -> int:
-    return max(len(node.device_outputs), len(node.host_outputs), 1)
 
 
 def _spread(host: HostType, leaves: Sequence[Edge | None]) -> list[TensorSpec | None]:
@@ -249,23 +244,8 @@ def _spread(host: HostType, leaves: Sequence[Edge | None]) -> list[TensorSpec | 
     return list(host) if len(host) == len(leaves) else [None] * len(leaves)
 
 
-def _notes(source: str, repeated: Sequence[str], nameless: int) -> Iterator[str]:
-    if repeated:
-        yield f"{source}: {listed(repeated, _MOST_LISTED)} occurs more than once; the first counts"
-    if nameless:
-        yield f"{source}: {counted(nameless, 'operator')} without a full name, called by their place"
-
-
 def consumers(graph: OperatorGraph) -> Mapping[Edge, tuple[tuple[str, int], ...]]:
-    """Return for each tensor that is used the operators and input slots that it feeds, in execution order.
-
-    Examples
-    --------
-    >>> from pytest_msdump.model.graph import Operator
-    >>> add = Operator("add", "Add", inputs=(Edge("conv", 0), Edge("conv", 0)))
-    >>> dict(consumers(OperatorGraph((Operator("conv", "Conv2D"), add))))
-    {Edge(producer='conv', slot=0, is_parameter=False, occurrence=None): (('add', 0), ('add', 1))}
-    """
+    """Return for each tensor that is used the operators and input slots that it feeds, in execution order."""
     found: dict[Edge, list[tuple[str, int]]] = {}
     for operator in graph.operators:
         for slot, edge in enumerate(operator.inputs):

@@ -43,11 +43,7 @@ _MOST_LISTED = 3
 
 
 def read_model(path: Path) -> OperatorGraph:
-    """Read the JSON of a compiled model, or the rule JSON that AMCT writes.
-
-    ConfigError where there is no such file, it is larger than 512 MiB, it is a model and not the JSON of one (the text
-    has the command that writes the JSON), or `parse_model` cannot read it.
-    """
+    """Read the JSON of a compiled model, or the rule JSON that AMCT writes; a model itself is refused."""
     _refuse_model(path, b"")
     data = read_user_file(path, MAX_BYTES, want="give the JSON of a compiled model")
     _refuse_model(path, data)
@@ -146,10 +142,7 @@ _Attributes = Mapping[str, Mapping[str, Any]]
 
 
 def _operator(entry: Any) -> tuple[str, Operator]:
-    """Read one of a graph's ``op``; return its name as written, with the numbers of slices, and the operator.
-
-    ConfigError where it is none; the text begins with the place inside of it.
-    """
+    """Read one of a graph's ``op``; return its name as written, with the numbers of slices, and the operator."""
     raw = need(checked(entry, dict, "", "it"), "name", str, "")
     name = _SLICE.sub("", raw)
     attributes = _attributes(entry, _OF_OPERATORS)
@@ -326,9 +319,6 @@ def _operators_of_graph(walk: _Walk) -> Iterator[tuple[str, Operator]]:
             walk.value()
     if not has_operators:
         raise _UnusualJsonError
-
-
-# -- Operators that feed one another in a circle ---------------------------------------------------------------------
 
 
 def operators_in_circles(operators: Sequence[Operator]) -> tuple[str, ...]:

@@ -65,10 +65,7 @@ _RENAMED = {"bf16": "bfloat16"}
 
 
 def parse_ge_proto(text: str, *, source: str) -> OperatorGraph:
-    """Read a graph in GE's own structure, a whole ``ge_proto_*.txt``; ConfigError where it is none, or cut off.
-
-    As for the JSON of a compiled model, and with what tensors are on the host and on the device.
-    """
+    """Read a graph in GE's own structure, a whole ``ge_proto_*.txt``; ConfigError where it is none, or cut off."""
     return _graph(parse_text(text, _GE_MODEL, source=source), source)
 
 

@@ -36,11 +36,7 @@ _MAGIC_GE = re.compile(r"\s*(?:(?:name|version|custom_version):[^\n]*\s+)*graph 
 
 
 def find_irs(root: Path) -> Mapping[Coordinates, Path]:
-    """List the graphs that belong to a dump, by rank and graph (releases 1.2, 1.3: and net); reads names only.
-
-    `root` is a dump's tree, one rank of it, or a directory further down. Of an ``.ir`` and a ``.pb`` of one graph the
-    ``.ir`` is taken, which has more in it.
-    """
+    """List the graphs that belong to a dump, by rank and graph (releases 1.2, 1.3: and net); reads names only."""
     found: dict[Coordinates, Path] = {}
     for at, folder in side_folders(root, _FOLDER):
         for name in names_in(folder):
@@ -57,11 +53,7 @@ def is_graph_file(path: Path) -> bool:
 
 
 def read_graph(path: Path) -> OperatorGraph:
-    """Read an IR of MindSpore, its Protobuf form, or a graph that GE wrote as text, whichever the content is.
-
-    `is_final` is false for a graph that the compiler went on from. ConfigError where there is no such file, it is
-    larger than 1 GiB, or it is no such graph.
-    """
+    """Read an IR of MindSpore, its Protobuf form, or a graph that GE wrote as text, whichever the content is."""
     data = read_user_file(path, _MAX_BYTES, want="give a graph that MindSpore or GE wrote")
     name = path.name
     graph = _parsed(data, name)
@@ -80,10 +72,7 @@ def _parsed(data: bytes, name: str) -> OperatorGraph:
 
 
 def read_graphs(files: Mapping[Coordinates, Path]) -> tuple[tuple[PlacedGraph, ...], tuple[str, ...]]:
-    """Read the graphs that a run left, as far as they can be read, and a sentence about each of the others.
-
-    For an ``.ir`` that cannot be read its ``.pb`` is taken, where there is one.
-    """
+    """Read the graphs that a run left, as far as they can be read, and a sentence about each of the others."""
     graphs: list[PlacedGraph] = []
     notes: list[str] = []
     for at, path in files.items():

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from functools import cache
 from io import BytesIO, TextIOWrapper
 
 from pytest_msdump.dumps.graphs.flow import CONSTANT, MONAD, Constant, Node, Of, Operand, Weight, operator_graph
-from pytest_msdump.dumps.graphs.ir_types import TypeReader, is_device, members, separators
+from pytest_msdump.dumps.graphs.ir_types import device_types, host_types, is_device, members, separators
 from pytest_msdump.dumps.graphs.source_lines import FrameReader
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.graph import OperatorGraph
@@ -131,8 +132,6 @@ def _behind(text: str, start: int, parameters: Mapping[int, str]) -> int:
     return start + 1
 
 
-# -- Attributes ------------------------------------------------------------------------------------------------------
-
 _BEGIN = re.compile(r"[)}]\s*primitive_attrs: \{")
 _VALUE = r'(?:Bool|U?I(?:nt)?[0-9]+|B?F(?:loat)?[0-9]+)\([^()%]{0,40}\)|"[^"]{0,200}"'
 _LITERAL = re.compile(rf"(?:{_VALUE})|\((?:(?:{_VALUE})(?:, (?:{_VALUE})){{0,15}})?\)")
@@ -141,27 +140,14 @@ _LONGEST = 4096
 # What the compiler keeps for itself; it differs between runs of one program.
 _BOOKKEEPING = frozenset(
     {
-        "IsFeatureMapInputList",
-        "IsFeatureMapOutput",
-        "checkpoint",
-        "compile_info",
-        "input_names",
-        "is_dynamic_len",
-        "output_names",
-        "output_used_num",
-        "pri_format",
-        "side_effect_mem",
-        "unique_id",
-        "visited",
+        *("IsFeatureMapInputList", "IsFeatureMapOutput", "checkpoint", "compile_info", "input_names", "is_dynamic_len"),
+        *("output_names", "output_used_num", "pri_format", "side_effect_mem", "unique_id", "visited"),
     }
 )
 
 
 def attributes_text(call: str) -> str:
-    """Return the text of an operator's attributes; `call` begins behind the bracket that opens its operands.
-
-    Operands that are plain values count as attributes: newer releases write them there.
-    """
+    """Return the text of an operator's attributes, plain operands among them; `call` begins behind its bracket."""
     return ", ".join(filter(None, (*_literals(call), _between_braces(call))))
 
 
@@ -183,13 +169,7 @@ def _between_braces(line: str) -> str:
 
 
 def parse_attributes(text: str) -> Mapping[str, str]:
-    """Return attributes by name, without those that the compiler keeps for itself.
-
-    Examples
-    --------
-    >>> parse_attributes('pad_mode: "same", stride: (1, 1, 2, 2), IsFeatureMapOutput: Bool(1), compile_info: ')
-    {'pad_mode': '"same"', 'stride': '(1, 1, 2, 2)'}
-    """
+    """Return attributes by name, without those that the compiler keeps for itself."""
     named = (part.partition(":") for part in members(text))
     return {
         name.strip(): value.strip()
@@ -256,7 +236,8 @@ class _Reader:
         self.graph = ""
         self.parameters: dict[int, str] = {}
         self.names = Names(self.parameters)
-        self._types = TypeReader()
+        # Very many operators share few lines of types.
+        self._host_types, self._device_types = cache(host_types), cache(device_types)
         self._frames = FrameReader()
 
     def records(self, lines: Iterable[str]) -> Iterator[_Record]:
@@ -296,8 +277,8 @@ class _Reader:
         called, start = split_call(head)
         host = next((line for line in record.types if not is_device(line)), "")
         device = next((line for line in record.types if is_device(line)), "")
-        host_in, host_out = self._types.host(host) if host else ((), ())
-        device_in, device_out = self._types.device(device) if device else ((), ())
+        host_in, host_out = self._host_types(host) if host else ((), ())
+        device_in, device_out = self._device_types(device) if device else ((), ())
         plain = _TYPE.match(called)
         self.nodes.append(
             Node(

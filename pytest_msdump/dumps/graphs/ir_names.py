@@ -25,7 +25,7 @@ from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.ordering import PARAMETER, in_order
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
 
-__all__ = ["in_execution_order", "with_ir"]
+__all__ = ["with_ir"]
 
 _COUNTED = re.compile(r"(?P<family>.*)-op(?P<count>[0-9]{1,18})")
 _MOST_LISTED = 3
@@ -39,21 +39,6 @@ class _Known(NamedTuple):
 
     operator: Operator
     place: int
-
-
-def in_execution_order(graph: OperatorGraph, order: Sequence[str]) -> OperatorGraph:
-    """Sort the operators of a graph as they ran, by an execution order of true names.
-
-    A graph's file has them in an order in which they could run, not the one in which they did. Those that the
-    execution order does not name stay behind the one they followed.
-    """
-    places = {name: place for place, name in enumerate(order)}
-    last = -1
-    keys = {}
-    for number, operator in enumerate(graph.operators):
-        last = places.get(operator.name, last)
-        keys[operator.name] = (last, number)
-    return replace(graph, operators=tuple(sorted(graph.operators, key=lambda operator: keys[operator.name])))
 
 
 def with_ir(
@@ -80,9 +65,6 @@ def with_ir(
     # After the sentences, which are about the compared tensors only.
     older = tuple(matcher.completed(dump.older))
     return replace(dump, refs=in_order(refs), older=older, notes=tuple(dict.fromkeys(sentences)))
-
-
-# -- Which operator of the graphs one of the dump is -----------------------------------------------------------------
 
 
 def _by_name(keys: Iterable[OpKey], graphs: Sequence[OperatorGraph]) -> dict[_FileOp, _Known]:
@@ -146,16 +128,12 @@ def _operators(graphs: Iterable[OperatorGraph]) -> Iterator[_Known]:
 
 
 def _families(keys: Iterable[OpKey]) -> Mapping[str, dict[int, _FileOp]]:
-    """Group operators of a dump by scope and type, each by its number."""
     found: defaultdict[str, dict[int, _FileOp]] = defaultdict(dict)
     for key in keys:
         match = _COUNTED.fullmatch(key.name)
         if match:
             found[match["family"]][int(match["count"])] = (key.name, key.op_type)
     return found
-
-
-# -- All graphs of a run ---------------------------------------------------------------------------------------------
 
 
 class _GraphFacts(NamedTuple):
@@ -301,10 +279,7 @@ def _spec(ref: TensorRef, operator: Operator) -> TensorSpec:
 
 
 def _dtype(host: TensorSpec | None, device: TensorSpec | None, memory_format: str | None) -> str | None:
-    """Return a tensor's type by the graph: in a device's memory format, that on the device.
-
-    Else ``None`` where device and network differ: either may have been saved, which the file knows.
-    """
+    """Return a tensor's type by the graph; ``None`` where device and network differ: either may have been saved."""
     if device is not None and device.dtype is not None and may_be_padded(memory_format):
         return device.dtype
     dtypes = {spec.dtype for spec in (host, device) if spec is not None and spec.dtype is not None}

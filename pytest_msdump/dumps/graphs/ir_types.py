@@ -14,7 +14,7 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.dumps.graphs.flow import MONAD, HostType, Monad
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["TypeReader", "dtype_name", "is_device", "members", "separators"]
+__all__ = ["device_types", "dtype_name", "host_types", "is_device", "members", "separators"]
 
 _SIZES = re.compile(r"-?[0-9]{1,18}")
 _LONGEST_SHAPE = 64
@@ -40,39 +40,22 @@ _ARROW = ") -> ("
 
 
 def dtype_name(written: str) -> str | None:
-    """Return a data type's name in this package; ``None`` for what is none.
-
-    Examples
-    --------
-    >>> dtype_name("BFloat16"), dtype_name("F32"), dtype_name("Float8E4M3FN"), dtype_name("Unknown")
-    ('bfloat16', 'float32', 'float8_e4m3fn', None)
-    """
+    """Return a data type's name in this package; ``None`` for what is none."""
     short = _SHORT.fullmatch(written)
     name = _KINDS[short["kind"]] + short["bits"] if short else written.lower()
     return canonical(name)
 
 
-class TypeReader:
-    """Reads the ``: (…) -> (…)`` lines of one file, each different one once."""
+def host_types(line: str) -> tuple[tuple[HostType, ...], tuple[TensorSpec | None, ...]]:
+    """Read a ``: (…) -> (…)`` line: types of operands, and of results by slot, on the host."""
+    given, made = _sides(line)
+    return tuple(map(_host, given)), tuple(_flat(list(map(_host, made))))
 
-    def __init__(self) -> None:
-        self._hosts: dict[str, tuple[tuple[HostType, ...], tuple[TensorSpec | None, ...]]] = {}
-        self._devices: dict[str, tuple[tuple[TensorSpec | None, ...], tuple[TensorSpec | None, ...]]] = {}
 
-    def host(self, line: str) -> tuple[tuple[HostType, ...], tuple[TensorSpec | None, ...]]:
-        """Read types of operands, and of results by slot, on the host."""
-        if line not in self._hosts:
-            given, made = _sides(line)
-            results = [_host(text) for text in made]
-            self._hosts[line] = tuple(_host(text) for text in given), tuple(_flat(results))
-        return self._hosts[line]
-
-    def device(self, line: str) -> tuple[tuple[TensorSpec | None, ...], tuple[TensorSpec | None, ...]]:
-        """Read types, sizes and memory formats by slot, on the device."""
-        if line not in self._devices:
-            given, made = _sides(line)
-            self._devices[line] = tuple(map(_device, given)), tuple(map(_device, made))
-        return self._devices[line]
+def device_types(line: str) -> tuple[tuple[TensorSpec | None, ...], tuple[TensorSpec | None, ...]]:
+    """Read such a line of the device: types, sizes and memory formats by slot."""
+    given, made = _sides(line)
+    return tuple(map(_device, given)), tuple(map(_device, made))
 
 
 def is_device(line: str) -> bool:

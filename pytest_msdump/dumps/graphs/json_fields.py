@@ -9,18 +9,7 @@ from typing import Any
 
 from pytest_msdump.errors import ConfigError
 
-__all__ = [
-    "WHOLE",
-    "checked",
-    "document",
-    "get",
-    "may_hold_long_number",
-    "need",
-    "shown",
-    "text_of",
-    "whole",
-    "wholes",
-]
+__all__ = ["WHOLE", "checked", "document", "get", "may_hold_long_number", "need", "shown", "text_of", "whole", "wholes"]
 
 WHOLE = re.compile(r"-?[0-9]{1,18}")
 
@@ -39,11 +28,7 @@ _KINDS: Mapping[type, str] = {
 
 
 def document(data: str | bytes, source: str) -> dict[str, Any]:
-    """Read a JSON text whose top level is an object; messages call it `source`.
-
-    ConfigError where it is not JSON, its top level is something else, it is nested too deeply, or it holds a number
-    of more than 4,000 digits.
-    """
+    """Read a JSON text whose top level is an object; messages call it `source`. ConfigError for anything else."""
     text = text_of(data, source)
     try:
         model = json.loads(text, parse_int=_number if may_hold_long_number(text) else None)

@@ -10,18 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pytest_msdump.dumps.graphs.flow import (
-    CONSTANT,
-    MONAD,
-    Constant,
-    HostType,
-    Monad,
-    Node,
-    Of,
-    Operand,
-    Weight,
-    operator_graph,
-)
+from pytest_msdump.dumps.graphs import flow
 from pytest_msdump.dumps.graphs.source_lines import FrameReader
 from pytest_msdump.dumps.wire import LENGTH, VARINT, Memory, NotAMessageError, Span, fields
 from pytest_msdump.errors import ConfigError
@@ -68,19 +57,8 @@ _DIMENSION = {"size": 1}
 _SEQUENCE = {"elem_types": 1}
 
 _DTYPES: Mapping[int, str] = {
-    1: "bool",
-    2: "int8",
-    3: "int16",
-    4: "int32",
-    5: "int64",
-    6: "uint8",
-    7: "uint16",
-    8: "uint32",
-    9: "uint64",
-    10: "float16",
-    11: "float32",
-    12: "float64",
-    13: "string",
+    **dict(enumerate(("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), 1)),
+    **dict(enumerate(("float16", "float32", "float64", "string"), 10)),
     43: "complex64",
     44: "complex128",
     46: "bfloat16",
@@ -96,16 +74,13 @@ _MOST_DIMENSIONS = 64
 _Fields = Mapping[int, Sequence[int | Message]]
 
 
-# -- The graph -------------------------------------------------------------------------------------------------------
-
-
 class _Reader:
     """Collects the nodes of one file."""
 
     def __init__(self) -> None:
-        self.nodes: list[Node] = []
+        self.nodes: list[flow.Node] = []
         self.weights: list[str] = []
-        self._operands: dict[str, tuple[Operand, HostType]] = {}
+        self._operands: dict[str, tuple[flow.Operand, flow.HostType]] = {}
         self._frames = FrameReader()
 
     def weight(self, message: Message) -> None:
@@ -114,7 +89,7 @@ class _Reader:
         name = _text(fields, _PARAMETER["name"])
         self.weights.append(name)
         host = _type(_inner(fields, _PARAMETER["type"]))
-        self._operands[name] = (MONAD if isinstance(host, Monad) else Weight(name), host)
+        self._operands[name] = (flow.MONAD if isinstance(host, flow.Monad) else flow.Weight(name), host)
 
     def constant(self, message: Message) -> None:
         """Add a constant."""
@@ -130,30 +105,27 @@ class _Reader:
         name = _text(fields, _NODE["name"])
         lines = _text(fields, _NODE["source_address"]).split("\n")
         self.nodes.append(
-            Node(
+            flow.Node(
                 op_type=_text(fields, _NODE["op_type"]),
                 name=_text(fields, _NODE["full_name"]),
                 label=f"node {name}",
                 operands=tuple(operand for operand, _ in operands),
                 host_inputs=tuple(host for _, host in operands),
-                host_outputs=made if isinstance(made, tuple) else () if isinstance(made, Monad) else (made,),
+                host_outputs=made if isinstance(made, tuple) else () if isinstance(made, flow.Monad) else (made,),
                 stacks=self._frames.stacks(lines, is_innermost_first=True),
             )
         )
-        self._operands[name] = (Of(len(self.nodes) - 1), made)
+        self._operands[name] = (flow.Of(len(self.nodes) - 1), made)
 
-    def _input(self, entry: Message) -> tuple[Operand, HostType] | None:
+    def _input(self, entry: Message) -> tuple[flow.Operand, flow.HostType] | None:
         fields = entry.by_number()
         if _number(fields, _INPUT["type"]) == _CONTROL:
             return None
-        return self._operands.get(_text(fields, _INPUT["name"]), (CONSTANT, None))
+        return self._operands.get(_text(fields, _INPUT["name"]), (flow.CONSTANT, None))
 
 
 def parse_pb(data: bytes, *, source: str) -> OperatorGraph:
-    """Read a graph in Protobuf, as `parse_ir` reads the ``.ir`` of the same graph, but for what the file does not have.
-
-    ConfigError, which calls the file `source`, where it is no graph of MindSpore, or cut off.
-    """
+    """Read a graph in Protobuf, as `parse_ir` reads its ``.ir``, but for what the file does not have."""
     reader = _Reader()
     steps = (("parameters", reader.weight), ("const_vals", reader.constant), ("node", reader.node))
     try:
@@ -168,21 +140,21 @@ def parse_pb(data: bytes, *, source: str) -> OperatorGraph:
     except NotAMessageError as error:
         where = f"no field of a message at byte {error.position}"
         raise ConfigError(f"{source}: not a graph, or cut off: {where}") from error
-    return operator_graph(reader.nodes, source=source, parameters=reader.weights)
+    return flow.operator_graph(reader.nodes, source=source, parameters=reader.weights)
 
 
-def _constant(value: Message | None) -> tuple[Operand, HostType]:
+def _constant(value: Message | None) -> tuple[flow.Operand, flow.HostType]:
     if value is None:
-        return CONSTANT, None
+        return flow.CONSTANT, None
     fields = value.by_number()
     # A monad is written as a value in which nothing is set.
     if not fields:
-        return MONAD, MONAD
+        return flow.MONAD, flow.MONAD
     number = _number(fields, _VALUE["int"])
     number = _number(fields, _VALUE["uint"]) if number is None else number
     members = [_scalar(entry.by_number()) for entry in fields.get(_VALUE["values"], ()) if isinstance(entry, Message)]
-    host: HostType = tuple(members) if _number(fields, _VALUE["dtype"]) in _TUPLES else _scalar(fields)
-    return Constant(None if number is None else _signed(number)), host
+    host: flow.HostType = tuple(members) if _number(fields, _VALUE["dtype"]) in _TUPLES else _scalar(fields)
+    return flow.Constant(None if number is None else _signed(number)), host
 
 
 def _scalar(fields: _Fields) -> TensorSpec | None:
@@ -190,7 +162,7 @@ def _scalar(fields: _Fields) -> TensorSpec | None:
     return None if dtype is None else TensorSpec(dtype=dtype, shape=())
 
 
-def _type(message: Message | None) -> HostType:
+def _type(message: Message | None) -> flow.HostType:
     fields = message.by_number() if message else {}
     number = _number(fields, _TYPE["data_type"])
     tensor = _inner(fields, _TYPE["tensor_type"])
@@ -198,7 +170,7 @@ def _type(message: Message | None) -> HostType:
     if tensor is not None:
         return _tensor(tensor)
     if number in _MONADS:
-        return MONAD
+        return flow.MONAD
     if number in _TUPLES:
         return _members(sequence.by_number()) if sequence else ()
     return TensorSpec(dtype=_DTYPES[number], shape=()) if number is not None and number in _DTYPES else None

@@ -9,18 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 
 from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.tensor import SourceFrame, SourceStack
 
-__all__ = [
-    "FrameReader",
-    "frames_of",
-    "is_framework",
-    "operators_at",
-    "user_frame",
-    "user_frames",
-]
+__all__ = ["FrameReader", "frames_of", "is_framework", "operators_at", "user_frame", "user_frames"]
 
 _CANDIDATE = "Corresponding "
 _DASH = "-"
@@ -58,8 +52,8 @@ class FrameReader:
     """Reads the ``# In file …`` lines of one graph file, each different one once."""
 
     def __init__(self) -> None:
-        self._frames: dict[str, tuple[SourceFrame, bool] | None] = {}
-        self._stacks: dict[tuple[str, ...], tuple[SourceStack, ...]] = {}
+        self._frame = cache(_frame)
+        self._known = cache(self._read)
 
     def stacks(self, lines: Iterable[str], *, is_innermost_first: bool = False) -> tuple[SourceStack, ...]:
         """Read one operator's ``# In file …`` and ``# Corresponding … candidate:`` lines, or those of a ``.pb`` file.
@@ -67,10 +61,7 @@ class FrameReader:
         `is_innermost_first` says that later releases, too, wrote the innermost call first here. Returns the calls that
         made the operator, then those of its forward operator, without empty ones.
         """
-        key = tuple(lines)
-        if key not in self._stacks:
-            self._stacks[key] = self._read(key, is_innermost_first)
-        return self._stacks[key]
+        return self._known(tuple(lines), is_innermost_first)
 
     def _read(self, lines: Iterable[str], is_innermost_first: bool) -> tuple[SourceStack, ...]:
         stacks = [_Stack(False, is_innermost_first)]
@@ -86,11 +77,6 @@ class FrameReader:
                 stacks[-1].frames.append(found[0])
                 stacks[-1].is_reversed |= found[1]
         return tuple(stack.made() for stack in stacks if stack.frames)
-
-    def _frame(self, text: str) -> tuple[SourceFrame, bool] | None:
-        if text not in self._frames:
-            self._frames[text] = _frame(text)
-        return self._frames[text]
 
 
 def _frame(text: str) -> tuple[SourceFrame, bool] | None:
@@ -138,19 +124,14 @@ def operators_at(graph: OperatorGraph, where: str) -> tuple[Operator, ...]:
 
     `where` is ``FILE:LINE``, of which the file may lack leading directories; or code as it stands in the program, or a
     part of it, in which runs of space count as one. The line that begins a function stands for all it does.
-
-    Examples
-    --------
-    >>> frame = SourceFrame("/home/me/net.py", 58, "x = self.conv3(x)")
-    >>> conv = Operator("Default/conv3/Conv2D-op1", "Conv2D", stacks=(SourceStack((frame,)),))
-    >>> [found.name for found in operators_at(OperatorGraph((conv,)), "net.py:58")]
-    ['Default/conv3/Conv2D-op1']
     """
     query = _QUERY.fullmatch(where.strip())
     code = " ".join(where.split())
     if query:
         file, line = _parts(query["file"]), int(query["line"])
-        found = _matching(graph.operators, lambda frame: _covers(frame, line) and _ends_with(frame.file, file))
+        found = _matching(
+            graph.operators, lambda frame: _covers(frame, line) and _parts(frame.file)[-len(file) :] == file
+        )
         if found:
             return found
     return _matching(graph.operators, lambda frame: code in " ".join(frame.text.split())) if code else ()
@@ -178,7 +159,3 @@ def _covers(frame: SourceFrame, line: int) -> bool:
 
 def _parts(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.replace("\\", "/").split("/") if part not in ("", "."))
-
-
-def _ends_with(path: str, wanted: tuple[str, ...]) -> bool:
-    return _parts(path)[-len(wanted) :] == wanted

@@ -42,10 +42,7 @@ class Schema:
 
 
 def parse_text(text: str, schema: Schema, *, source: str) -> dict[str, Any]:
-    """Read a message as Python values: texts, whole numbers, true and false; names of enumerations as texts.
-
-    ConfigError, which calls the text `source`, where it is not in text format, or cut off.
-    """
+    """Read a message as Python values: texts, whole numbers, true and false; names of enumerations as texts."""
     # Messages that have begun: schema, or None where they are not kept; what is kept; the name of the field.
     waiting: list[tuple[Schema | None, dict[str, Any], str]] = [(schema, {}, "")]
     for kind, name, word, _ in messages(text, source=source):
@@ -82,8 +79,7 @@ def messages(text: str, *, source: str) -> Iterator[tuple[str, str, str, int]]:
     """Yield what a text holds: kind, field, word as written, and its position in the text.
 
     The kind is ``"open"`` and ``"close"`` of a message, else that of a value: ``"name"``, ``"text"`` or ``"number"``.
-    Not recursive: a damaged file may nest its messages as deeply as it is long. ConfigError where it is not in text
-    format, or cut off.
+    Not recursive: a damaged file may nest its messages as deeply as it is long.
     """
     ends: list[str] = []
     name, in_list = "", False
@@ -131,13 +127,7 @@ def refuse(text: str, position: int, *, source: str) -> NoReturn:
 
 
 def unescaped(text: str) -> str:
-    r"""Return what stands between quotes, its escapes undone.
-
-    Examples
-    --------
-    >>> unescaped(r"a\tb\x63")
-    'a\tbc'
-    """
+    r"""Return what stands between quotes, its escapes undone."""
     if "\\" not in text:
         return text
     return _ESCAPE.sub(_letter, text.encode("utf-8", errors="replace")).decode("utf-8", errors="replace")

@@ -17,7 +17,7 @@ from pytest_msdump.model.tensor import COORDINATES, SourceFrame
 from pytest_msdump.report.causes import loose_limits
 from pytest_msdump.report.coverage import coverage_problems
 from pytest_msdump.report.json_forms import encode
-from pytest_msdump.report.json_report import head_json, missing_json, unmatched_json
+from pytest_msdump.report.json_report import MISSING, UNMATCHED, head_json
 from pytest_msdump.report.record_json import to_json
 from pytest_msdump.text import Message, Phrases, say
 from pytest_msdump.text.message import LANGUAGES
@@ -81,10 +81,10 @@ def front_coded(texts: Iterable[str]) -> dict[str, Any]:
     """Return how much of the text before each one begins with, and the rest: names of one network begin alike."""
     shared, rest, before = [], [], ""
     for text in texts:
-        same = len(commonprefix([before, text]))  # noqa: RUF071 - characters are meant
-        # A pair of surrogates stays whole: programs of a page count it as two.
-        shared.append(_units(text[:same]))
-        rest.append(text[same:])
+        # A pair of surrogates stays whole: programs of a page count in UTF-16, where it is two units.
+        same = commonprefix([before, text])  # noqa: RUF071 - characters are meant
+        shared.append(len(same) + sum(character > "\uffff" for character in same))
+        rest.append(text[len(same) :])
         before = text
     return {"shared": column(shared), "rest": column(rest)}
 
@@ -105,14 +105,6 @@ def file_columns(paths: Sequence[str], names: Sequence[str], pool: Pool) -> dict
         times.append(0 if time is None else time - before)
         before = before if time is None else time
     return {"folder": column(folders), "template": column(templates), "time": column(times)}
-
-
-def _units(text: str) -> int:
-    """The length of a text in UTF-16 units, as the page's program counts."""
-    return len(text) + sum(character > "\uffff" for character in text)
-
-
-# -- details of one tensor, for the drawer -----------------------------------------------------------------------------
 
 
 # Two million bytes for five thousand tensors, of which the columns take more than half.
@@ -152,7 +144,6 @@ def details(records: Sequence[Record], pool: Pool) -> tuple[dict[str, Any], set[
 
 
 def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what is empty."""
     return {key: value for key, value in values.items() if value not in (None, [], {}, "")}
 
 
@@ -180,7 +171,6 @@ def _sentences(record: Record, pool: Pool) -> dict[str, Any]:
 
 
 def _elements(record: Record, _pool: Pool) -> dict[str, Any]:
-    """Return worst elements, places, arguments, small arrays."""
     entry = to_json(record)
     return {
         "notes": list(dict.fromkeys(map(say, _notes(record)))),
@@ -225,7 +215,6 @@ def _reason(record: Record, pool: Pool) -> dict[str, Any]:
 
 
 def _source(source: SourceFrame | None, pool: Pool) -> list[Any] | None:
-    """Return a line of the program."""
     return None if source is None else [pool.add(source.file), source.line, source.text]
 
 
@@ -235,25 +224,12 @@ def _in_table(finding: Finding) -> bool:
     return is_known and finding.outcome in ("fail", "warn")
 
 
-# -- all data of the page ----------------------------------------------------------------------------------------------
-
-
 _OF_A_SIDE = ("op_type", "dtype", "shape", "memory_format", "logical_shape")
 
 # Copied from results.json, if they are there.
 _HEAD = (
-    "left",
-    "right",
-    "run",
-    "profile",
-    "limits",
-    "complete",
-    "counts",
-    "coverage",
-    "missing",
-    "notes",
-    "rerun",
-    "localised_by",
+    *("left", "right", "run", "profile", "limits", "complete"),
+    *("counts", "coverage", "missing", "notes", "rerun", "localised_by"),
 )
 
 # A longer list is not read; results.json has all of it.
@@ -263,8 +239,9 @@ _MOST_UNMATCHED = 10_000
 def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the page's data, and what its English sentences are in Chinese."""
     pool = Pool()
-    values, records = head_json(report) | {"missing": list(map(missing_json, report.missing))}, report.records
+    values, records = head_json(report) | {"missing": list(map(MISSING.write, report.missing))}, report.records
     numbers = [record.metrics for record in records]
+    limited = [[check for check in record.checks if check.limit is not None] for record in records]
     metrics = _metrics(numbers)
     data: dict[str, Any] = {
         **{key: values[key] for key in _HEAD if key in values},
@@ -278,8 +255,10 @@ def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
             "left": _side([record.left for record in records], pool),
             "right": _side([record.right for record in records], pool),
             "values": {name: column(_number(one.get(name)) for one in numbers) for name in metrics},
-            "limits": column(pool.add(_limits(record)) for record in records),
-            "outcomes": column(pool.add(_outcomes(record)) for record in records),
+            "limits": column(
+                pool.add([[one.metric, encode(one.limit), one.level, one.rule] for one in checks]) for checks in limited
+            ),
+            "outcomes": column(pool.add([one.outcome for one in checks]) for checks in limited),
         },
         "unmatched": _unmatched(report.unmatched, pool),
         **({"edges": [number for edge in values["edges"] for number in edge]} if values.get("edges") else {}),
@@ -292,7 +271,6 @@ def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def _counts(records: Sequence[Record]) -> dict[str, Any]:
-    """Return the columns of whole numbers."""
     measured = [record.comparison for record in records]
     return {
         "order": column(record.order for record in records),
@@ -323,7 +301,6 @@ def _metrics(numbers: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _fact(name: str) -> tuple[str, str]:
-    """Return a metric's title and direction."""
     fact = METRICS.get(name)
     return (fact.title, fact.direction) if fact else (name, "low")
 
@@ -346,7 +323,6 @@ def _side(sides: Sequence[ReportedTensor], pool: Pool) -> dict[str, Any]:
 
 
 def _label(address: str) -> str:
-    """Return the operator of an address."""
     return address.rsplit(":", 2)[0]
 
 
@@ -365,21 +341,10 @@ def _other_name(side: ReportedTensor) -> str | None:
     return None if side.name in (None, _label(side.address), _in_file(side.address)) else side.name
 
 
-def _limits(record: Record) -> list[list[Any]]:
-    """Return the limits of a record; most records have the same ones."""
-    limited = [check for check in record.checks if check.limit is not None]
-    return [[check.metric, encode(check.limit), check.level, check.rule] for check in limited]
-
-
-def _outcomes(record: Record) -> list[str]:
-    """Return the outcome of each of these limits."""
-    return [check.outcome for check in record.checks if check.limit is not None]
-
-
 def _unmatched(tensors: Sequence[UnmatchedTensor], pool: Pool) -> dict[str, Any]:
     """Return the columns of the tensors without a partner."""
     listed = tensors[:_MOST_UNMATCHED]
-    entries = list(map(unmatched_json, listed))
+    entries = list(map(UNMATCHED.write, listed))
     addresses = [one.tensor.address for one in listed]
     return {
         "rows": len(listed),

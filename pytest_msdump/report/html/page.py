@@ -19,18 +19,8 @@ __all__ = ["page", "write_html", "write_together"]
 
 # In the order in which the program reads them; each file is a part of one function, so that nothing becomes global.
 _SCRIPTS = (
-    "data",
-    "dom",
-    "widgets",
-    "sentences",
-    "chart",
-    "table",
-    "graph",
-    "spread",
-    "drawer",
-    "steps",
-    "sections",
-    "main",
+    *("data", "dom", "widgets", "sentences", "chart", "table"),
+    *("graph", "spread", "drawer", "steps", "sections", "main"),
 )
 
 
@@ -58,7 +48,9 @@ def page(*reports: Report, names: Sequence[str] = ()) -> bytes:
     )
     drawn = [content(report) for report in reports]
     chinese = {english: sentence for _, sentences in drawn for english, sentence in sentences.items()}
-    (first, *others), title = (one for one, _ in drawn), _title(reports, names)
+    first, *others = (one for one, _ in drawn)
+    sides = (Path(side.directory).name for side in (reports[0].left, reports[0].right))
+    title = html_text(" / ".join(names or sides))
     data = {"report": first, "others": others, "names": names, "words": PAGE, "chinese": chinese}
     text = f"""<!DOCTYPE html>
 <html lang="en">
@@ -94,14 +86,7 @@ def _first_paint(reports: Sequence[Report], title: str) -> str:
     return f'<div class="verdict"><div class="stamp is-{shade}">{word}</div><h1>{title}</h1></div>'
 
 
-def _title(reports: Sequence[Report], names: Sequence[str]) -> str:
-    """Return the names of both directories, or those of several results, escaped."""
-    sides = (Path(side.directory).name for side in (reports[0].left, reports[0].right))
-    return html_text(" / ".join(names or sides))
-
-
 def _asset(name: str) -> str:
-    """Read a file that ships with the package."""
     return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 

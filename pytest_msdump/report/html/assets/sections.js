@@ -25,7 +25,7 @@ function headline() {
   if (!ROWS) parts.push(t("nothing"));
   else if (failing.length) {
     parts.push(t("some_fail", { f: failing.length, n: ROWS }));
-    if (report.localised_by === "execution order" && !causes.length) parts.push(t("no_graph"));
+    if (report.localised_by === "execution order") parts.push(t("no_graph"));
     else parts.push(...rolesCounted());
   } else if (report.complete) parts.push(t("all_within", { n: ROWS }));
   if (report.counts.warn) parts.push(t("and_warn", { w: report.counts.warn }));
