@@ -46,7 +46,7 @@ def has_not_ended(folder: Path) -> bool:
 def results(folder: Path) -> dict[str, Any]:
     """What results.json below `folder` holds, but for what differs from run to run."""
     found: dict[str, Any] = json.loads((folder / "msdump-report" / "results.json").read_text("utf-8"))
-    del found["run"]
+    found.pop("run", None)
     return found
 
 
