@@ -28,7 +28,7 @@ DESCRIPTION = (
     "(exit code 1) or silently ignore; 'explain' says what each key means; 'new' writes one."
 )
 EXAMPLES = (
-    "msdump config new --path /tmp/dump --net LeNet --out data_dump.json",
+    "msdump config new --path /data/dump --net LeNet --out data_dump.json",
     "msdump config check data_dump.json",
 )
 

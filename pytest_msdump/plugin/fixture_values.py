@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,20 @@ import pytest
 
 from pytest_msdump import assertions
 from pytest_msdump.comparison.opening import OpenDump, open_dump
+from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.inspect.checks import Checked
 from pytest_msdump.matching.pairer import pair_dumps
+from pytest_msdump.model.describe import counted
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
-from pytest_msdump.plugin.generated import mark_folder
 from pytest_msdump.plugin.sources import absolute
 from pytest_msdump.record.recorder import Recorder, opened
 from pytest_msdump.record.reference import keep_reference
+from pytest_msdump.storage.files import read_regular
 
-__all__ = ["Functions", "OpenDump", "pair_dumps", "recorder", "reference_keeper"]
+__all__ = ["Functions", "OpenDump", "generated_lines", "pair_dumps", "recorder", "reference_keeper"]
+
+_LONGEST_PATH_BYTES = 2**16
 
 
 class Functions:
@@ -62,7 +67,7 @@ def recorder(folder: Path) -> Recorder:
 
 def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> Callable[..., Path]:
     """Return the value of the fixture ``msdump_reference``."""
-    mark = mark_folder(config, folders)
+    mark = _mark_folder(config, folders)
 
     def reference(
         name: str, build: Callable[[Path], object], *, key: Any = None, directory: str | PathLike[str] | None = None
@@ -79,6 +84,27 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
         )
 
     return reference
+
+
+def _mark_folder(config: pytest.Config, folders: pytest.TempPathFactory) -> Path:
+    """Return the session's folder with a file for each reference that was made, which holds its path."""
+    base = folders.getbasetemp()
+    # Workers of pytest-xdist have folders of their own below the session's.
+    return (base.parent if hasattr(config, "workerinput") else base) / "msdump-generated"
+
+
+def generated_lines(config: pytest.Config) -> Iterator[str]:
+    """Yield what ``--msdump-generate`` made, a line for each reference, and the command that uses them."""
+    folders: pytest.TempPathFactory | None = getattr(config, "_tmp_path_factory", None)
+    marks = [] if folders is None else _mark_folder(config, folders).glob("*")
+    made = sorted(os.fsdecode(read_regular(mark, _LONGEST_PATH_BYTES)) for mark in marks)
+    if not made:
+        yield "--msdump-generate made nothing: no test that ran uses msdump_reference"
+        return
+    yield f"--msdump-generate made {counted(len(made), 'reference')}:"
+    yield from (f"  {terminal_text(os.path.relpath(folder))}" for folder in made)
+    words = [word for word in config.invocation_params.args if word != "--msdump-generate"]
+    yield f"next: {shell_line(['pytest', *words])}"
 
 
 def _directory(config: pytest.Config) -> Path:

@@ -11,7 +11,6 @@ import pytest
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import terminal_lines
 from pytest_msdump.plugin.discovery import is_suite_file
-from pytest_msdump.plugin.generated import GENERATED, generated_lines, generated_references
 from pytest_msdump.plugin.ignore_dumps import find_dumps
 from pytest_msdump.plugin.sources import (
     DUMPS,
@@ -27,6 +26,9 @@ from pytest_msdump.settings.options import FIXTURE_OPTIONS, GROUPS, OPTIONS, OUT
 
 if TYPE_CHECKING:
     from pytest_msdump.plugin.gate_hooks import GateHooks
+
+# The lines of --msdump-generate.
+_GENERATED = pytest.StashKey[list[str]]()
 
 MARKERS = (
     "msdump(profile=None, **limits): profile and limits that the fixture msdump judges by; items of gates have it, too",
@@ -107,14 +109,16 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Look which references were made, before pytest removes the session's temporary folder."""
     if session.config.option.msdump_generate:
-        session.config.stash[GENERATED] = generated_references(session.config)
+        from pytest_msdump.plugin.fixture_values import generated_lines
+
+        session.config.stash[_GENERATED] = list(generated_lines(session.config))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
     """Print our summary behind everything else."""
     yield
-    for line in generated_lines(terminalreporter.config):
+    for line in terminalreporter.config.stash.get(_GENERATED, ()):
         terminalreporter.line(line)
     hooks: GateHooks | None = terminalreporter.config.pluginmanager.get_plugin("msdump-gate")
     if hooks is not None:

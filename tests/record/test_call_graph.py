@@ -10,10 +10,16 @@ class Thing:
     """What stands for a tensor."""
 
 
-def test_a_tensor_is_known_by_its_identity_alone():
+def begun():
+    """The calls of a graph that has begun an iteration, and the graph."""
     calls = []
     graph = IdentityGraph(calls.append)
     graph.begin()
+    return calls, graph
+
+
+def test_a_tensor_is_known_by_its_identity_alone():
+    calls, graph = begun()
     x, a, b = Thing(), Thing(), Thing()
     outer = graph.called([x], "")
     graph.came_back(graph.called([x], "net"), "conv", "Conv", [a])
@@ -30,9 +36,7 @@ def test_a_tensor_is_known_by_its_identity_alone():
 
 
 def test_a_module_that_gives_back_the_tensor_of_one_inside_is_not_its_source():
-    calls = []
-    graph = IdentityGraph(calls.append)
-    graph.begin()
+    calls, graph = begun()
     x, a = Thing(), Thing()
     outer = graph.called([x], "")
     graph.came_back(graph.called([x], "block"), "conv", "Conv", [a])
@@ -50,9 +54,7 @@ def test_a_module_that_gives_back_the_tensor_of_one_inside_is_not_its_source():
 
 
 def test_a_module_with_an_output_of_its_own_does_not_only_return_what_is_inside():
-    calls = []
-    graph = IdentityGraph(calls.append)
-    graph.begin()
+    calls, graph = begun()
     x, a = Thing(), Thing()
     outer = graph.called([x], "")
     graph.came_back(graph.called([x], "block"), "conv", "Conv", [a])
@@ -61,9 +63,7 @@ def test_a_module_with_an_output_of_its_own_does_not_only_return_what_is_inside(
 
 
 def test_an_object_in_the_place_of_one_that_is_gone_is_another():
-    calls = []
-    graph = IdentityGraph(calls.append)
-    graph.begin()
+    calls, graph = begun()
     for _ in range(20):
         graph.came_back(graph.called([Thing()], ""), "conv", "Conv", [Thing()])
     assert {edge for call in calls[1:] for edge in call.inputs} == {Edge("", 0)}
