@@ -33,6 +33,7 @@ class ArchiveReader(NpzReader):
 
     def recognises(self, root: Path) -> bool:
         """Return ``False``: the folder of the recording is the dump."""
+        del root
         return False
 
     def open(self, ref: TensorRef) -> TensorView:

@@ -218,8 +218,8 @@ class TensorRef:
     `reader` names the reader that can open it. `line` is the line of the user's program that made the operator, where a
     graph of the run has it. `overflows` are from the device's own check of the operator. `statistics` are from a table
     of the run; where only these were saved, `reader` is ``"statistics"``, which opens nothing. `sample` is the number
-    of entries along the first axis where the run saved no more. `sketch` is where its sketch is, if it has one. `computed` is the type that a run with mixed precision
-    computed it in, whatever its file has.
+    of entries along the first axis where the run saved no more. `sketch` is where its sketch is, if it has one.
+    `computed` is the type that a run with mixed precision computed it in, whatever its file has.
     """
 
     key: TensorKey
