@@ -18,6 +18,7 @@ prints; a line ``...`` stands for any number of lines. A command without lines b
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import re
 import shutil
@@ -249,3 +250,12 @@ def docs_module(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def options_of(recording: type) -> Iterator[str]:
+    """The keywords that a recording takes: its own, and those that it passes on to the class above."""
+    for owner in recording.__mro__:
+        parameters = inspect.signature(owner.__init__).parameters.values()  # type: ignore[misc]
+        yield from (one.name for one in parameters if one.kind is one.KEYWORD_ONLY)
+        if not any(one.kind is one.VAR_KEYWORD for one in parameters):
+            return

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from docs_pages import ROOT, copy_project, follow_live, run
+from docs_pages import ROOT, copy_project, follow_live, options_of, run
 
 from pytest_msdump.record.keras import KerasRecording
 from pytest_msdump.record.onnx import OnnxRecording
@@ -65,12 +63,3 @@ def test_the_kept_reference_is_what_tensorflow_computes_now(tmp_path: Path) -> N
 def test_every_option_of_the_page_exists(method: str, recording: type) -> None:
     text = PAGE.read_text(encoding="utf-8").partition(f"| option of `{method}` |")[2].partition("\n\n")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == {*options_of(recording)}
-
-
-def options_of(recording: type) -> Iterator[str]:
-    """The keywords that a recording takes: its own, and those that it passes on to the class above."""
-    for owner in recording.__mro__:
-        parameters = inspect.signature(owner.__init__).parameters.values()  # type: ignore[misc]
-        yield from (one.name for one in parameters if one.kind is one.KEYWORD_ONLY)
-        if not any(one.kind is one.VAR_KEYWORD for one in parameters):
-            return
