@@ -7,7 +7,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -140,15 +142,18 @@ def _new_hash(name: str) -> Any:
         return hashlib.blake2b(digest_size=16, usedforsecurity=False)
     if name != "xxh3_128":
         return hashlib.new(name, usedforsecurity=False)
-    try:
-        return import_module("xxhash").xxh3_128()
-    except ImportError:
-        return None
+    return None if _xxhash() is None else _xxhash().xxh3_128()
+
+
+@cache
+def _xxhash() -> Any:
+    """Return the optional package; ``None`` where it is not installed."""
+    return import_module("xxhash") if find_spec("xxhash") else None
 
 
 def quick_digest() -> str:
     """Return the fastest digest that this installation has."""
-    return "blake2b" if _new_hash("xxh3_128") is None else "xxh3_128"
+    return "blake2b" if _xxhash() is None else "xxh3_128"
 
 
 def _has_bytes(dtype: str) -> bool:
@@ -161,8 +166,8 @@ def _bytes_of(block: Array, dtype: str) -> Any:
     """Return a block's little-endian bytes in the type of the run."""
     if dtype == "bfloat16":
         # Every bfloat16 is the upper half of the float32 that stands for it.
-        return (np.ascontiguousarray(block).view(np.uint32) >> _BITS_OF_HALF).astype("<u2").tobytes()
-    return block.astype(block.dtype.newbyteorder("<"), copy=False).tobytes()
+        return (np.ascontiguousarray(block).view(np.uint32) >> _BITS_OF_HALF).astype("<u2")
+    return np.ascontiguousarray(block.astype(block.dtype.newbyteorder("<"), copy=False))
 
 
 _Block: TypeAlias = tuple[int, Array, Array]

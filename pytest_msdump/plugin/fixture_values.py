@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,13 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
     mark = _mark_folder(config, folders)
 
     def reference(
-        name: str, build: Callable[[Path], object], *, key: Any = None, directory: str | PathLike[str] | None = None
+        name: str,
+        build: Callable[[Path], object],
+        *,
+        key: Any = None,
+        directory: str | PathLike[str] | None = None,
+        save: str | None = None,
+        full: Sequence[str] = (),
     ) -> Path:
         __tracebackhide__ = True
         return keep_reference(
@@ -81,6 +87,8 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
             generate=config.getoption("msdump_generate"),
             mark=mark,
             root=config.rootpath,
+            save=save or config.getoption("msdump_reference_save") or config.getini("msdump_reference_save") or "full",
+            full=full,
         )
 
     return reference

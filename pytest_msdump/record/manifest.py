@@ -10,9 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import MISSING, fields
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,35 +23,42 @@ from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Manifest, Tens
 from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.storage.files import write_atomic
 
-__all__ = ["add_to_journal", "digest", "digests", "marked_incomplete", "movable", "write_manifest"]
+__all__ = ["Journal", "digest", "digests", "marked_incomplete", "movable", "write_manifest"]
 
+_FIELDS = tuple(one.name for one in fields(TensorEntry))
 # What an entry means where it does not say; such values are left out.
 _DEFAULTS: dict[str, Any] = {
-    "io": "output",
-    "slot": 0,
-    "dtype": None,
-    "op_type": None,
-    "line": None,
-    "norm": None,
-    "shape": None,
-    "statistics": {},
+    one.name: {} if one.default is MISSING else one.default for one in fields(TensorEntry) if one.name != "op"
 }
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> Path:
     """Write `manifest` into `directory`, whole or not at all."""
-    values = asdict(replace(manifest, graph={}))
-    values["tensors"] = {name: _without_defaults(entry) for name, entry in values["tensors"].items()}
+    values = {one.name: getattr(manifest, one.name) for one in fields(manifest)}
+    values["tensors"] = {name: _written(entry) for name, entry in manifest.tensors.items()}
     values["graph"] = [call for iteration, made in manifest.graph.items() for call in _calls(iteration, made)]
     text = json.dumps(values, indent=1, sort_keys=False, ensure_ascii=False)
     return write_atomic(directory / MANIFEST_FILE, text.encode("utf-8", "backslashreplace"))
 
 
-def add_to_journal(directory: Path, file: str, entry: TensorEntry) -> None:
-    """Append one file to the journal of a recording, at a cost that does not depend on how many there are."""
-    line = json.dumps({"file": file, **_without_defaults(asdict(entry))}) + "\n"
-    with (directory / JOURNAL_FILE).open("ab") as stream:
-        stream.write(line.encode("ascii"))
+class Journal:
+    """The journal of a recording that goes on: a line for each file, at a cost that does not depend on how many."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / JOURNAL_FILE
+        self._file: IO[bytes] | None = None
+
+    def add(self, file: str, entry: TensorEntry) -> None:
+        """Append one file."""
+        if self._file is None:
+            self._file = self._path.open("ab", buffering=0)
+        self._file.write((json.dumps({"file": file, **_written(entry)}) + "\n").encode("ascii"))
+
+    def remove(self) -> None:
+        """End the journal."""
+        if self._file is not None:
+            self._file.close()
+        self._path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -72,13 +79,14 @@ def marked_incomplete(directory: Path) -> Iterator[None]:
         raise MsdumpError(f"{journal}: cannot be removed: {error.strerror or error}") from error
 
 
-def _without_defaults(entry: dict[str, Any]) -> dict[str, Any]:
-    found = {name: value for name, value in entry.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
-    if "statistics" in found:
+def _written(entry: TensorEntry) -> dict[str, Any]:
+    """Return what is written of an entry."""
+    found = {name: value for name in _FIELDS if (value := getattr(entry, name)) != _DEFAULTS.get(name, ...)}
+    if entry.statistics:
         # JSON has no NaN and no infinity.
         found["statistics"] = {
             name: value if not isinstance(value, float) or math.isfinite(value) else str(value)
-            for name, value in found["statistics"].items()
+            for name, value in entry.statistics.items()
         }
     return found
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+
+from pytest_msdump.dtypes.arrays import RawArray
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.graph import Operator
+from pytest_msdump.record.background import Background
 from pytest_msdump.record.calls import calling_line
 from pytest_msdump.record.manifest import digest
 from pytest_msdump.record.writer import DumpWriter
@@ -35,6 +40,14 @@ class Recording(ABC):
         ``True`` for several: see `HookedRecording.iteration` and `HookedRecording.step`.
     digests : bool
         Put digests of inputs and weights into the manifest: a comparison warns when the two sides had different ones.
+    save, full
+        As of `record.writer.DumpWriter`.
+
+    Raises
+    ------
+    MsdumpError
+        Tensors cannot be written. They are written beside the model, so another call of it may say so, at the latest
+        the end of the iteration.
     """
 
     writer: DumpWriter
@@ -48,8 +61,11 @@ class Recording(ABC):
         parameters: bool = False,
         iterations: bool = False,
         digests: bool = True,
+        save: str = "full",
+        full: Sequence[str] = (),
     ) -> None:
         self.directory = Path(directory)
+        self._saving: dict[str, Any] = {"save": save, "full": full}
         self.wants_inputs, self.wants_gradients, self.wants_parameters = inputs, gradients, parameters
         self.wants_iterations, self.wants_digests = iterations, digests
         self.is_on = False
@@ -59,7 +75,10 @@ class Recording(ABC):
     def __enter__(self: _Self) -> _Self:
         self.prepare()
         with ExitStack() as stack:
-            self.writer = stack.enter_context(DumpWriter(self.directory, iterations=self.wants_iterations))
+            self.writer = DumpWriter(self.directory, iterations=self.wants_iterations, **self._saving)
+            stack.enter_context(self.writer)
+            self._background = Background()
+            stack.callback(self._background.close)
             # Before the hooks go, so that nothing is written by one that runs meanwhile.
             self.watch(stack)
             stack.callback(self.stop)
@@ -100,7 +119,8 @@ class Recording(ABC):
         """Write one tensor of this iteration; `about` are keywords of `DumpWriter.write`."""
         array = self.array_of(tensor)
         if array is not None:
-            self.writer.write(name, array, iteration=self._iteration, **about)
+            size, copy = _copied(array)
+            self._background.do(size, self.writer.write, name, copy, iteration=self._iteration, **about)
 
     def add_call(self, call: Operator) -> None:
         """Add a call of this iteration to the graph."""
@@ -114,21 +134,26 @@ class Recording(ABC):
     def describe_inputs(self, inputs: Mapping[str, Any]) -> None:
         """Put digests of what the model is given in this iteration into the manifest."""
         suffix = f"[{self._iteration}]" if self._iteration else ""
-        self.writer.describe(inputs={f"{name}{suffix}": value for name, value in self._digests(inputs.items())})
+        for name, tensor in inputs.items():
+            array = self.array_of(tensor)
+            if array is not None:
+                size, copy = _copied(array)
+                self._background.do(size, self.writer.describe, inputs={f"{name}{suffix}": copy})
 
     def describe_weights(self, weights: Iterable[tuple[str, Any]]) -> None:
         """Put digests of weights into the manifest; only one is held as an array at a time."""
-        self.writer.describe(weights=dict(self._digests(weights)))
-
-    def _digests(self, tensors: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
-        for name, tensor in tensors:
-            array = self.array_of(tensor)
-            if array is not None:
-                yield name, digest(array)
+        arrays = ((name, self.array_of(tensor)) for name, tensor in weights)
+        self.writer.describe(weights={name: digest(array) for name, array in arrays if array is not None})
 
     def _refuse_second_iteration(self) -> None:
         if not self.wants_iterations:
             raise ConfigError("this recording is of one iteration; make it with iterations=True to record several")
+
+
+def _copied(array: Any) -> tuple[int, Any]:
+    """Return the bytes of an array and a copy of it: a model changes its tensors in place."""
+    copy = np.array(np.frombuffer(array.data, np.uint8) if isinstance(array, RawArray) else array, order="C")
+    return copy.nbytes, replace(array, data=copy) if isinstance(array, RawArray) else copy
 
 
 class HookedRecording(Recording):
@@ -167,6 +192,8 @@ class HookedRecording(Recording):
     def step(self) -> None:
         """End an iteration: what follows belongs to the next; ConfigError where ``iterations=True`` was not given."""
         self._refuse_second_iteration()
+        # What went wrong with this iteration is said at its end.
+        self._background.wait()
         self.forget()
         self._iteration += 1
         self._has_begun = False

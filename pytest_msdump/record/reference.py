@@ -8,7 +8,7 @@ import inspect
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timezone
@@ -20,11 +20,13 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 from uuid import uuid4
 
+from pytest_msdump.comparison.indexing import index
 from pytest_msdump.dumps.manifest import MAX_BYTES, read_manifest
 from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.model.dump import MANIFEST_FILE, Manifest
+from pytest_msdump.model.dump import ARCHIVE_FILE, MANIFEST_FILE, Manifest
 from pytest_msdump.record.manifest import digest, movable, write_manifest
-from pytest_msdump.record.writer import safe_name
+from pytest_msdump.record.sketch_dump import sketch_dump
+from pytest_msdump.record.writer import check_save, safe_name
 from pytest_msdump.storage.files import open_regular, read_regular, write_atomic
 
 __all__ = ["keep_reference", "key_digest"]
@@ -45,6 +47,8 @@ def keep_reference(
     generate: bool = False,
     mark: Path | None = None,
     root: Path | None = None,
+    save: str = "full",
+    full: Sequence[str] = (),
 ) -> Path:
     """Return the folder of a reference dump; make it first where there is none, or one of something else.
 
@@ -66,6 +70,9 @@ def keep_reference(
     root : Path, optional
         The project's folder, by default the working directory. The manifest keeps paths below it relative to it, and
         no other absolute ones, so that it is the same on every machine.
+    save, full
+        ``"sketch"`` keeps a sketch of each tensor in its place, whatever `build` dumps, and operators of the globs
+        `full` whole: see `record.writer.DumpWriter`.
 
     Returns
     -------
@@ -79,15 +86,16 @@ def keep_reference(
     MsdumpError
         `build` wrote nothing, or the folder cannot be written.
     """
+    check_save(save)
     kept = Path(directory) / safe_name(name)
-    wanted = key_digest(key, build)
+    wanted = key_digest(key, build) if save == "full" else key_digest(key, build, save, full)
     if not generate and _key_of(kept) == wanted:
         return kept
     with _locked(kept):
         made = mark / f"{safe_name(name)}-{key_digest(os.path.abspath(kept), wanted)}" if mark else None  # noqa: PTH100
         again = generate and not (made and made.exists())
         if again or _key_of(kept) != wanted:
-            _make(kept, name, build, wanted, root or Path.cwd())
+            _make(kept, name, build, wanted, root or Path.cwd(), None if save == "full" else full)
             if mark and made:
                 mark.mkdir(parents=True, exist_ok=True)
                 made.write_bytes(os.fsencode(kept))
@@ -171,7 +179,8 @@ def _key_of(kept: Path) -> str | None:
     manifest, _ = read_manifest(kept)
     if manifest is None or not manifest.complete:
         return None
-    return None if any(not (kept / path).is_file() for path in manifest.tensors) else manifest.key
+    is_archive = (kept / ARCHIVE_FILE).is_file()
+    return manifest.key if is_archive or all((kept / path).is_file() for path in manifest.tensors) else None
 
 
 @contextmanager
@@ -206,20 +215,28 @@ def _open_locked(lock: Path) -> int:
         os.close(descriptor)
 
 
-def _make(kept: Path, name: str, build: Callable[[Path], object], key: str, root: Path) -> None:
-    temporary = kept.with_name(f".{kept.name}.{uuid4().hex}.tmp")
+def _make(
+    kept: Path, name: str, build: Callable[[Path], object], key: str, root: Path, full: Sequence[str] | None
+) -> None:
+    """Have a reference built, and put it in its place; as sketches, but for the operators `full`, if there are such."""
+    built, sketches = (kept.with_name(f".{kept.name}.{uuid4().hex}.tmp") for _ in range(2))
     # One process makes this reference at a time, so these are of processes that were killed.
     for left in [*kept.parent.glob(f".{kept.name}.*.tmp"), *kept.parent.glob(f".{kept.name}.*.old")]:
         shutil.rmtree(left, ignore_errors=True)
     try:
         with _naming_path(kept):
-            temporary.mkdir()
-        _build(build, temporary, kept, name, key)
+            built.mkdir()
+        _build(build, built, kept, name, key)
+        has_sketches = full is None or (built / ARCHIVE_FILE).exists() or not any(built.iterdir())
+        if not has_sketches:
+            sketch_dump(index(built), sketches, full=full or ())
+        made = built if has_sketches else sketches
         with _naming_path(kept):
-            _sign(temporary, name, key, root)
-            _swap(temporary, kept)
+            _sign(made, name, key, root)
+            _swap(made, kept)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(built, ignore_errors=True)
+        shutil.rmtree(sketches, ignore_errors=True)
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_STORED, ZipFile
 
+import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy_format
 
@@ -50,23 +51,19 @@ def _described(blocks: Iterable[Array], entry: TensorEntry, buckets: int) -> tup
     return sketch.buckets, replace(entry, norm=sketch.norm, statistics=known)
 
 
-def npy_content(values: Array) -> bytes:
-    """Return the content of an npy file."""
-    buffer = BytesIO()
-    npy_format.write_array_header_1_0(buffer, npy_format.header_data_from_array_1_0(values))
-    return buffer.getvalue() + values.tobytes()
+def npy_content(values: Array) -> Iterator[Any]:
+    """Yield the content of an npy file, without a copy of an array in C order."""
+    header = BytesIO()
+    npy_format.write_array_header_1_0(header, npy_format.header_data_from_array_1_0(values))
+    yield header.getvalue()
+    yield np.ascontiguousarray(values)
 
 
-class Archive:
-    """The archive of a recording that is being written. Its directory is written when it is closed."""
+class Archive(ZipFile):
+    """The archive of a recording that is being written; its directory is written when it is closed, and only then."""
 
     def __init__(self, directory: Path) -> None:
-        self._file = ZipFile(directory / ARCHIVE_FILE, "x", ZIP_STORED)
+        super().__init__(directory / ARCHIVE_FILE, "x", ZIP_STORED)
 
-    def add(self, name: str, content: bytes) -> None:
-        """Append one npy file."""
-        self._file.writestr(name, content)
-
-    def close(self) -> None:
-        """Write the directory."""
-        self._file.close()
+    def __del__(self) -> None:
+        """Write nothing: a forked process ends with a copy of what its parent goes on writing to."""

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy.typing as npt
+
 from pytest_msdump.dtypes.arrays import RawArray, array_to_save
 from pytest_msdump.dumps.file_names import ReferenceName
 from pytest_msdump.dumps.manifest import read_manifest
@@ -23,14 +25,14 @@ from pytest_msdump.metrics.count_sketch import BUCKETS
 from pytest_msdump.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
 from pytest_msdump.model.graph import Operator
 from pytest_msdump.model.tensor import TensorRef, TensorView
-from pytest_msdump.record.manifest import add_to_journal, digests, write_manifest
+from pytest_msdump.record.manifest import Journal, digests, write_manifest
 from pytest_msdump.record.sketching import Archive, npy_content, sketched, sketched_view
 from pytest_msdump.storage.files import write_atomic
 
-__all__ = ["DumpWriter", "FileNames", "RawArray", "safe_name"]
+__all__ = ["SAVE", "DumpWriter", "FileNames", "RawArray", "check_save", "safe_name"]
 
 _IO = ("input", "output")
-_SAVE = ("full", "sketch")
+SAVE = ("full", "sketch")
 _DESCRIBED = frozenset({"framework", "version", "device", "dtype_policy", "key", "command"})
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME_BYTES = 255
@@ -86,8 +88,7 @@ class DumpWriter:
         save: str = "full",
         full: Sequence[str] = (),
     ) -> None:
-        if save not in _SAVE:
-            raise ConfigError(f"save is {save!r:.40}; {nearest(str(save), _SAVE)}")
+        check_save(save)
         self.directory = Path(directory)
         self._full = tuple(full)
         self._about: dict[str, Any] = {"framework": framework, "version": version, "device": device}
@@ -116,7 +117,11 @@ class DumpWriter:
                 "empty it, or give another folder"
             )
         self._write_manifest(complete=False)
-        self._archive = Archive(self.directory) if save == "sketch" else None
+        self._journal = Journal(self.directory)
+        try:
+            self._archive = Archive(self.directory) if save == "sketch" else None
+        except OSError as error:
+            raise self._unwritable(error) from error
 
     def write(
         self,
@@ -170,7 +175,7 @@ class DumpWriter:
         if self._archive is not None and not any(fnmatchcase(op, glob) for glob in self._full):
             values, entry = sketched(values, entry, BUCKETS)
         with self._lock:
-            return self._write(entry, npy_content(values), iteration)
+            return self._write(entry, values, iteration)
 
     def write_view(self, ref: TensorRef, view: TensorView) -> None:
         """Write the sketch of a tensor of another dump, which is read piece by piece; see `record.sketch_dump`."""
@@ -182,7 +187,7 @@ class DumpWriter:
         is_full = any(fnmatchcase(op, glob) for glob in self._full)
         values, entry = sketched_view(view, entry, view.size if is_full else BUCKETS)
         with self._lock:
-            self._write(entry, npy_content(values), iteration)
+            self._write(entry, values, iteration)
 
     def describe(
         self,
@@ -232,10 +237,13 @@ class DumpWriter:
                 return
             self._closed = True
             if self._process == os.getpid():
-                if self._archive is not None:
-                    self._archive.close()
+                try:
+                    if self._archive is not None:
+                        self._archive.close()
+                except OSError as error:
+                    raise self._unwritable(error) from error
                 self._write_manifest(complete=not self._failed)
-                (self.directory / JOURNAL_FILE).unlink(missing_ok=True)
+                self._journal.remove()
 
     def _write_manifest(self, *, complete: bool) -> None:
         about = {**self._about, "command": tuple(map(str, self._about.get("command", ())))}
@@ -273,28 +281,32 @@ class DumpWriter:
         if iteration and not self._iterations:
             raise ConfigError(f"{op}: iteration {iteration} needs a writer that is made with iterations=True")
 
-    def _write(self, entry: TensorEntry, content: bytes, iteration: int) -> Path:
+    def _write(self, entry: TensorEntry, values: npt.NDArray[Any], iteration: int) -> Path:
         folder = self.directory / str(iteration) if self._iterations else self.directory
-        long = self._names.name(entry.op, entry.io, entry.slot)
-        if self._archive is not None:
-            file = f"{iteration}/{long}" if self._iterations else long
-            self._archive.add(file, content)
-            add_to_journal(self.directory, file, entry)
-            self._tensors[file] = entry
-            return self.directory / ARCHIVE_FILE
-        name, mapping = self._names.shortened(folder, long)
+        name = self._names.name(entry.op, entry.io, entry.slot)
         try:
-            folder.mkdir(exist_ok=True)
-            if mapping is not None:
-                write_atomic(folder / MAPPING, mapping.encode())
-            path = write_atomic(folder / name, content)
-            file = path.relative_to(self.directory).as_posix()
-            add_to_journal(self.directory, file, entry)
+            if self._archive is not None:
+                path, file = self.directory / ARCHIVE_FILE, f"{iteration}/{name}" if self._iterations else name
+                self._archive.writestr(file, b"".join(npy_content(values)))
+            else:
+                name, mapping = self._names.shortened(folder, name)
+                folder.mkdir(exist_ok=True)
+                if mapping is not None:
+                    write_atomic(folder / MAPPING, mapping.encode())
+                path = write_atomic(folder / name, npy_content(values))
+                file = path.relative_to(self.directory).as_posix()
+            self._journal.add(file, entry)
         except OSError as error:
             self._failed = True
             raise MsdumpError(f"{folder / name}: cannot be written: {error.strerror or error}") from error
         self._tensors[file] = entry
         return path
+
+
+def check_save(save: str) -> None:
+    """Refuse what a dump cannot be saved as, with a ConfigError."""
+    if save not in SAVE:
+        raise ConfigError(f"save is {save!r:.40}; {nearest(str(save), SAVE)}")
 
 
 def safe_name(op: str) -> str:

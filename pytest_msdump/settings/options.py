@@ -288,6 +288,17 @@ FIXTURE_OPTIONS: tuple[Option, ...] = (
         toml=None,
         cli_flags=(),
     ),
+    _option(
+        "reference_save",
+        "inputs",
+        "choice",
+        "HOW",
+        "whether msdump_reference keeps whole tensors, or sketches, which are small enough to commit",
+        default="full",
+        choices=("full", "sketch"),
+        toml=None,
+        cli_flags=(),
+    ),
 )
 
 # Options of the output of a finished run: they change neither verdicts nor numbers, and no suite file has them.

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, MsdumpError
 from pytest_msdump.storage.remote import RemotePath
@@ -128,10 +128,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             temporary.unlink()
 
 
-def write_atomic(path: Path, content: bytes) -> Path:
-    """Write a file whole, as `replacing` does."""
+def write_atomic(path: Path, content: bytes | Iterable[Any]) -> Path:
+    """Write a file whole, as `replacing` does; also from pieces."""
+    pieces: Iterable[Any] = [content] if isinstance(content, bytes) else content
     with replacing(path) as file:
-        file.write(content)
+        file.writelines(pieces)
     return path
 
 
@@ -140,8 +141,7 @@ def write_file(directory: Path, name: str, content: bytes | Iterable[bytes]) -> 
     target = directory / name
     try:
         make_directory(directory)
-        with replacing(target) as file:
-            file.writelines([content] if isinstance(content, bytes) else content)
+        write_atomic(target, content)
     except OSError as error:
         reason = error.strerror or str(error)
         raise MsdumpError(
