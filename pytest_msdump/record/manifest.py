@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Manifest, Tens
 from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.storage.files import write_atomic
 
-__all__ = ["Journal", "digest", "digests", "marked_incomplete", "movable", "write_manifest"]
+__all__ = ["add_to_journal", "digest", "digests", "marked_incomplete", "movable", "write_manifest"]
 
 _FIELDS = tuple(one.name for one in fields(TensorEntry))
 # What an entry means where it does not say; such values are left out.
@@ -41,24 +41,11 @@ def write_manifest(directory: Path, manifest: Manifest) -> Path:
     return write_atomic(directory / MANIFEST_FILE, text.encode("utf-8", "backslashreplace"))
 
 
-class Journal:
-    """The journal of a recording that goes on: a line for each file, at a cost that does not depend on how many."""
-
-    def __init__(self, directory: Path) -> None:
-        self._path = directory / JOURNAL_FILE
-        self._file: IO[bytes] | None = None
-
-    def add(self, file: str, entry: TensorEntry) -> None:
-        """Append one file."""
-        if self._file is None:
-            self._file = self._path.open("ab", buffering=0)
-        self._file.write((json.dumps({"file": file, **_written(entry)}) + "\n").encode("ascii"))
-
-    def remove(self) -> None:
-        """End the journal."""
-        if self._file is not None:
-            self._file.close()
-        self._path.unlink(missing_ok=True)
+def add_to_journal(directory: Path, file: str, entry: TensorEntry) -> None:
+    """Append one file to the journal of a recording, at a cost that does not depend on how many there are."""
+    line = json.dumps({"file": file, **_written(entry)}) + "\n"
+    with (directory / JOURNAL_FILE).open("ab", buffering=0) as stream:
+        stream.write(line.encode("ascii"))
 
 
 @contextmanager

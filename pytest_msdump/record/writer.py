@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.dtypes.arrays import RawArray, array_to_save
@@ -25,7 +26,7 @@ from pytest_msdump.metrics.count_sketch import BUCKETS
 from pytest_msdump.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
 from pytest_msdump.model.graph import Operator
 from pytest_msdump.model.tensor import TensorRef, TensorView
-from pytest_msdump.record.manifest import Journal, digests, write_manifest
+from pytest_msdump.record.manifest import add_to_journal, digests, write_manifest
 from pytest_msdump.record.sketching import Archive, npy_content, sketched, sketched_view
 from pytest_msdump.storage.files import write_atomic
 
@@ -39,6 +40,8 @@ _LONGEST_NAME_BYTES = 255
 # Where MindSpore's own short names begin.
 _FIRST_SHORT = 400_000_000
 _INPUT = "_input"
+# Elements of a tensor by which a file with the same ones is sought, among the last outputs.
+_SOME, _MOST_OUTPUTS = 64, 1024
 
 
 class DumpWriter:
@@ -96,6 +99,8 @@ class DumpWriter:
         self._names = FileNames()
         self._tensors: dict[str, TensorEntry] = {}
         self._graph: dict[int, list[Operator]] = {}
+        # The files of the last outputs, by what they look like.
+        self._outputs: dict[tuple[Any, ...], Path] = {}
         self._failed = False
         self._closed = False
         self._process = os.getpid()
@@ -117,7 +122,6 @@ class DumpWriter:
                 "empty it, or give another folder"
             )
         self._write_manifest(complete=False)
-        self._journal = Journal(self.directory)
         try:
             self._archive = Archive(self.directory) if save == "sketch" else None
         except OSError as error:
@@ -243,7 +247,7 @@ class DumpWriter:
                 except OSError as error:
                     raise self._unwritable(error) from error
                 self._write_manifest(complete=not self._failed)
-                self._journal.remove()
+                (self.directory / JOURNAL_FILE).unlink(missing_ok=True)
 
     def _write_manifest(self, *, complete: bool) -> None:
         about = {**self._about, "command": tuple(map(str, self._about.get("command", ())))}
@@ -293,14 +297,39 @@ class DumpWriter:
                 folder.mkdir(exist_ok=True)
                 if mapping is not None:
                     write_atomic(folder / MAPPING, mapping.encode())
-                path = write_atomic(folder / name, npy_content(values))
-                file = path.relative_to(self.directory).as_posix()
-            self._journal.add(file, entry)
+                path, file = folder / name, (folder / name).relative_to(self.directory).as_posix()
+                if not self._linked(path, values, entry.io):
+                    write_atomic(path, npy_content(values))
+            add_to_journal(self.directory, file, entry)
         except OSError as error:
             self._failed = True
             raise MsdumpError(f"{folder / name}: cannot be written: {error.strerror or error}") from error
         self._tensors[file] = entry
         return path
+
+    def _linked(self, path: Path, values: npt.NDArray[Any], io: str) -> bool:
+        """Have an input that an operator gave back share the file of that; return whether there is such a file."""
+        if values.size <= _SOME:
+            return False
+        # Some elements say where to look; the file itself says whether all are equal.
+        looks = (values.dtype.str, values.shape, values.reshape(-1)[:: values.size // _SOME].tobytes())
+        if io == "output":
+            self._outputs[looks] = path
+            if len(self._outputs) > _MOST_OUTPUTS:
+                del self._outputs[next(iter(self._outputs))]
+            return False
+        known = self._outputs.get(looks)
+        if known is None:
+            return False
+        held, own = (array.reshape(-1).view(np.uint8) for array in (np.load(known, mmap_mode="r"), values))
+        try:
+            if np.array_equal(held, own):
+                path.hardlink_to(known)
+                return True
+        except OSError:
+            # Not every file system has a second name for a file.
+            pass
+        return False
 
 
 def check_save(save: str) -> None:
