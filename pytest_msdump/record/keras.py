@@ -105,8 +105,8 @@ class KerasRecording(HookedRecording):
     compiled : str
         ``"refuse"`` layers that run inside of a ``tf.function`` (``predict``, ``fit`` and the like compile one);
         ``"eager"`` runs such functions uncompiled while they are recorded.
-    directory, inputs, parameters, iterations, digests
-        As of `record.recording.Recording`.
+    directory, inputs, parameters, iterations, digests, save, full
+        As of `record.recording.HookedRecording`.
 
     Raises
     ------

@@ -44,8 +44,8 @@ class CellRecording(HookedRecording):
         `parameter_gradients`.
     types, depth
         As of `record.torch.TorchRecording`.
-    directory, inputs, parameters, iterations, digests
-        As of `record.recording.Recording`.
+    directory, inputs, parameters, iterations, digests, save, full
+        As of `record.recording.HookedRecording`.
 
     Raises
     ------

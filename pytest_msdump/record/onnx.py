@@ -67,7 +67,7 @@ class OnnxRecording(RunRecording):
         is recorded is not fused, since it is asked for; the rest may be.
     providers : sequence
         Of ONNX Runtime, CPU by default.
-    directory, iterations, digests
+    directory, iterations, digests, save, full
         As of `record.recording.Recording`.
 
     Attributes
@@ -93,12 +93,12 @@ class OnnxRecording(RunRecording):
         types: Patterns = None,
         inputs: bool = False,
         parameters: bool = False,
-        iterations: bool = False,
-        digests: bool = True,
         session_options: Any = None,
         providers: Sequence[Any] = ("CPUExecutionProvider",),
+        **options: Any,
     ) -> None:
-        super().__init__(directory, inputs=inputs, parameters=parameters, iterations=iterations, digests=digests)
+        super().__init__(directory, **options)
+        self.wants_inputs, self.wants_parameters = inputs, parameters
         self.model = load_model(model)
         self.session_options, self.providers = session_options, providers
         every = self.model.nodes

@@ -34,10 +34,8 @@ class Recording(ABC):
     ----------
     directory : path
         An empty folder, or one that will be made.
-    inputs, gradients, parameters : bool
-        What to record beside outputs; parameters as they are before the model is first called in each iteration.
     iterations : bool
-        ``True`` for several: see `HookedRecording.iteration` and `HookedRecording.step`.
+        ``True`` for several.
     digests : bool
         Put digests of inputs and weights into the manifest: a comparison warns when the two sides had different ones.
     save, full
@@ -56,9 +54,6 @@ class Recording(ABC):
         self,
         directory: str | PathLike[str],
         *,
-        inputs: bool = False,
-        gradients: bool = False,
-        parameters: bool = False,
         iterations: bool = False,
         digests: bool = True,
         save: str = "full",
@@ -66,7 +61,6 @@ class Recording(ABC):
     ) -> None:
         self.directory = Path(directory)
         self._saving: dict[str, Any] = {"save": save, "full": full}
-        self.wants_inputs, self.wants_gradients, self.wants_parameters = inputs, gradients, parameters
         self.wants_iterations, self.wants_digests = iterations, digests
         self.is_on = False
         self._iteration = 0
@@ -157,7 +151,15 @@ def _copied(array: Any) -> tuple[int, Any]:
 
 
 class HookedRecording(Recording):
-    """A recording that is called while a model runs; a subclass says how models of its framework are hooked."""
+    """A recording that is called while a model runs; a subclass says how models of its framework are hooked.
+
+    Parameters
+    ----------
+    inputs, gradients, parameters : bool
+        What to record beside outputs; parameters as they are before the model is first called in each iteration.
+    directory, iterations, digests, save, full
+        As of `Recording`; several iterations are told apart by `iteration` or `step`.
+    """
 
     # Packages whose frames are not the user's program.
     FRAMEWORKS: ClassVar[tuple[str, ...]]
@@ -165,8 +167,17 @@ class HookedRecording(Recording):
     NOT_CALLED: ClassVar[str]
     NO_GRADIENTS: ClassVar[str]
 
-    def __init__(self, directory: str | PathLike[str], **options: Any) -> None:
+    def __init__(
+        self,
+        directory: str | PathLike[str],
+        *,
+        inputs: bool = False,
+        gradients: bool = False,
+        parameters: bool = False,
+        **options: Any,
+    ) -> None:
         super().__init__(directory, **options)
+        self.wants_inputs, self.wants_gradients, self.wants_parameters = inputs, gradients, parameters
         self._has_begun = self._had_iteration = False
         self._written = self._arrived = 0
 

@@ -28,16 +28,12 @@ class TfGraphRecording(RunRecording):
     ----------
     session : tf.compat.v1.Session
         Or anything with ``graph`` and ``run``.
-    directory : path
-        An empty folder, or one that will be made.
     operations, exclude : str or sequence of str, optional
         Globs on names of operations.
     types : str or sequence of str, optional
         Globs on types of operations, e.g. ``"Conv2D"``.
-    iterations : bool
-        ``True`` for several runs.
-    digests : bool
-        Put digests of what is fed into the manifest: a comparison warns when the two sides had different ones.
+    directory, iterations, digests, save, full
+        As of `record.recording.Recording`.
 
     Notes
     -----
@@ -54,10 +50,9 @@ class TfGraphRecording(RunRecording):
         operations: Patterns = None,
         exclude: Patterns = None,
         types: Patterns = None,
-        iterations: bool = False,
-        digests: bool = True,
+        **options: Any,
     ) -> None:
-        super().__init__(directory, iterations=iterations, digests=digests)
+        super().__init__(directory, **options)
         self.session = session
         self._patterns = (operations, exclude, types)
 

@@ -106,8 +106,8 @@ class TorchRecording(HookedRecording):
     graph : bool
         Put into the manifest which module feeds which, through every operation between them: causes of failures are
         found by it.
-    directory, inputs, parameters, iterations, digests
-        As of `record.recording.Recording`; operations have inputs and models buffers, too.
+    directory, inputs, parameters, iterations, digests, save, full
+        As of `record.recording.HookedRecording`; operations have inputs and models buffers, too.
 
     Raises
     ------
