@@ -101,7 +101,7 @@ class CountSketch:
         if not self._elements:
             self._compiled = CompiledSketch.of(block, self._tables, self._sums, self._chunk)
         if self._compiled is not None:
-            self._compiled.add(block)
+            self._compiled.add(block, self._elements)
             self._elements += block.size
             return
         block = numbers(block)
