@@ -44,17 +44,19 @@ class Tally:
 
     def add(self, block: Array) -> None:
         """Add a block of real numbers."""
-        finite = block
-        if block.dtype.kind == "f":
-            self.nan += int(np.count_nonzero(np.isnan(block)))
-            self.negative_inf += int(np.count_nonzero(np.isneginf(block)))
-            self.positive_inf += int(np.count_nonzero(np.isposinf(block)))
-            finite = block[np.isfinite(block)]
+        # Numpy computes with 16-bit floats one by one.
+        finite = block.astype(np.float32) if block.dtype == np.float16 else block
+        if block.dtype.kind == "f" and not (is_finite := np.isfinite(finite)).all():
+            self.nan += int(np.count_nonzero(np.isnan(finite)))
+            self.negative_inf += int(np.count_nonzero(np.isneginf(finite)))
+            self.positive_inf += int(np.count_nonzero(np.isposinf(finite)))
+            finite = finite[is_finite]
         if not finite.size:
             return
-        self.negative += int(np.count_nonzero(finite < 0))
-        self.positive += int(np.count_nonzero(finite > 0))
-        self.zero += int(np.count_nonzero(finite == 0))
+        negative, positive = int(np.count_nonzero(finite < 0)), int(np.count_nonzero(finite > 0))
+        self.negative += negative
+        self.positive += positive
+        self.zero += finite.size - negative - positive
         low, high = finite.min().item(), finite.max().item()
         self.minimum = low if self.minimum is None else min(self.minimum, low)
         self.maximum = high if self.maximum is None else max(self.maximum, high)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import math
 from fractions import Fraction
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -91,8 +92,10 @@ def test_extremes_of_wide_integers_are_exact():
 
 
 def test_all_statistics_of_the_table_are_there():
-    found = statistics_of(ArrayView(np.ones(3)), digests=("md5", "sha1"))
-    assert found.keys() == STATISTICS.keys()
+    digests = [name for name, fact in STATISTICS.items() if fact.kind == "digest"]
+    found = statistics_of(ArrayView(np.ones(3)), digests=digests)
+    without = {"xxh3_128"} if find_spec("xxhash") is None else set()
+    assert found.keys() == STATISTICS.keys() - without
 
 
 def test_the_digest_is_the_one_that_a_run_saves():
