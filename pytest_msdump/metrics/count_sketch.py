@@ -25,8 +25,11 @@ from pytest_msdump.model.tensor import TensorView
 
 __all__ = [
     "BUCKETS",
+    "ROWS",
     "SEEDS",
+    "TURNS",
     "CountSketch",
+    "add_rows",
     "chunk_turn",
     "distance",
     "metrics_of",
@@ -39,10 +42,9 @@ __all__ = [
 SEEDS = {1024: 4, 4096: 3}
 BUCKETS = 1024
 
-# Rows of as many elements as buckets make a chunk.
-_ROWS = 16
+# Rows of as many elements as buckets make a chunk; after some chunks signs begin anew.
+ROWS, TURNS = 16, 64
 _SIGNS = 1 << 16
-_TURNS = 64
 # Chunks that numpy adds up together, while they stay in the caches.
 _AT_ONCE = 8
 _WORD = (1 << 64) - 1
@@ -58,13 +60,13 @@ def tables(buckets: int) -> SketchTables:
     """Return the tables of a sketch with so many buckets, a key of `SEEDS`."""
     seed = SEEDS[buckets]
     first, chunks, turns, places = (_mixed(_mixed(seed * _STREAM + stream)) for stream in (1, 2, 4, 5))
-    words = _SIGNS // 64 + (_TURNS + 1) * buckets // 64
+    words = _SIGNS // 64 + (TURNS + 1) * buckets // 64
     drawn = np.array([_mixed(first + number * _GOLDEN) for number in range(words)], "<u8")
     bits = np.unpackbits(drawn.view(np.uint8), bitorder="little")
     return SketchTables(
         1.0 - 2.0 * bits.astype(np.float64),
-        np.array([((_mixed(turns + row * _GOLDEN) >> 32) * buckets) >> 32 for row in range(_ROWS)], np.int64),
-        np.array([_mixed(places + row * _GOLDEN) % _SIGNS for row in range(_ROWS)], np.int64),
+        np.array([((_mixed(turns + row * _GOLDEN) >> 32) * buckets) >> 32 for row in range(ROWS)], np.int64),
+        np.array([_mixed(places + row * _GOLDEN) % _SIGNS for row in range(ROWS)], np.int64),
         chunks,
     )
 
@@ -83,7 +85,7 @@ def add_rows(rows: Any, tables: SketchTables, first: int, made: Any) -> Any:
     """
     chunks, _, buckets = rows.shape
     for row, (turn, place) in enumerate(zip(tables.turns.tolist(), tables.places.tolist(), strict=True)):
-        begin = first % _TURNS * buckets + place
+        begin = first % TURNS * buckets + place
         signs = tables.signs[begin : begin + chunks * buckets].reshape(chunks, buckets)
         made[:, turn : turn + buckets] += rows[:, row] * signs
     return made
@@ -121,19 +123,20 @@ class CountSketch:
             self._compiled.add(block, self._elements)
             self._elements += block.size
             return
-        block = numbers(block)
+        # Numpy converts float16 slowly: once is enough.
+        block = block.astype(np.float32) if block.dtype == np.float16 else numbers(block)
         with np.errstate(all="ignore"):
             self._tally.add(block)
             values = block.astype(np.float64)
         if self._tally.finite.elements < self._elements + block.size:
             values[~np.isfinite(values)] = 0.0
-        length = _ROWS * self._buckets
+        length = ROWS * self._buckets
         while values.size:
             chunk, place = divmod(self._elements, length)
-            chunks = 0 if place else min(values.size // length, _AT_ONCE, _TURNS - chunk % _TURNS)
+            chunks = 0 if place else min(values.size // length, _AT_ONCE, TURNS - chunk % TURNS)
             added = chunks * length or min(values.size, self._buckets - place % self._buckets)
             if chunks:
-                rows = values[:added].reshape(chunks, _ROWS, self._buckets)
+                rows = values[:added].reshape(chunks, ROWS, self._buckets)
                 made = add_rows(rows, self._tables, chunk, np.zeros((chunks, 2 * self._buckets)))
                 for number, one in enumerate(made, chunk):
                     self._fold(one, number, self._sums)
@@ -144,10 +147,10 @@ class CountSketch:
 
     def _add_to_row(self, values: Doubles, chunk: int, row: int, place: int) -> None:
         """Add elements of one row."""
-        signs = chunk % _TURNS * self._buckets + int(self._tables.places[row]) + place
+        signs = chunk % TURNS * self._buckets + int(self._tables.places[row]) + place
         begin = int(self._tables.turns[row]) + place
         self._chunk[begin : begin + values.size] += values * self._tables.signs[signs : signs + values.size]
-        if row == _ROWS - 1 and place + values.size == self._buckets:
+        if row == ROWS - 1 and place + values.size == self._buckets:
             self._fold(self._chunk, chunk, self._sums)
             self._chunk[:] = 0.0
 
@@ -161,7 +164,7 @@ class CountSketch:
     def values(self) -> Doubles:
         """Return the buckets, of the elements that were added until now."""
         summed: Doubles = self._sums.copy()
-        self._fold(self._chunk, self._elements // (_ROWS * self._buckets), summed)
+        self._fold(self._chunk, self._elements // (ROWS * self._buckets), summed)
         return summed
 
     def statistics(self) -> dict[str, Statistic]:

@@ -58,10 +58,14 @@ class Tally:
         self.positive += positive
         self.zero += finite.size - negative - positive
         low, high = finite.min().item(), finite.max().item()
+        (doubles,) = components(finite, "left", self.workspace)
+        self.add_part(low, high, moments(doubles, float(low), float(high), self.workspace))
+
+    def add_part(self, low: float, high: float, part: Moments) -> None:
+        """Add the extremes and moments of some finite elements."""
         self.minimum = low if self.minimum is None else min(self.minimum, low)
         self.maximum = high if self.maximum is None else max(self.maximum, high)
-        (doubles,) = components(finite, "left", self.workspace)
-        self.finite = self.finite.merge(moments(doubles, float(low), float(high), self.workspace))
+        self.finite = self.finite.merge(part)
 
     def values(self, elements: int) -> dict[str, Statistic]:
         """Return the statistics."""
@@ -159,12 +163,12 @@ def _has_bytes(dtype: str) -> bool:
     return dtype == "bfloat16" or np.dtype(fact.native).itemsize * 8 == fact.bits
 
 
-def _bytes_of(block: Array, dtype: str) -> Any:
-    """Return a block's little-endian bytes in the type of the run."""
+def _bytes_of(block: Array, dtype: str) -> Array:
+    """Return a block whose bytes are those of the run, little-endian."""
     if dtype == "bfloat16":
         # Every bfloat16 is the upper half of the float32 that stands for it.
-        return (np.ascontiguousarray(block).view(np.uint32) >> _BITS_OF_HALF).astype("<u2").tobytes()
-    return block.astype(block.dtype.newbyteorder("<"), copy=False).tobytes()
+        block = (np.ascontiguousarray(block).view(np.uint32) >> _BITS_OF_HALF).astype("<u2")
+    return np.ascontiguousarray(block, block.dtype.newbyteorder("<"))
 
 
 _Block: TypeAlias = tuple[int, Array, Array]
