@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_msdump.dtypes.arrays import array_to_save
 from pytest_msdump.metrics.c_kernel import SketchTables
-from pytest_msdump.metrics.count_sketch import BUCKETS, ROWS, TURNS, add_rows, chunk_turn, sketch_blocks, tables
+from pytest_msdump.metrics.count_sketch import BUCKETS, ROWS, SEEDS, TURNS, add_rows, chunk_turn, sketch_blocks, tables
 from pytest_msdump.metrics.statistics import Tally
 from pytest_msdump.metrics.sums import Moments, Sum, scale_exponent
 from pytest_msdump.model.statistics import Sketch, Statistic
@@ -24,7 +24,7 @@ def sketch_of_tensor(
 ) -> tuple[dict[str, Statistic], Sketch]:
     """Return what `metrics.count_sketch.sketch_blocks` does of a tensor.
 
-    On the CPU its memory is read where it is: without the kernel, numpy is faster than PyTorch's operations. Elsewhere
+    On the CPU its memory is read where it is: without the kernel, numpy is as fast as PyTorch's operations. Elsewhere
     these compute it on the device, and there are no digests, for which all bytes would have to be copied. They are
     copied only where the device lacks float64 or an operation, and for uint64.
     """
@@ -48,15 +48,16 @@ def sketch_by_torch(tensor: Any, *, buckets: int = BUCKETS) -> tuple[dict[str, S
     flat = (torch.view_as_real(plain) if plain.is_complex() else plain).reshape(-1)
     signed = _tables(flat.device, buckets)
     sums, tally, length = flat.new_zeros(buckets, dtype=torch.float64), Tally(), ROWS * buckets
-    # Signs begin anew after so many chunks, which are 8 MiB of float64 for 1,024 buckets.
-    for first in range(0, flat.numel(), TURNS * length):
-        piece = flat[first : first + TURNS * length]
-        chunks = -(-piece.numel() // length)
+    # Signs begin anew after `TURNS` chunks; those of a step are 8 MiB of float64.
+    step = TURNS * ROWS * min(SEEDS)
+    for start in range(0, flat.numel(), step):
+        piece = flat[start : start + step]
+        first, chunks = start // length, -(-piece.numel() // length)
         values = flat.new_zeros(chunks * length, dtype=torch.float64)
         _describe(values[: piece.numel()].copy_(piece), piece, tally)
         made = flat.new_zeros((chunks, 2 * buckets), dtype=torch.float64)
-        add_rows(values.view(chunks, ROWS, buckets), signed, 0, made)
-        drawn = [chunk_turn(signed.chunks, first // length + number, buckets) for number in range(chunks)]
+        add_rows(values.view(chunks, ROWS, buckets), signed, first, made)
+        drawn = [chunk_turn(signed.chunks, number, buckets) for number in range(first, first + chunks)]
         turns, signs = torch.tensor(drawn, dtype=torch.float64).to(flat.device).split(1, 1)
         places = (torch.arange(buckets, device=flat.device) - turns.long()) % buckets
         sums += ((made[:, :buckets] + made[:, buckets:]).gather(1, places) * signs).sum(0)
