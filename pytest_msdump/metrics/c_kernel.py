@@ -148,10 +148,7 @@ class _SketchJob(Structure):
 
 class _Described(Structure):
     _fields_ = (
-        ("elements", c_int64),
-        ("nan", c_int64),
-        ("negative_inf", c_int64),
-        ("positive_inf", c_int64),
+        ("classes", c_int64 * 4),
         ("zero", c_int64),
         ("minimum", c_double),
         ("maximum", c_double),
@@ -278,12 +275,12 @@ class CompiledSketch:
             return None
         return cls(library, block.dtype, tables, sums, chunk)
 
-    def add(self, block: Array) -> None:
-        """Add the next elements."""
+    def add(self, block: Array, start: int) -> None:
+        """Add the next elements, the first of which has the C-order number `start`."""
         block = np.ascontiguousarray(block)
         if block.dtype != self._dtype:
             raise ValueError(f"a block of {block.dtype} in a tensor of {self._dtype}")
-        self._library.msdump_sketch(byref(self._job), block.ctypes.data, block.size, byref(self._found))
+        self._library.msdump_sketch(byref(self._job), block.ctypes.data, block.size, start, byref(self._found))
 
     @property
     def finite_norm(self) -> float:
@@ -293,18 +290,18 @@ class CompiledSketch:
     def statistics(self) -> dict[str, Statistic]:
         """Return the statistics of all elements that were added."""
         found, number = self._found, _number(self._job.kind)
-        infinite = found.negative_inf + found.positive_inf
-        finite = found.elements - found.nan - infinite
+        finite, positive_inf, negative_inf, nan = found.classes
+        infinite = positive_inf + negative_inf
         return {
             "maximum": number(found.maximum) if finite else None,
             "minimum": number(found.minimum) if finite else None,
             "mean": _sum(found.total).divided(finite) if finite else None,
-            "l2_norm": math.nan if found.nan else math.inf if infinite else self.finite_norm,
-            "count": found.elements,
+            "l2_norm": math.nan if nan else math.inf if infinite else self.finite_norm,
+            "count": finite + infinite + nan,
             "zero_count": found.zero,
-            "nan_count": found.nan,
-            "negative_inf_count": found.negative_inf,
-            "positive_inf_count": found.positive_inf,
+            "nan_count": nan,
+            "negative_inf_count": negative_inf,
+            "positive_inf_count": positive_inf,
         }
 
 

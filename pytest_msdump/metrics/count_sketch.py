@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +25,11 @@ from pytest_msdump.model.tensor import TensorView
 
 __all__ = [
     "BUCKETS",
+    "ROWS",
     "SEEDS",
+    "TURNS",
     "CountSketch",
+    "add_rows",
     "chunk_turn",
     "distance",
     "metrics_of",
@@ -38,10 +42,11 @@ __all__ = [
 SEEDS = {1024: 4, 4096: 3}
 BUCKETS = 1024
 
-# Rows of as many elements as buckets make a chunk.
-_ROWS = 16
+# Rows of as many elements as buckets make a chunk; after some chunks signs begin anew.
+ROWS, TURNS = 16, 64
 _SIGNS = 1 << 16
-_TURNS = 64
+# Chunks that numpy adds up together, while they stay in the caches.
+_AT_ONCE = 8
 _WORD = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 _STREAM = 0xD1342543DE82EF95
@@ -55,21 +60,35 @@ def tables(buckets: int) -> SketchTables:
     """Return the tables of a sketch with so many buckets, a key of `SEEDS`."""
     seed = SEEDS[buckets]
     first, chunks, turns, places = (_mixed(_mixed(seed * _STREAM + stream)) for stream in (1, 2, 4, 5))
-    words = _SIGNS // 64 + (_TURNS + 1) * buckets // 64
+    words = _SIGNS // 64 + (TURNS + 1) * buckets // 64
     drawn = np.array([_mixed(first + number * _GOLDEN) for number in range(words)], "<u8")
     bits = np.unpackbits(drawn.view(np.uint8), bitorder="little")
     return SketchTables(
         1.0 - 2.0 * bits.astype(np.float64),
-        np.array([((_mixed(turns + row * _GOLDEN) >> 32) * buckets) >> 32 for row in range(_ROWS)], np.int64),
-        np.array([_mixed(places + row * _GOLDEN) % _SIGNS for row in range(_ROWS)], np.int64),
+        np.array([((_mixed(turns + row * _GOLDEN) >> 32) * buckets) >> 32 for row in range(ROWS)], np.int64),
+        np.array([_mixed(places + row * _GOLDEN) % _SIGNS for row in range(ROWS)], np.int64),
         chunks,
     )
 
 
+@lru_cache(maxsize=4096)
 def chunk_turn(start: int, chunk: int, buckets: int) -> tuple[int, float]:
     """Return by how many buckets a chunk is turned, and its sign; `start` is `SketchTables.chunks`."""
     drawn = _mixed(start + chunk * _GOLDEN)
     return ((drawn >> 32) * buckets) >> 32, -1.0 if drawn & 1 else 1.0
+
+
+def add_rows(rows: Any, tables: SketchTables, first: int, made: Any) -> Any:
+    """Add whole chunks (chunks × 16 × buckets), the first of which has this number, to `made` (chunks × 2 · buckets).
+
+    None lies beyond a multiple of 64. Numpy's arrays or PyTorch's tensors, of which the signs then are one, too.
+    """
+    chunks, _, buckets = rows.shape
+    for row, (turn, place) in enumerate(zip(tables.turns.tolist(), tables.places.tolist(), strict=True)):
+        begin = first % TURNS * buckets + place
+        signs = tables.signs[begin : begin + chunks * buckets].reshape(chunks, buckets)
+        made[:, turn : turn + buckets] += rows[:, row] * signs
+    return made
 
 
 def _mixed(number: int) -> int:
@@ -101,38 +120,51 @@ class CountSketch:
         if not self._elements:
             self._compiled = CompiledSketch.of(block, self._tables, self._sums, self._chunk)
         if self._compiled is not None:
-            self._compiled.add(block)
+            self._compiled.add(block, self._elements)
             self._elements += block.size
             return
-        block = numbers(block)
+        # Numpy converts float16 slowly: once is enough.
+        block = block.astype(np.float32) if block.dtype == np.float16 else numbers(block)
         with np.errstate(all="ignore"):
             self._tally.add(block)
             values = block.astype(np.float64)
-        values[~np.isfinite(values)] = 0.0
-        for start in range(0, values.size, self._buckets):
-            self._add_row(values[start : start + self._buckets])
+        if self._tally.finite.elements < self._elements + block.size:
+            values[~np.isfinite(values)] = 0.0
+        length = ROWS * self._buckets
+        while values.size:
+            chunk, place = divmod(self._elements, length)
+            chunks = 0 if place else min(values.size // length, _AT_ONCE, TURNS - chunk % TURNS)
+            added = chunks * length or min(values.size, self._buckets - place % self._buckets)
+            if chunks:
+                rows = values[:added].reshape(chunks, ROWS, self._buckets)
+                made = add_rows(rows, self._tables, chunk, np.zeros((chunks, 2 * self._buckets)))
+                for number, one in enumerate(made, chunk):
+                    self._fold(one, number, self._sums)
+            else:
+                self._add_to_row(values[:added], chunk, *divmod(place, self._buckets))
+            self._elements += added
+            values = values[added:]
 
-    def _add_row(self, values: Doubles) -> None:
-        """Add at most as many elements as a row has; they may reach into the next row."""
-        number, place = divmod(self._elements, self._buckets)
-        chunk, row = divmod(number, _ROWS)
-        here = values[: self._buckets - place]
-        signs = chunk % _TURNS * self._buckets + int(self._tables.places[row]) + place
+    def _add_to_row(self, values: Doubles, chunk: int, row: int, place: int) -> None:
+        """Add elements of one row."""
+        signs = chunk % TURNS * self._buckets + int(self._tables.places[row]) + place
         begin = int(self._tables.turns[row]) + place
-        self._chunk[begin : begin + here.size] += here * self._tables.signs[signs : signs + here.size]
-        self._elements += here.size
-        if self._elements % (_ROWS * self._buckets) == 0:
-            self._sums[:] = self.values()
+        self._chunk[begin : begin + values.size] += values * self._tables.signs[signs : signs + values.size]
+        if row == ROWS - 1 and place + values.size == self._buckets:
+            self._fold(self._chunk, chunk, self._sums)
             self._chunk[:] = 0.0
-        if here.size < values.size:
-            self._add_row(values[here.size :])
+
+    def _fold(self, made: Doubles, chunk: int, sums: Doubles) -> None:
+        """Add one chunk to the buckets, turned and signed."""
+        turn, sign = chunk_turn(self._tables.chunks, chunk, self._buckets)
+        folded = sign * (made[: self._buckets] + made[self._buckets :])
+        sums[turn:] += folded[: self._buckets - turn]
+        sums[:turn] += folded[self._buckets - turn :]
 
     def values(self) -> Doubles:
         """Return the buckets, of the elements that were added until now."""
-        folded = self._chunk[: self._buckets] + self._chunk[self._buckets :]
-        chunk = max(self._elements - 1, 0) // (_ROWS * self._buckets)
-        turn, sign = chunk_turn(self._tables.chunks, chunk, self._buckets)
-        summed: Doubles = self._sums + sign * np.roll(folded, turn)
+        summed: Doubles = self._sums.copy()
+        self._fold(self._chunk, self._elements // (ROWS * self._buckets), summed)
         return summed
 
     def statistics(self) -> dict[str, Statistic]:

@@ -1219,47 +1219,30 @@ typedef struct {
     double *sums, *chunk;
 } SketchJob;
 
+/* `classes` counts finite elements, Inf, -Inf and NaN, by `class_of`. */
 typedef struct {
-    int64_t elements, nan, negative_inf, positive_inf, zero;
+    int64_t classes[4], zero;
     double minimum, maximum;
     Sum total, squares;
 } Described;
 
-INLINE uint64_t mixed(uint64_t z)
+/* Add finite elements to the statistics. Return 0, and add nothing, where NaN or Inf shows in the sum. */
+static int describe(const RawDouble *x, int64_t count, const Ahead *ahead, Described *found)
 {
-    z += 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
-/* Add finite elements to the statistics. */
-#define ONE(a)                                                                                                         \
-    (total.v[j] += (a), squares.v[j] += (a) * (a), low.v[j] = LESS(a, low.v[j]), high.v[j] = MORE(a, high.v[j]),       \
-     zero[j] += (a) == 0.0)
-CLONES static void describe(const RawDouble *restrict x, int64_t count, Described *found)
-{
-    Lanes total = {{0.0}}, squares = {{0.0}}, low, high;
-    int64_t zero[LANES] = {0}, whole = count - count % LANES;
-    EACH_LANE low.v[j] = high.v[j] = x[0];
-    for (int64_t i = 0; i < whole; i += LANES)
-        EACH_LANE ONE(x[i + j]);
-    for (int64_t i = whole, j = 0; i < count; i++, j++)
-        ONE(x[i]);
-#undef ONE
-    add_to(&found->total, across(total.v));
-    add_to(&found->squares, across(squares.v));
-    found->minimum = LESS(lowest(low.v), found->minimum);
-    found->maximum = MORE(greatest(high.v), found->maximum);
-    EACH_LANE found->zero += zero[j];
-}
-
-CLONES static int all_finite(const RawDouble *restrict x, int64_t count)
-{
-    int64_t other = 0;
-    for (int64_t i = 0; i < count; i++)
-        other += !(fabs(x[i]) <= DBL_MAX);
-    return !other;
+    static const double zeros[TILE];
+    Shifted sums;
+    memset(&sums, 0, sizeof sums);
+    add_shifted(&sums, x, count, 0.0, ahead);
+    if (!isfinite(across(sums.sum.v)))
+        return 0;
+    const Look look = look_at(x, zeros, count);
+    add_to(&found->total, across(sums.sum.v));
+    add_to(&found->squares, across(sums.squares.v));
+    found->minimum = LESS(look.left.minimum, found->minimum);
+    found->maximum = MORE(look.left.maximum, found->maximum);
+    found->zero += count - look.differing;
+    found->classes[0] += count;
+    return 1;
 }
 
 CLONES static void add_signed(const RawDouble *restrict x, const double *restrict signs, int64_t count,
@@ -1269,46 +1252,49 @@ CLONES static void add_signed(const RawDouble *restrict x, const double *restric
         row[i] += signs[i] * x[i];
 }
 
-/* Add one chunk, turned and signed as its number says, to the sums. */
-static void fold(const SketchJob *job, int64_t chunk)
+/* Add one chunk to the sums, turned and signed by a number that splitmix64 draws, and empty it. */
+static void fold(const SketchJob *job, uint64_t number)
 {
-    const uint64_t drawn = mixed(job->chunks + (uint64_t)chunk * 0x9E3779B97F4A7C15u);
-    int64_t to = (int64_t)(((drawn >> 32) * (uint64_t)job->buckets) >> 32);
-    for (int64_t p = 0; p < job->buckets; p++, to = to + 1 < job->buckets ? to + 1 : 0)
-        job->sums[to] += (drawn & 1 ? -1.0 : 1.0) * (job->chunk[p] + job->chunk[p + job->buckets]);
-    memset(job->chunk, 0, 2 * (size_t)job->buckets * sizeof *job->chunk);
+    const int64_t m = job->buckets;
+    uint64_t z = job->chunks + (number + 1) * 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    z ^= z >> 31;
+    for (int64_t p = 0; p < m; p++)
+        job->chunk[p] = job->chunk[m + p] = job->chunk[p] + job->chunk[m + p];
+    const double *from = job->chunk + m - (int64_t)(((z >> 32) * (uint64_t)m) >> 32);
+    for (int64_t p = 0; p < m; p++)
+        job->sums[p] += (z & 1 ? -1.0 : 1.0) * from[p];
+    memset(job->chunk, 0, 2 * (size_t)m * sizeof *job->chunk);
 }
 
-/* Add the next `count` elements of a tensor. What is not finite is counted, and a zero in the sketch. */
-void msdump_sketch(const SketchJob *job, const char *raw, int64_t count, Described *found)
+/* Add the `count` elements of a tensor from element `start` on. What is not finite is counted, and a zero in the sketch. */
+void msdump_sketch(const SketchJob *job, const char *raw, int64_t count, int64_t start, Described *found)
 {
     Tile tile;
-    while (count) {
-        const int64_t number = found->elements / job->buckets, place = found->elements % job->buckets;
-        const int64_t n = LESS(LESS(count, job->buckets - place), (int64_t)TILE);
-        const RawDouble *x = doubles_of((Kind)job->kind, raw, n, tile.left);
-        if (all_finite(x, n))
-            describe(x, n, found);
-        else {
+    const int64_t m = job->buckets, size = ITEMSIZE[job->kind];
+    for (int64_t done = 0, n; done < count; done += n) {
+        const int64_t row = (start + done) / m, place = (start + done) % m;
+        n = LESS(LESS(count - done, m - place), (int64_t)TILE);
+        const Ahead ahead = ahead_of(raw + done * size, raw, size, 0, count - done <= TILE);
+        const RawDouble *x = doubles_of((Kind)job->kind, raw + done * size, n, tile.left);
+        if (!describe(x, n, &ahead, found)) {
             int64_t kept = 0;
             for (int64_t i = 0; i < n; i++) {
-                found->nan += isnan(x[i]) != 0;
-                found->positive_inf += x[i] > DBL_MAX;
-                found->negative_inf += x[i] < -DBL_MAX;
-                if (isfinite(x[i]))
+                const int class = class_of(x[i]);
+                if (class)
+                    found->classes[class]++;
+                else
                     tile.right[kept++] = x[i];
-                tile.left[i] = isfinite(x[i]) ? x[i] : 0.0;
+                tile.left[i] = class ? 0.0 : x[i];
             }
             x = tile.left;
             if (kept)
-                describe(tile.right, kept, found);
+                describe(tile.right, kept, &ahead, found);
         }
-        add_signed(x, job->signs + number / ROWS % TURNS * job->buckets + job->places[number % ROWS] + place, n,
-                   job->chunk + job->turns[number % ROWS] + place);
-        found->elements += n;
-        if (found->elements % (ROWS * job->buckets) == 0)
-            fold(job, number / ROWS);
-        raw += n * ITEMSIZE[job->kind];
-        count -= n;
+        add_signed(x, job->signs + row / ROWS % TURNS * m + job->places[row % ROWS] + place, n,
+                   job->chunk + job->turns[row % ROWS] + place);
+        if ((start + done + n) % (ROWS * m) == 0)
+            fold(job, (uint64_t)(row / ROWS));
     }
 }

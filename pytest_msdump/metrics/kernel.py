@@ -71,7 +71,7 @@ def _load(library: Path, source: Path) -> Kernel:
     loaded.msdump_add.restype = c_int32
     loaded.msdump_add_divergence.argtypes = [c_void_p, c_void_p, c_void_p, c_int64, c_void_p]
     loaded.msdump_add_divergence.restype = None
-    loaded.msdump_sketch.argtypes = [c_void_p, c_void_p, c_int64, c_void_p]
+    loaded.msdump_sketch.argtypes = [c_void_p, c_void_p, c_int64, c_int64, c_void_p]
     loaded.msdump_sketch.restype = None
     return Kernel("compiled", loaded, digest)
 

@@ -46,22 +46,28 @@ class Tally:
 
     def add(self, block: Array) -> None:
         """Add a block of real numbers."""
-        finite = block
-        if block.dtype.kind == "f":
-            self.nan += int(np.count_nonzero(np.isnan(block)))
-            self.negative_inf += int(np.count_nonzero(np.isneginf(block)))
-            self.positive_inf += int(np.count_nonzero(np.isposinf(block)))
-            finite = block[np.isfinite(block)]
+        # Numpy computes with 16-bit floats one by one.
+        finite = block.astype(np.float32) if block.dtype == np.float16 else block
+        if block.dtype.kind == "f" and not (is_finite := np.isfinite(finite)).all():
+            self.nan += int(np.count_nonzero(np.isnan(finite)))
+            self.negative_inf += int(np.count_nonzero(np.isneginf(finite)))
+            self.positive_inf += int(np.count_nonzero(np.isposinf(finite)))
+            finite = finite[is_finite]
         if not finite.size:
             return
-        self.negative += int(np.count_nonzero(finite < 0))
-        self.positive += int(np.count_nonzero(finite > 0))
-        self.zero += int(np.count_nonzero(finite == 0))
+        negative, positive = int(np.count_nonzero(finite < 0)), int(np.count_nonzero(finite > 0))
+        self.negative += negative
+        self.positive += positive
+        self.zero += finite.size - negative - positive
         low, high = finite.min().item(), finite.max().item()
+        (doubles,) = components(finite, "left", self.workspace)
+        self.add_part(low, high, moments(doubles, float(low), float(high), self.workspace))
+
+    def add_part(self, low: float, high: float, part: Moments) -> None:
+        """Add the extremes and moments of some finite elements."""
         self.minimum = low if self.minimum is None else min(self.minimum, low)
         self.maximum = high if self.maximum is None else max(self.maximum, high)
-        (doubles,) = components(finite, "left", self.workspace)
-        self.finite = self.finite.merge(moments(doubles, float(low), float(high), self.workspace))
+        self.finite = self.finite.merge(part)
 
     def values(self, elements: int) -> dict[str, Statistic]:
         """Return the statistics."""
@@ -162,12 +168,12 @@ def _has_bytes(dtype: str) -> bool:
     return dtype == "bfloat16" or np.dtype(fact.native).itemsize * 8 == fact.bits
 
 
-def _bytes_of(block: Array, dtype: str) -> Any:
-    """Return a block's little-endian bytes in the type of the run."""
+def _bytes_of(block: Array, dtype: str) -> Array:
+    """Return a block whose bytes are those of the run, little-endian."""
     if dtype == "bfloat16":
         # Every bfloat16 is the upper half of the float32 that stands for it.
-        return (np.ascontiguousarray(block).view(np.uint32) >> _BITS_OF_HALF).astype("<u2")
-    return np.ascontiguousarray(block.astype(block.dtype.newbyteorder("<"), copy=False))
+        block = (np.ascontiguousarray(block).view(np.uint32) >> _BITS_OF_HALF).astype("<u2")
+    return np.ascontiguousarray(block, block.dtype.newbyteorder("<"))
 
 
 _Block: TypeAlias = tuple[int, Array, Array]

@@ -19,7 +19,7 @@ from pytest_msdump.metrics.statistics import quick_digest
 from pytest_msdump.model.dump import ARCHIVE_FILE, TensorEntry
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["Archive", "npy_content", "sketched", "sketched_view"]
+__all__ = ["Archive", "decoded_blocks", "npy_content", "sketched", "sketched_view"]
 
 Array = npt.NDArray[Any]
 
@@ -32,9 +32,14 @@ def sketched(values: Array, entry: TensorEntry, buckets: int) -> tuple[Array, Te
     """Return the buckets of an array as it would be saved, and its entry; the array itself where it is small."""
     if values.size <= _WORTH * buckets:
         return values, entry
-    storage, flat = storage_of(values.dtype.str, entry.dtype, where="an array in memory"), values.reshape(-1)
-    blocks = (storage.decode(flat[start : start + _BLOCK]) for start in range(0, flat.size, _BLOCK))
-    return _described(blocks, replace(entry, dtype=storage.logical, shape=values.shape), buckets)
+    blocks, dtype = decoded_blocks(values, entry.dtype)
+    return _described(blocks, replace(entry, dtype=dtype, shape=values.shape), buckets)
+
+
+def decoded_blocks(values: Array, dtype: str | None) -> tuple[Iterator[Array], str]:
+    """Return the numbers of an array as `array_to_save` returns it, block by block, and their logical type."""
+    storage, flat = storage_of(values.dtype.str, dtype, where="an array in memory"), values.reshape(-1)
+    return (storage.decode(flat[start : start + _BLOCK]) for start in range(0, flat.size, _BLOCK)), storage.logical
 
 
 def sketched_view(view: TensorView, entry: TensorEntry, buckets: int) -> tuple[Array, TensorEntry]:

@@ -9,7 +9,17 @@ from pytest_msdump.dtypes.arrays import RawArray
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.dtypes import DTYPES
 
-__all__ = ["array_of", "device", "dtype_policy", "is_tensor", "optimizer_tensors", "plain_name", "run_facts", "weights"]
+__all__ = [
+    "array_of",
+    "device",
+    "dtype_policy",
+    "is_tensor",
+    "optimizer_tensors",
+    "plain_name",
+    "plain_numbers",
+    "run_facts",
+    "weights",
+]
 
 # What wrappers put between the names of a model's own modules.
 _WRAPPER_PARTS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
@@ -33,12 +43,7 @@ def array_of(tensor: Any) -> Any:
     import torch
 
     try:
-        dense = tensor.detach()
-        if dense.layout is not torch.strided:
-            dense = dense.to_dense()
-        if dense.is_quantized:
-            dense = dense.dequantize()
-        plain = dense.cpu().resolve_conj().resolve_neg().contiguous()
+        plain = plain_numbers(tensor).cpu().contiguous()
         name = str(plain.dtype).removeprefix("torch.")
         if name in DTYPES and DTYPES[name].native == name:
             return plain.numpy()
@@ -50,6 +55,18 @@ def array_of(tensor: Any) -> Any:
             f"a {type(tensor).__name__} of {tensor.dtype} on {tensor.device} cannot be recorded ({reason}); "
             "leave it out with exclude="
         ) from error
+
+
+def plain_numbers(tensor: Any) -> Any:
+    """Return a tensor outside of its graph, dense, and without lazy changes, on its device."""
+    import torch
+
+    dense = tensor.detach()
+    if dense.layout is not torch.strided:
+        dense = dense.to_dense()
+    if dense.is_quantized:
+        dense = dense.dequantize()
+    return dense.resolve_conj().resolve_neg()
 
 
 def plain_name(path: str) -> str:

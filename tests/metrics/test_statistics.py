@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
 from fractions import Fraction
+from importlib.util import find_spec
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.errors import UnknownNameError
 from pytest_msdump.facts.metrics import STATISTICS
-from pytest_msdump.metrics.statistics import statistics_of
+from pytest_msdump.metrics.statistics import quick_digest, statistics_of
 
 ARRAYS = st.sampled_from(["<f2", "<f4", "<f8", "i1", "<i8", "<u8", "u1", "?", ">f4"]).flatmap(
     lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5))
@@ -91,8 +94,10 @@ def test_extremes_of_wide_integers_are_exact():
 
 
 def test_all_statistics_of_the_table_are_there():
-    found = statistics_of(ArrayView(np.ones(3)), digests=("md5", "sha1"))
-    assert found.keys() == STATISTICS.keys()
+    digests = [name for name, fact in STATISTICS.items() if fact.kind == "digest"]
+    found = statistics_of(ArrayView(np.ones(3)), digests=digests)
+    without = {"xxh3_128"} if find_spec("xxhash") is None else set()
+    assert found.keys() == STATISTICS.keys() - without
 
 
 def test_the_digest_is_the_one_that_a_run_saves():
@@ -140,3 +145,33 @@ def test_wrong_arguments_are_refused():
         statistics_of(ArrayView(np.ones(1)), digests=["md4"])
     with pytest.raises(UnknownNameError):
         statistics_of(ArrayView(np.ones(1)), digests=["maximum"])
+
+
+def test_a_digest_of_the_standard_library_stands_in_for_xxhash(monkeypatch):
+    monkeypatch.setitem(sys.modules, "xxhash", None)
+    assert quick_digest() == "blake2b"
+    values = np.arange(9, dtype="f4")
+    found = statistics_of(ArrayView(values), digests=("blake2b", "xxh3_128"), block_elements=4)
+    assert "xxh3_128" not in found
+    assert found["blake2b"] == hashlib.blake2b(values.tobytes(), digest_size=16).hexdigest()
+
+
+@pytest.mark.parametrize("dtype", ["<f2", "<f4", ">f4", "<i8", "?", "<c16"])
+def test_xxhash_is_given_the_little_endian_bytes_of_the_tensor(monkeypatch, dtype):
+    seen = []
+
+    class Hash:
+        """Its part of xxhash's interface."""
+
+        def update(self, block):
+            seen.append(bytes(memoryview(block)))
+
+        def hexdigest(self):
+            return "seen"
+
+    monkeypatch.setitem(sys.modules, "xxhash", SimpleNamespace(xxh3_128=Hash))
+    assert quick_digest() == "xxh3_128"
+    values = np.arange(9).astype(dtype)
+    found = statistics_of(ArrayView(values), digests=("xxh3_128",), block_elements=4)
+    assert found["xxh3_128"] == "seen"
+    assert b"".join(seen) == values.astype(values.dtype.newbyteorder("<")).tobytes()

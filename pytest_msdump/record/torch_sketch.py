@@ -1,0 +1,101 @@
+"""Statistics and sketches of PyTorch's tensors, computed on the device that they are on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from pytest_msdump.dtypes.arrays import array_to_save
+from pytest_msdump.metrics.c_kernel import SketchTables
+from pytest_msdump.metrics.count_sketch import BUCKETS, ROWS, SEEDS, TURNS, add_rows, chunk_turn, sketch_blocks, tables
+from pytest_msdump.metrics.statistics import Tally
+from pytest_msdump.metrics.sums import Moments, Sum, scale_exponent
+from pytest_msdump.model.statistics import Sketch, Statistic
+from pytest_msdump.record.sketching import decoded_blocks
+from pytest_msdump.record.torch_tensors import array_of, plain_numbers
+
+__all__ = ["sketch_by_torch", "sketch_of_tensor"]
+
+
+def sketch_of_tensor(
+    tensor: Any, *, buckets: int = BUCKETS, digests: Sequence[str] = ()
+) -> tuple[dict[str, Statistic], Sketch]:
+    """Return what `metrics.count_sketch.sketch_blocks` does of a tensor.
+
+    On the CPU its memory is read where it is: without the kernel, numpy is as fast as PyTorch's operations. Elsewhere
+    these compute it on the device, and there are no digests, for which all bytes would have to be copied. They are
+    copied only where the device lacks float64 or an operation, and for uint64.
+    """
+    if not tensor.is_cpu and str(tensor.dtype) != "torch.uint64":
+        try:
+            return sketch_by_torch(tensor, buckets=buckets)
+        except (NotImplementedError, RuntimeError, TypeError):
+            pass
+    blocks, dtype = decoded_blocks(*array_to_save(array_of(tensor)))
+    return sketch_blocks(blocks, dtype, buckets=buckets, digests=digests)
+
+
+def sketch_by_torch(tensor: Any, *, buckets: int = BUCKETS) -> tuple[dict[str, Statistic], Sketch]:
+    """Return the same by operations of PyTorch, on the tensor's device.
+
+    Buckets and a few numbers are copied to the host. A tensor that is not contiguous is copied on its device.
+    """
+    import torch
+
+    plain = plain_numbers(tensor)
+    flat = (torch.view_as_real(plain) if plain.is_complex() else plain).reshape(-1)
+    signed = _tables(flat.device, buckets)
+    sums, tally, length = flat.new_zeros(buckets, dtype=torch.float64), Tally(), ROWS * buckets
+    # Signs begin anew after `TURNS` chunks; those of a step are 8 MiB of float64.
+    step = TURNS * ROWS * min(SEEDS)
+    for start in range(0, flat.numel(), step):
+        piece = flat[start : start + step]
+        first, chunks = start // length, -(-piece.numel() // length)
+        values = flat.new_zeros(chunks * length, dtype=torch.float64)
+        _describe(values[: piece.numel()].copy_(piece), piece, tally)
+        made = flat.new_zeros((chunks, 2 * buckets), dtype=torch.float64)
+        add_rows(values.view(chunks, ROWS, buckets), signed, first, made)
+        drawn = [chunk_turn(signed.chunks, number, buckets) for number in range(first, first + chunks)]
+        turns, signs = torch.tensor(drawn, dtype=torch.float64).to(flat.device).split(1, 1)
+        places = (torch.arange(buckets, device=flat.device) - turns.long()) % buckets
+        sums += ((made[:, :buckets] + made[:, buckets:]).gather(1, places) * signs).sum(0)
+    found = tally.values(plain.numel())
+    names = {"count"} if plain.is_complex() else found.keys() - {"negative_count", "positive_count"}
+    return {name: found[name] for name in found if name in names}, Sketch(sums.cpu().numpy(), tally.finite_norm)
+
+
+@cache
+def _tables(device: Any, buckets: int) -> SketchTables:
+    """Return the tables with the signs on a device."""
+    import torch
+
+    found = tables(buckets)
+    return found._replace(signs=torch.from_numpy(found.signs).to(device))
+
+
+def _describe(values: Any, piece: Any, tally: Tally) -> None:
+    """Add elements, given as float64, to the statistics, and put zeros where they are not finite."""
+    import torch
+
+    finite, low, high = values, *(number.item() for number in values.aminmax())
+    if not math.isfinite(low + high):
+        tally.nan += int(values.isnan().sum())
+        tally.negative_inf += int(values.isneginf().sum())
+        tally.positive_inf += int(values.isposinf().sum())
+        finite = values[values.isfinite()]
+        values.nan_to_num_(0.0, 0.0, 0.0)
+        if not finite.numel():
+            return
+        low, high = (number.item() for number in finite.aminmax())
+    elif not piece.dtype.is_floating_point:
+        low, high = (int(number) for number in (piece if piece.dtype == torch.int64 else values).aminmax())
+    tally.zero += finite.numel() - int(finite.count_nonzero())
+    exponent = scale_exponent(float(max(-low, high)))
+    if exponent:
+        finite = finite * math.ldexp(1.0, -exponent)
+    total, squares = float(finite.sum()), float(finite.dot(finite))
+    deviations = max(squares - total / finite.numel() * total, 0.0)
+    sums = Sum(total, 0.0, exponent), Sum(deviations, 0.0, 2 * exponent)
+    tally.add_part(low, high, Moments(finite.numel(), *sums, float(low), float(high)))
