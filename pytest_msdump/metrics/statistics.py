@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -154,7 +153,10 @@ def _new_hash(name: str) -> Any:
 @cache
 def _xxhash() -> Any:
     """Return the optional package; ``None`` where it is not installed."""
-    return import_module("xxhash") if find_spec("xxhash") else None
+    try:
+        return import_module("xxhash")
+    except ImportError:
+        return None
 
 
 def quick_digest() -> str:

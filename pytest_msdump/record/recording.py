@@ -19,6 +19,7 @@ from pytest_msdump.model.graph import Operator
 from pytest_msdump.record.background import Background
 from pytest_msdump.record.calls import calling_line
 from pytest_msdump.record.manifest import digest
+from pytest_msdump.record.sketching import Sketched
 from pytest_msdump.record.writer import DumpWriter
 
 __all__ = ["HookedRecording", "Recording", "RunRecording"]
@@ -146,6 +147,8 @@ class Recording(ABC):
 
 def _copied(array: Any) -> tuple[int, Any]:
     """Return the bytes of an array and a copy of it: a model changes its tensors in place."""
+    if isinstance(array, Sketched):
+        return array.sketch.buckets.nbytes, array
     copy = np.array(np.frombuffer(array.data, np.uint8) if isinstance(array, RawArray) else array, order="C")
     return copy.nbytes, replace(array, data=copy) if isinstance(array, RawArray) else copy
 

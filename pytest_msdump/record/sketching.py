@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
@@ -17,9 +17,19 @@ from pytest_msdump.dtypes.decode import storage_of
 from pytest_msdump.metrics.count_sketch import sketch_blocks
 from pytest_msdump.metrics.statistics import quick_digest
 from pytest_msdump.model.dump import ARCHIVE_FILE, TensorEntry
+from pytest_msdump.model.statistics import Sketch, Statistic
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["Archive", "decoded_blocks", "npy_content", "sketched", "sketched_view"]
+__all__ = [
+    "Archive",
+    "Sketched",
+    "decoded_blocks",
+    "described",
+    "is_worth_it",
+    "npy_content",
+    "sketched",
+    "sketched_view",
+]
 
 Array = npt.NDArray[Any]
 
@@ -28,9 +38,23 @@ _WORTH = 4
 _BLOCK = 2**17
 
 
+class Sketched(NamedTuple):
+    """A tensor in whose place a sketch is written that was made elsewhere."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    statistics: Mapping[str, Statistic]
+    sketch: Sketch
+
+
+def is_worth_it(elements: int, buckets: int) -> bool:
+    """Whether a tensor is sketched; a small one is kept as it is."""
+    return elements > _WORTH * buckets
+
+
 def sketched(values: Array, entry: TensorEntry, buckets: int) -> tuple[Array, TensorEntry]:
     """Return the buckets of an array as it would be saved, and its entry; the array itself where it is small."""
-    if values.size <= _WORTH * buckets:
+    if not is_worth_it(values.size, buckets):
         return values, entry
     blocks, dtype = decoded_blocks(values, entry.dtype)
     return _described(blocks, replace(entry, dtype=dtype, shape=values.shape), buckets)
@@ -45,15 +69,23 @@ def decoded_blocks(values: Array, dtype: str | None) -> tuple[Iterator[Array], s
 def sketched_view(view: TensorView, entry: TensorEntry, buckets: int) -> tuple[Array, TensorEntry]:
     """Return the same of a tensor that is read piece by piece."""
     entry = replace(entry, dtype=view.dtype)
-    if view.size <= _WORTH * buckets:
+    if not is_worth_it(view.size, buckets):
         return view.read(0, view.size).reshape(view.shape), entry
     return _described(view.blocks(_BLOCK), replace(entry, shape=view.shape), buckets)
 
 
 def _described(blocks: Iterable[Array], entry: TensorEntry, buckets: int) -> tuple[Array, TensorEntry]:
-    statistics, sketch = sketch_blocks(blocks, entry.dtype or "", buckets=buckets, digests=[quick_digest()])
-    known = {name: value for name, value in statistics.items() if value is not None}
-    return sketch.buckets, replace(entry, norm=sketch.norm, statistics=known)
+    dtype, shape = entry.dtype or "", entry.shape or ()
+    return described(
+        Sketched(dtype, shape, *sketch_blocks(blocks, dtype, buckets=buckets, digests=[quick_digest()])), entry
+    )
+
+
+def described(made: Sketched, entry: TensorEntry) -> tuple[Array, TensorEntry]:
+    """Return the buckets of a sketch, and the entry of its tensor."""
+    known = {name: value for name, value in made.statistics.items() if value is not None}
+    found = replace(entry, dtype=made.dtype, shape=made.shape, norm=made.sketch.norm, statistics=known)
+    return made.sketch.buckets, found
 
 
 def npy_content(values: Array) -> Iterator[Any]:

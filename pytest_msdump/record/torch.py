@@ -18,9 +18,11 @@ from pytest_msdump.record.call_graph import Call
 from pytest_msdump.record.calls import bound_arguments, leaves, named_leaves
 from pytest_msdump.record.recording import HookedRecording
 from pytest_msdump.record.selection import Patterns, is_a, name_modules, names_inside, select_modules
+from pytest_msdump.record.sketching import Sketched
 from pytest_msdump.record.torch_gradients import Edge, Gradients
 from pytest_msdump.record.torch_operations import Provenance, around_operations, op_name
-from pytest_msdump.record.torch_tensors import array_of, is_tensor, plain_name
+from pytest_msdump.record.torch_sketch import sketch_of_tensor
+from pytest_msdump.record.torch_tensors import array_of, is_elsewhere, is_tensor, plain_name
 
 __all__ = ["TorchRecording"]
 
@@ -171,7 +173,14 @@ class TorchRecording(HookedRecording):
 
     def array_of(self, tensor: Any) -> Any:
         """Return a tensor as an array, bit for bit."""
-        return array_of(tensor)
+        return tensor if isinstance(tensor, Sketched) else array_of(tensor)
+
+    def write(self, name: str, tensor: Any, **about: Any) -> None:
+        """Write a tensor; where its sketch is kept, nothing else leaves its device."""
+        if is_elsewhere(tensor) and self.writer.keeps_sketch(name, tensor.numel()):
+            dtype = str(torch_tensors.plain_numbers(tensor).dtype).removeprefix("torch.")
+            tensor = Sketched(dtype, tuple(tensor.shape), *sketch_of_tensor(tensor))
+        super().write(name, tensor, **about)
 
     def prepare(self) -> None:
         """Refuse a model whose weights have no shape yet."""

@@ -14,7 +14,7 @@ from pytest_msdump.metrics.statistics import Tally
 from pytest_msdump.metrics.sums import Moments, Sum, scale_exponent
 from pytest_msdump.model.statistics import Sketch, Statistic
 from pytest_msdump.record.sketching import decoded_blocks
-from pytest_msdump.record.torch_tensors import array_of, plain_numbers
+from pytest_msdump.record.torch_tensors import array_of, is_elsewhere, plain_numbers
 
 __all__ = ["sketch_by_torch", "sketch_of_tensor"]
 
@@ -28,7 +28,7 @@ def sketch_of_tensor(
     these compute it on the device, and there are no digests, for which all bytes would have to be copied. They are
     copied only where the device lacks float64 or an operation, and for uint64.
     """
-    if not tensor.is_cpu and str(tensor.dtype) != "torch.uint64":
+    if is_elsewhere(tensor) and str(tensor.dtype) != "torch.uint64":
         try:
             return sketch_by_torch(tensor, buckets=buckets)
         except (NotImplementedError, RuntimeError, TypeError):

@@ -34,6 +34,11 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor)
 
 
+def is_elsewhere(tensor: Any) -> bool:
+    """Whether a tensor is on another device than the CPU."""
+    return not tensor.is_cpu
+
+
 def array_of(tensor: Any) -> Any:
     """Return a numpy array, or a `RawArray` for types that numpy lacks; a tensor without numbers of its own is refused.
 

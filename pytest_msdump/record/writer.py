@@ -27,7 +27,15 @@ from pytest_msdump.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, 
 from pytest_msdump.model.graph import Operator
 from pytest_msdump.model.tensor import TensorRef, TensorView
 from pytest_msdump.record.manifest import add_to_journal, digests, write_manifest
-from pytest_msdump.record.sketching import Archive, npy_content, sketched, sketched_view
+from pytest_msdump.record.sketching import (
+    Archive,
+    Sketched,
+    described,
+    is_worth_it,
+    npy_content,
+    sketched,
+    sketched_view,
+)
 from pytest_msdump.storage.files import write_atomic
 
 __all__ = ["SAVE", "DumpWriter", "FileNames", "RawArray", "check_save", "safe_name"]
@@ -174,12 +182,20 @@ class DumpWriter:
             The file cannot be written.
         """
         self._check(op, slot, io, iteration)
-        values, logical = array_to_save(array, dtype)
-        entry = TensorEntry(op, io, slot, logical, op_type, line)
-        if self._archive is not None and not any(fnmatchcase(op, glob) for glob in self._full):
-            values, entry = sketched(values, entry, BUCKETS)
+        if isinstance(array, Sketched):
+            values, entry = described(array, TensorEntry(op, io, slot, None, op_type, line))
+        else:
+            values, logical = array_to_save(array, dtype)
+            entry = TensorEntry(op, io, slot, logical, op_type, line)
+            if self.keeps_sketch(op, values.size):
+                values, entry = sketched(values, entry, BUCKETS)
         with self._lock:
             return self._write(entry, values, iteration)
+
+    def keeps_sketch(self, op: str, elements: int) -> bool:
+        """Whether a sketch is kept of an operator's tensor with so many elements."""
+        is_full = self._archive is None or any(fnmatchcase(op, glob) for glob in self._full)
+        return not is_full and is_worth_it(elements, BUCKETS)
 
     def write_view(self, ref: TensorRef, view: TensorView) -> None:
         """Write the sketch of a tensor of another dump, which is read piece by piece; see `record.sketch_dump`."""
@@ -188,8 +204,7 @@ class DumpWriter:
         line = f"{frame.file}:{frame.line}" if frame is not None else None
         self._check(op, key.slot, key.io, iteration)
         entry = TensorEntry(op, key.io, key.slot, None, key.op.op_type, line)
-        is_full = any(fnmatchcase(op, glob) for glob in self._full)
-        values, entry = sketched_view(view, entry, view.size if is_full else BUCKETS)
+        values, entry = sketched_view(view, entry, BUCKETS if self.keeps_sketch(op, view.size) else view.size)
         with self._lock:
             self._write(entry, values, iteration)
 

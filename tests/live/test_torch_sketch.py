@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from kernels import EACH
 
+from pytest_msdump import assert_dumps_close, open_dump
 from pytest_msdump.dtypes.arrays import array_to_save
 from pytest_msdump.metrics.count_sketch import SEEDS, sketch_blocks
+from pytest_msdump.record import torch as record_torch
 from pytest_msdump.record import torch_sketch
 from pytest_msdump.record.sketching import decoded_blocks
 from pytest_msdump.record.torch_sketch import sketch_by_torch, sketch_of_tensor
@@ -205,3 +207,26 @@ def test_the_memory_beside_the_tensor_is_bounded(monkeypatch):
     for m in SEEDS:
         sketch_by_torch(torch.zeros(10_000_000, dtype=torch.int8), buckets=m)
     assert max(sizes) == 2**23
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_of_a_tensor_on_a_device_a_recording_takes_nothing_but_the_sketch(tmp_path, monkeypatch, dtype):
+    """No device is here: the CPU's tensors are taken for a device's, and must never become arrays."""
+    model = torch.nn.Sequential(torch.nn.Linear(64, 512), torch.nn.ReLU(), torch.nn.Linear(512, 1))
+    model, x = model.to(getattr(torch, dtype)), noise(64 * 64, dtype).reshape(64, 64)
+    taken = []
+    with monkeypatch.context() as meanwhile:
+        for module in (torch_sketch, record_torch):
+            meanwhile.setattr(module, "is_elsewhere", lambda _: True)
+        meanwhile.setattr(record_torch, "array_of", lambda tensor: taken.append(tensor.numel()) or array_of(tensor))
+        for name in ("device", "same"):
+            with record_torch.TorchRecording(model, tmp_path / name, save="sketch", digests=False):
+                model(x)
+    assert taken == [64, 64] * 2
+    with record_torch.TorchRecording(model, tmp_path / "cpu", save="sketch", digests=False):
+        model(x)
+    report = assert_dumps_close(tmp_path / "device", tmp_path / "cpu", profile="strict")
+    assert len(report.records) == 4
+    found = open_dump(tmp_path / "device")["0"]
+    assert (found.spec.dtype, found.spec.shape) == (dtype, (64, 512))
+    assert not {"xxh3_128", "blake2b"} & found.statistics.values.keys()

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import sys
 from fractions import Fraction
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.errors import UnknownNameError
 from pytest_msdump.facts.metrics import STATISTICS
+from pytest_msdump.metrics import statistics
 from pytest_msdump.metrics.statistics import quick_digest, statistics_of
 
 ARRAYS = st.sampled_from(["<f2", "<f4", "<f8", "i1", "<i8", "<u8", "u1", "?", ">f4"]).flatmap(
@@ -148,7 +148,7 @@ def test_wrong_arguments_are_refused():
 
 
 def test_a_digest_of_the_standard_library_stands_in_for_xxhash(monkeypatch):
-    monkeypatch.setitem(sys.modules, "xxhash", None)
+    monkeypatch.setattr(statistics, "_xxhash", lambda: None)
     assert quick_digest() == "blake2b"
     values = np.arange(9, dtype="f4")
     found = statistics_of(ArrayView(values), digests=("blake2b", "xxh3_128"), block_elements=4)
@@ -169,7 +169,7 @@ def test_xxhash_is_given_the_little_endian_bytes_of_the_tensor(monkeypatch, dtyp
         def hexdigest(self):
             return "seen"
 
-    monkeypatch.setitem(sys.modules, "xxhash", SimpleNamespace(xxh3_128=Hash))
+    monkeypatch.setattr(statistics, "_xxhash", lambda: SimpleNamespace(xxh3_128=Hash))
     assert quick_digest() == "xxh3_128"
     values = np.arange(9).astype(dtype)
     found = statistics_of(ArrayView(values), digests=("xxh3_128",), block_elements=4)
