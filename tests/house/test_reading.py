@@ -21,6 +21,7 @@ ALLOWED = {
     "record/launched.py": "the call and arrays that record.mindspore_run has just written; runs without this package",
     "record/process.py": "files of /proc about processes of one's own",
     "record/weights.py": "an archive in a stream that storage.files has opened",
+    "record/writer.py": "an output of the recording that goes on, which the writer has written",
     "registry.py": "modules of this package and what installed packages say of themselves",
     "report/html/page.py": "assets of this package",
     "scheduling/program_version.py": "modules of this package",
