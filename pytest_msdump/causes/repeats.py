@@ -7,7 +7,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_msdump.causes.localise import localise
@@ -22,7 +22,7 @@ from pytest_msdump.metrics.statistics import Digests, quick_digest
 from pytest_msdump.model.comparison import Verdict
 from pytest_msdump.model.describe import counted, listed, where_text
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.record import Record, record_of
+from pytest_msdump.model.record import Record, ReportedTensor, record_of
 from pytest_msdump.model.statistics import Statistics
 from pytest_msdump.model.tensor import COORDINATES, UNSEEN, TensorKey, TensorRef, TensorSpec
 from pytest_msdump.suite import load_suite
@@ -43,37 +43,31 @@ _WHY = {
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A tensor where it starts: it differs from that of the first run in the runs of these numbers.
+    """Where it starts: a tensor of the first run, the numbers of the runs in which it differs, and why it starts here.
 
-    `line` is ``path:line`` of the program that made it and `where` its rank, iteration and the like, as far as known;
-    `why` says why it starts there. `is_random` says that its operator is random by design, and that no seeds are known
-    to be equal.
+    `is_random` says that its operator is random by design, and that no seeds are known to be equal.
     """
 
-    address: str
-    op_type: str
-    line: str
-    where: str
+    tensor: ReportedTensor
     runs: tuple[int, ...]
     why: str
-    is_random: bool = False
+    is_random: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """How runs of one program compare: `runs` of them with `tensors` each, of which `differing` ones differ.
+    """How so many runs compare with the first, which has so many tensors; of these `differing` differ in some run.
 
-    `differences` are where it starts, in execution order, operators that are random by design last. `given` names
-    inputs and weights that the runs did not have in common, `alone` operators that not all runs have, both with the
-    run.
+    `differences` are in execution order, operators that are random by design last, one tensor of each operator. `given`
+    names inputs and weights that the runs did not share, `alone` tensors that not all runs have, both with the runs.
     """
 
     runs: int
     tensors: int
-    differing: int = 0
-    differences: tuple[Difference, ...] = ()
-    given: tuple[str, ...] = ()
-    alone: tuple[str, ...] = ()
+    differing: int
+    differences: tuple[Difference, ...]
+    given: tuple[str, ...]
+    alone: tuple[str, ...]
 
     @property
     def is_equal(self) -> bool:
@@ -135,85 +129,66 @@ class _Comparison:
 
     def __init__(self, first: Dump) -> None:
         self._first = first
-        self._found: dict[TensorKey, _Found] = {}
+        self._seeds = [_seeds(first)]
+        self._runs: defaultdict[TensorKey, list[int]] = defaultdict(list)
+        self._starts: dict[TensorKey, Record] = {}
         self._given: defaultdict[str, list[int]] = defaultdict(list)
         self._alone: list[str] = []
-        self._seeds = [_seeds(first)]
 
     def add(self, number: int, dump: Dump) -> None:
         """Compare a further run."""
         self._seeds.append(_seeds(dump))
         for name in _given_otherwise(self._first, dump):
             self._given[name].append(number)
-        plan = _plan(self._first, dump)
-        records = {
-            place: record_of(pair, Verdict("pass" if _are_equal(pair.left, pair.right) else "fail"))
-            for place, pair in enumerate(plan.pairing.pairs)
-        }
-        if not records:
+        sides = {"left": str(self._first.root), "right": str(dump.root)}
+        suite = load_suite(file=None, table={**sides, "io": "all"}, options={}, directory=self._first.root)
+        pairing = pair_dumps(self._first, dump, selection=suite.selection)
+        if not pairing.pairs:
             address = self._first.refs[0].key.address
             raise ConfigError(f"run 1 and run {number} have no operator in common, e.g. {address}")
-        failing = [record for record in {**records, **localise(plan, records).records}.values() if record.fails]
-        starts = {record.left.key for record in failing if record.role == "cause"}
+        records = {
+            place: record_of(pair, Verdict("pass" if _are_equal(pair.left, pair.right) else "fail"))
+            for place, pair in enumerate(pairing.pairs)
+        }
+        records |= localise(Plan(suite, self._first, dump, pairing), records).records
+        failing = [record for record in records.values() if record.fails]
         # Where nothing is known to start it, the first to differ is the nearest that can be named.
-        starts = starts or {record.left.key for record in failing[:1]}
+        for record in [record for record in failing if record.role == "cause"] or failing[:1]:
+            self._starts.setdefault(record.left.key, record)
         for record in failing:
-            one = self._found.setdefault(record.left.key, _Found(record))
-            one.runs.append(number)
-            if record.left.key in starts and not one.is_start:
-                one.record, one.is_start = record, True
+            self._runs[record.left.key].append(number)
         where = {"left": f"not in run {number}", "right": f"in run {number}, not in run 1"}
-        unmatched = (*plan.pairing.unmatched_left, *plan.pairing.unmatched_right)
+        unmatched = (*pairing.unmatched_left, *pairing.unmatched_right)
         self._alone += [f"{one.ref.key.address} ({where[one.side]})" for one in unmatched if one.why.code != _OLDER]
 
     def result(self) -> Repeats:
         """Return what was found."""
-        refs, seed_problem = self._first.refs, _seed_problem(self._seeds)
-        constant = [name for name in COORDINATES if len({getattr(ref.key.op.at, name) for ref in refs}) == 1]
-        # One tensor of each operator, its first.
+        places = [ref.key.op.at for ref in self._first.refs]
+        constant = {name: None for name in COORDINATES if len({getattr(at, name) for at in places}) == 1}
         begun: dict[int, Difference] = {}
-        for one in sorted((one for one in self._found.values() if one.is_start), key=lambda one: one.record.order):
-            begun.setdefault(one.record.order, one.difference(constant, seed_problem, given=bool(self._given)))
+        for record in sorted(self._starts.values(), key=lambda record: (record.order, record.left.key.slot)):
+            begun.setdefault(record.order, self._difference(record, constant))
         return Repeats(
             len(self._seeds),
-            len(refs),
-            len(self._found),
+            len(self._first.refs),
+            len(self._runs),
             tuple(sorted(begun.values(), key=lambda one: one.is_random)),
-            tuple(f"{name} ({_runs(runs)})" for name, runs in self._given.items()),
+            tuple(f"{name} ({_runs(numbers)})" for name, numbers in self._given.items()),
             tuple(self._alone),
         )
 
-
-@dataclass(slots=True)
-class _Found:
-    """A tensor that differs, in which runs, and whether that starts at its operator in one of them."""
-
-    record: Record
-    runs: list[int] = field(default_factory=list)
-    is_start: bool = False
-
-    def difference(self, constant: Sequence[str], seed_problem: str, *, given: bool) -> Difference:
-        """Return what is said of it; `constant` are coordinates with one value, `given` as of `Repeats` if any."""
-        tensor, reason = self.record.left, self.record.role_why
+    def _difference(self, record: Record, constant: Mapping[str, None]) -> Difference:
+        """Return what is said of a tensor, whose place is that among tensors with other coordinates."""
+        problem, reason, runs = _seed_problem(self._seeds), record.role_why, tuple(self._runs[record.left.key])
+        tensor = replace(record.left, at=replace(record.left.at, **constant))
         is_random = bool(_RANDOM.fullmatch((tensor.op_type or "").rpartition(".")[2]))
         if is_random:
-            advice = (
-                f"seed it ({seed_problem})" if seed_problem else "its seeds are equal; is each run seeded before it?"
-            )
-            why = f"random by design: {advice}"
+            why = f"seed it ({problem})" if problem else "its seeds are equal; is each run seeded before it?"
+            why = f"random by design: {why}"
         else:
-            why = "" if reason is None else _WHY.get(reason.why) or reason_text(reason)
-            why += ", but the runs were not given the same" if given else ""
-        where = where_text(replace(tensor.at, **dict.fromkeys(constant)))
-        line = tensor.source.place if tensor.source else ""
-        is_apart = is_random and bool(seed_problem)
-        return Difference(tensor.address, tensor.op_type or "", line, where, tuple(self.runs), why, is_apart)
-
-
-def _plan(first: Dump, dump: Dump) -> Plan:
-    sides = {"left": str(first.root), "right": str(dump.root)}
-    suite = load_suite(file=None, table={**sides, "io": "all"}, options={}, directory=first.root)
-    return Plan(suite, first, dump, pair_dumps(first, dump, selection=suite.selection))
+            why = _WHY["first"] if reason is None else _WHY.get(reason.why) or reason_text(reason)
+            why += ", but the runs were not given the same" if self._given else ""
+        return Difference(tensor, runs, why, is_random and bool(problem))
 
 
 def _are_equal(left: TensorRef, right: TensorRef) -> bool:
@@ -233,15 +208,12 @@ def _seed_problem(seeds: Sequence[Mapping[str, int]]) -> str:
     return f"seeds differ from run 1 in {_runs(others)}" if others else ""
 
 
-def _given_otherwise(first: Dump, dump: Dump) -> list[str]:
-    """Return the inputs and weights that were not the same at the beginning, by the digests in the manifests."""
-    if first.manifest is None or dump.manifest is None:
-        return []
-    sides = (
-        ("input", first.manifest.inputs, dump.manifest.inputs),
-        ("weight", first.manifest.weights, dump.manifest.weights),
-    )
-    return [f"{what} {name}" for what, ours, theirs in sides for name in ours if ours[name] != theirs.get(name)]
+def _given_otherwise(first: Dump, dump: Dump) -> Iterator[str]:
+    """Yield the inputs and weights that were not the same at the beginning, by the digests in the manifests."""
+    left, right = first.manifest, dump.manifest
+    if left is not None and right is not None:
+        for what, ours, theirs in (("input", left.inputs, right.inputs), ("weight", left.weights, right.weights)):
+            yield from (f"{what} {name}" for name in ours if ours[name] != theirs.get(name))
 
 
 def _runs(numbers: Sequence[int]) -> str:
@@ -250,17 +222,18 @@ def _runs(numbers: Sequence[int]) -> str:
 
 def repeat_lines(found: Repeats) -> Iterator[str]:
     """Yield what there is to say of the runs, a line each; the first operators in full."""
-    tensors = f"{counted(found.runs, 'run')}, {counted(found.tensors, 'tensor')} each"
     differing = f"{found.differing} {'differs' if found.differing == 1 else 'differ'} between runs"
+    tensors = f"{counted(found.runs, 'run')}, {counted(found.tensors, 'tensor')} each"
     yield f"{tensors}: {differing if found.differing else 'all equal'}"
     if found.given:
         yield f"the runs were not given the same: {listed(found.given, _SHOWN)}"
     if found.alone:
         yield f"not all runs have the same operators: {listed(found.alone, _SHOWN)}"
     for number, one in enumerate(found.differences[:_SHOWN]):
-        what = f"{one.address} ({', '.join(filter(None, (one.op_type, one.where)))})".removesuffix(" ()")
-        lead = "apart:" if one.is_random else "first:" if number == 0 else "also:"
-        yield f"{lead} {what} differs from run 1 in {_runs(one.runs)}{f', made at {one.line}' if one.line else ''}"
+        tensor, lead = one.tensor, "apart:" if one.is_random else "first:" if number == 0 else "also:"
+        what = ", ".join(filter(None, (tensor.op_type, where_text(tensor.at))))
+        line = f", made at {tensor.source.place}" if tensor.source else ""
+        yield f"{lead} {tensor.address}{f' ({what})' if what else ''} differs from run 1 in {_runs(one.runs)}{line}"
         yield f"       {one.why}"
     if len(found.differences) > _SHOWN:
         yield f"and {len(found.differences) - _SHOWN} more operators"

@@ -17,8 +17,9 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.operators import RANDOM_TYPES
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator
+from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.record import DumpWriter, RawArray
-from pytest_msdump.testing.builder import write_mindspore, write_reference
+from pytest_msdump.testing.builder import START, write_mindspore, write_reference
 
 Run = Callable[[int, Path], object]
 
@@ -78,7 +79,12 @@ def test_a_race_of_threads_is_named_at_its_operator(repeats) -> None:
 
     found = repeats(run)
     [first] = found.differences
-    assert (first.address, first.op_type, first.line, first.runs) == ("sum:output:0", "ReduceSum", "net.py:2", (2, 3))
+    assert (first.tensor.address, first.tensor.op_type, first.tensor.source.place, first.runs) == (
+        "sum:output:0",
+        "ReduceSum",
+        "net.py:2",
+        (2, 3),
+    )
     assert first.why == "all of its inputs that were compared are equal"
     assert (found.runs, found.tensors, found.differing, found.is_equal) == (3, 4, 3, False)
     assert list(repeat_lines(found)) == [
@@ -115,7 +121,7 @@ def test_any_bit_the_shape_and_the_type_count(repeats, other: Any) -> None:
             writer.write("a", other if number == 2 else plain)
 
     found = repeats(run)
-    assert [(one.address, one.runs) for one in found.differences] == [("a:output:0", (2,))]
+    assert [(one.tensor.address, one.runs) for one in found.differences] == [("a:output:0", (2,))]
 
 
 def test_types_of_a_byte_are_told_apart(repeats) -> None:
@@ -124,7 +130,7 @@ def test_types_of_a_byte_are_told_apart(repeats) -> None:
             for name, bits in (("same", 7), ("other", 7 + number)):
                 writer.write(name, RawArray(np.array([bits], "uint8"), (1,), "float8_e4m3fn"))
 
-    assert [one.address for one in repeats(run).differences] == ["other:output:0"]
+    assert [one.tensor.address for one in repeats(run).differences] == ["other:output:0"]
 
 
 def test_several_may_begin_by_themselves(repeats) -> None:
@@ -134,7 +140,7 @@ def test_several_may_begin_by_themselves(repeats) -> None:
                 writer.write(name, np.float32([value]))
                 writer.add_call(Operator(name, "Add", inputs=tuple(Edge(one, 0) for one in feeds)))
 
-    assert [(one.address, one.runs) for one in repeats(run).differences] == [
+    assert [(one.tensor.address, one.runs) for one in repeats(run).differences] == [
         ("a:output:0", (2, 3)),
         ("b:output:0", (3,)),
     ]
@@ -148,7 +154,7 @@ def test_recorded_inputs_clear_what_feeds_an_operator(repeats) -> None:
                 writer.write(name, np.float32([made]))
 
     found = repeats(run)
-    assert [one.address for one in found.differences] == ["b:output:0", "d:output:0"]
+    assert [one.tensor.address for one in found.differences] == ["b:output:0", "d:output:0"]
     assert found.differences[0].why == "all of its inputs that were compared are equal"
 
 
@@ -157,7 +163,7 @@ def test_without_graph_and_inputs_it_is_the_first_in_the_order_and_that_is_said(
         write_reference(directory, {"a": [1.0], "b": [float(number)], "c": [float(number)]})
 
     [first] = repeats(run).differences
-    assert first.address == "b:output:0"
+    assert first.tensor.address == "b:output:0"
     assert first.why == "the first to differ in execution order; nothing shows what feeds it"
 
 
@@ -183,7 +189,7 @@ def test_what_is_random_by_design_stands_apart(repeats, seeds, is_apart, why) ->
                 writer.add_call(Operator(name, op_type))
 
     found = repeats(run)
-    by_name = {one.address: one for one in found.differences}
+    by_name = {one.tensor.address: one for one in found.differences}
     assert next(iter(by_name)) == ("sum:output:0" if is_apart else "drop:output:0")
     assert (by_name["drop:output:0"].is_random, by_name["drop:output:0"].why) == (is_apart, why)
     assert not by_name["sum:output:0"].is_random
@@ -193,7 +199,7 @@ def test_what_is_random_by_design_stands_apart(repeats, seeds, is_apart, why) ->
 
 def test_only_random_operators_differ_is_no_equality(repeats) -> None:
     found = repeats(lambda number, directory: chain(directory, {"drop": ("Dropout", [number]), "b": [number]}))
-    assert [one.address for one in found.differences if one.is_random] == ["drop:output:0"]
+    assert [one.tensor.address for one in found.differences if one.is_random] == ["drop:output:0"]
     assert not found.is_equal
 
 
@@ -246,6 +252,25 @@ def test_an_operator_that_is_called_more_often_is_no_equal_run(repeats) -> None:
     assert repeats(run).alone == ("loop:output:0 (in run 3, not in run 1)",)
 
 
+def test_a_second_run_into_the_same_folder_is_no_difference(repeats) -> None:
+    def run(_: int, directory: Path) -> None:
+        for start in (START, START + 10**6):
+            write_reference(directory, {"a": [1.0], "b": [1.0], "Parameter.w": [1.0]}, start=start)
+
+    assert repeats(run).is_equal
+
+
+def test_an_input_that_nothing_feeds_is_named_itself(repeats) -> None:
+    def run(number: int, directory: Path) -> None:
+        with DumpWriter(directory) as writer:
+            writer.write("a", np.float32([number]), io="input")
+            writer.write("a", np.float32([number]))
+
+    [one] = repeats(run).differences
+    assert one.tensor.address == "a:input:0"
+    assert one.why == "the first to differ in execution order; nothing shows what feeds it"
+
+
 def test_nothing_in_common_is_no_result(repeats) -> None:
     with pytest.raises(ConfigError, match=r"run 1 and run 2 have no operator in common, e\.g\. op1:output:0"):
         repeats(lambda number, directory: chain(directory, {f"op{number}": [1]}))
@@ -259,8 +284,10 @@ def test_iterations_and_ranks_are_said(repeats) -> None:
                 tensors = [("Mul", "Default/Mul-op0", "output", 0, np.float32([value]))]
                 write_mindspore(directory, tensors, rank=rank, iteration=iteration)
 
-    [one] = repeats(run).differences
-    assert (one.address, one.where) == ("Default/Mul-op0:output:0", "rank 1, iteration 1")
+    found = repeats(run)
+    [one] = found.differences
+    assert "Default/Mul-op0:output:0 (Mul, rank 1, iteration 1) differs" in list(repeat_lines(found))[1]
+    assert (one.tensor.address, one.tensor.at) == ("Default/Mul-op0:output:0", Coordinates(rank=1, iteration=1))
 
 
 def test_a_later_iteration_is_where_it_begins(repeats) -> None:
@@ -270,7 +297,7 @@ def test_a_later_iteration_is_where_it_begins(repeats) -> None:
                 writer.write("a", np.float32([number if iteration == 2 else 0]), iteration=iteration)
 
     [one] = repeats(run).differences
-    assert one.where == "iteration 2"
+    assert one.tensor.at == Coordinates(iteration=2)
 
 
 @pytest.mark.parametrize("save", ["full", "sketch"])
@@ -284,7 +311,7 @@ def test_a_recording_of_sketches_is_compared_by_its_digests(repeats, save: str) 
             writer.write("sign", large)
 
     [one] = repeats(run).differences
-    assert (one.address, one.runs) == ("sign:output:0", (2,))
+    assert (one.tensor.address, one.runs) == ("sign:output:0", (2,))
 
 
 def test_statistics_without_a_digest_say_nothing_of_bits(repeats) -> None:

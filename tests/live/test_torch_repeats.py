@@ -79,7 +79,7 @@ def test_a_race_of_threads_is_named_at_its_module(repeats):
     orders = [list(range(144)), list(range(144)), list(reversed(range(144)))]
     found = repeats(lambda number: net(middle=ThreadedSum(orders[number])))
     [one] = found.differences
-    assert (one.address, one.op_type, one.runs) == ("4:output:0", "ThreadedSum", (3,))
+    assert (one.tensor.address, one.tensor.op_type, one.runs) == ("4:output:0", "ThreadedSum", (3,))
     assert one.why == "all of its inputs that were compared are equal"
 
 
@@ -87,7 +87,7 @@ def test_dropout_without_one_seed_stands_apart(repeats):
     model = net(middle=nn.Dropout(0.5))
     found = repeats(lambda _: deepcopy(model), seeds=[1, 2, 3])
     [one] = found.differences
-    assert (one.address, one.is_random) == ("4:output:0", True)
+    assert (one.tensor.address, one.is_random) == ("4:output:0", True)
     assert one.why == "random by design: seed it (seeds differ from run 1 in runs 2, 3)"
     assert not found.given
 
@@ -95,5 +95,5 @@ def test_dropout_without_one_seed_stands_apart(repeats):
 def test_weights_that_were_not_the_same_are_said(repeats):
     found = repeats(lambda _: net(), seeds=[1, 1, 3])
     assert found.given == ("weight 0.weight (run 3)", "weight 0.bias (run 3)")
-    assert found.differences[0].address == "0:output:0"
+    assert found.differences[0].tensor.address == "0:output:0"
     assert found.differences[0].why.endswith(", but the runs were not given the same")
