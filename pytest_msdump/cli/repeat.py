@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a data_dump.json, which the program gets as MINDSPORE_DUMP_CONFIG with its own folder in it",
     )
-    parser.add_argument("--timeout", metavar="S", type=float, help="seconds that one run may take (default: 600)")
+    parser.add_argument(
+        "--timeout", metavar="S", type=float, default=600.0, help="seconds that one run may take (default: 600)"
+    )
     add_quiet(parser, "-q")
 
 
@@ -39,7 +41,7 @@ def run(parsed: argparse.Namespace) -> int:
     """Run the program, compare what it dumped, and print what differs; return the exit code."""
     from pytest_msdump.causes.repeats import repeat, repeat_lines
     from pytest_msdump.model.dump import Dump
-    from pytest_msdump.record.process import DEFAULT_TIMEOUT, own_folder
+    from pytest_msdump.record.process import own_folder
     from pytest_msdump.record.program import DIRECTORY, run_program
     from pytest_msdump.record.recorder import opened
     from pytest_msdump.report.progress import Progress
@@ -57,7 +59,8 @@ def run(parsed: argparse.Namespace) -> int:
                 parsed.program,
                 directory,
                 dump_config=parsed.dump_config,
-                timeout=DEFAULT_TIMEOUT if parsed.timeout is None else parsed.timeout,
+                timeout=parsed.timeout,
+                # The end of what it prints is shown where it fails.
                 show=len,
             )
             return opened(ran).dump
