@@ -22,6 +22,7 @@ from pytest_msdump.metrics.statistics import Digests, quick_digest
 from pytest_msdump.model.comparison import Verdict
 from pytest_msdump.model.describe import counted, listed, where_text
 from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.record import Record, ReportedTensor, record_of
 from pytest_msdump.model.statistics import Statistics
 from pytest_msdump.model.tensor import COORDINATES, UNSEEN, TensorKey, TensorRef, TensorSpec
@@ -185,6 +186,8 @@ class _Comparison:
         if is_random:
             why = f"seed it ({problem})" if problem else "its seeds are equal; is each run seeded before it?"
             why = f"random by design: {why}"
+        elif tensor.op_type == PARAMETER:
+            why = "a weight, and nothing that was recorded changed it: are its initial values seeded?"
         else:
             why = _WHY["first"] if reason is None else _WHY.get(reason.why) or reason_text(reason)
             why += ", but the runs were not given the same" if self._given else ""

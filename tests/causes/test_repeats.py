@@ -233,6 +233,18 @@ def test_other_inputs_and_weights_are_said_first(repeats) -> None:
     assert lines[-1].endswith("but the runs were not given the same")
 
 
+def test_a_weight_that_begins_otherwise_is_named_as_a_weight(repeats) -> None:
+    def run(number: int, directory: Path) -> None:
+        with DumpWriter(directory) as writer:
+            writer.write("a.weight", np.float32([number]), op_type="Parameter")
+            writer.write("a", np.float32([number]), op_type="Linear")
+            writer.add_call(Operator("a", "Linear", inputs=(Edge("a.weight", 0, is_parameter=True),)))
+
+    [one] = repeats(run).differences
+    assert one.tensor.address == "a.weight:output:0"
+    assert one.why == "a weight, and nothing that was recorded changed it: are its initial values seeded?"
+
+
 def test_runs_with_other_operators_differ_and_they_are_named(repeats) -> None:
     def run(number: int, directory: Path) -> None:
         chain(directory, {"a": [1], **({"extra": [1]} if number == 2 else {"own": [1]}), "b": [1]})
