@@ -48,6 +48,7 @@ COMMANDS: Mapping[str, str] = {
     "accept": "accept failures of a run until a day, as known drifts of its suite file",
     "convert": "convert dumps to arrays, archives, raw bytes or text, and arrays to dump files",
     "sketch": "write a dump as sketches, small enough to commit",
+    "repeat": "run a program several times, and find the first operator that differs",
     "overflow": "find operators that overflow in one dump",
     "config": "write, check or explain a dump configuration",
     "prototxt": "give in-place layers of a Caffe network their own blobs",

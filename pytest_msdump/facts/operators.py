@@ -23,6 +23,7 @@ __all__ = [
     "QUANTISED_DTYPES",
     "QUANT_FRAGMENTS",
     "QUANT_TYPES",
+    "RANDOM_TYPES",
     "RESHAPING_TYPES",
     "SURE_QUANTISED_FRAGMENTS",
     "UNDUMPED_TYPES",
@@ -118,6 +119,12 @@ WRITTEN_INPUTS: Mapping[str, frozenset[int]] = {
     **dict.fromkeys(("Adam", "AdamWeightDecay", "ApplyAdam", "ApplyFtrl", "ApplyRMSProp"), frozenset({0, 1, 2})),
     "SGD": frozenset({0, 3, 5}),
 }
+
+# Types of operators that draw random numbers, without what stands before a dot (``aten.rand_like``): a pattern.
+RANDOM_TYPES = (
+    r"\w*drop_?(out|path)\w*|stochastic_?depth|rand\w*|\w*bernoulli\w*|multinomial\w*|poisson|gamma|rrelu\w*|"
+    r"(standard|(parameterized_?)?truncated|log)?_?normal_?|\w*uniform\w*|gaussian_?(noise|dropout)|exponential_"
+)
 
 # Operators that take values from other ranks, by parts of their types.
 COLLECTIVE_FRAGMENTS = (

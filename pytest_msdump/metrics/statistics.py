@@ -25,6 +25,8 @@ from pytest_msdump.model.tensor import TensorView
 __all__ = ["Digests", "Tally", "exact_total", "quick_digest", "statistics_of", "with_exact_moments"]
 
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
+# Those that no framework writes: of values where a view does not keep the bytes.
+_OWN_DIGESTS = frozenset({"blake2b", "xxh3_128"})
 _BITS_OF_HALF = np.uint32(16)
 
 
@@ -121,14 +123,17 @@ def statistics_of(
 
 
 class Digests:
-    """Digests of a tensor's bytes by name, none where its type's bytes are not kept; UnknownNameError for others."""
+    """Digests of a tensor's bytes by name; UnknownNameError for others.
+
+    Where its type's bytes are not kept, our own are of the values, and there are no others.
+    """
 
     def __init__(self, names: Sequence[str], dtype: str) -> None:
         for name in names:
             if name not in _DIGESTS:
                 raise UnknownNameError(f"no digest '{name}'; {nearest(name, _DIGESTS)}")
         self._dtype = dtype
-        made = {name: _new_hash(name) for name in names if _has_bytes(dtype)}
+        made = {name: _new_hash(name) for name in names if name in _OWN_DIGESTS or _has_bytes(dtype)}
         self._hashes = {name: one for name, one in made.items() if one is not None}
 
     def add(self, block: Array) -> None:

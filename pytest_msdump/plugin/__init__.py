@@ -8,6 +8,7 @@ from pytest_msdump.plugin.fixtures import (
     msdump_pairs,
     msdump_recorder,
     msdump_reference,
+    msdump_repeats,
     msdump_right,
 )
 from pytest_msdump.plugin.hooks import (
@@ -28,6 +29,7 @@ __all__ = [
     "msdump_pairs",
     "msdump_recorder",
     "msdump_reference",
+    "msdump_repeats",
     "msdump_right",
     "pytest_addoption",
     "pytest_collect_file",

@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from pytest_msdump import assertions
+from pytest_msdump.causes.repeats import Repeats, repeat, repeat_lines
+from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import OpenDump, open_dump
 from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.inspect.checks import Checked
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.model.describe import counted
+from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.plugin.sources import absolute
@@ -23,7 +26,7 @@ from pytest_msdump.record.recorder import Recorder, opened
 from pytest_msdump.record.reference import keep_reference
 from pytest_msdump.storage.files import read_regular
 
-__all__ = ["Functions", "OpenDump", "generated_lines", "pair_dumps", "recorder", "reference_keeper"]
+__all__ = ["Functions", "OpenDump", "generated_lines", "pair_dumps", "recorder", "reference_keeper", "repeater"]
 
 _LONGEST_PATH_BYTES = 2**16
 
@@ -63,6 +66,24 @@ class Functions:
 def recorder(folder: Path) -> Recorder:
     """Return a recorder of live models, each into a new folder below a test's own."""
     return Recorder(folder / "recorded", opened=opened)
+
+
+def repeater(folder: Path) -> Callable[..., Repeats]:
+    """Return the value of the fixture ``msdump_repeats``."""
+
+    def repeats(run: Callable[[Path], object], n: int = 3) -> Repeats:
+        __tracebackhide__ = True
+
+        def made(directory: Path) -> Dump:
+            run(directory)
+            return index(directory)
+
+        found = repeat(made, n, folder / "repeats")
+        if not found.is_equal:
+            raise AssertionError("\n" + "\n".join(repeat_lines(found)))
+        return found
+
+    return repeats
 
 
 def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> Callable[..., Path]:

@@ -13,12 +13,21 @@ from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.plugin.hooks import gate_hooks
 
 if TYPE_CHECKING:
+    from pytest_msdump.causes.repeats import Repeats
     from pytest_msdump.comparison.opening import OpenDump
     from pytest_msdump.model.pairing import Pair
     from pytest_msdump.plugin.fixture_values import Functions
     from pytest_msdump.record.recorder import Recorder
 
-__all__ = ["msdump", "msdump_left", "msdump_pairs", "msdump_recorder", "msdump_reference", "msdump_right"]
+__all__ = [
+    "msdump",
+    "msdump_left",
+    "msdump_pairs",
+    "msdump_recorder",
+    "msdump_reference",
+    "msdump_repeats",
+    "msdump_right",
+]
 
 
 def _values() -> ModuleType:
@@ -69,6 +78,16 @@ def msdump_recorder(tmp_path: Path) -> Recorder:
     """Record live models, each into a new folder below the test's `tmp_path` unless `directory` says where."""
     recorder: Recorder = _values().recorder(tmp_path)
     return recorder
+
+
+@pytest.fixture
+def msdump_repeats(tmp_path: Path) -> Callable[..., Repeats]:
+    """Fail where runs differ: msdump_repeats(run, n=3) calls run(directory) n times, which records into the directory.
+
+    What fails is the first operator whose output differs although its inputs are equal; see `causes.repeats`.
+    """
+    repeats: Callable[..., Repeats] = _values().repeater(tmp_path)
+    return repeats
 
 
 @pytest.fixture(scope="session")

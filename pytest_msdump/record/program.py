@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from os import PathLike
 from pathlib import Path
@@ -17,14 +17,14 @@ from pytest_msdump.record.manifest import marked_incomplete
 from pytest_msdump.record.process import DEFAULT_TIMEOUT, Ran, checked_timeout, own_folder, run_process
 from pytest_msdump.storage.files import read_user_file
 
-__all__ = ["config_document", "dump_directory", "plain_path", "run_program", "variables", "written_config"]
+__all__ = ["DIRECTORY", "config_document", "dump_directory", "plain_path", "run_program", "variables", "written_config"]
 
 _LARGEST_CONFIG_BYTES = 1 << 24
 # All that MindSpore takes in a path.
 _PLAIN = re.compile(r"[A-Za-z0-9_/-]+")
 _PUT_ASIDE = ".before_msdump"
 _QUESTIONS = ("does it read the configuration that was written for it?", "was it set to dump there?")
-_CONFIG, _DIRECTORY = "{config}", "{directory}"
+_CONFIG, DIRECTORY = "{config}", "{directory}"
 
 
 def dump_directory(directory: str | PathLike[str]) -> Path:
@@ -122,6 +122,7 @@ def run_program(
     timeout: float = DEFAULT_TIMEOUT,
     cwd: str | PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
+    show: Callable[[str], object] | None = None,
 ) -> Ran:
     """Run a program that dumps to `directory`.
 
@@ -145,6 +146,8 @@ def run_program(
         Where it runs; here by default.
     env : mapping of str to str, optional
         Variables beside those of this process.
+    show : callable, optional
+        Gets each piece of what the program prints; ``sys.stdout.write`` by default.
 
     Raises
     ------
@@ -167,7 +170,7 @@ def run_program(
             _set_path(document, str(dump_path), acl=acl_json is not None)
         name = "acl.json" if acl_json is not None else "data_dump.json"
         file = Path(cwd or ".", config_file).absolute() if config_file is not None else folder / name
-        words = [os.fspath(word).replace(_CONFIG, str(file)).replace(_DIRECTORY, str(path)) for word in command]
+        words = [os.fspath(word).replace(_CONFIG, str(file)).replace(DIRECTORY, str(path)) for word in command]
         own = {"MINDSPORE_DUMP_CONFIG": str(file)} if dump_config is not None else {}
         with marked_incomplete(path), nullcontext() if document is None else written_config(document, file):
             return run_process(
@@ -178,6 +181,7 @@ def run_program(
                 environment=variables(folder, own, env),
                 cwd=cwd,
                 question=_QUESTIONS[document is None],
+                show=show,
             )
 
 
