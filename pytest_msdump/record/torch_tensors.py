@@ -9,7 +9,17 @@ from pytest_msdump.dtypes.arrays import RawArray
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.dtypes import DTYPES
 
-__all__ = ["array_of", "device", "dtype_policy", "is_tensor", "optimizer_tensors", "plain_name", "run_facts", "weights"]
+__all__ = [
+    "array_of",
+    "device",
+    "dtype_policy",
+    "is_tensor",
+    "is_transformed",
+    "optimizer_tensors",
+    "plain_name",
+    "run_facts",
+    "weights",
+]
 
 # What wrappers put between the names of a model's own modules.
 _WRAPPER_PARTS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
@@ -22,6 +32,13 @@ def is_tensor(value: Any) -> bool:
     import torch
 
     return isinstance(value, torch.Tensor)
+
+
+def is_transformed(tensor: Any) -> bool:
+    """Whether `torch.vmap` or another transformation put this tensor in the place of the one that has the numbers."""
+    import torch
+
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))
 
 
 def array_of(tensor: Any) -> Any:
