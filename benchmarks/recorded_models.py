@@ -50,7 +50,7 @@ def of_torch() -> tuple[str, Iterator[Case]]:
 
         return step
 
-    kinds = {**_GRADIENTS, "operations": {"level": "op"}}
+    kinds = {**_GRADIENTS, "operations": {"level": "operation"}, "modules, operations": {"level": "both"}}
     networks = {"convolutions": (convolutions, IMAGES), "transformer": (transformer, TOKENS)}
     steps = {name: (model, training(model, torch.from_numpy(x))) for name, (model, x) in networks.items()}
     return f"torch {torch.__version__}, {torch.get_num_threads()} threads", _cases("torch", steps, kinds)

@@ -34,6 +34,7 @@ _MAX_ARGUMENTS = 2**10
 _MAX_SLOT = 10**9
 _MAX_INPUTS = 2**16
 _MAX_AXES = 64
+_MAX_NOTES = 16
 _NOT_FINITE = ("nan", "inf", "-inf")
 _LABELS = ("framework", "version", "device", "dtype_policy", "time", "key")
 _IO = ("input", "output")
@@ -88,7 +89,7 @@ def parse_manifest(text: str) -> tuple[Manifest, tuple[str, ...]]:
     graph, lost = _graph(values.get("graph"))
     if lost:
         notes.append(f"{MANIFEST_FILE} has {lost} invalid {'call' if lost == 1 else 'calls'}, left out")
-    command = values.get("command")
+    command, said = values.get("command"), values.get("notes")
     labels: dict[str, Any] = {name: _text(values.get(name), _MAX_LABEL) or "" for name in _LABELS}
     manifest = Manifest(
         **labels,
@@ -96,12 +97,15 @@ def parse_manifest(text: str) -> tuple[Manifest, tuple[str, ...]]:
         inputs=_texts(values.get("inputs")),
         weights=_texts(values.get("weights")),
         command=tuple(map(str, command[:_MAX_ARGUMENTS])) if isinstance(command, list) else (),
+        notes=tuple(filter(None, (_text(one, _MAX_NAME) for one in said[:_MAX_NOTES])))
+        if isinstance(said, list)
+        else (),
         # Manifests of the first releases have no such key.
         complete=values.get("complete", True) is True,
         tensors=tensors,
         graph=graph,
     )
-    return manifest, tuple(notes)
+    return manifest, (*manifest.notes, *notes)
 
 
 def _parse_journal(text: str) -> tuple[dict[str, TensorEntry], int]:

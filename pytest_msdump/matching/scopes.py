@@ -231,8 +231,8 @@ class Run:
         return self.style == "nodes" or bool(_MINDSPORE.fullmatch(key.label)) or key.label.startswith("/")
 
     def _name_root(self, keys: Sequence[OpKey]) -> None:
-        """The model itself is recorded last, by the name of its type."""
-        own = (key for key in reversed(keys) if key.op_type != PARAMETER and not _GRADIENT.fullmatch(key.label))
+        """The model itself is the last module, by the name of its type; behind it may be gradients and a loss."""
+        own = (key for key in reversed(keys) if key.op_type != PARAMETER and "/" not in key.label)
         last = next(own, None)
         if last is None or not last.op_type or (last.label,) not in self.modules:
             return

@@ -126,7 +126,8 @@ class Manifest:
     `dtype_policy` is e.g. ``"autocast bfloat16"``, empty for the model's own types; `seeds` are by what they seed;
     `inputs` and `weights` are digests by name, see `record.manifest`; `command` is what was started, as its arguments;
     `time` is when the dump was finished: ISO 8601, UTC. `complete` is false from the start of a recording until it ends
-    well. `key` is the digest of everything that a kept reference depends on. `tensors` are by path of the file below
+    well. `key` is the digest of everything that a kept reference depends on. `notes` are sentences that every
+    comparison shows. `tensors` are by path of the file below
     the dump's folder, and `graph` has by iteration the calls of operators in the order in which they ended.
     """
 
@@ -142,6 +143,7 @@ class Manifest:
     time: str = ""
     complete: bool = True
     key: str = ""
+    notes: tuple[str, ...] = ()
     tensors: Mapping[str, TensorEntry] = field(default_factory=dict)
     graph: Mapping[int, Sequence[Operator]] = field(default_factory=dict)
 

@@ -14,7 +14,7 @@ from pytest_msdump.record.writer import DumpWriter
 
 __all__ = ["sketch_dump"]
 
-_KEPT = ("framework", "version", "device", "dtype_policy", "seeds", "inputs", "weights", "command", "key")
+_KEPT = ("framework", "version", "device", "dtype_policy", "seeds", "inputs", "weights", "command", "key", "notes")
 
 
 def sketch_dump(dump: Dump, directory: Path, *, full: Sequence[str] = ()) -> int:

@@ -6,6 +6,7 @@ find any (``TransformerEncoderLayer``) compute what they compute without a recor
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -13,6 +14,7 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.model.describe import listed
 from pytest_msdump.record import torch_tensors
 from pytest_msdump.record.call_graph import Call
 from pytest_msdump.record.calls import bound_arguments, leaves, named_leaves
@@ -20,15 +22,24 @@ from pytest_msdump.record.recording import HookedRecording
 from pytest_msdump.record.selection import Patterns, is_a, name_modules, names_inside, select_modules
 from pytest_msdump.record.sketching import Sketched
 from pytest_msdump.record.torch_gradients import Edge, Gradients
-from pytest_msdump.record.torch_operations import Provenance, around_operations, op_name
+from pytest_msdump.record.torch_hooks import ForwardHooks
+from pytest_msdump.record.torch_operations import (
+    Provenance,
+    around_functions,
+    around_operations,
+    computes,
+    function_name,
+)
 from pytest_msdump.record.torch_sketch import sketch_of_tensor
-from pytest_msdump.record.torch_tensors import array_of, is_elsewhere, is_tensor, plain_name
+from pytest_msdump.record.torch_tensors import array_of, is_elsewhere, is_tensor, is_transformed, plain_name
 
 __all__ = ["TorchRecording"]
 
 # Wrappers around a whole model; type → attribute that holds it.
 _WRAPPERS = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "DistributedDataParallel": "module"}
-_ALLOWED = {"level": ("module", "op"), "compiled": ("refuse", "eager")}
+_ALLOWED = {"level": ("module", "operation", "both"), "compiled": ("refuse", "eager")}
+# Where functions are recorded that no module of the model calls: the loss.
+_OUTSIDE = "outside"
 # Hooks are called for what wraps a compiled module, too; it is no module of ours.
 _EXTRA_CALLS = r"Using `torch\.compile\(module\)` when there are global hooks"
 
@@ -78,8 +89,19 @@ class _Call(NamedTuple):
     """A call of a module that has not come back yet."""
 
     module: Any
-    edges: list[Edge]
+    edges: list[Edge] = []  # noqa: RUF012 - never changed
     call: Call | None = None
+    # What was being handled when it began.
+    error: BaseException | None = None
+
+
+class _Function:
+    """A call of a function; it begins with the first operation in it that computes."""
+
+    def __init__(self, name: str, op_type: str, given: Any, edges: list[Edge]) -> None:
+        self.name, self.op_type, self.given, self.edges = name, op_type, given, edges
+        self.has_begun = False
+        self.call: Call | None = None
 
 
 class TorchRecording(HookedRecording):
@@ -97,10 +119,12 @@ class TorchRecording(HookedRecording):
     depth : int, optional
         Only modules at most so far below the model: ``conv1`` is at 1.
     level : str
-        ``"module"``; ``"op"`` adds every operation that runs below the modules, as ``MODULE/aten.NAME``.
+        ``"module"``, ``"operation"`` or ``"both"``. Operations are the functions and tensor methods that modules, or
+        the program outside of the model, call and that compute something: ``MODULE/relu``, ``outside/mse_loss``. Of
+        functions that call others the outer one is recorded; what belongs to excluded modules is not.
     gradients : bool
-        Record ``NAME/grad_output`` and ``NAME/grad_input`` of modules and ``NAME/grad`` of parameters. The backward
-        pass belongs into the ``with`` block.
+        Record ``NAME/grad_output`` and ``NAME/grad_input`` of modules and operations, and ``NAME/grad`` of parameters.
+        The backward pass belongs into the ``with`` block.
     optimizer : torch.optim.Optimizer, optional
         Record after each of its steps the parameters (``NAME/updated``) and its state (``NAME/exp_avg``).
     compiled : str
@@ -152,8 +176,15 @@ class TorchRecording(HookedRecording):
         refuse_unhooked(model, everything, selected, compiled=compiled)
         self.gradients = Gradients(self.write_gradient, self._writing)
         self._names = {id(module): name for name, module in everything.items()}
-        self._selected = {id(module) for module in selected.values()}
+        ids = {id(module) for module in selected.values()}
+        self._modules = ids if level != "operation" else set()
+        # In which modules operations are recorded; what runs outside of the model goes with the model itself.
+        self._scopes = ids if level != "module" else set()
         self._calls: list[_Call] = []
+        self._function: _Function | None = None
+        self._hooks = ForwardHooks(self.before, self.after, self.raised, wants_inputs=self.wants_inputs)
+        self._changed: dict[str, dict[str, None]] = {"input": {}, "output": {}}
+        self._described: int | None = None
         self._is_writing = False
         self._provenance = Provenance(self.add_call) if graph else None
 
@@ -189,7 +220,7 @@ class TorchRecording(HookedRecording):
     def watch(self, stack: ExitStack) -> None:
         """Describe the run, and add all hooks."""
         import torch
-        from torch.nn.modules import module as hooks
+        from torch.optim import optimizer
 
         self.writer.describe(**torch_tensors.run_facts(self.model))
         if self.wants_digests:
@@ -198,21 +229,20 @@ class TorchRecording(HookedRecording):
             stack.enter_context(torch.compiler.set_stance("force_eager"))
             stack.enter_context(warnings.catch_warnings())
             warnings.filterwarnings("ignore", _EXTRA_CALLS)
-        before = hooks.register_module_forward_pre_hook(self.before)
-        stack.callback(before.remove)
-        for module in self.model.modules():
-            # A pre-hook gets keyword arguments only where it is listed here; a global one has no other way.
-            with_keywords = getattr(module, "_forward_pre_hooks_with_kwargs", None)
-            if with_keywords is not None:
-                with_keywords[before.id] = True
-                stack.callback(with_keywords.pop, before.id, None)
-        stack.callback(hooks.register_module_forward_hook(self.after).remove)
+        self._hooks.watch(self.model, stack)
         if self.wants_gradients:
             stack.callback(self.gradients.remove)
             self.gradients.hook_parameters(self.model.named_parameters())
         if self.optimizer is not None:
             stack.callback(self.optimizer.register_step_post_hook(self.stepped).remove)
-        if self.level == "op" or self._provenance is not None:
+        if self._scopes:
+            # What an optimizer computes is none of the model's; see _scope.
+            began = optimizer.register_optimizer_step_pre_hook(lambda one, *_: self._calls.append(_Call(one)))
+            ended = optimizer.register_optimizer_step_post_hook(lambda one, *_: self._came_back(one))
+            stack.callback(began.remove)
+            stack.callback(ended.remove)
+            stack.enter_context(around_functions(self.called))
+        if self._scopes or self._provenance is not None:
             stack.enter_context(around_operations(self.operated))
 
     def forget(self) -> None:
@@ -223,68 +253,82 @@ class TorchRecording(HookedRecording):
         """Record nothing from here on."""
         super().stop()
         self._calls.clear()
+        self._hooks.forget()
+        if notes := tuple(_changes(self._changed)):
+            self.writer.describe(notes=notes)
 
-    def before(self, module: Any, args: Any, kwargs: Any = None) -> None:
-        """Is called before any module of the process runs."""
-        import torch
-
-        if torch.compiler.is_compiling() or not self.is_on or id(module) not in self._names:
+    def before(self, module: Any, args: Any, kwargs: Any, is_changed: bool) -> None:
+        """Is called before any module of the model runs."""
+        if not self.is_on or id(module) not in self._names:
             return
+        name = self._names[id(module)]
         if module is self.model:
             # A call that raised has left its modules here.
             self._calls.clear()
+        if is_changed:
+            self._changed["input"][name] = None
         with self._writing():
-            if not self._has_begun:
-                self._begin(module, args, kwargs or {})
+            self._begin()
+            if module is self.model and self.wants_digests and self._described != self._iteration:
+                self._described = self._iteration
+                self.describe_inputs(dict(named_leaves("", bound_arguments(module.forward, args, kwargs), is_tensor)))
             # A region may begin inside of the model; what runs after it goes on with what it gave back.
             if policy := torch_tensors.dtype_policy(self._device_kind):
                 self.writer.describe(dtype_policy=policy)
-            is_selected = id(module) in self._selected
-            given = leaves((args, kwargs or {}), is_tensor) if is_selected or not self._calls else []
+            is_selected = id(module) in self._modules
+            given = leaves((args, kwargs), is_tensor) if is_selected or not self._calls else []
             if self.wants_inputs and is_selected and not _is_backward():
-                self.write_all(self._names[id(module)], given, "input", type(module).__name__)
+                self.write_all(name, given, "input", type(module).__name__)
             edges = self.gradients.edges(given) if self.wants_gradients and is_selected else []
-        self._calls.append(_Call(module, edges, self._called(given)))
+            self._calls.append(_Call(module, edges, self._called(given), sys.exc_info()[1]))
 
-    def after(self, module: Any, _: Any, result: Any) -> None:
-        """Is called after any module of the process has run."""
-        import torch
+    def after(self, module: Any, result: Any, is_changed: bool) -> None:
+        """Is called after any module of the model has run."""
+        if not self.is_on or id(module) not in self._names:
+            return
+        call, name = self._came_back(module), self._names[id(module)]
+        if is_changed:
+            self._changed["output"][name] = None
+        if call is not None and id(module) in self._modules:
+            self._returned(name, type(module).__name__, leaves(result, is_tensor), call)
 
-        if torch.compiler.is_compiling() or not self.is_on or id(module) not in self._names:
-            return
-        call = self._came_back(module)
-        if call is None or id(module) not in self._selected:
-            return
-        name, tensors = self._names[id(module)], leaves(result, is_tensor)
-        with self._writing():
-            # A module that runs inside of a backward pass runs again, for a checkpoint: it was recorded before.
-            if not _is_backward():
-                self.write_all(name, tensors, "output", type(module).__name__)
-                self._ended(call.call, name, type(module).__name__, tensors)
-            if self.wants_gradients:
-                self.gradients.hook_outputs(name, tensors)
-                self.gradients.hook_inputs(name, call.edges, tensors)
+    def raised(self, module: Any) -> None:
+        """Is called after a module of the model gave nothing back: it is over, where it has raised."""
+        if self._calls and self._calls[-1].module is module and sys.exc_info()[1] is not self._calls[-1].error:
+            self._calls.pop()
+
+    def called(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run a function; is called for every one that no other function calls."""
+        op_type = function_name(func)
+        if op_type is None or not self.is_on or self._is_writing or _is_backward() or not (scope := self._scope()):
+            return func(*args, **kwargs)
+        edges = []
+        if self.wants_gradients:
+            with self._writing():
+                # Below a function autograd has no edges. Those of weights have the gradients of weights.
+                edges = self.gradients.edges(leaves((args, kwargs), is_tensor), weights=False)
+        outer, function = self._function, _Function(f"{scope}/{op_type}", op_type, (args, kwargs), edges)
+        self._function = function
+        try:
+            result = func(*args, **kwargs)
+        finally:
+            self._function = outer
+        if function.has_begun:
+            # The only one that gives nothing back writes to what it is a method of.
+            made = leaves(args[:1] if op_type == "setitem" else result, is_tensor)
+            if not any(map(is_transformed, made)):
+                self._returned(function.name, op_type, made, function)
+        return result
 
     def operated(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation; is called for every one."""
         if not self.is_on or self._is_writing:
             return func(*args, **kwargs)
-        name, scope = (op_name(func), self._scope()) if self.level == "op" else (None, None)
-        if name is None or scope is None:
-            result = func(*args, **kwargs)
-            self._follow(func, args, kwargs, result)
-            return result
-        given = leaves((args, kwargs), is_tensor)
-        call = self._called(given, is_operation=True)
-        with self._writing():
-            if self.wants_inputs:
-                self.write_all(f"{scope}/{name}", given, "input", name)
+        if self._function is not None and not self._function.has_begun and computes(func) and not _is_backward():
+            self._begin_function(self._function)
         result = func(*args, **kwargs)
-        self._follow(func, args, kwargs, result)
-        made = leaves(result, is_tensor)
-        with self._writing():
-            self.write_all(f"{scope}/{name}", made, "output", name)
-        self._ended(call, f"{scope}/{name}", name, made)
+        if self._provenance is not None:
+            self._provenance.ran(func, args, kwargs, result, is_backward=_is_backward())
         return result
 
     def stepped(self, optimizer: Any, *_: Any) -> None:
@@ -301,15 +345,39 @@ class TorchRecording(HookedRecording):
         with self._writing():
             super().write_gradient(name, slot, gradient)
 
-    def _begin(self, module: Any, args: Any, kwargs: Mapping[str, Any]) -> None:
-        """Record what an iteration starts from, at the first call of one of the model's modules."""
+    def _begin(self) -> None:
+        """Record what an iteration starts from, at the first call of one of the model's modules, or of a function."""
+        if self._has_begun:
+            return
         self._has_begun = True
         if self._provenance is not None:
             self._provenance.begin([*self.model.parameters()], [*self.model.buffers()])
         if self.wants_parameters:
             self.write_parameters(torch_tensors.weights(self.model).items())
-        if self.wants_digests and module is self.model:
-            self.describe_inputs(dict(named_leaves("", bound_arguments(module.forward, args, kwargs), is_tensor)))
+
+    def _begin_function(self, function: _Function) -> None:
+        with self._writing():
+            given = leaves(function.given, is_tensor)
+            if any(map(is_transformed, given)):
+                self._function = None
+                return
+            function.has_begun = True
+            self._begin()
+            if self.wants_inputs:
+                self.write_all(function.name, given, "input", function.op_type)
+            function.call = self._called(given, is_operation=True)
+
+    def _returned(self, name: str, op_type: str, tensors: list[Any], call: _Call | _Function) -> None:
+        """Record what a module or a function gave back."""
+        with self._writing():
+            # A module that runs inside of a backward pass runs again, for a checkpoint: it was recorded before.
+            if not _is_backward():
+                self.write_all(name, tensors, "output", op_type)
+                if self._provenance is not None and call.call is not None and tensors:
+                    self._provenance.came_back(call.call, name, op_type, tensors)
+            if self.wants_gradients:
+                self.gradients.hook_outputs(name, tensors)
+                self.gradients.hook_inputs(name, call.edges, tensors)
 
     def _came_back(self, module: Any) -> _Call | None:
         while self._calls:
@@ -323,27 +391,15 @@ class TorchRecording(HookedRecording):
         if self._provenance is None or _is_backward():
             return None
         around = (id(one.module) for one in reversed(self._calls))
-        inside = next((self._names[module] for module in around if module in self._selected), "")
+        inside = next((self._names[module] for module in around if module in self._modules), "")
         return self._provenance.called(given, inside, has_inputs=is_operation or not self._calls)
 
-    def _ended(self, call: Call | None, name: str, op_type: str, tensors: list[Any]) -> None:
-        if self._provenance is not None and call is not None and tensors:
-            self._provenance.came_back(call, name, op_type, tensors)
-
-    def _follow(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        if self._provenance is not None:
-            self._provenance.ran(func, args, kwargs, result, is_backward=_is_backward())
-
     def _scope(self) -> str | None:
-        """Return the name under which an operation is recorded: its module, or the node of the backward pass."""
-        if _is_backward():
-            import torch
-
-            node = torch._C._current_autograd_node()
-            return f"backward/{node.name()}" if self.wants_gradients and node is not None and not self._calls else None
-        if not self._calls or id(self._calls[-1].module) not in self._selected:
+        """Return the name under which functions are recorded now; ``None`` where they are not."""
+        module = self._calls[-1].module if self._calls else self.model
+        if id(module) not in self._scopes:
             return None
-        return self._names[id(self._calls[-1].module)]
+        return self._names[id(module)] if self._calls else _OUTSIDE
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -359,3 +415,11 @@ def _is_backward() -> bool:
     import torch
 
     return bool(torch._C._current_graph_task_id() != -1)
+
+
+def _changes(changed: Mapping[str, Mapping[str, None]]) -> Iterator[str]:
+    """Yield a sentence on the inputs, and one on the outputs, that hooks of others changed."""
+    for io, names in changed.items():
+        if names:
+            hooks, receiver = ("pre-hook", "the module") if io == "input" else ("hook", "the next module")
+            yield f"a forward {hooks} changed the {io} of {listed([*names], 3)}; recorded is what {receiver} got"

@@ -60,19 +60,23 @@ class Gradients:
 
     def hook_outputs(self, name: str, tensors: Sequence[Any]) -> None:
         """Write the gradient of each output: of all that was made of it, before any later in-place operation."""
+        import torch
+
+        if not torch.is_grad_enabled():
+            return
         for slot, tensor in enumerate(tensors):
             if tensor.requires_grad:
                 self._handles.append(tensor.register_hook(partial(self._write, f"{name}/grad_output", slot)))
 
-    def edges(self, tensors: Sequence[Any]) -> list[Edge]:
-        """Return, before a module runs, where the gradients of its inputs will go to."""
+    def edges(self, tensors: Sequence[Any], *, weights: bool = True) -> list[Edge]:
+        """Return, before a call, where the gradients of its inputs will go to, with or without those of weights."""
         import torch
 
         if not torch.is_grad_enabled():
             return []
         edges: dict[tuple[int, int], Edge] = {}
         for slot, tensor in enumerate(tensors):
-            if tensor.requires_grad:
+            if tensor.requires_grad and (weights or not isinstance(tensor, torch.nn.Parameter)):
                 node, number = torch.autograd.graph.get_gradient_edge(tensor)[:2]
                 # A tensor that is given twice has one gradient, at its first place.
                 edges.setdefault((id(node), number), Edge(slot, node, number))

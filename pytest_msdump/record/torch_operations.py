@@ -1,4 +1,7 @@
-"""Operations of PyTorch as they run, and which recorded calls their tensors came from.
+"""Functions and operations of PyTorch as they run, and which recorded calls their tensors came from.
+
+A function is what a program calls (``functional.relu``, ``Tensor.add``). It runs operations (``aten.relu``), which
+differ between devices and versions. Functions are recorded; operations show which of them compute, and what feeds what.
 
 Tensors that share their memory share what they came from, so that views and in-place operations need no care. Memory is
 known by its storage, which is kept weakly: its address is not used again as long as something refers to it.
@@ -9,6 +12,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -16,10 +20,12 @@ from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.record.call_graph import UNKNOWN, Call, ended
 from pytest_msdump.record.torch_tensors import is_tensor
 
-__all__ = ["Provenance", "around_operations", "op_name"]
+__all__ = ["Provenance", "around_functions", "around_operations", "computes", "function_name"]
 
 # Memory that nothing has been written to yet: its bits differ from run to run.
 _UNWRITTEN = frozenset({"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"})
+# Attributes, what starts a backward pass, and what writes a tensor as text.
+_NO_FUNCTIONS = frozenset({"__get__", "__set__", "__delete__", "backward", "grad", "__repr__", "__format__"})
 _UNKNOWN = (UNKNOWN,)
 # Where more were joined, the rest is not known either.
 _MOST_EDGES = 512
@@ -45,19 +51,56 @@ def around_operations(run: Callable[[Any, Any, Any], Any]) -> Any:
     return Operations()
 
 
-@cache
-def op_name(func: Any) -> str | None:
-    """Return the name of an operation such as ``aten.add``, ``None`` for those that compute nothing.
+@contextmanager
+def around_functions(run: Callable[[Any, Any, Any], Any]) -> Iterator[None]:
+    """Have every function that is called outside of any other go through `run`, as `around_operations` does."""
+    import torch
+    from torch import overrides
 
-    Views of a tensor hold its own numbers. In-place operations have names of their own (``aten.relu_``).
+    class Functions(overrides.TorchFunctionMode):  # type: ignore[misc, unused-ignore]
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            del types
+            # Code that is being compiled is traced through this line.
+            return func(*args, **(kwargs or {})) if torch.compiler.is_compiling() else run(func, args, kwargs or {})
+
+    is_overridden = overrides.has_torch_function
+
+    def is_overridden_by_others(given: Any) -> bool:
+        if not torch._C._len_torch_function_stack():
+            return bool(is_overridden(given))
+        with overrides._pop_mode_temporarily():
+            return bool(is_overridden(given))
+
+    # Layers that have a fast path (TransformerEncoderLayer) ask this first: a recording is no reason to leave it.
+    overrides.has_torch_function = is_overridden_by_others
+    try:
+        with Functions():
+            yield
+    finally:
+        overrides.has_torch_function = is_overridden
+
+
+@cache
+def function_name(func: Any) -> str | None:
+    """Return the name of a function as it is recorded: ``relu``, ``add``, ``getitem``; ``None`` for those that are not.
+
+    In-place ones have names of their own (``relu_``).
     """
+    name = str(getattr(func, "__name__", None) or func).partition(".")[0]
+    if name in _NO_FUNCTIONS:
+        return None
+    return name[2:-2] if name.startswith("__") and name.endswith("__") else name
+
+
+@cache
+def computes(func: Any) -> bool:
+    """Whether an operation makes numbers: views hold those of their tensor, and new memory has none yet."""
     schema = getattr(func, "_schema", None)
     if schema is None:
-        return None
-    namespace, _, name = str(schema.name).partition("::")
+        return False
     aliases = [result.alias_info for result in schema.returns]
     is_view = any(alias is not None and not alias.is_write for alias in aliases)
-    return None if is_view or name in _UNWRITTEN else f"{namespace}.{name}"
+    return not is_view and schema.name.partition("::")[2] not in _UNWRITTEN
 
 
 @cache

@@ -13,7 +13,9 @@ __all__ = [
     "array_of",
     "device",
     "dtype_policy",
+    "is_elsewhere",
     "is_tensor",
+    "is_transformed",
     "optimizer_tensors",
     "plain_name",
     "plain_numbers",
@@ -37,6 +39,13 @@ def is_tensor(value: Any) -> bool:
 def is_elsewhere(tensor: Any) -> bool:
     """Whether a tensor is on another device than the CPU."""
     return not tensor.is_cpu
+
+
+def is_transformed(tensor: Any) -> bool:
+    """Whether `torch.vmap` or another transformation put this tensor in the place of the one that has the numbers."""
+    import torch
+
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))
 
 
 def array_of(tensor: Any) -> Any:

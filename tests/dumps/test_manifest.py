@@ -17,6 +17,7 @@ from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.record import DumpWriter, RawArray
+from pytest_msdump.record.sketch_dump import sketch_dump
 from pytest_msdump.testing.conformance import ReaderConformance
 
 
@@ -272,3 +273,23 @@ def test_a_recorded_graph_leaves_true_names_the_better_evidence(tmp_path):
     assert (len(left.graphs), len(right.graphs)) == (1, 0)
     pairs = pair_dumps(left, right).pairs
     assert [(pair.left.key.op.label, pair.right.key.op.label) for pair in pairs] == [("a.b", "a.b"), ("a_b", "a_b")]
+
+
+def test_notes_of_a_recording_are_notes_of_the_dump_and_kept_by_a_sketch(tmp_path):
+    with DumpWriter(tmp_path / "d") as writer:
+        writer.write("a", np.zeros(1))
+        writer.describe(notes=("a hook changed a", "b"))
+    assert open_dump(tmp_path / "d").dump.notes == ("a hook changed a", "b")
+    sketch_dump(open_dump(tmp_path / "d").dump, tmp_path / "sketch")
+    assert open_dump(tmp_path / "sketch").dump.notes == ("a hook changed a", "b")
+
+
+@pytest.mark.parametrize("notes", [3, "text", {"a": 1}, [3, None, [], "", "x" * 10**5]])
+def test_notes_that_are_none_are_left_out(tmp_path, notes):
+    change(write(tmp_path / "d"), notes=notes)
+    assert open_dump(tmp_path / "d").dump.notes == ()
+
+
+def test_notes_are_bounded(tmp_path):
+    change(write(tmp_path / "d"), notes=["again"] * 10**4)
+    assert 0 < len(open_dump(tmp_path / "d").dump.notes) < 100

@@ -14,7 +14,7 @@ from docs_pages import ROOT
 pytestmark = pytest.mark.live
 
 # Framework → the package that it needs, and how many kinds of recordings there are of each network.
-KINDS = {"torch": ("torch", 4), "keras": ("tensorflow", 3), "onnx": ("onnxruntime", 2), "mindspore": ("mindspore", 3)}
+KINDS = {"torch": ("torch", 5), "keras": ("tensorflow", 3), "onnx": ("onnxruntime", 2), "mindspore": ("mindspore", 3)}
 
 
 def interpreter(framework: str) -> str:

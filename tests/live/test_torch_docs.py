@@ -15,7 +15,7 @@ PAGE = ROOT / "docs/howto/record_a_pytorch_model.md"
 
 
 def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
-    assert follow_live(PAGE, {"torch"}, tmp_path, tmp_path) == 3
+    assert follow_live(PAGE, {"torch"}, tmp_path, tmp_path) == 4
 
 
 def test_every_option_of_the_page_exists() -> None:

@@ -169,7 +169,7 @@ def test_checkpointed_parts_are_recorded_once_with_their_gradients(recorder, x, 
 
     model = Saves()
     inner = model.inner(x).detach().numpy()
-    with recorder.torch(model, gradients=True, inputs=True, level="op") as recording:
+    with recorder.torch(model, gradients=True, inputs=True, level="both") as recording:
         model(x).sum().backward()
     got = found(recording)
     # Input and output of the forward pass; nothing of the second one inside of the backward pass.
@@ -199,13 +199,35 @@ def test_frozen_parameters_have_no_gradient_and_the_rest_has(recorder, x):
     assert ("first/grad_input", 0) not in got
 
 
-def test_operations_of_the_backward_pass_are_told_by_the_node_they_belong_to(recorder, x):
-    model = Residual()
-    with recorder.torch(model, gradients=True, level="op") as recording:
+@pytest.mark.parametrize("level", ["operation", "both"])
+def test_operations_have_gradients_as_modules_have(recorder, x, level):
+    class Scales(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.by = nn.Parameter(torch.tensor([2.0, 3.0, 4.0, 5.0]))
+
+        def forward(self, x):
+            scaled = x * self.by
+            return scaled.relu_() + 1
+
+    model = Scales()
+    with recorder.torch(model, gradients=True, level=level) as recording:
         model(x).square().sum().backward()
-    names = {name for name, _ in found(recording)}
-    assert "backward/NativeLayerNormBackward0/aten.native_layer_norm_backward" in names
-    assert not {name for name in names if name.endswith("aten.clone")}
+    got = {name: arrays[0] for (name, _), arrays in found(recording).items()}
+    scaled = (x * model.by).detach().numpy()
+    arrived = 2 * (scaled.clip(0) + 1)
+    np.testing.assert_allclose(got["Scales/add/grad_output"], arrived, rtol=1e-6)
+    np.testing.assert_allclose(got["Scales/mul/grad_output"], arrived * (scaled > 0), rtol=1e-6)
+    np.testing.assert_allclose(
+        got["Scales/mul/grad_input"], arrived * (scaled > 0) * model.by.detach().numpy(), rtol=1e-6
+    )
+    # The gradient of a weight is that of the model, once; and the backward pass has no operations of its own.
+    assert [name for name, slot in found(recording) if name.startswith("Scales/mul/grad_input") or slot] == [
+        "Scales/mul/grad_input"
+    ]
+    np.testing.assert_allclose(got["by/grad"], (arrived * (scaled > 0) * x.detach().numpy()).sum(0), rtol=1e-5)
+    operations = {"Scales/mul", "Scales/relu_", "Scales/add", "outside/square", "outside/sum"}
+    assert {name.partition("/grad")[0] for name in got} - {"by", "Scales"} == operations
 
 
 def test_a_backward_pass_after_its_iteration_is_no_recorded_gradient(recorder, x):

@@ -268,19 +268,24 @@ def test_an_attention_layer_is_followed_through_its_operations(tmp_path):
     }
 
 
-def test_operations_that_are_recorded_are_calls_themselves(tmp_path):
+@pytest.mark.parametrize("level", ["operation", "both"])
+def test_operations_that_are_recorded_are_calls_themselves(tmp_path, level):
     class Twice(nn.Module):
         def forward(self, x):
             return torch.relu_((x * 2).view(-1)) + 1
 
-    graph = graph_of(Twice(), called(2, 4), tmp_path, level="op")
-    assert {name: call["inputs"] for name, call in graph.items()} == {
-        "Twice/aten.mul": [None],
-        "Twice/aten.relu_": [["Twice/aten.mul", 0]],
-        "Twice/aten.add": [["Twice/aten.relu_", 0]],
-        "Twice": [None, ["Twice/aten.add", 0]],
+    given = batch(2, 4)
+    graph = graph_of(Twice(), lambda model: model(given).sum(), tmp_path, level=level)
+    operations = {
+        "Twice/mul": [None],
+        "Twice/relu_": [["Twice/mul", 0]],
+        "Twice/add": [["Twice/relu_", 0]],
+        "outside/sum": [["Twice/add", 0]],
     }
-    assert graph["Twice/aten.add"]["inside"] == "Twice"
+    module = {"Twice": [None, ["Twice/add", 0]]} if level == "both" else {}
+    assert {name: call["inputs"] for name, call in graph.items()} == operations | module
+    assert graph["Twice/add"].get("inside") == ("Twice" if level == "both" else None)
+    assert "inside" not in graph["outside/sum"]
 
 
 # -- What cannot be seen, and what must not be disturbed -------------------------------------------------------------
