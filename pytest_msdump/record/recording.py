@@ -202,11 +202,12 @@ class HookedRecording(Recording):
             yield self._iteration
         finally:
             self.is_on = False
+        # What went wrong with this iteration is said at its end.
+        self._background.wait()
 
     def step(self) -> None:
         """End an iteration: what follows belongs to the next; ConfigError where ``iterations=True`` was not given."""
         self._refuse_second_iteration()
-        # What went wrong with this iteration is said at its end.
         self._background.wait()
         self.forget()
         self._iteration += 1

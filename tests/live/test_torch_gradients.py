@@ -131,7 +131,8 @@ def test_an_output_that_the_loss_does_not_use_does_not_hold_back_the_gradient(re
     with recorder.torch(model, gradients=True) as recording:
         first, unused, last = model(x)
         (first.sum() + last).backward()
-        # The record was written in the backward pass, in its place.
+        # The record came in the backward pass, in its place.
+        recording._background.wait()
         count = len(list(recording.directory.glob("*.npy")))
     del unused
     got = found(recording)
