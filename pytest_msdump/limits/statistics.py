@@ -25,6 +25,7 @@ __all__ = ["judge_statistics", "statistic_name"]
 
 _RULE = "statistics"
 _BITS = "bitwise_mismatch"
+_LARGEST = "max_absolute_error"
 _SIGNED = ("maximum", "minimum", "mean")
 # Two numbers of different sign differ by more than noise when each is further from 0 than this share of the largest
 # difference that the limits allow.
@@ -149,6 +150,11 @@ def _as_measured(case: _Case) -> Comparison:
     measurements |= {metric: Measurement(metric, _best(metric, one)) for metric, one in case.intervals.items()}
     measurements |= {metric: Measurement(metric, undefined=reason) for metric, reason in found.undefined.items()}
     measurements[_BITS] = _bits(case)
+    apart = case.intervals.get("relative_euclidean_distance")
+    if case.is_integer and not case.equal_bits and (case.equal_bits is False or (apart and apart.low > 0)):
+        # Two integers that differ at all differ by 1 or more.
+        least = max(found.at_least.get(_LARGEST, 0), 1)
+        measurements[_LARGEST] = Measurement(_LARGEST, least)
     (nan_left, nan_right), (inf_left, inf_right) = found.nan, found.inf
     elements = 1 if case.elements is None else case.elements
     return Comparison(
@@ -248,6 +254,8 @@ def _explained(finding: Finding, case: _Case) -> Finding:
     if name is None or finding.outcome not in ("fail", "warn"):
         return finding
     gap = case.found.gaps[name]
+    if not gap.beyond:
+        return finding
     numbers: dict[str, Parameter] = {"statistic": statistic_name(name), "left": gap.left, "right": gap.right}
     return replace(finding, message=Message("statistic_explains", {"why": finding.message, **numbers}))
 
