@@ -148,14 +148,12 @@ def main() -> int:
     print(f"{'kind':20} {'buckets':>7} {'pairs':>6} {'distance':>9} {'cosine':>8} {'passes':>7} {'fails':>6}")
     parts = [*enumerate(_shared(arguments.pairs))]
     work = [(seed, number, part, sizes) for number in range(len(KINDS)) for part, sizes in parts]
-    found: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
-    huge = Counter[str]()
+    held, huge = [], Counter[str]()
     with ProcessPoolExecutor(arguments.jobs) as pool:
-        for (_, number, *_), counts in zip(work, pool.map(judged, *zip(*work, strict=True)), strict=True):
-            found[list(KINDS)[number]] += counts
+        found = pool.map(judged, *zip(*work, strict=True))
+        held.extend(_printed(kind, sum((next(found) for _ in parts), Counter[str]())) for kind in KINDS)
     for number in range(arguments.huge):
         huge += judged(seed, number * 3 % len(KINDS), len(parts), (HUGE,))
-    held = [_printed(kind, counts) for kind, counts in found.items()]
     if huge:
         held.append(_printed("10^8 elements", huge, least=0.0))
     return 0 if all(held) else 1
@@ -168,7 +166,7 @@ def _shared(pairs: int) -> list[tuple[int, ...]]:
 
 
 def judged(seed: int, number: int, part: int, sizes: tuple[int, ...]) -> Counter[str]:
-    """Make pairs of one kind and these sizes, a part of all, and count what holds of them, by ``BUCKETS METRIC WHAT``."""
+    """Make a part of the pairs of one kind, and count what holds of them, by ``BUCKETS METRIC`` or ``BUCKETS WHAT``."""
     draw = np.random.default_rng([seed, number, part])
     make, counts = list(KINDS.values())[number], Counter[str]()
     right, sketches = np.empty(0, np.float32), dict[int, Sketch]()
