@@ -334,6 +334,7 @@ SWAPPED = {"first": "first", "second": "third", "third": "second"}
     ("good_drifts", "pairs", "cause", "words", "problems"),
     [
         (False, SAME, "second", [], []),
+        (False, SAME, "second", ["--sketches"], []),
         (True, SAME, "second", [], ["case/good: a correct port, and 1 tensors fail"]),
         (False, SWAPPED, "second", ["--min-pairs=0.3", "--min-suggested=0.3"],
          ["case/bad: 2 wrong pairs, 0 wrong suggestions", "case/good: 2 wrong pairs, 0 wrong suggestions"]),
@@ -341,7 +342,7 @@ SWAPPED = {"first": "first", "second": "third", "third": "second"}
          ["causes: 0 of 1 mistakes that strict could see and that are named, where a port has one; 70.0% are wanted"]),
         (False, SAME, "third", ["--min-causes=0"], []),
     ],
-    ids=["right", "false alarm", "wrong pairs", "missed cause", "missed cause allowed"],
+    ids=["right", "by sketches", "false alarm", "wrong pairs", "missed cause", "missed cause allowed"],
 )  # fmt: skip
 def test_ports_are_judged_by_the_truth_about_them(
     good_drifts: bool, pairs: dict[str, str], cause: str, words: list[str], problems: list[str], tmp_path: Path
@@ -353,3 +354,21 @@ def test_ports_are_judged_by_the_truth_about_them(
     )
     assert re.findall(r"^WRONG: (.+)$", ran.stdout, re.MULTILINE) == problems, ran.stdout + ran.stderr
     assert ran.returncode == bool(problems)
+    same = "2 of 2 (100.0%) in default, 2 of 2 (100.0%) in strict"
+    assert (f"causes as with full dumps: {same}" in ran.stdout) == ("--sketches" in words)
+
+
+# -- sketches ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.e2e
+def test_the_benchmark_of_sketches_counts_pairs_whose_metrics_are_in_their_intervals() -> None:
+    words = ["--pairs", "3", "--huge", "0", "--seed", "1"]
+    ran = subprocess.run(
+        [sys.executable, BENCHMARK.with_name("sketches.py"), *words], capture_output=True, text=True, check=False
+    )
+    rows = re.findall(r"^(.+?) +(1024|4096) +(\d+) +([\d.]+)% +([\d.]+)% +(\d+) +(\d+)$", ran.stdout, re.MULTILINE)
+    assert len(rows) == 2 * 17, ran.stdout + ran.stderr
+    assert ran.returncode == 0
+    # At least one of each size.
+    assert {row[2] for row in rows} == {"7"}

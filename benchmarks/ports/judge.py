@@ -3,6 +3,7 @@
 python benchmarks/ports/judge.py OUT                     every port below OUT
 python benchmarks/ports/judge.py OUT --only vit --mapped blame alone: pairs are taken from the truth
 python benchmarks/ports/judge.py OUT --wrong             every wrong pair and every cause that was not named
+python benchmarks/ports/judge.py OUT --sketches          the same of sketches of both sides, beside the full dumps
 
 The exit code is 1 when a pair or a suggestion is wrong, when a correct port fails, or when a share is below its limit.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,10 +23,13 @@ from typing import Any
 from truth import Truth, operator_of, read_truth, spelled
 
 from pytest_msdump.causes.suggest_partners import suggest_partners
+from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.record import RoleReason
+from pytest_msdump.record.sketch_dump import sketch_dump
 from pytest_msdump.report.build import build_report, compare_plan
+from pytest_msdump.report.coverage import first_failing
 from pytest_msdump.suite import load_suite
 
 PROFILES = ("default", "strict")
@@ -61,6 +66,8 @@ class Judged:
         Mistakes that ``strict`` sees, those of them that were named as cause there, and causes that are none.
     is_good : bool
         Whether the port is correct.
+    blamed : dict of str to list of str
+        By profile the first failing operator, if there is one, and the causes.
     remarks : list of str
         What is wrong, one by one.
     """
@@ -78,6 +85,7 @@ class Judged:
     named: int = 0
     others: int = 0
     is_good: bool = False
+    blamed: dict[str, list[str]] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
 
 
@@ -89,6 +97,7 @@ def main() -> int:
     parser.add_argument("--mapped", action="store_true", help="compare the true pairs, to judge blame alone")
     parser.add_argument("--no-suggest", action="store_true", help="leave --suggest out, which takes most of the time")
     parser.add_argument("--wrong", action="store_true", help="print every wrong pair and every cause that was missed")
+    parser.add_argument("--sketches", action="store_true", help="judge sketches of both sides, and the dumps as well")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     for name, (share, what) in LEAST.items():
         text = f"least share of {what} (default: {share})"
@@ -106,13 +115,26 @@ def main() -> int:
     print(f"{'':{width}}  pairs               --suggest     failing          causes")
     print(f"{'case/port':{width}}  true  exist  wrong   true  wrong   default strict   named  of  others")
     found = []
-    for path in chosen:
-        one = judge(path.parent, mapped=arguments.mapped, suggests=not arguments.no_suggest)
-        found.append(one)
-        print(_line(one, width), flush=True)
-        if arguments.wrong:
-            sys.stdout.writelines(f"    {remark}\n" for remark in one.remarks)
+    same = dict.fromkeys(PROFILES, 0)
+    with tempfile.TemporaryDirectory() as sketches:
+        for path in chosen:
+            how = {"mapped": arguments.mapped, "suggests": not arguments.no_suggest}
+            one = judge(path.parent, **how, sketches=Path(sketches) if arguments.sketches else None)
+            found.append(one)
+            print(_line(one, width), flush=True)
+            if arguments.sketches:
+                full = judge(path.parent, mapped=arguments.mapped, suggests=False)
+                one.remarks += _differences(one, full)
+                for profile in PROFILES:
+                    same[profile] += one.blamed[profile] == full.blamed[profile]
+            if arguments.wrong:
+                sys.stdout.writelines(f"    {remark}\n" for remark in one.remarks)
     print(*_sums(found), sep="\n")
+    if arguments.sketches:
+        told = ", ".join(
+            f"{count} of {len(found)} ({count / len(found):.1%}) in {name}" for name, count in same.items()
+        )
+        print(f"first failing operator and causes as with full dumps: {told}")
     if arguments.json:
         arguments.json.write_text(json.dumps([vars(one) for one in found], indent=1) + "\n", encoding="utf-8")
     least = {name: getattr(arguments, f"min_{name}") for name in LEAST}
@@ -125,13 +147,19 @@ def main() -> int:
     return 1 if problems else 0
 
 
-def judge(folder: Path, *, mapped: bool, suggests: bool) -> Judged:
-    """Compare one port with its reference, and hold what was found to the truth."""
+def judge(folder: Path, *, mapped: bool, suggests: bool, sketches: Path | None = None) -> Judged:
+    """Compare one port with its reference, or sketches of both made below `sketches`, and hold it to the truth."""
     truth = read_truth(folder / "truth.json")
     found = Judged(truth.case, truth.port, exist=len(truth.pairs), is_good=not truth.causes)
     entries = list(_entries(truth)) if mapped else []
+    sides = (folder / "left", folder.parent / "right")
+    if sketches is not None:
+        sides = (
+            _sketched(sides[0], sketches / truth.case / truth.port),
+            _sketched(sides[1], sketches / truth.case / "right"),
+        )
     for profile in PROFILES:
-        planned = plan(_suite(folder, profile, entries))
+        planned = plan(_suite(folder, sides, profile, entries))
         if profile == PROFILES[0]:
             folded = _folded(planned, truth)
             found.folded, found.exist = len(folded), found.exist - len(folded)
@@ -144,6 +172,9 @@ def judge(folder: Path, *, mapped: bool, suggests: bool) -> Judged:
                 found.suggested = len(true - folded)
                 found.suggested_wrong = wrong - found.wrong
         records = build_report(planned, compare_plan(planned)).records
+        first = first_failing(records)
+        causes = sorted({record.left.address.rsplit(":", 2)[0] for record in records if record.role == "cause"})
+        found.blamed[profile] = [*([_operator(first.left)] if first else []), *causes]
         found.failing[profile] = sum(record.fails for record in records)
         if profile == PROFILES[-1]:
             _judge_causes(truth, records, found)
@@ -159,9 +190,23 @@ def _folded(planned: Plan, truth: Truth) -> set[str]:
     return {right for _, right in truth.pairs} & alone
 
 
-def _suite(folder: Path, profile: str, entries: Sequence[dict[str, Any]]) -> Any:
+def _sketched(dump: Path, made: Path) -> Path:
+    """Return a folder with the sketches of a dump, which is made where there is none."""
+    if not made.exists():
+        sketch_dump(index(dump), made)
+    return made
+
+
+def _differences(sketched: Judged, full: Judged) -> Iterator[str]:
+    """Yield what sketches blame, and what full dumps do, where these differ."""
+    for profile, blamed in full.blamed.items():
+        if sketched.blamed[profile] != blamed:
+            yield f"{profile}: by sketches {sketched.blamed[profile]}, by full dumps {blamed}"
+
+
+def _suite(folder: Path, sides: tuple[Path, Path], profile: str, entries: Sequence[dict[str, Any]]) -> Any:
     case = json.loads((folder.parent / "case.json").read_text(encoding="utf-8"))
-    table = {"left": str(folder / "left"), "right": str(folder.parent / "right"), "profile": profile, "map": entries}
+    table = {"left": str(sides[0]), "right": str(sides[1]), "profile": profile, "map": entries}
     return load_suite(file=None, table={**table, **case["suite"]}, name="judge.py", options={}, directory=Path.cwd())
 
 

@@ -34,12 +34,19 @@ def drift_of(record: Record) -> Drift | None:
     """Return how far a pair is apart; ``None`` where its finite numbers do not show it.
 
     That is the relative Euclidean distance, or ``sqrt(2 (1 - cosine))`` where only a cosine has a limit: the distance
-    of two vectors of length 1. The limit is unknown where neither has one, and where the record fails by another one.
+    of two vectors of length 1. Sketches give an estimate. The limit is unknown where neither has one, and where the
+    record fails by another one.
     """
-    comparison = record.comparison
-    if comparison is None or comparison.nonfinite.mismatch:
+    comparison, statistics = record.comparison, record.statistics
+    if comparison is not None:
+        is_equal, mismatch = comparison.equal, comparison.nonfinite.mismatch
+    elif statistics is not None and statistics.intervals:
+        is_equal, mismatch = bool(statistics.equal_bits), int(statistics.at_least.get("nonfinite_mismatch", 0))
+    else:
         return None
-    if comparison.equal and not record.fails:
+    if mismatch:
+        return None
+    if is_equal and not record.fails:
         return Drift(0.0, 1.0)
     found = [_distance(record), _angle(record)]
     drift = next((one for one in found if one and one.limit), None) or found[0]

@@ -221,7 +221,7 @@ class _Part:
         feeds = self.group.sources(run, key.slot)
         if is_explained:
             feeds = [feed.producer for feed in self._nodes[run].feeds or () if feed.producer]
-        elif key.io == "output" or not feeds:
+        if not feeds or (key.io == "output" and not is_explained):
             return Role("unknown", why="order" if self.group.by == BY_ORDER else "feeds")
         failing = next((one for one in feeds if one in self.roles), None)
         if failing is None:

@@ -142,6 +142,7 @@ def judged_by(policy: Policy, record: Record) -> Record:
         right_dtype=right.dtype,
         elements=saved.elements,
         unseen=saved.unseen,
+        intervals=saved.intervals,
         overflows=left.overflows,
         right_overflows=right.overflows,
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -63,7 +63,7 @@ class _UnsavedTensor:
 
     @property
     def size(self) -> int:
-        return prod(self.shape)
+        return math.prod(self.shape)
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         raise NotImplementedError
@@ -88,6 +88,9 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) 
     together or no data type is known, `TensorFileError` if the saved tensor cannot be read.
     """
     refs = (pair.left, pair.right)
+    for ref in refs:
+        if ref.sketch is not None and math.isnan(ref.sketch.norm):
+            raise _damaged(ref)
     with ExitStack() as stack:
         opened = [None if ref.is_unseen else stack.enter_context(closing(open_view(ref))) for ref in refs]
         dtypes = _dtypes(pair, opened)
@@ -115,13 +118,6 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) 
         checks=checks,
         statistics=replace(comparison, left=_numbers(both.left), right=_numbers(both.right), note=both.note),
     )
-
-
-def _intervals(left: Statistics, right: Statistics) -> Mapping[str, Interval]:
-    """Return the metrics that two sketches of one size give."""
-    if left.sketch is None or right.sketch is None or left.sketch.buckets.size != right.sketch.buckets.size:
-        return {}
-    return metrics_of(left.sketch, right.sketch)
 
 
 def _row(side: Statistics) -> int | None:
@@ -167,25 +163,32 @@ def _aligned(pair: Pair, opened: Sequence[TensorView | None], dtypes: tuple[str,
         joined = left, right
         met_left, met_right = left, right
     same_bytes = met_left is left and met_right is right and pair.transform == Transform() and len({*dtypes}) == 1
-    sketched = _sketched(refs, joined, with_digests=same_bytes)
-    values = sketched or _values(refs, (met_left, met_right), with_digests=same_bytes)
+    found = _sketched(refs, joined, with_digests=same_bytes)
+    if isinstance(found, _Both):
+        values, both = (found.left, found.right), found._replace(elements=met_left.size)
+    else:
+        values = _values(refs, (met_left, met_right), with_digests=same_bytes)
+        both = _Both(*values, met_left.size, found)
     _check_counts(*values)
-    return _Both(*values, met_left.size, intervals=_intervals(*sketched) if sketched else {})
+    return both
 
 
 def _sketched(
     refs: tuple[TensorRef, TensorRef], views: tuple[TensorView, TensorView], *, with_digests: bool
-) -> tuple[Statistics, Statistics] | None:
-    """Return both sides with sketches of one order of the elements; ``None`` where there are none to compare.
+) -> _Both | Message | None:
+    """Return both sides with sketches; why they say nothing of each other, or ``None`` where a side has none.
 
     A tensor that was saved is read in the order in which the other one was sketched. Two sketches of different orders
-    say nothing of each other.
+    say nothing of each other, and neither do two of different sizes.
     """
     sketches = [_saved_sketch(ref) if ref.is_unseen else None for ref in refs]
     orders = [_order(view) for view, ref in zip(views, refs, strict=True) if ref.is_unseen]
     known = [sketch for sketch in sketches if sketch is not None]
-    if len(known) < len(orders) or None in orders or orders[0] != orders[-1]:
+    if len(known) < len(orders):
         return None
+    if None in orders or orders[0] != orders[-1]:
+        return Message("sketches_of_two_orders")
+    sizes = [sketch.buckets.size for sketch in known]
     tables = [_without(_table(ref), () if with_digests else _DIGESTS) for ref in refs]
     found = [replace(table, sketch=sketch) for table, sketch in zip(tables, sketches, strict=True)]
     for side, view in enumerate(views):
@@ -194,8 +197,12 @@ def _sketched(
             digests = [name for name in _DIGESTS if name in other]
             axes = orders[0] or ()
             read = view.permuted(tuple(sorted(range(len(axes)), key=axes.__getitem__)))
-            found[side] = sketch_of(read, buckets=known[0].buckets.size, digests=digests)
-    return found[0], found[1]
+            found[side] = sketch_of(read, buckets=sizes[0], digests=digests)
+    left, right = found
+    if sizes[0] != sizes[-1]:
+        return _Both(left, right, None, Message("sketches_of_two_sizes", {"left": sizes[0], "right": sizes[-1]}))
+    intervals = metrics_of(left.sketch, right.sketch) if left.sketch and right.sketch else {}
+    return _Both(left, right, None, intervals=intervals)
 
 
 def _saved_sketch(ref: TensorRef) -> Sketch | None:
@@ -206,8 +213,12 @@ def _saved_sketch(ref: TensorRef) -> Sketch | None:
     with closing(open_view(ref.sketch.buckets)) as view:
         buckets = view.read(0, view.size) if view.dtype == "float64" and view.size in SEEDS else None
         if buckets is None or not np.isfinite(buckets).all():
-            raise TensorFileError(f"{ref.source.path}: the sketch of {ref.key.address} is damaged; record it again")
+            raise _damaged(ref)
         return Sketch(buckets.copy(), ref.sketch.norm)
+
+
+def _damaged(ref: TensorRef) -> TensorFileError:
+    return TensorFileError(f"{ref.source.path}: the sketch of {ref.key.address} is damaged; record it again")
 
 
 def _order(view: TensorView) -> tuple[int, ...] | None:

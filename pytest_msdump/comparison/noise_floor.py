@@ -61,8 +61,8 @@ def with_terms(pairing: Pairing, left: Dump, right: Dump) -> Pairing:
 def _terms_of(dump: Dump) -> _Terms:
     found: defaultdict[tuple[str, Coordinates], list[TensorRef]] = defaultdict(list)
     for ref in dump.refs:
-        op = ref.key.op
-        if op.label.endswith(_OUTPUT_GRADIENT) and (ref.key.io, ref.key.slot) == ("output", 0) and not ref.is_unseen:
+        op, is_known = ref.key.op, not ref.is_unseen or ref.sketch is not None
+        if op.label.endswith(_OUTPUT_GRADIENT) and (ref.key.io, ref.key.slot) == ("output", 0) and is_known:
             # A record does not depend on the place among other operators.
             found[op.label.removesuffix(_OUTPUT_GRADIENT), _any_call(op.at)].append(replace(ref, place=None))
     return {module: tuple(refs) for module, refs in found.items()}
@@ -81,13 +81,16 @@ def rounding_alone(pair: Pair, aligned: AlignedViews, dtype: str) -> Message | N
     """Return the remark that a pair of gradients is zero in exact arithmetic; ``None`` where that is not shown.
 
     It is shown where, on each side whose terms were dumped, and the right side's must be, the terms cancel, and both
-    sides' gradients are below the floor: the norm of the terms times what rounding leaves of each. `dtype` is the
-    coarser one of both sides. Raises `TensorFileError` if a file cannot be read.
+    sides' gradients are below the floor: the norm of the terms times what rounding leaves of each. Of terms that were
+    sketched the mean shows whether they cancel. `dtype` is the coarser one of both sides. Raises `TensorFileError` if a
+    file cannot be read.
     """
     size = aligned.right.size
     if not pair.terms[1] or not 0 < size <= _MOST_CHANNELS:
         return None
-    sums = [_sum_terms(refs, size) for refs in pair.terms if refs]
+    sums = [
+        (_sketched_terms if any(ref.sketch for ref in refs) else _sum_terms)(refs, size) for refs in pair.terms if refs
+    ]
     dtype = reduce(coarser, (one.dtype for one in sums), dtype)
     if dtype not in EPSILON:
         return None
@@ -139,6 +142,19 @@ def _sum_terms(refs: Iterable[TensorRef], size: int) -> _Sum:
                 start += block.size
     rest = min((sqrt(_squares(total)) for total in sums.values()), default=inf)
     return _Sum(sqrt(squares), count, dtype, rest)
+
+
+def _sketched_terms(refs: Iterable[TensorRef], size: int) -> _Sum:
+    """Return the same of terms that were not saved: the least sums of channels that have the sum of all terms."""
+    squares, count, dtype, total = 0.0, 0, "float64", 0.0
+    for ref in refs:
+        values = ref.statistics.values if ref.statistics is not None else {}
+        number, mean = values.get("count"), values.get("mean")
+        if ref.sketch is None or ref.spec.dtype is None or not isinstance(number, int) or not isinstance(mean, float):
+            return _Sum(inf, 1, "float64", inf)
+        squares, count, total = squares + ref.sketch.norm**2, count + number, total + number * mean
+        dtype = coarser(dtype, ref.spec.dtype)
+    return _Sum(sqrt(squares), count, dtype, abs(total) / sqrt(size))
 
 
 def _norm(view: TensorView) -> float:

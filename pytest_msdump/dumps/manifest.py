@@ -141,13 +141,21 @@ def _entry(value: object) -> TensorEntry | None:
 
 
 def _sketched(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an entry says of a tensor of which the file holds a sketch alone; nothing where it says no such."""
+    """Return what an entry says of a tensor of which the file holds a sketch alone; nothing where it says no such.
+
+    `norm` is NaN where what it says cannot be true: the file then holds no tensor all the same.
+    """
     norm, shape, found = _value(value.get("norm")), value.get("shape"), value.get("statistics")
-    if not isinstance(norm, float | int) or not 0 <= norm < math.inf or not isinstance(shape, list):
+    if norm is None and shape is None and found is None:
         return {}
-    if len(shape) > _MAX_AXES or None in map(_length, shape) or not isinstance(found, dict):
-        return {}
+    damaged = {"norm": math.nan}
+    if norm is None or not 0 <= norm < math.inf or not isinstance(shape, list) or not isinstance(found, dict):
+        return damaged
+    if len(shape) > _MAX_AXES or None in map(_length, shape):
+        return damaged
     statistics = {name: _statistic(name, found[name]) for name in STATISTICS if name in found}
+    if statistics.get("count") != math.prod(shape):
+        return damaged
     return {"norm": float(norm), "shape": tuple(shape), "statistics": statistics}
 
 

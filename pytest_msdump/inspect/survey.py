@@ -95,7 +95,9 @@ def survey(dump: Dump, *, watch: Watch = unwatched) -> Survey:
 
 def _header(ref: TensorRef) -> _Header | str:
     if ref.is_unseen:
-        return _Header(ref.spec.dtype or "unknown", ref.spec.shape or (), _STATISTICS_ONLY)
+        return _Header(
+            ref.spec.dtype or "unknown", ref.spec.shape or (), _STATISTICS_ONLY if ref.sketch is None else "sketch only"
+        )
     try:
         with closing(open_logical(ref)) as view:
             return _Header(view.dtype, view.shape, ref.spec.memory_format or view.spec.memory_format or "none known")

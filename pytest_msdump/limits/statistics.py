@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.metrics import METRICS, SIGN_CHANGES, STATISTICS
-from pytest_msdump.limits.judge import judge, verdict_from
+from pytest_msdump.limits.judge import judge, passing_bound, verdict_from
 from pytest_msdump.limits.statistic_distance import Distance, distance
-from pytest_msdump.model.comparison import Comparison, Finding, Limits, Measurement, Nonfinite, Verdict
+from pytest_msdump.model.comparison import Comparison, Finding, Limit, Limits, Measurement, Nonfinite, Verdict
 from pytest_msdump.model.record import Check
 from pytest_msdump.model.statistics import Interval, StatisticComparison, Statistics
 from pytest_msdump.text import Message, Parameter
@@ -25,6 +25,7 @@ __all__ = ["judge_statistics", "statistic_name"]
 
 _RULE = "statistics"
 _BITS = "bitwise_mismatch"
+_LARGEST = "max_absolute_error"
 _SIGNED = ("maximum", "minimum", "mean")
 # Two numbers of different sign differ by more than noise when each is further from 0 than this share of the largest
 # difference that the limits allow.
@@ -37,6 +38,8 @@ _NOT_SAVED = {
 
 
 _NO_INTERVALS: Mapping[str, Interval] = {}
+# What it means for a pair that its sketches say nothing of each other, by the note that says why.
+_NOT_COMPARABLE = {"sketches_of_two_sizes": "undefined", "sketches_of_two_orders": "warn"}
 
 
 class _Case(NamedTuple):
@@ -96,8 +99,8 @@ def judge_statistics(
     values is `undefined`.
 
     `intervals` are the metrics that sketches of both sides give. One fails where the better end breaks the limit, and
-    is a warning where only the worse end does. `elements` is the size of either tensor, where known, and `unseen` the
-    sides whose tensor was not saved. Overflows as for `limits.judge.judge`.
+    is a warning where only the worse end does; a check has the estimate. `elements` is the size of either tensor, where
+    known, and `unseen` the sides whose tensor was not saved. Overflows as for `limits.judge.judge`.
     """
     found = distance(
         left,
@@ -128,7 +131,7 @@ def judge_statistics(
         right_overflows=right_overflows,
     )
     findings = [
-        *(_with_numbers(finding, found, intervals) for finding in verdict.findings),
+        *(_explained(finding, case) for finding in verdict.findings),
         *(() if elements == 0 else _statistic_findings(case, known)),
         *_close_findings(case),
         *_notes(case, unseen),
@@ -136,7 +139,8 @@ def judge_statistics(
     comparison = StatisticComparison(
         left, right, unseen, case.in_common, found.at_least, dict(intervals), case.equal_bits, elements
     )
-    return verdict_from(findings, verdict.would_pass), checks, comparison
+    checks = tuple(_estimated(check, case) for check in checks)
+    return verdict_from(findings, _would_pass(verdict.would_pass, intervals)), checks, comparison
 
 
 def _as_measured(case: _Case) -> Comparison:
@@ -146,6 +150,11 @@ def _as_measured(case: _Case) -> Comparison:
     measurements |= {metric: Measurement(metric, _best(metric, one)) for metric, one in case.intervals.items()}
     measurements |= {metric: Measurement(metric, undefined=reason) for metric, reason in found.undefined.items()}
     measurements[_BITS] = _bits(case)
+    apart = case.intervals.get("relative_euclidean_distance")
+    if case.is_integer and not case.equal_bits and (case.equal_bits is False or (apart and apart.low > 0)):
+        # Two integers that differ at all differ by 1 or more.
+        least = max(found.at_least.get(_LARGEST, 0), 1)
+        measurements[_LARGEST] = Measurement(_LARGEST, least)
     (nan_left, nan_right), (inf_left, inf_right) = found.nan, found.inf
     elements = 1 if case.elements is None else case.elements
     return Comparison(
@@ -176,28 +185,90 @@ def _best(metric: str, interval: Interval) -> float:
     return interval.high if METRICS[metric].direction == "high" else interval.low
 
 
-def _close_findings(case: _Case) -> Iterator[Finding]:
-    """Yield the limits that an interval holds, and differences that sketches do not see."""
-    if case.equal_bits:
-        return
+def _is_close(limit: Limit, interval: Interval) -> bool:
+    """Whether the better end of an interval meets a limit, and the worse one does not."""
+    if METRICS[limit.metric].direction == "high":
+        return interval.low < limit.bound <= interval.high
+    return interval.low <= limit.bound < interval.high
+
+
+def _close_limits(case: _Case) -> Iterator[tuple[Limit, Interval]]:
     for limit in case.limits.limits:
         interval = case.intervals.get(limit.metric)
-        if interval is not None and interval.low < limit.bound < interval.high:
-            ends = {"metric": limit.metric, **interval._asdict(), "limit": limit.bound, "rule": limit.rule}
-            yield Finding("warn", Message("too_close", ends), limit.metric, interval.value, limit.bound, limit.rule)
+        if interval is not None and not case.equal_bits and _is_close(limit, interval):
+            yield limit, interval
+
+
+def _estimated(check: Check, case: _Case) -> Check:
+    """Return a check with the estimate in the place of the end of the interval that it was judged by.
+
+    Beside sketches, what statistics say of another metric can only fail it.
+    """
+    interval = case.intervals.get(check.metric)
+    if case.intervals and interval is None and check.metric in case.found.by and check.outcome == "ok":
+        return check._replace(value=None, outcome="skipped")
+    if interval is None or check.value is None:
+        return check
+    limit = next((one for one, _ in _close_limits(case) if one.metric == check.metric), None)
+    if limit is None or check.outcome != "ok":
+        return check._replace(value=interval.value)
+    return Check(check.metric, interval.value, limit.bound, limit.level, limit.rule, "warn")
+
+
+def _would_pass(bounds: Mapping[str, float], intervals: Mapping[str, Interval]) -> dict[str, float]:
+    """Return the bounds that the worse ends of intervals meet, too."""
+    ends = {
+        metric: one.low if METRICS[metric].direction == "high" else one.high
+        for metric, one in intervals.items()
+        if metric in bounds
+    }
+    found = {**bounds, **{metric: passing_bound(metric, end) for metric, end in ends.items()}}
+    return {metric: bound for metric, bound in found.items() if bound is not None}
+
+
+def _close_findings(case: _Case) -> Iterator[Finding]:
+    """Yield the limits that an interval holds, and differences that sketches do not see."""
+    for limit, interval in _close_limits(case):
+        # Rounded outwards: an end that is on the other side of the limit reads so.
+        shares = sorted(_share(end, limit) for end in interval[1:])
+        ends = {"low": math.floor(100 * shares[0]) / 100, "high": math.ceil(100 * shares[1]) / 100}
+        message = Message("too_close", {"metric": limit.metric, **ends, "limit": limit.bound, "rule": limit.rule})
+        yield Finding("warn", message, limit.metric, interval.value, limit.bound, limit.rule)
     distance = case.intervals.get("relative_euclidean_distance")
     if case.equal_bits is False and distance is not None and not distance.value:
         yield Finding("warn", Message("sketches_equal_digests_differ"))
 
 
-def _with_numbers(finding: Finding, found: Distance, intervals: Mapping[str, Interval]) -> Finding:
-    """Add both sides' numbers to a finding about a number beyond its limit."""
-    name = found.by.get(finding.metric or "")
-    if name is None or finding.outcome not in ("fail", "warn") or finding.metric in intervals:
+def _share(value: float, limit: Limit) -> float:
+    """Return how much of a limit a number takes up; of a similarity what it is short of 1."""
+    return (1 - value) / (1 - limit.bound) if METRICS[limit.metric].direction == "high" else value / limit.bound
+
+
+def _explained(finding: Finding, case: _Case) -> Finding:
+    """Add to a finding about a number beyond its limit the numbers of both sides, or the interval that it is in."""
+    if finding.message.code in _NOT_COMPARABLE and not case.equal_bits:
+        return replace(finding, outcome=_NOT_COMPARABLE[finding.message.code])
+    interval, name = case.intervals.get(finding.metric or ""), case.found.by.get(finding.metric or "")
+    if interval is not None and finding.value is not None:
+        return replace(finding, message=_with_interval(finding.message, interval), value=interval.value)
+    if name is None or finding.outcome not in ("fail", "warn"):
         return finding
-    gap = found.gaps[name]
+    gap = case.found.gaps[name]
+    if not gap.beyond:
+        return finding
     numbers: dict[str, Parameter] = {"statistic": statistic_name(name), "left": gap.left, "right": gap.right}
     return replace(finding, message=Message("statistic_explains", {"why": finding.message, **numbers}))
+
+
+def _with_interval(message: Message, interval: Interval) -> Message:
+    """Return the message about the better end of an interval with the estimate, and with both ends behind it."""
+    parameters, why = dict(message.parameters), message.parameters.get("why")
+    if isinstance(why, Message):
+        parameters["why"] = _with_interval(why, interval)
+    if "value" in parameters:
+        ends = Message("detail_interval", {"low": interval.low, "high": interval.high})
+        parameters |= {"value": interval.value, "detail": ends}
+    return replace(message, parameters=parameters)
 
 
 def _statistic_findings(case: _Case, known: Limits) -> Iterator[Finding]:
@@ -278,10 +349,12 @@ def _count_change(case: _Case, name: str) -> int | None:
 def _notes(case: _Case, unseen: tuple[str, ...]) -> Iterator[Finding]:
     """Yield which tensors were not saved, and which limits could not be judged without them."""
     common = tuple(map(statistic_name, case.in_common)) or Message("none_in_common")
-    yield Finding("note", Message("judged_by_statistics", {"listed": common, "unseen": _NOT_SAVED[unseen]}))
+    code = "judged_by_sketches" if case.intervals else "judged_by_statistics"
+    yield Finding("note", Message(code, {"listed": common, "unseen": _NOT_SAVED[unseen]}))
     if case.equal_bits is not None:
         yield Finding("note", Message("digests_equal" if case.equal_bits else "digests_differ"))
-    known = {*case.found.at_least, *case.intervals, *case.found.undefined, _BITS}
+    bounds = case.found.at_least.keys() - (case.found.by.keys() if case.intervals else set())
+    known = {*bounds, *case.intervals, *case.found.undefined, _BITS}
     unknown = dict.fromkeys(limit.metric for limit in case.limits.limits if limit.metric not in known)
     if unknown and not case.equal_bits:
         yield Finding("note", Message("statistics_do_not_tell", {"listed": tuple(unknown)}))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pytest_msdump.model.comparison import FAILING, Comparison, CustomResult, Limits, Nonfinite, Verdict, WorstElement
 from pytest_msdump.model.graph import ArgumentDifference, KernelArguments
 from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.statistics import StatisticComparison
+from pytest_msdump.model.statistics import Interval, StatisticComparison
 from pytest_msdump.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef, TensorSpec
 from pytest_msdump.text import Message
 
@@ -311,8 +311,15 @@ class Record:
 
     @property
     def metrics(self) -> Mapping[str, Number]:
-        """The number of each metric that has one."""
-        return _NOTHING if self.comparison is None else self.comparison.values
+        """The number of each metric that has one; the estimate where sketches were compared."""
+        if self.comparison is not None:
+            return self.comparison.values
+        return {metric: one.value for metric, one in self.estimates.items()}
+
+    @property
+    def estimates(self) -> Mapping[str, Interval]:
+        """The metrics that sketches gave, with the interval of each."""
+        return _NOTHING if self.statistics is None else self.statistics.intervals
 
     @property
     def places(self) -> Mapping[str, tuple[int, ...]]:

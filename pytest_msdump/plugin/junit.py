@@ -34,9 +34,12 @@ def properties(records: Iterable[Record]) -> Iterator[tuple[str, object]]:
     listed = list(records)
     shown = first_failing(listed) or listed[0]
     yield "msdump.verdict", shown.verdict.outcome
+    if shown.statistics is not None:
+        yield "msdump.unseen", ", ".join(shown.statistics.unseen)
     for metric in _METRICS:
         if metric in shown.metrics:
-            yield f"msdump.{METRICS[metric].short}", encode(shown.metrics[metric])
+            value = encode(shown.metrics[metric])
+            yield f"msdump.{METRICS[metric].short}", f"~{value}" if metric in shown.estimates else value
     if shown.fails:
         sentences = [one.sentence for one in shown.verdict.findings if one.outcome == shown.verdict.outcome]
         yield from (("msdump.finding", _short(sentence)) for sentence in sentences[:1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -98,7 +98,8 @@ def short_reason(failing: Sequence[Record], say: Phrases = ENGLISH) -> str:
     first = with_causes_first(failing)[0]
     verdict = first.verdict.outcome
     text = next(
-        (_short_finding(one, say) for one in first.verdict.findings if one.outcome == verdict), say(verdict.upper())
+        (_short_finding(one, say, first.estimates) for one in first.verdict.findings if one.outcome == verdict),
+        say(verdict.upper()),
     )
     if len(failing) > 1:
         text = say("more_of_operator", line=text, n=len(failing) - 1)
@@ -110,8 +111,8 @@ def short_reason(failing: Sequence[Record], say: Phrases = ENGLISH) -> str:
     return text
 
 
-def _short_finding(finding: Finding, say: Phrases) -> str:
-    """Return a value beyond its limit with the metric's short name; else the sentence."""
+def _short_finding(finding: Finding, say: Phrases, estimates: Container[str]) -> str:
+    """Return a value beyond its limit with the metric's short name, marked where it is estimated; else the sentence."""
     fact, value, limit = METRICS.get(finding.metric or ""), finding.value, finding.limit
     if (
         fact is None
@@ -123,6 +124,7 @@ def _short_finding(finding: Finding, say: Phrases) -> str:
     shown, bound = number(value, _FEW_DIGITS), number(limit, _FEW_DIGITS)
     if shown == bound or " - " in shown + bound:
         shown, bound = beside(value, limit)
+    shown = f"~{shown}" if finding.metric in estimates else shown
     return f"{fact.short or finding.metric} {shown} {'<' if fact.direction == 'high' else '>'} {bound}"
 
 

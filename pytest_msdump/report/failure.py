@@ -34,6 +34,9 @@ _LABELLED = ("fail", "undefined", "error", "warn", "note")
 # Counts of elements: a suite file cannot limit them by one number, and the caption of the worst elements has them.
 _COUNTS = ("allclose", "bitwise_mismatch")
 
+# Before a number that sketches gave.
+_ABOUT = "~"
+
 # For numbers without a limit.
 _FEW_DIGITS = 4
 
@@ -45,7 +48,7 @@ def metrics_table(record: Record, width: int, say: Phrases = ENGLISH, *, is_brie
     checks.sort(key=lambda check: _SHOWN.index(check.outcome))
     if not checks:
         return []
-    rows = [_table_row(check, width, say) for check in checks]
+    rows = [_table_row(check, width, say, is_estimate=check.metric in record.estimates) for check in checks]
     titles = tuple(map(say, ("metric", "value", "limit", "rule", "verdict")))
     return table(titles, rows, width=width, right=(1,), flexible=3, same=say("same"))
 
@@ -92,7 +95,7 @@ def sentences(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
     lines, seen = [], set()
     for finding in record.verdict.findings:
         sentence = terminal_text(say.of(finding.message))
-        if sentence not in seen and not _in_table(finding, record.checks):
+        if sentence not in seen and not _in_table(finding, record):
             seen.add(sentence)
             outcome = finding.outcome
             # A file may hold any word.
@@ -126,13 +129,14 @@ def would_pass(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
     return labelled(say("would_pass"), text, width=width)
 
 
-def _table_row(check: Check, width: int, say: Phrases) -> tuple[str, ...]:
+def _table_row(check: Check, width: int, say: Phrases, *, is_estimate: bool) -> tuple[str, ...]:
     """Return the row of one limit; value and limit have enough digits to differ."""
     sign = ">=" if _direction(check.metric) == "high" else "<="
     limit = 0.0 if check.limit is None else check.limit
     value, bound = "-", plain(limit)
     if check.value is not None and not isinstance(check.value, tuple):
         value, bound = beside(check.value, limit)
+        value = f"{_ABOUT}{value}" if is_estimate else value
     metric, rule = _named(check.metric, width), terminal_text(check.rule or "")
     return metric, value, f"{sign} {bound}", rule, say(f"is_{check.outcome}")
 
@@ -157,7 +161,8 @@ def _measured(record: Record, metric: str, width: int, say: Phrases) -> str:
             return say("moments", mean=texts[0], deviation=texts[1], right_mean=texts[2], right_deviation=texts[3])
         return f"{_named(metric, width)} {'; '.join(texts)}"
     place = record.places.get(metric)
-    text = f"{_named(metric, width)} {number(value, _FEW_DIGITS)}"
+    about = _ABOUT if metric in record.estimates else ""
+    text = f"{_named(metric, width)} {about}{number(value, _FEW_DIGITS)}"
     return say("at", text=text, place=index_text(place)) if place else text
 
 
@@ -209,11 +214,11 @@ def _stacked(titles: Sequence[str], row: Sequence[str]) -> Iterator[str]:
         yield f"    {title}{' ' * (13 - columns(title))}  {text}"
 
 
-def _in_table(finding: Finding, checks: Sequence[Check]) -> bool:
-    """Whether the finding says no more than its row: a value beyond its limit."""
-    if finding.outcome not in ("fail", "warn"):
+def _in_table(finding: Finding, record: Record) -> bool:
+    """Whether the finding says no more than its row: a value beyond its limit, and not one that is estimated."""
+    if finding.outcome not in ("fail", "warn") or finding.metric in record.estimates:
         return False
-    return any(_beyond(one) for one in checks if one.metric == finding.metric and one.outcome == finding.outcome)
+    return any(_beyond(one) for one in record.checks if one.metric == finding.metric and one.outcome == finding.outcome)
 
 
 def _beyond(check: Check) -> bool:
@@ -362,7 +367,7 @@ def one_line(record: Record, say: Phrases = ENGLISH) -> str:
     if not findings and (record.elements is not None or record.statistics is not None):
         parts.append(say("equal" if record.equal else "every_limit_met"))
     if record.statistics is not None:
-        parts.append(say("statistics_only"))
+        parts.append(say("sketches_only" if record.estimates else "statistics_only"))
     parts += _largest_error(record, findings[:1], say)
     text = f"{say(verdict.upper())} {address}"
     text = f"{_where_in_run(text, record, say)}{_short_line(record)}"

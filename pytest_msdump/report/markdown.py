@@ -12,7 +12,14 @@ from pytest_msdump.escape import markdown_code
 from pytest_msdump.model.comparison import FAILING, OUTCOMES
 from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.report.causes import loose_limits
-from pytest_msdump.report.coverage import counts, coverage_problems, incomplete_sides, partial_runs, percent
+from pytest_msdump.report.coverage import (
+    counts,
+    coverage_problems,
+    incomplete_sides,
+    partial_runs,
+    percent,
+    sentence_on_unseen,
+)
 from pytest_msdump.report.failure import one_line
 from pytest_msdump.storage.files import in_utf8, write_file
 from pytest_msdump.text import ENGLISH
@@ -55,6 +62,8 @@ def _verdict(report: Report) -> Iterator[str]:
     yield ""
     total = len(report.records)
     yield f"{total} {'tensor' if total == 1 else 'tensors'}: {', '.join(counted) or 'nothing was compared'}."
+    if unseen := sentence_on_unseen(report.records):
+        yield f"\n{unseen}."
     yield from (
         f"\n**{'Coverage' if report.ended else 'Incomplete'}:** {markdown_code(problem)}" for problem in problems
     )

@@ -253,6 +253,12 @@ def _read_sides(value: Any) -> Any:
     return tuple(side for side in _SIDES if side in named)
 
 
+def _interval(value: float, low: float, high: float) -> Interval:
+    if not low <= value <= high:
+        raise WrongValueError(f"intervals: {value} is not between {low} and {high}")
+    return Interval(value, low, high)
+
+
 _KINDS = {"digest": TEXT, "count": COUNT}
 _STATISTIC = {name: nullable(_KINDS.get(fact.kind, NUMBER)) for name, fact in STATISTICS.items()}
 _STATISTICS_KEYS: Mapping[str, Form] = {
@@ -263,7 +269,7 @@ _STATISTICS_KEYS: Mapping[str, Form] = {
     "right": by_name(_STATISTIC),
     "digits": table(dict, dict.fromkeys(_SIDES, nullable(COUNT)), parts=dict),
     "at_least": lenient(by_name(NUMBER, METRICS)),
-    "intervals": optional(by_name(table(Interval, dict.fromkeys(Interval._fields, NUMBER)), METRICS), {}),
+    "intervals": optional(by_name(table(_interval, dict.fromkeys(Interval._fields, NUMBER)), METRICS), {}),
     "equal_bits": lenient(nullable(FLAG)),
     "note": lenient(nullable(TEXT)),
     "note_said": optional(MESSAGE),

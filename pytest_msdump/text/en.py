@@ -70,8 +70,8 @@ EN: Mapping[str, str | tuple[str, str]] = {
         "{n} files are in no known format and were left out: {names}",
     ),
     "by_statistics": (
-        "{unseen} of {n} pair by saved statistics only, without values",
-        "{unseen} of {n} pairs by saved statistics only, without values",
+        "{unseen} of {n} pair by saved statistics or sketches only, without values",
+        "{unseen} of {n} pairs by saved statistics or sketches only, without values",
     ),
     # -- summary
     "matched": "matched {paired} of {total} right tensors ({share})",
@@ -171,6 +171,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "differ": "differ",
     "every_limit_met": "every limit met",
     "statistics_only": "by statistics only",
+    "sketches_only": "by sketches only",
     "largest_error": "max abs {value}",
     "at": "{text} at {place}",
     "rerun": "re-run just this:",

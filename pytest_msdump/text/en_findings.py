@@ -13,6 +13,7 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "below_warning_level": "{metric} {value} is below warning level {limit} ({rule}){detail}",
     "above_warning_level": "{metric} {value} is above warning level {limit} ({rule}){detail}",
     "detail_place": ", at {place:place}",
+    "detail_interval": ": {low:number} to {high:number} by sketches",
     "detail_nonfinite": (
         ": NaN left {nan_left}, right {nan_right}; Inf left {inf_left}, right {inf_right}; first at {place:place}"
     ),
@@ -98,6 +99,7 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "elements_changed_sign": "at least {n} of {elements} elements changed their sign, more than {share:g} of them",
     "zeros_differ": "zeros: {left} left, {right} right, of {elements} elements",
     "judged_by_statistics": "judged by statistics ({listed}): {unseen}; metrics only where these allow it",
+    "judged_by_sketches": ("judged by sketches and statistics ({listed}): {unseen}; metrics only where these allow it"),
     "none_in_common": "none in common",
     "not_saved_left": "the left tensor was not saved",
     "not_saved_right": "the right tensor was not saved",
@@ -105,10 +107,15 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "digests_differ": "digests differ: the tensors are not equal bit for bit",
     "digests_equal": "digests are equal, and so are all bits",
     "too_close": (
-        "{metric} is between {low:number} and {high:number} by sketches, and {limit:number} is the limit ({rule}); "
-        "compare the tensors themselves"
+        "{metric} is at {low:g} to {high:g} of its limit {limit} by sketches ({rule}): compare the tensors themselves"
     ),
     "sketches_equal_digests_differ": "digests differ, and sketches see no difference; compare the tensors themselves",
+    "sketches_of_two_sizes": (
+        "sketches of {left} and {right} buckets cannot be compared; record or sketch one side again"
+    ),
+    "sketches_of_two_orders": (
+        "sketches of tensors whose axes are in another order cannot be compared; keep the tensors of one side"
+    ),
     "statistics_do_not_tell": "not judged, since statistics do not show it: {listed}",
     "shapes_not_compared": "the {sides:and} table has no shapes, so shapes were not compared",
     "zeros_added": "statistics of {memory_format} include its padding: {n} zeros were added to the other side's",

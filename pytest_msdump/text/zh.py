@@ -49,7 +49,7 @@ ZH: Mapping[str, str] = {
     "uncompared": "{n} 个已比对的张量另有未比对的重复，共 {k} 次",
     "partial_run": "{side}：目录中有一次不完整的第二次运行：{n} 个张量中的 {newer} 个",
     "not_understood": "有 {n} 个文件格式未知，已略去：{names}",
-    "by_statistics": "{n} 对中有 {unseen} 对只有统计量，没有张量数据",
+    "by_statistics": "{n} 对中有 {unseen} 对只有统计量或概要，没有张量数据",
     # -- summary
     "matched": "右侧 {total} 个张量已配对 {paired} 个（{share}）",
     "without_partner": "{text}；未配对：{sides}",
@@ -193,6 +193,7 @@ ZH: Mapping[str, str] = {
     "differ": "不同",
     "every_limit_met": "均在阈值之内",
     "statistics_only": "仅比对统计量",
+    "sketches_only": "仅比对概要",
     "largest_error": "最大绝对误差 {value}",
     "at": "{text}，位于 {place}",
     "rerun": "仅重新比对它：",
@@ -294,6 +295,7 @@ ZH: Mapping[str, str] = {
     "below_warning_level": "{metric} 为 {value}，低于警告值 {limit}（{rule}）{detail}",
     "above_warning_level": "{metric} 为 {value}，高于警告值 {limit}（{rule}）{detail}",
     "detail_place": "，位于 {place:place}",
+    "detail_interval": "，按概要在 {low:number} 与 {high:number} 之间",
     "detail_nonfinite": (
         "：NaN 左侧 {nan_left}、右侧 {nan_right}；Inf 左侧 {inf_left}、右侧 {inf_right}；首个位于 {place:place}"
     ),
@@ -354,16 +356,17 @@ ZH: Mapping[str, str] = {
     "elements_changed_sign": "{elements} 个元素中至少 {n} 个符号改变，超过 {share:g}",
     "zeros_differ": "零的个数：左侧 {left}，右侧 {right}，共 {elements} 个元素",
     "judged_by_statistics": "按统计量（{listed}）判定：{unseen}；只有这些统计量支持的指标",
+    "judged_by_sketches": "按概要与统计量（{listed}）判定：{unseen}；只有它们支持的指标",
     "none_in_common": "没有共有的",
     "not_saved_left": "左侧张量未保存",
     "not_saved_right": "右侧张量未保存",
     "not_saved_both": "两侧张量均未保存",
     "digests_differ": "摘要不同：张量并非逐位相等",
     "digests_equal": "摘要相同：逐位相等",
-    "too_close": (
-        "按概要，{metric} 在 {low:number} 与 {high:number} 之间，而阈值为 {limit:number}（{rule}）；请比对张量本身"
-    ),
+    "too_close": "按概要，{metric} 为其阈值 {limit} 的 {low:g} 至 {high:g} 倍（{rule}）：请比对张量本身",
     "sketches_equal_digests_differ": "摘要不同，而概要看不出差异；请比对张量本身",
+    "sketches_of_two_sizes": "{left} 个桶与 {right} 个桶的概要无法比对；请重新记录或概括其中一侧",
+    "sketches_of_two_orders": "两侧张量的轴顺序不同，其概要无法比对；请保留一侧的张量",
     "statistics_do_not_tell": "统计量无法体现，因此未判定：{listed}",
     "shapes_not_compared": "{sides:and}的统计表没有形状，因此未比对形状",
     "zeros_added": "{memory_format} 的统计量包含其填充：已为另一侧加上 {n} 个零",

@@ -206,3 +206,38 @@ def test_the_records_are_the_same_wherever_they_are_made(noise, pytester, monkey
         found.append(json.loads((pytester.path / "msdump-report/results.json").read_text("utf-8"))["tensors"])
     assert found[0] == found[1] == found[2]
     assert [one["verdict"] for one in found[0]] == ["pass", "warn"]
+
+
+# -- terms that were sketched ------------------------------------------------------------------------------------------
+
+
+LARGE = RNG.standard_normal((4, 8, 16, 16))
+LARGE -= LARGE.mean((0, 2, 3), keepdims=True)
+
+
+def sketched(folder, bias, terms):
+    with DumpWriter(folder, save="sketch") as writer:
+        writer.write("conv/grad_output", np.float32(terms))
+        writer.write("conv.bias/grad", np.float32(bias))
+    return folder
+
+
+@pytest.mark.parametrize("sides", ["both", "right"])
+def test_sketched_terms_show_rounding_as_well(tmp_path, sides):
+    left = (sketched if sides == "both" else dump)(tmp_path / "l", added_up(LARGE), LARGE)
+    right = sketched(tmp_path / "r", added_up(LARGE, -1), LARGE)
+    found = record(left, right)
+    assert (found.verdict.outcome, found.verdict.findings[0].message.code) == ("warn", ZERO)
+
+
+@pytest.mark.parametrize("shift", [1e-2, -1e-2])
+def test_sketched_terms_whose_mean_is_not_zero_are_a_gradient(tmp_path, shift):
+    # What was saved as their sums is wrong on both sides.
+    left = sketched(tmp_path / "l", added_up(LARGE), LARGE + shift)
+    right = sketched(tmp_path / "r", added_up(LARGE, -1), LARGE + shift)
+    assert record(left, right).verdict.outcome == "fail"
+
+
+def test_a_gradient_of_sketched_terms_fails(tmp_path):
+    left = sketched(tmp_path / "l", added_up(LARGE) + np.float32(1e-2), LARGE)
+    assert record(left, sketched(tmp_path / "r", added_up(LARGE), LARGE)).verdict.outcome == "fail"

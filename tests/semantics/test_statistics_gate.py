@@ -89,7 +89,7 @@ def test_drift_and_equality_are_told_apart_by_statistics(tmp_path: Path, case: s
         return
     words = {"left": "the left tensor was not saved", "right": "the right tensor was not saved"}
     assert words.get(unseen, "neither tensor was saved") in answer.sentences
-    assert "1 of 1 pair by saved statistics only, without values" in answer.text
+    assert "1 of 1 pair by saved statistics or sketches only, without values" in answer.text
     assert answer.record["statistics"]["unseen"] == (["left", "right"] if unseen == "both" else [unseen])
     assert answer.record["metrics"] == {}
     assert answer.record["elements"] is None
@@ -228,7 +228,7 @@ def test_tensors_are_seen_where_they_are_and_statistics_taken_where_they_are_not
     seen, unseen = answer.results["tensors"]
     assert (answer.code, seen["elements"], "statistics" in seen) == (0, NOISE.size, False)
     assert (unseen["left"]["file"], unseen["left"]["row"]) == ("rank_0/Net/0/0/statistic.csv", 3)
-    assert "1 of 2 pairs by saved statistics only" in answer.text
+    assert "1 of 2 pairs by saved statistics or sketches only" in answer.text
     assert "1 tensor was saved as statistics only, e.g. Default_b-op0:output:0" in answer.text
 
 
@@ -289,7 +289,7 @@ def test_pytest_judges_by_statistics_and_says_so(tmp_path: Path, unseen: str) ->
     code, text = gate(tmp_path, *(["-n", "2"] if unseen == "both" else []))
     assert code == 1
     assert "1 failed, 3 passed" in text
-    assert "3 of 3 pairs by saved statistics only, without values" in text
+    assert "3 of 3 pairs by saved statistics or sketches only, without values" in text
     assert "judged by statistics (max, min, avg, l2norm)" in text
     records = json.loads((tmp_path / "out" / "results.json").read_text())["tensors"]
     assert [record["verdict"] for record in records] == ["pass", "fail", "pass"]

@@ -15,7 +15,7 @@ from pytest_msdump.model.record import Record, ReportedTensor
 from pytest_msdump.model.report import Report, UnmatchedTensor
 from pytest_msdump.model.tensor import COORDINATES, SourceFrame
 from pytest_msdump.report.causes import loose_limits
-from pytest_msdump.report.coverage import coverage_problems
+from pytest_msdump.report.coverage import coverage_problems, sentence_on_unseen
 from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.json_report import MISSING, UNMATCHED, head_json
 from pytest_msdump.report.record_json import to_json
@@ -157,7 +157,7 @@ def _sentences(record: Record, pool: Pool) -> dict[str, Any]:
     """Return why it fails, and where to look."""
     entry = to_json(record)
     return {
-        "findings": [[one.outcome, one.sentence] for one in record.verdict.findings if not _in_table(one)],
+        "findings": [[one.outcome, one.sentence] for one in record.verdict.findings if not _in_table(one, record)],
         "undefined_in": entry["undefined"],
         "causes": [pool.add(cause) for cause in record.causes],
         "suspects": [pool.add(suspect) for suspect in record.suspects],
@@ -187,7 +187,7 @@ def _elements(record: Record, _pool: Pool) -> dict[str, Any]:
 
 def _messages(record: Record) -> Iterator[Message]:
     """Yield the messages in `_sentences`."""
-    yield from (one.message for one in record.verdict.findings if not _in_table(one))
+    yield from (one.message for one in record.verdict.findings if not _in_table(one, record))
     yield from (one.evidence for one in record.diagnosis)
     if record.comparison is not None:
         yield from filter(None, record.comparison.undefined.values())
@@ -218,10 +218,10 @@ def _source(source: SourceFrame | None, pool: Pool) -> list[Any] | None:
     return None if source is None else [pool.add(source.file), source.line, source.text]
 
 
-def _in_table(finding: Finding) -> bool:
-    """Whether the table of limits shows it: a number and the limit that it does not meet."""
+def _in_table(finding: Finding, record: Record) -> bool:
+    """Whether the table of limits shows it: a number that is no estimate, and the limit that it does not meet."""
     is_known = finding.metric is not None and finding.value is not None and finding.limit is not None
-    return is_known and finding.outcome in ("fail", "warn")
+    return is_known and finding.outcome in ("fail", "warn") and finding.metric not in record.estimates
 
 
 _OF_A_SIDE = ("op_type", "dtype", "shape", "memory_format", "logical_shape")
@@ -245,6 +245,7 @@ def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
     metrics = _metrics(numbers)
     data: dict[str, Any] = {
         **{key: values[key] for key in _HEAD if key in values},
+        "unseen": {language: sentence_on_unseen(records, Phrases(language)) for language in LANGUAGES},
         "loose_limits": {language: loose_limits(records, Phrases(language)) for language in LANGUAGES},
         "problems": {language: list(coverage_problems(report, Phrases(language))) for language in LANGUAGES},
         "metrics": [[name, *_fact(name)] for name in metrics],
@@ -278,6 +279,7 @@ def _counts(records: Sequence[Record]) -> dict[str, Any]:
         "differing": column(None if one is None else one.differing for one in measured),
         "right_zero_mismatch": column(None if one is None else one.right_zero_mismatch for one in measured),
         "equal": column(None if one is None else int(one.equal) for one in measured),
+        "estimated": column(1 if record.estimates else None for record in records),
         "total_elements": column(None if one is None else one.total_elements for one in measured),
     }
 

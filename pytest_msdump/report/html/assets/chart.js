@@ -158,7 +158,7 @@ function pointAt(row) {
     return;
   }
   const title = chart.metric === "ratio" ? t("ratio") : chart.metric;
-  const value = chart.metric === "ratio" ? ratioText(ratios[row]) : figure(metricOf(chart.metric, row));
+  const value = chart.metric === "ratio" ? ratioText(ratios[row]) : metricText(chart.metric, row);
   chart.reading.append(`${at(tensors.order, row) + 1}  `, h("b", { class: "mono" }, sides.left.address(row)), `  ${title} ${value}  `, badge(verdictOf(row)), " ", roleMark(row) || "");
 }
 

@@ -86,6 +86,11 @@ function detailsOf(row) {
   return report.details.of[row] || {};
 }
 
+// A metric as text, with a sign where sketches gave it.
+function metricText(name, row, text = figure(metricOf(name, row))) {
+  return at(tensors.estimated, row) && metricOf(name, row) !== null ? `≈ ${text}` : text;
+}
+
 // Limits of a record, each with its number and what came of it.
 function checksOf(row, one = report) {
   const outcomes = pooled(one.tensors.outcomes, row, one) || [];

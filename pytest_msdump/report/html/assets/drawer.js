@@ -119,7 +119,7 @@ function limitsPart(row) {
   return [h("h3", {}, t("limits_of")), table([t("metric"), t("value"), t("limit"), t("outcome"), t("rule")], checks.map((check) => {
     const [value, limit] = besides(check.value, check.limit);
     const sign = (TITLES.get(check.metric) || {}).direction === "high" ? "≥" : "≤";
-    return [[withMetrics(check.metric), where[check.metric] ? h("span", { class: "soft" }, ` ${t("at", { i: indexText(where[check.metric]) })}`) : null, h("div", { class: "show-small soft small" }, check.rule || "")], value, `${sign} ${limit}`, h("span", { class: `badge is-${check.outcome}` }, t(check.outcome)), h("span", { class: "soft small" }, check.rule || "")];
+    return [[withMetrics(check.metric), where[check.metric] ? h("span", { class: "soft" }, ` ${t("at", { i: indexText(where[check.metric]) })}`) : null, h("div", { class: "show-small soft small" }, check.rule || "")], metricText(check.metric, row, value), `${sign} ${limit}`, h("span", { class: `badge is-${check.outcome}` }, t(check.outcome)), h("span", { class: "soft small" }, check.rule || "")];
   }), { numbers: [1, 2], class: "narrow-less" })];
 }
 
@@ -144,7 +144,7 @@ function wouldPass(more) {
 function otherNumbers(row, more) {
   const limited = new Set(checksOf(row).map((check) => check.metric));
   const rows = report.metrics.filter(([name]) => !limited.has(name) && metricOf(name, row) !== null)
-    .map(([name]) => [withMetrics(name), figure(metricOf(name, row)), (more.where || {})[name] ? h("span", { class: "mono" }, indexText(more.where[name])) : ""]);
+    .map(([name]) => [withMetrics(name), metricText(name, row), (more.where || {})[name] ? h("span", { class: "mono" }, indexText(more.where[name])) : ""]);
   if (more.moments) rows.push([t("left_word"), `${figure(more.moments[0])} ± ${figure(more.moments[1])}`, "mean ± deviation"], [t("right_word"), `${figure(more.moments[2])} ± ${figure(more.moments[3])}`, ""]);
   rows.push(...Object.entries(more.nonfinite || {}).map(([name, count]) => [name, figure(count), ""]));
   rows.push(...Object.entries(more.custom || {}).map(([name, result]) => [name, String(result.value), String(result.message || "")]));

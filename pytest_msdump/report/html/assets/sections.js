@@ -30,6 +30,7 @@ function headline() {
   } else if (report.complete) parts.push(t("all_within", { n: ROWS }));
   if (report.counts.warn) parts.push(t("and_warn", { w: report.counts.warn }));
   if (report.counts.not_run) parts.push(t("none_run", { n: report.counts.not_run }));
+  if (report.unseen.en) parts.push(`${report.unseen[settings.language] || report.unseen.en}.`);
   const text = [parts.join(" ")];
   if (first !== undefined) {
     for (const [key, row] of first === failing[0] ? [["first_is", first]] : [["cause_is", first], ["first_to_fail", failing[0]]]) {

@@ -22,7 +22,7 @@ const COLUMNS = [
   { id: "ratio", width: 96, number: true, key: (row) => ratios[row], text: (row) => ratioText(ratios[row]) },
   ...report.metrics.map(([name, title, direction]) => ({
     id: name, title, width: 112, number: true, small: true, metric: true,
-    key: (row) => sortable(metricOf(name, row), direction), text: (row) => figure(metricOf(name, row)),
+    key: (row) => sortable(metricOf(name, row), direction), text: (row) => metricText(name, row),
   })),
   { id: "rule", width: 210, small: true, key: (row) => worstRules[row] || "", text: (row) => worstRules[row] || "–" },
 ];

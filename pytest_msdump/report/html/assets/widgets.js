@@ -110,13 +110,15 @@ function withMetrics(text) {
 }
 
 function whyText(row) {
-  const beyond = checksOf(row).filter((check) => ["fail", "undefined", "warn"].includes(check.outcome));
+  // An estimate may be within a limit that its interval is not.
+  const wrong = at(tensors.estimated, row) ? ["fail", "undefined"] : ["fail", "undefined", "warn"];
+  const beyond = checksOf(row).filter((check) => wrong.includes(check.outcome));
   beyond.sort((one, other) => (overLimit(other) ?? 0) - (overLimit(one) ?? 0));
   if (beyond.length) {
     const [value, limit] = besides(beyond[0].value, beyond[0].limit);
     const sign = (TITLES.get(beyond[0].metric) || {}).direction === "high" ? "<" : ">";
     const reason = (detailsOf(row).undefined_in || {})[beyond[0].metric];
-    return beyond[0].value === null ? `${beyond[0].metric}: ${translated(reason) || t("undefined")}` : `${beyond[0].metric} ${value} ${sign} ${limit}`;
+    return beyond[0].value === null ? `${beyond[0].metric}: ${translated(reason) || t("undefined")}` : `${beyond[0].metric} ${metricText(beyond[0].metric, row, value)} ${sign} ${limit}`;
   }
   const findings = detailsOf(row).findings || [];
   return findings.length ? translated(findings[0][1]) : "";
