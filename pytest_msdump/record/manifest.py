@@ -41,6 +41,8 @@ _DEFAULTS: dict[str, Any] = {
 def write_manifest(directory: Path, manifest: Manifest) -> Path:
     """Write `manifest` into `directory`, whole or not at all."""
     values = asdict(replace(manifest, graph={}))
+    if manifest.distributed is None:
+        del values["distributed"]
     values["tensors"] = {name: _without_defaults(entry) for name, entry in values["tensors"].items()}
     values["graph"] = [call for iteration, made in manifest.graph.items() for call in _calls(iteration, made)]
     text = json.dumps(values, indent=1, sort_keys=False, ensure_ascii=False)
@@ -59,6 +61,7 @@ def marked_incomplete(directory: Path) -> Iterator[None]:
     """Mark a folder that a program dumps to as incomplete, by an empty journal, until the block ends well."""
     journal = directory / JOURNAL_FILE
     try:
+        directory.mkdir(parents=True, exist_ok=True)
         journal.touch()
     except OSError as error:
         raise MsdumpError(f"{directory}: cannot be written to: {error.strerror or error}") from error

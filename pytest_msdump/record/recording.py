@@ -14,6 +14,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.graph import Operator
 from pytest_msdump.record.calls import calling_line
 from pytest_msdump.record.manifest import digest
+from pytest_msdump.record.ranks import this_rank
 from pytest_msdump.record.writer import DumpWriter
 
 __all__ = ["HookedRecording", "Recording", "RunRecording"]
@@ -35,6 +36,9 @@ class Recording(ABC):
         ``True`` for several: see `HookedRecording.iteration` and `HookedRecording.step`.
     digests : bool
         Put digests of inputs and weights into the manifest: a comparison warns when the two sides had different ones.
+    distributed : bool
+        Record into ``rank_R`` of the folder where this process is one of several, as `record.this_rank` finds out;
+        ``False`` records it as if it ran alone.
     """
 
     writer: DumpWriter
@@ -48,8 +52,11 @@ class Recording(ABC):
         parameters: bool = False,
         iterations: bool = False,
         digests: bool = True,
+        distributed: bool = True,
     ) -> None:
-        self.directory = Path(directory)
+        self.rank = this_rank() if distributed else None
+        self._whole = Path(directory)
+        self.directory = self._whole if self.rank is None else self._whole / self.rank.folder
         self.wants_inputs, self.wants_gradients, self.wants_parameters = inputs, gradients, parameters
         self.wants_iterations, self.wants_digests = iterations, digests
         self.is_on = False
@@ -59,7 +66,9 @@ class Recording(ABC):
     def __enter__(self: _Self) -> _Self:
         self.prepare()
         with ExitStack() as stack:
-            self.writer = stack.enter_context(DumpWriter(self.directory, iterations=self.wants_iterations))
+            self.writer = stack.enter_context(
+                DumpWriter(self._whole, iterations=self.wants_iterations, distributed=self.rank)
+            )
             # Before the hooks go, so that nothing is written by one that runs meanwhile.
             self.watch(stack)
             stack.callback(self.stop)

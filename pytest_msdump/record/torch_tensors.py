@@ -33,7 +33,8 @@ def array_of(tensor: Any) -> Any:
     import torch
 
     try:
-        dense = tensor.detach()
+        # Of a distributed tensor, what this process holds.
+        dense = (tensor.to_local() if hasattr(tensor, "to_local") else tensor).detach()
         if dense.layout is not torch.strided:
             dense = dense.to_dense()
         if dense.is_quantized:
