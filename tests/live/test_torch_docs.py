@@ -15,12 +15,13 @@ PAGE = ROOT / "docs/howto/record_a_pytorch_model.md"
 
 
 def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
-    assert follow_live(PAGE, {"torch"}, tmp_path, tmp_path) == 3
+    assert follow_live(PAGE, {"torch"}, tmp_path, tmp_path) == 4
 
 
 def test_every_option_of_the_page_exists() -> None:
     from pytest_msdump.record.torch import TorchRecording
 
-    options = {*(TorchRecording.__init__.__kwdefaults__ or {})}
+    kinds = [kind for kind in TorchRecording.__mro__ if "__init__" in vars(kind)]
+    options = {name for kind in kinds for name in getattr(kind.__init__, "__kwdefaults__", None) or ()}
     told = set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
     assert told == options
