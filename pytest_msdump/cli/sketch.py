@@ -39,6 +39,6 @@ def run(parsed: argparse.Namespace) -> int:
         raise ConfigError(f"{parsed.dump}: holds no tensor")
     with Progress("msdump sketch", quiet=parsed.quiet).step("sketching"):
         count = sketch_dump(dump, out, full=parsed.full)
-    size = sum(path.stat().st_size for path in out.iterdir())
+    size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     print_lines([f"{counted(count, 'tensor')} in {os.path.relpath(out)}, {size / 1e6:.1f} MB"])
     return 0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
 from pytest_msdump.facts.operators import COUNTERS, NEUTRAL_WEIGHT_NAMES
-from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.dump import Dump, Manifest
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.pairing import Pair, Pairing, Unmatched
 from pytest_msdump.text import Message, say
@@ -38,10 +38,15 @@ def different_origins(left: Dump, right: Dump, pairs: Iterable[Pair] = ()) -> tu
     Both dumps need manifests. Inputs are compared by name, or by what they hold where no name is on both sides; weights
     where the layers are one of `pairs` or have one name, and are called the same, or what frameworks call the same.
     """
-    if left.manifest is None or right.manifest is None:
-        return ()
-    inputs = tuple(_different_inputs(left.manifest.inputs, right.manifest.inputs))
-    different, folded = _different_weights(left.manifest.weights, right.manifest.weights, pairs)
+    inputs: list[str] = []
+    different: list[str] = []
+    folded: dict[str, dict[str, str]] = {"left": {}, "right": {}}
+    for rank, ours, theirs, members in _by_rank(left, right, pairs):
+        weights, norms = _different_weights(ours.weights, theirs.weights, members)
+        inputs += [rank + text for text in _different_inputs(ours.inputs, theirs.inputs)]
+        different += [rank + text for text in weights]
+        for side, names in norms.items():
+            folded[side] |= {rank + name: rank + norm for name, norm in names.items()}
     notes = [
         Message(code, {"names": _some(names)})
         for code, names in (("given_different_inputs", inputs), ("given_different_weights", different))
@@ -59,21 +64,21 @@ def different_origins(left: Dump, right: Dump, pairs: Iterable[Pair] = ()) -> tu
 
 def without_folded(pairing: Pairing, left: Dump, right: Dump) -> Pairing:
     """Take apart weights with a BatchNorm folded in on one side, if its output is compared and no map pairs them."""
-    if left.manifest is None or right.manifest is None:
-        return pairing
-    _, folded = _different_weights(left.manifest.weights, right.manifest.weights, pairing.pairs)
-    ops = {side: {_dotted(getattr(pair, side).key.op.label) for pair in pairing.pairs} for side in ("left", "right")}
-    whys = {
-        name: Message("weight_folded", {"side": side})
-        for side, other in (("left", "right"), ("right", "left"))
-        for name, norm in folded[side].items()
-        if norm in ops[other]
-    }
-    apart = {
-        pair: whys[op.label]
-        for pair in pairing.pairs
-        if (op := pair.left.key.op).op_type == PARAMETER and op.label in whys and pair.how != "mapped"
-    }
+    apart: dict[Pair, Message] = {}
+    for _, ours, theirs, pairs in _by_rank(left, right, pairing.pairs):
+        _, folded = _different_weights(ours.weights, theirs.weights, pairs)
+        ops = {side: {_dotted(getattr(pair, side).key.op.label) for pair in pairs} for side in ("left", "right")}
+        whys = {
+            name: Message("weight_folded", {"side": side})
+            for side, other in (("left", "right"), ("right", "left"))
+            for name, norm in folded[side].items()
+            if norm in ops[other]
+        }
+        apart |= {
+            pair: whys[op.label]
+            for pair in pairs
+            if (op := pair.left.key.op).op_type == PARAMETER and op.label in whys and pair.how != "mapped"
+        }
     kept = tuple(pair for pair in pairing.pairs if pair not in apart)
     lost = {pair.right.key for pair in apart} - {pair.right.key for pair in kept}
     return replace(
@@ -86,6 +91,24 @@ def without_folded(pairing: Pairing, left: Dump, right: Dump) -> Pairing:
         ),
         right_paired=pairing.right_paired - len(lost),
     )
+
+
+def _by_rank(
+    left: Dump, right: Dump, pairs: Iterable[Pair]
+) -> Iterator[tuple[str, Manifest, Manifest, Sequence[Pair]]]:
+    """Yield the two manifests that belong together and their pairs; of recordings of ranks, for each two that meet.
+
+    The text in front is for names: which rank it is.
+    """
+    meetings: defaultdict[tuple[int | None, int | None], list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        ours, theirs = pair.left.key.op.at.rank, pair.right.key.op.at.rank
+        meetings[ours if ours in left.ranks else None, theirs if theirs in right.ranks else None].append(pair)
+    for (ours, theirs), members in (meetings or {(None, None): []}).items():
+        one, other = left.manifest_of(ours), right.manifest_of(theirs)
+        rank = theirs if ours is None else ours
+        if one is not None and other is not None:
+            yield "" if rank is None else f"rank {rank} ", one, other, members
 
 
 def _different_weights(

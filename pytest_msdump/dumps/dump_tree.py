@@ -18,7 +18,7 @@ from pytest_msdump.dumps.listing import Folder
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.storage.remote import absolute_path
 
-__all__ = ["RANK_FOLDERS", "Place", "below_rank", "is_first_layout", "mindspore_place", "place_of"]
+__all__ = ["RANK_FOLDER", "RANK_FOLDERS", "Place", "below_rank", "is_first_layout", "mindspore_place", "place_of"]
 
 # Directories in a rank's, beside the nets, that hold no tensors.
 RANK_FOLDERS = frozenset({".dump_metadata", "graphs", "execution_order"})
@@ -117,7 +117,7 @@ def _read_levels(levels: tuple[str, ...], names: tuple[str, ...]) -> Place | Non
 
 # -- Trees of MindSpore ----------------------------------------------------------------------------------------------
 
-_RANK = re.compile(r"rank_(0|[1-9][0-9]{0,8})")
+RANK_FOLDER = re.compile(r"rank_(0|[1-9][0-9]{0,8})")
 _DEVICE = re.compile(r"(?:device_)?(0|[1-9][0-9]{0,8})")
 _ITERATION = re.compile(r"iteration_(0|[1-9][0-9]{0,17})")
 _DATED = re.compile(r"[0-9]{14}")
@@ -156,10 +156,10 @@ def is_first_layout(root: Path, parts: tuple[str, ...]) -> bool:
 def below_rank(root: Path, folder: Folder) -> tuple[str, ...] | None:
     """Return the directory's parts below its ``rank_R``; ``None`` when it is in none."""
     parts = folder.parts
-    if parts and _RANK.fullmatch(parts[0]):
+    if parts and RANK_FOLDER.fullmatch(parts[0]):
         return parts[1:]
     above = _parts_above(root)
-    return parts if above and _RANK.fullmatch(above[-1]) else None
+    return parts if above and RANK_FOLDER.fullmatch(above[-1]) else None
 
 
 def _parts_above(root: Path) -> tuple[str, ...]:

@@ -17,7 +17,14 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.dumps.file_names import number
 from pytest_msdump.dumps.sidefiles import parse_object, read_text
 from pytest_msdump.facts.metrics import STATISTICS
-from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, SCHEMA_VERSION, Manifest, TensorEntry
+from pytest_msdump.model.dump import (
+    JOURNAL_FILE,
+    MANIFEST_FILE,
+    SCHEMA_VERSION,
+    DistributedRank,
+    Manifest,
+    TensorEntry,
+)
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.statistics import Statistic
@@ -89,6 +96,9 @@ def parse_manifest(text: str) -> tuple[Manifest, tuple[str, ...]]:
     graph, lost = _graph(values.get("graph"))
     if lost:
         notes.append(f"{MANIFEST_FILE} has {lost} invalid {'call' if lost == 1 else 'calls'}, left out")
+    distributed = _distributed(values.get("distributed"))
+    if distributed is None and values.get("distributed") is not None:
+        notes.append(f"{MANIFEST_FILE} has an invalid rank, left out")
     command, said = values.get("command"), values.get("notes")
     labels: dict[str, Any] = {name: _text(values.get(name), _MAX_LABEL) or "" for name in _LABELS}
     manifest = Manifest(
@@ -102,10 +112,28 @@ def parse_manifest(text: str) -> tuple[Manifest, tuple[str, ...]]:
         else (),
         # Manifests of the first releases have no such key.
         complete=values.get("complete", True) is True,
+        distributed=distributed,
         tensors=tensors,
         graph=graph,
     )
     return manifest, (*manifest.notes, *notes)
+
+
+def _distributed(value: object) -> DistributedRank | None:
+    """Read which process of several it was; ``None`` for what cannot be meant."""
+    if not isinstance(value, dict):
+        return None
+    rank, size, groups = _count(value.get("rank")), value.get("world_size"), _mapping(value.get("groups"))
+    if rank is None or (size is not None and (_count(size) is None or not rank < size)) or len(groups) > _MAX_AXES:
+        return None
+    if not all(_text(axis, _MAX_LABEL) and _is_group(ranks, rank, size) for axis, ranks in groups.items()):
+        return None
+    return DistributedRank(rank, size, {axis: tuple(ranks) for axis, ranks in groups.items()})
+
+
+def _is_group(ranks: object, rank: int, world_size: int | None) -> bool:
+    numbers = ranks if isinstance(ranks, list) and None not in map(_count, ranks) else []
+    return rank in numbers and len({*numbers}) == len(numbers) and max(numbers) < (world_size or _MAX_SLOT)
 
 
 def _parse_journal(text: str) -> tuple[dict[str, TensorEntry], int]:

@@ -12,6 +12,7 @@ from pytest_msdump.dumps.file_names import number, parse_mindspore, parse_refere
 from pytest_msdump.dumps.listing import Folder, walk
 from pytest_msdump.dumps.manifest import apply_entry, graphs_of, labels_of, read_manifest, why_incomplete
 from pytest_msdump.dumps.npy import open_npy
+from pytest_msdump.dumps.rank_folders import at_rank, joined, recorded_ranks
 from pytest_msdump.dumps.reruns import Reruns, number_occurrences, separate_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, originals_in
 from pytest_msdump.model.describe import counted
@@ -79,7 +80,8 @@ class NpyFolderReader(Reader):
     A flat folder is iteration 0. Where numbered sub-folders hold tensors, files beside these sub-folders belong to no
     iteration and are listed as unexplained. Of two sub-folders with the same number (``1`` and ``01``) the shorter
     name counts. A manifest gives true names, inputs and types; names that were too long are in a ``mapping.csv``.
-    Where the last number of a name is no time, as in ``features.0.1.npy``, the whole name is the operator's.
+    Where the last number of a name is no time, as in ``features.0.1.npy``, the whole name is the operator's. Recordings
+    in ``rank_R`` are one dump.
     """
 
     name = "npy-folder"
@@ -89,18 +91,26 @@ class NpyFolderReader(Reader):
         """Return whether a file in `root`, or in a numbered sub-folder, has such a name; or there is a manifest."""
         if not root.is_dir():
             return False
-        return any(
+        folders = tuple(walk(root))
+        return bool(recorded_ranks(folders)) or any(
             _holds_tensors(folder) or (not folder.parts and not _RECORD.isdisjoint(folder.files))
-            for folder in walk(root)
+            for folder in folders
             if _may_hold(folder)
         )
 
     def index(self, root: Path) -> Dump:
         """List the tensors of `root`; see `Reader.index`."""
+        folders = tuple(walk(root))
+        ranks = recorded_ranks(folders)
+        whole = self._index_one(root, folders)
+        found = {rank: self._index_one(root / name, tuple(walk(root / name))) for rank, name in ranks.items()}
+        return joined(whole, found) if found else whole
+
+    def _index_one(self, root: Path, folders: Sequence[Folder]) -> Dump:
+        """List the tensors of one recording."""
         builder = DumpBuilder(root, self.name)
         manifest, notes = read_manifest(root)
         builder.note(*notes)
-        folders = tuple(walk(root))
         archived, damage = folders_in(root) if ARCHIVE_FILE in folders[0].files else ({}, "")
         refs = _find(builder, folders, archived)
         if damage:
@@ -116,13 +126,14 @@ class NpyFolderReader(Reader):
         dump = builder.build(runs._replace(notes=()))
         if manifest is None:
             return dump
-        return replace(
+        dump = replace(
             dump,
             labels=labels_of(manifest),
             graphs=graphs_of(manifest),
             manifest=replace(manifest, tensors={}, graph={}),
             incomplete=why_incomplete(manifest, refs),
         )
+        return dump if manifest.distributed is None else at_rank(dump, manifest.distributed.rank)
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily; see `Reader.open`."""

@@ -126,8 +126,11 @@ RANDOM_TYPES = (
     r"(standard|(parameterized_?)?truncated|log)?_?normal_?|\w*uniform\w*|gaussian_?(noise|dropout)|exponential_"
 )
 
-# Operators that take values from other ranks, by parts of their types.
+# Operators that take values from other ranks, by parts of their types: MindSpore's, then PyTorch's. What an optimizer
+# leaves is made of gradients that ranks have averaged.
 COLLECTIVE_FRAGMENTS = (
     *("AllGather", "AllReduce", "AllToAll", "AlltoAll", "Broadcast", "CollectiveGather", "CollectiveScatter"),
     *("NeighborExchange", "Receive", "ReduceScatter"),
+    *("all_gather", "all_reduce", "all_to_all", "reduce_scatter", "allgather_", "allreduce_", "alltoall_"),
+    *("SyncBatchNorm", "Optimizer"),
 )

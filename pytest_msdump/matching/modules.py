@@ -80,20 +80,20 @@ class _Folded(NamedTuple):
     inner: Path
 
 
-def _folded_norms(modules: Run, nodes: Run, weights: Mapping[str, str], others: Mapping[str, str]) -> Iterator[_Folded]:
+def _folded_norms(modules: Run, nodes: Run) -> Iterator[_Folded]:
     """Yield the recorded normalisations that the other side has as a part of the convolution before.
 
     Folding scales the weights. Where the other side has the weight as it is, the normalisation was left out instead.
     """
     if nodes.style != "nodes" or not nodes.members:
         return
-    digests = frozenset(others.values())
+    digests = frozenset(nodes.weights.values())
     has_norms = any(kind_of(step.op_type) == "batch norm" for step in nodes.steps)
     for path in list(modules.modules):
         fed = modules.before(path) if modules.kind(path) == "batch norm" else None
         if fed is None or modules.kind(fed) not in ("convolution", "linear") or nodes.by_key.get(spelling_of(path)):
             continue
-        weight = weights.get(".".join((*fed, "weight")))
+        weight = modules.weights.get(".".join((*fed, "weight")))
         is_unchanged = weight in digests if weight is not None and digests else has_norms
         if len(convolutions := nodes.by_key.get(spelling_of(fed), [])) == 1 and not is_unchanged:
             yield _Folded(path, fed, convolutions[0])
@@ -162,13 +162,12 @@ class _Found(Candidates):
     def meet_all(self, left: Run, right: Run) -> None:
         """Let every module of two runs meet the one of its path, normalisations those that they were folded into."""
         taken: dict[str, set[Path]] = {"left": set(), "right": set()}
-        weights = [dump.manifest.weights if dump.manifest else {} for dump in self._request.dumps]
-        for one in _folded_norms(right, left, weights[1], weights[0]):
+        for one in _folded_norms(right, left):
             self.meet(left, one.inner, right, one.norm)
             self._leave_out("right", right, one)
             taken["left"].add(one.inner)
             taken["right"].update((one.norm, one.convolution))
-        for one in _folded_norms(left, right, weights[0], weights[1]):
+        for one in _folded_norms(left, right):
             self.meet(left, one.norm, right, one.inner)
             self._leave_out("left", left, one)
             taken["left"].update((one.norm, one.convolution))

@@ -186,6 +186,8 @@ class Run:
         self.has_edges = False
         self._is_whole = not (dump.run and any(one.kernels for one in dump.run.configurations))
         keys = [side.ops[number].key for number in numbers]
+        manifest = dump.manifest_of(keys[0].at.rank)
+        self.weights = manifest.weights if manifest else {}
         self.style = _style(dump, keys)
         self.graph = graph = _graph_of(dump, keys[0].at)
         scopes = {one.name: one.scope for one in graph.operators if one.scope} if graph else {}

@@ -22,6 +22,7 @@ __all__ = [
     "JOURNAL_FILE",
     "MANIFEST_FILE",
     "SCHEMA_VERSION",
+    "DistributedRank",
     "Dump",
     "DumpConfiguration",
     "Manifest",
@@ -65,6 +66,7 @@ class Dump:
     sentences for the header. `graphs` are those of the run with their coordinates, of which an unset one stands for
     every value. `run` is what the files beside the tensors say of the run. `manifest` is of a dump that this package
     recorded, without its tensors and its graph; `incomplete` says in a clause why a recording is not a whole one.
+    Where each rank has a recording of its own, `ranks` has their manifests, and `manifest` only what is no rank's own.
     `partial` is set where a later run into the same directory wrote some of the tensors only.
     """
 
@@ -78,6 +80,7 @@ class Dump:
     graphs: tuple[tuple[Coordinates, OperatorGraph], ...] = ()
     run: RunFacts | None = None
     manifest: Manifest | None = None
+    ranks: Mapping[int, Manifest] = field(default_factory=dict)
     incomplete: str = ""
     partial: PartialRun | None = None
 
@@ -85,6 +88,10 @@ class Dump:
     def operators(self) -> int:
         """Number of operators that have a tensor to compare; each run of an operator counts."""
         return len({ref.key.op for ref in self.refs})
+
+    def manifest_of(self, rank: int | None) -> Manifest | None:
+        """Return the manifest of a rank; that of the dump where ranks have none of their own."""
+        return self.manifest if rank is None else self.ranks.get(rank, self.manifest)
 
     @property
     def compiled_graphs(self) -> tuple[OperatorGraph, ...]:
@@ -120,6 +127,23 @@ class TensorEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class DistributedRank:
+    """One process of a distributed run; `groups` are the ranks of its groups, its own among them, by name of the axis.
+
+    `world_size` is how many processes there were, ``None`` where that is not known.
+    """
+
+    rank: int
+    world_size: int | None = None
+    groups: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder in the dump of the whole run."""
+        return f"rank_{self.rank}"
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """The content of ``msdump.json``.
 
@@ -127,8 +151,8 @@ class Manifest:
     `inputs` and `weights` are digests by name, see `record.manifest`; `command` is what was started, as its arguments;
     `time` is when the dump was finished: ISO 8601, UTC. `complete` is false from the start of a recording until it ends
     well. `key` is the digest of everything that a kept reference depends on. `notes` are sentences that every
-    comparison shows. `tensors` are by path of the file below
-    the dump's folder, and `graph` has by iteration the calls of operators in the order in which they ended.
+    comparison shows. `distributed` is set for one process of several. `tensors` are by path of the file below the
+    dump's folder, and `graph` has by iteration the calls of operators in the order in which they ended.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -144,6 +168,7 @@ class Manifest:
     complete: bool = True
     key: str = ""
     notes: tuple[str, ...] = ()
+    distributed: DistributedRank | None = None
     tensors: Mapping[str, TensorEntry] = field(default_factory=dict)
     graph: Mapping[int, Sequence[Operator]] = field(default_factory=dict)
 

@@ -9,6 +9,7 @@ from pytest_msdump.lazy_names import lazy_names
 if TYPE_CHECKING:
     from pytest_msdump.dtypes.arrays import RawArray
     from pytest_msdump.record.caffe import from_caffe
+    from pytest_msdump.record.ranks import this_rank
     from pytest_msdump.record.recorder import Recorder
     from pytest_msdump.record.reference import keep_reference
     from pytest_msdump.record.weights import assert_same_weights, load_weights, read_weights, save_weights
@@ -24,6 +25,7 @@ __all__ = [
     "load_weights",
     "read_weights",
     "save_weights",
+    "this_rank",
 ]
 
 # Public name → module that has it.
@@ -37,6 +39,7 @@ _HOMES = {
     "load_weights": "pytest_msdump.record.weights",
     "read_weights": "pytest_msdump.record.weights",
     "save_weights": "pytest_msdump.record.weights",
+    "this_rank": "pytest_msdump.record.ranks",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

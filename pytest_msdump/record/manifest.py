@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, asdict, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -35,6 +35,10 @@ _DEFAULTS: dict[str, Any] = {
 def write_manifest(directory: Path, manifest: Manifest) -> Path:
     """Write `manifest` into `directory`, whole or not at all."""
     values = {one.name: getattr(manifest, one.name) for one in fields(manifest)}
+    if manifest.distributed is None:
+        del values["distributed"]
+    else:
+        values["distributed"] = asdict(manifest.distributed)
     values["tensors"] = {name: _written(entry) for name, entry in manifest.tensors.items()}
     values["graph"] = [call for iteration, made in manifest.graph.items() for call in _calls(iteration, made)]
     text = json.dumps(values, indent=1, sort_keys=False, ensure_ascii=False)
@@ -53,6 +57,7 @@ def marked_incomplete(directory: Path) -> Iterator[None]:
     """Mark a folder that a program dumps to as incomplete, by an empty journal, until the block ends well."""
     journal = directory / JOURNAL_FILE
     try:
+        directory.mkdir(parents=True, exist_ok=True)
         journal.touch()
     except OSError as error:
         raise MsdumpError(f"{directory}: cannot be written to: {error.strerror or error}") from error

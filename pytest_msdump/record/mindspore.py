@@ -44,7 +44,7 @@ class CellRecording(HookedRecording):
         `parameter_gradients`.
     types, depth
         As of `record.torch.TorchRecording`.
-    directory, inputs, parameters, iterations, digests, save, full
+    directory, inputs, parameters, iterations, digests, save, full, distributed
         As of `record.recording.HookedRecording`.
 
     Raises

@@ -19,6 +19,7 @@ from pytest_msdump.model.graph import Operator
 from pytest_msdump.record.background import Background
 from pytest_msdump.record.calls import calling_line
 from pytest_msdump.record.manifest import digest
+from pytest_msdump.record.ranks import this_rank
 from pytest_msdump.record.sketching import Sketched
 from pytest_msdump.record.writer import DumpWriter
 
@@ -41,6 +42,9 @@ class Recording(ABC):
         Put digests of inputs and weights into the manifest: a comparison warns when the two sides had different ones.
     save, full
         As of `record.writer.DumpWriter`.
+    distributed : bool
+        Record into ``rank_R`` of the folder where this process is one of several, as `record.this_rank` finds out;
+        ``False`` records it as if it ran alone.
 
     Raises
     ------
@@ -59,9 +63,12 @@ class Recording(ABC):
         digests: bool = True,
         save: str = "full",
         full: Sequence[str] = (),
+        distributed: bool = True,
     ) -> None:
-        self.directory = Path(directory)
-        self._saving: dict[str, Any] = {"save": save, "full": full}
+        self.rank = this_rank() if distributed else None
+        self._whole = Path(directory)
+        self.directory = self._whole if self.rank is None else self._whole / self.rank.folder
+        self._saving: dict[str, Any] = {"save": save, "full": full, "distributed": self.rank}
         self.wants_iterations, self.wants_digests = iterations, digests
         self.is_on = False
         self._iteration = 0
@@ -70,7 +77,7 @@ class Recording(ABC):
     def __enter__(self: _Self) -> _Self:
         self.prepare()
         with ExitStack() as stack:
-            self.writer = DumpWriter(self.directory, iterations=self.wants_iterations, **self._saving)
+            self.writer = DumpWriter(self._whole, iterations=self.wants_iterations, **self._saving)
             stack.enter_context(self.writer)
             self._background = Background()
             stack.callback(self._background.close)
@@ -160,7 +167,7 @@ class HookedRecording(Recording):
     ----------
     inputs, gradients, parameters : bool
         What to record beside outputs; parameters as they are before the model is first called in each iteration.
-    directory, iterations, digests, save, full
+    directory, iterations, digests, save, full, distributed
         As of `Recording`; several iterations are told apart by `iteration` or `step`.
     """
 

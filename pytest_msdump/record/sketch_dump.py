@@ -9,32 +9,60 @@ from pathlib import Path
 from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.dump import DistributedRank, Dump
+from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.record.manifest import marked_incomplete
 from pytest_msdump.record.writer import DumpWriter
 
 __all__ = ["sketch_dump"]
 
-_KEPT = ("framework", "version", "device", "dtype_policy", "seeds", "inputs", "weights", "command", "key", "notes")
+_KEPT = (
+    "framework",
+    "version",
+    "device",
+    "dtype_policy",
+    "seeds",
+    "inputs",
+    "weights",
+    "command",
+    "key",
+    "notes",
+    "distributed",
+)
 
 
 def sketch_dump(dump: Dump, directory: Path, *, full: Sequence[str] = ()) -> int:
     """Write a dump's sketches into a new folder, and return how many tensors there were.
 
-    `full` are globs of operators that are kept whole. What a manifest says of the run is taken over. ConfigError for a
-    dump of several ranks, nets or graphs, for one of statistics, and for a folder that is not empty; TensorFileError,
-    and a folder that is marked as incomplete, where a tensor cannot be read.
+    `full` are globs of operators that are kept whole. What a manifest says of the run is taken over. Of several ranks
+    each gets a recording of its own. ConfigError for a dump of several nets or graphs, for one of statistics, and for a
+    folder that is not empty; TensorFileError, and a folder that is marked as incomplete, where a tensor cannot be read.
     """
-    places = {(ref.key.op.at.rank, ref.key.op.at.net, ref.key.op.at.graph) for ref in dump.refs}
-    if len(places) > 1:
-        raise ConfigError(f"{dump.root}: holds several ranks, nets or graphs; sketch the folder of each by itself")
+    parts: dict[int | None, list[TensorRef]] = {rank: [] for rank in dump.ranks}
+    for ref in dump.refs:
+        parts.setdefault(ref.key.op.at.rank, []).append(ref)
+    if len({(ref.key.op.at.net, ref.key.op.at.graph) for ref in dump.refs}) > 1 or (None in parts and len(parts) > 1):
+        raise ConfigError(f"{dump.root}: holds several nets or graphs; sketch the folder of each by itself")
     if unseen := [ref for ref in dump.refs if ref.is_unseen]:
         raise ConfigError(f"{dump.root}: {unseen[0].key.address} was not saved, so there is nothing to sketch")
-    several = len({ref.key.op.at.iteration for ref in dump.refs}) > 1
-    with DumpWriter(directory, iterations=several, save="sketch", full=full) as writer:
-        manifest, _ = read_manifest(dump.root) if dump.root.is_dir() else (None, ())
+    if directory.is_dir() and any(directory.iterdir()):
+        raise ConfigError(f"{directory}: is not empty; empty it, or give another folder")
+    # So that some of the ranks are not taken for all of them.
+    with marked_incomplete(directory):
+        for rank, refs in parts.items():
+            _write(dump, refs, directory, None if len(parts) == 1 and not dump.ranks else rank, full)
+    return len(dump.refs)
+
+
+def _write(dump: Dump, refs: Sequence[TensorRef], directory: Path, rank: int | None, full: Sequence[str]) -> None:
+    """Write the sketches of one rank into its folder, or those of the whole dump."""
+    several = len({ref.key.op.at.iteration for ref in refs}) > 1
+    root = dump.root / f"rank_{rank}" if rank in dump.ranks else dump.root
+    manifest, _ = read_manifest(root) if root.is_dir() else (None, ())
+    own = None if rank is None else (manifest and manifest.distributed) or DistributedRank(rank)
+    with DumpWriter(directory, iterations=several, save="sketch", full=full, distributed=own) as writer:
         if manifest is not None:
-            writer.adopt({name: getattr(manifest, name) for name in _KEPT}, manifest.graph)
-        for ref in dump.refs:
+            writer.adopt({name: value for name in _KEPT if (value := getattr(manifest, name))}, manifest.graph)
+        for ref in refs:
             with closing(open_logical(ref)) as view:
                 writer.write_view(ref, view)
-    return len(dump.refs)

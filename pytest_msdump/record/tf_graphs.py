@@ -32,7 +32,7 @@ class TfGraphRecording(RunRecording):
         Globs on names of operations.
     types : str or sequence of str, optional
         Globs on types of operations, e.g. ``"Conv2D"``.
-    directory, iterations, digests, save, full
+    directory, iterations, digests, save, full, distributed
         As of `record.recording.Recording`.
 
     Notes

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from pytest_msdump.model.describe import listed
 from pytest_msdump.record import torch_tensors
 from pytest_msdump.record.call_graph import Call
 from pytest_msdump.record.calls import bound_arguments, leaves, named_leaves
+from pytest_msdump.record.ranks import groups_of
 from pytest_msdump.record.recording import HookedRecording
 from pytest_msdump.record.selection import Patterns, is_a, name_modules, names_inside, select_modules
 from pytest_msdump.record.sketching import Sketched
@@ -132,7 +134,10 @@ class TorchRecording(HookedRecording):
     graph : bool
         Put into the manifest which module feeds which, through every operation between them: causes of failures are
         found by it.
-    directory, inputs, parameters, iterations, digests, save, full
+    mesh : torch.distributed.device_mesh.DeviceMesh, optional
+        Its named dimensions go into the manifest, with the ranks of this process's group in each. Default: the meshes
+        that the model's weights are distributed over.
+    directory, inputs, parameters, iterations, digests, save, full, distributed
         As of `record.recording.HookedRecording`; operations have inputs and models buffers, too.
 
     Raises
@@ -161,6 +166,7 @@ class TorchRecording(HookedRecording):
         optimizer: Any = None,
         compiled: str = "refuse",
         graph: bool = True,
+        mesh: Any = None,
         **options: Any,
     ) -> None:
         super().__init__(directory, **options)
@@ -170,6 +176,8 @@ class TorchRecording(HookedRecording):
         self.level, self.optimizer, self.compiled = level, optimizer, compiled
         self._refuse_old()
         self.model = unwrapped(model)
+        if self.rank is not None:
+            self.rank = replace(self.rank, groups=groups_of(mesh, self.model.parameters()))
         self._device_kind = torch_tensors.device(self.model).partition(":")[0]
         everything = named(self.model)
         selected = select_modules(everything, modules, exclude, types, depth)

@@ -75,7 +75,8 @@ def plain_numbers(tensor: Any) -> Any:
     """Return a tensor outside of its graph, dense, and without lazy changes, on its device."""
     import torch
 
-    dense = tensor.detach()
+    # Of a distributed tensor, what this process holds.
+    dense = (tensor.to_local() if hasattr(tensor, "to_local") else tensor).detach()
     if dense.layout is not torch.strided:
         dense = dense.to_dense()
     if dense.is_quantized:

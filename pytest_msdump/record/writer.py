@@ -23,7 +23,14 @@ from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.dumps.sidefiles import MAPPING
 from pytest_msdump.errors import ConfigError, MsdumpError, nearest
 from pytest_msdump.metrics.count_sketch import BUCKETS
-from pytest_msdump.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
+from pytest_msdump.model.dump import (
+    ARCHIVE_FILE,
+    JOURNAL_FILE,
+    MANIFEST_FILE,
+    DistributedRank,
+    Manifest,
+    TensorEntry,
+)
 from pytest_msdump.model.graph import Operator
 from pytest_msdump.model.tensor import TensorRef, TensorView
 from pytest_msdump.record.manifest import add_to_journal, digests, write_manifest
@@ -71,6 +78,8 @@ class DumpWriter:
         which another run can be compared with; tensors of at most 4,096 elements are kept as they are.
     full : sequence of str
         With ``save="sketch"``, globs of operators whose tensors are kept whole all the same.
+    distributed : DistributedRank, optional
+        Which process of several this one is, e.g. ``record.this_rank()``: it writes into ``rank_R`` of the folder.
 
     Raises
     ------
@@ -98,11 +107,13 @@ class DumpWriter:
         iterations: bool = False,
         save: str = "full",
         full: Sequence[str] = (),
+        distributed: DistributedRank | None = None,
     ) -> None:
         check_save(save)
-        self.directory = Path(directory)
+        self.directory = Path(directory) if distributed is None else Path(directory, distributed.folder)
         self._full = tuple(full)
         self._about: dict[str, Any] = {"framework": framework, "version": version, "device": device}
+        self._about["distributed"] = distributed
         self._iterations = iterations
         self._names = FileNames()
         self._tensors: dict[str, TensorEntry] = {}
@@ -118,6 +129,8 @@ class DumpWriter:
             self.directory.mkdir(parents=True, exist_ok=True)
             # An empty journal is the mark of the program that started this one to dump here.
             names = sorted(path.name for path in self.directory.iterdir() if path.name != JOURNAL_FILE)
+            if distributed is not None and Path(directory, MANIFEST_FILE).exists():
+                raise ConfigError(f"{directory}: holds a recording of one process; give another folder for several")
         except OSError as error:
             raise self._unwritable(error) from error
         if names:
