@@ -56,19 +56,6 @@ def of_torch() -> tuple[str, Iterator[Case]]:
     return f"torch {torch.__version__}, {torch.get_num_threads()} threads", _cases("torch", steps, kinds)
 
 
-def resnet18() -> Any:
-    """Return torchvision's ResNet-18 with random weights."""
-    import torch
-
-    # torchvision declares them in a library that a PyTorch without CUDA does not load.
-    for name in ("nms", "qnms"):
-        if not hasattr(torch.ops.torchvision, name):
-            torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    from torchvision import models
-
-    return models.resnet18()
-
-
 def of_mindspore() -> tuple[str, Iterator[Case]]:
     import mindspore as ms
     from mindspore import nn, ops

@@ -69,7 +69,7 @@ def measured(case: Case, folder: Path, steps: int) -> tuple[float, float]:
 def graph_cost(steps: int, parent: Path | None) -> int:
     """Print the CPU seconds of a recording without and with its graph; 1 where the graph adds more than is allowed."""
     import torch
-    from recorded_models import resnet18
+    from live_networks import resnet18
 
     from pytest_msdump.record import Recorder
 

@@ -1,0 +1,119 @@
+"""The networks that `leave_on.py` runs: models with random weights, each with what one step of it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+__all__ = ["NETWORKS", "Network", "resnet18"]
+
+
+class Network(NamedTuple):
+    """A model in memory: `record` is the method of `Recorder` that records it."""
+
+    model: Any
+    step: Callable[[], object]
+    record: str = "torch"
+
+
+class Known(NamedTuple):
+    """What the table says of a network, whether its step has a backward pass, and what makes it."""
+
+    title: str
+    make: Callable[[], Network]
+    trains: bool = True
+
+
+def resnet18() -> Any:
+    """Return torchvision's ResNet-18 with random weights."""
+    return torchvision_models().resnet18()
+
+
+def torchvision_models() -> Any:
+    """Return torchvision's models."""
+    _declare_operators()
+    from torchvision import models
+
+    return models
+
+
+def _declare_operators() -> None:
+    """Declare what torchvision looks for: beside a PyTorch without CUDA, the library that has it is not loaded."""
+    import torch
+
+    for name in ("nms", "qnms"):
+        if not hasattr(torch.ops.torchvision, name):
+            torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+
+def _training(model: Any, *shape: int) -> Network:
+    import torch
+
+    given = torch.randn(*shape)
+
+    def step() -> None:
+        model.zero_grad()
+        model(given).square().mean().backward()
+
+    return Network(model, step)
+
+
+def _small() -> Network:
+    from torch import nn
+
+    return _training(
+        nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 8, 3)), 4, 3, 32, 32
+    )
+
+
+def _resnet18() -> Network:
+    return _training(resnet18(), 4, 3, 224, 224)
+
+
+def _vit() -> Network:
+    from torch import nn
+
+    model = torchvision_models().vit_b_16()
+    # It is zero at first, and so would be every gradient.
+    nn.init.normal_(model.heads.head.weight, std=0.02)
+    return _training(model, 4, 3, 224, 224)
+
+
+def _bert() -> Network:
+    import torch
+
+    # transformers imports torchvision where it is installed.
+    _declare_operators()
+    from transformers import BertConfig, BertModel
+
+    model = BertModel(BertConfig()).eval()
+    words = torch.randint(0, model.config.vocab_size, (4, 128))
+
+    def step() -> None:
+        with torch.no_grad():
+            model(input_ids=words)
+
+    return Network(model, step)
+
+
+def _mindspore() -> Network:
+    import mindspore
+    import numpy as np
+    from mindcv import create_model
+
+    mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
+    cell = create_model("resnet18").set_train(False)
+    given = mindspore.Tensor(np.random.default_rng(0).standard_normal((2, 3, 64, 64)).astype("float32"))
+
+    # Operations are started, not finished, when they give back.
+    return Network(cell, lambda: cell(given).asnumpy(), "mindspore")
+
+
+NETWORKS = {
+    "resnet18": Known("ResNet-18, batch 4, 224 px, forward and backward", _resnet18),
+    "vit": Known("ViT-B/16, batch 4, 224 px, forward and backward", _vit),
+    "bert": Known("BERT-base, batch 4, 128 words, forward", _bert, trains=False),
+    # A step of MindSpore's convolutions takes a minute on a CPU with the images of the others.
+    "mindspore": Known("mindcv's ResNet-18 as PyNative cells, batch 2, 64 px, forward", _mindspore, trains=False),
+    "small": Known("two convolutions, to try this benchmark", _small),
+}
