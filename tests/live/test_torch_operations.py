@@ -241,7 +241,7 @@ def test_operations_of_inference_mode_are_recorded(recorder, x):
 
 
 def test_what_is_mapped_is_left_out_and_goes_on(recorder, x):
-    model = Calls(lambda x: torch.vmap(lambda row: row.sin() * torch.rand(()), randomness="same")(x) + 1)
+    model = Calls(lambda x: torch.vmap(lambda row: row.sin() * torch.rand(()), randomness="different")(x) + 1)
     recording = recorded(recorder, model, x)
     assert "Calls/sin" not in names(recording)
     assert names(recording)[-1] == "Calls/add"
@@ -268,13 +268,19 @@ class Doubles(torch.autograd.Function):
         return torch.mul(gradient, 2)
 
 
-@pytest.mark.parametrize("way", ["method", "function"])
+@pytest.mark.parametrize("way", ["method", "function", "gradient"])
 def test_a_backward_pass_has_no_operations(recorder, x, way):
     model = Calls(Doubles.apply)
-    with recorder.torch(model, level="operation") as recording:
+    with recorder.torch(model, level="operation", inputs=True) as recording:
         loss = model(x).sum()
-        loss.backward() if way == "method" else torch.autograd.backward(loss)
+        if way == "method":
+            loss.backward()
+        elif way == "function":
+            torch.autograd.backward(loss)
+        else:
+            torch.autograd.grad(loss, model.layer.weight)
     assert names(recording) == ["layer/linear", "Calls/mul", "outside/sum"]
+    assert {entry["op"] for entry in entries(recording).values()} == {*names(recording)}
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:The .grad attribute")
