@@ -20,40 +20,30 @@ from pytest_msdump.model.dump import ARCHIVE_FILE, TensorEntry
 from pytest_msdump.model.statistics import Statistics
 from pytest_msdump.model.tensor import UNSEEN, SavedSketch, TensorRef, TensorSpec, TensorView
 
-__all__ = ["ArchiveReader", "as_sketched", "folders_in"]
+__all__ = ["as_sketched", "folders_in", "open_member"]
 
 _SUFFIX = ".npy"
+_NPZ = NpzReader()
 
 
-class ArchiveReader(NpzReader):
-    """Opens members of a recording's archive; `npy_folder` lists them."""
-
-    name = "recording-archive"
-    looks_for = "tensors.npz of a recording"
-
-    def recognises(self, root: Path) -> bool:
-        """Return ``False``: the folder of the recording is the dump."""
-        del root
-        return False
-
-    def open(self, ref: TensorRef) -> TensorView:
-        """Open a member lazily; see `Reader.open`."""
-        path, part = ref.source.path, ref.source.part or 0
-        arrays = self.arrays(path)
-        parsed = parse_reference(Path(arrays[part].name).name + _SUFFIX) if part < len(arrays) else None
-        if parsed is None or parsed.timestamp != ref.source.timestamp:
-            raise TensorFileError(f"{path}: {ref.key.address} was in it when it was indexed; run again")
-        if arrays[part].problem:
-            raise TensorFileError(f"{path}: {arrays[part].name}: {arrays[part].problem}")
-        with opened(path) as file:
-            return self.view_of(file, replace(arrays[part], spec=ref.spec))
+def open_member(ref: TensorRef) -> TensorView:
+    """Open a tensor lazily; TensorFileError where it is damaged, or not there any more."""
+    path, part = ref.source.path, ref.source.part or 0
+    arrays = _NPZ.arrays(path)
+    parsed = parse_reference(Path(arrays[part].name).name + _SUFFIX) if part < len(arrays) else None
+    if parsed is None or parsed.timestamp != ref.source.timestamp:
+        raise TensorFileError(f"{path}: {ref.key.address} was in it when it was indexed; run again")
+    if arrays[part].problem:
+        raise TensorFileError(f"{path}: {arrays[part].name}: {arrays[part].problem}")
+    with opened(path) as file:
+        return _NPZ.view_of(file, replace(arrays[part], spec=ref.spec))
 
 
 def folders_in(root: Path) -> tuple[dict[Folder, Mapping[str, int]], str]:
     """Return the members of the archive in a folder, as folders, with their numbers; and why there are none."""
     path = root / ARCHIVE_FILE
     try:
-        arrays = ArchiveReader().arrays(path)
+        arrays = _NPZ.arrays(path)
     except TensorFileError as error:
         return {}, str(error)
     held: defaultdict[tuple[str, ...], dict[str, int]] = defaultdict(dict)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_msdump.dumps.archive import ArchiveReader, as_sketched, folders_in
+from pytest_msdump.dumps.archive import as_sketched, folders_in, open_member
 from pytest_msdump.dumps.base import DumpBuilder, Reader
 from pytest_msdump.dumps.file_names import number, parse_mindspore, parse_reference
 from pytest_msdump.dumps.listing import Folder, walk
@@ -137,12 +137,12 @@ class NpyFolderReader(Reader):
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily; see `Reader.open`."""
-        return open_npy(ref.source.location, ref.spec)
+        return open_npy(ref.source.location, ref.spec) if ref.source.part is None else open_member(ref)
 
 
 def _named(ref: TensorRef, entry: TensorEntry | None, dtype_policy: str) -> TensorRef:
     found = apply_entry(ref, entry, dtype_policy)
-    return found if entry is None or ref.reader != ArchiveReader.name else as_sketched(found, entry)
+    return found if entry is None or ref.source.part is None else as_sketched(found, entry)
 
 
 def _find(
@@ -166,11 +166,10 @@ def _find(
             parsed = parse_reference(name) or parse_reference(originals.get(name, ""))
             if parsed is not None:
                 key = TensorKey(OpKey(parsed.op, at), "output", parsed.slot)
-                source, reader = TensorSource(path, name, parsed.timestamp), builder.reader
+                source = TensorSource(path, name, parsed.timestamp)
                 if parts:
                     source = TensorSource(builder.root, ARCHIVE_FILE, parsed.timestamp, parts[name])
-                    reader = ArchiveReader.name
-                refs[folder.text(name)] = TensorRef(key, _UNKNOWN, source, reader)
+                refs[folder.text(name)] = TensorRef(key, _UNKNOWN, source, builder.reader)
             elif name != MAPPING or not originals:
                 unknown.append(name)
         builder.leave_out(folder, unknown)

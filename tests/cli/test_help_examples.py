@@ -18,6 +18,17 @@ NET = """name: "net"
 layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" }
 layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
 """
+PROGRAM = """
+import json, os, sys
+import numpy as np
+config = os.environ.get("MINDSPORE_DUMP_CONFIG")
+folder = json.load(open(config))["common_dump_settings"]["path"] if config else os.environ.get("DUMP_TO", sys.argv[-1])
+os.makedirs(folder, exist_ok=True)
+np.save(folder + "/relu.0.1700000000000000.npy", np.ones(3))
+"""
+CONFIGURATION = """{"common_dump_settings": {"op_debug_mode": 0, "dump_mode": 0, "path": "/data/dump",
+"net_name": "Net", "iteration": "all", "saved_data": "tensor", "input_output": 0, "kernels": [], "support_device": [0]},
+"e2e_dump_settings": {"enable": true, "trans_flag": true}}"""
 LISTING = "1 dumped tensor(s):\n\nt (ms)     Size (B) Op type    Tensor name\n[0.000]    170      VariableV2 k:0\n"
 
 
@@ -41,6 +52,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cli.main(["compare", "--config", f"{drifting.name}/msdump.toml", "--report-dir", "drifted"])
     for rank in ("rank0", "rank1"):
         shutil.copytree("msdump-report", f"{rank}/msdump-report")
+    # Programs that dump: to the folder that is their last word, or a variable, or the configuration of a dump.
+    for name in ("evaluate.py", "train.py"):
+        (tmp_path / name).write_text(PROGRAM, "utf-8")
+    (tmp_path / "data_dump.json").write_text(CONFIGURATION, "utf-8")
     monkeypatch.setattr("webbrowser.open", lambda _address: True)
     return tmp_path
 

@@ -43,7 +43,6 @@ def test_every_reader_in_the_folder_is_found():
         "npy-tree",
         "npz",
         "proto-folder",
-        "recording-archive",
         "safetensors",
         "statistics",
     }

@@ -13,7 +13,16 @@ from pytest_msdump.model.ordering import placed_at
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.statistics import Statistics
-from pytest_msdump.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.model.tensor import (
+    Coordinates,
+    OpKey,
+    SavedSketch,
+    SourceFrame,
+    TensorKey,
+    TensorRef,
+    TensorSource,
+    TensorSpec,
+)
 
 places = st.tuples(st.sampled_from([None, 0, 1]), st.none(), st.none(), st.sampled_from([0, 1, None]), st.just(0))
 OUTPUT, NONE = frozenset({"output"}), frozenset()
@@ -43,6 +52,7 @@ def test_a_tensor_keeps_all_it_has_when_it_gets_a_place():
         "statistics": Statistics.__new__(Statistics),
         "sample": 6,
         "computed": "bfloat16",
+        "sketch": SavedSketch(None, 1.0),
     }
     assert set(given_) == {field.name for field in fields(TensorRef)}
     ref = TensorRef(**given_)
