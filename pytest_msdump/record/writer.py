@@ -328,7 +328,8 @@ class DumpWriter:
                 path, file = folder / name, (folder / name).relative_to(self.directory).as_posix()
                 if not self._linked(path, values, entry.io):
                     write_atomic(path, npy_content(values))
-            add_to_journal(self.directory, file, entry)
+                # Of an archive that is not whole nothing can be read.
+                add_to_journal(self.directory, file, entry)
         except OSError as error:
             self._failed = True
             raise MsdumpError(f"{folder / name}: cannot be written: {error.strerror or error}") from error
