@@ -8,7 +8,7 @@ says so. In addition, an extreme or mean that changed its sign fails by itself, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -134,7 +134,7 @@ def judge_statistics(
         *(_explained(finding, case) for finding in verdict.findings),
         *(() if elements == 0 else _statistic_findings(case, known)),
         *_close_findings(case),
-        *_notes(case, unseen),
+        *_notes(case, unseen, {one.metric for one in verdict.findings if one.outcome == "fail"}),
     ]
     comparison = StatisticComparison(
         left, right, unseen, case.in_common, found.at_least, dict(intervals), case.equal_bits, elements
@@ -346,8 +346,8 @@ def _count_change(case: _Case, name: str) -> int | None:
     return left - right if isinstance(left, int) and isinstance(right, int) else None
 
 
-def _notes(case: _Case, unseen: tuple[str, ...]) -> Iterator[Finding]:
-    """Yield which tensors were not saved, and which limits could not be judged without them."""
+def _notes(case: _Case, unseen: tuple[str, ...], failing: Container[str | None]) -> Iterator[Finding]:
+    """Yield which tensors were not saved, and which limits could not be judged without them; `failing` ones were."""
     common = tuple(map(statistic_name, case.in_common)) or Message("none_in_common")
     code = "judged_by_sketches" if case.intervals else "judged_by_statistics"
     yield Finding("note", Message(code, {"listed": common, "unseen": _NOT_SAVED[unseen]}))
@@ -355,6 +355,7 @@ def _notes(case: _Case, unseen: tuple[str, ...]) -> Iterator[Finding]:
         yield Finding("note", Message("digests_equal" if case.equal_bits else "digests_differ"))
     bounds = case.found.at_least.keys() - (case.found.by.keys() if case.intervals else set())
     known = {*bounds, *case.intervals, *case.found.undefined, _BITS}
-    unknown = dict.fromkeys(limit.metric for limit in case.limits.limits if limit.metric not in known)
+    limited = dict.fromkeys(limit.metric for limit in case.limits.limits if limit.metric not in known)
+    unknown = [metric for metric in limited if metric not in failing]
     if unknown and not case.equal_bits:
         yield Finding("note", Message("statistics_do_not_tell", {"listed": tuple(unknown)}))
