@@ -16,7 +16,7 @@ LEFT_ON = ROOT / "docs/howto/leave_recording_on.md"
 
 
 def test_the_commands_of_the_page_print_what_it_shows(tmp_path: Path) -> None:
-    assert follow_live(PAGE, {"torch"}, tmp_path, tmp_path) == 4
+    assert follow_live(PAGE, {"torch"}, tmp_path, tmp_path) == 5
 
 
 def test_recordings_that_stay_on_print_what_the_page_shows(tmp_path: Path) -> None:
