@@ -68,7 +68,7 @@ class Recording(ABC):
         self.rank = this_rank() if distributed else None
         self._whole = Path(directory)
         self.directory = self._whole if self.rank is None else self._whole / self.rank.folder
-        self._saving: dict[str, Any] = {"save": save, "full": full, "distributed": self.rank}
+        self._saving: dict[str, Any] = {"save": save, "full": full}
         self.wants_iterations, self.wants_digests = iterations, digests
         self.is_on = False
         self._iteration = 0
@@ -77,8 +77,8 @@ class Recording(ABC):
     def __enter__(self: _Self) -> _Self:
         self.prepare()
         with ExitStack() as stack:
-            self.writer = DumpWriter(self._whole, iterations=self.wants_iterations, **self._saving)
-            stack.enter_context(self.writer)
+            options = {"iterations": self.wants_iterations, "distributed": self.rank, **self._saving}
+            self.writer = stack.enter_context(DumpWriter(self._whole, **options))
             self._background = Background()
             stack.callback(self._background.close)
             # Before the hooks go, so that nothing is written by one that runs meanwhile.
