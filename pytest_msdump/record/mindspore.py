@@ -6,7 +6,7 @@ The names are those of a recorded PyTorch model: cells by their path, the networ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -22,6 +22,8 @@ from pytest_msdump.record.selection import Patterns, name_modules, names_inside,
 
 __all__ = ["CellRecording"]
 
+# Copies that may wait for the end of an iteration.
+_MOST_BYTES = 64 * 2**20
 # Bytes of an element → the type its bits are taken in.
 _BITS = {1: "uint8", 2: "uint16"}
 # What `Cell.to_float` sets → the type, the coarser one first.
@@ -78,6 +80,8 @@ class CellRecording(HookedRecording):
         _refuse_compiled(everything, self._selected)
         self._graph = IdentityGraph(self.add_call)
         self._running: list[tuple[str, Call]] = []
+        self._waiting: list[tuple[str, Any, dict[str, Any]]] = []
+        self._bytes = 0
 
     @property
     def title(self) -> str:
@@ -111,6 +115,38 @@ class CellRecording(HookedRecording):
                 handles.append(cell.register_backward_hook(_as_hook(partial(self._after_backward, name))))
             for handle in handles:
                 stack.callback(handle.remove)
+
+    def write(self, name: str, tensor: Any, **about: Any) -> None:
+        """Copy a tensor, and write it later: to ask for its numbers now would halt the model until it has them."""
+        import mindspore
+
+        size, kind = _MOST_BYTES, canonical(str(tensor.dtype).lower())
+        # Others cannot be copied so, which would come out only in the middle of the program.
+        if kind in DTYPES and kind in (DTYPES[kind].native, "bfloat16"):
+            # Not by `Tensor.copy`, which divides by 1, nor by `clone`, which a CPU lacks. Older releases have no
+            # `to(copy=True)`: there nothing waits.
+            with suppress(AttributeError, TypeError), mindspore._no_grad():
+                tensor, size = tensor.to(tensor.dtype, copy=True), tensor.nbytes
+        self._waiting.append((name, tensor, about))
+        self._bytes += size
+        if self._bytes >= _MOST_BYTES:
+            self._write_waiting()
+
+    def finish_writing(self) -> None:
+        """Write what waits, and wait until all is written."""
+        self._write_waiting()
+        super().finish_writing()
+
+    def _write_waiting(self) -> None:
+        import mindspore
+
+        waiting, self._waiting, self._bytes = self._waiting, [], 0
+        try:
+            # Raises what an operation of the program has raised meanwhile; the first conversion would say it of itself.
+            mindspore.hal.synchronize()
+        finally:
+            for name, tensor, about in waiting:
+                super().write(name, tensor, **about)
 
     def parameter_gradients(self, gradients: Sequence[Any], parameters: Sequence[Any] | None = None) -> None:
         """Record the gradients that ``value_and_grad`` has given back, as ``NAME/grad``.

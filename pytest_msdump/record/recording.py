@@ -81,6 +81,7 @@ class Recording(ABC):
             self.writer = stack.enter_context(DumpWriter(self._whole, **options))
             self._background = Background()
             stack.callback(self._background.close)
+            stack.callback(self.finish_writing)
             # Before the hooks go, so that nothing is written by one that runs meanwhile.
             self.watch(stack)
             stack.callback(self.stop)
@@ -123,6 +124,10 @@ class Recording(ABC):
         if array is not None:
             size, copy = _copied(array)
             self._background.do(size, self.writer.write, name, copy, iteration=self._iteration, **about)
+
+    def finish_writing(self) -> None:
+        """Wait until all that was recorded is written."""
+        self._background.wait()
 
     def add_call(self, call: Operator) -> None:
         """Add a call of this iteration to the graph."""
@@ -210,12 +215,12 @@ class HookedRecording(Recording):
         finally:
             self.is_on = False
         # What went wrong with this iteration is said at its end.
-        self._background.wait()
+        self.finish_writing()
 
     def step(self) -> None:
         """End an iteration: what follows belongs to the next; ConfigError where ``iterations=True`` was not given."""
         self._refuse_second_iteration()
-        self._background.wait()
+        self.finish_writing()
         self.forget()
         self._iteration += 1
         self._has_begun = False

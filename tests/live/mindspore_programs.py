@@ -13,6 +13,7 @@ from mindspore import Parameter, Tensor, nn, ops
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.record import Recorder
+from pytest_msdump.record.mindspore import CellRecording
 
 X = Tensor(np.linspace(-1, 1, 10).reshape(2, 5).astype(np.float32))
 
@@ -66,6 +67,40 @@ class InPlace(nn.Cell):
         held = self.held(x)
         ops.assign_add(held, Tensor(np.full((2, 5), 100, np.float32)))
         return held
+
+
+class Overwrites(nn.Cell):
+    """Changes what its cells have just given back, while operations before still run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slow, self.held, self.after = (nn.ReLU() for _ in range(3))
+        self.ways = {
+            "indexed": lambda held, other: held.__setitem__(slice(None), other),
+            "copy_": lambda held, other: held.copy_(other),
+            "assign": ops.assign,
+            "assign_value": lambda held, other: held.assign_value(other),
+        }
+
+    def construct(self, x):
+        for change in self.ways.values():
+            slow = self.slow(x @ x @ x)
+            held = self.held(x[:64] * 2.0)
+            change(held, x[64:128] * 3.0)
+            self.after(held)
+        return slow
+
+
+class Factor(nn.Cell):
+    """Fails on a matrix that is not positive definite, which MindSpore says later than it is called."""
+
+    def construct(self, x):
+        return ops.cholesky(x)
+
+
+class Negates(nn.Cell):
+    def construct(self, x):
+        return -x
 
 
 class Rounds(nn.Cell):
@@ -161,6 +196,50 @@ def later(folder: Path) -> None:
     save(folder / "expected.npz", {"before": X, "after": net.held.value})
 
 
+def overwritten(folder: Path) -> None:
+    net, x = Overwrites(), Tensor(np.random.default_rng(0).random((1000, 1000), np.float32))
+    with Recorder(folder).mindspore(net) as recording:
+        net(x)
+    assert recording._waiting == []
+    # 4 bytes of a small tensor wait, 64 MiB do not.
+    small, large = Gives(Tensor(np.zeros(1, np.float32))), Gives(Tensor(np.zeros(2**24, np.float32)))
+    with Recorder(folder).mindspore(nn.SequentialCell(small, large), directory=folder / "large") as recording:
+        small(X)
+        assert (len(recording._waiting), recording._bytes) == (1, 4)
+        large(X)
+        assert (len(recording._waiting), recording._bytes) == (0, 0)
+    save(folder / "expected.npz", {"held": x[:64] * 2.0, "after": x[64:128] * 3.0})
+    (folder / "ways.json").write_text(json.dumps(len(net.ways)))
+
+
+def failing(folder: Path) -> None:
+    """An operation that fails after it was called, a conversion that fails, and a program that raises."""
+    matrix = Tensor(np.diag([4.0, -4.0]).astype(np.float32))
+    net, said = nn.SequentialCell(nn.ReLU(), Negates(), Factor()), {}
+
+    class Unreadable(CellRecording):
+        def array_of(self, tensor):
+            if (tensor.asnumpy() < 0).any():
+                raise ConfigError("it has a negative number")
+            return super().array_of(tensor)
+
+    for name, kind in {"operation": CellRecording, "conversion": Unreadable, "program": CellRecording}.items():
+        recording = kind(net, folder / name, iterations=True)
+        error = None
+        try:
+            with recording:
+                with recording.iteration():
+                    net[:2](matrix) if name != "operation" else net(matrix)
+                    if name == "program":
+                        raise ValueError("the loss is NaN")
+                said[f"{name} went on"] = "after its iteration"
+        except (ConfigError, RuntimeError, ValueError) as raised:
+            error = f"{type(raised).__name__}: {raised}".partition("\n")[0]
+        said[name] = error
+        assert recording._waiting == []
+    (folder / "said.json").write_text(json.dumps(said))
+
+
 def iterations(folder: Path) -> None:
     net = Net()
     with Recorder(folder).mindspore(net, iterations=True, modules="conv1") as recording:
@@ -194,6 +273,16 @@ def types(folder: Path) -> None:
     stored["float32 turned"], expected["float32 turned"] = stored["float32"].T, expected["float32"].T
     stored["bfloat16 alone"], expected["bfloat16 alone"] = Tensor(1.5, ms.bfloat16), np.array(0x3FC0, np.uint16)
     stored["float32 empty"], expected["float32 empty"] = Tensor(np.zeros((0, 3), "f4")), np.zeros((0, 3), "f4")
+    # What a number that stands between two copies would lose.
+    for name, bits in {
+        "float16 all": np.arange(2**16, dtype=np.uint16),
+        "float32 NaN": np.array([0x7F800001, 0xFFC12345, 0x80000000, 1], np.uint32),
+        "float64 NaN": np.array([0x7FF0000000000001, 0xFFF8123456789ABC, 1 << 63, 1], np.uint64),
+        "complex64 NaN": np.array([0x7F800001, 0x80000000, 1, 0xFFC12345], np.uint32),
+        "int64 large": np.array([2**53 + 1, 2**63 - 1, 2**63 + 1], np.uint64),
+    }.items():
+        expected[name] = bits.view(name.partition(" ")[0])
+        stored[name] = Tensor(expected[name])
     for name, tensor in stored.items():
         cell = Gives(tensor)
         with Recorder(folder).mindspore(cell, directory=folder / name):

@@ -150,6 +150,31 @@ def test_a_later_operation_in_place_changes_no_record(ran: Callable[[str], Path]
     assert found["InPlace", "output", 0][0].tobytes() == expected["after"].tobytes() != expected["before"].tobytes()
 
 
+def test_what_a_program_overwrites_at_once_is_recorded_as_it_was(ran: Callable[[str], Path]) -> None:
+    folder = ran("overwritten")
+    found, expected = recorded(folder / "mindspore"), np.load(folder / "expected.npz")
+    ways = json.loads((folder / "ways.json").read_text("utf-8"))
+    assert len(found["held", "output", 0]) == len(found["after", "output", 0]) == ways == 4
+    for name in ("held", "after"):
+        for array in found[name, "output", 0]:
+            assert array.tobytes() == expected[name].tobytes(), name
+
+
+def test_errors_come_out_at_the_end_of_their_iteration(ran: Callable[[str], Path]) -> None:
+    folder = ran("failing")
+    said = json.loads((folder / "said.json").read_text("utf-8"))
+    assert said["operation"].startswith("RuntimeError: Cholesky expects symmetric positive definite")
+    assert said["conversion"] == "ConfigError: it has a negative number"
+    assert said["program"] == "ValueError: the loss is NaN"
+    assert not any(name.endswith("went on") for name in said)
+    matrix = np.diag([4.0, -4.0]).astype(np.float32)
+    for name in ("operation", "conversion", "program"):
+        assert json.loads((folder / name / "msdump.json").read_text("utf-8"))["complete"] is False
+        found = recorded(folder / name)
+        assert found["0", "output", 0][0].tobytes() == np.maximum(matrix, 0).tobytes()
+        assert (("1", "output", 0) in found) == (name != "conversion")
+
+
 def test_iterations_have_folders(ran: Callable[[str], Path]) -> None:
     folder = ran("iterations")
     expected = np.load(folder / "expected.npz")
@@ -162,7 +187,7 @@ def test_iterations_have_folders(ran: Callable[[str], Path]) -> None:
 def test_every_type_is_read_back_bit_for_bit(ran: Callable[[str], Path]) -> None:
     folder = ran("types")
     expected = np.load(folder / "expected.npz")
-    assert len(expected.files) == 14 + 2 * 4 + 3 + 1
+    assert len(expected.files) == 14 + 2 * 4 + 3 + 1 + 5
     for name in expected.files:
         (ref,) = open_dump(folder / name).refs
         assert np.load(ref.source.path).tobytes() == expected[name].tobytes(), name
