@@ -64,9 +64,7 @@ def arrays(dump, name):
 def weights():
     torch.manual_seed(0)
     return [
-        np.array(one.detach())
-        for layer in (torch.nn.Linear(8, 16), torch.nn.Linear(16, 4))
-        for one in layer.parameters()
+        one.detach().numpy() for layer in (torch.nn.Linear(8, 16), torch.nn.Linear(16, 4)) for one in layer.parameters()
     ]
 
 
