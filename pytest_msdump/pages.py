@@ -21,8 +21,8 @@ Array = npt.NDArray[Any]
 SMALL_BYTES = 2**16
 # Lengths are rounded up to this, so that tensors of nearly one size share pages.
 _STEP_BYTES = 2**17
-# At most this much is kept: two windows of a memory format.
-_KEPT_BYTES = 2**24
+# At most this much is kept: what waits to be written of a recording.
+_KEPT_BYTES = 2**26
 
 _free: list[mmap.mmap] = []
 

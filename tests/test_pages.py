@@ -66,10 +66,10 @@ def test_the_smallest_that_is_long_enough_is_taken():
 
 
 def test_only_so_much_is_kept():
-    held = [pages(2**22, BYTE) for _ in range(10)]
-    held.append(pages(2**25, BYTE))
+    held = [pages(2**24, BYTE) for _ in range(10)]
+    held.append(pages(2**27, BYTE))
     del held
-    assert sum(map(len, room._free)) == 2**24
+    assert sum(map(len, room._free)) == 2**26
 
 
 def test_a_longer_one_takes_the_place_of_one_that_is_too_short():

@@ -16,6 +16,7 @@ import numpy as np
 from pytest_msdump.dtypes.arrays import RawArray
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.graph import Operator
+from pytest_msdump.pages import pages
 from pytest_msdump.record.background import Background
 from pytest_msdump.record.calls import calling_line
 from pytest_msdump.record.manifest import digest
@@ -161,7 +162,9 @@ def _copied(array: Any) -> tuple[int, Any]:
     """Return the bytes of an array and a copy of it: a model changes its tensors in place."""
     if isinstance(array, Sketched):
         return array.sketch.buckets.nbytes, array
-    copy = np.array(np.frombuffer(array.data, np.uint8) if isinstance(array, RawArray) else array, order="C")
+    own = np.frombuffer(array.data, np.uint8) if isinstance(array, RawArray) else np.asarray(array)
+    copy = pages(own.size, own.dtype).reshape(own.shape)
+    np.copyto(copy, own)
     return copy.nbytes, replace(array, data=copy) if isinstance(array, RawArray) else copy
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
@@ -15,23 +15,31 @@ from numpy.lib import format as npy_format
 
 from pytest_msdump.dtypes.decode import storage_of
 from pytest_msdump.metrics.count_sketch import sketch_blocks
-from pytest_msdump.metrics.statistics import quick_digest
+from pytest_msdump.metrics.statistics import Digests, quick_digest
 from pytest_msdump.model.dump import ARCHIVE_FILE, TensorEntry
 from pytest_msdump.model.statistics import Sketch, Statistic
 from pytest_msdump.model.tensor import TensorView
 
 __all__ = [
+    "SOME",
     "Archive",
+    "Looks",
     "Sketched",
     "decoded_blocks",
     "described",
     "is_worth_it",
+    "keep_latest",
+    "looks_of",
     "npy_content",
     "sketched",
     "sketched_view",
 ]
 
 Array = npt.NDArray[Any]
+
+Looks: TypeAlias = tuple[Any, ...]
+# Elements of a tensor by which an equal one is sought among the last ones.
+SOME, _MOST_KNOWN = 64, 1024
 
 # A tensor of fewer elements for each bucket is kept as it is.
 _WORTH = 4
@@ -52,12 +60,42 @@ def is_worth_it(elements: int, buckets: int) -> bool:
     return elements > _WORTH * buckets
 
 
-def sketched(values: Array, entry: TensorEntry, buckets: int) -> tuple[Array, TensorEntry]:
-    """Return the buckets of an array as it would be saved, and its entry; the array itself where it is small."""
-    if not is_worth_it(values.size, buckets):
-        return values, entry
+def sketched(
+    values: Array, entry: TensorEntry, buckets: int, known: dict[Looks, tuple[Array, TensorEntry]]
+) -> tuple[Array, TensorEntry]:
+    """Return the buckets of a large array as it would be saved, and its entry; `known` has those of the last ones.
+
+    Most tensors of a step come twice: an operator gives back what an inner one did, and gradients what another got.
+    """
     blocks, dtype = decoded_blocks(values, entry.dtype)
-    return _described(blocks, replace(entry, dtype=dtype, shape=values.shape), buckets)
+    looks, name = (dtype, *looks_of(values)), quick_digest()
+    if looks in known:
+        # Hashing costs a fifth of the sketch.
+        hashes = Digests([name], dtype)
+        for block in blocks:
+            hashes.add(block)
+        buckets_of, like = known[looks]
+        if hashes.values()[name] == like.statistics.get(name):
+            return buckets_of, replace(
+                entry, dtype=dtype, shape=values.shape, norm=like.norm, statistics=like.statistics
+            )
+        blocks, _ = decoded_blocks(values, entry.dtype)
+    made = _described(blocks, replace(entry, dtype=dtype, shape=values.shape), buckets)
+    keep_latest(known, looks, made)
+    return made
+
+
+def looks_of(values: Array) -> Looks:
+    """Return type, shape and some elements of an array with more than `SOME`, to seek others that may be equal."""
+    return values.dtype.str, values.shape, values.reshape(-1)[:: values.size // SOME].tobytes()
+
+
+def keep_latest(known: dict[Looks, Any], looks: Looks, value: Any) -> None:
+    """Keep a value, and drop the eldest of too many."""
+    known[looks] = value
+    # Other threads may do so at the same time.
+    for eldest in [*known][:-_MOST_KNOWN]:
+        known.pop(eldest, None)
 
 
 def decoded_blocks(values: Array, dtype: str | None) -> tuple[Iterator[Array], str]:

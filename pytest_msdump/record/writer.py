@@ -35,10 +35,14 @@ from pytest_msdump.model.graph import Operator
 from pytest_msdump.model.tensor import TensorRef, TensorView
 from pytest_msdump.record.manifest import add_to_journal, digests, write_manifest
 from pytest_msdump.record.sketching import (
+    SOME,
     Archive,
+    Looks,
     Sketched,
     described,
     is_worth_it,
+    keep_latest,
+    looks_of,
     npy_content,
     sketched,
     sketched_view,
@@ -55,8 +59,6 @@ _LONGEST_NAME_BYTES = 255
 # Where MindSpore's own short names begin.
 _FIRST_SHORT = 400_000_000
 _INPUT = "_input"
-# Elements of a tensor by which a file with the same ones is sought, among the last outputs.
-_SOME, _MOST_OUTPUTS = 64, 1024
 
 
 class DumpWriter:
@@ -118,8 +120,9 @@ class DumpWriter:
         self._names = FileNames()
         self._tensors: dict[str, TensorEntry] = {}
         self._graph: dict[int, list[Operator]] = {}
-        # The files of the last outputs, by what they look like.
-        self._outputs: dict[tuple[Any, ...], Path] = {}
+        # The files of the last outputs, and the last sketches, by what their tensors look like.
+        self._outputs: dict[Looks, Path] = {}
+        self._sketches: dict[Looks, tuple[npt.NDArray[Any], TensorEntry]] = {}
         self._failed = False
         self._closed = False
         self._process = os.getpid()
@@ -201,7 +204,7 @@ class DumpWriter:
             values, logical = array_to_save(array, dtype)
             entry = TensorEntry(op, io, slot, logical, op_type, line)
             if self.keeps_sketch(op, values.size):
-                values, entry = sketched(values, entry, BUCKETS)
+                values, entry = sketched(values, entry, BUCKETS, self._sketches)
         with self._lock:
             return self._write(entry, values, iteration)
 
@@ -256,8 +259,8 @@ class DumpWriter:
 
     def add_call(self, call: Operator, *, iteration: int = 0) -> None:
         """Add a call to the graph of the manifest: an operator that has ended, and what fed it."""
-        with self._lock:
-            self._graph.setdefault(iteration, []).append(call)
+        # Without the lock: a model does not wait for what is being written.
+        self._graph.setdefault(iteration, []).append(call)
 
     def close(self) -> None:
         """Fold the journal into the manifest. Nothing can be written afterwards; closing again does nothing.
@@ -338,14 +341,12 @@ class DumpWriter:
 
     def _linked(self, path: Path, values: npt.NDArray[Any], io: str) -> bool:
         """Have an input that an operator gave back share the file of that; return whether there is such a file."""
-        if values.size <= _SOME:
+        if values.size <= SOME:
             return False
         # Some elements say where to look; the file itself says whether all are equal.
-        looks = (values.dtype.str, values.shape, values.reshape(-1)[:: values.size // _SOME].tobytes())
+        looks = looks_of(values)
         if io == "output":
-            self._outputs[looks] = path
-            if len(self._outputs) > _MOST_OUTPUTS:
-                del self._outputs[next(iter(self._outputs))]
+            keep_latest(self._outputs, looks, path)
             return False
         known = self._outputs.get(looks)
         if known is None:

@@ -17,7 +17,7 @@ import pytest
 from pytest_msdump import open_dump
 from pytest_msdump.cli import main
 from pytest_msdump.errors import ConfigError, IncompleteRecordingError
-from pytest_msdump.record import DumpWriter, RawArray
+from pytest_msdump.record import DumpWriter, RawArray, sketching
 from pytest_msdump.testing.builder import write_mindspore, write_reference
 
 LARGE = np.random.default_rng(0).standard_normal((8, 40, 25)).astype("f4")
@@ -110,6 +110,26 @@ def test_what_is_not_finite_is_counted_and_compared(tmp_path, capsys):
     found = entries(tmp_path / "left")[name]["statistics"]
     assert (found["nan_count"], found["positive_inf_count"], found["l2_norm"]) == (1, 1, "nan")
     assert compared(capsys, tmp_path / "left", tmp_path / "right")[0] == 1
+
+
+def test_equal_tensors_are_sketched_once_and_those_that_only_look_alike_are_not(tmp_path, monkeypatch):
+    made, other = [], LARGE.copy()
+    # None of the elements by which equal tensors are sought.
+    other.flat[77] += 1
+    blocks = sketching.sketch_blocks
+    monkeypatch.setattr(sketching, "sketch_blocks", lambda *given, **named: made.append(1) or blocks(*given, **named))
+    tensors = {"relu": LARGE, "block": LARGE.copy(), "other": other, "half": LARGE.astype("float16"), "again": other}
+    with DumpWriter(tmp_path / "d", save="sketch") as writer:
+        for name, array in tensors.items():
+            writer.write(name, array)
+    assert len(made) == 3
+    found = {said["op"]: said for said in entries(tmp_path / "d").values()}
+    assert [*found] == [*tensors]
+    for name, array in tensors.items():
+        exact = array.astype("f8")
+        assert (found[name]["dtype"], found[name]["shape"]) == (str(array.dtype), [8, 40, 25])
+        assert found[name]["norm"] == pytest.approx(np.linalg.norm(exact), rel=1e-13)
+        assert found[name]["statistics"]["mean"] == pytest.approx(exact.mean(), rel=1e-9)
 
 
 def test_another_way_to_save_is_refused(tmp_path):
