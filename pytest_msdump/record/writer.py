@@ -267,18 +267,21 @@ class DumpWriter:
 
         In a forked process it does nothing either: the dump is its parent's.
         """
+        if self._process != os.getpid():
+            # The lock may be held by a thread that was not forked.
+            self._closed = True
+            return
         with self._lock:
             if self._closed:
                 return
             self._closed = True
-            if self._process == os.getpid():
-                try:
-                    if self._archive is not None:
-                        self._archive.close()
-                except OSError as error:
-                    raise self._unwritable(error) from error
-                self._write_manifest(complete=not self._failed)
-                (self.directory / JOURNAL_FILE).unlink(missing_ok=True)
+            try:
+                if self._archive is not None:
+                    self._archive.close()
+            except OSError as error:
+                raise self._unwritable(error) from error
+            self._write_manifest(complete=not self._failed)
+            (self.directory / JOURNAL_FILE).unlink(missing_ok=True)
 
     def _write_manifest(self, *, complete: bool) -> None:
         about = {**self._about, "command": tuple(map(str, self._about.get("command", ())))}

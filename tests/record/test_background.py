@@ -115,6 +115,31 @@ def test_what_a_model_changes_afterwards_is_recorded_as_it_was(tmp_path, monkeyp
     np.testing.assert_array_equal(open_dump(tmp_path / "d").read("relu"), [1, 1, 1])
 
 
+def test_an_error_of_the_model_leaves_no_thread_no_file_and_nothing_that_is_believed(tmp_path):
+    before = threading.active_count()
+    for save in ("full", "sketch"):
+        with suppress(ZeroDivisionError), Arrays(tmp_path / save, save=save) as recording:
+            recording.write_all("a", [np.ones(2**18)], "output", "A")
+            raise ZeroDivisionError
+        with pytest.raises(IncompleteRecordingError):
+            open_dump(tmp_path / save)
+    assert threading.active_count() == before
+    assert sorted(path.name for path in (tmp_path / "sketch").iterdir()) == ["msdump.json", "tensors.npz"]
+    [kept] = {path.name for path in (tmp_path / "full").iterdir()} - {"msdump.json"}
+    assert kept.endswith(".npy")
+
+
+def test_of_two_recordings_within_each_other_each_is_whole(tmp_path):
+    before = threading.active_count()
+    with Arrays(tmp_path / "outer") as outer, Arrays(tmp_path / "inner", save="sketch") as inner:
+        for number in range(20):
+            for recording in (outer, inner):
+                recording.write_all(f"op{number}", [np.full(9000, number)], "output", "A")
+    assert threading.active_count() == before
+    for folder in ("outer", "inner"):
+        assert len(open_dump(tmp_path / folder).refs) == 20
+
+
 def full(*_):
     raise OSError(28, "No space left on device")
 

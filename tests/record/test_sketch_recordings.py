@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import zipfile
 from contextlib import suppress
 from pathlib import Path
@@ -213,6 +214,32 @@ def test_a_forked_process_that_ends_leaves_the_archive_as_it_is(tmp_path):
         os.waitpid(child, 0)
         writer.write("b", LARGE)
     assert len(np.load(tmp_path / "d/tensors.npz").files) == 2
+
+
+@pytest.mark.e2e
+def test_a_forked_process_that_ends_waits_for_no_thread_that_it_has_not(tmp_path):
+    held, may_go_on = threading.Event(), threading.Event()
+    with DumpWriter(tmp_path / "d", save="sketch") as writer:
+
+        def write():
+            with writer._lock:
+                held.set()
+                may_go_on.wait()
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        held.wait()
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            writer.close()
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        may_go_on.set()
+        thread.join()
+        assert os.waitstatus_to_exitcode(status) == 0
+        writer.write("a", LARGE)
+    assert len(open_dump(tmp_path / "d").refs) == 1
 
 
 def test_of_two_within_each_other_each_is_whole(tmp_path):
