@@ -82,9 +82,9 @@ def write_side(folder: Path, tensors: Mapping[str, np.ndarray]) -> None:
         np.save(folder / f"{name}.0.{1_700_000_000_000_000 + number}.npy", array)
 
 
-def record(folder: Path, tensors: Mapping[str, np.ndarray]) -> None:
+def record(folder: Path, tensors: Mapping[str, np.ndarray], save: str = "full") -> None:
     """Record all tensors of a run, with inputs."""
-    with DumpWriter(folder, framework="numpy") as writer:
+    with DumpWriter(folder, framework="numpy", save=save) as writer:
         for name, array in tensors.items():
             writer.write(f"net/{name}", array)
             writer.write(f"net/{name}", array, io="input")
@@ -103,6 +103,12 @@ def build_before(folder: Path) -> None:
 def recording(folder: Path, say: Say) -> None:
     say(BEGUN)
     record(folder / "dump", values(1))
+
+
+def sketches(folder: Path, say: Say) -> None:
+    say(BEGUN)
+    # Small tensors are whole in the archive of sketches.
+    record(folder / "dump", values(1), save="sketch")
 
 
 def reference(folder: Path, say: Say) -> None:
@@ -343,6 +349,7 @@ def roles(base: Path, folder: Path) -> list[Role]:
             raise RuntimeError(f"{name}: without a kill the run does not say what it should")
     return [
         Role("recording", empty, recording, judge_recording),
+        Role("sketches", empty, sketches, judge_recording),
         Role("reference", kept, reference, judge_reference),
         Role("command", runs, ways["command"], judge_reports(before, after["command"])),
         Role("pytest", runs, ways["pytest"], judge_reports(before, after["pytest"])),

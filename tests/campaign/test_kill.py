@@ -18,11 +18,11 @@ KINDS = ("--report", kill.KINDS)
 
 
 @pytest.mark.e2e
-def test_of_fifteen_processes_that_are_killed_nothing_half_written_is_believed() -> None:
-    command = [sys.executable, kill.__file__, "--times", "15", "--seed", "3"]
+def test_of_eighteen_processes_that_are_killed_nothing_half_written_is_believed() -> None:
+    command = [sys.executable, kill.__file__, "--times", "18", "--seed", "3"]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1].startswith("seed 3: 15 kills, ")
+    assert done.stdout.splitlines()[-1].startswith("seed 3: 18 kills, ")
     assert done.stdout.endswith("believed half-written: 0\n")
 
 
