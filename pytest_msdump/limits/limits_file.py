@@ -71,7 +71,7 @@ class ReferenceFacts:
     @classmethod
     def of(cls, dump: Dump, dtype: str = "") -> ReferenceFacts:
         """Return the facts of a dump; of several ranks those of all."""
-        manifests: dict[int | None, Manifest] = {**dump.ranks} or ({None: dump.manifest} if dump.manifest else {})
+        manifests: Mapping[Any, Manifest] = dump.ranks or ({None: dump.manifest} if dump.manifest else {})
         graphs = {
             rank: [
                 [
@@ -382,13 +382,9 @@ def parse_limits(document: Any, *, name: str = "msdump.limits.json") -> LimitsFi
 def _tensors(value: Any, where: str) -> dict[str, TensorLimits]:
     if not isinstance(value, dict) or len(value) > _MOST_TENSORS:
         raise ConfigError(f"{where} must be an object of at most {_MOST_TENSORS} tensors")
-    return {name: _tensor(entry, f"{where} {name!r:.200}") for name, entry in value.items() if _is_short(name, where)}
-
-
-def _is_short(name: str, where: str) -> bool:
-    if len(name) > _LONGEST_NAME:
-        raise ConfigError(f"{where} {name!r:.60}… is longer than any name of a tensor")
-    return True
+    if long := next((name for name in value if len(name) > _LONGEST_NAME), ""):
+        raise ConfigError(f"{where} {long!r:.60}… is longer than any name of a tensor")
+    return {name: _tensor(entry, f"{where} {name!r:.200}") for name, entry in value.items()}
 
 
 def _tensor(value: Any, where: str) -> TensorLimits:
