@@ -42,6 +42,19 @@ def noisy(scale: float, seed: int = 0, **other: Array) -> dict[str, Array]:
     return {**REFERENCE, **changed, **other}
 
 
+def recorded(name: str, tensors: Mapping[str, Array], u: float | None = None, seed: int = 1) -> Path:
+    """Record tensors; with `u` the manifest says that they were perturbed."""
+    with DumpWriter(Path(name), framework="none") as writer:
+        for op, values in tensors.items():
+            writer.write(op, values)
+    if u is not None:
+        file = Path(name, "msdump.json")
+        values = json.loads(file.read_text("utf-8"))
+        values["perturbation"] = {"u": u, "what": "input+weights", "seed": seed}
+        file.write_text(json.dumps(values), "utf-8")
+    return Path(name)
+
+
 def euclid(left: Array, right: Array) -> float:
     left, right = left.astype("float64"), right.astype("float64")
     return float(np.linalg.norm(left - right) / np.linalg.norm(right))
@@ -95,21 +108,8 @@ def test_a_golden_run_widens_bases_where_the_reference_is_farther_from_it() -> N
 
 @pytest.mark.usefixtures("folder")
 def test_the_manifest_says_how_much_was_perturbed_and_coarse_runs_give_amplifications() -> None:
-    def recorded(name: str, scale: float, u: float, seed: int) -> Path:
-        with DumpWriter(Path(name), framework="none") as writer:
-            for op, values in noisy(scale, seed).items():
-                writer.write(op, values)
-        file = Path(name, "msdump.json")
-        values = json.loads(file.read_text("utf-8"))
-        file.write_text(
-            json.dumps({**values, "perturbation": {"u": u, "what": "input+weights", "seed": seed}}), "utf-8"
-        )
-        return Path(name)
-
-    with DumpWriter(Path("recorded"), framework="none") as writer:
-        for op, values in REFERENCE.items():
-            writer.write(op, values)
-    runs = [recorded("p", 10 * U, U, 5), recorded("p12", 3 * 2.0**-12, 2.0**-12, 6)]
+    recorded("recorded", REFERENCE)
+    runs = [recorded("p", noisy(10 * U, 5), U, 5), recorded("p12", noisy(3 * 2.0**-12, 6), 2.0**-12, 6)]
     limits = calibrate(Path("recorded"), runs[:1], coarse=runs[1:])
     assert (limits.perturbed.u, limits.perturbed.seeds, limits.perturbed.what) == (U, (5,), "input+weights")
     assert limits.perturbed.coarse == (2.0**-12,)
@@ -121,15 +121,20 @@ def test_the_manifest_says_how_much_was_perturbed_and_coarse_runs_give_amplifica
 
 @pytest.mark.usefixtures("folder")
 def test_what_rounding_changes_by_any_amount_is_chaotic() -> None:
+    recorded("recorded", REFERENCE)
     # fc1's error grows 100 times faster than the perturbation, fc2 is noise, loss is as it should be.
     fine = {**noisy(4 * U), "fc2": REFERENCE["fc2"][::-1].copy()}
-    coarse = {**noisy(16 * 4 * U, 1), "fc1": noisy(1600 * 4 * U, 2)["fc1"]}
-    runs = [run("p", fine), run("p16", coarse)]
-    alone = calibrate(Path("ref"), runs[:1])
-    both = calibrate(Path("ref"), runs[:1], coarse=runs[1:], u=None)
-    assert [name for name, one in alone.tensors.items() if one.chaotic] == ["fc2:output:0"]
-    # Without a manifest a coarse run counts as 2**-12: too far to judge growth by.
-    assert [name for name, one in both.tensors.items() if one.chaotic] == ["fc2:output:0"]
+    more = {**noisy(16 * 4 * U, 1), "fc1": noisy(1600 * 4 * U, 2)["fc1"]}
+
+    def chaotic(*runs: Path) -> list[str]:
+        return [name for name, one in calibrate(Path("recorded"), runs).tensors.items() if one.chaotic]
+
+    own = recorded("p", fine, U)
+    assert chaotic(own) == ["fc2:output:0"]
+    assert chaotic(own, recorded("p16", more, 16 * U)) == ["fc1:output:0", "fc2:output:0"]
+    # At 2**-12 other branches are taken, by healthy tensors as well.
+    far = {**noisy(4 * 2.0**-12, 1), "fc1": noisy(40 * 2.0**-12, 2)["fc1"]}
+    assert chaotic(own, recorded("p12", far, 2.0**-12)) == ["fc2:output:0"]
 
 
 @pytest.mark.usefixtures("folder")
