@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, str] = {
     "and check it by itself",
     "check": "judge a saved result again, without the data",
     "accept": "accept failures of a run until a day, as known drifts of its suite file",
+    "calibrate": "make limits from a reference and slightly perturbed runs of it",
     "convert": "convert dumps to arrays, archives, raw bytes or text, and arrays to dump files",
     "sketch": "write a dump as sketches, small enough to commit",
     "repeat": "run a program several times, and find the first operator that differs",
@@ -155,7 +156,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and the kernel, then exit")
+    # argparse makes the column of commands as wide as the flags need: two of these leave room for nine letters.
+    parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and the kernel, then exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     called = next((word for word in words if word in COMMANDS), None)
     for name, summary in COMMANDS.items():

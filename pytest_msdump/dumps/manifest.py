@@ -113,6 +113,7 @@ def parse_manifest(text: str) -> tuple[Manifest, tuple[str, ...]]:
         # Manifests of the first releases have no such key.
         complete=values.get("complete", True) is True,
         distributed=distributed,
+        perturbation=_perturbation(values.get("perturbation")),
         tensors=tensors,
         graph=graph,
     )
@@ -134,6 +135,15 @@ def _distributed(value: object) -> DistributedRank | None:
 def _is_group(ranks: object, rank: int, world_size: int | None) -> bool:
     numbers = ranks if isinstance(ranks, list) and None not in map(_count, ranks) else []
     return rank in numbers and len({*numbers}) == len(numbers) and max(numbers) < (world_size or _MAX_SLOT)
+
+
+def _perturbation(value: object) -> Mapping[str, Any] | None:
+    """Read what was perturbed, by how much and with which seed; ``None`` for what cannot be meant."""
+    found = _mapping(value)
+    u, what, seed = found.get("u"), _text(found.get("what"), _MAX_LABEL), found.get("seed")
+    if not isinstance(u, float) or not 0 < u < 1 or what is None or type(seed) is not int:
+        return None
+    return {"u": u, "what": what, "seed": seed}
 
 
 def _parse_journal(text: str) -> tuple[dict[str, TensorEntry], int]:

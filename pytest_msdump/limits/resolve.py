@@ -42,7 +42,8 @@ def resolve(
     """Return the limits of one pair, each with the rule that set it.
 
     For each metric the first of these that names it decides, both levels together: marker, command line, the last
-    matching known drift that still holds, the last matching rule, the profile's row for the coarser data type.
+    matching known drift that still holds, the last matching rule, the limits file, the profile's row for the coarser
+    data type.
 
     Globs are matched, case-sensitively, against true name, mangled name and full address of both sides. `notes` are
     about this pair alone, `uncompared` counts further occurrences of its tensor without a partner. `today` decides
@@ -53,14 +54,39 @@ def resolve(
     # Only known drifts depend on the day.
     day = today or datetime.datetime.now(datetime.timezone.utc).date() if drifts else None
     # A network has many pairs and few kinds of them: pairs of the same types and rules share their limits.
-    key = (judged_as, rules, drifts, day)
+    own, said = _of_file(policy, right, judged_as, right_dtype)
+    key = (judged_as, rules, drifts, day, *own)
     limits = policy.resolved.get(key)
     if limits is None:
-        limits = policy.resolved[key] = _limits(policy, judged_as, rules, drifts, day)
-    of_pair = tuple(note for note in notes if note)
-    return (
-        replace(limits, notes=limits.notes + of_pair, uncompared=uncompared) if of_pair or any(uncompared) else limits
+        limits = policy.resolved[key] = _limits(policy, judged_as, rules, drifts, day, own)
+    if own and not any(limit.base is not None for limit in limits.limits):
+        # Rules or the command line have the last word on all of them.
+        own, said = {}, ()
+    of_pair = tuple([note for note in (*notes, *said) if note])
+    if not own:
+        more = of_pair or any(uncompared)
+        return replace(limits, notes=limits.notes + of_pair, uncompared=uncompared) if more else limits
+    return replace(
+        limits,
+        limits=tuple([_own_limit(limit, own) for limit in limits.limits]),
+        strict=tuple([_own_limit(limit, own) for limit in limits.strict]),
+        notes=limits.notes + of_pair,
+        uncompared=uncompared,
     )
+
+
+def _of_file(
+    policy: Policy, right: TensorKey, judged_as: str, right_dtype: str
+) -> tuple[Mapping[str, Limit], tuple[Message, ...]]:
+    """Return what the limits file says of this pair."""
+    if policy.limits is None:
+        return {}, ()
+    return policy.limits.limits_of(right, judged_as=judged_as, right_dtype=_component(right_dtype))
+
+
+def _own_limit(limit: Limit, own: Mapping[str, Limit]) -> Limit:
+    """Return the limit that a limits file has of this tensor; the shared one is of another tensor."""
+    return limit if limit.base is None else own[limit.metric]
 
 
 def resolve_pair(policy: Policy, pair: Pair, dtypes: tuple[str, str], note: Message | None = None) -> Limits:
@@ -107,9 +133,14 @@ def _matching(
 
 
 def _limits(
-    policy: Policy, judged_as: str, numbers: Sequence[int], drift_numbers: Sequence[int], today: datetime.date | None
+    policy: Policy,
+    judged_as: str,
+    numbers: Sequence[int],
+    drift_numbers: Sequence[int],
+    today: datetime.date | None,
+    own: Mapping[str, Limit],
 ) -> Limits:
-    """Combine the profile, the rules and known drifts of these numbers, and the command line."""
+    """Combine the profile, a limits file, the rules and known drifts of these numbers, and the command line."""
     rules, drifts = [policy.rules[number] for number in numbers], [policy.known_drift[one] for one in drift_numbers]
     profile = PROFILES[policy.profile]
     typed = _typed_limits(policy)
@@ -124,7 +155,8 @@ def _limits(
     }
     used = {limit.rule for levels in accepted.values() for limit in levels}
     reasons = dict.fromkeys(drift.reason for drift in holding if drift.described in used)
-    normal = {**_profile_limits(policy.profile, judged_as), **_rule_limits(rules), **typed}
+    usual = _profile_limits(policy.profile, judged_as)
+    normal = {**(_with_file(usual, own) if own else usual), **_rule_limits(rules), **typed}
     tolerance = TOLERANCES.get(judged_as, Tolerance(0.0, 0.0))
     return Limits(
         limits=_in_order({**normal, **accepted}),
@@ -206,6 +238,17 @@ def _profile_limits(profile: str, dtype: str) -> _Levels:
         condition = f"{dtype}: {_EQUAL_KINDS[kind]}"
     label = f"profile {profile} ({condition})"
     return {metric: (Limit(metric, bound, label),) for metric, bound in rows[row].items()}
+
+
+def _with_file(usual: _Levels, own: Mapping[str, Limit]) -> _Levels:
+    """Return the profile's limits with those of a limits file in place of what these imply."""
+    # Integers that rounding flips may differ by any amount.
+    implied = {"max_absolute_error"} if "allclose" in own else set()
+    if "relative_euclidean_distance" in own:
+        # At a distance of d the cosine is sqrt(1 - d²) or more.
+        implied.add("cosine_similarity")
+    of_file = {metric: (limit,) for metric, limit in own.items()}
+    return {metric: levels for metric, levels in usual.items() if metric not in implied} | of_file
 
 
 def _rule_limits(rules: Iterable[Rule]) -> _Levels:

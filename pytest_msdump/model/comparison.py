@@ -149,12 +149,16 @@ FAILING = ("fail", "undefined", "error")
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A bound of one metric; `level` is "fail" or "warn", `rule` is what set it."""
+    """A bound of one metric; `level` is "fail" or "warn", `rule` is what set it.
+
+    `base` is what rounding alone does to this tensor in this metric, where a limits file knows.
+    """
 
     metric: str
     bound: float
     rule: str
     level: str = "fail"
+    base: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +196,10 @@ class Limits:
     by_metric: Mapping[str, tuple[Limit, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        levels = {name: tuple(limit for limit in self.limits if limit.metric == name) for name in METRICS}
-        object.__setattr__(self, "by_metric", {name: limits for name, limits in levels.items() if limits})
+        levels: dict[str, tuple[Limit, ...]] = {}
+        for limit in self.limits:
+            levels[limit.metric] = (*levels.get(limit.metric, ()), limit)
+        object.__setattr__(self, "by_metric", {name: levels[name] for name in METRICS if name in levels})
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_msdump.model.describe import listed
 from pytest_msdump.model.kernel_lists import names_operator
@@ -151,8 +151,9 @@ class Manifest:
     `inputs` and `weights` are digests by name, see `record.manifest`; `command` is what was started, as its arguments;
     `time` is when the dump was finished: ISO 8601, UTC. `complete` is false from the start of a recording until it ends
     well. `key` is the digest of everything that a kept reference depends on. `notes` are sentences that every
-    comparison shows. `distributed` is set for one process of several. `tensors` are by path of the file below the
-    dump's folder, and `graph` has by iteration the calls of operators in the order in which they ended.
+    comparison shows. `distributed` is set for one process of several. `perturbation` is set where inputs and
+    weights were perturbed: `what` was, by how much of each value (`u`), and the `seed`. `tensors` are by path of the
+    file below the dump's folder, and `graph` has by iteration the calls of operators in the order in which they ended.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -169,6 +170,7 @@ class Manifest:
     key: str = ""
     notes: tuple[str, ...] = ()
     distributed: DistributedRank | None = None
+    perturbation: Mapping[str, Any] | None = None
     tensors: Mapping[str, TensorEntry] = field(default_factory=dict)
     graph: Mapping[int, Sequence[Operator]] = field(default_factory=dict)
 

@@ -39,6 +39,8 @@ def write_manifest(directory: Path, manifest: Manifest) -> Path:
         del values["distributed"]
     else:
         values["distributed"] = asdict(manifest.distributed)
+    if manifest.perturbation is None:
+        del values["perturbation"]
     values["tensors"] = {name: _written(entry) for name, entry in manifest.tensors.items()}
     values["graph"] = [call for iteration, made in manifest.graph.items() for call in _calls(iteration, made)]
     text = json.dumps(values, indent=1, sort_keys=False, ensure_ascii=False)
