@@ -46,7 +46,7 @@ class CellRecording(HookedRecording):
         `parameter_gradients`.
     types, depth
         As of `record.torch.TorchRecording`.
-    directory, inputs, parameters, iterations, digests, save, full, distributed
+    directory, inputs, parameters, iterations, digests, save, full, perturb, distributed
         As of `record.recording.HookedRecording`.
 
     Raises

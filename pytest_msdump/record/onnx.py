@@ -67,7 +67,7 @@ class OnnxRecording(RunRecording):
         is recorded is not fused, since it is asked for; the rest may be.
     providers : sequence
         Of ONNX Runtime, CPU by default.
-    directory, iterations, digests, save, full, distributed
+    directory, iterations, digests, save, full, perturb, distributed
         As of `record.recording.Recording`.
 
     Attributes
