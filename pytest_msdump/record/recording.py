@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -116,6 +116,8 @@ class Recording(ABC):
     def stop(self) -> None:
         """Record nothing from here on, also where compiled code or a graph still holds a hook."""
         self.is_on = False
+        if self.perturb is not None and self._unit:
+            self.writer.describe(perturbation={**asdict(self.perturb), "u": self._unit})
 
     @abstractmethod
     def missing(self) -> ConfigError | None:
@@ -137,10 +139,8 @@ class Recording(ABC):
         unit = self.perturb and self.perturb.unit(str(array.dtype))
         if self.perturb is None or unit is None:
             return array
-        if unit > self._unit:
-            # Of several types the manifest has the coarsest one's.
-            self._unit = unit
-            self.writer.describe(perturbation={"u": unit, "what": self.perturb.what, "seed": self.perturb.seed})
+        # Of several types the manifest has the coarsest one's.
+        self._unit = max(self._unit, unit)
         return self.perturb(name, array)
 
     def finish_writing(self) -> None:
