@@ -146,7 +146,7 @@ def assert_dumps_close(
     map: MapObject = None,  # noqa: A002 - the suite file's word
     profile: str = "default",
     min_coverage: float | None = None,
-    limits: Mapping[str, float] | None = None,
+    limits: Mapping[str, float] | str | PathLike[str] | None = None,
     fusion: str | PathLike[str] | None = None,
     **options: Any,
 ) -> Report:
@@ -163,8 +163,9 @@ def assert_dumps_close(
         Named limits.
     min_coverage : float, optional
         Least share of the right tensors that must have a partner, 0 to 1.
-    limits : mapping, optional
-        Limits of all tensors by metric id or short form; they win over the profile and over rules.
+    limits : mapping, str or Path, optional
+        Limits of all tensors by metric id or short form, which win over the profile and over rules; or a limits file of
+        ``msdump calibrate``, which wins over the profile.
     fusion : str or Path, optional
         Fusion-mapping JSON: the compiled model of the left side.
     **options
@@ -193,7 +194,11 @@ def assert_dumps_close(
         table["min_coverage"] = min_coverage
     if fusion is not None:
         table["fusion"] = str(fusion)
-    thresholds = [f"{metric}={float(bound)!r}" for metric, bound in (limits or {}).items()]
+    thresholds = []
+    if isinstance(limits, Mapping):
+        thresholds = [f"{metric}={float(bound)!r}" for metric, bound in limits.items()]
+    elif limits is not None:
+        table["limits"] = fspath(limits)
     suite = load_suite(
         file=None,
         table=table,

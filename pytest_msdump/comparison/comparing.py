@@ -108,7 +108,8 @@ def compare_views(
         aligned = align(pair, left, right, extras.converters)
         measured = _measure(aligned, limits, extras)
         remarks = (*aligned.remarks, *computed, *_coarser_values(measured, judged_as))
-        hinted = resolve_pair(policy, pair, hinted_dtypes(policy, *dtypes, remarks))
+        hinted_as = hinted_dtypes(policy, *dtypes, remarks)
+        hinted = limits if hinted_as == judged_as else resolve_pair(policy, pair, hinted_as)
         if (hinted.rtol, hinted.atol) != (limits.rtol, limits.atol):
             # The worst elements depend on the tolerance.
             measured = _measure(aligned, hinted, extras)

@@ -21,6 +21,7 @@ from pytest_msdump.dumps.graphs.execution_order import find_orders, with_model_o
 from pytest_msdump.dumps.graphs.ge_model import read_model
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text
+from pytest_msdump.limits.limits_file import LimitsFile, ReferenceFacts, name_of
 from pytest_msdump.matching.advice import rules_for
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.rules import FusionRules
@@ -29,6 +30,7 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
 from pytest_msdump.settings.values import parse_spec
+from pytest_msdump.text import Message, say
 
 if TYPE_CHECKING:
     from pytest_msdump.model.pairing import Pairing
@@ -128,9 +130,28 @@ def plan(suite: Suite) -> Plan:
         shape_of=logical_shape,
     )
     pairing = with_terms(pairing, left, right)
+    if suite.policy.limits is not None:
+        right = _noted(right, _limits_notes(suite.policy.limits, right, pairing))
     # First of all notes: runs with different inputs have nothing to agree about.
     left = replace(left, notes=(*different_origins(left, right, pairing.pairs), *left.notes))
     return Plan(suite, _noted(left, pairing.notes), right, without_folded(pairing, left, right), rules)
+
+
+def _limits_notes(limits: LimitsFile, right: Dump, pairing: Pairing) -> Iterable[str]:
+    """Yield what to say of a limits file; ConfigError where it was made with another reference."""
+    ours = ReferenceFacts.of(right)
+    if differing := limits.reference.differing(ours):
+        raise ConfigError(
+            f"{limits.name} was made with other {' and '.join(differing)} than {right.root} has: it says nothing of this "
+            "reference; calibrate again with msdump calibrate, or leave the file out"
+        )
+    values = limits.multipliers.values()
+    what = Message("limits_between", {"file": limits.name, "low": min(values), "high": max(values)})
+    yield say(limits.statement(what, limits.multiplier))
+    if not limits.reference.common(ours):
+        yield say(Message("limits_unchecked", {"file": limits.name}))
+    if lacking := len({name_of(pair.right.key) for pair in pairing.pairs} - limits.tensors.keys()):
+        yield say(Message("limits_lack", {"file": limits.name, "n": lacking}))
 
 
 def _rule_files(suite: Suite) -> Mapping[str, Path | None]:
@@ -197,15 +218,8 @@ def _varying(refs: Iterable[TensorRef]) -> tuple[str, ...]:
     return tuple(name for name in COORDINATES if len(values[name] - {None}) > 1)
 
 
-_SHOWN_AS = {"rank": "rank{}", "net": "{}", "graph": "graph{}", "iteration": "iter{}", "occurrence": "occ{}"}
-
-
 def _item_name(key: TensorKey, varying: tuple[str, ...], by_tensor: bool) -> str:
     """True name, coordinates that vary; `::` is written `:_:`, and what a terminal cannot print is escaped."""
     name = key.address if by_tensor else key.op.label
-    shown = [
-        _SHOWN_AS[coordinate].format(getattr(key.op.at, coordinate))
-        for coordinate in varying
-        if getattr(key.op.at, coordinate) is not None
-    ]
-    return terminal_text(name.replace("::", ":_:")) + (f"[{'-'.join(shown)}]" if shown else "")
+    shown = key.op.at.shown(varying)
+    return terminal_text(name.replace("::", ":_:")) + (f"[{shown}]" if shown else "")

@@ -53,7 +53,8 @@ class _Judgement(NamedTuple):
     @property
     def check(self) -> Check:
         """The line of the failure table."""
-        return Check(self.metric, self.value, self.limit.bound, self.limit.level, self.limit.rule, self.outcome)
+        limit = self.limit
+        return Check(self.metric, self.value, limit.bound, limit.level, limit.rule, self.outcome, limit.base)
 
     def finding(self) -> Finding | None:
         """The finding of the verdict; ``None`` when the limit plainly holds."""
@@ -218,6 +219,9 @@ def _dtype_finding(comparison: Comparison, limits: Limits, left: str, right: str
         return Finding("note", Message("dtypes_judged_as_coarser", {**both, "dtype": limits.judged_as}))
     if comparison.equal:
         return Finding("note", Message("dtypes_differ_values_equal", both))
+    if any(limit.metric == "allclose" and limit.bound > 0 for limit in limits.limits):
+        # Rounding flips these integers, as a limits file says: the limit on their number judges.
+        return Finding("note", Message("dtypes_judged_as_coarser", {**both, "dtype": limits.judged_as}))
     return Finding("fail", Message("dtypes_and_values_differ", {**both, "n": comparison.differing}))
 
 

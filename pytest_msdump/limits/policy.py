@@ -11,6 +11,7 @@ from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import ALIASES, DTYPES
 from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.facts.profiles import PROFILES
+from pytest_msdump.limits.limits_file import LimitsFile
 from pytest_msdump.model.comparison import Limits
 from pytest_msdump.text import bound_text
 
@@ -165,10 +166,12 @@ class Policy:
     Keys of `thresholds` (the command line's, by the option `threshold_flag`) and `marker` are as typed, ids or short
     forms. `nan` is "match" (the same class at the same place is equal) or "forbid" (no NaN or Inf on either side), set
     at `nan_rule`. With `dtype_hint` a float side whose values are all of a coarser type is judged as that type.
-    `without` has metrics that are not measured, with the place that says so.
+    `without` has metrics that are not measured, with the place that says so. `limits` are those of a limits file, which
+    hold in place of the profile's.
     """
 
     profile: str = "default"
+    limits: LimitsFile | None = None
     rules: tuple[Rule, ...] = ()
     known_drift: tuple[KnownDrift, ...] = ()
     thresholds: Mapping[str, float] = field(default_factory=dict)

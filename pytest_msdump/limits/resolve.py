@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -42,7 +43,8 @@ def resolve(
     """Return the limits of one pair, each with the rule that set it.
 
     For each metric the first of these that names it decides, both levels together: marker, command line, the last
-    matching known drift that still holds, the last matching rule, the profile's row for the coarser data type.
+    matching known drift that still holds, the last matching rule, the limits file, the profile's row for the coarser
+    data type.
 
     Globs are matched, case-sensitively, against true name, mangled name and full address of both sides. `notes` are
     about this pair alone, `uncompared` counts further occurrences of its tensor without a partner. `today` decides
@@ -52,12 +54,20 @@ def resolve(
     rules, drifts = _matching(policy, left, right, left_dtype, right_dtype, judged_as)
     # Only known drifts depend on the day.
     day = today or datetime.datetime.now(datetime.timezone.utc).date() if drifts else None
-    # A network has many pairs and few kinds of them: pairs of the same types and rules share their limits.
+    own, said = (
+        policy.limits.limits_of(right, judged_as=judged_as, right_dtype=_component(right_dtype))
+        if policy.limits
+        else ({}, ())
+    )
+    # A network has many pairs and few kinds of them: pairs of the same types and rules share their limits, but for
+    # those that a limits file has of each tensor.
     key = (judged_as, rules, drifts, day)
-    limits = policy.resolved.get(key)
+    limits = None if own else policy.resolved.get(key)
     if limits is None:
-        limits = policy.resolved[key] = _limits(policy, judged_as, rules, drifts, day)
-    of_pair = tuple(note for note in notes if note)
+        limits = _limits(policy, judged_as, rules, drifts, day, own)
+        if not own:
+            policy.resolved[key] = limits
+    of_pair = tuple(note for note in (*notes, *said) if note)
     return (
         replace(limits, notes=limits.notes + of_pair, uncompared=uncompared) if of_pair or any(uncompared) else limits
     )
@@ -107,9 +117,14 @@ def _matching(
 
 
 def _limits(
-    policy: Policy, judged_as: str, numbers: Sequence[int], drift_numbers: Sequence[int], today: datetime.date | None
+    policy: Policy,
+    judged_as: str,
+    numbers: Sequence[int],
+    drift_numbers: Sequence[int],
+    today: datetime.date | None,
+    own: Mapping[str, Limit],
 ) -> Limits:
-    """Combine the profile, the rules and known drifts of these numbers, and the command line."""
+    """Combine the profile, a limits file, the rules and known drifts of these numbers, and the command line."""
     rules, drifts = [policy.rules[number] for number in numbers], [policy.known_drift[one] for one in drift_numbers]
     profile = PROFILES[policy.profile]
     typed = _typed_limits(policy)
@@ -124,7 +139,8 @@ def _limits(
     }
     used = {limit.rule for levels in accepted.values() for limit in levels}
     reasons = dict.fromkeys(drift.reason for drift in holding if drift.described in used)
-    normal = {**_profile_limits(policy.profile, judged_as), **_rule_limits(rules), **typed}
+    usual = _profile_limits(policy.profile, judged_as)
+    normal = {**(_with_file(usual, own) if own else usual), **_rule_limits(rules), **typed}
     tolerance = TOLERANCES.get(judged_as, Tolerance(0.0, 0.0))
     return Limits(
         limits=_in_order({**normal, **accepted}),
@@ -206,6 +222,21 @@ def _profile_limits(profile: str, dtype: str) -> _Levels:
         condition = f"{dtype}: {_EQUAL_KINDS[kind]}"
     label = f"profile {profile} ({condition})"
     return {metric: (Limit(metric, bound, label),) for metric, bound in rows[row].items()}
+
+
+def _with_file(usual: _Levels, own: Mapping[str, Limit]) -> _Levels:
+    """Return the profile's limits with those of a limits file, and without what would contradict these."""
+    levels = {**usual, **{metric: (limit,) for metric, limit in own.items()}}
+    if "allclose" in own:
+        # Integers that rounding flips: some may differ, by any amount.
+        levels.pop("max_absolute_error", None)
+    euclid = own.get("relative_euclidean_distance")
+    if euclid is not None and "cosine_similarity" in levels:
+        # No vector so near has a lower one.
+        least = math.sqrt(1 - euclid.bound**2) if euclid.bound < 1 else -1.0
+        if least < levels["cosine_similarity"][0].bound:
+            del levels["cosine_similarity"]
+    return levels
 
 
 def _rule_limits(rules: Iterable[Rule]) -> _Levels:

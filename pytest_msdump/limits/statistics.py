@@ -212,7 +212,7 @@ def _estimated(check: Check, case: _Case) -> Check:
     limit = next((one for one, _ in _close_limits(case) if one.metric == check.metric), None)
     if limit is None or check.outcome != "ok":
         return check._replace(value=interval.value)
-    return Check(check.metric, interval.value, limit.bound, limit.level, limit.rule, "warn")
+    return Check(check.metric, interval.value, limit.bound, limit.level, limit.rule, "warn", limit.base)
 
 
 def _would_pass(bounds: Mapping[str, float], intervals: Mapping[str, Interval]) -> dict[str, float]:

@@ -149,12 +149,16 @@ FAILING = ("fail", "undefined", "error")
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A bound of one metric; `level` is "fail" or "warn", `rule` is what set it."""
+    """A bound of one metric; `level` is "fail" or "warn", `rule` is what set it.
+
+    `base` is what rounding alone does to this tensor in this metric, where a limits file knows.
+    """
 
     metric: str
     bound: float
     rule: str
     level: str = "fail"
+    base: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,10 @@ _UNCHANGED = Transform()
 
 
 class Check(NamedTuple):
-    """One line of the failure table; `outcome` is "ok", "fail", "warn", "undefined" or "skipped"."""
+    """One line of the failure table; `outcome` is "ok", "fail", "warn", "undefined" or "skipped".
+
+    `base` is as in `Limit`.
+    """
 
     metric: str
     value: Number | None
@@ -52,6 +55,7 @@ class Check(NamedTuple):
     level: str | None
     rule: str | None
     outcome: str
+    base: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

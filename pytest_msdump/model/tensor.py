@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
@@ -68,6 +68,7 @@ UNSEEN = "statistics"
 _LOCAL = type(Path())
 
 COORDINATES = ("rank", "net", "graph", "iteration", "occurrence")
+_SHOWN_AS = {"rank": "rank", "net": "", "graph": "graph", "iteration": "iter", "occurrence": "occ"}
 
 
 def mangle(name: str) -> str:
@@ -88,6 +89,11 @@ class Coordinates:
     graph: int | None = None
     iteration: int | None = None
     occurrence: int | None = None
+
+    def shown(self, names: Iterable[str] = COORDINATES) -> str:
+        """Return those of `names` that this dump has, e.g. ``"rank1-Net-graph0-iter2-occ1"``."""
+        found = ((_SHOWN_AS[name], getattr(self, name)) for name in names)
+        return "-".join([f"{prefix}{value}" for prefix, value in found if value is not None])
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,7 @@ def policy_entry(policy: Policy) -> dict[str, Any]:
         "threshold": dict(policy.thresholds),
         "rules": [rule.label for rule in policy.rules],
         "known_drift": [drift.label for drift in policy.known_drift],
+        **({"limits_file": policy.limits.name} if policy.limits else {}),
     }
 
 
@@ -144,9 +145,10 @@ def rerun_arguments(plan: Plan) -> tuple[str, ...]:
     if suite.file is not None:
         return ("--config", str(suite.file), *typed)
     files = (("--fusion", suite.fusion), ("--quant-fusion", suite.quant_fusion), ("--close-fusion", suite.close_fusion))
+    limits = ("--limits", str(suite.options["limits"].path)) if suite.options["limits"] else ()
     profile = () if suite.policy.profile == "default" else ("--profile", suite.policy.profile)
     rules = tuple(word for flag, file in files if file is not None for word in (flag, str(file)))
-    return (str(plan.left.root), str(plan.right.root), *rules, *profile, *typed)
+    return (str(plan.left.root), str(plan.right.root), *rules, *profile, *limits, *typed)
 
 
 def run_facts() -> dict[str, str]:

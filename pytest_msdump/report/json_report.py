@@ -173,6 +173,7 @@ _LIMITS = as_given(
             "threshold": lenient(by_name(NUMBER)),
             "rules": lenient(TEXTS),
             "known_drift": lenient(TEXTS),
+            "limits_file": optional(TEXT, ""),
         },
     )
 )

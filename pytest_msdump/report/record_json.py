@@ -437,6 +437,7 @@ _CHECK = table(
         "level": nullable(TEXT),
         "rule": nullable(TEXT),
         "outcome": Form(_read_outcome),
+        "base": optional(NUMBER),
     },
 )
 _ROLE_REASON = table(

@@ -144,6 +144,14 @@ OPTIONS: tuple[Option, ...] = (
         "profile", "limits", "text", "NAME", "named limits", default="default", value="default", choices=tuple(PROFILES)
     ),
     _option(
+        "limits",
+        "limits",
+        "path",
+        "FILE",
+        "limits file of msdump calibrate, which holds in place of the profile for the tensors that it has",
+        default="none",
+    ),
+    _option(
         "threshold",
         "limits",
         "texts",
@@ -324,6 +332,13 @@ OUTPUT_OPTIONS: tuple[Option, ...] = (
     _output_option("bundle", "path", "DIR", "write tensors, inputs, limits and the command of each cause into DIR"),
     _output_option(
         "suggest", "switch", "", "read the tensors without a partner, and add likely partners to the reports"
+    ),
+    _output_option(
+        "limits_update",
+        "choice",
+        "HOW",
+        "after a run that passes, lower the limits of the limits file to what was measured: tighten",
+        choices=("tighten",),
     ),
     _output_option(
         "lang",

@@ -67,10 +67,10 @@ def _toml_sentence(message: str, text: str, name: str) -> str:
     return f"{name} line {line} column {column}: {what}"
 
 
-def read_json(path: Path, *, name: str | None = None) -> Any:
-    """Read a JSON file, as `read_toml` reads TOML."""
+def read_json(path: Path, *, name: str | None = None, most_bytes: int = MOST_BYTES) -> Any:
+    """Read a JSON file of at most so many bytes, as `read_toml` reads TOML."""
     name = name or path_in_messages(path)
-    text = _decoded(_read(path, name), name)
+    text = _decoded(_read(path, name, most_bytes), name)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -79,8 +79,8 @@ def read_json(path: Path, *, name: str | None = None) -> Any:
         raise ConfigError(f"{name}: not valid JSON: {error}") from None
 
 
-def _read(path: Path, name: str) -> bytes:
-    return read_user_file(path, MOST_BYTES, name=name, want="check which file was named")
+def _read(path: Path, name: str, most_bytes: int = MOST_BYTES) -> bytes:
+    return read_user_file(path, most_bytes, name=name, want="check which file was named")
 
 
 def _decoded(raw: bytes, name: str) -> str:

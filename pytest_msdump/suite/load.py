@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.metrics import SHORT_FORMS
 from pytest_msdump.facts.profiles import PROFILES
+from pytest_msdump.limits.limits_file import LimitsFile, parse_limits
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.coordinates import Align
@@ -21,12 +22,24 @@ from pytest_msdump.storage.remote import parse_location
 from pytest_msdump.suite.documents import path_in_messages, read_json, read_toml
 from pytest_msdump.suite.keys import FileName, PlacedPath, SideText, read_file, read_options
 
-__all__ = ["SideChoice", "Suite", "dumped_path", "load_suite", "named_sides", "path_in_messages", "read_json"]
+__all__ = [
+    "SideChoice",
+    "Suite",
+    "dumped_path",
+    "load_suite",
+    "named_sides",
+    "path_in_messages",
+    "read_json",
+    "read_limits",
+]
 
 _PROJECT_FILE = "pyproject.toml"
 
 _RULE_FILES = ("fusion", "quant_fusion", "close_fusion")
 _DEFAULTS = {option.name: option.value for option in OPTIONS}
+
+# A limits file has a line for each tensor of a run, of which there may be a million.
+_MOST_LIMITS_BYTES = 2**28
 
 # Instead of a directory: where MindSpore's own configuration says that dumps go.
 ENV = "@env"
@@ -112,8 +125,8 @@ def load_suite(
 ) -> Suite:
     """Return the suite of a suite file, a command line and an ini file.
 
-    Nothing but the suite file, and for ``@env`` the dump configuration, is opened. `table` is the ``[tool.msdump]`` of
-    a pyproject.toml that was read already, or what stands in its place; `file` is then only its place. `options` are
+    Nothing but the suite file, the limits file, and for ``@env`` the dump configuration, is opened. `table` is the
+    ``[tool.msdump]`` of a pyproject.toml that was read already, or what stands in its place; `file` is then only its place. `options` are
     texts as typed, by the option's name; they override the file, which overrides `ini`. Relative paths start from the
     file's folder, `directory` and `rootdir`. `spelled` are the flags of this command line, pytest's by default.
     ConfigError: one line that begins with the place of what is refused.
@@ -205,10 +218,12 @@ def _cache(sources: _Sources, environ: Mapping[str, str]) -> dict[str, str]:
 
 def _policy(sources: _Sources, threshold_flag: str) -> Policy:
     """Make the policy; of two thresholds for one metric, in either spelling, the later holds."""
+    placed: PlacedPath | None = sources.get("limits")
     thresholds = {SHORT_FORMS.get(text, text): (text, bound) for text, bound in sources.get("threshold")}
     nan = sources.get("nan")
     return Policy(
         profile=sources.get("profile"),
+        limits=None if placed is None else read_limits(_normal(placed.path)),
         rules=sources.get("rule", ()),
         known_drift=sources.get("known_drift", ()),
         thresholds=dict(thresholds.values()),
@@ -218,6 +233,13 @@ def _policy(sources: _Sources, threshold_flag: str) -> Policy:
         without=sources.get("without"),
         threshold_flag=threshold_flag,
     )
+
+
+def read_limits(path: Path) -> LimitsFile:
+    """Read a limits file; ConfigError, which begins with its path, unless it is one."""
+    name = path_in_messages(path)
+    document = read_json(path, name=name, most_bytes=_MOST_LIMITS_BYTES)
+    return replace(parse_limits(document, name=name), name=path.name)
 
 
 def _side(sources: _Sources, side: str, directory: Path, environ: Mapping[str, str]) -> SideChoice:

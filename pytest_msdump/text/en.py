@@ -74,7 +74,18 @@ EN: Mapping[str, str | tuple[str, str]] = {
         "{unseen} of {n} pair by saved statistics or sketches only, without values",
         "{unseen} of {n} pairs by saved statistics or sketches only, without values",
     ),
+    "limits_between": "{file}: limits are {low:short} to {high:short} × what rounding does to a tensor",
+    "limits_unchecked": "{file} is used without a check: nothing shows that it was made with this reference",
+    "limits_lack": (
+        "the profile judges {n} right tensor, which {file} does not have",
+        "the profile judges {n} right tensors, which {file} does not have",
+    ),
     # -- summary
+    "limits_stale": (
+        "{n} tensor has a limit {times:short} times what was measured, or more: --limits-update=tighten lowers it",
+        "{n} tensors have limits {times:short} times what was measured, or more: --limits-update=tighten lowers them",
+    ),
+    "limits_lowered": ("{file}: limits of {n} tensor lowered", "{file}: limits of {n} tensors lowered"),
     "matched": "matched {paired} of {total} right tensors ({share})",
     "without_partner": "{text}; without a partner: {sides}",
     "count_of_left": "{n} left",

@@ -42,6 +42,26 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "drift_alone_down_to": "{metric} {value} is accepted down to {limit} by {rule}; it has no other limit",
     "drift_alone_up_to": "{metric} {value} is accepted up to {limit} by {rule}; it has no other limit",
     "drift_expired": 'known drift "{reason}" expired on {date}: the normal limits apply',
+    # -- limits of a limits file
+    "limit_derived": "{metric} limit {limit:limit} = {m:short} × {base:number}",
+    "limits_derived": (
+        "{what}, from {n} perturbed run{golden}, {multiplier}",
+        "{what}, from {n} perturbed runs{golden}, {multiplier}",
+    ),
+    "and_golden": " and a golden run",
+    "multiplier_assumed": "multiplier assumed",
+    "multiplier_raised": (
+        "multiplier assumed, and high enough for {n} control run",
+        "multiplier assumed, and high enough for {n} control runs",
+    ),
+    "multiplier_earned": "false alarms ≤ {alpha:percent} of runs, from {n} control runs",
+    "multiplier_tightened": "lowered to what a passing run measured",
+    "limits_chaotic": (
+        "the profile judges this tensor, since its error does not grow with the perturbation ({file}: chaotic)"
+    ),
+    "limits_not_scaled": (
+        "the profile judges this tensor, since {file} has no coarse run that shows what {dtype} does to it"
+    ),
     # -- data types, NaN and Inf, what was not compared
     "dtypes_differ": "dtypes differ: left {left}, right {right}",
     "dtypes_must_be_equal": "dtypes differ: left {left}, right {right}, but must be equal ({rule})",

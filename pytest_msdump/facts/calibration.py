@@ -1,0 +1,63 @@
+"""Limits that are measured: which metrics they are of, and the figures that were chosen instead of measured.
+
+References
+----------
+The figures were measured on a transformer, a convolutional network and an LSTM, forward and backward, with harmless
+variants (threads, kernels, layouts, order of sums, another framework) and seeded mistakes: `benchmarks/limits.py`.
+Noise on inputs averages out in the long sums of gradients, and the error of their order does not; TorchDynamo's
+`same()` widens its rule for small tensors for that reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_msdump.facts.dtypes import DTYPES, EPSILON
+
+__all__ = [
+    "ASSUMED_MULTIPLIERS",
+    "CALIBRATED_METRICS",
+    "CHAOTIC",
+    "COARSE_UNIT",
+    "GRADIENTS",
+    "METRIC_VERSION",
+    "SMALL_ELEMENTS",
+    "STALE",
+    "rounding_unit",
+]
+
+# What limits files hold. A changed formula of one of these is a new version, which older files are refused by.
+CALIBRATED_METRICS = ("relative_euclidean_distance", "normalized_max_error")
+METRIC_VERSION = 1
+
+# A tensor is small below so many elements.
+SMALL_ELEMENTS = 1000
+# The last part of the names that recorders give to gradients.
+GRADIENTS = ("grad", "grad_input", "grad_output")
+# Limit = multiplier × what rounding does. Harmless runs reach 3.1 forward and 12.6 in gradients, mistakes begin at 9.2
+# forward and are far above 16 in gradients.
+ASSUMED_MULTIPLIERS: Mapping[str, float] = {
+    "forward_large": 4.0,
+    "forward_small": 4.0,
+    "gradient_large": 16.0,
+    "gradient_small": 16.0,
+}
+
+# The perturbation that tells what a coarser type does to a tensor: float16's unit, which float32 resolves well.
+COARSE_UNIT = 2.0**-12
+# Amplification of two perturbations that is further apart is not linear. At the unit of the run's own type it is up to
+# 3.5 times larger, since rounding inside of operators falls otherwise, too.
+CHAOTIC = (0.5, 4.0)
+# A limit so many times what was measured hides a regression.
+STALE = 40.0
+
+
+def rounding_unit(dtype: str) -> float | None:
+    """Return half of the distance from 1 to the next number, for complex types of their parts; ``None`` if unknown.
+
+    >>> rounding_unit("float32") == 2.0**-24, rounding_unit("int8")
+    (True, None)
+    """
+    fact = DTYPES.get(dtype)
+    epsilon = EPSILON.get(dtype if fact is None or fact.component is None else fact.component)
+    return None if epsilon is None else epsilon / 2

@@ -1,0 +1,488 @@
+"""Limits files: what rounding does to each tensor of a reference, and the multipliers that make limits of it.
+
+Values, the parser and the writer of ``msdump.limits.json``; `calibrate` makes them, `limits.resolve` uses them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pytest_msdump.dtypes import coarser
+from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.facts.calibration import (
+    ASSUMED_MULTIPLIERS,
+    CALIBRATED_METRICS,
+    GRADIENTS,
+    METRIC_VERSION,
+    SMALL_ELEMENTS,
+    rounding_unit,
+)
+from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
+from pytest_msdump.limits.judge import passing_bound
+from pytest_msdump.model.comparison import Limit
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.tensor import TensorKey
+from pytest_msdump.text import Message, Parameter, number
+
+__all__ = [
+    "Accepted",
+    "Base",
+    "LimitsFile",
+    "Perturbed",
+    "ReferenceFacts",
+    "TensorLimits",
+    "class_of",
+    "exponent_of",
+    "limits_text",
+    "name_of",
+    "parse_limits",
+    "rounded_up",
+]
+
+_SCHEMA = 1
+_MOST_TENSORS = 2**20
+_LONGEST_NAME = 2**13
+_LONGEST_TEXT = 1000
+_MOST_ITEMS = 1000
+_MOST_ELEMENTS = 2**63
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+# Digests of a manifest, in the order in which messages name them.
+_DIGESTS = ("weights", "inputs", "graph")
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceFacts:
+    """What a reference was: digests of its manifest, each empty where that does not say, and what it ran in."""
+
+    weights: str = ""
+    inputs: str = ""
+    graph: str = ""
+    dtype: str = ""
+    framework: str = ""
+
+    @classmethod
+    def of(cls, dump: Dump, dtype: str = "") -> ReferenceFacts:
+        """Return the facts of a dump; of several ranks those of all."""
+        manifests = dict(dump.ranks) or ({None: dump.manifest} if dump.manifest else {})
+        graphs = {
+            rank: [
+                [
+                    at,
+                    call.name,
+                    call.op_type,
+                    [None if one is None else [one.producer, one.slot] for one in call.inputs],
+                ]
+                for at, calls in sorted(manifest.graph.items())
+                for call in calls
+            ]
+            for rank, manifest in manifests.items()
+        }
+        labels = dict(dump.labels)
+        return cls(
+            weights=_digest({rank: dict(manifest.weights) for rank, manifest in manifests.items()}),
+            inputs=_digest({rank: dict(manifest.inputs) for rank, manifest in manifests.items()}),
+            graph=_digest(graphs),
+            dtype=dtype,
+            framework=labels.get("framework", ""),
+        )
+
+    def differing(self, other: ReferenceFacts) -> tuple[str, ...]:
+        """Return the names of the digests that both have and that are not the same."""
+        return tuple(name for name in self.common(other) if getattr(self, name) != getattr(other, name))
+
+    def common(self, other: ReferenceFacts) -> tuple[str, ...]:
+        """Return the names of the digests that both have."""
+        return tuple(name for name in _DIGESTS if getattr(self, name) and getattr(other, name))
+
+
+def _digest(by_rank: Mapping[int | None, Any]) -> str:
+    """Return the digest of what manifests say, empty where they say nothing."""
+    if not any(by_rank.values()):
+        return ""
+    text = json.dumps({str(rank): values for rank, values in by_rank.items()}, sort_keys=True)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbed:
+    """The perturbed runs: `u` of each value of `what` was changed, with these `seeds`, and in `coarse` runs more.
+
+    `golden` says whether a run of higher precision widened what rounding does.
+    """
+
+    u: float
+    runs: int = 1
+    what: str = ""
+    seeds: tuple[int, ...] = ()
+    coarse: tuple[float, ...] = ()
+    golden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What rounding does to one tensor in one metric; `amp` is the metric by -log2(u), divided by that u.
+
+    `at_most` lowers it to what a run that passed has measured.
+    """
+
+    base: float
+    amp: Mapping[str, float] = field(default_factory=dict)
+    at_most: float | None = None
+
+    @property
+    def effective(self) -> float:
+        """The base that counts."""
+        return self.base if self.at_most is None else min(self.base, self.at_most)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorLimits:
+    """One tensor: number of elements, its class of `ASSUMED_MULTIPLIERS`, and its bases by metric.
+
+    An integer tensor has `flipped` instead: how many of its elements a perturbed run changed. A `chaotic` one is not
+    judged by these: its error does not grow with the perturbation.
+    """
+
+    elements: int
+    kind: str
+    metrics: Mapping[str, Base] = field(default_factory=dict)
+    flipped: int = 0
+    chaotic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """One time that limits were allowed to rise: the day, in UTC, and why."""
+
+    date: str
+    reason: str
+
+
+@dataclass(frozen=True, repr=False)
+class LimitsFile:
+    """The content of a limits file; `name` is how findings call it.
+
+    `multipliers` are by class. They came from `controls` control runs, at a rate of false alarms of `alpha`; without
+    one they are assumed, and no lower than what the control runs need.
+    """
+
+    reference: ReferenceFacts
+    perturbed: Perturbed
+    multipliers: Mapping[str, float] = field(default_factory=lambda: ASSUMED_MULTIPLIERS)
+    controls: int = 0
+    alpha: float | None = None
+    accepted: tuple[Accepted, ...] = ()
+    tensors: Mapping[str, TensorLimits] = field(default_factory=dict)
+    name: str = "msdump.limits.json"
+
+    @cached_property
+    def digest(self) -> str:
+        """Identity of all that a verdict may depend on."""
+        return hashlib.sha256(f"{self.name}\n{limits_text(self)}".encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        # Keys of caches are made of it.
+        return f"LimitsFile({self.digest})"
+
+    @property
+    def multiplier(self) -> Message:
+        """Where the multipliers are from."""
+        if self.alpha is not None:
+            return Message("multiplier_earned", {"alpha": self.alpha, "n": self.controls})
+        return Message("multiplier_raised", {"n": self.controls}) if self.controls else Message("multiplier_assumed")
+
+    def statement(self, what: Parameter, multiplier: Message) -> Message:
+        """Return the sentence on `what` is limited: from which runs, and where the multiplier is from."""
+        golden = Message("and_golden") if self.perturbed.golden else None
+        parameters = {"what": what, "n": self.perturbed.runs, "golden": golden, "multiplier": multiplier}
+        return Message("limits_derived", parameters)
+
+    def limits_of(
+        self, right: TensorKey, *, judged_as: str, right_dtype: str
+    ) -> tuple[Mapping[str, Limit], tuple[Message, ...]]:
+        """Return the limits of a pair by metric, and what to note; no limits where the profile judges.
+
+        `judged_as` is the coarser type of both sides. Where that is not the right one's, bases are scaled by what the
+        coarse runs show.
+        """
+        tensor = self.tensors.get(name_of(right))
+        if tensor is None or not (tensor.metrics or tensor.flipped or tensor.chaotic):
+            return {}, ()
+        if tensor.chaotic:
+            return {}, (Message("limits_chaotic", {"file": self.name}),)
+        if tensor.flipped:
+            found = [("allclose", float(tensor.flipped), None)]
+        else:
+            is_coarser = coarser(right_dtype, judged_as) != right_dtype
+            scaled = [
+                (metric, self._scaled(base, judged_as) if is_coarser else base.effective, base.at_most)
+                for metric, base in tensor.metrics.items()
+            ]
+            if any(base is None for _, base, _ in scaled):
+                return {}, (Message("limits_not_scaled", {"file": self.name, "dtype": judged_as}),)
+            found = [(metric, base, at_most) for metric, base, at_most in scaled if base is not None]
+        m = self.multipliers[tensor.kind]
+        limits, parts = {}, []
+        for metric, base, _ in found:
+            # Of elements that differ, whole ones are counted.
+            bound = math.floor(m * base) if tensor.flipped else rounded_up(m * base)
+            limits[metric] = Limit(metric, bound, f"{self.name}: {m:g} × {number(base)}", base=base)
+            parts.append(Message("limit_derived", {"metric": metric, "limit": bound, "m": m, "base": base}))
+        is_tightened = any(at_most is not None for *_, at_most in found)
+        multiplier = Message("multiplier_tightened") if is_tightened else self.multiplier
+        return limits, (self.statement(tuple(parts), multiplier),)
+
+    def _scaled(self, base: Base, dtype: str) -> float | None:
+        """Return the base for a left side of a coarser type; ``None`` where no coarse run says how that grows."""
+        unit, own = rounding_unit(dtype), exponent_of(self.perturbed.u)
+        coarse = [exponent for exponent in base.amp if exponent != own]
+        if unit is None or not coarse:
+            return None
+        nearest_run = min(coarse, key=lambda exponent: abs(float(exponent) + math.log2(unit)))
+        # What widened the base, a golden run or the floor, widens this one as well.
+        fine = base.amp.get(own, 0.0) * self.perturbed.u
+        widened = base.effective / fine if fine else 1.0
+        return rounded_up(unit * max(1.0, base.amp[nearest_run] * widened))
+
+
+def name_of(key: TensorKey) -> str:
+    """Return what a limits file calls a tensor: its address, and the coordinates that its dump has.
+
+    >>> from pytest_msdump.model.tensor import Coordinates, OpKey
+    >>> name_of(TensorKey(OpKey("fc1", Coordinates(iteration=2)), "output", 0))
+    'fc1:output:0[iter2]'
+    """
+    shown = key.op.at.shown()
+    return f"{key.address}[{shown}]" if shown else key.address
+
+
+def class_of(key: TensorKey, elements: int) -> str:
+    """Return the class of a tensor, which its multiplier depends on."""
+    is_gradient = key.op.label.rpartition("/")[2] in GRADIENTS
+    size = "small" if elements < SMALL_ELEMENTS else "large"
+    return f"{'gradient' if is_gradient else 'forward'}_{size}"
+
+
+def exponent_of(u: float) -> str:
+    """Return -log2 of a perturbation as limits files write it.
+
+    >>> exponent_of(2.0**-24), exponent_of(1e-3)
+    ('24', '9.96578')
+    """
+    return f"{-math.log2(u):g}"
+
+
+def rounded_up(value: float) -> float:
+    """Return three digits of a number, rounded up, so that what was measured stays within."""
+    bound = passing_bound(CALIBRATED_METRICS[0], float(value))
+    return value if bound is None else bound
+
+
+# -- The file --
+
+
+def limits_text(limits: LimitsFile) -> str:
+    """Return the text of a limits file, a tensor on each line, the same for the same limits."""
+    reference = {name: value for name in ReferenceFacts.__slots__ if (value := getattr(limits.reference, name))}
+    perturbed = {name: getattr(limits.perturbed, name) for name in Perturbed.__slots__}
+    head = {
+        "accepted": [{"date": one.date, "reason": one.reason} for one in limits.accepted],
+        "m": dict(limits.multipliers),
+        "m_from": {"alpha": limits.alpha, "controls": limits.controls},
+        "method": "perturb",
+        "metric_version": METRIC_VERSION,
+        "perturb": perturbed,
+        "reference": reference,
+        "schema": _SCHEMA,
+    }
+    lines = [f"  {json.dumps(name)}: {_line(tensor)}" for name, tensor in sorted(limits.tensors.items())]
+    start = json.dumps(head, indent=1, sort_keys=True).removesuffix("\n}")
+    return f'{start},\n "tensors": {{\n' + ",\n".join(lines) + "\n }\n}\n"
+
+
+def _line(tensor: TensorLimits) -> str:
+    values: dict[str, Any] = {"class": tensor.kind, "elements": tensor.elements}
+    for metric, base in tensor.metrics.items():
+        entry: dict[str, Any] = {"base": base.base}
+        entry |= {"amp": dict(base.amp)} if base.amp else {}
+        entry |= {} if base.at_most is None else {"at_most": base.at_most}
+        values[METRICS[metric].short or metric] = entry
+    if tensor.flipped:
+        values["unstable"] = {"flipped": tensor.flipped, "of": tensor.elements}
+    if tensor.chaotic:
+        values["chaotic"] = True
+    return json.dumps(values, sort_keys=True)
+
+
+# Takes a value and where it stands; returns what it means, or raises ConfigError beginning with that place.
+_Reader = Callable[[Any, str], Any]
+
+
+def parse_limits(document: Any, *, name: str = "msdump.limits.json") -> LimitsFile:
+    """Return the limits of a file's JSON values; ConfigError that begins with its `name` and the place otherwise."""
+    if not isinstance(document, dict) or "schema" not in document:
+        raise ConfigError(f"{name}: is no limits file, it has no schema; write one with msdump calibrate")
+    values = _table(
+        document,
+        f"{name}:",
+        {
+            "schema": _whole(_SCHEMA, _SCHEMA),
+            "metric_version": _whole(0, _MOST_ITEMS),
+            "method": _one_of(("perturb",)),
+            "reference": _record(
+                ReferenceFacts, {**dict.fromkeys(_DIGESTS, _digest_text), "dtype": _text, "framework": _text}
+            ),
+            "perturb": _record(
+                Perturbed,
+                {
+                    "u": _share,
+                    "runs": _whole(1, _MOST_ITEMS),
+                    "what": _text,
+                    "seeds": _list(_whole(-(2**63), 2**64)),
+                    "coarse": _list(_share),
+                    "golden": _flag,
+                },
+                ("u",),
+            ),
+            "m": _record(dict, dict.fromkeys(ASSUMED_MULTIPLIERS, _positive), tuple(ASSUMED_MULTIPLIERS)),
+            "m_from": _record(dict, {"controls": _whole(0, 2**31), "alpha": _nullable(_share)}, ("controls", "alpha")),
+            "accepted": _list(_record(Accepted, {"date": _date, "reason": _text}, ("date", "reason"))),
+            "tensors": _tensors,
+        },
+        ("schema", "metric_version", "method", "reference", "perturb", "m", "m_from", "tensors"),
+    )
+    if values["metric_version"] != METRIC_VERSION:
+        raise ConfigError(
+            f"{name}: was made with version {values['metric_version']} of the metrics, and this is version "
+            f"{METRIC_VERSION}: their numbers differ; calibrate again"
+        )
+    return LimitsFile(
+        reference=values["reference"],
+        perturbed=values["perturb"],
+        multipliers=values["m"],
+        accepted=values.get("accepted", ()),
+        tensors=values["tensors"],
+        name=name,
+        **values["m_from"],
+    )
+
+
+def _tensors(value: Any, where: str) -> dict[str, TensorLimits]:
+    if not isinstance(value, dict) or len(value) > _MOST_TENSORS:
+        raise ConfigError(f"{where} must be an object of at most {_MOST_TENSORS} tensors")
+    return {name: _tensor(entry, f"{where} {name!r:.200}") for name, entry in value.items() if _is_short(name, where)}
+
+
+def _is_short(name: str, where: str) -> bool:
+    if len(name) > _LONGEST_NAME:
+        raise ConfigError(f"{where} {name!r:.60}… is longer than any name of a tensor")
+    return True
+
+
+def _tensor(value: Any, where: str) -> TensorLimits:
+    base = _record(Base, {"base": _positive, "amp": _amplifications, "at_most": _positive}, ("base",))
+    flipped = _record(dict, {"flipped": _whole(1, _MOST_ELEMENTS), "of": _whole(1, _MOST_ELEMENTS)}, ("flipped", "of"))
+    found = _table(
+        value,
+        where,
+        {
+            "class": _one_of(tuple(ASSUMED_MULTIPLIERS)),
+            "elements": _whole(0, _MOST_ELEMENTS),
+            **{METRICS[metric].short or metric: base for metric in CALIBRATED_METRICS},
+            "unstable": flipped,
+            "chaotic": _flag,
+        },
+        ("class", "elements"),
+    )
+    unstable = found.get("unstable", {"flipped": 0, "of": found["elements"]})
+    if unstable["of"] != found["elements"] or unstable["flipped"] > unstable["of"]:
+        raise ConfigError(f"{where} unstable: 'of' must be the number of elements, and 'flipped' no more")
+    return TensorLimits(
+        elements=found["elements"],
+        kind=found["class"],
+        metrics={SHORT_FORMS.get(name, name): one for name, one in found.items() if isinstance(one, Base)},
+        flipped=unstable["flipped"],
+        chaotic=found.get("chaotic", False),
+    )
+
+
+def _amplifications(value: Any, where: str) -> dict[str, float]:
+    if not isinstance(value, dict) or len(value) > _MOST_ITEMS:
+        raise ConfigError(f"{where} must be an object of amplifications by -log2(u)")
+    for exponent in value:
+        try:
+            is_exponent = 0 < float(exponent) < 1100 and len(exponent) < 20
+        except ValueError:
+            is_exponent = False
+        if not is_exponent:
+            raise ConfigError(f"{where}: {exponent!r:.60} is no -log2(u), e.g. '24'")
+    return {exponent: _at_least_0(one, f"{where} {exponent!r}") for exponent, one in value.items()}
+
+
+def _table(value: Any, where: str, keys: Mapping[str, _Reader], needed: tuple[str, ...] = ()) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where} must be an object, not {value!r:.60}")
+    place = where.removesuffix(":")
+    for key in value:
+        if key not in keys:
+            raise UnknownNameError(f"{place}: unknown key {key!r:.60}; {nearest(key[:60], keys)}")
+    for key in needed:
+        if key not in value:
+            raise ConfigError(f"{place}: needs {key!r}")
+    return {key: read(value[key], f"{where} {key}") for key, read in keys.items() if key in value}
+
+
+def _record(kind: Callable[..., Any], keys: Mapping[str, _Reader], needed: tuple[str, ...] = ()) -> _Reader:
+    return lambda value, where: kind(**_table(value, where, keys, needed))
+
+
+def _list(read: _Reader) -> _Reader:
+    def read_all(value: Any, where: str) -> tuple[Any, ...]:
+        if not isinstance(value, list) or len(value) > _MOST_ITEMS:
+            raise ConfigError(f"{where} must be a list of at most {_MOST_ITEMS}, not {value!r:.60}")
+        return tuple(read(one, f"{where}[{place}]") for place, one in enumerate(value))
+
+    return read_all
+
+
+def _nullable(read: _Reader) -> _Reader:
+    return lambda value, where: None if value is None else read(value, where)
+
+
+def _is(what: str, holds: Callable[[Any], bool]) -> _Reader:
+    def read(value: Any, where: str) -> Any:
+        if not holds(value):
+            raise ConfigError(f"{where} must be {what}, not {value!r:.60}")
+        return value
+
+    return read
+
+
+def _is_number(value: Any) -> bool:
+    # A whole number may be beyond the range of floats.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+
+
+def _whole(least: int, most: int) -> _Reader:
+    return _is(f"a whole number from {least} on", lambda value: type(value) is int and least <= value <= most)
+
+
+def _one_of(words: tuple[str, ...]) -> _Reader:
+    return _is(f"one of {', '.join(words)}", lambda value: value in words)
+
+
+_text = _is("a text", lambda value: isinstance(value, str) and len(value) <= _LONGEST_TEXT)
+_date = _is("a day, e.g. '2026-12-31'", lambda value: isinstance(value, str) and bool(_DATE.fullmatch(value)))
+_digest_text = _is("'sha256:' and a digest", lambda value: isinstance(value, str) and bool(_DIGEST.fullmatch(value)))
+_flag = _is("true or false", lambda value: isinstance(value, bool))
+_positive = _is("a number above 0", lambda value: _is_number(value) and value > 0)
+_at_least_0 = _is("a number, 0 or more", lambda value: _is_number(value) and value >= 0)
+_share = _is("a number between 0 and 1", lambda value: _is_number(value) and 0 < value < 1)
