@@ -292,7 +292,7 @@ class TorchRecording(HookedRecording):
         super().stop()
         self._calls.clear()
         self._hooks.forget()
-        control = () if self.control is None else (f"a control run: {self.control.name}",)
+        control = () if self.control is None else (self.control.note,)
         if notes := (*control, *_changes(self._changed)):
             self.writer.describe(notes=notes)
 

@@ -13,7 +13,8 @@ from pytest_msdump.dtypes.arrays import RawArray, array_to_save
 from pytest_msdump.dtypes.decode import storage_of, to_double
 from pytest_msdump.dtypes.encode import encode
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.facts.dtypes import DTYPES, EPSILON
+from pytest_msdump.facts.calibration import rounding_unit
+from pytest_msdump.facts.dtypes import DTYPES
 
 __all__ = ["Control", "Perturbation"]
 
@@ -70,10 +71,9 @@ class Perturbation:
 
     def unit(self, dtype: str) -> float | None:
         """Return u for a data type; ``None`` where such tensors stay as they are."""
-        fact = DTYPES.get(dtype)
-        # Nothing here computes in halves of complex32.
-        epsilon = None if fact is None or dtype == "complex32" else EPSILON.get(fact.component or dtype)
-        return None if epsilon is None else self.u or epsilon / 2
+        # numpy computes nothing in the halves of complex32.
+        unit = None if dtype == "complex32" else rounding_unit(dtype)
+        return None if unit is None else self.u or unit
 
     def __call__(self, name: str, array: Any) -> Any:
         """Return a tensor, which is as `record.DumpWriter.write` takes it, perturbed; itself where it stays."""
@@ -125,6 +125,11 @@ class Control:
     def __post_init__(self) -> None:
         if self.name not in _CONTROLS[1:] and not self.threads:
             raise UnknownNameError(f"no control is called {self.name!r:.40}; {nearest(str(self.name), _CONTROLS)}")
+
+    @property
+    def note(self) -> str:
+        """What the manifest of such a run notes."""
+        return f"a control run: {self.name}"
 
     @property
     def threads(self) -> int:
