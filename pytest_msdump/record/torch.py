@@ -194,9 +194,7 @@ class TorchRecording(HookedRecording):
         self.model = unwrapped(model)
         is_split = control is not None and control.name == "batch_split"
         if is_split and self.wants_gradients:
-            raise ConfigError(
-                "batch_split is for what a model gives back; leave gradients= out, or take another control"
-            )
+            raise ConfigError("batch_split is of forward runs; leave gradients= out, or take another control")
         self._halves = BatchHalves(self.model) if is_split else None
         if self.rank is not None:
             self.rank = replace(self.rank, groups=groups_of(mesh, self.model.parameters()))
