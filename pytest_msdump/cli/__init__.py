@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, str] = {
     "and check it by itself",
     "check": "judge a saved result again, without the data",
     "accept": "accept failures of a run until a day, as known drifts of its suite file",
+    "calibrate": "make limits from a reference and slightly perturbed runs of it",
     "convert": "convert dumps to arrays, archives, raw bytes or text, and arrays to dump files",
     "sketch": "write a dump as sketches, small enough to commit",
     "repeat": "run a program several times, and find the first operator that differs",

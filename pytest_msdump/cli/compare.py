@@ -119,6 +119,7 @@ def run(parsed: argparse.Namespace) -> int:
         show=parsed.msdump_show or "causes",
         progress=progress,
         suggests=parsed.msdump_suggest,
+        tightens=parsed.msdump_limits_update is not None,
         scheduler=parsed.scheduler,
         say=phrases(parsed),
     )

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_msdump.calibrate.write import limits_file_to_lower, tighten
 from pytest_msdump.cli.output import print_lines, table_file, terminal_width, write_table
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.escape import terminal_text
@@ -43,15 +44,18 @@ def gate(
     show: str = "causes",
     progress: Progress | None = None,
     suggests: bool = False,
+    tightens: bool = False,
     scheduler: str | None = None,
     say: Phrases = ENGLISH,
 ) -> int:
     """Compare pair by pair, print, write the suite's reports; return the exit code.
 
     `write` writes more files about the report and returns them. `show` is which failures are printed, as of
-    `choose_shown`; `progress` shows how far it is; `suggests` looks for partners of tensors that have none. `scheduler`
-    is the address of a Dask scheduler whose workers then compare.
+    `choose_shown`; `progress` shows how far it is; `suggests` looks for partners of tensors that have none; `tightens`
+    lowers the limits of the limits file where all passes. `scheduler` is the address of a Dask scheduler whose workers
+    then compare.
     """
+    file = limits_file_to_lower(planned.suite) if tightens else None
     pairs, profile = len(planned.pairing.pairs), planned.suite.policy.profile
     kernel = choose_kernel().name
     _print(header_lines(*planned.sides, pairs=pairs, profile=profile, unseen=planned.unseen, kernel=kernel, say=say))
@@ -69,6 +73,9 @@ def gate(
         files = write_report(report, planned.suite.options["report"], planned.suite.report_dir)
         files += write(report)
     code = print_report(report, files, show=show, say=say)
+    if file is not None and code == 0:
+        lowered = tighten(file, report.records)
+        print_lines([say("limits_lowered", file=os.path.relpath(file), n=lowered)])
     if planned.suite.options["detail"]:
         _write_failing(planned, report)
     if "github" in planned.suite.options["report"]:

@@ -142,8 +142,8 @@ def _limits_notes(limits: LimitsFile, right: Dump, pairing: Pairing) -> Iterable
     ours = ReferenceFacts.of(right)
     if differing := limits.reference.differing(ours):
         raise ConfigError(
-            f"{limits.name} was made with other {' and '.join(differing)} than {right.root} has: it says nothing of this "
-            "reference; calibrate again with msdump calibrate, or leave the file out"
+            f"{limits.name} was made with other {' and '.join(differing)} than {right.root} has; "
+            "calibrate again with msdump calibrate, or leave the file out"
         )
     values = limits.multipliers.values()
     what = Message("limits_between", {"file": limits.name, "low": min(values), "high": max(values)})

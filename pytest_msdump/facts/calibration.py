@@ -17,7 +17,8 @@ from pytest_msdump.facts.dtypes import DTYPES, EPSILON
 __all__ = [
     "ASSUMED_MULTIPLIERS",
     "CALIBRATED_METRICS",
-    "CHAOTIC",
+    "CHAOTIC_GROWTH",
+    "CHAOTIC_WITHIN",
     "COARSE_UNIT",
     "GRADIENTS",
     "METRIC_VERSION",
@@ -45,11 +46,12 @@ ASSUMED_MULTIPLIERS: Mapping[str, float] = {
 
 # The perturbation that tells what a coarser type does to a tensor: float16's unit, which float32 resolves well.
 COARSE_UNIT = 2.0**-12
-# Amplification of two perturbations that is further apart is not linear. At the unit of the run's own type it is up to
-# 3.5 times larger, since rounding inside of operators falls otherwise, too.
-CHAOTIC = (0.5, 4.0)
-# A limit so many times what was measured hides a regression.
-STALE = 40.0
+# A tensor whose error grows more than so many times faster than the perturbation, in a run perturbed up to so many
+# times as much, is chaotic. Slower growth is no sign of it: rounding inside of operators, which falls otherwise in each
+# run, makes the error at a rounding unit up to 16 times that of the perturbation alone.
+CHAOTIC_GROWTH, CHAOTIC_WITHIN = 2.0, 64.0
+# A base so many times what was measured hides a regression: the limit of a forward tensor is then 40 times that.
+STALE = 10.0
 
 
 def rounding_unit(dtype: str) -> float | None:

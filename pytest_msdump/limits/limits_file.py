@@ -28,7 +28,7 @@ from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.limits.judge import passing_bound
 from pytest_msdump.model.comparison import Limit
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import TensorKey
+from pytest_msdump.model.tensor import COORDINATES, TensorKey
 from pytest_msdump.text import Message, Parameter, number
 
 __all__ = [
@@ -148,7 +148,7 @@ class TensorLimits:
     """One tensor: number of elements, its class of `ASSUMED_MULTIPLIERS`, and its bases by metric.
 
     An integer tensor has `flipped` instead: how many of its elements a perturbed run changed. A `chaotic` one is not
-    judged by these: its error does not grow with the perturbation.
+    judged by these: its error grows faster than the perturbation, or is as large as the tensor.
     """
 
     elements: int
@@ -186,7 +186,7 @@ class LimitsFile:
     @cached_property
     def digest(self) -> str:
         """Identity of all that a verdict may depend on."""
-        return hashlib.sha256(f"{self.name}\n{limits_text(self)}".encode()).hexdigest()
+        return hashlib.sha256(f"{self.name}\n{limits_text(self)}".encode(errors="surrogateescape")).hexdigest()
 
     def __repr__(self) -> str:
         # Keys of caches are made of it.
@@ -254,13 +254,16 @@ class LimitsFile:
 
 
 def name_of(key: TensorKey) -> str:
-    """Return what a limits file calls a tensor: its address, and the coordinates that its dump has.
+    """Return what a limits file calls a tensor: its address, and its coordinates but for the first of a kind.
 
     >>> from pytest_msdump.model.tensor import Coordinates, OpKey
     >>> name_of(TensorKey(OpKey("fc1", Coordinates(iteration=2)), "output", 0))
     'fc1:output:0[iter2]'
     """
-    shown = key.op.at.shown()
+    at = key.op.at
+    # A recording has an iteration 0 and an occurrence 0 where there are no others.
+    first = {name for name in ("iteration", "occurrence") if getattr(at, name) == 0}
+    shown = at.shown(name for name in COORDINATES if name not in first)
     return f"{key.address}[{shown}]" if shown else key.address
 
 

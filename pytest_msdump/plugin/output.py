@@ -13,6 +13,7 @@ import pytest
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 from _pytest._io import TerminalWriter
 
+from pytest_msdump.calibrate.write import limits_file_to_lower, tighten
 from pytest_msdump.causes.suggest_partners import with_suggestions
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.elements.write_pair import FOLDER, close_slots, details_of_failing
@@ -157,10 +158,25 @@ def write_reports(gate: Gate) -> None:
                 files += _bundle(gate, plan, report, source.title(gate.config.rootpath) if several else "")
         except MsdumpError as error:
             gate.unwritten.append(error)
+        if gate.config.option.msdump_limits_update:
+            report = _lowered(gate, plan, report)
         gate.reports.append((report, files))
         gate.report_of[plan.digest] = report
     if several:
         _write_for_gitlab(gate, [plan for _, plan in ran])
+
+
+def _lowered(gate: Gate, plan: Plan, report: Report) -> Report:
+    """Lower the limits of the suite's limits file, if all has passed, and note it in the summary."""
+    if not report.complete or coverage_problems(report) or any(record.fails for record in report.records):
+        return report
+    try:
+        file = limits_file_to_lower(plan.suite)
+        note = Phrases(gate.language)("limits_lowered", file=shown_path(file), n=tighten(file, report.records))
+    except MsdumpError as error:
+        gate.unwritten.append(error)
+        return report
+    return replace(report, notes=(*report.notes, note))
 
 
 def _write_for_gitlab(gate: Gate, ran: Sequence[Plan]) -> None:

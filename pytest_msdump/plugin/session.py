@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import pytest
 
+from pytest_msdump.calibrate.write import limits_file_to_lower
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.model.pairing import Pair
@@ -103,6 +104,8 @@ class Gate:
         if source not in self.plans:
             with _uncaptured(self.config), progress_of(self.config).step("indexing and pairing"):
                 made = self.plans[source] = plan(load_source(self.config, source))
+            if self.config.option.msdump_limits_update:
+                limits_file_to_lower(made.suite)
             self._dumps.add([made.left.root, made.right.root])
         return self.plans[source]
 

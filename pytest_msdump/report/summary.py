@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_msdump.escape import terminal_text
+from pytest_msdump.facts.calibration import STALE, rounding_unit
+from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Coverage, Report, SideInfo
 from pytest_msdump.report.causes import role_lines, suspicious_lines
 from pytest_msdump.report.coverage import (
@@ -108,6 +111,8 @@ def summary_lines(
     if first is not None:
         lines += suspicious_lines(report, width=width, unfolded=unfolded, say=say)
     lines += _warnings(report, width, say) if found["warn"] else []
+    if first is None and (stale := sum(map(_is_stale, report.records))):
+        lines += hanging(say("limits_stale", n=stale, times=STALE), width)
     if sides_are_identical(report.records):
         alone = any(one.why.code != _OLDER_RUN for one in report.unmatched)
         lines += hanging(say("pairs_equal" if alone else "sides_identical"), width)
@@ -125,6 +130,16 @@ def summary_lines(
     if rerun:
         lines += [say("rerun"), *(f"  {line}" for line in command(rerun, width=width - 2))]
     return [*lines, *warning]
+
+
+def _is_stale(record: Record) -> bool:
+    """Whether a limit of a limits file is so far above what was measured that it would hide a regression."""
+    unit = rounding_unit(record.judged_as) or math.inf
+    return record.equal is False and any(
+        isinstance(check.value, float) and check.base >= STALE * max(check.value, unit)
+        for check in record.checks
+        if check.base is not None
+    )
 
 
 def _side(side: SideInfo, say: Phrases) -> str:

@@ -126,9 +126,10 @@ def load_suite(
     """Return the suite of a suite file, a command line and an ini file.
 
     Nothing but the suite file, the limits file, and for ``@env`` the dump configuration, is opened. `table` is the
-    ``[tool.msdump]`` of a pyproject.toml that was read already, or what stands in its place; `file` is then only its place. `options` are
-    texts as typed, by the option's name; they override the file, which overrides `ini`. Relative paths start from the
-    file's folder, `directory` and `rootdir`. `spelled` are the flags of this command line, pytest's by default.
+    ``[tool.msdump]`` of a pyproject.toml that was read already, or what stands in its place; `file` is then only its
+    place. `options` are texts as typed, by the option's name; they override the file, which overrides `ini`. Relative
+    paths start from the file's folder, `directory` and `rootdir`. `spelled` are the flags of this command line,
+    pytest's by default.
     ConfigError: one line that begins with the place of what is refused.
     """
     directory = directory.absolute()

@@ -82,8 +82,8 @@ EN: Mapping[str, str | tuple[str, str]] = {
     ),
     # -- summary
     "limits_stale": (
-        "{n} tensor has a limit {times:short} times what was measured, or more: --limits-update=tighten lowers it",
-        "{n} tensors have limits {times:short} times what was measured, or more: --limits-update=tighten lowers them",
+        "{n} limit could be {times:short} times lower, as this run shows: --limits-update=tighten lowers it",
+        "{n} limits could be {times:short} times lower, as this run shows: --limits-update=tighten lowers them",
     ),
     "limits_lowered": ("{file}: limits of {n} tensor lowered", "{file}: limits of {n} tensors lowered"),
     "matched": "matched {paired} of {total} right tensors ({share})",

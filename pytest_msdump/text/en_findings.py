@@ -57,7 +57,7 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "multiplier_earned": "false alarms ≤ {alpha:percent} of runs, from {n} control runs",
     "multiplier_tightened": "lowered to what a passing run measured",
     "limits_chaotic": (
-        "the profile judges this tensor, since its error does not grow with the perturbation ({file}: chaotic)"
+        "the profile judges this tensor, since rounding alone changes it by any amount ({file}: chaotic)"
     ),
     "limits_not_scaled": (
         "the profile judges this tensor, since {file} has no coarse run that shows what {dtype} does to it"

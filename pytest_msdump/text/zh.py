@@ -55,7 +55,7 @@ ZH: Mapping[str, str] = {
     "limits_unchecked": "{file} 未经核对即使用：无法确认它由此参考数据生成",
     "limits_lack": "右侧有 {n} 个张量不在 {file} 中，按 profile 判定",
     # -- summary
-    "limits_stale": "有 {n} 个张量的阈值至少是实测值的 {times:short} 倍：可用 --limits-update=tighten 收紧",
+    "limits_stale": "本次运行表明有 {n} 个张量的阈值可降低至 1/{times:short} 以下：可用 --limits-update=tighten 收紧",
     "limits_lowered": "{file}：已收紧 {n} 个张量的阈值",
     "matched": "右侧 {total} 个张量已配对 {paired} 个（{share}）",
     "without_partner": "{text}；未配对：{sides}",
@@ -326,7 +326,7 @@ ZH: Mapping[str, str] = {
     "multiplier_raised": "倍数为假定值，且满足 {n} 次对照运行",
     "multiplier_earned": "误报 ≤ {alpha:percent} 的运行，来自 {n} 次对照运行",
     "multiplier_tightened": "已收紧到一次通过的运行的实测值",
-    "limits_chaotic": "该张量按 profile 判定：其误差不随扰动增长（{file}：chaotic）",
+    "limits_chaotic": "该张量按 profile 判定：仅舍入即可使其任意变化（{file}：chaotic）",
     "limits_not_scaled": "该张量按 profile 判定：{file} 没有说明 {dtype} 对其影响的粗扰动运行",
     # -- findings: data types, NaN and Inf, what was not compared
     "dtypes_differ": "数据类型不同：左侧 {left}，右侧 {right}",

@@ -36,6 +36,7 @@ FLOORS = {
     "diagnosis": 4,
     "suite": 4,
     "comparison": 5,
+    "calibrate": 6,
     "causes": 6,
     "convert": 6,
     "elements": 6,

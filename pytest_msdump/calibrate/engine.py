@@ -1,0 +1,293 @@
+"""Make the limits of a reference: what rounding does to each tensor, and the multipliers that control runs earn."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.comparison.comparing import comparer_of
+from pytest_msdump.comparison.planning import Plan, plan
+from pytest_msdump.comparison.user_code import Watch, unwatched
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.calibration import (
+    ASSUMED_MULTIPLIERS,
+    CALIBRATED_METRICS,
+    CHAOTIC_GROWTH,
+    CHAOTIC_WITHIN,
+    COARSE_UNIT,
+    rounding_unit,
+)
+from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.limits.limits_file import (
+    Base,
+    LimitsFile,
+    Perturbed,
+    ReferenceFacts,
+    TensorLimits,
+    class_of,
+    exponent_of,
+    name_of,
+    rounded_up,
+)
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.record import Record
+from pytest_msdump.suite import load_suite
+
+__all__ = ["calibrate", "multipliers_of"]
+
+# A tensor that a later run into the same directory replaced is no tensor of the run.
+_OLDER_RUN = "older_run"
+_UNSURE = "an extra run must be recorded as the reference was"
+
+
+@dataclass(frozen=True, slots=True)
+class _Tensor:
+    """One tensor of the reference, against the same one of another run."""
+
+    elements: int
+    kind: str
+    dtype: str
+    differing: int
+    values: Mapping[str, float]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it has integers or truth values, which are equal or not."""
+        return DTYPES[self.dtype].kind in ("integer", "bool")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Another run of the reference: its dump, that of the reference, and the tensors by their names in limits files."""
+
+    dump: Dump
+    reference: Dump
+    tensors: Mapping[str, _Tensor]
+
+    @property
+    def perturbation(self) -> Mapping[str, Any]:
+        """What its manifest says of a perturbation."""
+        manifests = (self.dump.manifest, *self.dump.ranks.values())
+        return next((one.perturbation for one in manifests if one is not None and one.perturbation), {})
+
+
+def calibrate(
+    reference: Path,
+    perturbed: Sequence[Path],
+    *,
+    controls: Sequence[Path] = (),
+    golden: Path | None = None,
+    coarse: Sequence[Path] = (),
+    alpha: float = 0.05,
+    u: float | None = None,
+    watch: Watch = unwatched,
+) -> LimitsFile:
+    """Return the limits that runs of a reference show.
+
+    Parameters
+    ----------
+    reference : Path
+        The dump that runs under test are compared with.
+    perturbed : sequence of Path
+        Runs of it whose inputs and weights were changed by a rounding unit; one is enough.
+    controls : sequence of Path
+        Runs of it that differ harmlessly: threads, layout, kernels, order of the batch.
+    golden : Path, optional
+        A run of higher precision.
+    coarse : sequence of Path
+        Runs that were perturbed more, usually by 2**-12: for runs under test in a coarser type.
+    alpha : float
+        Share of harmless runs that may alarm.
+    u : float, optional
+        How much of each value the perturbed runs changed, where their manifests do not say it; by default the rounding
+        unit of the reference.
+    watch : Watch
+        Shows how far it is.
+
+    Raises
+    ------
+    ConfigError
+        A run lacks a tensor, has one of another shape, or NaN where the reference has none; or it is not perturbed.
+    """
+    if not perturbed:
+        raise ConfigError("there is no perturbed run; give one or more after the reference")
+    if not 0 < alpha < 1:
+        raise ConfigError(f"alpha = {alpha:g} is no share of runs; give a number between 0 and 1, e.g. 0.05")
+    runs = [_run(path, reference, "perturbed run", watch) for path in perturbed]
+    dtype = _usual_dtype(runs[0])
+    by_u: dict[float, list[_Run]] = {}
+    for run in runs:
+        by_u.setdefault(_u_of(run, u or rounding_unit(dtype) or COARSE_UNIT), []).append(run)
+    for path in coarse:
+        run = _run(path, reference, "coarse run", watch)
+        by_u.setdefault(_u_of(run, COARSE_UNIT), []).append(run)
+    for run in (one for found in by_u.values() for one in found):
+        if not any(tensor.differing for tensor in run.tensors.values()):
+            raise ConfigError(f"perturbed run {run.dump.root}: every tensor is equal to the reference's: not perturbed")
+    exact = _run(golden, reference, "golden run", watch) if golden is not None else None
+    harmless = [_run(path, reference, "control run", watch) for path in controls]
+    tensors = {name: _limits(name, by_u, exact, harmless) for name in runs[0].tensors}
+    multipliers, earned = multipliers_of([_scores(run, tensors) for run in harmless], alpha)
+    own, said = min(by_u), runs[0].perturbation
+    return LimitsFile(
+        reference=ReferenceFacts.of(runs[0].reference, dtype),
+        perturbed=Perturbed(
+            u=own,
+            runs=len(by_u[own]),
+            what=str(said.get("what", "")),
+            seeds=tuple(run.perturbation["seed"] for run in by_u[own] if "seed" in run.perturbation),
+            coarse=tuple(sorted(one for one in by_u if one != own)),
+            golden=golden is not None,
+        ),
+        multipliers=multipliers,
+        controls=len(harmless),
+        alpha=alpha if earned else None,
+        tensors=tensors,
+    )
+
+
+def multipliers_of(scores: Sequence[Mapping[str, float]], alpha: float) -> tuple[dict[str, float], bool]:
+    """Return the multiplier of each class, and whether a rate of false alarms of `alpha` is earned.
+
+    `scores` has for each control run the largest measured / base of each class. By the split-conformal rule the
+    ceil((n + 1)(1 - alpha))-th smallest of n scores is exceeded by a further run of this kind with a probability of
+    `alpha` at most. The classes share it where there are enough runs for that; else the assumed multipliers say how the
+    classes are to each other, and one number is earned for all. With fewer runs the multipliers are assumed, and no
+    lower than what the control runs need. None is below 1, which is rounding itself.
+
+    >>> multipliers_of([{"forward_large": 1.5}] * 19, 0.05)[0]["forward_large"]
+    1.5
+    """
+    classes = sorted({kind for run in scores for kind in run})
+    largest = {kind: max(run.get(kind, 0.0) for run in scores) for kind in classes}
+    if scores and (place := _place(len(scores), alpha, len(classes))):
+        found = {kind: sorted(run.get(kind, 0.0) for run in scores)[place - 1] for kind in classes}
+    elif scores and (place := _place(len(scores), alpha)):
+        shares = [max((run[kind] / ASSUMED_MULTIPLIERS[kind] for kind in run), default=0.0) for run in scores]
+        found = {kind: ASSUMED_MULTIPLIERS[kind] * sorted(shares)[place - 1] for kind in ASSUMED_MULTIPLIERS}
+    else:
+        assumed = {kind: max(m, rounded_up(largest.get(kind, 0.0))) for kind, m in ASSUMED_MULTIPLIERS.items()}
+        return assumed, False
+    return {
+        kind: max(1.0, rounded_up(found[kind])) if kind in found else m for kind, m in ASSUMED_MULTIPLIERS.items()
+    }, True
+
+
+def _place(runs: int, alpha: float, shared_by: int = 1) -> int | None:
+    """Return which of the sorted scores is the multiplier, from 1; ``None`` where there are too few."""
+    place = math.ceil((runs + 1) * (1 - Fraction(repr(alpha)) / max(shared_by, 1)))
+    return place if place <= runs else None
+
+
+def _scores(run: _Run, tensors: Mapping[str, TensorLimits]) -> dict[str, float]:
+    """Return the largest measured / base of each class."""
+    found: dict[str, float] = {}
+    for name, limits in tensors.items():
+        tensor = run.tensors[name]
+        ratios = [tensor.differing / limits.flipped] if limits.flipped else []
+        if not limits.chaotic:
+            ratios += [tensor.values[metric] / base.base for metric, base in limits.metrics.items()]
+        if ratios:
+            found[limits.kind] = max(found.get(limits.kind, 0.0), *ratios)
+    return found
+
+
+def _limits(
+    name: str, by_u: Mapping[float, Sequence[_Run]], golden: _Run | None, controls: Sequence[_Run]
+) -> TensorLimits:
+    """Return what rounding does to one tensor."""
+    found = {u: [run.tensors[name] for run in runs] for u, runs in sorted(by_u.items())}
+    own = min(found)
+    first = found[own][0]
+    if first.is_exact:
+        # Control runs are harmless by construction: what they flip is no mistake either.
+        flipped = max(one.differing for one in (*found[own], *(run.tensors[name] for run in controls)))
+        return TensorLimits(first.elements, first.kind, flipped=flipped)
+    unit = rounding_unit(first.dtype)
+    beside = [*controls, *([golden] if golden and name in golden.tensors else [])]
+    every = [*(one for tensors in found.values() for one in tensors), *(run.tensors[name] for run in beside)]
+    metrics: dict[str, Base] = {}
+    is_chaotic = False
+    for metric in CALIBRATED_METRICS if unit is not None else ():
+        if unit is None or not all(metric in one.values for one in every):
+            continue
+        largest = {u: max(one.values[metric] for one in tensors) for u, tensors in found.items()}
+        exact = golden.tensors[name].values[metric] if golden and name in golden.tensors else 0.0
+        amp = {exponent_of(u): rounded_up(value / u) for u, value in largest.items()} if len(found) > 1 else {}
+        metrics[metric] = Base(rounded_up(max(largest[own], exact, unit)), amp)
+        is_chaotic = is_chaotic or _is_chaotic(largest, unit, ASSUMED_MULTIPLIERS[first.kind])
+    return TensorLimits(first.elements, first.kind, metrics, chaotic=is_chaotic)
+
+
+def _is_chaotic(errors: Mapping[float, float], unit: float, multiplier: float) -> bool:
+    """Whether errors, by the perturbation, grow faster than it; or are so large that any tensor is within the limit."""
+    (own, smallest), *others = errors.items()
+    growths = [(u, error / u * own / max(smallest, unit)) for u, error in others]
+    grows = any(growth > CHAOTIC_GROWTH for u, growth in growths if u <= CHAOTIC_WITHIN * own)
+    return grows or smallest * multiplier >= 1
+
+
+def _run(path: Path, reference: Path, what: str, watch: Watch) -> _Run:
+    """Compare another run with the reference, every tensor by the road of all comparisons."""
+    # A golden run is what the reference is compared with.
+    is_golden = what == "golden run"
+    left, right = (reference, path) if is_golden else (path, reference)
+    table = {"left": left, "right": right, "io": "all", "without": ["kl_divergence"]}
+    planned = plan(load_suite(file=None, table=table, options={}, directory=Path.cwd(), name="msdump calibrate"))
+    place = f"{what} {path}"
+    if not is_golden:
+        _refuse_missing(planned, place)
+    compare = comparer_of(planned).compare
+    tensors: dict[str, _Tensor] = {}
+    for pair in watch(planned.pairing.pairs, "pairs"):
+        key = (pair.left if is_golden else pair.right).key
+        record = compare(pair)
+        tensors[name_of(key)] = _measured(record, place, class_of(key, record.elements or 0))
+    dumps = (planned.right, planned.left) if is_golden else (planned.left, planned.right)
+    return _Run(*dumps, tensors)
+
+
+def _refuse_missing(planned: Plan, place: str) -> None:
+    missing = [one for one in planned.pairing.unmatched_right if one.why.code != _OLDER_RUN]
+    if missing:
+        more = f" and {len(missing) - 1} more tensors" if len(missing) > 1 else ""
+        raise ConfigError(f"{place}: has no {missing[0].ref.key.address}{more} of the reference; {_UNSURE}")
+    if not planned.pairing.pairs:
+        raise ConfigError(f"{place}: there is no tensor to compare with the reference")
+
+
+def _measured(record: Record, place: str, kind: str) -> _Tensor:
+    """Return the numbers of one pair; ConfigError where they say nothing of rounding."""
+    address, found = record.right.address, record.comparison
+    if found is None:
+        why = next((one.sentence for one in record.verdict.findings), "")
+        why = "a side has no values, only statistics" if record.statistics is not None else why
+        raise ConfigError(f"{place}: {address} cannot be compared with the reference: {why:.300}; {_UNSURE}")
+    if mismatch := found.nonfinite.mismatch:
+        raise ConfigError(
+            f"{place}: {address} has NaN or Inf at {mismatch} of {found.elements} positions where the reference "
+            "has not, or the other way round; such a run says nothing of rounding"
+        )
+    values = {metric: 0.0 if found.equal else found.values.get(metric) for metric in CALIBRATED_METRICS}
+    return _Tensor(
+        elements=found.elements,
+        kind=kind,
+        dtype=record.judged_as,
+        differing=found.differing,
+        values={metric: float(value) for metric, value in values.items() if isinstance(value, int | float)},
+    )
+
+
+def _usual_dtype(run: _Run) -> str:
+    """Return the float type that most tensors of the reference have."""
+    counted = Counter(one.dtype for one in run.tensors.values() if not one.is_exact)
+    return counted.most_common(1)[0][0] if counted else ""
+
+
+def _u_of(run: _Run, otherwise: float) -> float:
+    return float(run.perturbation.get("u", otherwise))
