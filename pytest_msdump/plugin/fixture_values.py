@@ -143,12 +143,13 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
             if not calibrated.exists():
                 if str(path) in _made(config, "calibrated"):
                     pytest.fail(
-                        f"--msdump-limits names one file, and this run calibrates '{name}' after another reference; leave "
+                        f"--msdump-limits names one file, and '{name}' is not the first reference of this run; leave "
                         "it out: each gets a limits file of its own beside it",
                         pytrace=False,
                     )
                 with TemporaryDirectory(dir=folders.getbasetemp()) as folder, _failing_plainly():
-                    _calibrate(kept, record_variations(name, build, Path(folder), controls=controls), path)
+                    runs = record_variations(name, build, kept, Path(folder), controls=controls)
+                    _write_limits(path, runs)
                 calibrated.parent.mkdir(parents=True, exist_ok=True)
                 calibrated.write_bytes(os.fsencode(path))
             pytest.skip(f"--msdump-calibrate wrote {os.path.relpath(path)}")
@@ -159,10 +160,11 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
 
 @contextmanager
 def _failing_plainly() -> Iterator[None]:
+    """Have an error of ours fail the test with its text alone."""
     try:
         yield
     except MsdumpError as error:
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
 def _limits_path(config: pytest.Config, kept: Path) -> Path:
@@ -170,11 +172,12 @@ def _limits_path(config: pytest.Config, kept: Path) -> Path:
     return absolute(config, typed) if typed else kept.with_name(f"{kept.name}.limits.json")
 
 
-def _calibrate(reference: Path, runs: Variations, path: Path) -> None:
+def _write_limits(path: Path, runs: Variations) -> None:
     # Here, since only such a run needs it.
-    from pytest_msdump.calibrate import calibrate, write_limits
+    from pytest_msdump.calibrate.engine import calibrate
+    from pytest_msdump.calibrate.write import write_limits
 
-    write_limits(path, calibrate(reference, [runs.perturbed], controls=runs.controls, coarse=[runs.coarse]))
+    write_limits(path, calibrate(runs.reference, [runs.perturbed], controls=runs.controls, coarse=[runs.coarse]))
 
 
 def _mark_folder(config: pytest.Config, folders: pytest.TempPathFactory, what: str) -> Path:
@@ -189,7 +192,7 @@ def made_lines(config: pytest.Config) -> Iterator[str]:
     if config.getoption("msdump_calibrate"):
         made = [os.path.relpath(path) for path in _made(config, "calibrated")]
         if not made:
-            yield "--msdump-calibrate wrote nothing: no test that came so far uses msdump_reference"
+            yield "--msdump-calibrate wrote nothing: no test that ran uses msdump_reference, or all of them failed"
         else:
             yield f"--msdump-calibrate wrote {counted(len(made), 'limits file')}:"
             yield from (f"  {terminal_text(path)}" for path in made)

@@ -99,10 +99,19 @@ def pytest_collection(session: pytest.Session) -> None:
         gate_hooks(config).gate.translate_arguments()
 
 
+class _LeftOut(pytest.File):
+    """A suite file without items."""
+
+    def collect(self) -> list[pytest.Item]:
+        return []
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect suite files like test files."""
-    if not is_suite_file(file_path) or parent.config.option.msdump_calibrate:
+    if not is_suite_file(file_path):
         return None
+    if parent.config.option.msdump_calibrate:
+        return _LeftOut.from_parent(parent, path=file_path)
     return gate_hooks(parent.config).collector_of_file(file_path, parent)
 
 

@@ -105,8 +105,9 @@ def keep_reference(
 
 
 class Variations(NamedTuple):
-    """Dumps of runs that differ from their reference on purpose: what limits are calibrated from."""
+    """A reference and dumps of runs that differ from it on purpose: what limits are calibrated from."""
 
+    reference: Path
     perturbed: Path
     coarse: Path
     controls: tuple[Path, ...]
@@ -128,16 +129,22 @@ def check_variations(name: str, build: Callable[..., object], controls: Sequence
 
 
 def record_variations(
-    name: str, build: Callable[..., object], folder: Path, *, controls: Sequence[str] = ()
+    name: str, build: Callable[..., object], kept: Path, folder: Path, *, controls: Sequence[str] = ()
 ) -> Variations:
     """Have `build` record the runs that limits are calibrated from, each into a folder of its own below `folder`.
 
-    It is called with `perturb`, a `record.Perturbation`, and once for each of `controls` with `control`, a
-    `record.Control`. ConfigError where what it recorded is not varied so.
+    Of a kept reference of sketches, which have no elements, a whole one is made there, too. `build` is called with
+    `perturb`, a `record.Perturbation`, and once for each of `controls` with `control`, a `record.Control`. ConfigError
+    where what it recorded is not varied so.
     """
+    reference = kept
+    if (kept / ARCHIVE_FILE).is_file():
+        reference = folder / "reference"
+        reference.mkdir()
+        build(reference)
     fine, coarse = (_varied(name, build, folder, "perturb", Perturbation(1, u)) for u in (None, COARSE_UNIT))
     ran = [_varied(name, build, folder, "control", Control(control)) for control in controls]
-    return Variations(fine, coarse, tuple(ran))
+    return Variations(reference, fine, coarse, tuple(ran))
 
 
 def _varied(name: str, build: Callable[..., object], folder: Path, keyword: str, value: Perturbation | Control) -> Path:
