@@ -287,7 +287,10 @@ class KerasRecording(HookedRecording):
         if after is before:
             return tensor
         # Gradients of the tensor that was given go through it. The sum is exact, and infinite numbers stay.
-        return tensor + tf.constant(np.where(after == before, 0, after - before).astype(before.dtype))
+        with np.errstate(invalid="ignore"):
+            change = np.asarray(after - before)
+        change[after == before] = 0
+        return tensor + tf.constant(change)
 
     def _came_back(self, name: str, layer: Any, call: Call, given: list[Any], tensors: list[Any]) -> None:
         import keras
