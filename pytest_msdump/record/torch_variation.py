@@ -27,16 +27,12 @@ def changed_weights(model: Any, change: Change) -> Iterator[None]:
 
     The tensors are the same objects with other memory meanwhile, so what an optimizer or a layer writes is lost, too.
     """
-    import torch
-
     buffers = [(module._buffers, dict(module._buffers)) for module in model.modules()]
     before = {name: (tensor, tensor.data) for name, tensor in weights(model).items()}
     try:
-        # The block may be inside of such a mode, whose tensors could not stay.
-        with torch.inference_mode(False), torch.no_grad():
-            for name, (tensor, data) in before.items():
-                changed = change(name, data)
-                tensor.data = data.clone() if changed is data else changed
+        for name, (tensor, data) in before.items():
+            changed = change(name, data)
+            tensor.data = data.clone() if changed is data else changed
         yield
     finally:
         for tensor, data in before.values():

@@ -429,7 +429,7 @@ def test_weights_are_put_back_after_an_error_and_gradients_reach_what_was_given(
     assert bits(model.weights) == before
     infinite = tf.constant([[np.inf, -np.inf, 1.0]])
     with Recorder(tmp_path).keras(
-        keras.Sequential([layers.Activation("linear")]), perturb=Perturbation(1)
+        keras.Sequential([keras.Input((3,)), layers.Activation("linear")]), perturb=Perturbation(1)
     ) as recording:
         assert recording.model(infinite).numpy()[0, :2].tolist() == [np.inf, -np.inf]
 

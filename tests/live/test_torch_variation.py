@@ -88,7 +88,7 @@ def assert_same_state(model, before):
 
 def variations():
     return [
-        *({"control": Control(name)} for name in CONTROLS),
+        *({"control": Control(name)} for name in ("threads=3", *CONTROLS)),
         {"perturb": Perturbation(1)},
         {"perturb": Perturbation(1, what="input"), "control": Control("channels_last")},
     ]
@@ -248,7 +248,7 @@ def test_a_checkpoint_that_runs_again_is_not_perturbed_again(recorder, image):
     torch.manual_seed(0)
     model = Model()
     inputs = []
-    model.conv.register_forward_pre_hook(lambda _, args: inputs.append(args[0].detach().clone()))
+    model.conv.register_forward_hook(lambda _, args, __: inputs.append(args[0].detach().clone()))
     image.requires_grad_()
     with recorder.torch(model, perturb=Perturbation(1, 2.0**-8), gradients=True):
         model(image).square().sum().backward()
