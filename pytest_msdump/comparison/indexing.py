@@ -39,6 +39,7 @@ from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import Coordinates, TensorRef
 from pytest_msdump.storage.listings import names_kept
 from pytest_msdump.storage.remote import RemotePath, list_remote, refuse_changed
+from pytest_msdump.text import Message, say
 
 if TYPE_CHECKING:
     from pytest_msdump.dumps.base import Reader
@@ -87,7 +88,7 @@ def _index(root: Path, graph_files: tuple[Path, ...], *, allow_incomplete: bool)
     unfit = list_remote(root) if isinstance(root, RemotePath) else ()
     with names_kept():
         dump = _only_whole(_with_manifest(index_dump(root, readers())), allow_incomplete=allow_incomplete)
-        dump = _with_run(with_overflows(_with_graphs(_with_statistics(dump), graph_files)))
+        dump = _with_run(with_overflows(_with_graphs(_with_statistics(_with_perturbation(dump)), graph_files)))
     if isinstance(root, RemotePath):
         refuse_changed()
     return replace(dump, unexplained=(*dump.unexplained, *unfit)) if unfit else dump
@@ -321,6 +322,13 @@ def _with_manifest(dump: Dump) -> Dump:
         manifest=replace(manifest, tensors={}, graph={}),
         incomplete=why_incomplete(manifest),
     )
+
+
+def _with_perturbation(dump: Dump) -> Dump:
+    """Say first of all that a run was perturbed, so that it is taken for no reference."""
+    if not any(one is not None and one.perturbation for one in (dump.manifest, *dump.ranks.values())):
+        return dump
+    return replace(dump, notes=(say(Message("perturbed_run")), *dump.notes))
 
 
 def _only_whole(dump: Dump, *, allow_incomplete: bool) -> Dump:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pytest_msdump.plugin.fixtures import (
     msdump,
+    msdump_control,
     msdump_left,
     msdump_pairs,
+    msdump_perturb,
     msdump_recorder,
     msdump_reference,
     msdump_repeats,
@@ -25,8 +27,10 @@ from pytest_msdump.plugin.hooks import (
 
 __all__ = [
     "msdump",
+    "msdump_control",
     "msdump_left",
     "msdump_pairs",
+    "msdump_perturb",
     "msdump_recorder",
     "msdump_reference",
     "msdump_repeats",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from pytest_msdump import assertions
 from pytest_msdump.causes.repeats import Repeats, repeat, repeat_lines
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import OpenDump, open_dump
+from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.inspect.checks import Checked
 from pytest_msdump.matching.pairer import pair_dumps
@@ -23,10 +27,27 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.plugin.sources import absolute
 from pytest_msdump.record.recorder import Recorder, opened
-from pytest_msdump.record.reference import keep_reference
+from pytest_msdump.record.reference import (
+    Variations,
+    check_variations,
+    keep_reference,
+    key_digest,
+    record_variations,
+)
+from pytest_msdump.record.variation import Control, Perturbation
 from pytest_msdump.storage.files import read_regular
 
-__all__ = ["Functions", "OpenDump", "generated_lines", "pair_dumps", "recorder", "reference_keeper", "repeater"]
+__all__ = [
+    "Control",
+    "Functions",
+    "OpenDump",
+    "Perturbation",
+    "made_lines",
+    "pair_dumps",
+    "recorder",
+    "reference_keeper",
+    "repeater",
+]
 
 _LONGEST_PATH_BYTES = 2**16
 
@@ -88,7 +109,7 @@ def repeater(folder: Path) -> Callable[..., Repeats]:
 
 def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> Callable[..., Path]:
     """Return the value of the fixture ``msdump_reference``."""
-    mark = _mark_folder(config, folders)
+    mark = _mark_folder(config, folders, "generated")
 
     def reference(
         name: str,
@@ -98,35 +119,96 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
         directory: str | PathLike[str] | None = None,
         save: str | None = None,
         full: Sequence[str] = (),
+        controls: Sequence[str] = (),
     ) -> Path:
         __tracebackhide__ = True
-        return keep_reference(
+        is_calibrating = config.getoption("msdump_calibrate")
+        if is_calibrating:
+            with _failing_plainly():
+                check_variations(name, build, controls)
+        kept = keep_reference(
             name,
             build,
             directory=_directory(config) if directory is None else directory,
             key=key,
-            generate=config.getoption("msdump_generate"),
+            generate=config.getoption("msdump_generate") or is_calibrating,
             mark=mark,
             root=config.rootpath,
             save=save or config.getoption("msdump_reference_save") or config.getini("msdump_reference_save") or "full",
             full=full,
         )
+        if is_calibrating:
+            path = _limits_path(config, kept)
+            calibrated = _mark_folder(config, folders, "calibrated") / key_digest(str(path), str(kept))
+            if not calibrated.exists():
+                if str(path) in _made(config, "calibrated"):
+                    pytest.fail(
+                        f"--msdump-limits names one file, and '{name}' is not the first reference of this run; leave "
+                        "it out: each gets a limits file of its own beside it",
+                        pytrace=False,
+                    )
+                with TemporaryDirectory(dir=folders.getbasetemp()) as folder, _failing_plainly():
+                    runs = record_variations(name, build, kept, Path(folder), controls=controls)
+                    _write_limits(path, runs)
+                calibrated.parent.mkdir(parents=True, exist_ok=True)
+                calibrated.write_bytes(os.fsencode(path))
+            pytest.skip(f"--msdump-calibrate wrote {os.path.relpath(path)}")
+        return kept
 
     return reference
 
 
-def _mark_folder(config: pytest.Config, folders: pytest.TempPathFactory) -> Path:
-    """Return the session's folder with a file for each reference that was made, which holds its path."""
+@contextmanager
+def _failing_plainly() -> Iterator[None]:
+    """Have an error of ours fail the test with its text alone."""
+    try:
+        yield
+    except MsdumpError as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
+
+
+def _limits_path(config: pytest.Config, kept: Path) -> Path:
+    typed = config.getoption("msdump_limits")
+    return absolute(config, typed) if typed else kept.with_name(f"{kept.name}.limits.json")
+
+
+def _write_limits(path: Path, runs: Variations) -> None:
+    # Here, since only such a run needs it.
+    from pytest_msdump.calibrate.engine import calibrate
+    from pytest_msdump.calibrate.write import write_limits
+
+    write_limits(path, calibrate(runs.reference, [runs.perturbed], controls=runs.controls, coarse=[runs.coarse]))
+
+
+def _mark_folder(config: pytest.Config, folders: pytest.TempPathFactory, what: str) -> Path:
+    """Return the session's folder with a file for each thing that was made, which holds its path."""
     base = folders.getbasetemp()
     # Workers of pytest-xdist have folders of their own below the session's.
-    return (base.parent if hasattr(config, "workerinput") else base) / "msdump-generated"
+    return (base.parent if hasattr(config, "workerinput") else base) / f"msdump-{what}"
 
 
-def generated_lines(config: pytest.Config) -> Iterator[str]:
-    """Yield what ``--msdump-generate`` made, a line for each reference, and the command that uses them."""
+def made_lines(config: pytest.Config) -> Iterator[str]:
+    """Yield what ``--msdump-generate`` and ``--msdump-calibrate`` made, and how it is used."""
+    if config.getoption("msdump_calibrate"):
+        made = [os.path.relpath(path) for path in _made(config, "calibrated")]
+        if not made:
+            yield "--msdump-calibrate wrote nothing: no test that ran uses msdump_reference, or all of them failed"
+        else:
+            yield f"--msdump-calibrate wrote {counted(len(made), 'limits file')}:"
+            yield from (f"  {terminal_text(path)}" for path in made)
+            yield f"next: limits = {json.dumps(made[0], ensure_ascii=False)} in the suite file, or --msdump-limits"
+    if config.getoption("msdump_generate"):
+        yield from _generated_lines(config)
+
+
+def _made(config: pytest.Config, what: str) -> list[str]:
     folders: pytest.TempPathFactory | None = getattr(config, "_tmp_path_factory", None)
-    marks = [] if folders is None else _mark_folder(config, folders).glob("*")
-    made = sorted(os.fsdecode(read_regular(mark, _LONGEST_PATH_BYTES)) for mark in marks)
+    marks = [] if folders is None else _mark_folder(config, folders, what).glob("*")
+    return sorted(os.fsdecode(read_regular(mark, _LONGEST_PATH_BYTES)) for mark in marks)
+
+
+def _generated_lines(config: pytest.Config) -> Iterator[str]:
+    made = _made(config, "generated")
     if not made:
         yield "--msdump-generate made nothing: no test that ran uses msdump_reference"
         return

@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from pytest_msdump.model.pairing import Pair
     from pytest_msdump.plugin.fixture_values import Functions
     from pytest_msdump.record.recorder import Recorder
+    from pytest_msdump.record.variation import Control, Perturbation
 
 __all__ = [
     "msdump",
+    "msdump_control",
     "msdump_left",
     "msdump_pairs",
+    "msdump_perturb",
     "msdump_recorder",
     "msdump_reference",
     "msdump_repeats",
@@ -80,6 +83,26 @@ def msdump_recorder(tmp_path: Path) -> Recorder:
     return recorder
 
 
+@pytest.fixture(scope="session")
+def msdump_perturb() -> Callable[..., Perturbation]:
+    """Perturb a recorded run as rounding does: msdump_recorder.torch(model, perturb=msdump_perturb(1)), of a seed.
+
+    `u` is the size, by default the rounding unit of each tensor's type; see `record.Perturbation`.
+    """
+    kind: Callable[..., Perturbation] = _values().Perturbation
+    return kind
+
+
+@pytest.fixture(scope="session")
+def msdump_control() -> Callable[[str], Control]:
+    """Vary a recorded run of PyTorch harmlessly: msdump_recorder.torch(model, control=msdump_control("threads=1")).
+
+    Others: channels_last, batch_split, onednn=off, sdpa=math; see `record.Control`.
+    """
+    kind: Callable[[str], Control] = _values().Control
+    return kind
+
+
 @pytest.fixture
 def msdump_repeats(tmp_path: Path) -> Callable[..., Repeats]:
     """Fail where runs differ: msdump_repeats(run, n=3) calls run(directory) n times, which records into the directory.
@@ -94,7 +117,8 @@ def msdump_repeats(tmp_path: Path) -> Callable[..., Repeats]:
 def msdump_reference(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Make a reference dump once and keep it: msdump_reference(name, build, key=…) returns its folder.
 
-    See `record.reference.keep_reference`.
+    See `record.reference.keep_reference`. With --msdump-calibrate it makes the limits file of the reference and skips
+    the test: build is then also called with perturb=…, and with control=… for each of controls=("threads=1", …).
     """
     keeper: Callable[..., Path] = _values().reference_keeper(pytestconfig, tmp_path_factory)
     return keeper

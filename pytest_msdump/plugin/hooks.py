@@ -27,8 +27,8 @@ from pytest_msdump.settings.options import FIXTURE_OPTIONS, GROUPS, OPTIONS, OUT
 if TYPE_CHECKING:
     from pytest_msdump.plugin.gate_hooks import GateHooks
 
-# The lines of --msdump-generate.
-_GENERATED = pytest.StashKey[list[str]]()
+# The lines of --msdump-generate and --msdump-calibrate.
+_MADE = pytest.StashKey[list[str]]()
 
 MARKERS = (
     "msdump(profile=None, **limits): profile and limits that the fixture msdump judges by; items of gates have it, too",
@@ -73,7 +73,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", marker)
     try:
         chosen_language(config)
-        if find_own_source(config) is not None or suite_files_ahead(config):
+        # A gate may name the limits file that is being made.
+        if not config.option.msdump_calibrate and (find_own_source(config) is not None or suite_files_ahead(config)):
             gate_hooks(config).gate.prepare()
     except MsdumpError as error:
         raise pytest.UsageError(terminal_lines(str(error))) from None
@@ -98,27 +99,37 @@ def pytest_collection(session: pytest.Session) -> None:
         gate_hooks(config).gate.translate_arguments()
 
 
+class _LeftOut(pytest.File):
+    """A suite file without items."""
+
+    def collect(self) -> list[pytest.Item]:
+        return []
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect suite files like test files."""
     if not is_suite_file(file_path):
         return None
+    if parent.config.option.msdump_calibrate:
+        return _LeftOut.from_parent(parent, path=file_path)
     return gate_hooks(parent.config).collector_of_file(file_path, parent)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Look which references were made, before pytest removes the session's temporary folder."""
-    if session.config.option.msdump_generate:
-        from pytest_msdump.plugin.fixture_values import generated_lines
+    """Look which references and limits were made, before pytest removes the session's temporary folder."""
+    option = session.config.option
+    if option.msdump_generate or option.msdump_calibrate:
+        from pytest_msdump.plugin.fixture_values import made_lines
 
-        session.config.stash[_GENERATED] = list(generated_lines(session.config))
+        session.config.stash[_MADE] = list(made_lines(session.config))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
     """Print our summary behind everything else."""
     yield
-    for line in terminalreporter.config.stash.get(_GENERATED, ()):
+    for line in terminalreporter.config.stash.get(_MADE, ()):
         terminalreporter.line(line)
     hooks: GateHooks | None = terminalreporter.config.pluginmanager.get_plugin("msdump-gate")
     if hooks is not None:

@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from pytest_msdump.record.ranks import this_rank
     from pytest_msdump.record.recorder import Recorder
     from pytest_msdump.record.reference import keep_reference
+    from pytest_msdump.record.variation import Control, Perturbation
     from pytest_msdump.record.weights import assert_same_weights, load_weights, read_weights, save_weights
     from pytest_msdump.record.writer import DumpWriter
 
 __all__ = [
+    "Control",
     "DumpWriter",
+    "Perturbation",
     "RawArray",
     "Recorder",
     "assert_same_weights",
@@ -30,6 +33,8 @@ __all__ = [
 
 # Public name → module that has it.
 _HOMES = {
+    "Control": "pytest_msdump.record.variation",
+    "Perturbation": "pytest_msdump.record.variation",
     "from_caffe": "pytest_msdump.record.caffe",
     "DumpWriter": "pytest_msdump.record.writer",
     "RawArray": "pytest_msdump.dtypes.arrays",

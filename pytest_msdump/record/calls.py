@@ -6,12 +6,13 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-__all__ = ["bound_arguments", "calling_line", "leaves", "named_leaves"]
+__all__ = ["bound_arguments", "calling_line", "leaves", "named_leaves", "with_leaves"]
 
 _OURS = f"{Path(__file__).parent}{os.sep}"
 # Deeper than any model nests its outputs; a value that holds itself ends here.
@@ -54,6 +55,31 @@ def named_leaves(
     elif depth:
         for key, part in _parts(value):
             yield from named_leaves(f"{name}.{key}" if name else str(key), part, is_tensor, depth - 1)
+
+
+def with_leaves(
+    name: str, value: Any, is_tensor: Callable[[Any], bool], change: Callable[[str, Any], Any], depth: int = _DEEPEST
+) -> Any:
+    """Return a value with what `change` makes of each tensor and its path, as `named_leaves` has them, in its place."""
+    if is_tensor(value):
+        return change(name, value)
+    parts = dict(_parts(value)) if depth else {}
+    made = {
+        key: with_leaves(f"{name}.{key}" if name else str(key), part, is_tensor, change, depth - 1)
+        for key, part in parts.items()
+    }
+    changed = {key: part for key, part in made.items() if part is not parts[key]}
+    if not changed:
+        return value
+    if isinstance(value, tuple) and not isinstance(value, Mapping):
+        return value._make(made.values()) if hasattr(value, "_make") else type(value)(made.values())
+    whole: Any = copy(value)
+    for key, part in changed.items():
+        if isinstance(value, (Mapping, list)):
+            whole[key] = part
+        else:
+            object.__setattr__(whole, key, part)
+    return whole
 
 
 def _parts(value: Any) -> Iterator[tuple[Any, Any]]:

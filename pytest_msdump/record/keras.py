@@ -13,7 +13,7 @@ import numpy as np
 from pytest_msdump.dtypes import canonical, coarser
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.record.call_graph import Call, IdentityGraph
-from pytest_msdump.record.calls import bound_arguments, leaves, named_leaves
+from pytest_msdump.record.calls import bound_arguments, leaves, named_leaves, with_leaves
 from pytest_msdump.record.recording import HookedRecording
 from pytest_msdump.record.selection import Patterns, select_operators
 from pytest_msdump.record.tf_graphs import array_of, is_symbolic, is_tensor, version
@@ -105,7 +105,7 @@ class KerasRecording(HookedRecording):
     compiled : str
         ``"refuse"`` layers that run inside of a ``tf.function`` (``predict``, ``fit`` and the like compile one);
         ``"eager"`` runs such functions uncompiled while they are recorded.
-    directory, inputs, parameters, iterations, digests, save, full, distributed
+    directory, inputs, parameters, iterations, digests, save, full, perturb, distributed
         As of `record.recording.HookedRecording`.
 
     Raises
@@ -160,8 +160,9 @@ class KerasRecording(HookedRecording):
         return array_of(tensor)
 
     def prepare(self) -> None:
-        """Refuse a model that has no weights to record yet."""
-        if self.wants_parameters and not self.model.built:
+        """Refuse a model that has no weights to record, or to perturb, yet."""
+        wants_weights = self.wants_parameters or (self.perturb is not None and self.perturb.has_weights)
+        if wants_weights and not self.model.built:
             raise ConfigError(f"{self.title} has no weights yet; build it, or call it once before it is recorded")
 
     def watch(self, stack: ExitStack) -> None:
@@ -177,6 +178,12 @@ class KerasRecording(HookedRecording):
         )
         if self.wants_digests and self.model.built:
             self.describe_weights(variables_of(self._layers).items())
+        if self.perturb is not None and self.perturb.has_weights:
+            for name, variable in variables_of(self._layers).items():
+                before = np.array(array_of(variable))
+                # What the run itself writes to it is put back, too.
+                stack.callback(variable.assign, before)
+                variable.assign(self.perturbed(name, before))
         if self.compiled == "eager":
             stack.callback(tf.config.run_functions_eagerly, tf.config.functions_run_eagerly())
             tf.config.run_functions_eagerly(True)
@@ -219,6 +226,9 @@ class KerasRecording(HookedRecording):
         given = [tensor for tensor in tensors if not is_symbolic(tensor)]
         if not self._has_begun and len(given) == len(tensors):
             self._begin(layer, args, kwargs)
+        if self.perturb is not None and not self._running and len(given) == len(tensors):
+            args, kwargs = (with_leaves("", values, _has_numbers, self._perturb_input) for values in (args, kwargs))
+            given = leaves((args, kwargs), is_tensor)
         if name in self._selected and self.wants_inputs:
             self.write_all(name, given, "input", type(layer).__name__)
         around = (self._names[id(one)] for one in reversed(self._running))
@@ -266,6 +276,21 @@ class KerasRecording(HookedRecording):
             self.write_parameters(variables_of(self._layers).items())
         if self.wants_digests and layer is self.model:
             self.describe_inputs(dict(named_leaves("", bound_arguments(layer.call, args, kwargs), _has_numbers)))
+
+    def _perturb_input(self, path: str, tensor: Any) -> Any:
+        import tensorflow as tf
+
+        if isinstance(tensor, np.ndarray):
+            return self.perturbed(f"{self._iteration}/{path}", tensor)
+        before = array_of(tensor) if isinstance(tensor, tf.Tensor) else None
+        after = before if before is None else self.perturbed(f"{self._iteration}/{path}", before)
+        if after is before:
+            return tensor
+        # Gradients of the tensor that was given go through it. The sum is exact, and infinite numbers stay.
+        with np.errstate(invalid="ignore"):
+            change = np.asarray(after - before)
+        change[after == before] = 0
+        return tensor + tf.constant(change)
 
     def _came_back(self, name: str, layer: Any, call: Call, given: list[Any], tensors: list[Any]) -> None:
         import keras

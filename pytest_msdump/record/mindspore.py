@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from copy import deepcopy
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -16,7 +17,7 @@ from pytest_msdump.dtypes.arrays import RawArray
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.record.call_graph import Call, IdentityGraph
-from pytest_msdump.record.calls import leaves, named_leaves
+from pytest_msdump.record.calls import leaves, named_leaves, with_leaves
 from pytest_msdump.record.recording import HookedRecording
 from pytest_msdump.record.selection import Patterns, name_modules, names_inside, select_modules
 
@@ -46,7 +47,7 @@ class CellRecording(HookedRecording):
         `parameter_gradients`.
     types, depth
         As of `record.torch.TorchRecording`.
-    directory, inputs, parameters, iterations, digests, save, full, distributed
+    directory, inputs, parameters, iterations, digests, save, full, perturb, distributed
         As of `record.recording.HookedRecording`.
 
     Raises
@@ -106,6 +107,8 @@ class CellRecording(HookedRecording):
         )
         if self.wants_digests:
             self.describe_weights(self._network.parameters_and_names())
+        if self.perturb is not None:
+            self._perturb(stack)
         for name, cell in self._selected.items():
             handles = [
                 cell.register_forward_pre_hook(_as_hook(partial(self._before, name)), with_kwargs=True),
@@ -159,6 +162,35 @@ class CellRecording(HookedRecording):
         for name, gradient in zip(names, gradients, strict=True):
             self.write_gradient(f"{name}/grad", 0, gradient)
 
+    def _perturb(self, stack: ExitStack) -> None:
+        """Perturb the weights until the stack is closed, and what the network is given at each call."""
+        import mindspore
+
+        def changed(path: str, tensor: Any) -> Any:
+            before = array_of(tensor)
+            after = self.perturbed(f"{self._iteration}/{path}", before)
+            if after is before:
+                return tensor
+            made = _tensor_of(after)
+            # Gradients of the tensor that was given go through it. The sum is exact, and infinite numbers stay.
+            change = mindspore.ops.select(made == tensor, mindspore.ops.zeros_like(made), made - tensor)
+            return tensor + mindspore.ops.stop_gradient(change)
+
+        def hook(_: Any, args: Any, kwargs: Any) -> Any:
+            if not self.is_on:
+                return None
+            if self.wants_digests:
+                self.describe_inputs(dict(named_leaves("", (*args, *kwargs.values()), is_tensor)))
+            return with_leaves("", args, is_tensor, changed), with_leaves("", kwargs, is_tensor, changed)
+
+        stack.callback(self._network.register_forward_pre_hook(hook, with_kwargs=True).remove)
+        if self.perturb is None or not self.perturb.has_weights:
+            return
+        for name, parameter in self._network.parameters_and_names():
+            before = deepcopy(array_of(parameter))
+            stack.callback(parameter.set_data, _tensor_of(before))
+            parameter.set_data(_tensor_of(self.perturbed(name, before)))
+
     def _before(self, name: str, cell: Any, args: Any, kwargs: Any) -> None:
         if not self.is_on:
             return
@@ -169,7 +201,7 @@ class CellRecording(HookedRecording):
             if self.wants_parameters:
                 self.write_parameters(self._network.parameters_and_names())
         given = dict(named_leaves("", (*args, *kwargs.values()), is_tensor))
-        if cell is self._network and self.wants_digests:
+        if cell is self._network and self.wants_digests and self.perturb is None:
             self.describe_inputs(given)
         if self.wants_inputs:
             self.write_all(name, list(given.values()), "input", type(cell).__name__)
@@ -221,6 +253,15 @@ def array_of(tensor: Any) -> Any:
         raise ConfigError(
             f"a {type(tensor).__name__} of {tensor.dtype} cannot be recorded ({reason}); leave it out with exclude="
         ) from error
+
+
+def _tensor_of(array: Any) -> Any:
+    """Return the tensor of what `array_of` returned."""
+    import mindspore
+
+    if not isinstance(array, RawArray):
+        return mindspore.Tensor(array)
+    return mindspore.Tensor(array.data.reshape(array.shape)).view(getattr(mindspore, array.dtype))
 
 
 def _dtype_policy(network: Any) -> str:

@@ -40,6 +40,9 @@ _FOREIGN = {
 }
 _SIGNED = {"int4", "int2"}
 _STRING = 8
+# Operators whose constants say what to compute: another exponent of a negative number has no result, another scale
+# another shape.
+_TAKE_SETTINGS = frozenset({"Pow", "Range", "Resize", "RoiAlign", "Upsample"})
 # What PyTorch's exporter writes beside each node: the modules around it, then the operation.
 _SCOPES = "pkg.torch.onnx.name_scopes"
 _QUOTED = re.compile("'([^']*)'")
@@ -67,7 +70,7 @@ class OnnxRecording(RunRecording):
         is recorded is not fused, since it is asked for; the rest may be.
     providers : sequence
         Of ONNX Runtime, CPU by default.
-    directory, iterations, digests, save, full, distributed
+    directory, iterations, digests, save, full, perturb, distributed
         As of `record.recording.Recording`.
 
     Attributes
@@ -130,7 +133,7 @@ class OnnxRecording(RunRecording):
             for name in names
             if name and (io == "output" or name not in at_hand)
         ]
-        content = with_outputs(self.model, wanted)
+        content = with_outputs(self.model, wanted, self._perturbed_weights())
         self.session = onnxruntime.InferenceSession(content, options, providers=list(self.providers))
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> Any:
@@ -140,13 +143,14 @@ class OnnxRecording(RunRecording):
         """
         with self.one_run() as iteration:
             feeds = {name: value_of(array) for name, array in input_feed.items()}
+            fed = {name: self._perturbed_feed(f"{iteration}/{name}", value) for name, value in feeds.items()}
             names = [output.name for output in self.session.get_outputs()]
-            values = dict(zip(names, self.session.run_with_ort_values(names, feeds, run_options), strict=True))
+            values = dict(zip(names, self.session.run_with_ort_values(names, fed, run_options), strict=True))
             if self.wants_digests:
                 self.describe_inputs(feeds)
             if not iteration:
                 self._describe()
-            known = {**feeds, **values}
+            known = {**fed, **values}
             for node in self._nodes:
                 for io, tensors in self._tensors_of(node):
                     for slot, name in enumerate(tensors):
@@ -170,7 +174,26 @@ class OnnxRecording(RunRecording):
         if self.wants_digests:
             self.describe_weights(self.model.weights())
         if self.wants_parameters:
-            self.write_parameters(self.model.weights())
+            perturbed = self._perturbed_weights()
+            self.write_parameters((name, perturbed.get(name, array)) for name, array in self.model.weights())
+
+    def _perturbed_feed(self, name: str, value: Any) -> Any:
+        array = None if self.perturb is None else array_of(value)
+        made = None if array is None else self.perturbed(name, array)
+        if made is array:
+            return value
+        if not isinstance(made, RawArray):
+            return value_of(made)
+        return _foreign_value(np.asarray(made.data).reshape(made.shape), made.dtype)
+
+    def _perturbed_weights(self) -> Mapping[str, Any]:
+        """Return the initializers that this run has perturbed; not those that are settings of their operators."""
+        if self.perturb is None or not self.perturb.has_weights:
+            return {}
+        settings = {name for node in self.model.nodes if node.op_type in _TAKE_SETTINGS for name in node.inputs}
+        weights = {name: array for name, array in self.model.weights() if name not in settings}
+        made = {name: self.perturbed(name, array) for name, array in weights.items()}
+        return {name: array for name, array in made.items() if array is not weights[name]}
 
 
 class Node(NamedTuple):
@@ -227,14 +250,21 @@ def load_model(model: Any) -> Model:
     return Model(_parse(content, str(path)), path.absolute().parent)
 
 
-def with_outputs(model: Model, tensors: Iterable[str]) -> bytes:
-    """Return the bytes of a model that also gives out these tensors; ONNX Runtime infers their types."""
+def with_outputs(model: Model, tensors: Iterable[str], weights: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a model with these weights that also gives out these tensors, whose types are inferred."""
     import onnx
 
     copy = onnx.ModelProto()
     copy.CopyFrom(model.proto)
     known = {output.name for output in copy.graph.output}
     copy.graph.output.extend(onnx.ValueInfoProto(name=name) for name in dict.fromkeys(tensors) if name not in known)
+    for initializer in copy.graph.initializer:
+        if initializer.name in weights:
+            shape, kind = initializer.dims[:], initializer.data_type
+            bits = weights[initializer.name].tobytes()
+            initializer.CopyFrom(onnx.TensorProto(name=initializer.name, dims=shape, data_type=kind, raw_data=bits))
+    if weights and copy.ByteSize() >= _MOST_BYTES:
+        raise ConfigError("weights of 2 GiB and more cannot be perturbed; give Perturbation(…, what='input')")
     serialized: bytes = copy.SerializeToString()
     return serialized
 
@@ -326,7 +356,12 @@ def value_of(array: Any) -> Any:
     values = np.asarray(array)
     if values.dtype.kind not in "V":
         return onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(values).reshape(values.shape))
-    bits, name = array_to_save(values)
+    return _foreign_value(*array_to_save(values))
+
+
+def _foreign_value(bits: Any, name: str | None) -> Any:
+    import onnxruntime
+
     number = next((number for number, (known, _) in _FOREIGN.items() if known == name), 0)
     return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, number)
 

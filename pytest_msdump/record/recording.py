@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +22,7 @@ from pytest_msdump.record.calls import calling_line
 from pytest_msdump.record.manifest import digest
 from pytest_msdump.record.ranks import this_rank
 from pytest_msdump.record.sketching import Sketched
+from pytest_msdump.record.variation import Perturbation
 from pytest_msdump.record.writer import DumpWriter
 
 __all__ = ["HookedRecording", "Recording", "RunRecording"]
@@ -43,6 +44,10 @@ class Recording(ABC):
         Put digests of inputs and weights into the manifest: a comparison warns when the two sides had different ones.
     save, full
         As of `record.writer.DumpWriter`.
+    perturb : record.Perturbation, optional
+        What to do to the model's inputs and weights, for as long as the block runs. The manifest says it; its digests
+        are of inputs and weights as they were before. Other tensors, weights and inputs among them, are recorded as
+        the perturbed run has them.
     distributed : bool
         Record into ``rank_R`` of the folder where this process is one of several, as `record.this_rank` finds out;
         ``False`` records it as if it ran alone.
@@ -64,8 +69,10 @@ class Recording(ABC):
         digests: bool = True,
         save: str = "full",
         full: Sequence[str] = (),
+        perturb: Perturbation | None = None,
         distributed: bool = True,
     ) -> None:
+        self.perturb, self._unit = perturb, 0.0
         self.rank = this_rank() if distributed else None
         self._whole = Path(directory)
         self.directory = self._whole if self.rank is None else self._whole / self.rank.folder
@@ -110,6 +117,8 @@ class Recording(ABC):
     def stop(self) -> None:
         """Record nothing from here on, also where compiled code or a graph still holds a hook."""
         self.is_on = False
+        if self.perturb is not None and self._unit:
+            self.writer.describe(perturbation={**asdict(self.perturb), "u": self._unit})
 
     @abstractmethod
     def missing(self) -> ConfigError | None:
@@ -125,6 +134,15 @@ class Recording(ABC):
         if array is not None:
             size, copy = _copied(array)
             self._background.do(size, self.writer.write, name, copy, iteration=self._iteration, **about)
+
+    def perturbed(self, name: str, array: Any) -> Any:
+        """Return an input or a weight, an array, as the run is to have it; itself where it stays as it is."""
+        unit = self.perturb and self.perturb.unit(str(array.dtype))
+        if self.perturb is None or unit is None:
+            return array
+        # Of several types the manifest has the coarsest one's.
+        self._unit = max(self._unit, unit)
+        return self.perturb(name, array)
 
     def finish_writing(self) -> None:
         """Wait until all that was recorded is written."""
@@ -175,7 +193,7 @@ class HookedRecording(Recording):
     ----------
     inputs, gradients, parameters : bool
         What to record beside outputs; parameters as they are before the model is first called in each iteration.
-    directory, iterations, digests, save, full, distributed
+    directory, iterations, digests, save, full, perturb, distributed
         As of `Recording`; several iterations are told apart by `iteration` or `step`.
     """
 

@@ -17,19 +17,21 @@ from os import PathLike
 from pathlib import Path
 from textwrap import dedent
 from types import FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.dumps.manifest import MAX_BYTES, read_manifest
 from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.facts.calibration import COARSE_UNIT
 from pytest_msdump.model.dump import ARCHIVE_FILE, MANIFEST_FILE, Manifest
 from pytest_msdump.record.manifest import digest, movable, write_manifest
 from pytest_msdump.record.sketch_dump import sketch_dump
+from pytest_msdump.record.variation import Control, Perturbation
 from pytest_msdump.record.writer import check_save, safe_name
 from pytest_msdump.storage.files import open_regular, read_regular, write_atomic
 
-__all__ = ["keep_reference", "key_digest"]
+__all__ = ["Variations", "check_variations", "keep_reference", "key_digest", "record_variations"]
 
 # A bool is an int, so it comes first. Types that extend these count as the builtin.
 _PLAIN: tuple[Any, ...] = (str, bytes, bool, int, float, complex, type(None))
@@ -100,6 +102,67 @@ def keep_reference(
                 mark.mkdir(parents=True, exist_ok=True)
                 made.write_bytes(os.fsencode(kept))
     return kept
+
+
+class Variations(NamedTuple):
+    """A reference and dumps of runs that differ from it on purpose: what limits are calibrated from."""
+
+    reference: Path
+    perturbed: Path
+    coarse: Path
+    controls: tuple[Path, ...]
+
+
+def check_variations(name: str, build: Callable[..., object], controls: Sequence[str] = ()) -> None:
+    """Refuse a `build` that cannot record such runs, and controls that do not exist, with a ConfigError."""
+    takes = inspect.signature(build).parameters.values()
+    known = {one.name for one in takes if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)}
+    has_all = any(one.kind is one.VAR_KEYWORD for one in takes)
+    wanted = ["perturb", *(["control"] if [Control(one) for one in controls] else [])]
+    if missing := [keyword for keyword in wanted if not has_all and keyword not in known]:
+        defaults = ", ".join(f"{keyword}=None" for keyword in wanted)
+        raise ConfigError(
+            f"reference '{name}': limits are calibrated from varied runs, and {_name(build)} takes no "
+            f"{' and no '.join(missing)}; write it as def build(folder, *, {defaults}), and give "
+            f"{'both' if len(wanted) > 1 else 'it'} on to the recorder"
+        )
+
+
+def record_variations(
+    name: str, build: Callable[..., object], kept: Path, folder: Path, *, controls: Sequence[str] = ()
+) -> Variations:
+    """Have `build` record the runs that limits are calibrated from, each into a folder of its own below `folder`.
+
+    Of a kept reference of sketches, which have no elements, a whole one is made there, too. `build` is called with
+    `perturb`, a `record.Perturbation`, and once for each of `controls` with `control`, a `record.Control`. ConfigError
+    where what it recorded is not varied so.
+    """
+    reference = kept
+    if (kept / ARCHIVE_FILE).is_file():
+        reference = folder / "reference"
+        reference.mkdir()
+        build(reference)
+    fine, coarse = (_varied(name, build, folder, "perturb", Perturbation(1, u)) for u in (None, COARSE_UNIT))
+    ran = [_varied(name, build, folder, "control", Control(control)) for control in controls]
+    return Variations(reference, fine, coarse, tuple(ran))
+
+
+def _varied(name: str, build: Callable[..., object], folder: Path, keyword: str, value: Perturbation | Control) -> Path:
+    directory = folder / str(sum(1 for _ in folder.iterdir()))
+    directory.mkdir()
+    build(directory, **{keyword: value})
+    dump = index(directory)
+    for manifest in dump.ranks.values() or [dump.manifest]:
+        if isinstance(value, Control):
+            is_varied = manifest is not None and value.note in manifest.notes
+        else:
+            is_varied = manifest is not None and manifest.perturbation is not None
+        if not is_varied:
+            raise ConfigError(
+                f"reference '{name}': {_name(build)} was given {keyword}={value}, and its recording does not say so; "
+                f"give {keyword}={keyword} on to the recorder"
+            )
+    return directory
 
 
 def key_digest(*values: Any) -> str:

@@ -28,6 +28,7 @@ _KEPT = (
     "key",
     "notes",
     "distributed",
+    "perturbation",
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pytest_msdump.errors import ConfigError
 from pytest_msdump.record.recording import RunRecording
 from pytest_msdump.record.selection import Patterns, select_operators
 
@@ -53,6 +54,8 @@ class TfGraphRecording(RunRecording):
         **options: Any,
     ) -> None:
         super().__init__(directory, **options)
+        if self.perturb is not None:
+            raise ConfigError("variables of a session cannot be perturbed; leave perturb= out")
         self.session = session
         self._patterns = (operations, exclude, types)
 

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -34,6 +35,16 @@ from pytest_msdump.record.torch_operations import (
 )
 from pytest_msdump.record.torch_sketch import sketch_of_tensor
 from pytest_msdump.record.torch_tensors import array_of, is_elsewhere, is_tensor, is_transformed, plain_name
+from pytest_msdump.record.torch_variation import (
+    BatchHalves,
+    Change,
+    changed_weights,
+    perturbed,
+    setting,
+    varied_inputs,
+    with_channels_last,
+)
+from pytest_msdump.record.variation import Control
 
 __all__ = ["TorchRecording"]
 
@@ -134,16 +145,20 @@ class TorchRecording(HookedRecording):
     graph : bool
         Put into the manifest which module feeds which, through every operation between them: causes of failures are
         found by it.
+    control : record.Control, optional
+        Run the model in a harmless other way for as long as the block runs, with the same inputs and weights. What is
+        recorded has the names and shapes that it has without; with ``"batch_split"`` there is no graph in the manifest.
     mesh : torch.distributed.device_mesh.DeviceMesh, optional
         Its named dimensions go into the manifest, with the ranks of this process's group in each. Default: the meshes
         that the model's weights are distributed over.
-    directory, inputs, parameters, iterations, digests, save, full, distributed
+    directory, inputs, parameters, iterations, digests, save, full, perturb, distributed
         As of `record.recording.HookedRecording`; operations have inputs and models buffers, too.
 
     Raises
     ------
     ConfigError
-        Nothing to record, or a model whose modules call no hooks: compiled, scripted, replicated.
+        Nothing to record, or a model whose modules call no hooks: compiled, scripted, replicated; a control that the
+        model cannot be run by.
     """
 
     FRAMEWORKS = ("torch",)
@@ -166,6 +181,7 @@ class TorchRecording(HookedRecording):
         optimizer: Any = None,
         compiled: str = "refuse",
         graph: bool = True,
+        control: Control | None = None,
         mesh: Any = None,
         **options: Any,
     ) -> None:
@@ -173,9 +189,13 @@ class TorchRecording(HookedRecording):
         for value, allowed in ((level, _ALLOWED["level"]), (compiled, _ALLOWED["compiled"])):
             if value not in allowed:
                 raise ConfigError(f"{value!r} is none of {', '.join(map(repr, allowed))}")
-        self.level, self.optimizer, self.compiled = level, optimizer, compiled
+        self.level, self.optimizer, self.compiled, self.control = level, optimizer, compiled, control
         self._refuse_old()
         self.model = unwrapped(model)
+        is_split = control is not None and control.name == "batch_split"
+        if is_split and self.wants_gradients:
+            raise ConfigError("batch_split is of forward runs; leave gradients= out, or take another control")
+        self._halves = BatchHalves(self.model) if is_split else None
         if self.rank is not None:
             self.rank = replace(self.rank, groups=groups_of(mesh, self.model.parameters()))
         self._device_kind = torch_tensors.device(self.model).partition(":")[0]
@@ -194,7 +214,7 @@ class TorchRecording(HookedRecording):
         self._changed: dict[str, dict[str, None]] = {"input": {}, "output": {}}
         self._described: int | None = None
         self._is_writing = False
-        self._provenance = Provenance(self.add_call) if graph else None
+        self._provenance = Provenance(self.add_call) if graph and not is_split else None
 
     def _refuse_old(self) -> None:
         import torch
@@ -216,6 +236,8 @@ class TorchRecording(HookedRecording):
 
     def write(self, name: str, tensor: Any, **about: Any) -> None:
         """Write a tensor; where its sketch is kept, nothing else leaves its device."""
+        if self._halves is not None and (tensor := self._halves.joined(name, tensor, about)) is None:
+            return
         if is_elsewhere(tensor) and self.writer.keeps_sketch(name, tensor.numel()):
             dtype = str(torch_tensors.plain_numbers(tensor).dtype).removeprefix("torch.")
             tensor = Sketched(dtype, tuple(tensor.shape), *sketch_of_tensor(tensor))
@@ -237,6 +259,12 @@ class TorchRecording(HookedRecording):
             stack.enter_context(torch.compiler.set_stance("force_eager"))
             stack.enter_context(warnings.catch_warnings())
             warnings.filterwarnings("ignore", _EXTRA_CALLS)
+        if self.control is not None:
+            stack.enter_context(setting(self.control))
+        if self._halves is not None:
+            self._halves.watch(stack)
+        if (change := self._variation(is_input=False)) is not None:
+            stack.enter_context(changed_weights(self.model, change))
         self._hooks.watch(self.model, stack)
         if self.wants_gradients:
             stack.callback(self.gradients.remove)
@@ -262,13 +290,35 @@ class TorchRecording(HookedRecording):
         super().stop()
         self._calls.clear()
         self._hooks.forget()
-        if notes := tuple(_changes(self._changed)):
+        control = () if self.control is None else (self.control.note,)
+        if notes := (*control, *_changes(self._changed)):
             self.writer.describe(notes=notes)
 
-    def before(self, module: Any, args: Any, kwargs: Any, is_changed: bool) -> None:
-        """Is called before any module of the model runs."""
+    def missing(self) -> ConfigError | None:
+        """Return an error when no layer was called, no gradient came, or no batch was split."""
+        if self._written and self._halves is not None and not self._halves.has_run:
+            return ConfigError(f"batch_split splits what {self.title} itself is given, and it was not called")
+        return super().missing()
+
+    def _variation(self, *, is_input: bool) -> Change | None:
+        """Return what to do to inputs, or to weights, in this run; ``None`` for nothing."""
+        changes: list[Change] = []
+        if self.control is not None and self.control.name == "channels_last":
+            changes.append(with_channels_last)
+        if self.perturb is not None and (is_input or self.perturb.has_weights):
+            changes.append(partial(perturbed, perturb=self.perturbed))
+
+        def changed(name: str, tensor: Any) -> Any:
+            for change in changes:
+                tensor = change(name, tensor)
+            return tensor
+
+        return changed if changes else None
+
+    def before(self, module: Any, args: Any, kwargs: Any, is_changed: bool) -> tuple[Any, Any] | None:
+        """Is called before any module of the model runs; returns what the outermost is given where it is varied."""
         if not self.is_on or id(module) not in self._names:
-            return
+            return None
         name = self._names[id(module)]
         if module is self.model:
             # A call that raised has left its modules here.
@@ -283,12 +333,16 @@ class TorchRecording(HookedRecording):
             # A region may begin inside of the model; what runs after it goes on with what it gave back.
             if policy := torch_tensors.dtype_policy(self._device_kind):
                 self.writer.describe(dtype_policy=policy)
+            varied = None
+            if not self._calls and (change := self._variation(is_input=True)) is not None and not _is_backward():
+                args, kwargs = varied = varied_inputs(f"{self._iteration}", args, kwargs, change)
             is_selected = id(module) in self._modules
             given = leaves((args, kwargs), is_tensor) if is_selected or not self._calls else []
             if self.wants_inputs and is_selected and not _is_backward():
                 self.write_all(name, given, "input", type(module).__name__)
             edges = self.gradients.edges(given) if self.wants_gradients and is_selected else []
             self._calls.append(_Call(module, edges, self._called(given), sys.exc_info()[1]))
+        return varied
 
     def after(self, module: Any, result: Any, is_changed: bool) -> None:
         """Is called after any module of the model has run."""

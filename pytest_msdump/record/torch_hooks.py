@@ -21,12 +21,13 @@ class ForwardHooks:
     """Hooks around the calls of a model's modules that run before and behind all others.
 
     `before` gets a module, its arguments and keywords, `after` a module and its result, and both whether other hooks
-    changed them. `raised` gets a module that gave nothing back, which is so as well where it raised.
+    changed them. Where `before` returns arguments and keywords, the module gets those. `raised` gets a module that gave
+    nothing back, which is so as well where it raised.
     """
 
     def __init__(
         self,
-        before: Callable[[Any, Any, Any, bool], None],
+        before: Callable[[Any, Any, Any, bool], tuple[Any, Any] | None],
         after: Callable[[Any, Any, bool], None],
         raised: Callable[[Any], None],
         *,
@@ -89,12 +90,13 @@ class ForwardHooks:
             if not _is_behind(self._behind, own):
                 own[self._behind] = self._leave
 
-    def _entered(self, module: Any, args: Any, kwargs: Any = None) -> None:
+    def _entered(self, module: Any, args: Any, kwargs: Any = None) -> Any:
         if self._is_ours(module) and self._last not in module._forward_pre_hooks:
-            self._enter(module, args, kwargs)
+            return self._enter(module, args, kwargs)
+        return None
 
-    def _enter(self, module: Any, args: Any, kwargs: Any = None) -> None:
-        self._before(module, args, kwargs or {}, self._has_changed(module, "input", (args, kwargs)))
+    def _enter(self, module: Any, args: Any, kwargs: Any = None) -> Any:
+        return self._before(module, args, kwargs or {}, self._has_changed(module, "input", (args, kwargs)))
 
     def _made(self, module: Any, _: Any, result: Any) -> None:
         if not self._is_ours(module):

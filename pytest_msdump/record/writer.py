@@ -53,7 +53,7 @@ __all__ = ["SAVE", "DumpWriter", "FileNames", "RawArray", "check_save", "safe_na
 
 _IO = ("input", "output")
 SAVE = ("full", "sketch")
-_DESCRIBED = frozenset({"framework", "version", "device", "dtype_policy", "key", "command", "notes"})
+_DESCRIBED = frozenset({"framework", "version", "device", "dtype_policy", "key", "command", "notes", "perturbation"})
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME_BYTES = 255
 # Where MindSpore's own short names begin.
@@ -241,7 +241,8 @@ class DumpWriter:
         seeds : mapping of str to int
             By what they seed.
         **about : str
-            `framework`, `version`, `device`, `dtype_policy`, `key`; `command` as a sequence of arguments; `notes`.
+            `framework`, `version`, `device`, `dtype_policy`, `key`; `command` as a sequence of arguments; `notes`;
+            `perturbation`, a mapping with `u`, `what` and `seed`.
         """
         unknown = set(about) - _DESCRIBED
         if unknown:

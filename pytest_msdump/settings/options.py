@@ -287,6 +287,17 @@ FIXTURE_OPTIONS: tuple[Option, ...] = (
         cli_flags=(),
     ),
     _option(
+        "calibrate",
+        "limits",
+        "switch",
+        "",
+        "record each reference of msdump_reference again, and runs that show what rounding does to it; write its "
+        "limits file and skip the test; gates are left out",
+        ini=None,
+        toml=None,
+        cli_flags=(),
+    ),
+    _option(
         "reference_dir",
         "inputs",
         "path",

@@ -52,6 +52,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
         "the {side:word} side has no {norms}, and the weights of the layers before differ: BatchNorm is probably "
         "folded into {names}"
     ),
+    "perturbed_run": "this run's inputs and weights were perturbed, to find what rounding does: it is no reference",
     "sides_look_swapped": (
         "warning: the sides look swapped: the left is a folder of op.index.timestamp.npy files, the right a {reader} "
         "dump; left = run under test, right = reference"

@@ -41,6 +41,7 @@ ZH: Mapping[str, str] = {
     "given_different_inputs": "两次运行的输入不同，其后的结果也因此不同：{names}",
     "given_different_weights": "两次运行的权重不同，其后的结果也因此不同：{names}",
     "batch_norm_folded": "{side:word}没有 {norms}，且其前各层的权重不同：BatchNorm 似已折叠进 {names}",
+    "perturbed_run": "这次运行的输入和权重加过扰动，用于测量舍入的影响，不能作标杆",
     "sides_look_swapped": (
         "警告：左右两侧疑似写反：左侧是 op.index.timestamp.npy 文件夹，右侧是 {reader} 格式的 dump 数据；左侧应为待测，"
         "右侧应为标杆"

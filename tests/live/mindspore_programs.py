@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
 
 import mindspore as ms
@@ -12,8 +14,8 @@ import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.record import Recorder
-from pytest_msdump.record.mindspore import CellRecording
+from pytest_msdump.record import Perturbation, Recorder
+from pytest_msdump.record.mindspore import CellRecording, array_of
 
 X = Tensor(np.linspace(-1, 1, 10).reshape(2, 5).astype(np.float32))
 
@@ -187,6 +189,31 @@ def half(folder: Path) -> None:
     for before, during in zip(plain, recorded, strict=True):
         assert before.asnumpy().tobytes() == during.asnumpy().tobytes()
     save(folder / "expected.npz", {"out": net(X).astype(ms.float32)})
+
+
+def perturbed(folder: Path) -> None:
+    """Weights of two types, in a run that fails as well; the gradient of what was given."""
+    net = nn.SequentialCell(nn.Dense(4, 4), nn.BatchNorm1d(4))
+    net.set_train(False)
+    held = Parameter(ms.Tensor(np.linspace(1, 2, 64, dtype=np.float32)).astype(ms.bfloat16), name="held")
+    net.insert_param_to_cell("held", held)
+    before = {one.name: array_of(one) for one in net.get_parameters()}
+    before = {name: deepcopy(one) for name, one in before.items()}
+    x = ms.Tensor(np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4))
+    with Recorder(folder).mindspore(net, directory=folder / "plain"):
+        net(x)
+    perturb = Perturbation(3, 2.0**-9)
+    with Recorder(folder).mindspore(net, directory=folder / "noisy", perturb=perturb, inputs=True, parameters=True):
+        gradient = ms.grad(lambda given: net(given).sum())(x)
+    with suppress(ZeroDivisionError), Recorder(folder).mindspore(net, directory=folder / "failed", perturb=perturb):
+        raise ZeroDivisionError
+    for one in net.get_parameters():
+        old, new = (getattr(array, "data", array) for array in (before[one.name], array_of(one)))
+        assert np.asarray(old).tobytes() == np.asarray(new).tobytes(), one.name
+    with Recorder(folder).mindspore(net, directory=folder / "after"):
+        net(x)
+    weights = {one.name: one for one in net.get_parameters() if one.name != "held"}
+    save(folder / "expected.npz", {"x": x, "gradient": gradient, **weights})
 
 
 def later(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from live.reading_back import TYPES, check_read_back, of_type
 from pytest_msdump import open_dump
 from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.errors import ConfigError, UnknownNameError
-from pytest_msdump.record import Recorder
+from pytest_msdump.record import Perturbation, Recorder
 
 tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
@@ -380,3 +381,66 @@ def test_the_manifest_has_the_coarsest_policy_of_the_layers(tmp_path, policy, wh
         model(np.ones((2, 3), "float32"))
     manifest, _ = read_manifest(recording.directory)
     assert manifest.dtype_policy == ("" if policy == "float32" else policy)
+
+
+# -- perturbed runs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["float32", "bfloat16"])
+def test_a_perturbed_run_is_that_of_perturbed_weights_and_inputs(tmp_path, policy):
+    keras.utils.set_random_seed(1)
+    keras.config.set_dtype_policy(policy)
+    try:
+        model = keras.Sequential([keras.Input((6,)), layers.Dense(5, name="fc"), layers.BatchNormalization(name="bn")])
+    finally:
+        keras.config.set_dtype_policy("float32")
+    perturb = Perturbation(4, 2.0**-5)
+    x = tf.cast(np.random.default_rng(2).normal(size=(3, 6)), policy)
+    before = bits(model.weights)
+    result = {}
+    for name, options in {"plain": {}, "noisy": {"perturb": perturb, "inputs": True, "parameters": True}}.items():
+        with Recorder(tmp_path).keras(model, directory=tmp_path / name, **options), tf.GradientTape() as tape:
+            tape.watch(x)
+            result[name] = model(x, training=name == "noisy")
+            gradient = tape.gradient(result[name], x) if name == "plain" else None
+            assert gradient is None or gradient.shape == x.shape
+    assert bits(model.weights) == before
+    dump = open_dump(tmp_path / "noisy")
+    given = perturb("0/0", x.numpy())
+    assert dump.read("fc:input:0").tobytes() == given.astype("float32").tobytes()
+    kernel = perturb("fc/kernel", model.get_layer("fc").kernel.numpy())
+    assert dump.read("fc/kernel").tobytes() == kernel.astype("float32").tobytes()
+    plain, noisy = (read_manifest(tmp_path / name)[0] for name in ("plain", "noisy"))
+    assert plain.inputs == noisy.inputs != {}
+    assert plain.weights == noisy.weights != {}
+    assert noisy.perturbation == {"u": 2.0**-5, "what": "input+weights", "seed": 4}
+    assert plain.perturbation is None
+
+
+def test_weights_are_put_back_after_an_error_and_gradients_reach_what_was_given(tmp_path):
+    model = functional()
+    before, x = bits(model.weights), tf.constant(X)
+    with suppress(ZeroDivisionError), Recorder(tmp_path).keras(model, perturb=Perturbation(1)):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(model(x, training=True) ** 2)
+        assert tf.reduce_max(tf.abs(tape.gradient(loss, x))) > 0
+        raise ZeroDivisionError
+    assert bits(model.weights) == before
+    infinite = tf.constant([[np.inf, -np.inf, 1.0]])
+    with Recorder(tmp_path).keras(
+        keras.Sequential([keras.Input((3,)), layers.Activation("linear")]), perturb=Perturbation(1)
+    ) as recording:
+        assert recording.model(infinite).numpy()[0, :2].tolist() == [np.inf, -np.inf]
+
+
+def test_arrays_are_perturbed_too_and_a_model_without_weights_is_refused(tmp_path):
+    with Recorder(tmp_path).keras(model := functional(), perturb=Perturbation(1, 2.0**-4, "input")):
+        noisy = model(X)
+    given = Perturbation(1, 2.0**-4)("0/0", X)
+    assert bits([noisy]) == bits([model(given)])
+    with (
+        pytest.raises(ConfigError, match="has no weights yet"),
+        Recorder(tmp_path).keras(Own(), perturb=Perturbation(1)),
+    ):
+        pass

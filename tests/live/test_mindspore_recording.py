@@ -21,7 +21,7 @@ from live.reading_back import bits_of
 import pytest_msdump
 from pytest_msdump import open_dump
 from pytest_msdump.errors import ProgramError, TensorFileError
-from pytest_msdump.record import Recorder
+from pytest_msdump.record import Perturbation, Recorder
 from pytest_msdump.record.recorder import opened
 
 PYTHON = os.environ.get("MSDUMP_MINDSPORE_PYTHON")
@@ -269,3 +269,24 @@ def test_a_script_in_pynative_mode_is_told_what_dumps(recorder: Recorder, progra
 def test_a_script_that_stops_in_the_middle_is_an_error(recorder: Recorder, program: Callable[[str], Path]) -> None:
     with pytest.raises(ProgramError, match=r"(?s)train\.py failed with exit code 1 .*\| ValueError: the loss is NaN"):
         recorder.mindspore(program("stops_in_the_middle()"), **OPTIONS)
+
+
+def test_a_perturbed_run_of_cells_is_that_of_perturbed_weights_and_inputs(ran: Callable[[str], Path]) -> None:
+    folder = ran("perturbed")
+    expected, perturb = np.load(folder / "expected.npz"), Perturbation(3, 2.0**-9)
+    plain, noisy, after = (recorded(folder / name) for name in ("plain", "noisy", "after"))
+    x = perturb("0/0", expected["x"])
+    assert noisy["0", "input", 0][0].tobytes() == x.tobytes()
+    weights = {name: perturb(name, expected[name]) for name in ("0.weight", "0.bias")}
+    for name, array in weights.items():
+        assert noisy[name, "output", 0][0].tobytes() == array.tobytes()
+    np.testing.assert_allclose(noisy["0", "output", 0][0], x @ weights["0.weight"].T + weights["0.bias"], rtol=1e-5)
+    assert after["SequentialCell", "output", 0][0].tobytes() == plain["SequentialCell", "output", 0][0].tobytes()
+    assert expected["gradient"].shape == expected["x"].shape
+    assert np.abs(expected["gradient"]).min() > 0
+    manifests = [json.loads((folder / name / "msdump.json").read_text("utf-8")) for name in ("plain", "noisy")]
+    assert manifests[0]["inputs"] == manifests[1]["inputs"] != {}
+    assert manifests[0]["weights"] == manifests[1]["weights"] != {}
+    assert manifests[1]["perturbation"] == {"u": 2.0**-9, "what": "input+weights", "seed": 3}
+    held = noisy["held", "output", 0][0]
+    assert (held != np.linspace(1, 2, 64, dtype=np.float32).view("u4") >> 16).any()

@@ -11,7 +11,7 @@ from live.reading_back import NARROW, check_read_back, of_type
 from pytest_msdump import open_dump
 from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.errors import ConfigError, UnknownNameError
-from pytest_msdump.record import Recorder
+from pytest_msdump.record import Perturbation, Recorder
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -318,3 +318,56 @@ def test_the_scope_is_what_the_exporter_says_of_the_node(net, tmp_path):
     with Recorder(tmp_path).onnx(net, directory=tmp_path / "d") as recording:
         recording.run(None, {"x": X})
     assert [scope for _, scope, _ in edges_of(tmp_path / "d").values()] == ["layer1.0", "", "", "", ""]
+
+
+# -- perturbed runs ---------------------------------------------------------------------------------------------------
+
+
+def test_a_perturbed_run_is_that_of_perturbed_initializers_and_feeds(tmp_path, net):
+    perturb = Perturbation(6, 2.0**-6)
+    before = net.SerializeToString()
+    reference, _ = recorded(tmp_path / "a", net)
+    noisy, (given,) = recorded(tmp_path / "b", net, perturb=perturb, inputs=True, parameters=True)
+    assert net.SerializeToString() == before
+    x, w = perturb("0/x", X), perturb("w", W)
+    assert noisy.read("fc/MatMul:input:0").tobytes() == x.tobytes()
+    assert noisy.read("w").tobytes() == w.tobytes()
+    other = make(net.graph.node, ["y"], weights=[("w", w)])
+    assert given.tobytes() == plain(other, {"x": x})[0].tobytes()
+    ours, theirs = (read_manifest(one.dump.root)[0] for one in (noisy, reference))
+    assert ours.inputs == theirs.inputs != {}
+    assert ours.weights == theirs.weights != {}
+    assert ours.perturbation == {"u": 2.0**-6, "what": "input+weights", "seed": 6}
+
+
+def test_settings_of_operators_and_types_without_arithmetic_stay(tmp_path):
+    bf16 = np.linspace(1, 2, 8, dtype="float32").reshape(4, 2).astype(ml_dtypes.bfloat16)
+    exponent, shape = np.float32(2).reshape(()), np.array([2, 3], np.int64)
+    nodes = [
+        helper.make_node("Pow", ["x", "two"], ["y"], name="pow"),
+        helper.make_node("Cast", ["half"], ["z"], name="cast", to=types.FLOAT),
+        helper.make_node("ConstantOfShape", ["shape"], ["r"], name="ones"),
+    ]
+    model = make(nodes, ["y", "z", "r"], weights=[("two", exponent), ("half", bf16), ("shape", shape)])
+    dump, _ = recorded(tmp_path, model, perturb=Perturbation(1, 2.0**-4), parameters=True)
+    np.testing.assert_allclose(dump.read("pow"), Perturbation(1, 2.0**-4)("0/x", X) ** 2, rtol=1e-6)
+    expected = Perturbation(1, 2.0**-4)("half", bf16)
+    assert expected.dtype == bf16.dtype
+    assert (expected != bf16).any()
+    np.testing.assert_array_equal(dump.read("cast"), expected.astype("float32"))
+    assert dump.read("two") == 2
+    assert dump.read("shape").tolist() == [2, 3]
+
+
+def test_weights_beside_the_model_and_feeds_of_foreign_types_are_perturbed(tmp_path):
+    nodes = [helper.make_node("Add", ["x", "w"], ["y"], name="add")]
+    wide = np.linspace(1, 2, 4000, dtype="float32")
+    inputs = [("x", types.FLOAT, [4000]), ("b", types.BFLOAT16, [8])]
+    nodes.append(helper.make_node("Cast", ["b"], ["c"], name="cast", to=types.FLOAT))
+    model = make(nodes, ["y", "c"], weights=[("w", wide)], inputs=inputs)
+    onnx.save(model, tmp_path / "net.onnx", save_as_external_data=True, location="weights", size_threshold=0)
+    b = np.linspace(1, 2, 8, dtype="float32").astype(ml_dtypes.bfloat16)
+    perturb = Perturbation(2, 2.0**-3)
+    dump, _ = recorded(tmp_path, tmp_path / "net.onnx", {"x": wide, "b": b}, perturb=perturb)
+    np.testing.assert_array_equal(dump.read("add"), perturb("0/x", wide) + perturb("w", wide))
+    np.testing.assert_array_equal(dump.read("cast"), perturb("0/b", b).astype("float32"))
