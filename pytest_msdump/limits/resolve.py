@@ -11,15 +11,18 @@ from functools import lru_cache
 
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.facts.dtypes import DTYPES, VALUE_KINDS
-from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.facts.profiles import PROFILES, TOLERANCES, Tolerance
+from pytest_msdump.facts.metrics import METRICS, SCALE_FREE_METRICS
+from pytest_msdump.facts.profiles import PROFILES, TOLERANCES, Tolerance, golden_multiplier
 from pytest_msdump.limits.policy import Policy, Rule, marker_label, metric_id
 from pytest_msdump.model.comparison import Limit, Limits
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.text import Message
 
-__all__ = ["hinted_dtypes", "matches", "names_match", "resolve", "resolve_pair"]
+__all__ = ["GOLDEN_RULE_METRIC", "hinted_dtypes", "matches", "names_match", "resolve", "resolve_pair"]
+
+# What the rule of PyTorch limits, which judges in the place of a profile where there is a golden tensor.
+GOLDEN_RULE_METRIC = "golden_rmse_ratio"
 
 # The limits of each metric: one, or one of each level.
 _Levels = dict[str, tuple[Limit, ...]]
@@ -38,6 +41,7 @@ def resolve(
     notes: Iterable[Message | None] = (),
     uncompared: tuple[int, int] = (0, 0),
     today: datetime.date | None = None,
+    golden: tuple[int, ...] | None = None,
 ) -> Limits:
     """Return the limits of one pair, each with the rule that set it.
 
@@ -46,33 +50,42 @@ def resolve(
 
     Globs are matched, case-sensitively, against true name, mangled name and full address of both sides. `notes` are
     about this pair alone, `uncompared` counts further occurrences of its tensor without a partner. `today` decides
-    which known drifts have expired; the current day in UTC by default.
+    which known drifts have expired; the current day in UTC by default. `golden` is the shape of a tensor that was
+    measured against golden: PyTorch's rule is then in the place of the profile's limits on its accuracy.
     """
     judged_as = _component(coarser(left_dtype, right_dtype))
     rules, drifts = _matching(policy, left, right, left_dtype, right_dtype, judged_as)
     # Only known drifts depend on the day.
     day = today or datetime.datetime.now(datetime.timezone.utc).date() if drifts else None
     # A network has many pairs and few kinds of them: pairs of the same types and rules share their limits.
-    key = (judged_as, rules, drifts, day)
+    multiplier = None if golden is None else golden_multiplier(judged_as, golden)
+    key = (judged_as, rules, drifts, day, multiplier)
     limits = policy.resolved.get(key)
     if limits is None:
-        limits = policy.resolved[key] = _limits(policy, judged_as, rules, drifts, day)
+        limits = policy.resolved[key] = _limits(policy, judged_as, rules, drifts, day, multiplier)
     of_pair = tuple(note for note in notes if note)
     return (
         replace(limits, notes=limits.notes + of_pair, uncompared=uncompared) if of_pair or any(uncompared) else limits
     )
 
 
-def resolve_pair(policy: Policy, pair: Pair, dtypes: tuple[str, str], note: Message | None = None) -> Limits:
-    """Return the limits of a pair of these types; `note` is said of it beside the pair's own."""
+def resolve_pair(
+    policy: Policy,
+    pair: Pair,
+    dtypes: tuple[str, str],
+    *notes: Message | None,
+    golden: tuple[int, ...] | None = None,
+) -> Limits:
+    """Return the limits of a pair of these types; `notes` are said of it beside the pair's own; `golden` as above."""
     return resolve(
         policy,
         left=pair.left.key,
         right=pair.right.key,
         left_dtype=dtypes[0],
         right_dtype=dtypes[1],
-        notes=(pair.note, note),
+        notes=(pair.note, *notes),
         uncompared=pair.uncompared,
+        golden=golden,
     )
 
 
@@ -107,9 +120,14 @@ def _matching(
 
 
 def _limits(
-    policy: Policy, judged_as: str, numbers: Sequence[int], drift_numbers: Sequence[int], today: datetime.date | None
+    policy: Policy,
+    judged_as: str,
+    numbers: Sequence[int],
+    drift_numbers: Sequence[int],
+    today: datetime.date | None,
+    multiplier: float | None,
 ) -> Limits:
-    """Combine the profile, the rules and known drifts of these numbers, and the command line."""
+    """Combine the profile or the golden rule, the rules and known drifts of these numbers, and the command line."""
     rules, drifts = [policy.rules[number] for number in numbers], [policy.known_drift[one] for one in drift_numbers]
     profile = PROFILES[policy.profile]
     typed = _typed_limits(policy)
@@ -124,7 +142,10 @@ def _limits(
     }
     used = {limit.rule for levels in accepted.values() for limit in levels}
     reasons = dict.fromkeys(drift.reason for drift in holding if drift.described in used)
-    normal = {**_profile_limits(policy.profile, judged_as), **_rule_limits(rules), **typed}
+    named = _profile_limits(policy.profile, judged_as)
+    if multiplier is not None:
+        named = _golden_limits(named, judged_as, multiplier)
+    normal = {**named, **_rule_limits(rules), **typed}
     tolerance = TOLERANCES.get(judged_as, Tolerance(0.0, 0.0))
     return Limits(
         limits=_in_order({**normal, **accepted}),
@@ -206,6 +227,19 @@ def _profile_limits(profile: str, dtype: str) -> _Levels:
         condition = f"{dtype}: {_EQUAL_KINDS[kind]}"
     label = f"profile {profile} ({condition})"
     return {metric: (Limit(metric, bound, label),) for metric, bound in rows[row].items()}
+
+
+def _golden_limits(profile: _Levels, dtype: str, multiplier: float) -> _Levels:
+    """Return the profile's limits with PyTorch's rule in the place of those on accuracy.
+
+    Limits on NaN, Inf and overflow stay, and so do those of integers, which are equal or not, of bits, and of profiles
+    that judge by golden themselves.
+    """
+    replaced = [metric for metric in profile if metric in SCALE_FREE_METRICS and not METRICS[metric].golden]
+    if not replaced or DTYPES[dtype].kind in _EQUAL_KINDS:
+        return profile
+    limit = Limit(GOLDEN_RULE_METRIC, multiplier, f"golden rule ({dtype})")
+    return {metric: one for metric, one in profile.items() if metric not in replaced} | {limit.metric: (limit,)}
 
 
 def _rule_limits(rules: Iterable[Rule]) -> _Levels:

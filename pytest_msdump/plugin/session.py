@@ -103,7 +103,7 @@ class Gate:
         if source not in self.plans:
             with _uncaptured(self.config), progress_of(self.config).step("indexing and pairing"):
                 made = self.plans[source] = plan(load_source(self.config, source))
-            self._dumps.add([made.left.root, made.right.root])
+            self._dumps.add(made.roots)
         return self.plans[source]
 
     def plan_of_session(self) -> Plan:
