@@ -23,6 +23,8 @@ BY_NAME = {option.name: option for option in OPTIONS}
 EXPECTED = [
     ("left", ("--msdump-left", "--msdump-target"), "msdump_left", "left"),
     ("right", ("--msdump-right", "--msdump-reference"), "msdump_right", "right"),
+    ("golden", ("--msdump-golden",), "msdump_golden", "golden"),
+    ("third", ("--msdump-third",), "msdump_third", "third"),
     ("fusion", ("--msdump-fusion",), "msdump_fusion", "fusion"),
     ("quant_fusion", ("--msdump-quant-fusion",), "msdump_quant_fusion", "quant_fusion"),
     ("close_fusion", ("--msdump-close-fusion",), "msdump_close_fusion", "close_fusion"),

@@ -153,18 +153,10 @@ _LEFT = table(dict, {key: form for key, form in _TENSOR.items() if key not in ("
 
 _GOLDEN_ERRORS = table(
     GoldenErrors,
-    {name: nullable(NUMBER) if name == "error_balance" else NUMBER for name in GoldenErrors._fields[1:]}
-    | {"finite": COUNT},
+    {**dict.fromkeys(GoldenErrors._fields, NUMBER), "finite": COUNT, "error_balance": nullable(NUMBER)},
 )
-_THREE_WAY = table(
-    ThreeWay,
-    {
-        "golden": one_of(("golden", "right")),
-        "other_run": one_of(("third", "right")),
-        "left": _GOLDEN_ERRORS,
-        "other": _GOLDEN_ERRORS,
-    },
-)
+_RUNS = {"golden": one_of(("golden", "right")), "other_run": one_of(("third", "right"))}
+_THREE_WAY = table(ThreeWay, {**_RUNS, "left": _GOLDEN_ERRORS, "other": _GOLDEN_ERRORS})
 _CLASSES = Nonfinite._fields[:8]
 _MEASURED: Mapping[str, Form] = {
     "elements": nullable(COUNT),

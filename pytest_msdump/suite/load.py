@@ -61,8 +61,6 @@ class Suite:
     file: Path | None
     left: SideChoice
     right: SideChoice
-    golden: SideChoice | None
-    third: SideChoice | None
     entries: tuple[MapEntry, ...]
     align: Align
     selection: Selection
@@ -74,6 +72,8 @@ class Suite:
     fusion: Path | None = None
     quant_fusion: Path | None = None
     close_fusion: Path | None = None
+    golden: SideChoice | None = None
+    third: SideChoice | None = None
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
