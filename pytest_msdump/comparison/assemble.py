@@ -36,9 +36,8 @@ def assemble(
     """Return the report of one suite.
 
     `records` has one for each pair, in the order of `pairing.pairs`. `sides` are those of `side_info`, if the caller
-    has them; `further` has those of golden and third by name;
-    `limits` are JSON values about the policy; `network` are the operators of the left side's compiled model;
-    `rerun` is what follows ``msdump compare`` to do it again.
+    has them; `further` has those of golden and third by name. `limits` are JSON values about the policy; `network` are
+    the operators of the left side's compiled model; `rerun` is what follows ``msdump compare`` to do it again.
     """
     of_left, of_right = sides or (side_info(left), side_info(right))
     orders: dict[OpKey, int] = {}
@@ -59,7 +58,8 @@ def assemble(
         network=tuple(network),
         notes=notes,
         rerun=rerun,
-        **further,
+        golden=further.get("golden"),
+        third=further.get("third"),
     )
 
 

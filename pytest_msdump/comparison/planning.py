@@ -132,10 +132,12 @@ def plan(suite: Suite) -> Plan:
     choose_kernel()
     allowed = suite.options["allow_incomplete"]
     left = _narrowed(index(suite.left.path, graph_files=suite.graph_files, allow_incomplete=allowed), suite.left)
-    right, golden, third = (
-        choice and _narrowed(index(choice.path, allow_incomplete=allowed), choice)
-        for choice in (suite.right, suite.golden, suite.third)
-    )
+    right = _narrowed(index(suite.right.path, allow_incomplete=allowed), suite.right)
+    runs = {
+        name: _narrowed(index(choice.path, allow_incomplete=allowed), choice)
+        for name, choice in (("golden", suite.golden), ("third", suite.third))
+        if choice is not None
+    }
     rules = FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
     left, right = _ruled(left, right, rules, has_files=bool(suite.graph_files))
     pairing = pair_dumps(
@@ -151,13 +153,13 @@ def plan(suite: Suite) -> Plan:
         exclude_types=suite.options["exclude_types"],
         shape_of=logical_shape,
     )
-    runs = {name: dump for name, dump in (("golden", golden), ("third", third)) if dump is not None}
     pairing, lacking = with_runs(pairing, right, runs, shape_of=logical_shape)
     pairing = with_terms(pairing, left, right)
     # First of all notes: runs with different inputs have nothing to agree about.
     left = replace(left, notes=(*different_origins(left, right, pairing.pairs), *left.notes))
     runs = {name: _noted(dump, lacking[name]) for name, dump in runs.items()}
-    return Plan(suite, _noted(left, pairing.notes), right, without_folded(pairing, left, right), rules, **runs)
+    left, pairing = _noted(left, pairing.notes), without_folded(pairing, left, right)
+    return Plan(suite, left, right, pairing, rules, golden=runs.get("golden"), third=runs.get("third"))
 
 
 def _rule_files(suite: Suite) -> Mapping[str, Path | None]:

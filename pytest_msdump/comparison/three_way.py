@@ -24,7 +24,7 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pair, Pairing
 from pytest_msdump.model.statistics import Interval
 from pytest_msdump.model.tensor import TensorRef, TensorView
-from pytest_msdump.text import Message
+from pytest_msdump.text import Message, Parameter
 
 __all__ = ["golden_interval", "golden_note", "is_measured", "sides_of", "with_ratios", "with_runs"]
 
@@ -41,15 +41,18 @@ def with_runs(
     Return also what to note of each run: how many pairs it has no tensor of.
     """
     partners = {name: _partners(right, dump, shape_of) for name, dump in runs.items()}
-    found = [{name: known.get(id(pair.right)) for name, known in partners.items()} for pair in pairing.pairs]
-    pairs = [
-        replace(pair, **one) if all(one.values()) else pair for pair, one in zip(pairing.pairs, found, strict=True)
-    ]
-    notes = {}
-    for name in runs:
-        lacking = sum(one[name] is None for one in found)
-        text = f"no tensor for {lacking} of {len(found)} pairs, which are judged without {name}"
+    notes: dict[str, tuple[str, ...]] = {}
+    for name, known in partners.items():
+        lacking = sum(id(pair.right) not in known for pair in pairing.pairs)
+        text = f"no tensor for {lacking} of {len(pairing.pairs)} pairs, which are judged without {name}"
         notes[name] = (text,) if lacking else ()
+    golden, third = (partners.get(name, {}) for name in ("golden", "third"))
+    pairs = tuple(
+        replace(pair, golden=golden.get(id(pair.right)), third=third.get(id(pair.right)))
+        if all(id(pair.right) in known for known in partners.values())
+        else pair
+        for pair in pairing.pairs
+    )
     return replace(pairing, pairs=pairs), notes
 
 
@@ -107,8 +110,8 @@ def _aligned(
     try:
         aligned: AlignedViews = align(pair, run, golden, extras.converters)
     except TensorShapeError as error:
-        parameters = {"run": names[0], "golden": names[1], "why": error.message}
-        raise TensorShapeError(Message("golden_of_other_shape", parameters)) from error
+        named: dict[str, Parameter] = {"run": names[0], "golden": names[1], "why": error.message}
+        raise TensorShapeError(Message("golden_of_other_shape", named)) from error
     return aligned.first(extras.first)
 
 

@@ -248,7 +248,8 @@ def _not_ended(plan: Plan) -> Report:
         coverage=coverage_of(plan.pairing, plan.left, plan.right, min_coverage=plan.suite.min_coverage),
         rerun=rerun_arguments(plan),
         ended=False,
-        **plan.further,
+        golden=plan.further.get("golden"),
+        third=plan.further.get("third"),
     )
 
 
