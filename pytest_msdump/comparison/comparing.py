@@ -13,7 +13,7 @@ from pytest_msdump.comparison.align import AlignedViews, UnknownSampleError, ali
 from pytest_msdump.comparison.compare_statistics import compare_by_statistics
 from pytest_msdump.comparison.noise_floor import rounding_alone
 from pytest_msdump.comparison.opening import open_view
-from pytest_msdump.comparison.three_way import golden_note, is_measured, with_ratios
+from pytest_msdump.comparison.three_way import is_measured, with_ratios
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.diagnosis.diagnose import diagnose, nonfinite_origin
 from pytest_msdump.dtypes import coarser
@@ -111,7 +111,8 @@ def compare_views(
         measured = _measure(aligned, limits, extras)
         remarks = (*aligned.remarks, *computed, *_coarser_values(measured, judged_as))
         shape = aligned.right_logical.shape if pair.golden and is_measured(pair) else None
-        hinted = resolve_pair(policy, pair, hinted_dtypes(policy, *dtypes, remarks), golden_note(pair), golden=shape)
+        note = Message("golden_not_judged") if (pair.golden or pair.third) and not is_measured(pair) else None
+        hinted = resolve_pair(policy, pair, hinted_dtypes(policy, *dtypes, remarks), note, golden=shape)
         if (hinted.rtol, hinted.atol) != (limits.rtol, limits.atol):
             # The worst elements depend on the tolerance.
             measured = _measure(aligned, hinted, extras)

@@ -26,7 +26,7 @@ from pytest_msdump.model.statistics import Interval
 from pytest_msdump.model.tensor import TensorRef, TensorView
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["golden_interval", "golden_note", "is_measured", "sides_of", "with_ratios", "with_runs"]
+__all__ = ["golden_interval", "is_measured", "sides_of", "with_ratios", "with_runs"]
 
 ShapeOf: TypeAlias = Callable[[TensorRef], tuple[int, ...] | None]
 
@@ -75,11 +75,6 @@ def is_measured(pair: Pair) -> bool:
     """Whether the errors against golden can be measured: all tensors that this takes were saved."""
     sides = sides_of(pair)
     return sides is not None and not any(ref.is_unseen for side in sides for ref in (side.left, side.right))
-
-
-def golden_note(pair: Pair) -> Message | None:
-    """Return the note that the golden rule does not judge a pair, of which a tensor was not saved."""
-    return None if sides_of(pair) is None or is_measured(pair) else Message("golden_not_judged")
 
 
 def with_ratios(

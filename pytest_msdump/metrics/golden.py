@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import reduce
 
 import numpy as np
 
@@ -37,10 +38,7 @@ def rounding_unit(*dtypes: str) -> float:
     >>> rounding_unit("float32", "float64") == 2.0**-24
     True
     """
-    components_of = [DTYPES[name].component or name for name in dtypes]
-    dtype = components_of[0]
-    for other in components_of[1:]:
-        dtype = coarser(dtype, other)
+    dtype = reduce(coarser, (DTYPES[name].component or name for name in dtypes))
     return 0.0 if DTYPES[dtype].kind != "float" else EPSILON.get(dtype, EPSILON["bfloat16"]) / 2
 
 
@@ -137,20 +135,15 @@ def golden_ratios(found: ThreeWay, *, dtype: str, floor: float, without: Mapping
 
 def _ratio(metric: str, found: ThreeWay, field: str, floor: float) -> Measurement:
     left, other = getattr(found.left, field), getattr(found.other, field)
-    why = None
     if not (found.left.finite and found.other.finite):
-        why = Message("golden_nothing_finite")
+        why = "golden_nothing_finite"
     elif left is None or other is None:
-        why = Message("tensors_are_complex")
-    elif left == 0 and math.isfinite(other):
-        return Measurement(metric, 0.0)
-    elif not (math.isfinite(left) and math.isfinite(other)):
-        why = Message("number_too_large")
-    elif max(other, floor) == 0:
-        why = Message("golden_other_is_exact")
+        why = "tensors_are_complex"
+    elif left and not max(other, floor):
+        why = "golden_other_is_exact"
     else:
-        value = left / max(other, floor)
-        if math.isfinite(value):
+        value = left / max(other, floor) if left else 0.0
+        if math.isfinite(value) and math.isfinite(other):
             return Measurement(metric, value)
-        why = Message("number_too_large")
-    return Measurement(metric, undefined=why)
+        why = "number_too_large"
+    return Measurement(metric, undefined=Message(why))
