@@ -12,6 +12,7 @@ from pytest_msdump.causes.growth import drift_of
 from pytest_msdump.cli.gate import print_report, print_saved
 from pytest_msdump.cli.output import phrases
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.limits.judge import judge
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.limits.resolve import GOLDEN_RULE_METRIC, hinted_dtypes, resolve
@@ -36,7 +37,7 @@ EXAMPLES = ("msdump check msdump-report/results.json --profile strict",)
 # The options that judge anew; unlike those of a comparison they have no defaults.
 _OPTIONS = {
     "config": "suite file with the rules to judge by",
-    "profile": "named limits (default: those of the run, when another option is given)",
+    "profile": f"named limits: {', '.join(PROFILES)} (default: those of the run, when another option is given)",
     "threshold": "limit of one metric for every tensor, e.g. cosine=0.999; repeatable",
     "min_coverage": "fail if less of the right side is matched, 0 to 100 per cent",
 }

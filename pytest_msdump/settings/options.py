@@ -156,7 +156,13 @@ OPTIONS: tuple[Option, ...] = (
         toml=None,
     ),
     _option(
-        "profile", "limits", "text", "NAME", "named limits", default="default", value="default", choices=tuple(PROFILES)
+        "profile",
+        "limits",
+        "text",
+        "NAME",
+        f"named limits: {', '.join(PROFILES)}",
+        default="default",
+        value="default",
     ),
     _option(
         "threshold",
