@@ -24,6 +24,7 @@ from pytest_msdump.model.statistics import Statistics
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.record import DumpWriter
 from pytest_msdump.report.build import build_report, compare_plan
+from pytest_msdump.report.failure import failure_text
 from pytest_msdump.scheduling import cache as cache_module
 from pytest_msdump.scheduling.cluster import compare_batch, job_of
 from pytest_msdump.scheduling.program_version import stamp
@@ -132,6 +133,24 @@ def test_the_failure_says_both_errors_and_their_ratio(tmp_path, capsys, monkeypa
     both = [f"{rmse(tmp_path, name):.2e}" for name in ("left", "right")]
     assert f"{RATIO}: left against golden {both[0]}, right against golden {both[1]}: ratio 2.9" in printed
     assert "> 2 (golden rule (float32))" in printed
+
+
+def test_the_block_of_a_failing_tensor_has_both_errors_beside_its_table(tmp_path):
+    runs(tmp_path, {"left": 3e-7, "right": 1e-7})
+    (found,) = report(tmp_path).records
+    text = " ".join(failure_text([found], operators=1, width=100).split())
+    assert f"fail {RATIO}: left against golden 3.03e-07, right against golden 1.02e-07: ratio 2.9" in text
+
+
+def test_the_operator_where_the_ratio_jumps_is_the_cause(tmp_path):
+    for name, error in (("golden", 0), ("right", 1e-7), ("left", 1e-7)):
+        with DumpWriter(tmp_path / name, framework="numpy") as writer:
+            for number, op in enumerate(("dense", "gelu", "norm")):
+                jump = 10 if name == "left" and number else 1
+                noise = error * jump * draw(number + len(name))
+                writer.write(op, (draw(7) + noise).astype("f8" if name == "golden" else "f4"))
+    roles = {one.left.key.op.name: one.role for one in report(tmp_path).records}
+    assert (roles["dense"], roles["gelu"]) == (None, "cause")
 
 
 def test_the_profile_judges_a_tensor_that_golden_lacks_and_the_header_counts_them(tmp_path, capsys, monkeypatch):
