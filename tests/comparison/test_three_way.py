@@ -12,6 +12,7 @@ import pytest
 from outcomes import without_run
 
 from pytest_msdump import assert_dumps_close
+from pytest_msdump.causes.growth import drift_of
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.comparing import compare_pair, comparer_of
 from pytest_msdump.comparison.opening import ArrayView
@@ -151,6 +152,9 @@ def test_the_operator_where_the_ratio_jumps_is_the_cause(tmp_path):
                 writer.write(op, (draw(7) + noise).astype("f8" if name == "golden" else "f4"))
     roles = {one.left.key.op.name: one.role for one in report(tmp_path).records}
     assert (roles["dense"], roles["gelu"]) == (None, "cause")
+    for one in report(tmp_path).records:
+        # How errors grow is counted in shares of the limit.
+        assert drift_of(one).share == pytest.approx(one.metrics[RATIO] / 2, rel=1e-12)
 
 
 def test_the_profile_judges_a_tensor_that_golden_lacks_and_the_header_counts_them(tmp_path, capsys, monkeypatch):
