@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import reduce
 
 import numpy as np
+import numpy.typing as npt
 
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.facts.dtypes import DTYPES, EPSILON
@@ -78,8 +79,8 @@ class _Sums:
         error, size = differences(block, golden, parts).doubles, magnitudes(parts[1])
         self._elements += block.size
         self.finite += int(np.count_nonzero(finite))
-        self._squares = self._squares.merge(_squares(error[finite], workspace))
-        self.golden = self.golden.merge(_squares(size[finite], workspace))
+        self._squares = self._squares.merge(_squares(_where(finite, error), workspace))
+        self.golden = self.golden.merge(_squares(_where(finite, size), workspace))
         if self._is_real:
             self._above += int(np.count_nonzero(block > rounded)) - int(np.count_nonzero(block < rounded))
         # Golden may be beyond the range of the run's type, where msprobe does not compare.
@@ -88,7 +89,7 @@ class _Sums:
         self._small += int(np.count_nonzero(small))
         self._small_errors += int(np.count_nonzero(error[small] > self._benchmark.small_atol))
         normal = finite & ~small
-        error, size = error[normal], size[normal]
+        error, size = _where(normal, error), _where(normal, size)
         if error.size:
             relative = error / (size + self._epsilon)
             self._normal += error.size
@@ -108,6 +109,10 @@ class _Sums:
             small_value_share=self._small_errors / self._small if self._small else 0.0,
             error_balance=abs(self._above) / self._elements if self._is_real and self._elements else None,
         )
+
+
+def _where(mask: npt.NDArray[np.bool_], values: Doubles) -> Doubles:
+    return values if mask.all() else values[mask]
 
 
 def _squares(values: Doubles, workspace: Workspace) -> Sum:
