@@ -148,6 +148,8 @@ def assert_dumps_close(
     min_coverage: float | None = None,
     limits: Mapping[str, float] | str | PathLike[str] | None = None,
     fusion: str | PathLike[str] | None = None,
+    golden: str | PathLike[str] | None = None,
+    third: str | PathLike[str] | None = None,
     **options: Any,
 ) -> Report:
     """Fail unless every matched tensor of two dumps is within the limits. One test for a whole dump.
@@ -168,6 +170,8 @@ def assert_dumps_close(
         ``msdump calibrate``, which wins over the profile.
     fusion : str or Path, optional
         Fusion-mapping JSON: the compiled model of the left side.
+    golden, third : str or Path, optional
+        A more exact run of the reference, and another run of it.
     **options
         Any other key of a suite file: ``rule``, ``known_drift``, ``quant_fusion``, ``io``, ``nan``, ``select``, …
 
@@ -194,6 +198,7 @@ def assert_dumps_close(
         table["min_coverage"] = min_coverage
     if fusion is not None:
         table["fusion"] = str(fusion)
+    table |= {name: _side(run) for name, run in (("golden", golden), ("third", third)) if run is not None}
     thresholds = []
     if isinstance(limits, Mapping):
         thresholds = [f"{metric}={float(bound)!r}" for metric, bound in limits.items()]
@@ -224,7 +229,8 @@ def _dumps_problem(report: Report) -> str | None:
     problems = coverage_problems(report)
     if not failing and not problems:
         return None
-    lines = header_lines(report.left, report.right, pairs=len(report.records), profile=report.profile)
+    about: dict[str, Any] = {"profile": report.profile, "further": report.further}
+    lines = header_lines(report.left, report.right, pairs=len(report.records), **about)
     lines += summary_lines(report, width=_WIDTH)
     for order in sorted({record.order for record in failing})[:_SHOWN_OPERATORS]:
         records = [record for record in report.records if record.order == order]

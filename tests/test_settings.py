@@ -11,6 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from pytest_msdump.errors import ConfigError, UnknownNameError
+from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.settings.options import OPTIONS, Option, argparse_kwargs, ini_kwargs, option_values
 from pytest_msdump.settings.values import parse_coverage, parse_report, parse_spec
 from pytest_msdump.suite.keys import parse_threshold
@@ -23,6 +24,8 @@ BY_NAME = {option.name: option for option in OPTIONS}
 EXPECTED = [
     ("left", ("--msdump-left", "--msdump-target"), "msdump_left", "left"),
     ("right", ("--msdump-right", "--msdump-reference"), "msdump_right", "right"),
+    ("golden", ("--msdump-golden",), "msdump_golden", "golden"),
+    ("third", ("--msdump-third",), "msdump_third", "third"),
     ("fusion", ("--msdump-fusion",), "msdump_fusion", "fusion"),
     ("quant_fusion", ("--msdump-quant-fusion",), "msdump_quant_fusion", "quant_fusion"),
     ("close_fusion", ("--msdump-close-fusion",), "msdump_close_fusion", "close_fusion"),
@@ -118,7 +121,7 @@ def test_help_names_the_default_and_survives_percent_signs() -> None:
 def test_ini_keys_are_texts_or_lines_with_no_default() -> None:
     assert ini_kwargs(BY_NAME["profile"]) == {
         "name": "msdump_profile",
-        "help": "named limits (default: default)",
+        "help": f"named limits: {', '.join(PROFILES)} (default: default)",
         "type": "string",
         "default": None,
     }

@@ -25,6 +25,7 @@ _NOISE = {"float64": 1e-14, "float32": 4e-6, "float16": 4e-3, "bfloat16": 3e-2}
 # What feeds an operator through many that were not compared: so many with the largest errors are kept.
 _MOST_FEEDS = 8
 
+_RATIOS = ("golden_rmse_ratio", "golden_normal_rmse_ratio")
 _DISTANCE, _COSINE = "relative_euclidean_distance", "cosine_similarity"
 
 Op = TypeVar("Op", bound=Hashable)
@@ -34,8 +35,8 @@ def drift_of(record: Record) -> Drift | None:
     """Return how far a pair is apart; ``None`` where its finite numbers do not show it.
 
     That is the relative Euclidean distance, or ``sqrt(2 (1 - cosine))`` where only a cosine has a limit: the distance
-    of two vectors of length 1. Sketches give an estimate. The limit is unknown where neither has one, and where the
-    record fails by another one.
+    of two vectors of length 1. Judged by golden, the share of the limit is that of the ratio. Sketches give an
+    estimate. The limit is unknown where neither has one, and where the record fails by another one.
     """
     comparison, statistics = record.comparison, record.statistics
     if comparison is not None:
@@ -49,7 +50,8 @@ def drift_of(record: Record) -> Drift | None:
     if is_equal and not record.fails:
         return Drift(0.0, 1.0)
     found = [_distance(record), _angle(record)]
-    drift = next((one for one in found if one and one.limit), None) or found[0]
+    found.insert(0, _against_golden(record, found[0]))
+    drift = next((one for one in found if one and one.limit), None) or found[1]
     if drift is not None and any(remark.code == "zero_in_exact_arithmetic" for remark in record.remarks):
         drift = drift._replace(noise=inf)
     if drift is not None and drift.limit is not None and record.fails and drift.error <= drift.limit:
@@ -223,6 +225,16 @@ def _angle(record: Record) -> Drift | None:
         return None
     error, bound = (sqrt(max(2 * (1 - cosine), 0)) for cosine in (value, limit))
     return Drift(error, bound or None, _NOISE.get(record.judged_as, 0.0))
+
+
+def _against_golden(record: Record, distance: Drift | None) -> Drift | None:
+    """Return the distance with the limit that a ratio of errors against golden sets; one run's error is rounding."""
+    for metric in _RATIOS:
+        value, limit = record.metrics.get(metric), _limit(record, metric)
+        if isinstance(value, (int, float)) and value > 0 and limit and distance and distance.error:
+            rounding = distance.error / value
+            return Drift(distance.error, rounding * limit, rounding)
+    return None
 
 
 def _limit(record: Record, metric: str) -> float | None:

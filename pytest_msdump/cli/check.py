@@ -12,9 +12,10 @@ from pytest_msdump.causes.growth import drift_of
 from pytest_msdump.cli.gate import print_report, print_saved
 from pytest_msdump.cli.output import phrases
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.limits.judge import judge
 from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import hinted_dtypes, resolve
+from pytest_msdump.limits.resolve import GOLDEN_RULE_METRIC, hinted_dtypes, resolve
 from pytest_msdump.limits.statistics import judge_statistics
 from pytest_msdump.model.comparison import Comparison, Limits, Measurement
 from pytest_msdump.model.record import Record
@@ -36,7 +37,7 @@ EXAMPLES = ("msdump check msdump-report/results.json --profile strict",)
 # The options that judge anew; unlike those of a comparison they have no defaults.
 _OPTIONS = {
     "config": "suite file with the rules to judge by",
-    "profile": "named limits (default: those of the run, when another option is given)",
+    "profile": f"named limits: {', '.join(PROFILES)} (default: those of the run, when another option is given)",
     "threshold": "limit of one metric for every tensor, e.g. cosine=0.999; repeatable",
     "min_coverage": "fail if less of the right side is matched, 0 to 100 per cent",
 }
@@ -77,6 +78,7 @@ def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
             # A suite has two sides. They are not read here; those of the run may be on another machine.
             "left": ".",
             "right": ".",
+            **dict.fromkeys(report.further, "."),
             "profile": options["profile"] or (None if file else report.profile),
             "threshold": options["threshold"],
             "min_coverage": options["min_coverage"],
@@ -119,6 +121,7 @@ def judged_by(policy: Policy, record: Record) -> Record:
         right_dtype=dtypes[1],
         notes=(record.pair_note, saved.note if saved else None),
         uncompared=record.uncompared,
+        golden=_golden_shape(record),
     )
     if record.comparison is not None:
         comparison = _as_measured(record.comparison, limits)
@@ -147,6 +150,14 @@ def judged_by(policy: Policy, record: Record) -> Record:
         right_overflows=right.overflows,
     )
     return record.judged(verdict, limits, checks)
+
+
+def _golden_shape(record: Record) -> tuple[int, ...] | None:
+    """Return the shape of a tensor that was measured against golden, of which sketches count as well."""
+    found = record.comparison and record.comparison.three_way
+    is_measured = found.golden == "golden" if found else GOLDEN_RULE_METRIC in record.estimates
+    shape = record.right.logical_shape or record.right.shape
+    return shape if record.golden is not None and is_measured else None
 
 
 def _as_measured(comparison: Comparison, limits: Limits) -> Comparison:

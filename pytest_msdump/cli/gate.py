@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pytest_msdump.calibrate.write import limits_file_to_lower, tighten
 from pytest_msdump.cli.output import print_lines, table_file, terminal_width, write_table
@@ -58,7 +59,8 @@ def gate(
     file = limits_file_to_lower(planned.suite) if tightens else None
     pairs, profile = len(planned.pairing.pairs), planned.suite.policy.profile
     kernel = choose_kernel().name
-    _print(header_lines(*planned.sides, pairs=pairs, profile=profile, unseen=planned.unseen, kernel=kernel, say=say))
+    about: dict[str, Any] = {"unseen": planned.unseen, "kernel": kernel, "further": planned.further}
+    _print(header_lines(*planned.sides, pairs=pairs, profile=profile, **about, say=say))
     start_report(planned, planned.suite.report_dir)
     watch = progress or Progress("msdump compare")
     records, notes = records_of(planned, watch, scheduler=scheduler)
@@ -104,7 +106,8 @@ def nine_columns_writer(text: str, *, as_csv: bool) -> Callable[[Report], list[P
 
 def print_saved(name: str, report: Report, say: Phrases) -> None:
     """Print the header of a report that is judged again."""
-    header = header_lines(report.left, report.right, pairs=len(report.records), profile=report.profile, say=say)
+    about: dict[str, Any] = {"profile": report.profile, "further": report.further}
+    header = header_lines(report.left, report.right, pairs=len(report.records), **about, say=say)
     _print([f"msdump: {name}", *header])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.model.record import Record, ReportedTensor, relative_file
@@ -25,6 +26,7 @@ def assemble(
     *,
     profile: str,
     sides: tuple[SideInfo, SideInfo] | None = None,
+    further: Mapping[str, SideInfo] = MappingProxyType({}),
     limits: Mapping[str, Any] | None = None,
     min_coverage: float | None = None,
     network: Iterable[NetworkOperator] = (),
@@ -34,8 +36,8 @@ def assemble(
     """Return the report of one suite.
 
     `records` has one for each pair, in the order of `pairing.pairs`. `sides` are those of `side_info`, if the caller
-    has them; `limits` are JSON values about the policy; `network` are the operators of the left side's compiled model;
-    `rerun` is what follows ``msdump compare`` to do it again.
+    has them; `further` has those of golden and third by name. `limits` are JSON values about the policy; `network` are
+    the operators of the left side's compiled model; `rerun` is what follows ``msdump compare`` to do it again.
     """
     of_left, of_right = sides or (side_info(left), side_info(right))
     orders: dict[OpKey, int] = {}
@@ -56,6 +58,8 @@ def assemble(
         network=tuple(network),
         notes=notes,
         rerun=rerun,
+        golden=further.get("golden"),
+        third=further.get("third"),
     )
 
 

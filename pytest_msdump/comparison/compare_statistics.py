@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pytest_msdump.comparison.align import logical_views
+from pytest_msdump.comparison.align import align, logical_views
 from pytest_msdump.comparison.opening import open_view
+from pytest_msdump.comparison.three_way import golden_interval, sides_of
 from pytest_msdump.errors import TensorFileError, TensorShapeError
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.facts.metrics import STATISTICS
@@ -23,6 +24,7 @@ from pytest_msdump.limits.policy import Policy
 from pytest_msdump.limits.resolve import resolve_pair
 from pytest_msdump.limits.statistics import judge_statistics
 from pytest_msdump.metrics.count_sketch import SEEDS, metrics_of, sketch_of
+from pytest_msdump.metrics.golden import golden_errors, rounding_unit
 from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import Record, record_of
@@ -79,7 +81,7 @@ class _UnsavedTensor:
         """Nothing is open."""
 
 
-def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) -> Record:
+def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, ...]) -> Record:
     """Judge a pair by statistics: a table's, or those of the tensor that was saved.
 
     At least one side has statistics only. The record has no `comparison`; its `statistics` holds both sides' numbers.
@@ -95,7 +97,12 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) 
         opened = [None if ref.is_unseen else stack.enter_context(closing(open_view(ref))) for ref in refs]
         dtypes = _dtypes(pair, opened)
         both = _aligned(pair, opened, dtypes)
-    limits = resolve_pair(policy, pair, dtypes, both.note)
+    other = (pair.third or pair.right).spec.dtype or dtypes[1]
+    ratios = golden_interval(pair, _distance, floor=rounding_unit(dtypes[0], other))
+    intervals = {**both.intervals, **ratios}
+    shape = (both.elements,) if ratios and pair.golden and both.elements is not None else None
+    note = None if ratios or sides_of(pair) is None else Message("golden_not_judged")
+    limits = resolve_pair(policy, pair, dtypes, both.note, note, golden=shape)
     verdict, checks, comparison = judge_statistics(
         both.left,
         both.right,
@@ -104,7 +111,7 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) 
         right_dtype=dtypes[1],
         elements=both.elements,
         unseen=tuple(side for side, ref in zip(_SIDES, refs, strict=True) if ref.is_unseen),
-        intervals=both.intervals,
+        intervals=intervals,
         overflows=[entry.sentence for entry in pair.left.overflows],
         right_overflows=[entry.sentence for entry in pair.right.overflows],
     )
@@ -118,6 +125,18 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, Path]) 
         checks=checks,
         statistics=replace(comparison, left=_numbers(both.left), right=_numbers(both.right), note=both.note),
     )
+
+
+def _distance(pair: Pair) -> Interval | None:
+    """Return the relative Euclidean distance of a pair: exact of saved tensors, an estimate by sketches, or nothing."""
+    refs = (pair.left, pair.right)
+    with ExitStack() as stack:
+        opened = [None if ref.is_unseen else stack.enter_context(closing(open_view(ref))) for ref in refs]
+        if opened[0] is None or opened[1] is None:
+            return _aligned(pair, opened, _dtypes(pair, opened)).intervals.get("relative_euclidean_distance")
+        aligned = align(pair, opened[0], opened[1])
+        errors, size = golden_errors(aligned.left, aligned.right)
+        return Interval(*(errors.rmse / size,) * 3) if size and errors.finite else None
 
 
 def _row(side: Statistics) -> int | None:

@@ -13,6 +13,7 @@ from pytest_msdump.comparison.align import AlignedViews, UnknownSampleError, ali
 from pytest_msdump.comparison.compare_statistics import compare_by_statistics
 from pytest_msdump.comparison.noise_floor import rounding_alone
 from pytest_msdump.comparison.opening import open_view
+from pytest_msdump.comparison.three_way import is_measured, with_ratios
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.diagnosis.diagnose import diagnose, nonfinite_origin
 from pytest_msdump.dtypes import coarser
@@ -26,17 +27,15 @@ from pytest_msdump.metrics.measure import measure
 from pytest_msdump.metrics.spread import spread
 from pytest_msdump.model.comparison import FAILING, Comparison, CustomResult, Finding, Limits, Verdict
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.record import Diagnosis, Record, Spread, record_of
+from pytest_msdump.model.record import NO_ROOTS, Diagnosis, Record, Spread, record_of
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.text import Message, plain_text
 
 if TYPE_CHECKING:
     from pytest_msdump.comparison.planning import Plan
 
-__all__ = ["Comparer", "compare_pair", "compare_views", "comparer_of"]
+__all__ = ["Comparer", "compare_pair", "compare_views", "comparer_of", "roots_of"]
 
-# Loose files are named as they were given.
-_NO_ROOTS = (Path(), Path())
 # If a smaller share of the pairs is finite, NaN and Inf are all there is to say.
 _FINITE_SHARE = 0.5
 
@@ -45,32 +44,35 @@ _FINITE_SHARE = 0.5
 class Comparer:
     """Compares pairs of one plan, in any process that sees the files; holds all that a record depends on.
 
-    Names of files in records are relative to the roots. Can be pickled if `extras` holds no code of a user.
+    Names of files in records are relative to `roots`, see `record_of`. Can be pickled if `extras` holds no code of a
+    user.
     """
 
     policy: Policy
     extras: Extras
-    left_root: Path
-    right_root: Path
+    roots: tuple[Path, ...]
 
     def compare(self, pair: Pair) -> Record:
         """Return the record of a pair, without what only the plan knows."""
-        return compare_pair(pair, self.policy, self.extras, (self.left_root, self.right_root))
+        return compare_pair(pair, self.policy, self.extras, self.roots)
 
     def error(self, pair: Pair, sentence: str) -> Record:
         """Return the record of a pair that could not be compared."""
-        return _error(pair, plain_text(sentence), (self.left_root, self.right_root))
+        return _error(pair, plain_text(sentence), self.roots)
 
 
 def comparer_of(plan: Plan) -> Comparer:
     """Return the comparer for the pairs of a plan."""
     extras = replace(plan.extras, spread=plan.suite.options["spread"])
-    return Comparer(plan.suite.policy, extras, plan.left.root, plan.right.root)
+    return Comparer(plan.suite.policy, extras, roots_of(plan))
 
 
-def compare_pair(
-    pair: Pair, policy: Policy, extras: Extras = NO_EXTRAS, roots: tuple[Path, Path] = _NO_ROOTS
-) -> Record:
+def roots_of(plan: Plan) -> tuple[Path, ...]:
+    """Return the directories of all four dumps as `record_of` takes them; that of a missing one is of no use."""
+    return tuple(dump.root if dump else Path() for dump in (plan.left, plan.right, plan.golden, plan.third))
+
+
+def compare_pair(pair: Pair, policy: Policy, extras: Extras = NO_EXTRAS, roots: tuple[Path, ...] = NO_ROOTS) -> Record:
     """Measure and judge one pair. Whatever is wrong with its files becomes the verdict `error` of this pair alone.
 
     Both sides are opened here, read in blocks, and closed again; the record names files relative to `roots`. Its
@@ -97,7 +99,7 @@ def compare_views(
     right: TensorView,
     policy: Policy,
     extras: Extras = NO_EXTRAS,
-    roots: tuple[Path, Path] = _NO_ROOTS,
+    roots: tuple[Path, ...] = NO_ROOTS,
 ) -> Record:
     """Align, measure and judge two opened tensors of a pair; what cannot be aligned or read is an `error`."""
     dtypes = left.dtype, right.dtype
@@ -108,12 +110,17 @@ def compare_views(
         aligned = align(pair, left, right, extras.converters)
         measured = _measure(aligned, limits, extras)
         remarks = (*aligned.remarks, *computed, *_coarser_values(measured, judged_as))
+        shape = aligned.right_logical.shape if pair.golden and is_measured(pair) else None
+        note = Message("golden_not_judged") if (pair.golden or pair.third) and not is_measured(pair) else None
         hinted_as = hinted_dtypes(policy, *dtypes, remarks)
-        hinted = limits if hinted_as == judged_as else resolve_pair(policy, pair, hinted_as)
+        hinted = limits
+        if hinted_as != judged_as or shape is not None or note is not None:
+            hinted = resolve_pair(policy, pair, hinted_as, note, golden=shape)
         if (hinted.rtol, hinted.atol) != (limits.rtol, limits.atol):
             # The worst elements depend on the tolerance.
             measured = _measure(aligned, hinted, extras)
         limits = hinted
+        measured = with_ratios(measured, pair, left, right, limits, extras)
         custom = _custom(aligned, pair, extras)
     except MsdumpError as error:
         outcome = "undefined" if isinstance(error, UnknownSampleError) else "error"
@@ -149,7 +156,7 @@ def compare_views(
     )
 
 
-def _error(pair: Pair, message: Message, roots: tuple[Path, Path]) -> Record:
+def _error(pair: Pair, message: Message, roots: tuple[Path, ...]) -> Record:
     dtypes = [ref.spec.dtype for ref in (pair.left, pair.right) if ref.spec.dtype]
     limits = Limits(judged_as=coarser(dtypes[0], dtypes[-1]) if dtypes else "unknown")
     return record_of(pair, Verdict("error", (Finding("error", message),)), limits, roots=roots)

@@ -16,6 +16,7 @@ from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.noise_floor import with_terms
 from pytest_msdump.comparison.opening import logical_shape
 from pytest_msdump.comparison.run_origins import different_origins, without_folded
+from pytest_msdump.comparison.three_way import with_runs
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.dumps.graphs.execution_order import find_orders, with_model_order
 from pytest_msdump.dumps.graphs.ge_model import read_model
@@ -52,7 +53,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Plan:
-    """Two dumps and their pairs. The same suite gives the same plan in every process that sees the same files."""
+    """Two dumps and their pairs. The same suite gives the same plan in every process that sees the same files.
+
+    `golden` and `third` are further runs of what the right side is of, see `comparison.three_way`.
+    """
 
     suite: Suite
     left: Dump
@@ -60,12 +64,24 @@ class Plan:
     pairing: Pairing
     rules: FusionRules = _NO_RULES
     extras: Extras = NO_EXTRAS
+    golden: Dump | None = None
+    third: Dump | None = None
+
+    @property
+    def dumps(self) -> tuple[Dump, ...]:
+        """All dumps: left, right, and golden and third where they are given."""
+        return (self.left, self.right, *filter(None, (self.golden, self.third)))
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """Their directories."""
+        return tuple(dump.root for dump in self.dumps)
 
     @cached_property
     def digest(self) -> str:
         """Identity of the plan: the suite as resolved, and the names and sizes of all files that are compared."""
         digest = hashlib.sha256(repr(self.suite).encode())
-        for ref in (*self.left.refs, *self.right.refs):
+        for ref in (ref for dump in self.dumps for ref in dump.refs):
             digest.update(f"{ref.source.path}\0{_size(ref.source.path)}\0".encode(errors="surrogateescape"))
         beside = [*filter(None, _rule_files(self.suite).values()), *self.suite.graph_files]
         digest.update(repr([_size(path) for path in beside]).encode())
@@ -80,6 +96,11 @@ class Plan:
     def sides(self) -> tuple[SideInfo, SideInfo]:
         """Both sides as the header and the report show them."""
         return side_info(self.left), side_info(self.right)
+
+    @cached_property
+    def further(self) -> dict[str, SideInfo]:
+        """Golden and third likewise, by name, where they are given."""
+        return {name: side_info(dump) for name in ("golden", "third") if (dump := getattr(self, name)) is not None}
 
     @cached_property
     def unseen(self) -> int:
@@ -114,6 +135,11 @@ def plan(suite: Suite) -> Plan:
     allowed = suite.options["allow_incomplete"]
     left = _narrowed(index(suite.left.path, graph_files=suite.graph_files, allow_incomplete=allowed), suite.left)
     right = _narrowed(index(suite.right.path, allow_incomplete=allowed), suite.right)
+    runs = {
+        name: _narrowed(index(choice.path, allow_incomplete=allowed), choice)
+        for name, choice in (("golden", suite.golden), ("third", suite.third))
+        if choice is not None
+    }
     rules = FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
     left, right = _ruled(left, right, rules, has_files=bool(suite.graph_files))
     pairing = pair_dumps(
@@ -129,12 +155,15 @@ def plan(suite: Suite) -> Plan:
         exclude_types=suite.options["exclude_types"],
         shape_of=logical_shape,
     )
+    pairing, lacking = with_runs(pairing, right, runs, shape_of=logical_shape)
     pairing = with_terms(pairing, left, right)
     if suite.policy.limits is not None:
         right = _noted(right, _limits_notes(suite.policy.limits, right, pairing))
     # First of all notes: runs with different inputs have nothing to agree about.
     left = replace(left, notes=(*different_origins(left, right, pairing.pairs), *left.notes))
-    return Plan(suite, _noted(left, pairing.notes), right, without_folded(pairing, left, right), rules)
+    runs = {name: _noted(dump, lacking[name]) for name, dump in runs.items()}
+    left, pairing = _noted(left, pairing.notes), without_folded(pairing, left, right)
+    return Plan(suite, left, right, pairing, rules, golden=runs.get("golden"), third=runs.get("third"))
 
 
 def _limits_notes(limits: LimitsFile, right: Dump, pairing: Pairing) -> Iterable[str]:

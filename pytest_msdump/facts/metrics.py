@@ -45,6 +45,9 @@ class MetricFact(NamedTuple):
     define : callable, optional
         For metrics of other packages, which name such a row by an entry point of the group ``pytest_msdump.metrics``:
         from `metrics.definitions.Totals` to the number. Our own definitions are in `metrics.definitions`.
+    golden : str, optional
+        The field of `model.comparison.GoldenErrors` of which it is the ratio, left run over other run. Such a metric is
+        measured only where a suite has a golden or a third dump (see `metrics.golden`), and is not there elsewhere.
     """
 
     title: str
@@ -54,6 +57,7 @@ class MetricFact(NamedTuple):
     least: float = 0.0
     most: float = math.inf
     define: Callable[[Any], Any] | None = None
+    golden: str | None = None
 
 
 METRICS: dict[str, MetricFact] = {
@@ -73,6 +77,21 @@ METRICS: dict[str, MetricFact] = {
     # Counts that only a profile sets a limit on: elements outside rtol/atol, and elements whose bits differ.
     "allclose": MetricFact("outside rtol/atol", "low"),
     "bitwise_mismatch": MetricFact("differing bits", "low"),
+    # How many times the error of the other run, both against one golden tensor.
+    "golden_rmse_ratio": MetricFact("golden RMSE ratio", "low", "golden_rmse", golden="rmse"),
+    "golden_normal_rmse_ratio": MetricFact(
+        "golden RMSE ratio, no small values", "low", "golden_normal", golden="normal_rmse"
+    ),
+    "golden_max_relative_error_ratio": MetricFact(
+        "golden max relative ratio", "low", "golden_max_rel", golden="max_relative_error"
+    ),
+    "golden_mean_relative_error_ratio": MetricFact(
+        "golden mean relative ratio", "low", "golden_mean_rel", golden="mean_relative_error"
+    ),
+    "golden_small_value_ratio": MetricFact("golden small ratio", "low", "golden_small", golden="small_value_share"),
+    "golden_error_balance_ratio": MetricFact(
+        "golden error balance ratio", "none", "golden_balance", golden="error_balance"
+    ),
 }
 # Here, so that every table that is made of this one has them, too.
 METRICS.update((point.name, point.load()) for point in entry_points_of("pytest_msdump.metrics"))
@@ -89,6 +108,7 @@ SCALE_FREE_METRICS = RELATIVE_METRICS | {
     "kl_divergence",
     "normalized_max_error",
     "allclose",
+    *(name for name, fact in METRICS.items() if fact.golden),
 }
 
 

@@ -8,9 +8,10 @@ A changed bound is a new `version`; `tests/limits/test_profiles.py` holds the nu
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import NamedTuple
 
-__all__ = ["PROFILES", "TOLERANCES", "Tolerance"]
+__all__ = ["DUAL_BENCHMARK", "PROFILES", "TOLERANCES", "DualBenchmark", "Tolerance", "golden_multiplier"]
 
 
 class ProfileFact(NamedTuple):
@@ -68,6 +69,25 @@ _EQUAL_ELEMENTS: dict[str, float] = {"max_absolute_error": 0, "allclose": 0}
 
 _BITS: dict[str, float] = {"bitwise_mismatch": 0}
 
+
+def _dual_benchmark(level: str, largest: float, mean: float) -> ProfileFact:
+    """Return a level of msprobe's dual benchmark: the mean relative error and the RMSE have one bound.
+
+    See `get_benchmark_ratio_threshold`; `_small_value_threshold` is 2 at every level. The error balance has a threshold
+    of 2 as well, but is not in its list of statuses. Elements that are NaN or Inf in a run or in golden are left out
+    there; our counts of them stay judged. Integers are compared bit by bit.
+    """
+    bounds = {
+        "golden_normal_rmse_ratio": mean,
+        "golden_max_relative_error_ratio": largest,
+        "golden_mean_relative_error_ratio": mean,
+        "golden_small_value_ratio": 2,
+        **_CLASSES,
+    }
+    source = f"msprobe 8ff00da, precision_standard/standard_config.py, level {level}"
+    return ProfileFact(1, source, {**dict.fromkeys(_FLOATS, bounds), **dict.fromkeys(_WHOLE, _EQUAL)})
+
+
 PROFILES: dict[str, ProfileFact] = {
     "default": ProfileFact(1, "pytest-msdump, INTERFACE section 6", _DEFAULT),
     "strict": ProfileFact(
@@ -99,7 +119,58 @@ PROFILES: dict[str, ProfileFact] = {
         dtype_equal=True,
         every_occurrence=True,
     ),
+    "ascend_dual_l0": _dual_benchmark("L0", 10, 2),
+    "ascend_dual_l1": _dual_benchmark("L1", 5, 1.5),
+    "ascend_dual_l2": _dual_benchmark("L2", 2, 1.2),
 }
+
+
+class DualBenchmark(NamedTuple):
+    """What msprobe's dual benchmark takes for a data type.
+
+    Values up to `small` are small: they count where they err by more than `small_atol`, and have no relative error. No
+    error of the other run counts as less than `least_error`, whatever the number; `epsilon` is added to the values that
+    errors are divided by, where it is not that of the golden tensor's own type.
+    """
+
+    small: float
+    small_atol: float
+    least_error: float
+    epsilon: float | None = None
+
+
+# msprobe 8ff00da, precision_standard/standard_config.py: _small_value, _benchmark_small_value_atol, _minmum_err;
+# core/common/const.py: BFLOAT16_EPS. Taken over with their oddities: 1e-16 for the types of 16 bits is most likely
+# 2**-16 misspelt, so that every small value that errs at all counts; `least_error` is 1,000 times the rounding of
+# float32, and of an RMSE has the unit of the data, so that smaller errors pass at any ratio; epsilon of bfloat16 is
+# half the distance from 1 to the next number. Types that are not here are as float32.
+DUAL_BENCHMARK: Mapping[str, DualBenchmark] = {
+    "float32": DualBenchmark(2.0**-20, 2.0**-30, 2.0**-14),
+    "float16": DualBenchmark(2.0**-10, 1e-16, 2.0**-11),
+    "bfloat16": DualBenchmark(2.0**-10, 1e-16, 2.0**-8, epsilon=2.0**-8),
+}
+
+# PyTorch 2.13, torch/_dynamo/utils.py, `same`, get_multiplier: how many times the other run's error is allowed, and
+# more for tensors of up to so many elements, as with its flag use_larger_multiplier_for_smaller_tensor.
+_MULTIPLIERS: Mapping[str, float] = {"float16": 3.0, "bfloat16": 3.0}
+_OTHER_MULTIPLIER = 2.0
+_SMALL_TENSORS = ((10, 10.0), (500, 8.0), (999, 3.0))
+_OF_ONE_PIXEL = 3.0
+
+
+def golden_multiplier(dtype: str, shape: tuple[int, ...]) -> float:
+    """Return how many times the other run's error against golden PyTorch allows a tensor of this type and shape.
+
+    >>> golden_multiplier("float32", (64, 64)), golden_multiplier("bfloat16", (64, 64))
+    (2.0, 3.0)
+    """
+    elements = prod(shape)
+    for most, multiplier in _SMALL_TENSORS:
+        if elements <= most:
+            return multiplier
+    if len(shape) == len("NCHW") and shape[-1] == shape[-2] == 1:
+        return _OF_ONE_PIXEL
+    return _MULTIPLIERS.get(dtype, _OTHER_MULTIPLIER)
 
 
 class Tolerance(NamedTuple):

@@ -23,6 +23,8 @@ _ROUNDING = "zero_in_exact_arithmetic"
 _OF_VALUES = ("coarser_values", "computed_in", _ROUNDING)
 
 _UNMEASURED = Message("not_measured")
+_NO_GOLDEN = Message("golden_not_measured")
+_GOLDEN_DETAIL = "detail_golden"
 _DTYPE_HINT_ENTRY = "dtype_hint = true"
 _COMPLEX_ENTRY = '[[msdump.rule]] with complex = "allow"'
 
@@ -33,6 +35,7 @@ _BEYOND = {
     (False, "fail"): "above_limit",
     (False, "warn"): "above_warning_level",
 }
+_BEYOND_GOLDEN = {"fail": "golden_above_limit", "warn": "golden_above_warning_level"}
 
 
 class _Judgement(NamedTuple):
@@ -118,7 +121,9 @@ def verdict_from(findings: Iterable[Finding], would_pass: Mapping[str, float]) -
 
 def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison, limits: Limits) -> _Judgement:
     """Hold a number against its limits, the failing level first."""
-    first, measured = levels[0], comparison.measurements.get(metric) or Measurement(metric, undefined=_UNMEASURED)
+    is_golden = METRICS[metric].golden is not None
+    unmeasured = Measurement(metric, undefined=_NO_GOLDEN if is_golden else _UNMEASURED)
+    first, measured = levels[0], comparison.measurements.get(metric) or unmeasured
     value = measured.value
     if not measured.applies:
         code = "limit_skipped_one_element"
@@ -127,8 +132,8 @@ def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison
         return _Judgement(metric, None, first, "skipped", Message(code, {"metric": metric, "rule": first.rule}))
     if comparison.elements == 0:
         return _Judgement(metric, None, first, "skipped")
-    # An equal pair may differ in its bits (−0.0 and 0.0, NaN payloads).
-    if comparison.equal and metric != "bitwise_mismatch":
+    # An equal pair may differ in its bits (−0.0 and 0.0, NaN payloads), and both of it from golden.
+    if comparison.equal and metric != "bitwise_mismatch" and not (is_golden and measured.value is not None):
         return _Judgement(metric, value, first, "ok")
     if value is None or isinstance(value, tuple):
         why = measured.undefined or _UNMEASURED
@@ -187,12 +192,17 @@ def _parameters(value: float | int, limit: Limit) -> dict[str, Parameter]:
 
 def _beyond(value: float | int, limit: Limit, detail: Message | None = None) -> Message:
     code = _BEYOND[_larger_is_better(limit.metric), limit.level]
+    if detail is not None and detail.code == _GOLDEN_DETAIL:
+        code = _BEYOND_GOLDEN[limit.level]
     return Message(code, {**_parameters(value, limit), "detail": detail})
 
 
 def _detail(measured: Measurement, comparison: Comparison) -> Message | None:
     """Where the number comes from, and for counts what was counted."""
-    classes = comparison.nonfinite
+    classes, found, field = comparison.nonfinite, comparison.three_way, METRICS[measured.metric].golden
+    if found is not None and field is not None:
+        both = {"left": getattr(found.left, field), "other": getattr(found.other, field)}
+        return Message(_GOLDEN_DETAIL, {**both, "other_run": found.other_run, "golden": found.golden})
     if measured.metric == "nonfinite_mismatch":
         counts = {name: getattr(classes, name) for name in ("nan_left", "nan_right", "inf_left", "inf_right")}
         return Message("detail_nonfinite", {**counts, "place": _place(measured.where or classes.first_mismatch)})

@@ -167,7 +167,8 @@ class Policy:
     forms. `nan` is "match" (the same class at the same place is equal) or "forbid" (no NaN or Inf on either side), set
     at `nan_rule`. With `dtype_hint` a float side whose values are all of a coarser type is judged as that type.
     `without` has metrics that are not measured, with the place that says so. `limits` are those of a limits file, which
-    hold in place of the profile's.
+    hold in place of the profile's. `has_golden` is whether there is a golden or a third dump; without one, a limit on
+    an error against golden is refused.
     """
 
     profile: str = "default"
@@ -181,6 +182,7 @@ class Policy:
     threshold_flag: str = "--msdump-threshold"
     dtype_hint: bool = False
     without: Mapping[str, str] = field(default_factory=dict)
+    has_golden: bool = False
     # Cache of `limits.resolve`, by type, day and the numbers of rules that apply.
     resolved: dict[tuple[object, ...], Limits] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -198,6 +200,13 @@ class Policy:
         for metric, place in self.without.items():
             for needed, remedy in self._limits_on(metric):
                 raise ConfigError(f"{place}: {metric} cannot be left out, {needed} has a limit on it; {remedy}")
+
+        for metric in () if self.has_golden else filter(lambda name: METRICS[name].golden, METRICS):
+            for needed, _ in self._limits_on(metric):
+                raise ConfigError(
+                    f"{needed}: {metric} needs a golden or a third run; give --golden DIR or --third DIR (pytest: "
+                    "--msdump-golden, --msdump-third; suite file: golden, third)"
+                )
 
     def threshold_label(self, text: str, bound: float) -> str:
         """Return one threshold as it is typed."""

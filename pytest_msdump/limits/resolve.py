@@ -11,15 +11,18 @@ from functools import lru_cache
 
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.facts.dtypes import DTYPES, VALUE_KINDS
-from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.facts.profiles import PROFILES, TOLERANCES, Tolerance
+from pytest_msdump.facts.metrics import METRICS, SCALE_FREE_METRICS
+from pytest_msdump.facts.profiles import PROFILES, TOLERANCES, Tolerance, golden_multiplier
 from pytest_msdump.limits.policy import Policy, Rule, marker_label, metric_id
 from pytest_msdump.model.comparison import Limit, Limits
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.text import Message
 
-__all__ = ["hinted_dtypes", "matches", "names_match", "resolve", "resolve_pair"]
+__all__ = ["GOLDEN_RULE_METRIC", "hinted_dtypes", "matches", "names_match", "resolve", "resolve_pair"]
+
+# What the rule of PyTorch limits, which judges in the place of a profile where there is a golden tensor.
+GOLDEN_RULE_METRIC = "golden_rmse_ratio"
 
 # The limits of each metric: one, or one of each level.
 _Levels = dict[str, tuple[Limit, ...]]
@@ -38,6 +41,7 @@ def resolve(
     notes: Iterable[Message | None] = (),
     uncompared: tuple[int, int] = (0, 0),
     today: datetime.date | None = None,
+    golden: tuple[int, ...] | None = None,
 ) -> Limits:
     """Return the limits of one pair, each with the rule that set it.
 
@@ -47,7 +51,8 @@ def resolve(
 
     Globs are matched, case-sensitively, against true name, mangled name and full address of both sides. `notes` are
     about this pair alone, `uncompared` counts further occurrences of its tensor without a partner. `today` decides
-    which known drifts have expired; the current day in UTC by default.
+    which known drifts have expired; the current day in UTC by default. `golden` is the shape of a tensor that was
+    measured against golden: PyTorch's rule is then in the place of the profile's limits on its accuracy.
     """
     judged_as = _component(coarser(left_dtype, right_dtype))
     rules, drifts = _matching(policy, left, right, left_dtype, right_dtype, judged_as)
@@ -55,10 +60,11 @@ def resolve(
     day = today or datetime.datetime.now(datetime.timezone.utc).date() if drifts else None
     # A network has many pairs and few kinds of them: pairs of the same types and rules share their limits.
     own, said = _of_file(policy, right, judged_as, right_dtype)
-    key = (judged_as, rules, drifts, day, *own)
+    multiplier = None if golden is None else golden_multiplier(judged_as, golden)
+    key = (judged_as, rules, drifts, day, multiplier, *own)
     limits = policy.resolved.get(key)
     if limits is None:
-        limits = policy.resolved[key] = _limits(policy, judged_as, rules, drifts, day, own)
+        limits = policy.resolved[key] = _limits(policy, judged_as, rules, drifts, day, own, multiplier)
     if own and not any(limit.base is not None for limit in limits.limits):
         # Rules or the command line have the last word on all of them.
         own, said = {}, ()
@@ -89,16 +95,23 @@ def _own_limit(limit: Limit, own: Mapping[str, Limit]) -> Limit:
     return limit if limit.base is None else own[limit.metric]
 
 
-def resolve_pair(policy: Policy, pair: Pair, dtypes: tuple[str, str], note: Message | None = None) -> Limits:
-    """Return the limits of a pair of these types; `note` is said of it beside the pair's own."""
+def resolve_pair(
+    policy: Policy,
+    pair: Pair,
+    dtypes: tuple[str, str],
+    *notes: Message | None,
+    golden: tuple[int, ...] | None = None,
+) -> Limits:
+    """Return the limits of a pair of these types; `notes` are said of it beside the pair's own; `golden` as above."""
     return resolve(
         policy,
         left=pair.left.key,
         right=pair.right.key,
         left_dtype=dtypes[0],
         right_dtype=dtypes[1],
-        notes=(pair.note, note),
+        notes=(pair.note, *notes),
         uncompared=pair.uncompared,
+        golden=golden,
     )
 
 
@@ -139,8 +152,9 @@ def _limits(
     drift_numbers: Sequence[int],
     today: datetime.date | None,
     own: Mapping[str, Limit],
+    multiplier: float | None,
 ) -> Limits:
-    """Combine the profile, a limits file, the rules and known drifts of these numbers, and the command line."""
+    """Combine the profile or the golden rule, a limits file, rules and known drifts, and the command line."""
     rules, drifts = [policy.rules[number] for number in numbers], [policy.known_drift[one] for one in drift_numbers]
     profile = PROFILES[policy.profile]
     typed = _typed_limits(policy)
@@ -156,6 +170,8 @@ def _limits(
     used = {limit.rule for levels in accepted.values() for limit in levels}
     reasons = dict.fromkeys(drift.reason for drift in holding if drift.described in used)
     usual = _profile_limits(policy.profile, judged_as)
+    if multiplier is not None:
+        usual = _golden_limits(usual, judged_as, multiplier)
     normal = {**(_with_file(usual, own) if own else usual), **_rule_limits(rules), **typed}
     tolerance = TOLERANCES.get(judged_as, Tolerance(0.0, 0.0))
     return Limits(
@@ -249,6 +265,17 @@ def _with_file(usual: _Levels, own: Mapping[str, Limit]) -> _Levels:
         implied.add("cosine_similarity")
     of_file = {metric: (limit,) for metric, limit in own.items()}
     return {metric: levels for metric, levels in usual.items() if metric not in implied} | of_file
+def _golden_limits(profile: _Levels, dtype: str, multiplier: float) -> _Levels:
+    """Return the profile's limits with PyTorch's rule in the place of those on accuracy.
+
+    Limits on NaN, Inf and overflow stay, and so do those of integers, which are equal or not, of bits, and of profiles
+    that judge by golden themselves.
+    """
+    replaced = [metric for metric in profile if metric in SCALE_FREE_METRICS and not METRICS[metric].golden]
+    if not replaced or DTYPES[dtype].kind in _EQUAL_KINDS:
+        return profile
+    limit = Limit(GOLDEN_RULE_METRIC, multiplier, f"golden rule ({dtype})")
+    return {metric: one for metric, one in profile.items() if metric not in replaced} | {limit.metric: (limit,)}
 
 
 def _rule_limits(rules: Iterable[Rule]) -> _Levels:

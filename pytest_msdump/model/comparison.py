@@ -15,11 +15,13 @@ __all__ = [
     "Comparison",
     "CustomResult",
     "Finding",
+    "GoldenErrors",
     "Limit",
     "Limits",
     "Measurement",
     "Nonfinite",
     "Scalar",
+    "ThreeWay",
     "Verdict",
     "WorstElement",
 ]
@@ -74,6 +76,36 @@ class WorstElement(NamedTuple):
     ratio: float
 
 
+class GoldenErrors(NamedTuple):
+    """How far one run is from golden.
+
+    `finite` positions are finite on both sides; `rmse` is over these. The others are msprobe's: `normal_rmse` and the
+    relative errors are of values that are not small (see `facts.profiles.DualBenchmark`), `small_value_share` is the
+    share of small ones that err, and `error_balance` how many more elements are above golden than below, or the other
+    way round, as a share of all; ``None`` of complex numbers.
+    """
+
+    finite: int
+    rmse: float
+    normal_rmse: float
+    max_relative_error: float
+    mean_relative_error: float
+    small_value_share: float
+    error_balance: float | None
+
+
+class ThreeWay(NamedTuple):
+    """The errors of the left run, and of another run, against golden; their ratios are metrics.
+
+    `golden` is ``"golden"`` or ``"right"``, `other_run` ``"right"`` or ``"third"``.
+    """
+
+    golden: str
+    other_run: str
+    left: GoldenErrors
+    other: GoldenErrors
+
+
 @dataclass(frozen=True, slots=True)
 class CustomResult:
     """The two texts that a user's own algorithm returned; they take no part in the verdict."""
@@ -92,7 +124,7 @@ class Comparison:
     type's smallest number above 0. The tolerance is the one of `worst` and the metric `allclose`. `total_elements` is
     how many each side has, when only the first `elements` of them were looked at; with `sampled` a side is a sample, of
     an unknown number where that is ``None``. `coarser` is of each side the coarser type that holds all of its values,
-    see `metrics.spread`. Not saved: a remark says so.
+    see `metrics.spread`. Not saved: a remark says so. `three_way` is set where a golden or a third tensor was measured.
     """
 
     elements: int
@@ -110,6 +142,7 @@ class Comparison:
     sampled: bool = False
     near_zero: int = 0
     coarser: tuple[str | None, str | None] = (None, None)
+    three_way: ThreeWay | None = None
 
     @property
     def equal(self) -> bool:

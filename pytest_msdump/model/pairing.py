@@ -38,6 +38,7 @@ class Pair:
     times.
     `uncompared` counts the further occurrences of this tensor that met no partner, left and right, though they are
     selected. `terms` are the left and the right tensors that a gradient is the sum of, see `comparison.noise_floor`.
+    `golden` and `third` are the right tensor in these dumps, see `comparison.three_way`.
     """
 
     left: TensorRef
@@ -49,6 +50,8 @@ class Pair:
     note: Message | None = None
     uncompared: tuple[int, int] = (0, 0)
     terms: tuple[tuple[TensorRef, ...], tuple[TensorRef, ...]] = ((), ())
+    golden: TensorRef | None = None
+    third: TensorRef | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from pytest_msdump.model.tensor import Coordinates, OpKey, SourceFrame, TensorKe
 from pytest_msdump.text import Message
 
 __all__ = [
+    "NO_ROOTS",
     "AxisErrors",
     "BetterFit",
     "Check",
@@ -35,7 +36,8 @@ __all__ = [
 
 Number = float | int | tuple[float, ...]
 
-_NO_ROOTS = (Path(), Path())
+# Loose files are named as they were given.
+NO_ROOTS = (Path(),) * 4
 # Shared by all records, of which there may be very many.
 _NOTHING: Mapping[str, Any] = {}
 _NO_NONFINITE = Nonfinite()
@@ -226,6 +228,8 @@ class Record:
         Its outcome is also ``"not_run"`` of a pair that was planned only.
     how, by, transform, pair_note, uncompared
         As in `Pair`.
+    golden, third : str, optional
+        Files of the same tensor in these dumps, below their directories.
     judged_as, nan, known_drift, notes
         As in `Limits`.
     checks : tuple of Check
@@ -272,6 +276,8 @@ class Record:
     transform: Transform = _UNCHANGED
     pair_note: Message | None = None
     uncompared: tuple[int, int] = (0, 0)
+    golden: str | None = None
+    third: str | None = None
     judged_as: str = "unknown"
     nan: str = "match"
     known_drift: str | None = None
@@ -368,13 +374,14 @@ def record_of(
     limits: Limits | None = None,
     *,
     specs: tuple[TensorSpec, TensorSpec] | None = None,
-    roots: tuple[Path, Path] = _NO_ROOTS,
+    roots: tuple[Path, ...] = NO_ROOTS,
     **found: Any,
 ) -> Record:
     """Return the record of a pair; by default one that was not run, whose data type is what the names claim.
 
     `specs` are what the files really hold; a field left open there is taken from what the file's name claims. The names
-    of files are relative to `roots`, the two dumps. `found` are further fields of `Record`.
+    of files are relative to `roots`, the left, the right, the golden and the third dump. `found` are further fields of
+    `Record`.
     """
     left_spec, right_spec = specs or (pair.left.spec, pair.right.spec)
     limits = limits or Limits(judged_as=pair.left.spec.dtype or pair.right.spec.dtype or "unknown")
@@ -388,6 +395,8 @@ def record_of(
         transform=pair.transform,
         pair_note=pair.note,
         uncompared=pair.uncompared,
+        golden=None if pair.golden is None else relative_file(pair.golden.source.location, roots[2]),
+        third=None if pair.third is None else relative_file(pair.third.source.location, roots[3]),
         judged_as=limits.judged_as,
         nan=limits.nan,
         known_drift=limits.known_drift,

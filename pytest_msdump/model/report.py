@@ -114,6 +114,7 @@ class Report:
     `rerun` is what follows ``msdump compare`` to do it again. `run` says when and how this one was made (see
     `report.build.run_facts`).
     `localised_by` names the source of the edges, and `edges` are producer and consumer by their records' `order`.
+    `golden` and `third` are further runs of the reference, where they were given.
     `ended` is false of what stands in results.json from the start of a run until its end; it has no records.
     """
 
@@ -132,6 +133,13 @@ class Report:
     localised_by: str = ""
     edges: tuple[tuple[int, int], ...] = ()
     ended: bool = True
+    golden: SideInfo | None = None
+    third: SideInfo | None = None
+
+    @property
+    def further(self) -> dict[str, SideInfo]:
+        """Golden and third by name, where they were given."""
+        return {name: side for name, side in (("golden", self.golden), ("third", self.third)) if side is not None}
 
     @property
     def complete(self) -> bool:

@@ -194,7 +194,7 @@ def _sides_of(source: Source) -> list[Path]:
 
 def _sides(values: Any, directory: Path) -> list[Path]:
     """The dumps that options, ini keys or a table name; a remote one has no copy here yet."""
-    if not any(values.get(side) for side in ("left", "right")):
+    if not any(values.get(side) for side in ("left", "right", "golden", "third")):
         return []
     from pytest_msdump.suite.load import named_sides
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import pytest
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
@@ -114,9 +114,10 @@ def header(gate: Gate) -> list[str]:
     say, lines = Phrases(gate.language), list[str]()
     for plan in gate.unannounced():
         pairs, profile, kernel = len(plan.pairing.pairs), plan.suite.policy.profile, choose_kernel().name
-        lines += header_lines(*plan.sides, pairs=pairs, profile=profile, unseen=plan.unseen, kernel=kernel, say=say)
+        about: dict[str, Any] = {"unseen": plan.unseen, "kernel": kernel, "further": plan.further}
+        lines += header_lines(*plan.sides, pairs=pairs, profile=profile, **about, say=say)
         entered = gate.dumps_to_collect()
-        roots = [root for root in dict.fromkeys((str(plan.left.root), str(plan.right.root))) if root in entered]
+        roots = [root for root in dict.fromkeys(map(str, plan.roots)) if root in entered]
         lines += [f"        {say('dump_not_collected', directory=root)}" for root in roots]
     return lines
 

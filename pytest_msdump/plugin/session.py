@@ -106,7 +106,7 @@ class Gate:
                 made = self.plans[source] = plan(load_source(self.config, source))
             if self.config.option.msdump_limits_update:
                 limits_file_to_lower(made.suite)
-            self._dumps.add([made.left.root, made.right.root])
+            self._dumps.add(made.roots)
         return self.plans[source]
 
     def plan_of_session(self) -> Plan:

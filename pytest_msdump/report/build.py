@@ -17,7 +17,7 @@ from pytest_msdump import registry
 from pytest_msdump.causes.localise import localise
 from pytest_msdump.causes.mispaired import mispaired
 from pytest_msdump.comparison.assemble import assemble, coverage_of
-from pytest_msdump.comparison.comparing import comparer_of
+from pytest_msdump.comparison.comparing import comparer_of, roots_of
 from pytest_msdump.comparison.graph_operators import arguments_of_pair
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import MsdumpError
@@ -81,7 +81,7 @@ def with_arguments(plan: Plan, number: int, record: Record) -> Record:
 
 def build_report(plan: Plan, records: Mapping[int, Record]) -> Report:
     """Return the report of the records, by number of the pair; a pair without a record is `not_run`."""
-    roots = plan.left.root, plan.right.root
+    roots = roots_of(plan)
     found = [records.get(number) or record_of(pair, roots=roots) for number, pair in enumerate(plan.pairing.pairs)]
     return _with_causes(plan, _assembled(plan, found))
 
@@ -114,6 +114,7 @@ def _assembled(plan: Plan, records: Iterable[Record]) -> Report:
         records,
         profile=plan.suite.policy.profile,
         sides=plan.sides,
+        further=plan.further,
         limits=policy_entry(plan.suite.policy),
         min_coverage=plan.suite.min_coverage,
         network=network_of(combined(plan.rules)) if plan.rules.base else (),
@@ -137,11 +138,17 @@ def rerun_arguments(plan: Plan) -> tuple[str, ...]:
     """Return the arguments with which ``msdump compare`` compares the same two dumps by the same rules."""
     suite = plan.suite
     allowed = ("--allow-incomplete",) if suite.options["allow_incomplete"] else ()
+    further = tuple(
+        word
+        for flag, dump in (("--golden", plan.golden), ("--third", plan.third))
+        if dump is not None
+        for word in (flag, str(dump.root))
+    )
     arrows = [
         f"--align={name}={left}->{right}" for name in COORDINATES for left, right in getattr(suite.align, name, ())
     ]
     thresholds = [f"--threshold={metric}={bound!r}" for metric, bound in suite.policy.thresholds.items()]
-    typed = (*allowed, *arrows, *thresholds)
+    typed = (*further, *allowed, *arrows, *thresholds)
     if suite.file is not None:
         return ("--config", str(suite.file), *typed)
     files = (("--fusion", suite.fusion), ("--quant-fusion", suite.quant_fusion), ("--close-fusion", suite.close_fusion))
@@ -243,6 +250,8 @@ def _not_ended(plan: Plan) -> Report:
         coverage=coverage_of(plan.pairing, plan.left, plan.right, min_coverage=plan.suite.min_coverage),
         rerun=rerun_arguments(plan),
         ended=False,
+        golden=plan.further.get("golden"),
+        third=plan.further.get("third"),
     )
 
 

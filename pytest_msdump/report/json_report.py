@@ -183,6 +183,8 @@ _KEYS: Mapping[str, Form] = {
     "schema_version": lenient(WHOLE),
     "left": _SIDE,
     "right": _SIDE,
+    "golden": optional(_SIDE),
+    "third": optional(_SIDE),
     "run": optional(by_name(TEXT), {}),
     "profile": TEXT,
     "notes": optional(TEXTS, ()),

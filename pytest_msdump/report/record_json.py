@@ -19,8 +19,10 @@ from pytest_msdump.model.comparison import (
     Comparison,
     CustomResult,
     Finding,
+    GoldenErrors,
     Measurement,
     Nonfinite,
+    ThreeWay,
     Verdict,
     WorstElement,
 )
@@ -149,6 +151,12 @@ _LEFT = table(dict, {key: form for key, form in _TENSOR.items() if key not in ("
 # -- what was measured -------------------------------------------------------------------------------------------------
 
 
+_GOLDEN_ERRORS = table(
+    GoldenErrors,
+    {**dict.fromkeys(GoldenErrors._fields, NUMBER), "finite": COUNT, "error_balance": nullable(NUMBER)},
+)
+_RUNS = {"golden": one_of(("golden", "right")), "other_run": one_of(("third", "right"))}
+_THREE_WAY = table(ThreeWay, {**_RUNS, "left": _GOLDEN_ERRORS, "other": _GOLDEN_ERRORS})
 _CLASSES = Nonfinite._fields[:8]
 _MEASURED: Mapping[str, Form] = {
     "elements": nullable(COUNT),
@@ -168,6 +176,7 @@ _MEASURED: Mapping[str, Form] = {
     "where": by_name(nullable(INDEX), METRICS),
     "vendor": lenient(by_name(NUMBER, METRICS)),
     "reasons": optional(by_name(nullable(MESSAGE), METRICS), {}),
+    "three_way": optional(_THREE_WAY),
     "nonfinite": table(
         dict,
         {**dict.fromkeys(_CLASSES, lenient(COUNT)), **dict.fromkeys(Nonfinite._fields[8:], lenient(nullable(INDEX)))},
@@ -194,7 +203,7 @@ _ONLY_MEASURED = (
 # Attributes of a comparison under their own names.
 _NUMBERS = (
     *("elements", "total_elements", "near_zero", "sampled", "finite", "differing", "right_zero_mismatch"),
-    *("rtol", "atol", "absolute_error_sum", "vendor", "worst"),
+    *("rtol", "atol", "absolute_error_sum", "vendor", "worst", "three_way"),
 )
 
 
@@ -487,6 +496,8 @@ _RECORD_KEYS: Mapping[str, Form] = {
     "pair_note": optional(TEXT),
     "pair_note_said": optional(MESSAGE),
     "uncompared": optional(_UNCOMPARED, (0, 0)),
+    "golden": optional(TEXT),
+    "third": optional(TEXT),
     "statistics": optional(table(_statistics, _STATISTICS_KEYS, parts=_statistics_parts)),
     "file_remarks": optional(list_of(Form(_read_remark, MESSAGE.write, keys=CODE)), ()),
     "diagnosis": optional(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.calibration import STALE, rounding_unit
@@ -56,12 +57,17 @@ def header_lines(
     profile: str,
     unseen: int = 0,
     kernel: str = "",
+    further: Mapping[str, SideInfo] = MappingProxyType({}),
     say: Phrases = ENGLISH,
 ) -> list[str]:
-    """Return the lines before a run; `unseen` of the `pairs` are compared by statistics, `kernel` measures them."""
+    """Return the lines before a run; `unseen` of the `pairs` are compared by statistics, `kernel` measures them.
+
+    `further` has golden and third by name.
+    """
     lines = [
         say("header_left", side=_side(left, say)),
         say("header_right", side=_side(right, say)),
+        *(say(f"header_{name}", side=_side(side, say)) for name, side in further.items()),
         f"        {say('header_pairs', n=pairs, profile=profile)}",
     ]
     if kernel:
@@ -70,7 +76,7 @@ def header_lines(
         lines.append(f"        {unseen_text(unseen, pairs, say)}")
     if left.reader == _REFERENCE_READER and right.reader in _RUN_READERS:
         lines.append(f"        {say('sides_look_swapped', reader=right.reader)}")
-    for name, side in (("left", left), ("right", right)):
+    for name, side in (("left", left), ("right", right), *further.items()):
         notes = [terminal_text(note) for note in side.notes]
         if side.unexplained:
             names = say.named(map(terminal_text, side.unexplained), _SHOWN_FILES)

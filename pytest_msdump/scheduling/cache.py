@@ -154,8 +154,7 @@ def _digest_of(comparer: Comparer, by_content: bool) -> str:
         extras.arguments,
         extras.first,
         extras.spread,
-        os.fspath(comparer.left_root),
-        os.fspath(comparer.right_root),
+        tuple(map(os.fspath, comparer.roots)),
     )
     return hashlib.sha256(repr(conditions_and_program).encode(errors="surrogateescape")).hexdigest()[:32]
 

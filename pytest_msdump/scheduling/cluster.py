@@ -55,7 +55,7 @@ class Cluster:
     def __init__(self, plan: Plan, client: Client, address: str, *, patience_seconds: float = 60) -> None:
         if plan.extras.converters or plan.extras.algorithms:
             raise ConfigError("--scheduler: code of -custom does not run on other machines; leave out one of the two")
-        if any(isinstance(side.root, RemotePath) for side in (plan.left, plan.right)):
+        if any(isinstance(root, RemotePath) for root in plan.roots):
             raise ConfigError(
                 "--scheduler: a side on object storage is not compared by a cluster; leave out one of the two"
             )
@@ -64,7 +64,7 @@ class Cluster:
         self._address = address
         self._patience = patience_seconds
         self._comparer = comparer_of(plan)
-        self._crew = _Crew(client, stamp(), (plan.left.root, plan.right.root))
+        self._crew = _Crew(client, stamp(), plan.roots)
         self._done: SimpleQueue[Future] = SimpleQueue()
         self._running: dict[Future, _Task] = {}
         self._is_deserted = False

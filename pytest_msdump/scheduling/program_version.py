@@ -78,7 +78,7 @@ class FileState(NamedTuple):
 
 def files_of(pair: Pair) -> tuple[Path, ...]:
     """Return every file that comparing a pair reads, the left side's first."""
-    refs = (pair.left, pair.right, *pair.terms[0], *pair.terms[1])
+    refs = (pair.left, pair.right, *pair.terms[0], *pair.terms[1], *filter(None, (pair.golden, pair.third)))
     return tuple(path for ref in refs for path in _files(ref))
 
 
@@ -99,6 +99,6 @@ def state_of(path: Path) -> FileState | None:
 
 def bytes_to_read(pair: Pair) -> int:
     """Return the size of a pair's tensors on disk; 0 if unknown, or if only statistics were saved."""
-    refs = [ref for ref in (pair.left, pair.right) if not ref.is_unseen]
+    refs = [pair.left, pair.right, *filter(None, (pair.golden, pair.third))]
     states = [state_of(path) for ref in refs for path in _files(ref)]
-    return sum(state.size for state in states if state is not None) if len(refs) == 2 else 0
+    return 0 if any(ref.is_unseen for ref in refs) else sum(state.size for state in states if state is not None)

@@ -74,7 +74,7 @@ class Runner:
         self._awaited: set[int] = set()
         self._done: dict[int, Cached] = {}
         has_code = bool(plan.extras.converters or plan.extras.algorithms)
-        is_remote = any(isinstance(side.root, RemotePath) for side in (plan.left, plan.right))
+        is_remote = any(isinstance(root, RemotePath) for root in plan.roots)
         is_parallel = jobs > 1 and not has_code and not is_remote
         if is_parallel:
             # No process is started for records that are there already.

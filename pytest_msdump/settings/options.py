@@ -113,6 +113,21 @@ OPTIONS: tuple[Option, ...] = (
         cli_flags=("-r", "--right"),
     ),
     _option(
+        "golden",
+        "inputs",
+        "path",
+        "DIR",
+        "dump of a more exact run of the reference, in float64 or on CPU: the left may err so many times as the right",
+    ),
+    _option(
+        "third",
+        "inputs",
+        "path",
+        "DIR",
+        "dump of another run of the reference: it is measured in the place of the right side, against golden, else "
+        "against the right side",
+    ),
+    _option(
         "fusion",
         "inputs",
         "path",
@@ -141,7 +156,13 @@ OPTIONS: tuple[Option, ...] = (
         toml=None,
     ),
     _option(
-        "profile", "limits", "text", "NAME", "named limits", default="default", value="default", choices=tuple(PROFILES)
+        "profile",
+        "limits",
+        "text",
+        "NAME",
+        f"named limits: {', '.join(PROFILES)}",
+        default="default",
+        value="default",
     ),
     _option(
         "limits",

@@ -269,8 +269,7 @@ def _shared_keys(base: Path) -> dict[str, Reader]:
         if option.toml
     }
     return readers | {
-        "left": side,
-        "right": side,
+        **dict.fromkeys(("left", "right", "golden", "third"), side),
         "profile": _profile,
         "pair_by": _ways,
         "without": _without,
@@ -385,7 +384,7 @@ def _side(value: object, where: str, base: Path) -> SideText:
 def _own_path(value: object, where: str) -> str:
     path = path_text(value, where)
     if is_url(path):
-        raise ConfigError(f"{where} must be a path of this machine: only the two sides may be URLs")
+        raise ConfigError(f"{where} must be a path of this machine: only dumps may be URLs")
     return path
 
 

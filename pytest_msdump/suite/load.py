@@ -61,9 +61,10 @@ class Suite:
     """One gate with everything resolved: command line over suite file over ini over defaults. Can be pickled.
 
     `name` is what messages and reports call it, `file` the suite file or pyproject.toml it was read from. `entries` are
-    the file's ``[[msdump.map]]``, in its order. The formats are axis orders of 4-D tensors. `graph_files` are graphs
-    kept outside the dump tree. Rule files: `fusion` is the left side's compiled model, `quant_fusion` what quantisation
-    made of the original one, `close_fusion` the right side's model compiled with fusion off.
+    the file's ``[[msdump.map]]``, in its order. `golden` and `third` are further runs, see `comparison.three_way`.
+    The formats are axis orders of 4-D tensors. `graph_files` are graphs kept outside the dump tree. Rule files:
+    `fusion` is the left side's compiled model, `quant_fusion` what quantisation made of the original one,
+    `close_fusion` the right side's model compiled with fusion off.
 
     `options` has the value of every option of `settings.OPTIONS` by name: as it was read, or the default of its row.
     Fields hold what needs more than one option, or a folder to start from.
@@ -84,6 +85,8 @@ class Suite:
     fusion: Path | None = None
     quant_fusion: Path | None = None
     close_fusion: Path | None = None
+    golden: SideChoice | None = None
+    third: SideChoice | None = None
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -154,6 +157,8 @@ def load_suite(
         file=file,
         left=_side(sources, "left", directory, environment),
         right=_side(sources, "right", directory, environment),
+        golden=_side(sources, "golden", directory, environment) if sources.get("golden") else None,
+        third=_side(sources, "third", directory, environment) if sources.get("third") else None,
         entries=sources.get("map", ()),
         align=_align(sources),
         selection=Selection(
@@ -170,9 +175,9 @@ def load_suite(
 
 
 def named_sides(values: Mapping[str, Any], base: Path) -> list[Path]:
-    """Return the directories of `left` and `right`; a value that names none is left for `load_suite` to refuse."""
+    """Return the directories of all dumps; a value that names none is left for `load_suite` to refuse."""
     found: list[Path] = []
-    for side in ("left", "right"):
+    for side in ("left", "right", "golden", "third"):
         with suppress(ConfigError):
             read: dict[str, SideText] = read_options({side: values.get(side)}, {side: side}, base)
             found += [_directory(one.path, base, os.environ) for one in read.values()]
@@ -232,6 +237,7 @@ def _policy(sources: _Sources, threshold_flag: str) -> Policy:
         dtype_hint=sources.get("dtype_hint", False),
         nan_rule=f'{sources.name.label()} nan = "{nan}"' if nan else "",
         without=sources.get("without"),
+        has_golden=bool(sources.get("golden") or sources.get("third")),
         threshold_flag=threshold_flag,
     )
 

@@ -22,6 +22,8 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "same": "(same)",
     "left": "left",
     "right": "right",
+    "golden": "golden",
+    "third": "third",
     # -- verdicts: as the first word of a failure, and counted
     "PASS": "PASS",
     "WARN": "WARN",
@@ -38,6 +40,8 @@ EN: Mapping[str, str | tuple[str, str]] = {
     # -- header
     "header_left": "msdump: left  = under test  {side}",
     "header_right": "        right = reference   {side}",
+    "header_golden": "        golden = more exact {side}",
+    "header_third": "        third = another run {side}",
     "header_pairs": ("{n} pair to compare, profile {profile}", "{n} pairs to compare, profile {profile}"),
     "header_kernel": "kernel: {kernel}",
     "side": "{directory}  ({about})",
@@ -291,6 +295,9 @@ EN: Mapping[str, str | tuple[str, str]] = {
     **FINDINGS,
     # -- why a metric has no number
     "not_measured": "it was not measured",
+    "golden_not_measured": "neither golden nor the third run has this tensor saved",
+    "golden_nothing_finite": "no position is finite in a run and in golden",
+    "golden_other_is_exact": "the other run is exactly golden, and nothing of it is rounded",
     "left_out_by": "it was left out by {rule}",
     "no_elements": "no elements",
     "nothing_finite": "no position where both sides are finite",

@@ -12,6 +12,15 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "above_limit": "{metric} {value} is above {limit} ({rule}){detail}",
     "below_warning_level": "{metric} {value} is below warning level {limit} ({rule}){detail}",
     "above_warning_level": "{metric} {value} is above warning level {limit} ({rule}){detail}",
+    "golden_above_limit": "{metric}: {detail}: ratio {value} > {limit} ({rule})",
+    "golden_above_warning_level": "{metric}: {detail}: ratio {value} > warning level {limit} ({rule})",
+    "detail_golden": (
+        "left against {golden:word} {left:number}, {other_run:word} against {golden:word} {other:number}"
+    ),
+    "golden_not_judged": (
+        "not judged by golden: a tensor was not saved, and not all runs have sketches; the profile's limits hold"
+    ),
+    "golden_of_other_shape": "{run:word} against {golden:word}: {why}",
     "detail_place": ", at {place:place}",
     "detail_interval": ": {low:number} to {high:number} by sketches",
     "detail_nonfinite": (

@@ -67,7 +67,7 @@ def _written(value: object, spec: str, language: str) -> str:
     words = CATALOGUES[language]
     if spec == "word" and isinstance(value, str):
         # Elsewhere an operator may be called so.
-        return str(words[value]) if value in ("left", "right", "input", "output") else value
+        return str(words[value]) if value in _WORDS else value
     if spec == "place" and value == ():
         return str(words["only_element"])
     if isinstance(value, tuple):
@@ -185,4 +185,6 @@ _NUMBERS: Mapping[str, Callable[[Any], str]] = {
     "percent": _percent,
     "short": _short,
 }
+# What a parameter may say that has a word in each language.
+_WORDS = ("left", "right", "golden", "third", "input", "output")
 _BETWEEN = {"and": "between_sources", "clauses": "between_clauses"}

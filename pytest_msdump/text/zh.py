@@ -18,6 +18,8 @@ ZH: Mapping[str, str] = {
     "same": "（同上）",
     "left": "左侧",
     "right": "右侧",
+    "golden": "真值侧",
+    "third": "第三侧",
     # -- verdicts: as the first word of a failure, and counted
     "PASS": "通过",
     "WARN": "警告",
@@ -34,6 +36,8 @@ ZH: Mapping[str, str] = {
     # -- header
     "header_left": "msdump: 左侧 = 待测  {side}",
     "header_right": "        右侧 = 标杆  {side}",
+    "header_golden": "        真值 = 更精确  {side}",
+    "header_third": "        第三 = 另一次运行  {side}",
     "header_pairs": "待比对 {n} 对张量，阈值方案 {profile}",
     "header_kernel": "计算内核: {kernel}",
     "side": "{directory}（{about}）",
@@ -300,6 +304,11 @@ ZH: Mapping[str, str] = {
     "above_limit": "{metric} 为 {value}，高于阈值 {limit}（{rule}）{detail}",
     "below_warning_level": "{metric} 为 {value}，低于警告值 {limit}（{rule}）{detail}",
     "above_warning_level": "{metric} 为 {value}，高于警告值 {limit}（{rule}）{detail}",
+    "golden_above_limit": "{metric}：{detail}：比值 {value} > {limit}（{rule}）",
+    "golden_above_warning_level": "{metric}：{detail}：比值 {value} > 警告值 {limit}（{rule}）",
+    "detail_golden": "左侧相对{golden:word} {left:number}，{other_run:word}相对{golden:word} {other:number}",
+    "golden_not_judged": "未按真值判定：有张量未保存，且并非各侧都有草图；沿用阈值方案的阈值",
+    "golden_of_other_shape": "{run:word}相对{golden:word}：{why}",
     "detail_place": "，位于 {place:place}",
     "detail_interval": "，按概要在 {low:number} 与 {high:number} 之间",
     "detail_nonfinite": (
@@ -388,6 +397,9 @@ ZH: Mapping[str, str] = {
     "zeros_added": "{memory_format} 的统计量包含其填充：已为另一侧加上 {n} 个零",
     # -- why a metric has no number
     "not_measured": "未测量",
+    "golden_not_measured": "真值侧与第三侧均未保存该张量",
+    "golden_nothing_finite": "没有在运行与真值中均为有限值的位置",
+    "golden_other_is_exact": "另一次运行与真值完全相同，且没有舍入",
     "left_out_by": "已由 {rule} 略去",
     "no_elements": "没有元素",
     "nothing_finite": "没有两侧均为有阈值的位置",

@@ -61,11 +61,12 @@ def test_names_that_are_allowed_are_listed(monkeypatch, capsys) -> None:
         cli.main(["compare", "--help"])
     text = capsys.readouterr().out
     for flag, names in {
-        "--profile": PROFILES,
         "--io": ("output", "input", "all"),
         "--show": ("causes", "failing", "all"),
     }.items():
         assert f"{flag} {{{','.join(names)}}}" in text
+    # Too many for the width of a terminal.
+    assert f"named limits: {', '.join(PROFILES)} (default: default)" in " ".join(text.split())
 
 
 # Where the seed has its flag for a file, quiet is --quiet alone.

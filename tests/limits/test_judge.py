@@ -42,7 +42,7 @@ def test_a_pair_within_all_limits_passes_without_a_word() -> None:
 @pytest.mark.parametrize("metric", LIMITED)
 def test_a_value_on_its_limit_passes_and_the_next_one_beyond_fails(metric: str) -> None:
     bound, worse = 0.25, 0.0 if METRICS[metric].direction == "high" else 1.0
-    policy = Policy(rules=(Rule({metric: (bound, None)}),))
+    policy = Policy(rules=(Rule({metric: (bound, None)}),), has_golden=True)
     on, beyond, within = bound, math.nextafter(bound, worse), math.nextafter(bound, 1.0 - worse)
     assert verdict_of(measured(**{metric: on}), policy).outcome == "pass"
     assert verdict_of(measured(**{metric: within}), policy).outcome == "pass"
@@ -108,7 +108,7 @@ def test_the_verdict_is_the_worst_of_all_findings_and_failures_are_told_first() 
 @pytest.mark.parametrize("metric", LIMITED)
 def test_an_undefined_metric_with_a_limit_is_undefined(metric: str, level: str) -> None:
     bounds = (0.5, None) if level == "fail" else (None, 0.5)
-    policy = Policy(rules=(Rule({metric: bounds}, label="R"),))
+    policy = Policy(rules=(Rule({metric: bounds}, label="R"),), has_golden=True)
     verdict = verdict_of(measured(undefined={metric: "all elements of the left side are 0"}), policy)
     assert (verdict.outcome, verdict.would_pass) == ("undefined", {})
     assert told(verdict, "undefined") == [f"{metric} is undefined, because all elements of the left side are 0 (R)"]

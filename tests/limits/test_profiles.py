@@ -21,6 +21,18 @@ ADVISED = {
 }
 EXACT = {"max_absolute_error": 0}
 
+
+def dual_benchmark(largest: float, mean: float) -> dict[str, float]:
+    """msprobe's thresholds of one level."""
+    return {
+        "golden_normal_rmse_ratio": mean,
+        "golden_max_relative_error_ratio": largest,
+        "golden_mean_relative_error_ratio": mean,
+        "golden_small_value_ratio": 2,
+        **CLASSES,
+    }
+
+
 TABLE = [
     ("default", "float64", {EUCLID: 0.0000001, PEAK: 0.01, COSINE: 0.999, **CLASSES}),
     ("default", "float32", {EUCLID: 0.001, PEAK: 0.01, COSINE: 0.999, **CLASSES}),
@@ -43,6 +55,12 @@ TABLE = [
     ("ascend", "bfloat16", ADVISED),
     ("ascend", "int64", EXACT),
     ("ascend", "bool", EXACT),
+    ("ascend_dual_l0", "float32", dual_benchmark(10, 2)),
+    ("ascend_dual_l0", "float16", dual_benchmark(10, 2)),
+    ("ascend_dual_l0", "int32", EXACT),
+    ("ascend_dual_l1", "bfloat16", dual_benchmark(5, 1.5)),
+    ("ascend_dual_l2", "float32", dual_benchmark(2, 1.2)),
+    ("ascend_dual_l2", "bool", EXACT),
     ("torch", "float64", {"allclose": 0, **CLASSES}),
     ("torch", "float32", {"allclose": 0, **CLASSES}),
     ("torch", "float16", {"allclose": 0, **CLASSES}),
@@ -75,7 +93,7 @@ TOLERANCES = [
     ("profile", "dtype", "bounds"), TABLE, ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_a_profile_holds_what_the_contract_says(profile: str, dtype: str, bounds: dict[str, float]) -> None:
-    limits = limits_of(Policy(profile=profile), dtype)
+    limits = limits_of(Policy(profile=profile, has_golden=True), dtype)
     assert bounds_of(limits) == bounds
     assert {limit.level for limit in limits.limits} == {"fail"}
 
@@ -86,19 +104,20 @@ def test_every_profile_is_in_the_table() -> None:
 
 
 def test_only_bitwise_asks_for_equal_types() -> None:
-    assert {name: limits_of(Policy(profile=name)).dtype_equal for name in profile_names()} == {
+    assert {name: limits_of(Policy(profile=name, has_golden=True)).dtype_equal for name in profile_names()} == {
         "default": False,
         "strict": False,
         "ascend": False,
         "torch": False,
         "bitwise": True,
+        **dict.fromkeys(("ascend_dual_l0", "ascend_dual_l1", "ascend_dual_l2"), False),
     }
 
 
 @pytest.mark.parametrize(("dtype", "rtol", "atol"), TOLERANCES)
 def test_elementwise_tolerance_is_torchs_by_data_type(dtype: str, rtol: float, atol: float) -> None:
     for profile in profile_names():
-        limits = limits_of(Policy(profile=profile), dtype)
+        limits = limits_of(Policy(profile=profile, has_golden=True), dtype)
         assert (limits.rtol, limits.atol) == (rtol, atol)
 
 

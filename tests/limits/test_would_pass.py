@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -29,12 +30,12 @@ COSINES = st.one_of(
 @settings(deadline=None, max_examples=200)
 @given(values=st.dictionaries(st.sampled_from(CURABLE), st.one_of(ERRORS, COUNTS)), cosine=COSINES)
 def test_judging_again_with_the_bounds_that_would_pass_passes(values: dict[str, float | int], cosine: float) -> None:
-    nothing_allowed = Policy(thresholds=dict.fromkeys(values, 0.0))
+    nothing_allowed = Policy(thresholds=dict.fromkeys(values, 0.0), has_golden=True)
     comparison = measured(cosine_similarity=cosine, **values)
     verdict = verdict_of(comparison, nothing_allowed)
     assert verdict.outcome == "fail"
     assert verdict.would_pass.keys() == {"cosine_similarity", *values}
-    again = verdict_of(comparison, Policy(thresholds=nothing_allowed.thresholds, marker=verdict.would_pass))
+    again = verdict_of(comparison, replace(nothing_allowed, marker=verdict.would_pass))
     assert (again.outcome, again.findings) == ("pass", ())
 
 

@@ -137,7 +137,7 @@ def comparisons() -> dict[str, Comparison]:
 
 
 def test_every_metric_has_an_oracle() -> None:
-    assert set(ORACLES) == set(METRICS)
+    assert set(ORACLES) == {name for name, fact in METRICS.items() if not fact.golden}
 
 
 @pytest.mark.parametrize("metric", ORACLES)

@@ -23,9 +23,11 @@ from pytest_msdump.model.comparison import (
     Comparison,
     CustomResult,
     Finding,
+    GoldenErrors,
     Limits,
     Measurement,
     Nonfinite,
+    ThreeWay,
     Verdict,
     WorstElement,
 )
@@ -272,7 +274,10 @@ def full():
         BetterFit("right", "b:output:0", "clear", "W", 1e-8, "same", map={"left": "a", "right": "b", "reshape": True}),
         BetterFit("left", "c:output:0", "ambiguous", "W", 0.0, "transposed", "several"),
     )
-    comparison = samples.measured(total_elements=900, near_zero=1, sampled=True, absolute_error_sum=2**70)
+    errors = GoldenErrors(4, 0.5, 0.25, math.inf, 0.125, 0.0, None)
+    three_way = ThreeWay("golden", "third", errors, errors._replace(error_balance=0.5))
+    numbers = {"total_elements": 900, "near_zero": 1, "absolute_error_sum": 2**70, "three_way": three_way}
+    comparison = samples.measured(sampled=True, **numbers)
     record = samples.drifted(
         pair=samples.pair(
             transform=Transform("NHWC", "NCHW", (0, 2, 1), True, (2, 3), "NHWC"), note=NOTE, uncompared=(1, 2)
@@ -296,9 +301,8 @@ def full():
     )
     more = {"logical_shape": (2, 3), "device_address": 7, "overflows": ("O",), "row": 9}
     frame = SourceFrame("net.py", 3, "x = f(x)")
-    return replace(
-        record, left=replace(record.left, source=frame, **more), right=replace(record.right, source=frame, **more)
-    )
+    left, right = (replace(side, source=frame, **more) for side in (record.left, record.right))
+    return replace(record, left=left, right=right, golden="g.npy", third="t.npy")
 
 
 ALL_KINDS = [samples.drifted, samples.passed, samples.unreadable, samples.not_run, full]
@@ -339,7 +343,8 @@ def test_keys_stand_in_the_order_that_the_page_of_the_format_gives():
         "order", "left", "right", "rank", "net", "graph", "iteration", "occurrence", "source", "how", "by",
         "transform", "verdict", "elements", "total_elements", "near_zero", "sampled", "equal", "finite", "differing",
         "right_zero_mismatch", "rtol", "atol", "absolute_error_sum", "metrics", "undefined", "not_applicable",
-        "where", "vendor", "nonfinite", "worst", "pair_note", "pair_note_said", "uncompared", "statistics",
+        "where", "vendor", "three_way", "nonfinite", "worst", "pair_note", "pair_note_said", "uncompared", "golden",
+        "third", "statistics",
         "file_remarks", "diagnosis",
         "spread", "custom", "would_pass", "findings", "checks", "judged_as", "nan", "known_drift", "notes",
         "notes_said",

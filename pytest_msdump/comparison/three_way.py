@@ -1,0 +1,125 @@
+"""Two runs against a third: the errors of left and of another run, both against golden, a more exact run.
+
+Golden is the golden dump, or else the right one; the other run is the third dump, or else the right one. Both further
+dumps are of runs of the same model as right, so their tensors are found by the right tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from typing import TypeAlias
+
+from pytest_msdump.comparison.align import AlignedViews, align
+from pytest_msdump.comparison.opening import open_view
+from pytest_msdump.comparison.user_code import Extras
+from pytest_msdump.errors import TensorShapeError
+from pytest_msdump.limits.resolve import GOLDEN_RULE_METRIC
+from pytest_msdump.matching.pairer import pair_dumps
+from pytest_msdump.matching.selection import Selection
+from pytest_msdump.metrics.golden import golden_errors, golden_ratios, rounding_unit
+from pytest_msdump.model.comparison import Comparison, Limits, ThreeWay
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.pairing import Pair, Pairing
+from pytest_msdump.model.statistics import Interval
+from pytest_msdump.model.tensor import TensorRef, TensorView
+from pytest_msdump.text import Message, Parameter
+
+__all__ = ["golden_interval", "is_measured", "sides_of", "with_ratios", "with_runs"]
+
+ShapeOf: TypeAlias = Callable[[TensorRef], tuple[int, ...] | None]
+
+_SELECTION = Selection(io="all")
+
+
+def with_runs(
+    pairing: Pairing, right: Dump, runs: Mapping[str, Dump], *, shape_of: ShapeOf
+) -> tuple[Pairing, Mapping[str, tuple[str, ...]]]:
+    """Give each pair its right tensor in the further runs, by their names, if all of them have it.
+
+    Return also what to note of each run: how many pairs it has no tensor of.
+    """
+    partners = {name: _partners(right, dump, shape_of) for name, dump in runs.items()}
+    notes: dict[str, tuple[str, ...]] = {}
+    for name, known in partners.items():
+        lacking = sum(id(pair.right) not in known for pair in pairing.pairs)
+        text = f"no tensor for {lacking} of {len(pairing.pairs)} pairs, which are judged without {name}"
+        notes[name] = (text,) if lacking else ()
+    golden, third = (partners.get(name, {}) for name in ("golden", "third"))
+    pairs = tuple(
+        replace(pair, golden=golden.get(id(pair.right)), third=third.get(id(pair.right)))
+        if all(id(pair.right) in known for known in partners.values())
+        else pair
+        for pair in pairing.pairs
+    )
+    return replace(pairing, pairs=pairs), notes
+
+
+def _partners(right: Dump, dump: Dump, shape_of: ShapeOf) -> dict[int, TensorRef]:
+    """Return the tensor of a dump for each right one, by its identity: two right tensors may share their key."""
+    pairs = pair_dumps(right, dump, selection=_SELECTION, shape_of=shape_of).pairs
+    # A record does not depend on the place among other operators.
+    return {id(pair.left): replace(pair.right, place=None) for pair in pairs}
+
+
+def sides_of(pair: Pair) -> tuple[Pair, Pair] | None:
+    """Return left against golden and the other run against golden; ``None`` where neither run has the tensor."""
+    if pair.golden is None and pair.third is None:
+        return None
+    golden = pair.golden or pair.right
+    return replace(pair, right=golden), Pair(pair.third or pair.right, golden, how="name")
+
+
+def is_measured(pair: Pair) -> bool:
+    """Whether the errors against golden can be measured: all tensors that this takes were saved."""
+    sides = sides_of(pair)
+    return sides is not None and not any(ref.is_unseen for side in sides for ref in (side.left, side.right))
+
+
+def with_ratios(
+    measured: Comparison, pair: Pair, left: TensorView, right: TensorView, limits: Limits, extras: Extras
+) -> Comparison:
+    """Add the errors against golden and their ratios to what was measured; `left` and `right` are opened.
+
+    TensorShapeError and TensorFileError say which of the further tensors they are about.
+    """
+    sides = sides_of(pair)
+    if sides is None or not is_measured(pair):
+        return measured
+    with ExitStack() as stack:
+        golden = stack.enter_context(closing(open_view(pair.golden))) if pair.golden else right
+        other = stack.enter_context(closing(open_view(pair.third))) if pair.third else right
+        names = ("golden" if pair.golden else "right", "third" if pair.third else "right")
+        of_left, _ = golden_errors(*_aligned(sides[0], left, golden, ("left", names[0]), extras))
+        of_other, size = golden_errors(*_aligned(sides[1], other, golden, names[::-1], extras))
+        found = ThreeWay(*names, of_left, of_other)
+        floor = rounding_unit(left.dtype, other.dtype) * size
+    ratios = golden_ratios(found, dtype=left.dtype, floor=floor, without=dict(limits.without))
+    return replace(measured, three_way=found, measurements={**measured.measurements, **ratios})
+
+
+def _aligned(
+    pair: Pair, run: TensorView, golden: TensorView, names: tuple[str, ...], extras: Extras
+) -> tuple[TensorView, TensorView]:
+    try:
+        aligned: AlignedViews = align(pair, run, golden, extras.converters)
+    except TensorShapeError as error:
+        named: dict[str, Parameter] = {"run": names[0], "golden": names[1], "why": error.message}
+        raise TensorShapeError(Message("golden_of_other_shape", named)) from error
+    return aligned.first(extras.first)
+
+
+def golden_interval(pair: Pair, distance: Callable[[Pair], Interval | None], *, floor: float) -> dict[str, Interval]:
+    """Return the ratio of two errors against one golden tensor, of which sketches give estimates; empty without these.
+
+    `distance` is the relative Euclidean one of a pair: both divide by the same norm. The other run's counts as `floor`
+    at least.
+    """
+    sides = sides_of(pair)
+    found = [] if sides is None else [distance(side) for side in sides]
+    if not found or found[0] is None or found[1] is None or not max(found[1].low, floor):
+        return {}
+    left, other = found[0], [max(end, floor) for end in found[1]]
+    ratio = Interval(left.value / other[0], left.low / other[2], left.high / other[1])
+    return {GOLDEN_RULE_METRIC: ratio}

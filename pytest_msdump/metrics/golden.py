@@ -1,0 +1,154 @@
+"""Errors of a run against golden, a more exact run of the same model, and their ratios to those of another run.
+
+References
+----------
+PyTorch, torch/_dynamo/utils.py, `same`: RMSE against float64. msprobe 8ff00da, pytorch/api_accuracy_checker,
+compare/algorithm.py and precision_standard/benchmark_compare.py: the "dual benchmark", all numbers but `rmse`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.dtypes import coarser
+from pytest_msdump.facts.dtypes import DTYPES, EPSILON
+from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.facts.profiles import DUAL_BENCHMARK
+from pytest_msdump.metrics.definitions import LEFT_OUT
+from pytest_msdump.metrics.sums import ZERO, Sum, dot
+from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, differences, magnitudes, numbers
+from pytest_msdump.model.comparison import GoldenErrors, Measurement, ThreeWay
+from pytest_msdump.model.tensor import TensorView
+from pytest_msdump.text import Message
+
+__all__ = ["golden_errors", "golden_ratios", "rounding_unit"]
+
+_BLOCK_ELEMENTS = 2**16
+# msprobe's get_rmse: against division by 0, and once more.
+_TINY = 0.0001
+
+
+def rounding_unit(*dtypes: str) -> float:
+    """Return how large one rounding to the coarsest of these types is, relative to the value; 0 of exact types.
+
+    >>> rounding_unit("float32", "float64") == 2.0**-24
+    True
+    """
+    dtype = reduce(coarser, (DTYPES[name].component or name for name in dtypes))
+    return 0.0 if DTYPES[dtype].kind != "float" else EPSILON.get(dtype, EPSILON["bfloat16"]) / 2
+
+
+def golden_errors(
+    view: TensorView, golden: TensorView, *, block_elements: int = _BLOCK_ELEMENTS
+) -> tuple[GoldenErrors, float]:
+    """Measure a tensor against golden, of the same logical shape; return golden's root mean square as well.
+
+    Both are read once, `block_elements` at a time; sums are in float64 and do not overflow.
+    """
+    sums, workspace = _Sums(view.dtype, golden.dtype), Workspace()
+    for start in range(0, view.size, block_elements):
+        stop = min(start + block_elements, view.size)
+        with np.errstate(all="ignore"):
+            sums.add(numbers(view.read(start, stop)), numbers(golden.read(start, stop)), workspace)
+    return sums.errors(), sums.golden.root_of_ratio(Sum(sums.finite)) if sums.finite else 0.0
+
+
+class _Sums:
+    """What the blocks of a tensor add up to."""
+
+    def __init__(self, dtype: str, golden_dtype: str) -> None:
+        name = DTYPES[dtype].component or dtype
+        self._benchmark = DUAL_BENCHMARK.get(name, DUAL_BENCHMARK["float32"])
+        own = EPSILON.get(DTYPES[golden_dtype].component or golden_dtype, EPSILON["float32"])
+        self._epsilon = own if self._benchmark.epsilon is None else self._benchmark.epsilon
+        self._is_real = "complex" not in (DTYPES[dtype].kind, DTYPES[golden_dtype].kind)
+        self.finite = self._elements = self._small = self._small_errors = self._normal = self._above = 0
+        self.golden = self._squares = self._normal_squares = ZERO
+        self._relative = self._largest = 0.0
+
+    def add(self, block: Array, golden: Array, workspace: Workspace) -> None:
+        """Add one block of both tensors."""
+        rounded = golden.astype(block.dtype) if self._is_real and block.dtype.kind == "f" else golden
+        finite = np.isfinite(block) & np.isfinite(golden)
+        parts = components(block, "left", workspace), components(golden, "right", workspace)
+        error, size = differences(block, golden, parts).doubles, magnitudes(parts[1])
+        self._elements += block.size
+        self.finite += int(np.count_nonzero(finite))
+        self._squares = self._squares.merge(_squares(_where(finite, error), workspace))
+        self.golden = self.golden.merge(_squares(_where(finite, size), workspace))
+        if self._is_real:
+            self._above += int(np.count_nonzero(block > rounded)) - int(np.count_nonzero(block < rounded))
+        # Golden may be beyond the range of the run's type, where msprobe does not compare.
+        finite &= np.isfinite(rounded)
+        small = finite & (size <= self._benchmark.small)
+        self._small += int(np.count_nonzero(small))
+        self._small_errors += int(np.count_nonzero(error[small] > self._benchmark.small_atol))
+        normal = finite & ~small
+        error, size = _where(normal, error), _where(normal, size)
+        if error.size:
+            relative = error / (size + self._epsilon)
+            self._normal += error.size
+            self._normal_squares = self._normal_squares.merge(_squares(error, workspace))
+            self._relative += float(np.add.reduce(relative))
+            self._largest = max(self._largest, float(relative.max()))
+
+    def errors(self) -> GoldenErrors:
+        """Return the errors of all blocks."""
+        scale = self._elements / (self._normal + _TINY) + _TINY
+        return GoldenErrors(
+            finite=self.finite,
+            rmse=self._squares.root_of_ratio(Sum(self.finite)) if self.finite else 0.0,
+            normal_rmse=self._normal_squares.scaled(scale).root_of_ratio(Sum(self._elements)) if self._normal else 0.0,
+            max_relative_error=self._largest,
+            mean_relative_error=self._relative / self._normal if self._normal else 0.0,
+            small_value_share=self._small_errors / self._small if self._small else 0.0,
+            error_balance=abs(self._above) / self._elements if self._is_real and self._elements else None,
+        )
+
+
+def _where(mask: npt.NDArray[np.bool_], values: Doubles) -> Doubles:
+    return values if mask.all() else values[mask]
+
+
+def _squares(values: Doubles, workspace: Workspace) -> Sum:
+    if not values.size:
+        return ZERO
+    peak = float(values.max())
+    return dot(values, values, (peak, peak), workspace)
+
+
+def golden_ratios(found: ThreeWay, *, dtype: str, floor: float, without: Mapping[str, str]) -> dict[str, Measurement]:
+    """Return every ratio of the left run's error to the other run's; `dtype` is the left run's.
+
+    Of `golden_rmse_ratio` the other run's error counts as `floor` at least; of the others as msprobe's least error.
+    """
+    name = DTYPES[dtype].component or dtype
+    least = DUAL_BENCHMARK.get(name, DUAL_BENCHMARK["float32"]).least_error
+    fields = {metric: fact.golden for metric, fact in METRICS.items() if fact.golden}
+    return {
+        metric: Measurement(metric, undefined=Message(LEFT_OUT, {"rule": without[metric]}))
+        if metric in without
+        else _ratio(metric, found, field, floor if field == "rmse" else least)
+        for metric, field in fields.items()
+    }
+
+
+def _ratio(metric: str, found: ThreeWay, field: str, floor: float) -> Measurement:
+    left, other = getattr(found.left, field), getattr(found.other, field)
+    if not (found.left.finite and found.other.finite):
+        why = "golden_nothing_finite"
+    elif left is None or other is None:
+        why = "tensors_are_complex"
+    elif left and not max(other, floor):
+        why = "golden_other_is_exact"
+    else:
+        value = left / max(other, floor) if left else 0.0
+        if math.isfinite(value) and math.isfinite(other):
+            return Measurement(metric, value)
+        why = "number_too_large"
+    return Measurement(metric, undefined=Message(why))

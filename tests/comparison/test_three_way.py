@@ -1,0 +1,443 @@
+"""Left and another run against golden: which limits then judge, what is said, and what is never passed over."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from outcomes import without_run
+
+from pytest_msdump import assert_dumps_close
+from pytest_msdump.causes.growth import drift_of
+from pytest_msdump.cli import main
+from pytest_msdump.comparison.comparing import compare_pair, comparer_of
+from pytest_msdump.comparison.opening import ArrayView
+from pytest_msdump.comparison.planning import plan
+from pytest_msdump.dumps.statistics import READER
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.limits.policy import Policy
+from pytest_msdump.metrics.statistics import statistics_of
+from pytest_msdump.model.statistics import Statistics
+from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.record import DumpWriter
+from pytest_msdump.report.build import build_report, compare_plan
+from pytest_msdump.report.failure import failure_text
+from pytest_msdump.scheduling import cache as cache_module
+from pytest_msdump.scheduling.cluster import compare_batch, job_of
+from pytest_msdump.scheduling.program_version import stamp
+from pytest_msdump.suite import load_suite
+
+RUNS = ("golden", "third")
+RATIO = "golden_rmse_ratio"
+SHAPE = (40, 50)
+
+
+def draw(seed, shape=SHAPE):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def write(folder, tensors, *, save="full"):
+    folder.mkdir(parents=True, exist_ok=True)
+    if save == "full":
+        for name, values in tensors.items():
+            np.save(folder / f"{name}.npy", values)
+        return folder
+    with DumpWriter(folder, save=save) as writer:
+        for name, values in tensors.items():
+            writer.write(name, values)
+    return folder
+
+
+def runs(folder, errors, *, shape=SHAPE, dtype="float32", **save):
+    """Golden in float64, and one run for each size of error: `{"left": 3e-7, "right": 1e-7}`."""
+    golden = draw(0, shape)
+    write(folder / "golden", {"fc": golden}, save=save.get("golden", "full"))
+    for seed, (name, size) in enumerate(errors.items(), 1):
+        run = (golden + size * draw(seed, shape)).astype(dtype)
+        write(folder / name, {"fc": run}, save=save.get(name, "full"))
+    return folder
+
+
+def report(folder, *, golden="golden", third=None, **options):
+    typed = {"left": "left", "right": "right", "golden": golden, "third": third, **options}
+    planned = plan(load_suite(file=None, options=typed, directory=folder))
+    return build_report(planned, compare_plan(planned))
+
+
+def record(folder, **options):
+    (found,) = report(folder, **options).records
+    return found
+
+
+def limits_of(found):
+    return {check.metric: check.limit for check in found.checks}
+
+
+def rmse(folder, name, golden="golden"):
+    run, exact = (np.load(folder / side / "fc.npy").astype(np.float64) for side in (name, golden))
+    return np.sqrt(np.mean((run - exact) ** 2))
+
+
+# -- the rule of PyTorch -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("size", "outcome"), [(1e-7, "pass"), (1.9e-7, "pass"), (2.3e-7, "fail"), (1e-5, "fail")])
+def test_left_may_err_twice_as_much_as_right(tmp_path, size, outcome):
+    runs(tmp_path, {"left": size, "right": 1e-7})
+    found = record(tmp_path)
+    expected = rmse(tmp_path, "left") / rmse(tmp_path, "right")
+    assert found.metrics[RATIO] == pytest.approx(expected, rel=1e-12)
+    assert (found.verdict.outcome, expected <= 2) == (outcome, outcome == "pass")
+    assert limits_of(found) == {RATIO: 2, "nonfinite_mismatch": 0, "saturated_count": 0}
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "multiplier"),
+    [
+        ((1000,), "float32", 2),
+        ((1000,), "float64", 2),
+        ((1000,), "float16", 3),
+        ((999,), "float32", 3),
+        ((501,), "float16", 3),
+        ((500,), "float32", 8),
+        ((11,), "float16", 8),
+        ((10,), "float32", 10),
+        ((10, 100, 1, 1), "float32", 3),
+        ((10, 100, 1), "float32", 2),
+    ],
+)
+def test_small_tensors_and_types_of_16_bits_have_more_room_as_in_pytorch(tmp_path, shape, dtype, multiplier):
+    runs(tmp_path, {"left": 0.001, "right": 0.001}, shape=shape, dtype=dtype)
+    assert limits_of(record(tmp_path))[RATIO] == multiplier
+
+
+def test_a_right_side_that_is_exact_counts_as_rounded_once(tmp_path):
+    golden = np.float32(draw(0)).astype(np.float64)
+    write(tmp_path / "golden", {"fc": golden})
+    write(tmp_path / "right", {"fc": golden.astype("f4")})
+    write(tmp_path / "left", {"fc": np.float32(golden + 1e-6 * draw(1))})
+    found = record(tmp_path)
+    floor = 2**-24 * np.sqrt(np.mean(golden**2))
+    assert found.metrics[RATIO] == pytest.approx(rmse(tmp_path, "left") / floor, rel=1e-12)
+
+
+def test_the_failure_says_both_errors_and_their_ratio(tmp_path, capsys, monkeypatch):
+    runs(tmp_path, {"left": 3e-7, "right": 1e-7})
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "left", "right", "--golden", "golden"]) == 1
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "golden = more exact" in printed
+    both = [f"{rmse(tmp_path, name):.2e}" for name in ("left", "right")]
+    assert f"{RATIO}: left against golden {both[0]}, right against golden {both[1]}: ratio 2.9" in printed
+    assert "> 2 (golden rule (float32))" in printed
+
+
+def test_the_block_of_a_failing_tensor_has_both_errors_beside_its_table(tmp_path):
+    runs(tmp_path, {"left": 3e-7, "right": 1e-7})
+    (found,) = report(tmp_path).records
+    text = " ".join(failure_text([found], operators=1, width=100).split())
+    assert f"fail {RATIO}: left against golden 3.03e-07, right against golden 1.02e-07: ratio 2.9" in text
+
+
+def test_the_operator_where_the_ratio_jumps_is_the_cause(tmp_path):
+    for name, error in (("golden", 0), ("right", 1e-7), ("left", 1e-7)):
+        with DumpWriter(tmp_path / name, framework="numpy") as writer:
+            for number, op in enumerate(("dense", "gelu", "norm")):
+                jump = 10 if name == "left" and number else 1
+                noise = error * jump * draw(number + len(name))
+                writer.write(op, (draw(7) + noise).astype("f8" if name == "golden" else "f4"))
+    roles = {one.left.key.op.name: one.role for one in report(tmp_path).records}
+    assert (roles["dense"], roles["gelu"]) == (None, "cause")
+    for one in report(tmp_path).records:
+        # How errors grow is counted in shares of the limit.
+        assert drift_of(one).share == pytest.approx(one.metrics[RATIO] / 2, rel=1e-12)
+
+
+def test_the_profile_judges_a_tensor_that_golden_lacks_and_the_header_counts_them(tmp_path, capsys, monkeypatch):
+    runs(tmp_path, {"left": 1e-5, "right": 1e-7})
+    for side in ("left", "right"):
+        np.save(tmp_path / side / "gelu.npy", np.load(tmp_path / side / "fc.npy"))
+    found = {one.left.key.op.name: one for one in report(tmp_path).records}
+    assert {name: one.verdict.outcome for name, one in found.items()} == {"fc": "fail", "gelu": "pass"}
+    assert "relative_euclidean_distance" in limits_of(found["gelu"])
+    assert found["gelu"].comparison.three_way is None
+    assert not set(found["gelu"].comparison.measurements) & {RATIO}
+    monkeypatch.chdir(tmp_path)
+    main(["compare", "left", "right", "--golden", "golden"])
+    assert "golden: no tensor for 1 of 2 pairs, which are judged without golden" in capsys.readouterr().out
+
+
+def test_nan_and_integers_are_judged_as_without_golden(tmp_path):
+    runs(tmp_path, {"left": 1e-7, "right": 1e-7})
+    broken = np.load(tmp_path / "left/fc.npy")
+    broken[3, 4] = np.nan
+    np.save(tmp_path / "left/fc.npy", broken)
+    found = record(tmp_path)
+    assert [one.metric for one in found.verdict.findings if one.outcome == "fail"] == [
+        "nonfinite_mismatch",
+        "saturated_count",
+    ]
+    for side in ("left", "right", "golden"):
+        np.save(tmp_path / side / "fc.npy", np.arange(20) + (side == "left"))
+    assert limits_of(record(tmp_path)) == {"max_absolute_error": 0}
+
+
+def test_a_limit_that_a_user_sets_stands_beside_the_rule(tmp_path):
+    runs(tmp_path, {"left": 1e-4, "right": 1e-4})
+    found = record(tmp_path, threshold=["rel_euclid=1e-6", f"{RATIO}=1.5"])
+    assert limits_of(found)["relative_euclidean_distance"] == 1e-6
+    assert limits_of(found)[RATIO] == 1.5
+    assert [one.metric for one in found.verdict.findings if one.outcome == "fail"] == ["relative_euclidean_distance"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "kept"),
+    [("strict", set()), ("ascend", {"root_mean_square_error"}), ("torch", set()), ("bitwise", {"bitwise_mismatch"})],
+)
+def test_other_profiles_keep_what_is_no_limit_on_relative_accuracy(tmp_path, profile, kept):
+    runs(tmp_path, {"left": 1e-7, "right": 1e-7})
+    accuracy = set() if profile == "bitwise" else {RATIO, "nonfinite_mismatch", "saturated_count"}
+    assert limits_of(record(tmp_path, profile=profile)).keys() == accuracy | kept
+
+
+def test_a_golden_tensor_is_brought_to_the_lefts_shape_as_the_right_one_is(tmp_path):
+    golden = draw(0, (2, 5, 6, 3))
+    write(tmp_path / "golden", {"conv": golden})
+    write(tmp_path / "right", {"conv": np.float32(golden + 1e-7 * draw(1, golden.shape))})
+    write(tmp_path / "left", {"conv": np.float32((golden + 1e-7 * draw(2, golden.shape)).transpose(0, 3, 1, 2))})
+    (tmp_path / "msdump.toml").write_text(
+        '[msdump]\nleft = "left"\nright = "right"\ngolden = "golden"\nright_format = "NHWC"\n'
+    )
+    planned = plan(load_suite(file=tmp_path / "msdump.toml", options={}, directory=tmp_path))
+    (found,) = build_report(planned, compare_plan(planned)).records
+    assert found.verdict.outcome == "pass"
+    assert 0.9 < found.metrics[RATIO] < 1.1
+
+
+def test_a_golden_tensor_of_another_shape_is_an_error_of_its_pair(tmp_path):
+    runs(tmp_path, {"left": 1e-7, "right": 1e-7})
+    np.save(tmp_path / "golden/fc.npy", draw(0, (40, 51)))
+    found = record(tmp_path)
+    assert found.verdict.outcome == "error"
+    assert "left against golden: " in found.verdict.findings[0].sentence
+
+
+def test_a_damaged_golden_file_is_an_error_of_its_pair(tmp_path):
+    runs(tmp_path, {"left": 1e-7, "right": 1e-7})
+    file = tmp_path / "golden/fc.npy"
+    file.write_bytes(file.read_bytes()[:1000])
+    found = record(tmp_path)
+    assert found.verdict.outcome == "error"
+    assert str(file) in found.verdict.findings[0].sentence
+
+
+# -- a third run and the profiles of msprobe ---------------------------------------------------------------------------
+
+
+def test_a_third_run_is_in_the_place_of_right_and_golden_that_of_golden(tmp_path):
+    runs(tmp_path, {"left": 3e-7, "right": 1e-7, "third": 2e-7})
+    found = record(tmp_path, third="third")
+    assert found.metrics[RATIO] == pytest.approx(rmse(tmp_path, "left") / rmse(tmp_path, "third"), rel=1e-12)
+    assert (found.golden, found.third, found.verdict.outcome) == ("fc.npy", "fc.npy", "pass")
+    found = record(tmp_path, golden=None, third="third")
+    ratio = rmse(tmp_path, "left", "right") / rmse(tmp_path, "third", "right")
+    assert found.metrics[RATIO] == pytest.approx(ratio, rel=1e-12)
+    # Without golden no rule is replaced.
+    assert "relative_euclidean_distance" in limits_of(found)
+    assert RATIO not in limits_of(found)
+
+
+@pytest.mark.parametrize(("level", "fails"), [("l0", False), ("l1", True), ("l2", True)])
+def test_levels_of_the_dual_benchmark_are_its_profiles(tmp_path, level, fails):
+    golden = np.float64([1.0, 2.0, 4.0, 8.0] * 300)
+    write(tmp_path / "golden", {"fc": golden})
+    for name, size in (("left", 0.07), ("right", 0.01)):
+        run = golden.copy()
+        run[0] += size
+        write(tmp_path / name, {"fc": run.astype("f4")})
+    # The largest relative errors are 7:1. The others are as well, but below the least error of float32.
+    found = record(tmp_path, profile=f"ascend_dual_{level}", threshold=["golden_normal=10", "golden_mean_rel=10"])
+    assert found.metrics["golden_max_relative_error_ratio"] == pytest.approx(7, rel=1e-4)
+    assert [one.metric for one in found.verdict.findings if one.outcome == "fail"] == (
+        ["golden_max_relative_error_ratio"] if fails else []
+    )
+
+
+def test_a_pair_without_the_further_tensor_is_undefined_under_these_profiles(tmp_path):
+    runs(tmp_path, {"left": 1e-7, "right": 1e-7})
+    (tmp_path / "golden/fc.npy").rename(tmp_path / "golden/other.npy")
+    found = record(tmp_path, profile="ascend_dual_l0")
+    assert found.verdict.outcome == "undefined"
+    assert "neither golden nor the third run has this tensor saved" in found.verdict.findings[0].sentence
+
+
+def test_equal_sides_fail_where_a_third_run_is_far_nearer_to_golden(tmp_path):
+    runs(tmp_path, {"left": 1e-3, "right": 0, "third": 1e-7})
+    np.save(tmp_path / "right/fc.npy", np.load(tmp_path / "left/fc.npy"))
+    found = record(tmp_path, third="third")
+    assert found.comparison.equal
+    assert found.verdict.outcome == "fail"
+    assert record(tmp_path).verdict.outcome == "pass"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"profile": "ascend_dual_l1"}, {"threshold": [f"{RATIO}=2"]}, {"threshold": ["golden_max_rel=10"]}],
+)
+def test_a_limit_on_golden_without_golden_is_refused_with_what_to_do(tmp_path, options):
+    runs(tmp_path, {"left": 1e-7, "right": 1e-7})
+    with pytest.raises(ConfigError, match=r"needs a golden or a third run; give --golden DIR or --third DIR"):
+        report(tmp_path, golden=None, **options)
+
+
+@pytest.mark.parametrize("side", ["golden", "third"])
+def test_a_missing_directory_is_a_usage_error(tmp_path, side, capsys, monkeypatch):
+    runs(tmp_path, {"left": 1e-7, "right": 1e-7})
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "left", "right", f"--{side}", "nowhere"]) == 4
+    assert "nowhere" in capsys.readouterr().err
+
+
+# -- nothing of it elsewhere -------------------------------------------------------------------------------------------
+
+
+def test_otherwise_no_output_has_a_word_of_it(tmp_path, capsys, monkeypatch):
+    runs(tmp_path, {"left": 1e-1, "right": 1e-7})
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "left", "right", "--report", "json,csv,md,html"]) == 1
+    assert "golden" not in capsys.readouterr().out
+    for name in ("results.json", "ops.csv", "summary.md"):
+        assert b"golden" not in without_run((tmp_path / "msdump-report" / name).read_bytes())
+
+
+# -- the same from every place -----------------------------------------------------------------------------------------
+
+
+def test_results_are_read_back_and_judged_again(tmp_path, capsys, monkeypatch):
+    runs(tmp_path, {"left": 3e-7, "right": 1e-7, "third": 1e-7})
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "left", "right", "--golden", "golden", "--third", "third"]) == 1
+    values = json.loads(Path("msdump-report/results.json").read_text())
+    assert [Path(values[name]["directory"]) for name in RUNS] == [tmp_path / name for name in RUNS]
+    (entry,) = values["tensors"]
+    assert (entry["golden"], entry["third"]) == ("fc.npy", "fc.npy")
+    assert entry["three_way"]["left"]["rmse"] == pytest.approx(rmse(tmp_path, "left"), rel=1e-12)
+    assert entry["three_way"]["other"]["rmse"] == pytest.approx(rmse(tmp_path, "third"), rel=1e-12)
+    assert values["rerun"][2:6] == ["--golden", str(tmp_path / "golden"), "--third", str(tmp_path / "third")]
+    capsys.readouterr()
+    # The same profile, another, and a limit that is met.
+    assert main(["check", "msdump-report/results.json", "--profile", "strict"]) == 1
+    assert "golden rule (float32)" in capsys.readouterr().out
+    assert main(["check", "msdump-report/results.json", "--profile", "ascend_dual_l0"]) == 0
+    assert main(["check", "msdump-report/results.json", "--threshold", f"{RATIO}=5"]) == 0
+
+
+def results():
+    return json.loads(without_run(Path("msdump-report/results.json").read_bytes()))
+
+
+def test_workers_and_the_cache_give_the_same_and_the_cache_sees_a_new_golden_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cache_module, "_RACY_SECONDS", 0)
+    monkeypatch.delenv("CI", raising=False)
+    runs(tmp_path, {"left": 3e-7, "right": 1e-7})
+    for side in ("left", "right", "golden"):
+        np.save(tmp_path / side / "relu.npy", np.load(tmp_path / side / "fc.npy"))
+    monkeypatch.chdir(tmp_path)
+    command = ["compare", "left", "right", "--golden", "golden"]
+    assert main(command) == 1
+    alone = results()
+    assert main([*command, "--jobs", "2"]) == 1
+    assert results() == alone
+    assert main([*command, "--cache", "files"]) == 1
+    assert main([*command, "--cache", "files"]) == 1
+    assert "2 of 2 pairs from earlier runs" in capsys.readouterr().out
+    cached = results()
+    assert {**cached, "notes": []} == {**alone, "notes": []}
+    np.save("golden/fc.npy", np.load("left/fc.npy").astype("f8"))
+    main([*command, "--cache", "files"])
+    assert "1 of 2 pairs from earlier runs" in capsys.readouterr().out
+    # Without golden these are other conditions.
+    main(["compare", "left", "right", "--cache", "files"])
+    assert "0 of 2 pairs from earlier runs" in capsys.readouterr().out
+
+
+def test_a_worker_of_a_cluster_gets_the_further_files_with_its_pair(tmp_path):
+    runs(tmp_path, {"left": 3e-7, "right": 1e-7, "third": 1e-7})
+    typed = {"left": "left", "right": "right", "golden": "golden", "third": "third"}
+    planned = plan(load_suite(file=None, options=typed, directory=tmp_path))
+    job, comparer = pickle.loads(pickle.dumps((job_of(0, planned.pairing.pairs[0]), comparer_of(planned))))
+    assert {path.parent.name for path, _ in job.seen} == set(typed)
+    ((_, found),) = compare_batch([job], comparer, stamp()).records
+    assert found == comparer_of(planned).compare(planned.pairing.pairs[0])
+    np.save(tmp_path / "third/fc.npy", draw(9, (3,)))
+    ((_, found),) = compare_batch([job], comparer, stamp()).records
+    assert found.verdict.outcome == "error"
+    assert "is another file there" in found.verdict.findings[0].sentence
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_pytest_takes_both_from_the_command_line_the_suite_file_and_the_ini_file(pytester, workers):
+    runs(pytester.path, {"left": 3e-7, "right": 1e-7, "third": 2e-7})
+    given = ["--msdump-left=left", "--msdump-right=right", "-p", "no:cacheprovider", *workers]
+    result = pytester.runpytest_subprocess(*given, "--msdump-golden=golden")
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(["*golden = more exact*golden*", "*left against golden*"])
+    (pytester.path / "msdump.toml").write_text('[msdump]\nleft = "left"\nright = "right"\ngolden = "golden"\n')
+    (pytester.path / "pytest.ini").write_text("[pytest]\nmsdump_third = third\n")
+    pytester.runpytest_subprocess("msdump.toml", "-p", "no:cacheprovider", *workers).assert_outcomes(passed=2)
+
+
+def test_a_missing_golden_directory_ends_pytest_before_it_collects(pytester):
+    runs(pytester.path, {"left": 3e-7, "right": 1e-7})
+    pytester.makepyfile("raise AssertionError('collected')")
+    result = pytester.runpytest("--msdump-left=left", "--msdump-right=right", "--msdump-golden=nowhere")
+    assert result.ret == 4
+    assert "nowhere" in result.stderr.str()
+    assert "collected" not in result.stdout.str()
+
+
+def test_an_assertion_takes_both(tmp_path):
+    runs(tmp_path, {"left": 3e-7, "right": 1e-7, "third": 2e-7})
+    sides = tmp_path / "left", tmp_path / "right"
+    assert assert_dumps_close(*sides).golden is None
+    with pytest.raises(AssertionError, match="left against golden"):
+        assert_dumps_close(*sides, golden=tmp_path / "golden")
+    found = assert_dumps_close(*sides, golden=tmp_path / "golden", third=str(tmp_path / "third"))
+    assert (found.golden.directory, found.third.directory) == (str(tmp_path / "golden"), str(tmp_path / "third"))
+
+
+# -- tensors that were not saved ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("size", "outcome"), [(1e-4, "pass"), (1e-2, "fail")])
+@pytest.mark.parametrize("sketched", [{"left"}, {"golden", "right", "left"}, {"right"}])
+def test_sketches_estimate_the_ratio(tmp_path, size, outcome, sketched):
+    saved = {name: "sketch" if name in sketched else "full" for name in ("left", "right", "golden")}
+    runs(tmp_path, {"left": size, "right": 1e-4}, shape=(100, 400), **saved)
+    found = record(tmp_path)
+    assert found.verdict.outcome == outcome
+    low, high = found.statistics.intervals[RATIO][1:]
+    assert low < size / 1e-4 < high
+    assert limits_of(found)[RATIO] == 2
+
+
+@pytest.mark.parametrize("unsaved", ["left", "golden", "right"])
+def test_statistics_alone_leave_it_to_the_profile_and_say_so(tmp_path, unsaved):
+    runs(tmp_path, {"left": 1e-3, "right": 1e-4})
+    typed = {"left": "left", "right": "right", "golden": "golden"}
+    (pair,) = plan(load_suite(file=None, options=typed, directory=tmp_path)).pairing.pairs
+    saved = getattr(pair, unsaved)
+    table = Statistics(statistics_of(ArrayView(np.load(saved.source.path))), digits=None)
+    spec = TensorSpec("float64" if unsaved == "golden" else "float32", SHAPE)
+    pair = replace(pair, **{unsaved: replace(saved, spec=spec, reader=READER, statistics=table)})
+    found = compare_pair(pair, Policy(has_golden=True))
+    assert any(note.code == "golden_not_judged" for note in found.notes)
+    assert RATIO not in limits_of(found)
+    assert "relative_euclidean_distance" in limits_of(found)
+    found = compare_pair(pair, Policy("ascend_dual_l0", has_golden=True))
+    assert found.verdict.outcome == "undefined"
