@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.comparison.align import AlignedViews, UnknownSampleError, align
+from pytest_msdump.comparison.align import AlignedViews, UnknownSampleError, align, axis_letters
 from pytest_msdump.comparison.compare_statistics import compare_by_statistics
 from pytest_msdump.comparison.noise_floor import rounding_alone
 from pytest_msdump.comparison.opening import open_view
@@ -106,12 +106,13 @@ def compare_views(
     limits = resolve_pair(policy, pair, judged_as)
     try:
         aligned = align(pair, left, right, extras.converters)
-        measured = _measure(aligned, limits, extras)
+        letters = axis_letters(left, aligned)
+        measured = _measure(aligned, limits, extras, letters)
         remarks = (*aligned.remarks, *computed, *_coarser_values(measured, judged_as))
         hinted = resolve_pair(policy, pair, hinted_dtypes(policy, *dtypes, remarks))
-        if (hinted.rtol, hinted.atol) != (limits.rtol, limits.atol):
+        if (hinted.rtol, hinted.atol, hinted.slice_axis) != (limits.rtol, limits.atol, limits.slice_axis):
             # The worst elements depend on the tolerance.
-            measured = _measure(aligned, hinted, extras)
+            measured = _measure(aligned, hinted, extras, letters)
         limits = hinted
         custom = _custom(aligned, pair, extras)
     except MsdumpError as error:
@@ -158,9 +159,13 @@ def _message_of(error: MsdumpError) -> Message:
     return error.message if isinstance(error, TensorShapeError) else plain_text(str(error))
 
 
-def _measure(aligned: AlignedViews, limits: Limits, extras: Extras) -> Comparison:
+def _measure(aligned: AlignedViews, limits: Limits, extras: Extras, letters: str | None) -> Comparison:
+    """Measure two aligned tensors, whose axes have these letters if something states them."""
     left, right = aligned.first(extras.first)
-    measured = measure(left, right, rtol=limits.rtol, atol=limits.atol, without=dict(limits.without))
+    axis = limits.slice_axis
+    if axis is None and letters is not None and "C" in letters:
+        axis = letters.index("C")
+    measured = measure(left, right, rtol=limits.rtol, atol=limits.atol, without=dict(limits.without), slice_axis=axis)
     if aligned.sampled is not None:
         return replace(measured, total_elements=aligned.sampled.total, sampled=True)
     return measured if left is aligned.left else replace(measured, total_elements=aligned.left.size)

@@ -2,7 +2,10 @@
 
 References
 ----------
-Ascend "Accuracy Comparison Tool" (algorithms 0 to 9), whose terms are here in snake case; the other metrics are ours.
+Ascend "Accuracy Comparison Tool" (algorithms 0 to 9), whose terms are here in snake case. Distances in ULP:
+msprobe 8ff00da, ``api_accuracy_checker/compare/algorithm.py``, |l−r| · 2^(mantissa bits − exponent of r), with limits on
+their mean, and on the shares above 1 and 32. It takes 1 for the exponent's power where r is 0; here that is the smallest
+normal number, as for every r below it. The other metrics are ours.
 """
 
 from __future__ import annotations
@@ -68,6 +71,12 @@ METRICS: dict[str, MetricFact] = {
     "max_relative_error": MetricFact("max relative", "low", "max_rel", "MaxRelativeError"),
     "mean_relative_error": MetricFact("mean relative", "low", "mean_rel", "MeanRelativeError"),
     "normalized_max_error": MetricFact("max abs / max |right|", "low", "norm_max"),
+    "mean_ulp_distance": MetricFact("mean ULP", "low", "ulp"),
+    "ulp_above_1_share": MetricFact("share above 1 ULP", "low", "ulp_1", most=1.0),
+    "ulp_above_32_share": MetricFact("share above 32 ULP", "low", "ulp_32", most=1.0),
+    "signal_to_noise_ratio": MetricFact("SNR in dB", "high", "snr", least=-math.inf),
+    "underflow_share": MetricFact("flushed to zero", "low", "underflow", most=1.0),
+    "worst_slice_error": MetricFact("worst slice", "low", "slice"),
     "nonfinite_mismatch": MetricFact("NaN/Inf mismatch", "low"),
     "saturated_count": MetricFact("overflow", "low"),
     # Counts that only a profile sets a limit on: elements outside rtol/atol, and elements whose bits differ.
@@ -88,6 +97,12 @@ SCALE_FREE_METRICS = RELATIVE_METRICS | {
     "relative_euclidean_distance",
     "kl_divergence",
     "normalized_max_error",
+    "mean_ulp_distance",
+    "ulp_above_1_share",
+    "ulp_above_32_share",
+    "signal_to_noise_ratio",
+    "underflow_share",
+    "worst_slice_error",
     "allclose",
 }
 

@@ -143,6 +143,7 @@ def _limits(
         known_drift="; ".join(reasons) if accepted else None,
         strict=_in_order(normal) if accepted else (),
         complex=["error", *(rule.complex for rule in rules if rule.complex)][-1],
+        slice_axis=[None, *(rule.slice_axis for rule in rules if rule.slice_axis is not None)][-1],
         dtype_hint=policy.dtype_hint,
         without=tuple(policy.without.items()),
         repeats_rule=f"profile {policy.profile}" if profile.every_occurrence else "",
