@@ -2,10 +2,10 @@
 
 References
 ----------
-Ascend "Accuracy Comparison Tool" (algorithms 0 to 9), whose terms are here in snake case. Distances in ULP:
-msprobe 8ff00da, ``api_accuracy_checker/compare/algorithm.py``, |l−r| · 2^(mantissa bits − exponent of r), with limits on
-their mean, and on the shares above 1 and 32. It takes 1 for the exponent's power where r is 0; here that is the smallest
-normal number, as for every r below it. The other metrics are ours.
+Ascend "Accuracy Comparison Tool" (algorithms 0 to 9), whose terms are here in snake case. Distances in ULP: msprobe
+8ff00da, ``api_accuracy_checker/compare/algorithm.py``, |l−r| · 2^(mantissa bits − exponent of r), of which it limits
+the mean and the shares above 1 and 32. Where r is 0 it takes 0 for the exponent, which makes any small error none; here
+it is that of the smallest normal number, as for all that is below it. The other metrics are ours.
 """
 
 from __future__ import annotations

@@ -106,7 +106,8 @@ class Rule:
     `bounds` may have short forms of metrics, which become ids. `match` is a glob, see `limits.resolve.resolve`.
     `op_type` holds the allowed types of the left or right operator (empty = any), `dtype` the coarser side's type (of
     a complex type also its component). `complex` is "allow" or "error" for a real side against a complex one, and
-    `slice_axis` the axis of `worst_slice_error`. `label` is where it was written, e.g. ``msdump.toml [[msdump.rule]] #2 match="conv*"``.
+    `slice_axis` the axis of `worst_slice_error`. `label` is where it was written, e.g. ``msdump.toml [[msdump.rule]]
+    #2 match="conv*"``.
     """
 
     bounds: Bounds

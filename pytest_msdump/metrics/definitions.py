@@ -79,9 +79,9 @@ class Definition:
     """How one metric is made of `Totals`: its number, or a `Message` that says why there is none.
 
     `refusals` are asked before, in this order: each may return a reason why there is no number. `place` is the C-order
-    number of the element that made it, or what else says where it is. One that `counts_all` counts all positions; others have no number where no
-    position is finite on both sides. One that `is_ratio` does not apply where the right side is all 0 and the left next
-    to it.
+    number of the element that made it, or what else says where it is. One that `counts_all` counts all positions;
+    others have no number where no position is finite on both sides. One that `is_ratio` does not apply where the right
+    side is all 0 and the left next to it.
     """
 
     number: Callable[[Totals], Value]
@@ -268,8 +268,9 @@ def _mean_difference(totals: Totals) -> Value:
 def _signal_to_noise(totals: Totals) -> Value:
     """Return 10·log10(Σ|r|² / Σ|l−r|²), in dB, of sums that need not fit float64."""
     signal, noise = _squares(totals.partial.right), totals.errors.squares
-    exponents = (signal.exponent - noise.exponent) * math.log10(2.0)
-    return 10.0 * (math.log10(signal.high + signal.low) - math.log10(noise.high + noise.low) + exponents)
+    (above, power), (below, other) = math.frexp(signal.high + signal.low), math.frexp(noise.high + noise.low)
+    powers = power + signal.exponent - other - noise.exponent
+    return 10.0 * (math.log10(above / below) + powers * math.log10(2.0))
 
 
 def _worst_slice(totals: Totals) -> tuple[Value, tuple[int, ...] | None]:

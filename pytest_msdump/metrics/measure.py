@@ -59,7 +59,7 @@ def measure(
 
     The tolerance is for `allclose` and for the ratio of the `worst` elements. `block_elements` are held at a time: by
     default all of a tensor of up to 262,144, and 65,536 of a larger one. Only the last bits of sums depend on it.
-    Slices of `worst_slice_error` are along `slice_axis`, by default the second axis of three and more, the last one of two.
+    `worst_slice_error` is of slices along `slice_axis`, by default the second axis.
     Without `kl_divergence` the data is read once. Other metrics than counts are taken over the positions where both
     sides are finite. ValueError where the shapes differ, a tolerance is negative or not finite, or `block_elements` is
     below 1.

@@ -52,12 +52,12 @@ def grid_of(shape: tuple[int, ...], axis: int | None) -> Grid | Message:
         if rank < 2:
             return Message("no_channels")
         axis = 1
-    if not -rank <= axis < rank:
+    if axis >= rank:
         return Message("no_such_axis", {"axis": axis, "n": rank})
-    length, inner = shape[axis], math.prod(shape[axis % rank + 1 :])
+    length, inner = shape[axis], math.prod(shape[axis + 1 :])
     step = -(-length // _MOST_GROUPS)
     if step * size // length < _LEAST_ELEMENTS:
-        parameters = {"axis": axis % rank, "n": size // length, "least": _LEAST_ELEMENTS}
+        parameters = {"axis": axis, "n": size // length, "least": _LEAST_ELEMENTS}
         return Message("slices_too_small", parameters)
     row = length * inner
     return Grid(step, step * inner, row, length // step, size // row)
@@ -134,7 +134,7 @@ def _squares(grid: Grid, values: Doubles, start: int) -> Doubles:
     elif grid.step == 1:
         runs = np.concatenate(([inner(values[:head], values[:head])], np.einsum("ij,ij->i", body, body)))
         runs = np.append(runs, inner(values[whole:], values[whole:]))
-        groups = ((start + head) // length - 1 + np.arange(runs.size)) % grid.count
+        groups = (-(-start // length) - 1 + np.arange(runs.size)) % grid.count
         found = np.bincount(groups, weights=runs, minlength=grid.count)
     else:
         groups = np.minimum(np.arange(start, start + size) % grid.row // grid.unit, grid.count - 1)

@@ -168,8 +168,9 @@ class Limits:
     values are all of a coarser type was taken for that type. `notes` are shown with any verdict, e.g. that a known
     drift has expired. `known_drift` is the reason of this pair's: within its limits, but beyond the normal ones, which
     are `strict`, is `warn`. `complex` is "error", or "allow" where a real side may be compared with a complex one.
-    `without` are metrics that are not measured, `slice_axis` is the axis of `worst_slice_error`. `uncompared` are further occurrences of the pair's tensor, left and
-    right, without a partner: a warning unless `repeats_rule` makes them fail.
+    `without` are metrics that are not measured, `slice_axis` is the axis of `worst_slice_error`. `uncompared` are
+    further occurrences of the pair's tensor, left and right, without a partner: a warning unless `repeats_rule` makes
+    them fail.
     """
 
     limits: tuple[Limit, ...] = ()
