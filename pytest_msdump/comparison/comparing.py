@@ -18,6 +18,7 @@ from pytest_msdump.diagnosis.diagnose import diagnose, nonfinite_origin
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError, TensorShapeError
 from pytest_msdump.facts.dtypes import DTYPES, VALUE_KINDS
+from pytest_msdump.facts.metrics import ULP_METRICS
 from pytest_msdump.limits.judge import judge
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.limits.resolve import hinted_dtypes, resolve_pair
@@ -110,8 +111,7 @@ def compare_views(
         measured = _measure(aligned, limits, extras, letters)
         remarks = (*aligned.remarks, *computed, *_coarser_values(measured, judged_as))
         hinted = resolve_pair(policy, pair, hinted_dtypes(policy, *dtypes, remarks))
-        if (hinted.rtol, hinted.atol, hinted.slice_axis) != (limits.rtol, limits.atol, limits.slice_axis):
-            # The worst elements depend on the tolerance.
+        if _measured_by(hinted) != _measured_by(limits):
             measured = _measure(aligned, hinted, extras, letters)
         limits = hinted
         custom = _custom(aligned, pair, extras)
@@ -162,13 +162,19 @@ def _message_of(error: MsdumpError) -> Message:
 def _measure(aligned: AlignedViews, limits: Limits, extras: Extras, letters: str | None) -> Comparison:
     """Measure two aligned tensors, whose axes have these letters if something states them."""
     left, right = aligned.first(extras.first)
-    axis = limits.slice_axis
+    rtol, atol, axis, units = _measured_by(limits)
     if axis is None and letters is not None and "C" in letters:
         axis = letters.index("C")
-    measured = measure(left, right, rtol=limits.rtol, atol=limits.atol, without=dict(limits.without), slice_axis=axis)
+    without = dict(limits.without)
+    measured = measure(left, right, rtol=rtol, atol=atol, without=without, slice_axis=axis, units=units)
     if aligned.sampled is not None:
         return replace(measured, total_elements=aligned.sampled.total, sampled=True)
     return measured if left is aligned.left else replace(measured, total_elements=aligned.left.size)
+
+
+def _measured_by(limits: Limits) -> tuple[float, float, int | None, bool]:
+    """Return what measuring depends on: the worst elements on the tolerance, and what else is asked for."""
+    return limits.rtol, limits.atol, limits.slice_axis, not ULP_METRICS.isdisjoint(limits.by_metric)
 
 
 def _custom(aligned: AlignedViews, pair: Pair, extras: Extras) -> Mapping[str, CustomResult]:

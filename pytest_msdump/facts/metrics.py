@@ -26,6 +26,7 @@ __all__ = [
     "SHORT_FORMS",
     "SIGN_CHANGES",
     "STATISTICS",
+    "ULP_METRICS",
     "MetricFact",
 ]
 
@@ -91,20 +92,24 @@ SHORT_FORMS: dict[str, str] = {fact.short: name for name, fact in METRICS.items(
 # Any limit on one of these fails while `right_zero_mismatch` is not 0.
 RELATIVE_METRICS = frozenset({"max_relative_error", "mean_relative_error", "accumulated_relative_error"})
 
+# Measured where one of them has a limit.
+ULP_METRICS = frozenset({"mean_ulp_distance", "ulp_above_1_share", "ulp_above_32_share"})
+
 # What the size of the values has no part in: of two tensors of rounding errors alone these say nothing.
-SCALE_FREE_METRICS = RELATIVE_METRICS | {
-    "cosine_similarity",
-    "relative_euclidean_distance",
-    "kl_divergence",
-    "normalized_max_error",
-    "mean_ulp_distance",
-    "ulp_above_1_share",
-    "ulp_above_32_share",
-    "signal_to_noise_ratio",
-    "underflow_share",
-    "worst_slice_error",
-    "allclose",
-}
+SCALE_FREE_METRICS = (
+    RELATIVE_METRICS
+    | ULP_METRICS
+    | {
+        "cosine_similarity",
+        "relative_euclidean_distance",
+        "kl_divergence",
+        "normalized_max_error",
+        "signal_to_noise_ratio",
+        "underflow_share",
+        "worst_slice_error",
+        "allclose",
+    }
+)
 
 
 # What a writer puts where there was nothing to compute with, e.g. the maximum of a tensor of NaN alone.

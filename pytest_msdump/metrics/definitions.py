@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.facts.metrics import METRICS, ULP_METRICS
 from pytest_msdump.metrics.numpy_kernel import EXACT_KINDS, Partial, Task
 from pytest_msdump.metrics.pointwise import Classes, Errors, first_of
 from pytest_msdump.metrics.sums import Moments, Sum
@@ -108,7 +108,7 @@ _shared = lru_cache(maxsize=1024, typed=True)(Measurement)
 
 
 def define(totals: Totals) -> dict[str, Measurement]:
-    """Return one measurement for every metric, in the order of `facts.metrics`."""
+    """Return one measurement for every metric that was asked for, in the order of `facts.metrics`."""
     not_applicable: dict[str, Message] = {}
     if (zeros := _right_zero_left_near(totals)) is not None:
         not_applicable = {metric: zeros for metric, row in DEFINITIONS.items() if row.is_ratio}
@@ -120,6 +120,8 @@ def define(totals: Totals) -> dict[str, Measurement]:
     none_finite = no_elements or (None if totals.finite else Message("nothing_finite"))
     found: dict[str, Measurement] = {}
     for metric, fact in METRICS.items():
+        if metric in ULP_METRICS and not totals.task.units:
+            continue
         # A metric without a definition is an error here: it must never look fine.
         row = DEFINITIONS[metric] if fact.define is None else Definition(fact.define)
         if metric in totals.without:
@@ -144,7 +146,7 @@ def _without_meaning(totals: Totals) -> Iterator[tuple[str, Message]]:
         yield "worst_slice_error", totals.no_slices
     if totals.task.unit is None:
         reason = Message("no_units", {"dtype": coarser(totals.task.left, totals.task.right)})
-        yield from ((metric, reason) for metric in ("mean_ulp_distance", "ulp_above_1_share", "ulp_above_32_share"))
+        yield from ((metric, reason) for metric in ULP_METRICS)
     if not totals.errors.differing:
         yield "signal_to_noise_ratio", Message("no_noise")
 

@@ -468,7 +468,7 @@ typedef struct {
 
 /* What to measure by: `maximum` is the left type's largest number, `near_zero` how near to 0 is next to it, `worst` how
  * many worst elements to keep, at most MOST_WORST; bits are compared only of two equal kinds. A unit of the last place
- * of r is `epsilon` times the power of two below |r|, which is at least `normal`. */
+ * of r is `epsilon` times the power of two below |r|, which is at least `normal`; `epsilon` is infinite where nothing asks. */
 typedef struct {
     int32_t left, right, worst, compare_bits;
     double rtol, atol, maximum, near_zero, normal, epsilon;
@@ -695,9 +695,11 @@ typedef struct {
  *
  * `shared`: products of four right sides neither overflow nor underflow, so four elements share one division.
  * `zeros`: a right side may be 0 or next to it; relative errors leave these out.
+ * `units`: distances in units of the last place are wanted.
  */
 INLINE int add_errors_of(const RawDouble *restrict left, const RawDouble *restrict right, int64_t count,
-                      const Sweeping *sweeping, ErrorLanes *errors, Marks *marks, const int shared, const int zeros)
+                      const Sweeping *sweeping, ErrorLanes *errors, Marks *marks, const int shared, const int zeros,
+                         const int units)
 {
     const double rtol = sweeping->scale.rtol, atol = sweeping->scale.atol;
     const double largest = sweeping->bounds.largest, relative = sweeping->bounds.largest_relative;
@@ -737,15 +739,17 @@ INLINE int add_errors_of(const RawDouble *restrict left, const RawDouble *restri
             double o2 = a2 > w2 ? 1.0 : 0.0, o3 = a3 > w3 ? 1.0 : 0.0;
             e.outside.v[j] += (o0 + o1) + (o2 + o3);
 
-            double u0 = a0 * inverse_power(m0, normal), u1 = a1 * inverse_power(m1, normal);
-            double u2 = a2 * inverse_power(m2, normal), u3 = a3 * inverse_power(m3, normal);
-            e.units.v[j] += (u0 + u1) + (u2 + u3);
-            double b0 = u0 > one ? 1.0 : 0.0, b1 = u1 > one ? 1.0 : 0.0;
-            double b2 = u2 > one ? 1.0 : 0.0, b3 = u3 > one ? 1.0 : 0.0;
-            e.above_1.v[j] += (b0 + b1) + (b2 + b3);
-            double c0 = u0 > many ? 1.0 : 0.0, c1 = u1 > many ? 1.0 : 0.0;
-            double c2 = u2 > many ? 1.0 : 0.0, c3 = u3 > many ? 1.0 : 0.0;
-            e.above_32.v[j] += (c0 + c1) + (c2 + c3);
+            if (units) {
+                double u0 = a0 * inverse_power(m0, normal), u1 = a1 * inverse_power(m1, normal);
+                double u2 = a2 * inverse_power(m2, normal), u3 = a3 * inverse_power(m3, normal);
+                e.units.v[j] += (u0 + u1) + (u2 + u3);
+                double b0 = u0 > one ? 1.0 : 0.0, b1 = u1 > one ? 1.0 : 0.0;
+                double b2 = u2 > one ? 1.0 : 0.0, b3 = u3 > one ? 1.0 : 0.0;
+                e.above_1.v[j] += (b0 + b1) + (b2 + b3);
+                double c0 = u0 > many ? 1.0 : 0.0, c1 = u1 > many ? 1.0 : 0.0;
+                double c2 = u2 > many ? 1.0 : 0.0, c3 = u3 > many ? 1.0 : 0.0;
+                e.above_32.v[j] += (c0 + c1) + (c2 + c3);
+            }
             /* Or tiny. */
             e.left_zero.v[j] = (l0 * l1) * (l2 * l3) == 0.0 ? 1.0 : e.left_zero.v[j];
 
@@ -801,11 +805,16 @@ INLINE int add_errors_of(const RawDouble *restrict left, const RawDouble *restri
 CLONES static int add_errors(const RawDouble *left, const RawDouble *right, int64_t count, const Sweeping *sweeping,
                              ErrorLanes *errors, Marks *marks, int shared, int zeros)
 {
+#define SUMS(shared, zeros, units) add_errors_of(left, right, count, sweeping, errors, marks, shared, zeros, units)
+    if (isinf(sweeping->epsilon)) {
+        if (shared)
+            return zeros ? SUMS(1, 1, 0) : SUMS(1, 0, 0);
+        return zeros ? SUMS(0, 1, 0) : SUMS(0, 0, 0);
+    }
     if (shared)
-        return zeros ? add_errors_of(left, right, count, sweeping, errors, marks, 1, 1)
-                     : add_errors_of(left, right, count, sweeping, errors, marks, 1, 0);
-    return zeros ? add_errors_of(left, right, count, sweeping, errors, marks, 0, 1)
-                 : add_errors_of(left, right, count, sweeping, errors, marks, 0, 0);
+        return zeros ? SUMS(1, 1, 1) : SUMS(1, 0, 1);
+    return zeros ? SUMS(0, 1, 1) : SUMS(0, 0, 1);
+#undef SUMS
 }
 
 /* What is left of a tile behind its whole groups, filled up to a group. */

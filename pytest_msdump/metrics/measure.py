@@ -54,15 +54,16 @@ def measure(
     worst: int = 5,
     without: Mapping[str, str] = MappingProxyType({}),
     slice_axis: int | None = None,
+    units: bool = True,
 ) -> Comparison:
     """Measure two tensors of one logical shape: by every metric of `facts.metrics`, but for those in `without`.
 
     The tolerance is for `allclose` and for the ratio of the `worst` elements. `block_elements` are held at a time: by
     default all of a tensor of up to 262,144, and 65,536 of a larger one. Only the last bits of sums depend on it.
-    `worst_slice_error` is of slices along `slice_axis`, by default the second axis.
-    Without `kl_divergence` the data is read once. Other metrics than counts are taken over the positions where both
-    sides are finite. ValueError where the shapes differ, a tolerance is negative or not finite, or `block_elements` is
-    below 1.
+    `worst_slice_error` is of slices along `slice_axis`, by default the second axis. Without `units` nothing is measured
+    in units of the last place, which spares a seventh of the time. Without `kl_divergence` the data is read once. Other
+    metrics than counts are taken over the positions where both sides are finite. ValueError where the shapes differ, a
+    tolerance is negative or not finite, or `block_elements` is below 1.
 
     Sums are taken in float64; integers are compared, and their |l−r| summed, exactly. Where relative errors leave
     elements out (right = 0 ≠ left) `Comparison.right_zero_mismatch` counts them, and `Comparison.vendor` has the
@@ -80,7 +81,7 @@ def measure(
     if left.size and "worst_slice_error" not in without:
         grid = grid_of(left.shape, slice_axis)
     slices = grid if isinstance(grid, Grid) else None
-    task, size = Task(left.dtype, right.dtype, Tolerance(rtol, atol), worst, slices), left.size
+    task, size = Task(left.dtype, right.dtype, Tolerance(rtol, atol), worst, slices, units), left.size
     blocks: _Blocks | tuple[_Block] = (
         ((0, left.read(0, size), right.read(0, size)),)
         if 0 < size <= block_elements

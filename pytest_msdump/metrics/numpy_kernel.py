@@ -73,13 +73,17 @@ _NO_TOLERANCE = Tolerance()
 
 @dataclass(frozen=True)
 class Task:
-    """What a pair is measured by: logical dtypes, tolerance, how many worst elements are kept, and where slices are."""
+    """What a pair is measured by: logical dtypes, tolerance, how many worst elements are kept, and where slices are.
+
+    With `units` distances in units of the last place are measured, too.
+    """
 
     left: str
     right: str
     tolerance: Tolerance = _NO_TOLERANCE
     worst: int = 5
     grid: Grid | None = None
+    units: bool = True
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -101,9 +105,9 @@ class Task:
 
     @cached_property
     def unit(self) -> Unit | None:
-        """How large a unit of the last place is of the coarser type; ``None`` for types without such units."""
+        """How large a unit of the last place is of the coarser type; ``None`` without such units, or `units`."""
         fact = DTYPES[coarser(self.left, self.right)]
-        if fact.mantissa is None or fact.smallest is None or "complex" in self.kinds:
+        if not self.units or fact.mantissa is None or fact.smallest is None or "complex" in self.kinds:
             return None
         return Unit(math.ldexp(fact.smallest, fact.mantissa), 2.0**-fact.mantissa)
 

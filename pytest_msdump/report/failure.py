@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.facts.diagnoses import DIAGNOSES
-from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
+from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS, ULP_METRICS
 from pytest_msdump.limits.judge import accepted_bounds
 from pytest_msdump.model.comparison import Finding, Nonfinite, Scalar, WorstElement
 from pytest_msdump.model.graph import KernelArguments
@@ -35,7 +35,7 @@ _LABELLED = ("fail", "undefined", "error", "warn", "note")
 _COUNTS = ("allclose", "bitwise_mismatch")
 
 # Shown where they have a limit: without one they say little that others do not.
-_ON_DEMAND = ("mean_ulp_distance", "ulp_above_1_share", "ulp_above_32_share", "signal_to_noise_ratio")
+_ON_DEMAND = (*ULP_METRICS, "signal_to_noise_ratio")
 # So many times the distance of the whole tensor, and one slice is what is wrong with it.
 _STANDS_OUT = 10
 

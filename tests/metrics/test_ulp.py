@@ -142,3 +142,10 @@ def test_each_can_be_limited_by_its_short_form(tmp_path: Path, limit: str) -> No
     answer = ask_arrays(tmp_path, left * np.float32(-20), right, "--profile", "ascend", "--threshold", limit)
     metric = {"snr": SNR, "ulp": MEAN, "ulp_1": ABOVE_1, "ulp_32": ABOVE_32, "underflow": UNDERFLOW}
     assert metric[limit.partition("=")[0]] in answer.failed
+
+
+def test_units_are_counted_where_a_limit_asks_for_them(tmp_path: Path) -> None:
+    right = np.linspace(1, 2, 50, dtype="float32")
+    left = np.nextafter(right, np.float32(9))
+    assert not {MEAN, ABOVE_1, ABOVE_32} & ask_arrays(tmp_path, left, right).metrics.keys()
+    assert ask_arrays(tmp_path, left, right, "--threshold", "ulp_1=0").metrics[MEAN] == 1.0
