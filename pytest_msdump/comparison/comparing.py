@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.comparison.align import AlignedViews, UnknownSampleError, align
+from pytest_msdump.comparison.align import AlignedViews, UnknownSampleError, align, axis_letters
 from pytest_msdump.comparison.compare_statistics import compare_by_statistics
 from pytest_msdump.comparison.noise_floor import rounding_alone
 from pytest_msdump.comparison.opening import open_view
@@ -19,6 +19,7 @@ from pytest_msdump.diagnosis.diagnose import diagnose, nonfinite_origin
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError, TensorShapeError
 from pytest_msdump.facts.dtypes import DTYPES, VALUE_KINDS
+from pytest_msdump.facts.metrics import ULP_METRICS
 from pytest_msdump.limits.judge import judge
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.limits.resolve import hinted_dtypes, resolve_pair
@@ -108,7 +109,8 @@ def compare_views(
     limits = resolve_pair(policy, pair, judged_as)
     try:
         aligned = align(pair, left, right, extras.converters)
-        measured = _measure(aligned, limits, extras)
+        letters = axis_letters(left, aligned)
+        measured = _measure(aligned, limits, extras, letters)
         remarks = (*aligned.remarks, *computed, *_coarser_values(measured, judged_as))
         shape = aligned.right_logical.shape if pair.golden and is_measured(pair) else None
         note = Message("golden_not_judged") if (pair.golden or pair.third) and not is_measured(pair) else None
@@ -116,9 +118,8 @@ def compare_views(
         hinted = limits
         if hinted_as != judged_as or shape is not None or note is not None:
             hinted = resolve_pair(policy, pair, hinted_as, note, golden=shape)
-        if (hinted.rtol, hinted.atol) != (limits.rtol, limits.atol):
-            # The worst elements depend on the tolerance.
-            measured = _measure(aligned, hinted, extras)
+        if _measured_by(hinted) != _measured_by(limits):
+            measured = _measure(aligned, hinted, extras, letters)
         limits = hinted
         measured = with_ratios(measured, pair, left, right, limits, extras)
         custom = _custom(aligned, pair, extras)
@@ -166,12 +167,22 @@ def _message_of(error: MsdumpError) -> Message:
     return error.message if isinstance(error, TensorShapeError) else plain_text(str(error))
 
 
-def _measure(aligned: AlignedViews, limits: Limits, extras: Extras) -> Comparison:
+def _measure(aligned: AlignedViews, limits: Limits, extras: Extras, letters: str | None) -> Comparison:
+    """Measure two aligned tensors, whose axes have these letters if something states them."""
     left, right = aligned.first(extras.first)
-    measured = measure(left, right, rtol=limits.rtol, atol=limits.atol, without=dict(limits.without))
+    rtol, atol, axis, units = _measured_by(limits)
+    if axis is None and letters is not None and "C" in letters:
+        axis = letters.index("C")
+    without = dict(limits.without)
+    measured = measure(left, right, rtol=rtol, atol=atol, without=without, slice_axis=axis, units=units)
     if aligned.sampled is not None:
         return replace(measured, total_elements=aligned.sampled.total, sampled=True)
     return measured if left is aligned.left else replace(measured, total_elements=aligned.left.size)
+
+
+def _measured_by(limits: Limits) -> tuple[float, float, int | None, bool]:
+    """Return what measuring depends on: the worst elements on the tolerance, and what else is asked for."""
+    return limits.rtol, limits.atol, limits.slice_axis, not ULP_METRICS.isdisjoint(limits.by_metric)
 
 
 def _custom(aligned: AlignedViews, pair: Pair, extras: Extras) -> Mapping[str, CustomResult]:

@@ -24,6 +24,7 @@ __all__ = ["ALIASES", "DTYPES", "EPSILON", "VALUE_KINDS", "DtypeFact"]
 class DtypeFact(NamedTuple):
     """One row: `kind` is float, integer, bool, complex or opaque; `native` the numpy name its values are computed in.
 
+    `mantissa` counts the bits behind the leading one, of floats that have as many at all magnitudes.
     `native` is empty where bytes cannot be turned into numbers: for opaque kinds, which hold none, and for floats whose
     packing in dumps is not known.
     """
@@ -35,6 +36,7 @@ class DtypeFact(NamedTuple):
     maximum: float | None = None
     component: str | None = None
     smallest: float | None = None
+    mantissa: int | None = None
 
 
 _OPAQUE = ("dual", "dual_sub_int8", "dual_sub_uint8", "resource", "string", "string_ref", "undefined", "variant")
@@ -43,17 +45,17 @@ DTYPES: dict[str, DtypeFact] = {
     "bool": DtypeFact("bool", 8, "bool"),
     **{f"int{bits}": DtypeFact("integer", bits, f"int{bits}") for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": DtypeFact("integer", bits, f"uint{bits}") for bits in (8, 16, 32, 64)},
-    "float64": DtypeFact("float", 64, "float64", 0, 1.7976931348623157e308, smallest=2.0**-1074),
-    "float32": DtypeFact("float", 32, "float32", 1, 3.4028234663852886e38, smallest=2.0**-149),
-    "float16": DtypeFact("float", 16, "float16", 2, 65504.0, smallest=2.0**-24),
-    "bfloat16": DtypeFact("float", 16, "float32", 3, 3.3895313892515355e38, smallest=2.0**-133),
+    "float64": DtypeFact("float", 64, "float64", 0, 1.7976931348623157e308, smallest=2.0**-1074, mantissa=52),
+    "float32": DtypeFact("float", 32, "float32", 1, 3.4028234663852886e38, smallest=2.0**-149, mantissa=23),
+    "float16": DtypeFact("float", 16, "float16", 2, 65504.0, smallest=2.0**-24, mantissa=10),
+    "bfloat16": DtypeFact("float", 16, "float32", 3, 3.3895313892515355e38, smallest=2.0**-133, mantissa=7),
     # Coarser with each significant bit less. HiFloat8 has three of them around 1 and one at its ends.
-    "float8_e4m3fn": DtypeFact("float", 8, "float32", 4, 448.0, smallest=2.0**-9),
-    "float8_e4m3fnuz": DtypeFact("float", 8, "float32", 4, 240.0, smallest=2.0**-10),
-    "float8_e4m3b11fnuz": DtypeFact("float", 8, "float32", 4, 30.0, smallest=2.0**-13),
+    "float8_e4m3fn": DtypeFact("float", 8, "float32", 4, 448.0, smallest=2.0**-9, mantissa=3),
+    "float8_e4m3fnuz": DtypeFact("float", 8, "float32", 4, 240.0, smallest=2.0**-10, mantissa=3),
+    "float8_e4m3b11fnuz": DtypeFact("float", 8, "float32", 4, 30.0, smallest=2.0**-13, mantissa=3),
     "hifloat8": DtypeFact("float", 8, "float32", 5, 32768.0, smallest=2.0**-22),
-    "float8_e5m2": DtypeFact("float", 8, "float32", 6, 57344.0, smallest=2.0**-16),
-    "float8_e5m2fnuz": DtypeFact("float", 8, "float32", 6, 57344.0, smallest=2.0**-17),
+    "float8_e5m2": DtypeFact("float", 8, "float32", 6, 57344.0, smallest=2.0**-16, mantissa=2),
+    "float8_e5m2fnuz": DtypeFact("float", 8, "float32", 6, 57344.0, smallest=2.0**-17, mantissa=2),
     # Nothing public says in which order a dump packs elements of 6 bits, nor which half of a byte comes first for 4.
     "float6_e2m3": DtypeFact("float", 6, "", 7),
     "float6_e3m2": DtypeFact("float", 6, "", 8),

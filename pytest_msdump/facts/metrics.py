@@ -2,7 +2,10 @@
 
 References
 ----------
-Ascend "Accuracy Comparison Tool" (algorithms 0 to 9), whose terms are here in snake case; the other metrics are ours.
+Ascend "Accuracy Comparison Tool" (algorithms 0 to 9), whose terms are here in snake case. Distances in ULP: msprobe
+8ff00da, ``api_accuracy_checker/compare/algorithm.py``, |l−r| · 2^(mantissa bits − exponent of r), of which it limits
+the mean and the shares above 1 and 32. Where r is 0 it takes 0 for the exponent, which makes any small error none; here
+it is that of the smallest normal number, as for all that is below it. The other metrics are ours.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ __all__ = [
     "SHORT_FORMS",
     "SIGN_CHANGES",
     "STATISTICS",
+    "ULP_METRICS",
     "MetricFact",
 ]
 
@@ -72,6 +76,12 @@ METRICS: dict[str, MetricFact] = {
     "max_relative_error": MetricFact("max relative", "low", "max_rel", "MaxRelativeError"),
     "mean_relative_error": MetricFact("mean relative", "low", "mean_rel", "MeanRelativeError"),
     "normalized_max_error": MetricFact("max abs / max |right|", "low", "norm_max"),
+    "mean_ulp_distance": MetricFact("mean ULP", "low", "ulp"),
+    "ulp_above_1_share": MetricFact("share above 1 ULP", "low", "ulp_1", most=1.0),
+    "ulp_above_32_share": MetricFact("share above 32 ULP", "low", "ulp_32", most=1.0),
+    "signal_to_noise_ratio": MetricFact("SNR in dB", "high", "snr", least=-math.inf),
+    "underflow_share": MetricFact("flushed to zero", "low", "underflow", most=1.0),
+    "worst_slice_error": MetricFact("worst slice", "low", "slice"),
     "nonfinite_mismatch": MetricFact("NaN/Inf mismatch", "low"),
     "saturated_count": MetricFact("overflow", "low"),
     # Counts that only a profile sets a limit on: elements outside rtol/atol, and elements whose bits differ.
@@ -101,15 +111,25 @@ SHORT_FORMS: dict[str, str] = {fact.short: name for name, fact in METRICS.items(
 # Any limit on one of these fails while `right_zero_mismatch` is not 0.
 RELATIVE_METRICS = frozenset({"max_relative_error", "mean_relative_error", "accumulated_relative_error"})
 
+# Measured where one of them has a limit.
+ULP_METRICS = frozenset({"mean_ulp_distance", "ulp_above_1_share", "ulp_above_32_share"})
+
 # What the size of the values has no part in: of two tensors of rounding errors alone these say nothing.
-SCALE_FREE_METRICS = RELATIVE_METRICS | {
-    "cosine_similarity",
-    "relative_euclidean_distance",
-    "kl_divergence",
-    "normalized_max_error",
-    "allclose",
-    *(name for name, fact in METRICS.items() if fact.golden),
-}
+SCALE_FREE_METRICS = (
+    RELATIVE_METRICS
+    | ULP_METRICS
+    | {name for name, fact in METRICS.items() if fact.golden}
+    | {
+        "cosine_similarity",
+        "relative_euclidean_distance",
+        "kl_divergence",
+        "normalized_max_error",
+        "signal_to_noise_ratio",
+        "underflow_share",
+        "worst_slice_error",
+        "allclose",
+    }
+)
 
 
 # What a writer puts where there was nothing to compute with, e.g. the maximum of a tensor of NaN alone.

@@ -22,6 +22,9 @@ _ROUNDING = "zero_in_exact_arithmetic"
 # Remarks on what the values are, not on the files.
 _OF_VALUES = ("coarser_values", "computed_in", _ROUNDING)
 
+# Reasons that are said with the limit that is skipped.
+_NOT_APPLICABLE = frozenset({"no_channels", "no_such_axis", "slices_too_small", "no_units", "no_noise"})
+
 _UNMEASURED = Message("not_measured")
 _NO_GOLDEN = Message("golden_not_measured")
 _GOLDEN_DETAIL = "detail_golden"
@@ -126,10 +129,14 @@ def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison
     first, measured = levels[0], comparison.measurements.get(metric) or unmeasured
     value = measured.value
     if not measured.applies:
-        code = "limit_skipped_one_element"
-        if comparison.near_zero and not (comparison.elements == 1 and metric == "cosine_similarity"):
+        code, why = "limit_skipped_one_element", measured.undefined
+        if why is not None and why.code in _NOT_APPLICABLE:
+            code = "limit_skipped"
+        elif comparison.near_zero and not (comparison.elements == 1 and metric == "cosine_similarity"):
             code = "limit_skipped_near_zero"
-        return _Judgement(metric, None, first, "skipped", Message(code, {"metric": metric, "rule": first.rule}))
+        parameters: dict[str, Parameter] = {"metric": metric, "rule": first.rule}
+        parameters |= {"why": why} if code == "limit_skipped" else {}
+        return _Judgement(metric, None, first, "skipped", Message(code, parameters))
     if comparison.elements == 0:
         return _Judgement(metric, None, first, "skipped")
     # An equal pair may differ in its bits (−0.0 and 0.0, NaN payloads), and both of it from golden.
@@ -208,6 +215,8 @@ def _detail(measured: Measurement, comparison: Comparison) -> Message | None:
         return Message("detail_nonfinite", {**counts, "place": _place(measured.where or classes.first_mismatch)})
     if measured.metric == "saturated_count":
         return Message("detail_saturated", {"place": _place(measured.where)})
+    if measured.metric == "worst_slice_error" and measured.where:
+        return Message("detail_slice", {"n": measured.where[0]})
     if measured.metric == "allclose":
         return Message("detail_tolerance", {"rtol": comparison.rtol, "atol": comparison.atol})
     return Message("detail_place", {"place": measured.where}) if measured.where is not None else None

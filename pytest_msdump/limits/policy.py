@@ -106,8 +106,9 @@ class Rule:
 
     `bounds` may have short forms of metrics, which become ids. `match` is a glob, see `limits.resolve.resolve`.
     `op_type` holds the allowed types of the left or right operator (empty = any), `dtype` the coarser side's type (of
-    a complex type also its component). `complex` is "allow" or "error" for a real side against a complex one. `label`
-    is where it was written, e.g. ``msdump.toml [[msdump.rule]] #2 match="conv*"``.
+    a complex type also its component). `complex` is "allow" or "error" for a real side against a complex one, and
+    `slice_axis` the axis of `worst_slice_error`. `label` is where it was written, e.g. ``msdump.toml [[msdump.rule]]
+    #2 match="conv*"``.
     """
 
     bounds: Bounds
@@ -118,6 +119,7 @@ class Rule:
     atol: float | None = None
     complex: str | None = None
     label: str = ""
+    slice_axis: int | None = None
 
     def __post_init__(self) -> None:
         label = self.label or f'rule match="{self.match}"'

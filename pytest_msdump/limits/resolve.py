@@ -191,6 +191,7 @@ def _limits(
         known_drift="; ".join(reasons) if accepted else None,
         strict=_in_order(normal) if accepted else (),
         complex=["error", *(rule.complex for rule in rules if rule.complex)][-1],
+        slice_axis=[None, *(rule.slice_axis for rule in rules if rule.slice_axis is not None)][-1],
         dtype_hint=policy.dtype_hint,
         without=tuple(policy.without.items()),
         repeats_rule=f"profile {policy.profile}" if profile.every_occurrence else "",
@@ -265,6 +266,8 @@ def _with_file(usual: _Levels, own: Mapping[str, Limit]) -> _Levels:
         implied.add("cosine_similarity")
     of_file = {metric: (limit,) for metric, limit in own.items()}
     return {metric: levels for metric, levels in usual.items() if metric not in implied} | of_file
+
+
 def _golden_limits(profile: _Levels, dtype: str, multiplier: float) -> _Levels:
     """Return the profile's limits with PyTorch's rule in the place of those on accuracy.
 

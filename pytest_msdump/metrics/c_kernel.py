@@ -15,6 +15,7 @@ from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.metrics.numpy_kernel import NOTHING, Divergence, Partial, Span, Task
 from pytest_msdump.metrics.pointwise import Classes, Errors
 from pytest_msdump.metrics.rankings import Candidate
+from pytest_msdump.metrics.slices import SliceSums
 from pytest_msdump.metrics.sums import Moments, Peak, Sum
 from pytest_msdump.metrics.values import Array, Doubles
 from pytest_msdump.model.statistics import Statistic
@@ -75,14 +76,28 @@ class _Errors(Structure):
         ("outside", c_int64),
         ("saturated", c_int64),
         ("first_saturated", c_int64),
+        ("above_1", c_int64),
+        ("above_32", c_int64),
+        ("underflow", c_int64),
         ("exact_high", c_uint64),
         ("exact_low", c_uint64),
         ("absolute", _Sum),
         ("squares", _Sum),
         ("relative", _Sum),
+        ("units", _Sum),
         ("right_peak", c_double),
         ("largest", _Peak),
         ("largest_relative", _Peak),
+    )
+
+
+class _Slices(Structure):
+    _fields_ = (
+        ("unit", c_int64),
+        ("row", c_int64),
+        ("last", c_int64),
+        ("apart", c_void_p),
+        ("right", c_void_p),
     )
 
 
@@ -99,6 +114,7 @@ class _Found(Structure):
         ("mismatch_count", c_int64),
         ("worst", _Candidate * _MOST_WORST),
         ("mismatches", _Mismatch * _MOST_WORST),
+        ("slices", _Slices),
     )
 
 
@@ -112,6 +128,8 @@ class _Job(Structure):
         ("atol", c_double),
         ("maximum", c_double),
         ("near_zero", c_double),
+        ("normal", c_double),
+        ("epsilon", c_double),
     )
 
 
@@ -179,6 +197,8 @@ class CompiledSums:
         self._job: _Job | None = None
         self._dtypes: tuple[np.dtype[Any], np.dtype[Any]] | None = None
         self._found = _Found()
+        # Of the slices that were added, and of those with the next block, which may be refused.
+        self._slices = _no_slices(task), _no_slices(task)
 
     def add(self, left: Array, right: Array, start: int) -> bool:
         """Measure one block, whose first element has the C-order number `start`; blocks come in ascending order.
@@ -194,9 +214,16 @@ class CompiledSums:
             self._dtypes = left.dtype, right.dtype
             self._library.msdump_begin(byref(self._found))
         _check_blocks(left, right, self._dtypes)
+        before, after = self._slices
+        if self._task.grid is not None:
+            np.copyto(after, before)
+            unit, row, count = self._task.grid.unit, self._task.grid.row, self._task.grid.count
+            self._found.slices = _Slices(unit, row, count - 1, after[0].ctypes.data, after[1].ctypes.data)
         added: int = self._library.msdump_add(
             byref(self._job), left.ctypes.data, right.ctypes.data, left.size, start, byref(self._found)
         )
+        if added:
+            self._slices = after, before
         return bool(added)
 
     def partial(self) -> Partial:
@@ -213,6 +240,7 @@ class CompiledSums:
             product=_sum(found.product),
             errors=_errors(found.errors, _number(job.left) if job.right >= _FIRST_INTEGER else float),
             worst=_worst(found, job),
+            slices=None if self._task.grid is None else SliceSums(*self._slices[0]),
         )
 
 
@@ -305,6 +333,10 @@ class CompiledSketch:
         }
 
 
+def _no_slices(task: Task) -> Doubles:
+    return np.zeros((2, task.grid.count if task.grid is not None else 0))
+
+
 def _check_blocks(left: Array, right: Array, dtypes: tuple[np.dtype[Any], np.dtype[Any]] | None) -> None:
     """Refuse blocks that the kernel would read beyond their end."""
     if (left.dtype, right.dtype) != dtypes or left.size != right.size:
@@ -333,6 +365,8 @@ def _job(task: Task, left: np.dtype[Any], right: np.dtype[Any]) -> _Job | None:
         atol=task.tolerance.atol,
         maximum=math.inf if maximum is None else maximum,
         near_zero=task.near_zero,
+        normal=1.0 if task.unit is None else task.unit.normal,
+        epsilon=math.inf if task.unit is None else task.unit.epsilon,
     )
 
 
@@ -378,6 +412,10 @@ def _errors(found: _Errors, number: type[int] | type[float]) -> Errors:
         largest_relative=_peak(found.largest_relative, float),
         first_saturated=_place(found.first_saturated),
         near_zero=found.near_zero,
+        units=_sum(found.units),
+        above_1=found.above_1,
+        above_32=found.above_32,
+        underflow=found.underflow,
     )
 
 

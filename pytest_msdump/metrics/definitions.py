@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 from pytest_msdump.dtypes import coarser
-from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.facts.metrics import METRICS, ULP_METRICS
 from pytest_msdump.metrics.numpy_kernel import EXACT_KINDS, Partial, Task
 from pytest_msdump.metrics.pointwise import Classes, Errors, first_of
 from pytest_msdump.metrics.sums import Moments, Sum
@@ -30,13 +31,17 @@ _LEAST_MODULUS = 2.0**-960
 
 @dataclass(frozen=True)
 class Totals:
-    """All that the passes over a pair found; `without` are metrics left out, each with the rule that says so."""
+    """All that the passes over a pair found; `without` are metrics left out, each with the rule that says so.
+
+    `no_slices` is why the tensors have none.
+    """
 
     task: Task
     partial: Partial
     shape: tuple[int, ...]
     divergence: float | None = None
     without: Mapping[str, str] = field(default_factory=dict)
+    no_slices: Message | None = None
 
     @cached_property
     def errors(self) -> Errors:
@@ -74,14 +79,14 @@ class Definition:
     """How one metric is made of `Totals`: its number, or a `Message` that says why there is none.
 
     `refusals` are asked before, in this order: each may return a reason why there is no number. `place` is the C-order
-    number of the element that made it. One that `counts_all` counts all positions; others have no number where no
-    position is finite on both sides. One that `is_ratio` does not apply where the right side is all 0 and the left next
-    to it.
+    number of the element that made it, or what else says where it is. One that `counts_all` counts all positions;
+    others have no number where no position is finite on both sides. One that `is_ratio` does not apply where the right
+    side is all 0 and the left next to it.
     """
 
     number: Callable[[Totals], Value]
     refusals: Sequence[Callable[[Totals], Message | None]] = ()
-    place: Callable[[Totals], int | None] | None = None
+    place: Callable[[Totals], int | tuple[int, ...] | None] | None = None
     counts_all: bool = False
     is_ratio: bool = False
 
@@ -103,17 +108,19 @@ _shared = lru_cache(maxsize=1024, typed=True)(Measurement)
 
 
 def define(totals: Totals) -> dict[str, Measurement]:
-    """Return one measurement for every metric of two tensors, in the order of `facts.metrics`."""
+    """Return one measurement for every metric of two tensors that was asked for, in the order of `facts.metrics`."""
     not_applicable: dict[str, Message] = {}
     if (zeros := _right_zero_left_near(totals)) is not None:
         not_applicable = {metric: zeros for metric, row in DEFINITIONS.items() if row.is_ratio}
     if totals.partial.elements == 1:
         not_applicable["cosine_similarity"] = Message("one_element")
+    if totals.finite:
+        not_applicable.update(_without_meaning(totals))
     no_elements = None if totals.partial.elements else Message("no_elements")
     none_finite = no_elements or (None if totals.finite else Message("nothing_finite"))
     found: dict[str, Measurement] = {}
     for metric, fact in METRICS.items():
-        if fact.golden:
+        if fact.golden or (metric in ULP_METRICS and not totals.task.units):
             continue
         # A metric without a definition is an error here: it must never look fine.
         row = DEFINITIONS[metric] if fact.define is None else Definition(fact.define)
@@ -126,10 +133,22 @@ def define(totals: Totals) -> dict[str, Measurement]:
         elif isinstance(value := row.value(totals), Message):
             found[metric] = _shared(metric, None, value)
         elif row.place and (place := row.place(totals)) is not None:
-            found[metric] = Measurement(metric, value, where=unravel(place, totals.shape))
+            where = place if isinstance(place, tuple) else unravel(place, totals.shape)
+            found[metric] = Measurement(metric, value, where=where)
         else:
             found[metric] = _shared(metric, value) if isinstance(value, int) else Measurement(metric, value)
     return found
+
+
+def _without_meaning(totals: Totals) -> Iterator[tuple[str, Message]]:
+    """Yield metrics that say nothing of such tensors, each with the reason."""
+    if totals.no_slices is not None:
+        yield "worst_slice_error", totals.no_slices
+    if totals.task.unit is None:
+        reason = Message("no_units", {"dtype": coarser(totals.task.left, totals.task.right)})
+        yield from ((metric, reason) for metric in ULP_METRICS)
+    if not totals.errors.differing:
+        yield "signal_to_noise_ratio", Message("no_noise")
 
 
 def vendor_numbers(totals: Totals) -> dict[str, float]:
@@ -248,6 +267,25 @@ def _mean_difference(totals: Totals) -> Value:
     return errors.exact / totals.finite if totals.exact else errors.absolute.divided(totals.finite)
 
 
+def _signal_to_noise(totals: Totals) -> Value:
+    """Return 10·log10(Σ|r|² / Σ|l−r|²), in dB, of sums that need not fit float64."""
+    signal, noise = _squares(totals.partial.right), totals.errors.squares
+    (above, power), (below, other) = math.frexp(signal.high + signal.low), math.frexp(noise.high + noise.low)
+    powers = power + signal.exponent - other - noise.exponent
+    return 10.0 * (math.log10(above / below) + powers * math.log10(2.0))
+
+
+def _worst_slice(totals: Totals) -> tuple[Value, tuple[int, ...] | None]:
+    """Return the largest relative distance of a slice, and the number of the slice if it is not 0."""
+    grid, slices = totals.task.grid, totals.partial.slices
+    if grid is None or slices is None:
+        return Message("no_channels"), None
+    fact = DTYPES[coarser(totals.task.left, totals.task.right)]
+    mantissa = (DTYPES[fact.component] if fact.component else fact).mantissa
+    number, place = slices.worst(grid, 0.0 if mantissa is None else 2.0 ** -(mantissa + 1))
+    return number, (place,) if number else None
+
+
 def _differing_bits(totals: Totals) -> Value:
     bits, task = totals.partial.bits, totals.task
     return Message("bits_of_other_types", {"left": task.left, "right": task.right}) if bits is None else bits
@@ -282,6 +320,19 @@ DEFINITIONS: dict[str, Definition] = {
     "normalized_max_error": Definition(
         lambda totals: totals.errors.largest.value / totals.errors.right_peak,
         (_right_moduli_underflow, _differences_overflow, _right_zero, _right_modulus_overflows),
+        is_ratio=True,
+    ),
+    "mean_ulp_distance": Definition(lambda totals: totals.errors.units.divided(totals.finite)),
+    "ulp_above_1_share": Definition(lambda totals: totals.errors.above_1 / totals.finite),
+    "ulp_above_32_share": Definition(lambda totals: totals.errors.above_32 / totals.finite),
+    "signal_to_noise_ratio": Definition(
+        _signal_to_noise, (_right_moduli_underflow, _differences_overflow, _right_zero), is_ratio=True
+    ),
+    "underflow_share": Definition(lambda totals: totals.errors.underflow / totals.finite),
+    "worst_slice_error": Definition(
+        lambda totals: _worst_slice(totals)[0],
+        (_right_moduli_underflow, _differences_overflow, _right_zero, _right_modulus_overflows),
+        place=lambda totals: _worst_slice(totals)[1],
         is_ratio=True,
     ),
     "nonfinite_mismatch": Definition(

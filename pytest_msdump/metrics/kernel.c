@@ -439,12 +439,19 @@ typedef struct {
 
 /* As `pointwise.Errors`. Of integers Σ|l-r| is exact_high·2**32 + exact_low. */
 typedef struct {
-    int64_t differing, right_zero, near_zero, outside, saturated, first_saturated;
+    int64_t differing, right_zero, near_zero, outside, saturated, first_saturated, above_1, above_32, underflow;
     uint64_t exact_high, exact_low;
-    Sum absolute, squares, relative;
+    Sum absolute, squares, relative, units;
     double right_peak;
     Peak largest, largest_relative;
 } Errors;
+
+/* As `slices.Grid`: of a row, `unit` elements are of each group of slices, and what is left of `row` of the `last`. For
+ * each group Σ|l-r|² and Σ|r|² are added. No slices are wanted where `row` is 0. */
+typedef struct {
+    int64_t unit, row, last;
+    double *apart, *right;
+} Slices;
 
 /* What is known of the blocks seen so far. As `numpy_kernel.Partial`. */
 typedef struct {
@@ -456,13 +463,15 @@ typedef struct {
     int64_t worst_count, mismatch_count;
     Candidate worst[MOST_WORST];
     Mismatch mismatches[MOST_WORST];
+    Slices slices;
 } Found;
 
 /* What to measure by: `maximum` is the left type's largest number, `near_zero` how near to 0 is next to it, `worst` how
- * many worst elements to keep, at most MOST_WORST; bits are compared only of two equal kinds. */
+ * many worst elements to keep, at most MOST_WORST; bits are compared only of two equal kinds. A unit of the last place
+ * of r is `epsilon` times the power of two below |r|, which is at least `normal`; `epsilon` is infinite where nothing asks. */
 typedef struct {
     int32_t left, right, worst, compare_bits;
-    double rtol, atol, maximum, near_zero;
+    double rtol, atol, maximum, near_zero, normal, epsilon;
 } Job;
 
 INLINE void first_of(int64_t *first, int64_t element)
@@ -663,15 +672,22 @@ static void search(const Elements *x, const Marks *marks, const Job *job, Found 
 /* -- errors -------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    Lanes product, absolute, squares, relative, outside, right_zero, near_zero, peak;
+    Lanes product, absolute, squares, relative, outside, right_zero, near_zero, peak, units, above_1, above_32, left_zero;
     Shifted left, right;
 } ErrorLanes;
+
+/* 2 divided by the power of two below m, exactly: the exponent's sign is turned. */
+INLINE double inverse_power(double m, double normal)
+{
+    const uint64_t exponent = 0x7ff0000000000000u;
+    return double_of(exponent - (bits_of(MORE(m, normal)) & exponent));
+}
 
 /* What stays the same for all elements of a tile. */
 typedef struct {
     Scale scale;
     Bounds bounds;
-    double left_middle, right_middle, near_zero;
+    double left_middle, right_middle, near_zero, normal, epsilon;
     Ahead ahead;
 } Sweeping;
 
@@ -679,15 +695,17 @@ typedef struct {
  *
  * `shared`: products of four right sides neither overflow nor underflow, so four elements share one division.
  * `zeros`: a right side may be 0 or next to it; relative errors leave these out.
+ * `units`: distances in units of the last place are wanted.
  */
 INLINE int add_errors_of(const RawDouble *restrict left, const RawDouble *restrict right, int64_t count,
-                      const Sweeping *sweeping, ErrorLanes *errors, Marks *marks, const int shared, const int zeros)
+                      const Sweeping *sweeping, ErrorLanes *errors, Marks *marks, const int shared, const int zeros,
+                         const int units)
 {
     const double rtol = sweeping->scale.rtol, atol = sweeping->scale.atol;
     const double largest = sweeping->bounds.largest, relative = sweeping->bounds.largest_relative;
     const double worst = sweeping->bounds.worst;
     const double left_middle = sweeping->left_middle, right_middle = sweeping->right_middle;
-    const double near = sweeping->near_zero;
+    const double near = sweeping->near_zero, normal = sweeping->normal, one = 2.0 * sweeping->epsilon, many = 32.0 * one;
     /* Where nothing can be subnormal (`shared`), nothing is lifted. */
     const double lift = shared ? 1.0 : LIFTING;
     /* So that a product is 0 only where a factor is. */
@@ -720,6 +738,20 @@ INLINE int add_errors_of(const RawDouble *restrict left, const RawDouble *restri
             double o0 = a0 > w0 ? 1.0 : 0.0, o1 = a1 > w1 ? 1.0 : 0.0;
             double o2 = a2 > w2 ? 1.0 : 0.0, o3 = a3 > w3 ? 1.0 : 0.0;
             e.outside.v[j] += (o0 + o1) + (o2 + o3);
+
+            if (units) {
+                double u0 = a0 * inverse_power(m0, normal), u1 = a1 * inverse_power(m1, normal);
+                double u2 = a2 * inverse_power(m2, normal), u3 = a3 * inverse_power(m3, normal);
+                e.units.v[j] += (u0 + u1) + (u2 + u3);
+                double b0 = u0 > one ? 1.0 : 0.0, b1 = u1 > one ? 1.0 : 0.0;
+                double b2 = u2 > one ? 1.0 : 0.0, b3 = u3 > one ? 1.0 : 0.0;
+                e.above_1.v[j] += (b0 + b1) + (b2 + b3);
+                double c0 = u0 > many ? 1.0 : 0.0, c1 = u1 > many ? 1.0 : 0.0;
+                double c2 = u2 > many ? 1.0 : 0.0, c3 = u3 > many ? 1.0 : 0.0;
+                e.above_32.v[j] += (c0 + c1) + (c2 + c3);
+            }
+            /* Or tiny. */
+            e.left_zero.v[j] = (l0 * l1) * (l2 * l3) == 0.0 ? 1.0 : e.left_zero.v[j];
 
             double peak = MORE(MORE(a0, a1), MORE(a2, a3)), mark = peak > largest ? 1.0 : 0.0;
             e.peak.v[j] = MORE(peak, e.peak.v[j]);
@@ -773,11 +805,16 @@ INLINE int add_errors_of(const RawDouble *restrict left, const RawDouble *restri
 CLONES static int add_errors(const RawDouble *left, const RawDouble *right, int64_t count, const Sweeping *sweeping,
                              ErrorLanes *errors, Marks *marks, int shared, int zeros)
 {
+#define SUMS(shared, zeros, units) add_errors_of(left, right, count, sweeping, errors, marks, shared, zeros, units)
+    if (isinf(sweeping->epsilon)) {
+        if (shared)
+            return zeros ? SUMS(1, 1, 0) : SUMS(1, 0, 0);
+        return zeros ? SUMS(0, 1, 0) : SUMS(0, 0, 0);
+    }
     if (shared)
-        return zeros ? add_errors_of(left, right, count, sweeping, errors, marks, 1, 1)
-                     : add_errors_of(left, right, count, sweeping, errors, marks, 1, 0);
-    return zeros ? add_errors_of(left, right, count, sweeping, errors, marks, 0, 1)
-                 : add_errors_of(left, right, count, sweeping, errors, marks, 0, 0);
+        return zeros ? SUMS(1, 1, 1) : SUMS(1, 0, 1);
+    return zeros ? SUMS(0, 1, 1) : SUMS(0, 0, 1);
+#undef SUMS
 }
 
 /* What is left of a tile behind its whole groups, filled up to a group. */
@@ -838,11 +875,93 @@ static void add_differences(const ErrorLanes *errors, int64_t differing, const J
     found->errors.differing += differing;
     found->errors.right_zero += (int64_t)across(errors->right_zero.v);
     found->errors.near_zero += (int64_t)across(errors->near_zero.v);
+    add_to(&found->errors.units, across(errors->units.v) / (2.0 * job->epsilon));
+    found->errors.above_1 += (int64_t)across(errors->above_1.v);
+    found->errors.above_32 += (int64_t)across(errors->above_32.v);
     found->errors.outside += scale_of(job).forbidden ? differing : (int64_t)across(errors->outside.v);
     if (is_integer(job->left) && is_integer(job->right)) {
         uint64_t exact = (uint64_t)absolute;
         found->errors.exact_high += exact >> 32;
         found->errors.exact_low += exact & 0xffffffffu;
+    }
+}
+
+/* Count what is 0 on the left alone. */
+CLONES static void count_underflow(const Elements *x, const Job *job, Found *found)
+{
+    const RawDouble *left = x->left, *right = x->right;
+    const double near = job->near_zero;
+    int64_t count = 0;
+    for (int64_t i = 0; i < x->count; i++)
+        count += (left[i] == 0.0) & (fabs(right[i]) > near);
+    found->errors.underflow += count;
+}
+
+/* Add Σ|l-r|² and Σ|r|² of neighbours to one slice. */
+INLINE void add_run(const RawDouble *restrict l, const RawDouble *restrict r, int64_t count, double *apart,
+                    double *squares)
+{
+    int64_t groups = count - count % GROUP;
+    double a = 0.0, b = 0.0;
+    if (groups) {
+        Lanes x, y;
+        EACH_LANE x.v[j] = y.v[j] = 0.0;
+        for (int64_t i = 0; i < groups; i += GROUP)
+            EACH_LANE {
+                double r0 = r[i + j], r1 = r[i + LANES + j], r2 = r[i + 2 * LANES + j], r3 = r[i + 3 * LANES + j];
+                double a0 = l[i + j] - r0, a1 = l[i + LANES + j] - r1;
+                double a2 = l[i + 2 * LANES + j] - r2, a3 = l[i + 3 * LANES + j] - r3;
+                x.v[j] += (a0 * a0 + a1 * a1) + (a2 * a2 + a3 * a3);
+                y.v[j] += (r0 * r0 + r1 * r1) + (r2 * r2 + r3 * r3);
+            }
+        a = across(x.v);
+        b = across(y.v);
+    }
+    for (int64_t i = groups; i < count; i++) {
+        a += (l[i] - r[i]) * (l[i] - r[i]);
+        b += r[i] * r[i];
+    }
+    *apart += a;
+    *squares += b;
+}
+
+/* Add elements of which each is of another slice. */
+INLINE void add_columns(const RawDouble *restrict l, const RawDouble *restrict r, int64_t count,
+                        double *restrict apart, double *restrict squares)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double a = l[i] - r[i];
+        apart[i] += a * a;
+        squares[i] += r[i] * r[i];
+    }
+}
+
+/* Add squares of finite elements to the slices that they are of. */
+CLONES static void add_slices(const Elements *x, const Slices *s)
+{
+    const RawDouble *left = x->left, *right = x->right;
+    const int64_t columns = s->unit == 1;
+    if (!s->row)
+        return;
+    if (x->places) {
+        for (int64_t i = 0; i < x->count; i++) {
+            int64_t group = LESS(element_at(x, i) % s->row / s->unit, s->last);
+            add_columns(left + i, right + i, 1, s->apart + group, s->right + group);
+        }
+        return;
+    }
+    int64_t place = x->start % s->row, group = LESS(place / s->unit, s->last);
+    for (int64_t i = 0, n; i < x->count; i += n) {
+        int64_t end = columns || group == s->last ? s->row : (group + 1) * s->unit;
+        n = LESS(x->count - i, end - place);
+        if (columns)
+            add_columns(left + i, right + i, n, s->apart + group, s->right + group);
+        else
+            add_run(left + i, right + i, n, s->apart + group, s->right + group);
+        place += n;
+        group++;
+        if (place == s->row)
+            place = group = 0;
     }
 }
 
@@ -853,7 +972,7 @@ static Outcome add_tile(const Elements *x, const Look *look, const Ahead *ahead,
 {
     const Scale scale = scale_of(job);
     const Sweeping sweeping = {scale, bounds_of(found, job, &scale), middle_of(&look->left), middle_of(&look->right),
-                               job->near_zero, *ahead};
+                               job->near_zero, job->normal, job->epsilon, *ahead};
     ErrorLanes errors;
     Marks marks;
     memset(&errors, 0, sizeof errors);
@@ -873,6 +992,9 @@ static Outcome add_tile(const Elements *x, const Look *look, const Ahead *ahead,
     if (left_peak >= job->maximum)
         count_saturated(x, job, found);
     add_differences(&errors, look->differing, job, found);
+    if (greatest(errors.left_zero.v) != 0.0)
+        count_underflow(x, job, found);
+    add_slices(x, &found->slices);
     return MEASURED;
 }
 
@@ -889,8 +1011,8 @@ static Outcome add_finite(const Elements *x, Tile *tile, const Ahead *ahead, con
 
 /* Measure a tile whose sides are equal bit by bit, of which the left one is enough. Nothing was added unless it is
  * MEASURED. */
-static Outcome add_identical(const char *raw, int64_t count, const Ahead *ahead, Tile *tile, const Job *job,
-                             Found *found)
+static Outcome add_identical(const char *raw, int64_t count, int64_t start, const Ahead *ahead, Tile *tile,
+                             const Job *job, Found *found)
 {
     const RawDouble *x = doubles_of(job->left, raw, count, tile->left);
     const Look look = look_at(x, x, count);
@@ -908,6 +1030,7 @@ static Outcome add_identical(const char *raw, int64_t count, const Ahead *ahead,
     add_moments(&found->right, range, added, count);
     add_to(&found->product, added.deviations + added.total / (double)count * added.total);
     found->errors.right_peak = MORE(peak, found->errors.right_peak);
+    add_slices(&(Elements){x, x, count, NULL, start}, &found->slices);
     return MEASURED;
 }
 
@@ -934,7 +1057,7 @@ static int add_tiles(const Job *job, const char *left, const char *right, int64_
         found->bits += bits;
         found->elements += n;
         if (job->compare_bits && bits == 0)
-            outcome = add_identical(a, n, &ahead, &tile, job, found);
+            outcome = add_identical(a, n, start + done, &ahead, &tile, job, found);
         if (outcome == NOT_FINITE)
             outcome = add_differing(a, b, n, start + done, &ahead, &tile, job, found);
         if (outcome != MEASURED)

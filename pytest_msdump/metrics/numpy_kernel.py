@@ -20,12 +20,15 @@ from pytest_msdump.metrics.pointwise import (
     Moduli,
     Places,
     Tolerance,
+    Unit,
     Zeros,
     classify,
     errors,
+    in_units,
     split_classes,
 )
 from pytest_msdump.metrics.rankings import Candidate, Ranking, candidates, mismatches, select
+from pytest_msdump.metrics.slices import Grid, SliceSums, sums_of
 from pytest_msdump.metrics.sums import ZERO, Moments, Sum, dot, moments
 from pytest_msdump.metrics.values import (
     Array,
@@ -70,12 +73,17 @@ _NO_TOLERANCE = Tolerance()
 
 @dataclass(frozen=True)
 class Task:
-    """What a pair is measured by: logical dtypes, tolerance, and how many worst elements are kept."""
+    """What a pair is measured by: logical dtypes, tolerance, how many worst elements are kept, and where slices are.
+
+    With `units` distances in units of the last place are measured, too.
+    """
 
     left: str
     right: str
     tolerance: Tolerance = _NO_TOLERANCE
     worst: int = 5
+    grid: Grid | None = None
+    units: bool = True
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -95,13 +103,21 @@ class Task:
         # The distance of the two neighbours of 0.
         return 2.0 * smallest if smallest else 0.0
 
+    @cached_property
+    def unit(self) -> Unit | None:
+        """How large a unit of the last place is of the coarser type; ``None`` without such units, or `units`."""
+        fact = DTYPES[coarser(self.left, self.right)]
+        if not self.units or fact.mantissa is None or fact.smallest is None or "complex" in self.kinds:
+            return None
+        return Unit(math.ldexp(fact.smallest, fact.mantissa), 2.0**-fact.mantissa)
+
 
 class Partial(NamedTuple):
     """Sums over some blocks, the same from both kernels.
 
     `bits` counts positions whose bytes differ, ``None`` where the dtypes do. `left` and `right` have the moments of
     each real component over positions where both sides are finite, none where there are none; `product` is Σ l·r (its
-    real part). `worst` begins with the worst.
+    real part). `worst` begins with the worst. `slices` are those of `Task.grid`.
     """
 
     elements: int = 0
@@ -112,6 +128,7 @@ class Partial(NamedTuple):
     product: Sum = ZERO
     errors: Errors = NO_ERRORS
     worst: tuple[Candidate, ...] = ()
+    slices: SliceSums | None = None
 
     @property
     def finite(self) -> int:
@@ -129,6 +146,7 @@ class Partial(NamedTuple):
             self.product.merge(other.product),
             self.errors.merge(other.errors),
             select((*self.worst, *other.worst), worst) if other.worst else self.worst,
+            self.slices.merge(other.slices) if self.slices and other.slices else self.slices or other.slices,
         )
 
 
@@ -160,10 +178,10 @@ def measure_block(
         if not kept.size:
             return Partial(size, bits, classes, worst=tuple(worst))
         sides, ranges = _prepare(left, right, bits == 0, workspace)
-    finite = _Finite(left, right, sides, ranges, places, unequal)
-    stats, product, found, among = _measure_finite(finite, bits == 0, task, workspace, last)
+    finite = _Finite(left, right, sides, ranges, places, size, unequal)
+    found, among = _measure_finite(finite, bits == 0, task, workspace, last)
     chosen = select((*worst, *among), task.worst) if worst or among else ()
-    return Partial(size, bits, classes, *stats, product, found, chosen)
+    return found._replace(elements=size, bits=bits, classes=classes, worst=chosen)
 
 
 def _prepare(
@@ -179,27 +197,30 @@ def _prepare(
 
 
 class _Finite(NamedTuple):
-    """The part of a block where both sides are finite."""
+    """The part of a block of `size` elements where both sides are finite."""
 
     left: Array
     right: Array
     sides: tuple[Parts, Parts]
     ranges: tuple[Ranges, Ranges]
     places: Places
+    size: int
     unequal: int | None = None
 
 
 def _measure_finite(
     block: _Finite, identical: bool, task: Task, workspace: Workspace, last: Candidate | None
-) -> tuple[tuple[tuple[Moments, ...], tuple[Moments, ...]], Sum, Errors, list[Candidate]]:
-    """Return moments of both sides, their product, errors, and candidates for the worst elements."""
+) -> tuple[Partial, list[Candidate]]:
+    """Return moments of both sides, their product, errors and slices, and candidates for the worst elements."""
     left = _moments(block.sides[0], block.ranges[0], workspace)
     if identical:
         product = ZERO
         for part in left:
             product = product.merge(part.squares)
-        peak = left[0].peak if len(left) == 1 else float(np.hypot(*block.sides[1]).max())
-        return (left, left), product, Errors(right_peak=peak), []
+        modulus = magnitudes(block.sides[1])
+        equal = Errors(right_peak=left[0].peak if len(left) == 1 else float(modulus.max()))
+        slices = _slices(block, None, Moduli(modulus, equal.right_peak), task)
+        return Partial(left=left, right=left, product=product, errors=equal, slices=slices), []
     right = _moments(block.sides[1], block.ranges[1], workspace)
     # From here on the components are overwritten: left by |l−r|, right by |r|.
     difference = differences(block.left, block.right, block.sides)
@@ -217,8 +238,19 @@ def _measure_finite(
     )
     worst = [one for ranking in rankings for one in _candidates(block, ranking, task, last)]
     found = _with_saturation(found, block, left, task, workspace)
+    if task.unit is not None:
+        units, above_1, above_32 = in_units(difference.doubles, modulus, task.unit, workspace)
+        found = found._replace(units=units, above_1=above_1, above_32=above_32)
+    # Where l = 0 ≠ r the relative error is 1, but next to 0.
+    if found.largest_relative.value >= 1.0:
+        found = found._replace(underflow=_underflow(block.left, modulus, task.near_zero, workspace))
+    slices = _slices(block, Moduli(difference.doubles, float(found.largest.value)), Moduli(modulus, peak), task)
     product = _product_by_squares(left, right, found.squares) or _product(block, (left, right), workspace)
-    return (left, right), product, found, worst
+    return Partial(left=left, right=right, product=product, errors=found, slices=slices), worst
+
+
+def _slices(block: _Finite, apart: Moduli | None, right: Moduli, task: Task) -> SliceSums | None:
+    return None if task.grid is None else sums_of(task.grid, apart, right, block.places, block.size)
 
 
 def _candidates(block: _Finite, ranking: Ranking, task: Task, last: Candidate | None) -> list[Candidate]:
@@ -296,6 +328,14 @@ def _with_saturation(
     count = int(np.count_nonzero(mask))
     first = block.places.element(int(mask.argmax())) if count else None
     return found._replace(saturated=count, first_saturated=first)
+
+
+def _underflow(left: Array, right: Doubles, near: float, workspace: Workspace) -> int:
+    """Count the elements whose left side is 0 and whose right side is neither that nor next to it."""
+    is_zero = np.equal(left, 0, out=workspace.mask("zero", right.size))
+    if not is_zero.any():
+        return 0
+    return int(np.count_nonzero(np.logical_and(is_zero, right > near, out=is_zero)))
 
 
 _EPSILON = 2.0**-23

@@ -20,10 +20,12 @@ __all__ = [
     "Moduli",
     "Places",
     "Tolerance",
+    "Unit",
     "Zeros",
     "classify",
     "errors",
     "first_of",
+    "in_units",
     "split_classes",
 ]
 
@@ -134,7 +136,8 @@ class Errors(NamedTuple):
 
     `exact` is Σ|l−r| as an int where both sides are integers. `relative` leaves out elements with right = 0 ≠ left,
     which `right_zero` counts, and elements of which one side is 0 and the other next to it, which `near_zero` counts.
-    `outside` counts |l−r| > atol + rtol·|r|.
+    `outside` counts |l−r| > atol + rtol·|r|. `units` is Σ|l−r| in units of the last place of r, `above_1` and
+    `above_32` count elements that are further apart; `underflow` those with left = 0 ≠ right that are not next to 0.
     """
 
     differing: int = 0
@@ -150,6 +153,10 @@ class Errors(NamedTuple):
     largest_relative: Peak = NO_PEAK
     first_saturated: int | None = None
     near_zero: int = 0
+    units: Sum = ZERO
+    above_1: int = 0
+    above_32: int = 0
+    underflow: int = 0
 
     def merge(self, other: Errors) -> Errors:
         """Return the errors of both parts together."""
@@ -167,6 +174,10 @@ class Errors(NamedTuple):
             largest_relative=self.largest_relative.merge(other.largest_relative),
             first_saturated=first_of(self.first_saturated, other.first_saturated),
             near_zero=self.near_zero + other.near_zero,
+            units=self.units.merge(other.units),
+            above_1=self.above_1 + other.above_1,
+            above_32=self.above_32 + other.above_32,
+            underflow=self.underflow + other.underflow,
         )
 
 
@@ -293,3 +304,28 @@ def _relative(apart: Doubles, right: Doubles, zeros: Zeros, places: Places, work
     ratio[near] = 0.0
     near_right = int(np.count_nonzero(right[near] == 0.0))
     return _Quotients(ratio, _largest(ratio, places), zero, near.size, near_right)
+
+
+class Unit(NamedTuple):
+    """The unit of the last place of a number: `epsilon` times the power of two below it, which is at least `normal`."""
+
+    normal: float
+    epsilon: float
+
+
+# The bits of a float64 that say which power of two is below it. What is left of these without them is 2 divided by that
+# power, exactly.
+_EXPONENT = np.int64(0x7FF0000000000000)
+
+
+def in_units(apart: Doubles, right: Doubles, unit: Unit, workspace: Workspace) -> tuple[Sum, int, int]:
+    """Return Σ|l−r| in units of the last place of r, and how many elements are more than 1 and 32 of them apart."""
+    distance = workspace.doubles("ratio", apart.size)
+    bits = distance.view(np.int64)
+    np.bitwise_and(right.view(np.int64), _EXPONENT, out=bits)
+    np.maximum(bits, np.float64(unit.normal).view(np.int64), out=bits)
+    np.subtract(_EXPONENT, bits, out=bits)
+    np.multiply(apart, distance, out=distance)
+    step, mask = 2.0 * unit.epsilon, workspace.mask("zero", apart.size)
+    above = [int(np.count_nonzero(np.greater(distance, count * step, out=mask))) for count in (1, 32)]
+    return Sum(float(np.add.reduce(distance)) / step), above[0], above[1]

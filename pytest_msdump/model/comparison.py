@@ -35,7 +35,7 @@ class Measurement(NamedTuple):
 
     Exact integers are `int`; `standard_deviation` holds (mean left, deviation left, mean right, deviation right). A
     metric that does not apply (cosine of a one-element tensor) has its limit skipped. `where` is the logical index of
-    the element that made a maximum; for counts, of the first one.
+    the element that made a maximum; for counts, of the first one; of `worst_slice_error` the number of the slice.
     """
 
     metric: str
@@ -205,8 +205,9 @@ class Limits:
     values are all of a coarser type was taken for that type. `notes` are shown with any verdict, e.g. that a known
     drift has expired. `known_drift` is the reason of this pair's: within its limits, but beyond the normal ones, which
     are `strict`, is `warn`. `complex` is "error", or "allow" where a real side may be compared with a complex one.
-    `without` are metrics that are not measured. `uncompared` are further occurrences of the pair's tensor, left and
-    right, without a partner: a warning unless `repeats_rule` makes them fail.
+    `without` are metrics that are not measured, `slice_axis` is the axis of `worst_slice_error`. `uncompared` are
+    further occurrences of the pair's tensor, left and right, without a partner: a warning unless `repeats_rule` makes
+    them fail.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -225,6 +226,7 @@ class Limits:
     without: tuple[tuple[str, str], ...] = ()
     repeats_rule: str = ""
     uncompared: tuple[int, int] = (0, 0)
+    slice_axis: int | None = None
     # Made once for all pairs that share these limits.
     by_metric: Mapping[str, tuple[Limit, ...]] = field(init=False, repr=False, compare=False)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.facts.diagnoses import DIAGNOSES
-from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
+from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS, ULP_METRICS
 from pytest_msdump.limits.judge import accepted_bounds
 from pytest_msdump.model.comparison import Finding, Nonfinite, Scalar, WorstElement
 from pytest_msdump.model.graph import KernelArguments
@@ -34,6 +34,11 @@ _LABELLED = ("fail", "undefined", "error", "warn", "note")
 # Counts of elements: a suite file cannot limit them by one number, and the caption of the worst elements has them.
 _COUNTS = ("allclose", "bitwise_mismatch")
 
+# Shown where they have a limit: without one they say little that others do not.
+_ON_DEMAND = (*ULP_METRICS, "signal_to_noise_ratio")
+# So many times the distance of the whole tensor, and one slice is what is wrong with it.
+_STANDS_OUT = 10
+
 # Before a number that sketches gave.
 _ABOUT = "~"
 
@@ -59,7 +64,10 @@ def other_numbers(record: Record, width: int, say: Phrases = ENGLISH) -> list[st
     # Results of earlier releases have checks without a limit, too.
     limited = {check.metric for check in record.checks if check.limit is not None}
     measured = record.metrics
-    unlimited = [metric for metric in METRICS if metric in measured and metric not in (*limited, *_COUNTS)]
+    hidden = {*limited, *_COUNTS, *_ON_DEMAND}
+    hidden |= {"underflow_share"} if not measured.get("underflow_share") else set()
+    hidden |= set() if _one_slice_stands_out(measured) else {"worst_slice_error"}
+    unlimited = [metric for metric in METRICS if metric in measured and metric not in hidden]
     if unlimited:
         texts = [_measured(record, metric, width, say) for metric in unlimited]
         lines += labelled(say("also"), say.joined(texts, "between_numbers"), width=width)
@@ -161,9 +169,20 @@ def _measured(record: Record, metric: str, width: int, say: Phrases) -> str:
             return say("moments", mean=texts[0], deviation=texts[1], right_mean=texts[2], right_deviation=texts[3])
         return f"{_named(metric, width)} {'; '.join(texts)}"
     place = record.places.get(metric)
+    if metric == "worst_slice_error" and place:
+        text = f"{_named(metric, width)} {number(value, _FEW_DIGITS)}"
+        return say("at", text=text, place=say("slice", n=place[0]))
     about = _ABOUT if metric in record.estimates else ""
     text = f"{_named(metric, width)} {about}{number(value, _FEW_DIGITS)}"
     return say("at", text=text, place=index_text(place)) if place else text
+
+
+def _one_slice_stands_out(metrics: Mapping[str, float | int | tuple[float, ...]]) -> bool:
+    """Whether the error of one slice is what the distance of the tensor hides."""
+    worst, whole = metrics.get("worst_slice_error"), metrics.get("relative_euclidean_distance")
+    if isinstance(worst, tuple) or isinstance(whole, tuple) or worst is None or whole is None:
+        return False
+    return worst > _STANDS_OUT * whole
 
 
 def _nonfinite(counts: Nonfinite, say: Phrases) -> str:

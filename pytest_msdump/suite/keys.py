@@ -512,6 +512,7 @@ _RULE_KEYS: dict[str, Reader] = {
     "op_type": texts,
     "dtype": text,
     "complex": choice("error", "allow"),
+    "slice_axis": whole,
 }
 _DRIFT_KEYS: dict[str, Reader] = {
     # One level: within it is what warns.
@@ -526,8 +527,9 @@ _DRIFT_KEYS: dict[str, Reader] = {
 def _rule(table: object, where: str, label: str) -> Rule:
     """Read one rule; its name in findings is `label` with its `match`."""
     keys = read_table(table, _RULE_KEYS, where)
-    bounds = _bounds(keys, where, needed="complex" not in keys)
-    rest: dict[str, Any] = {name: keys[name] for name in ("match", "op_type", "dtype", "complex") if name in keys}
+    bounds = _bounds(keys, where, needed=keys.keys().isdisjoint({"complex", "slice_axis"}))
+    names = ("match", "op_type", "dtype", "complex", "slice_axis")
+    rest: dict[str, Any] = {name: keys[name] for name in names if name in keys}
     # The label begins the rule's own refusals, so it is the place until the rule is made.
     rule = Rule(bounds=bounds, **rest, **keys.get("allclose", {}), label=where)
     return replace(rule, label=f'{label} match="{rule.match}"')

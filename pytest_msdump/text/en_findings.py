@@ -22,6 +22,7 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     ),
     "golden_of_other_shape": "{run:word} against {golden:word}: {why}",
     "detail_place": ", at {place:place}",
+    "detail_slice": ", at slice {n}",
     "detail_interval": ": {low:number} to {high:number} by sketches",
     "detail_nonfinite": (
         ": NaN left {nan_left}, right {nan_right}; Inf left {inf_left}, right {inf_right}; first at {place:place}"
@@ -45,6 +46,7 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
         "{metric} does not apply to values that are all 0 or next to it; its limit is skipped ({rule})"
     ),
     "limit_skipped_one_element": "{metric} does not apply to one-element tensors; its limit is skipped ({rule})",
+    "limit_skipped": "{metric} does not apply, because {why}; its limit is skipped ({rule})",
     "metric_undefined": "{metric} is undefined, because {why} ({rule})",
     "drift_accepted_down_to": "{why}; accepted down to {limit:limit} by {rule}",
     "drift_accepted_up_to": "{why}; accepted up to {limit:limit} by {rule}",

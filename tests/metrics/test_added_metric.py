@@ -25,7 +25,7 @@ def signal_to_noise(totals):
     return 10 * math.log10(signal / totals.errors.squares.value)
 
 
-SIGNAL_TO_NOISE = MetricFact("signal to noise", "high", "snr", least=-math.inf, define=signal_to_noise)
+SIGNAL_TO_NOISE = MetricFact("signal to noise", "high", "loudness", least=-math.inf, define=signal_to_noise)
 '''
 
 
@@ -38,7 +38,7 @@ def test_a_metric_of_another_package_is_measured_limited_and_reported(kernel: st
     data.mkdir()
     (site / "snr.py").write_text(PACKAGE)
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: snr\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text("[pytest_msdump.metrics]\nsignal_to_noise = snr:SIGNAL_TO_NOISE\n")
+    (information / "entry_points.txt").write_text("[pytest_msdump.metrics]\nloudness_ratio = snr:SIGNAL_TO_NOISE\n")
     right = np.random.default_rng(1).normal(size=5000)
     left = right + np.random.default_rng(2).normal(size=5000) * 1e-9
     np.save(data / "left.npy", left)
@@ -46,7 +46,7 @@ def test_a_metric_of_another_package_is_measured_limited_and_reported(kernel: st
     expected = 20 * math.log10(np.linalg.norm(right) / np.linalg.norm(left - right))
 
     def compare(limit: float) -> subprocess.CompletedProcess[str]:
-        command = ["compare", "left.npy", "right.npy", "--threshold", f"snr={limit}"]
+        command = ["compare", "left.npy", "right.npy", "--threshold", f"loudness={limit}"]
         return subprocess.run(
             [sys.executable, "-m", "pytest_msdump", *command, "--report-dir", "out"],
             cwd=data,
@@ -60,7 +60,7 @@ def test_a_metric_of_another_package_is_measured_limited_and_reported(kernel: st
     assert (passing.returncode, passing.stderr) == (0, "")
     failing = compare(expected + 1)
     assert failing.returncode == 1, failing.stderr
-    assert "signal_to_noise" in failing.stdout
+    assert "loudness_ratio" in failing.stdout
     (record,) = json.loads((data / "out" / "results.json").read_text())["tensors"]
-    assert record["metrics"]["signal_to_noise"] == pytest.approx(expected, rel=1e-12)
-    assert [finding["metric"] for finding in record["findings"] if finding["outcome"] == "fail"] == ["signal_to_noise"]
+    assert record["metrics"]["loudness_ratio"] == pytest.approx(expected, rel=1e-12)
+    assert [finding["metric"] for finding in record["findings"] if finding["outcome"] == "fail"] == ["loudness_ratio"]

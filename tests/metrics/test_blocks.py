@@ -22,11 +22,14 @@ from pytest_msdump.metrics.pointwise import Tolerance
 from pytest_msdump.metrics.sums import Peak, Sum
 from pytest_msdump.metrics.values import Workspace
 from pytest_msdump.model.comparison import Comparison, Measurement
+from pytest_msdump.text import Message
 
 Array = npt.NDArray[Any]
 
 SYMMETRIC = ("cosine_similarity", "max_absolute_error", "mean_absolute_error", "root_mean_square_error")
 COUNTS = ("nonfinite_mismatch", "allclose", "bitwise_mismatch")
+# What is left of numbers near 1, and the logarithm of a ratio, in dB.
+SCALES = {"cosine_similarity": 1.0, "kl_divergence": 1.0, "signal_to_noise_ratio": 10.0}
 DTYPES = ("float16", "float32", "float64", "int8", "int64", "uint64", "bool", "complex64", "complex128")
 _LARGEST = sys.float_info.max
 # Their relative distance is as large as float64 can hold, and one bit more in blocks of another size.
@@ -88,7 +91,7 @@ def is_at_the_border(one: Measurement, other: Measurement) -> bool:
         and one.value is not None
         and not isinstance(one.value, tuple)
         and one.value >= _LARGEST * (1 - 1e-13)
-        and other.undefined == "the number is larger than float64 can hold"
+        and other.undefined == Message("number_too_large")
     )
 
 
@@ -99,7 +102,7 @@ def assert_close(metric: str, one: Any, other: Any) -> None:
         scales = (left, left, right, right)
         assert all(close(x, y, scale) for x, y, scale in zip(one, other, scales, strict=True)), metric
     elif isinstance(one, float) and metric not in ("max_absolute_error", "max_relative_error", "normalized_max_error"):
-        assert close(one, other, 1.0 if metric in ("cosine_similarity", "kl_divergence") else 0.0), metric
+        assert close(one, other, SCALES.get(metric, 0.0)), metric
     else:
         assert one == other, metric
 

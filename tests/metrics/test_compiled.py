@@ -83,8 +83,9 @@ def assert_close(metric: str, a: Any, b: Any) -> None:
     elif not isinstance(a, float) or metric in EXACT:
         assert repr(a) == repr(b), metric
     else:
-        # Cosine and divergence are what is left of numbers near 1.
-        absolute = 1e-12 if metric in ("cosine_similarity", "kl_divergence") else 0.0
+        # Cosine and divergence are what is left of numbers near 1, and so is the logarithm of the ratio of two sums.
+        logarithms = ("cosine_similarity", "kl_divergence", "signal_to_noise_ratio")
+        absolute = 1e-12 if metric in logarithms else 0.0
         assert a == pytest.approx(b, rel=1e-12, abs=absolute), metric
 
 
