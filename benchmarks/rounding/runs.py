@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -151,7 +152,11 @@ def _set(model: nn.Module, setting: Setting) -> Iterator[None]:
     with ExitStack() as stack:
         torch.set_num_threads(setting.threads)
         stack.callback(torch.set_num_threads, 1)
-        stack.enter_context(torch.backends.mkldnn.flags(enabled=setting.onednn))
+        if not setting.onednn:
+            # It warns of a setting for other processors.
+            stack.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore")
+            stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
         if setting.attention == "eager":
             for module in model.modules():
                 if hasattr(module, "config"):
@@ -237,7 +242,9 @@ def _joined(parts: list[dict[str, tuple[bool, torch.Tensor]]], rows: torch.Tenso
             values = sum(every[1:], every[0])
         else:
             axis = _batch_axis(name, first, len(rows.chunk(len(parts))[0]))
-            values = torch.cat(every, axis) if axis is not None else first
+            # What is alike for all samples, such as positions, has the gradient of each part.
+            whole = sum(every[1:], every[0]) if is_gradient else first
+            values = whole if axis is None else torch.cat(every, axis)
             if is_moved and axis is not None:
                 size = values.shape[axis]
                 by_sample = values.unflatten(axis, (samples, size // samples))

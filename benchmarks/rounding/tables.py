@@ -22,9 +22,11 @@ __all__ = ["FORWARD", "GRADIENT", "Measured", "control_lines", "read", "tables"]
 Array = npt.NDArray[np.float64]
 
 # The multipliers that are assumed without controls; those that `facts.calibration` ships.
-FORWARD, GRADIENT = 12.0, 24.0
+FORWARD, GRADIENT = 12.0, 64.0
 # A mistake below so many roundings need not be found.
 VISIBLE = 10.0
+# A gradient is noise where the reference in float32 is so far from float64.
+NOISE = 0.01
 SLICES = (0.01, 0.05, 0.1, 0.2, 0.5)
 COARSE = 2.0**-12
 ALPHA, CONTROLS = 0.05, 19
@@ -100,11 +102,14 @@ def _fixed(limit: float) -> Judge:
 
 
 def _profile(name: str) -> Judge:
-    def judge(_: Measured, run: Mapping[str, Any]) -> Array:
+    def judge(one: Measured, run: Mapping[str, Any]) -> Array:
         bounds = PROFILES[name].rows[run.get("dtype", "float32")]
         limits = [bounds["relative_euclidean_distance"], bounds["normalized_max_error"]]
         limits += [1 - bounds["cosine_similarity"]]
-        return np.max(run["far"] / np.array(limits)[:, None], axis=0)
+        scores = np.max(run["far"] / np.array(limits)[:, None], axis=0)
+        # Gradients that are zero in exact arithmetic are warned of, and fail in no profile.
+        is_noise = one.is_gradient & (one.runs["golden"][0]["far"][0] > NOISE)
+        return np.where(is_noise, 0.0, scores)
 
     return judge
 
@@ -113,8 +118,8 @@ _OURS = _derived(FORWARD, GRADIENT)
 _JUDGES: Mapping[str, Judge] = {
     f"one perturbed run, {FORWARD:g} and {GRADIENT:g}": _OURS,
     "one perturbed run, 4 and 16": _derived(4, 16),
-    "one perturbed run, 8 and 16": _derived(8, 16),
-    "one perturbed run, 16 and 32": _derived(16, 32),
+    "one perturbed run, 12 and 24": _derived(12, 24),
+    "one perturbed run, 16 and 64": _derived(16, 64),
     "three perturbed runs, 4 and 16": _derived(4, 16, seeds=3),
     "one perturbed run and float64, 4 and 16": _derived(4, 16, golden=True),
     "profile `default`": _profile("default"),
@@ -182,7 +187,6 @@ def _network_table(found: Sequence[Measured]) -> Iterator[str]:
         equal = sum(not run["far"].any() for run in one.runs["harmless"])
         seen = one.seen()
         found_at = [_largest(_OURS(one, run)) for run in seen]
-        cost = one.runs["cost"][0]
         rows.append(
             [
                 one.name,
@@ -191,12 +195,13 @@ def _network_table(found: Sequence[Measured]) -> Iterator[str]:
                 *(f"{score:.1f}" for score in largest),
                 f"{len(seen)} of {len(one.runs['mistake'])}",
                 f"{sum(score <= 1 for score in found_at)}",
-                f"{min(found_at) / max(_largest(_OURS(one, run)) for run in one.runs['harmless']):.1f}",
-                f"{cost['perturbed'] / cost['plain']:.1f}",
+                f"{min(found_at) / max(_largest(_OURS(one, run)) for run in one.runs['harmless']):.1f}"
+                if seen
+                else "—",
             ]
         )
     titles = ["network", "tensors", "harmless runs (equal)", "largest forward", "largest gradient"]
-    yield table([*titles, "mistakes ≥ 10 roundings", "missed", "gap", "perturbed step / plain"], rows)
+    yield table([*titles, "mistakes ≥ 10 roundings", "missed", "gap"], rows)
 
 
 def _mistake_table(found: Sequence[Measured]) -> Iterator[str]:
@@ -225,15 +230,22 @@ def _mistake_table(found: Sequence[Measured]) -> Iterator[str]:
 def _half_table(found: Sequence[Measured]) -> Iterator[str]:
     rows = []
     for dtype in FLOATS[1:]:
-        for title in (next(iter(_JUDGES)), "one perturbed run, 4 and 16", "profile `default`", "profile `strict`"):
+        for title in (next(iter(_JUDGES)), "profile `default`", "profile `strict`"):
             judge = _JUDGES[title]
-            good, wrong = (
-                [_largest(judge(one, run)) for one in found for run in one.runs[kind] if run["dtype"] == dtype]
-                for kind in ("half", "half mistake")
-            )
-            alarms, caught = sum(not score <= 1 for score in good), sum(score > 1 for score in wrong)
-            rows.append([f"{dtype}, {title}", _share(alarms, len(good)), _share(caught, len(wrong))])
-    yield table(["left side and limits", "false alarms, runs", "mistakes found"], rows)
+            for is_gradient in (False, True):
+                good, wrong = (
+                    [
+                        _largest(judge(one, run)[one.is_gradient == is_gradient])
+                        for one in found
+                        for run in one.runs[kind]
+                        if run["dtype"] == dtype
+                    ]
+                    for kind in ("half", "half mistake")
+                )
+                alarms, caught = sum(not score <= 1 for score in good), sum(score > 1 for score in wrong)
+                name = f"{dtype}, {'gradients' if is_gradient else 'forward'}, {title}"
+                rows.append([name, _share(alarms, len(good)), f"{max(good):.2g}", _share(caught, len(wrong))])
+    yield table(["left side and limits", "false alarms, runs", "largest good", "mistakes found"], rows)
 
 
 def _slice_table(found: Sequence[Measured]) -> Iterator[str]:
