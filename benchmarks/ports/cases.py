@@ -60,7 +60,7 @@ class Case:
     name : str
         Folder of the case.
     reference : callable
-        Records the reference into a folder.
+        Records the reference into a folder; keywords are options of the recorder.
     ports : sequence of Port
         The first is correct.
     meant : Meant
@@ -70,7 +70,7 @@ class Case:
     """
 
     name: str
-    reference: Callable[[Path], None]
+    reference: Callable[..., None]
     ports: Sequence[Port]
     meant: Meant
     left_is_nhwc: bool = False

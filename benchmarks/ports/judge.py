@@ -4,6 +4,7 @@ python benchmarks/ports/judge.py OUT                     every port below OUT
 python benchmarks/ports/judge.py OUT --only vit --mapped blame alone: pairs are taken from the truth
 python benchmarks/ports/judge.py OUT --wrong             every wrong pair and every cause that was not named
 python benchmarks/ports/judge.py OUT --sketches          the same of sketches of both sides, beside the full dumps
+python benchmarks/ports/judge.py OUT --limits            limits from `make.py --perturbed` in the place of strict
 
 The exit code is 1 when a pair or a suggestion is wrong, when a correct port fails, or when a share is below its limit.
 """
@@ -33,15 +34,17 @@ from pytest_msdump.report.coverage import first_failing
 from pytest_msdump.suite import load_suite
 
 PROFILES = ("default", "strict")
+# In the place of a profile: limits that one perturbed run of the reference shows.
+LIMITS = "limits"
 # By option: the share that must be right at least, and of what.
 LEAST = {
     "pairs": (0.95, "right tensors that exist and have a true partner"),
     "suggested": (0.9, "the same in wrong ports once --suggest has spoken"),
-    "causes": (0.7, "mistakes that strict could see and that are named, where a port has one"),
+    "causes": (0.7, "mistakes that could be seen and that are named, where a port has one"),
     "both": (0.65, "the same where a port has two mistakes"),
 }
-# The relative Euclidean distance that `strict` allows.
-SEEN = 1e-4
+# The relative Euclidean distance that is allowed; by derived limits a mistake is seen or missed.
+SEEN = {"strict": 1e-4, LIMITS: 0.0}
 # How many operators a reason names of a kind; the rest is a number.
 MOST_NAMED = 4
 
@@ -63,7 +66,7 @@ class Judged:
     failing : dict of str to int
         Failing tensors by profile.
     causes, named, others : int
-        Mistakes that ``strict`` sees, those of them that were named as cause there, and causes that are none.
+        Mistakes that the last profile sees, those of them that were named as cause there, and causes that are none.
     is_good : bool
         Whether the port is correct.
     blamed : dict of str to list of str
@@ -98,6 +101,7 @@ def main() -> int:
     parser.add_argument("--no-suggest", action="store_true", help="leave --suggest out, which takes most of the time")
     parser.add_argument("--wrong", action="store_true", help="print every wrong pair and every cause that was missed")
     parser.add_argument("--sketches", action="store_true", help="judge sketches of both sides, and the dumps as well")
+    parser.add_argument("--limits", action="store_true", help="judge with limits from CASE/perturbed, too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     for name, (share, what) in LEAST.items():
         text = f"least share of {what} (default: {share})"
@@ -113,19 +117,22 @@ def main() -> int:
         return 1
     width = max(len(f"{path.parts[-3]}/{path.parts[-2]}") for path in chosen)
     print(f"{'':{width}}  pairs               --suggest     failing          causes")
-    print(f"{'case/port':{width}}  true  exist  wrong   true  wrong   default strict   named  of  others")
+    profiles = (PROFILES[0], LIMITS) if arguments.limits else PROFILES
+    print(f"{'case/port':{width}}  true  exist  wrong   true  wrong   default {profiles[-1]}   named  of  others")
     found = []
-    same = dict.fromkeys(PROFILES, 0)
-    with tempfile.TemporaryDirectory() as sketches:
+    same = dict.fromkeys(profiles, 0)
+    with tempfile.TemporaryDirectory() as made:
         for path in chosen:
-            how = {"mapped": arguments.mapped, "suggests": not arguments.no_suggest}
-            one = judge(path.parent, **how, sketches=Path(sketches) if arguments.sketches else None)
+            how = {"mapped": arguments.mapped, "suggests": not arguments.no_suggest, "profiles": profiles}
+            if arguments.limits:
+                how["limits"] = _limits(path.parents[1], Path(made))
+            one = judge(path.parent, **how, sketches=Path(made) if arguments.sketches else None)
             found.append(one)
             print(_line(one, width), flush=True)
             if arguments.sketches:
                 full = judge(path.parent, mapped=arguments.mapped, suggests=False)
                 one.remarks += _differences(one, full)
-                for profile in PROFILES:
+                for profile in profiles:
                     same[profile] += one.blamed[profile] == full.blamed[profile]
             if arguments.wrong:
                 sys.stdout.writelines(f"    {remark}\n" for remark in one.remarks)
@@ -147,7 +154,15 @@ def main() -> int:
     return 1 if problems else 0
 
 
-def judge(folder: Path, *, mapped: bool, suggests: bool, sketches: Path | None = None) -> Judged:
+def judge(
+    folder: Path,
+    *,
+    mapped: bool,
+    suggests: bool,
+    sketches: Path | None = None,
+    profiles: Sequence[str] = PROFILES,
+    limits: Path | None = None,
+) -> Judged:
     """Compare one port with its reference, or sketches of both made below `sketches`, and hold it to the truth."""
     truth = read_truth(folder / "truth.json")
     found = Judged(truth.case, truth.port, exist=len(truth.pairs), is_good=not truth.causes)
@@ -158,9 +173,9 @@ def judge(folder: Path, *, mapped: bool, suggests: bool, sketches: Path | None =
             _sketched(sides[0], sketches / truth.case / truth.port),
             _sketched(sides[1], sketches / truth.case / "right"),
         )
-    for profile in PROFILES:
-        planned = plan(_suite(folder, sides, profile, entries))
-        if profile == PROFILES[0]:
+    for profile in profiles:
+        planned = plan(_suite(folder, sides, profile, entries, limits))
+        if profile == profiles[0]:
             folded = _folded(planned, truth)
             found.folded, found.exist = len(folded), found.exist - len(folded)
             pairs = [(spelled(pair.left), spelled(pair.right)) for pair in planned.pairing.pairs]
@@ -176,8 +191,8 @@ def judge(folder: Path, *, mapped: bool, suggests: bool, sketches: Path | None =
         causes = sorted({record.left.address.rsplit(":", 2)[0] for record in records if record.role == "cause"})
         found.blamed[profile] = [*([_operator(first.left)] if first else []), *causes]
         found.failing[profile] = sum(record.fails for record in records)
-        if profile == PROFILES[-1]:
-            _judge_causes(truth, records, found)
+        if profile == profiles[-1]:
+            _judge_causes(truth, records, found, SEEN[profile])
         if not truth.causes:
             found.remarks += [f"{profile}: fails: {one.left.address}" for one in records if one.fails]
     return found
@@ -204,9 +219,23 @@ def _differences(sketched: Judged, full: Judged) -> Iterator[str]:
             yield f"{profile}: by sketches {sketched.blamed[profile]}, by full dumps {blamed}"
 
 
-def _suite(folder: Path, sides: tuple[Path, Path], profile: str, entries: Sequence[dict[str, Any]]) -> Any:
+def _limits(case: Path, made: Path) -> Path:
+    """Return a limits file of a case, which is made where there is none."""
+    from pytest_msdump.calibrate.engine import calibrate
+    from pytest_msdump.calibrate.write import write_limits
+
+    path = made / f"{case.name}.limits.json"
+    if not path.exists():
+        write_limits(path, calibrate(case / "right", [case / "perturbed"]))
+    return path
+
+
+def _suite(
+    folder: Path, sides: tuple[Path, Path], profile: str, entries: Sequence[dict[str, Any]], limits: Path | None
+) -> Any:
     case = json.loads((folder.parent / "case.json").read_text(encoding="utf-8"))
-    table = {"left": str(sides[0]), "right": str(sides[1]), "profile": profile, "map": entries}
+    chosen = {"limits": str(limits)} if profile == LIMITS else {"profile": profile}
+    table = {"left": str(sides[0]), "right": str(sides[1]), "map": entries, **chosen}
     return load_suite(file=None, table={**table, **case["suite"]}, name="judge.py", options={}, directory=Path.cwd())
 
 
@@ -254,7 +283,7 @@ def _against(truth: Truth, pairs: Iterable[tuple[str, str]], remarks: list[str],
     return true, wrong
 
 
-def _judge_causes(truth: Truth, records: Sequence[Any], found: Judged) -> None:
+def _judge_causes(truth: Truth, records: Sequence[Any], found: Judged, seen: float) -> None:
     """Count the mistakes that are named as causes, and causes that are no mistake."""
     named: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for one in records:
@@ -262,7 +291,7 @@ def _judge_causes(truth: Truth, records: Sequence[Any], found: Judged) -> None:
             named[_operator(one.left), _operator(one.right)] |= _not_compared(one.role_why)
     explained: set[tuple[str, str]] = set()
     for cause in truth.causes:
-        is_seen = cause.apart is None or cause.apart > SEEN
+        is_seen = cause.apart is None or cause.apart > seen
         found.causes += is_seen
         lefts = {*cause.left, *(pair[0].rsplit(":", 2)[0] for pair in cause.seen_at)}
         rights = {*cause.right, *(pair[1].rsplit(":", 2)[0] for pair in cause.seen_at)}
@@ -294,7 +323,8 @@ def _operator(tensor: Any) -> str:
 def _line(one: Judged, width: int) -> str:
     pairs = f"{one.paired:>4} {one.exist:>6} {one.wrong:>6}"
     suggested = f"{one.suggested:>5} {one.suggested_wrong:>6}"
-    failing = f"{one.failing['default']:>7} {one.failing['strict']:>6}"
+    default, last = one.failing.values()
+    failing = f"{default:>7} {last:>6}"
     causes = f"{one.named:>5} {one.causes:>3} {one.others:>7}"
     return f"{one.case + '/' + one.port:{width}}  {pairs}  {suggested}   {failing}   {causes}"
 
@@ -310,12 +340,12 @@ def _sums(found: Sequence[Judged]) -> Iterator[str]:
         f"{sum(one.folded for one in found)} more pass on what they are given"
     )
     yield f"--suggest on wrong ports: {said['suggested']}; {sum(one.suggested_wrong for one in bad)} wrong"
-    alarms = {profile: sum(one.failing[profile] for one in good) for profile in PROFILES}
+    alarms = {profile: sum(one.failing[profile] for one in good) for profile in found[0].failing}
     yield f"false alarms on {len(good)} correct ports: " + ", ".join(
         f"{count} in {name}" for name, count in alarms.items()
     )
     yield (
-        f"causes named in strict, of mistakes that it could see: {said['causes']} alone, "
+        f"causes named in {[*alarms][-1]}, of mistakes that it could see: {said['causes']} alone, "
         f"{said['both']} two in a port; {sum(one.others for one in bad)} causes that are none"
     )
 

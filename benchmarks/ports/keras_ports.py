@@ -85,21 +85,21 @@ def keras_cases() -> Iterator[Case]:
     def meant(left: str, right: str) -> bool:
         return NAMES.get(left, left) == NAMES.get(right, right)
 
-    def torch_side(directory: Path, mistakes: Sequence[Mistake] = ()) -> None:
+    def torch_side(directory: Path, mistakes: Sequence[Mistake] = (), **options: Any) -> None:
         wrong = copy.deepcopy(model)
         with torch.no_grad():
             for mistake in mistakes:
                 mistake.apply(wrong)
-            with Recorder(directory.parent).torch(wrong, directory=directory):
+            with Recorder(directory.parent).torch(wrong, directory=directory, **options):
                 wrong(images(_SHAPE))
 
-    def keras_side(directory: Path, mistakes: Sequence[Mistake] = ()) -> None:
+    def keras_side(directory: Path, mistakes: Sequence[Mistake] = (), **options: Any) -> None:
         settings: dict[str, Any] = {}
         for mistake in mistakes:
             mistake.apply(settings)
         network = build(settings)
         carry_over(model, network, settings)
-        with Recorder(directory.parent).keras(network, directory=directory):
+        with Recorder(directory.parent).keras(network, directory=directory, **options):
             network(images(_SHAPE).numpy().transpose(0, 2, 3, 1))
 
     def ports(side: Callable[..., None], mistakes: Sequence[Mistake]) -> list[Port]:

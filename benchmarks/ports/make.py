@@ -3,6 +3,7 @@
 python benchmarks/ports/make.py OUT                       every case
 python benchmarks/ports/make.py OUT --only onnx-resnet18  those whose name begins so
 python benchmarks/ports/make.py OUT --sample              a part that takes three minutes at most
+python benchmarks/ports/make.py OUT --perturbed           the references once more, perturbed, into CASE/perturbed
 """
 
 from __future__ import annotations
@@ -59,14 +60,27 @@ def main() -> int:
     )
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="cases whose name begins so")
     parser.add_argument("--sample", action="store_true", help="a few cases, and few mistakes of each")
+    parser.add_argument("--perturbed", action="store_true", help="only the references, perturbed, beside what is there")
     arguments = parser.parse_args()
     for case in cases(SAMPLE if arguments.sample else arguments.only):
         start = time.perf_counter()
         folder = arguments.out / case.name
+        if arguments.perturbed:
+            perturb(case, folder / "perturbed")
+            print(f"{case.name}: perturbed in {time.perf_counter() - start:.0f} s", flush=True)
+            continue
         shutil.rmtree(folder, ignore_errors=True)
         count = make(case, folder, SAMPLE_PORTS if arguments.sample else None)
         print(f"{case.name}: {count} ports in {time.perf_counter() - start:.0f} s", flush=True)
     return 0
+
+
+def perturb(case: Case, folder: Path) -> None:
+    """Record a case's reference once more, its inputs and weights perturbed by a rounding unit."""
+    from pytest_msdump.record.variation import Perturbation
+
+    shutil.rmtree(folder, ignore_errors=True)
+    case.reference(folder, perturb=Perturbation(1))
 
 
 def make(case: Case, folder: Path, most: int | None = None) -> int:

@@ -70,8 +70,8 @@ def mindcv_cases() -> Iterator[Case]:
 
 
 def _case(name: str, network: _Network) -> Case:
-    def reference(directory: Path) -> None:
-        with Recorder(directory.parent).torch(network.model, directory=directory), torch.no_grad():
+    def reference(directory: Path, **options: Any) -> None:
+        with Recorder(directory.parent).torch(network.model, directory=directory, **options), torch.no_grad():
             network.model(images())
 
     def port(mistakes: Sequence[Mistake], corrected: bool = True) -> Port:

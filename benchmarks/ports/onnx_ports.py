@@ -65,10 +65,10 @@ class _Family:
             self._good = export(self.model, self.exporter)
         return self._good
 
-    def reference(self, directory: Path) -> None:
+    def reference(self, directory: Path, **options: Any) -> None:
         """Record the model, and find out which module feeds which."""
         with torch.no_grad():
-            with Recorder(directory.parent).torch(self.model, directory=directory):
+            with Recorder(directory.parent).torch(self.model, directory=directory, **options):
                 self.model(images())
             self._feeders = feeders(self.model, images())
 

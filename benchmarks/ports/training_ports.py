@@ -48,14 +48,14 @@ def training_cases() -> Iterator[Case]:
 
         return Port(*named(mistakes), record)
 
-    def reference(directory: Path) -> None:
-        train(model, directory, (), torch.contiguous_format)
+    def reference(directory: Path, **options: Any) -> None:
+        train(model, directory, (), torch.contiguous_format, **options)
 
     ports = [port(mistakes) for mistakes in ((), *((one,) for one in _MISTAKES))]
     yield Case("training-sgd", reference, ports, lambda left, right: left == right)
 
 
-def train(model: nn.Module, directory: Path, mistakes: Sequence[Mistake], memory: Any) -> None:
+def train(model: nn.Module, directory: Path, mistakes: Sequence[Mistake], memory: Any, **more: Any) -> None:
     """Record two steps."""
     model = copy.deepcopy(model).train().to(memory_format=memory)
     biases = [one for name, one in model.named_parameters() if name.endswith("bias")]
@@ -64,7 +64,7 @@ def train(model: nn.Module, directory: Path, mistakes: Sequence[Mistake], memory
     optimizer = torch.optim.SGD(groups, lr=0.5, momentum=0.9)
     for mistake in mistakes:
         mistake.apply(model, optimizer)
-    options = {"gradients": True, "parameters": True, "optimizer": optimizer, "iterations": True}
+    options = {"gradients": True, "parameters": True, "optimizer": optimizer, "iterations": True, **more}
     given = images((4, 3, 16, 16)).to(memory_format=memory)
     with Recorder(directory.parent).torch(model, directory=directory, **options) as recording:
         for _ in range(2):

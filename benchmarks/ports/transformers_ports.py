@@ -32,13 +32,13 @@ def transformers_cases() -> Iterator[Case]:
 def _case(name: str, build: Callable[[], nn.Module]) -> Case:
     model = randomise(build())
 
-    def run(directory: Path, implementation: str, mistakes: Sequence[Mistake]) -> None:
+    def run(directory: Path, implementation: str, mistakes: Sequence[Mistake], **options: Any) -> None:
         wrong = copy.deepcopy(model)
         wrong.set_attn_implementation(implementation)
         with torch.no_grad():
             for mistake in mistakes:
                 mistake.apply(wrong)
-            with Recorder(directory.parent).torch(wrong, directory=directory):
+            with Recorder(directory.parent).torch(wrong, directory=directory, **options):
                 wrong(input_ids=_TOKENS, use_cache=False)
 
     def port(mistakes: Sequence[Mistake]) -> Port:
@@ -51,7 +51,7 @@ def _case(name: str, build: Callable[[], nn.Module]) -> Case:
     several = [(), *((mistake,) for mistake in _MISTAKES[name]), *pairs_of(_MISTAKES[name], _TWO)]
     return Case(
         f"transformers-{name}",
-        lambda directory: run(directory, "eager", ()),
+        lambda directory, **options: run(directory, "eager", (), **options),
         [port(mistakes) for mistakes in several],
         lambda left, right: left == right,
     )
