@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import pytest
-from limits.cases import SLIGHT, limits_of, measured, told, verdict_of
+from limit_cases import SLIGHT, limits_of, measured, told, verdict_of
 
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.limits.judge import judge

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from limits.cases import LEFT, RIGHT, bounds_of, limits_of, measured, rules_of, told, verdict_of
+from limit_cases import LEFT, RIGHT, bounds_of, limits_of, measured, rules_of, told, verdict_of
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.calibration import METRIC_VERSION

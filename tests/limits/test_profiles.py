@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from limits.cases import bounds_of, limits_of, rules_of
+from limit_cases import bounds_of, limits_of, rules_of
 
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.facts.profiles import PROFILES

@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from limits.cases import LEFT, RIGHT, bounds_of, limits_of, rules_of
+from limit_cases import LEFT, RIGHT, bounds_of, limits_of, rules_of
 
 from pytest_msdump.limits.policy import Bounds, KnownDrift, Policy, Rule
 from pytest_msdump.limits.resolve import resolve

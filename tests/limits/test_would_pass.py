@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from limits.cases import measured, verdict_of
+from limit_cases import measured, verdict_of
 
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.limits.judge import passing_bound
