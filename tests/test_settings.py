@@ -28,6 +28,7 @@ EXPECTED = [
     ("close_fusion", ("--msdump-close-fusion",), "msdump_close_fusion", "close_fusion"),
     ("config", ("--msdump-config",), "msdump_config", None),
     ("profile", ("--msdump-profile",), "msdump_profile", "profile"),
+    ("limits", ("--msdump-limits",), "msdump_limits", "limits"),
     ("threshold", ("--msdump-threshold",), "msdump_threshold", None),
     ("without", ("--msdump-without",), "msdump_without", "without"),
     ("select", ("--msdump-select",), "msdump_select", "select"),

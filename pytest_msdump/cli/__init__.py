@@ -156,7 +156,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and the kernel, then exit")
+    # argparse makes the column of commands as wide as the flags need: two of these leave room for nine letters.
+    parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and the kernel, then exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     called = next((word for word in words if word in COMMANDS), None)
     for name, summary in COMMANDS.items():

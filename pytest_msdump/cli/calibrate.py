@@ -26,7 +26,7 @@ DESCRIPTION = (
 EXAMPLES = (
     "msdump calibrate reference perturbed",
     "msdump calibrate reference perturbed --control threads_1 --golden float64",
-    "msdump calibrate reference perturbed --accept-looser --reason 'PyTorch 2.13 has another softmax'",
+    "msdump calibrate reference perturbed --accept-looser --reason 'new kernels'",
 )
 
 _POWER = re.compile(r"2\*\*-(\d{1,3})", re.ASCII)

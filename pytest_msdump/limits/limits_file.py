@@ -27,7 +27,7 @@ from pytest_msdump.facts.calibration import (
 from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.limits.judge import passing_bound
 from pytest_msdump.model.comparison import Limit
-from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.dump import Dump, Manifest
 from pytest_msdump.model.tensor import COORDINATES, TensorKey
 from pytest_msdump.text import Message, Parameter, number
 
@@ -71,7 +71,7 @@ class ReferenceFacts:
     @classmethod
     def of(cls, dump: Dump, dtype: str = "") -> ReferenceFacts:
         """Return the facts of a dump; of several ranks those of all."""
-        manifests = dict(dump.ranks) or ({None: dump.manifest} if dump.manifest else {})
+        manifests: Mapping[Any, Manifest] = dump.ranks or ({None: dump.manifest} if dump.manifest else {})
         graphs = {
             rank: [
                 [
@@ -218,6 +218,7 @@ class LimitsFile:
             return {}, ()
         if tensor.chaotic:
             return {}, (Message("limits_chaotic", {"file": self.name}),)
+        found: list[tuple[str, float, float | None]]
         if tensor.flipped:
             found = [("allclose", float(tensor.flipped), None)]
         else:
@@ -381,13 +382,9 @@ def parse_limits(document: Any, *, name: str = "msdump.limits.json") -> LimitsFi
 def _tensors(value: Any, where: str) -> dict[str, TensorLimits]:
     if not isinstance(value, dict) or len(value) > _MOST_TENSORS:
         raise ConfigError(f"{where} must be an object of at most {_MOST_TENSORS} tensors")
-    return {name: _tensor(entry, f"{where} {name!r:.200}") for name, entry in value.items() if _is_short(name, where)}
-
-
-def _is_short(name: str, where: str) -> bool:
-    if len(name) > _LONGEST_NAME:
-        raise ConfigError(f"{where} {name!r:.60}… is longer than any name of a tensor")
-    return True
+    if long := next((name for name in value if len(name) > _LONGEST_NAME), ""):
+        raise ConfigError(f"{where} {long!r:.60}… is longer than any name of a tensor")
+    return {name: _tensor(entry, f"{where} {name!r:.200}") for name, entry in value.items()}
 
 
 def _tensor(value: Any, where: str) -> TensorLimits:
@@ -469,9 +466,9 @@ def _is(what: str, holds: Callable[[Any], bool]) -> _Reader:
     return read
 
 
-def _is_number(value: Any) -> bool:
-    # A whole number may be beyond the range of floats.
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+def _is_positive(value: Any) -> bool:
+    # Within these bounds no product of two is infinite or 0.
+    return isinstance(value, int | float) and not isinstance(value, bool) and 1e-30 <= value <= 1e30
 
 
 def _whole(least: int, most: int) -> _Reader:
@@ -486,6 +483,8 @@ _text = _is("a text", lambda value: isinstance(value, str) and len(value) <= _LO
 _date = _is("a day, e.g. '2026-12-31'", lambda value: isinstance(value, str) and bool(_DATE.fullmatch(value)))
 _digest_text = _is("'sha256:' and a digest", lambda value: isinstance(value, str) and bool(_DIGEST.fullmatch(value)))
 _flag = _is("true or false", lambda value: isinstance(value, bool))
-_positive = _is("a number above 0", lambda value: _is_number(value) and value > 0)
-_at_least_0 = _is("a number, 0 or more", lambda value: _is_number(value) and value >= 0)
-_share = _is("a number between 0 and 1", lambda value: _is_number(value) and 0 < value < 1)
+_positive = _is("a number above 0", _is_positive)
+_at_least_0 = _is(
+    "a number, 0 or more", lambda value: (type(value) in (int, float) and value == 0) or _is_positive(value)
+)
+_share = _is("a number between 0 and 1", lambda value: _is_positive(value) and value < 1)

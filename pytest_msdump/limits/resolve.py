@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -54,23 +53,40 @@ def resolve(
     rules, drifts = _matching(policy, left, right, left_dtype, right_dtype, judged_as)
     # Only known drifts depend on the day.
     day = today or datetime.datetime.now(datetime.timezone.utc).date() if drifts else None
-    own, said = (
-        policy.limits.limits_of(right, judged_as=judged_as, right_dtype=_component(right_dtype))
-        if policy.limits
-        else ({}, ())
-    )
-    # A network has many pairs and few kinds of them: pairs of the same types and rules share their limits, but for
-    # those that a limits file has of each tensor.
-    key = (judged_as, rules, drifts, day)
-    limits = None if own else policy.resolved.get(key)
+    # A network has many pairs and few kinds of them: pairs of the same types and rules share their limits.
+    own, said = _of_file(policy, right, judged_as, right_dtype)
+    key = (judged_as, rules, drifts, day, *own)
+    limits = policy.resolved.get(key)
     if limits is None:
-        limits = _limits(policy, judged_as, rules, drifts, day, own)
-        if not own:
-            policy.resolved[key] = limits
-    of_pair = tuple(note for note in (*notes, *said) if note)
-    return (
-        replace(limits, notes=limits.notes + of_pair, uncompared=uncompared) if of_pair or any(uncompared) else limits
+        limits = policy.resolved[key] = _limits(policy, judged_as, rules, drifts, day, own)
+    if own and not any(limit.base is not None for limit in limits.limits):
+        # Rules or the command line have the last word on all of them.
+        own, said = {}, ()
+    of_pair = tuple([note for note in (*notes, *said) if note])
+    if not own:
+        more = of_pair or any(uncompared)
+        return replace(limits, notes=limits.notes + of_pair, uncompared=uncompared) if more else limits
+    return replace(
+        limits,
+        limits=tuple([_own_limit(limit, own) for limit in limits.limits]),
+        strict=tuple([_own_limit(limit, own) for limit in limits.strict]),
+        notes=limits.notes + of_pair,
+        uncompared=uncompared,
     )
+
+
+def _of_file(
+    policy: Policy, right: TensorKey, judged_as: str, right_dtype: str
+) -> tuple[Mapping[str, Limit], tuple[Message, ...]]:
+    """Return what the limits file says of this pair."""
+    if policy.limits is None:
+        return {}, ()
+    return policy.limits.limits_of(right, judged_as=judged_as, right_dtype=_component(right_dtype))
+
+
+def _own_limit(limit: Limit, own: Mapping[str, Limit]) -> Limit:
+    """Return the limit that a limits file has of this tensor; the shared one is of another tensor."""
+    return limit if limit.base is None else own[limit.metric]
 
 
 def resolve_pair(policy: Policy, pair: Pair, dtypes: tuple[str, str], note: Message | None = None) -> Limits:
@@ -225,18 +241,14 @@ def _profile_limits(profile: str, dtype: str) -> _Levels:
 
 
 def _with_file(usual: _Levels, own: Mapping[str, Limit]) -> _Levels:
-    """Return the profile's limits with those of a limits file, and without what would contradict these."""
-    levels = {**usual, **{metric: (limit,) for metric, limit in own.items()}}
-    if "allclose" in own:
-        # Integers that rounding flips: some may differ, by any amount.
-        levels.pop("max_absolute_error", None)
-    euclid = own.get("relative_euclidean_distance")
-    if euclid is not None and "cosine_similarity" in levels:
-        # No vector so near has a lower one.
-        least = math.sqrt(1 - euclid.bound**2) if euclid.bound < 1 else -1.0
-        if least < levels["cosine_similarity"][0].bound:
-            del levels["cosine_similarity"]
-    return levels
+    """Return the profile's limits with those of a limits file in place of what these imply."""
+    # Integers that rounding flips may differ by any amount.
+    implied = {"max_absolute_error"} if "allclose" in own else set()
+    if "relative_euclidean_distance" in own:
+        # At a distance of d the cosine is sqrt(1 - d²) or more.
+        implied.add("cosine_similarity")
+    of_file = {metric: (limit,) for metric, limit in own.items()}
+    return {metric: levels for metric, levels in usual.items() if metric not in implied} | of_file
 
 
 def _rule_limits(rules: Iterable[Rule]) -> _Levels:

@@ -196,8 +196,10 @@ class Limits:
     by_metric: Mapping[str, tuple[Limit, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        levels = {name: tuple(limit for limit in self.limits if limit.metric == name) for name in METRICS}
-        object.__setattr__(self, "by_metric", {name: limits for name, limits in levels.items() if limits})
+        levels: dict[str, tuple[Limit, ...]] = {}
+        for limit in self.limits:
+            levels[limit.metric] = (*levels.get(limit.metric, ()), limit)
+        object.__setattr__(self, "by_metric", {name: levels[name] for name in METRICS if name in levels})
 
 
 @dataclass(frozen=True, slots=True)

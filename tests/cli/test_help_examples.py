@@ -39,6 +39,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COLUMNS", "80")
     shutil.copytree(LENET / "run", tmp_path / "run")
     shutil.copytree(LENET / "reference", tmp_path / "reference")
+    for name, scale, dtype in (("perturbed", 1 + 2e-7, "<f4"), ("threads_1", 1, "<f4"), ("float64", 1, "<f8")):
+        (tmp_path / name).mkdir()
+        for file in (LENET / "reference").glob("*.npy"):
+            values = np.load(file)
+            is_float = values.dtype.kind == "f"
+            np.save(tmp_path / name / file.name, (values * scale).astype(dtype) if is_float else values)
     for name in "ab":
         np.save(tmp_path / name, np.arange(6.0, dtype=np.float32))
     (tmp_path / "saved").mkdir()

@@ -17,6 +17,7 @@ from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.record import DumpWriter, RawArray
+from pytest_msdump.record.manifest import write_manifest
 from pytest_msdump.record.sketch_dump import sketch_dump
 from pytest_msdump.testing.conformance import ReaderConformance
 
@@ -293,3 +294,25 @@ def test_notes_that_are_none_are_left_out(tmp_path, notes):
 def test_notes_are_bounded(tmp_path):
     change(write(tmp_path / "d"), notes=["again"] * 10**4)
     assert 0 < len(open_dump(tmp_path / "d").dump.notes) < 100
+
+
+PERTURBED = {"u": 2.0**-24, "what": "input+weights", "seed": 1}
+
+
+def test_a_perturbation_is_read_and_written(tmp_path):
+    folder = write(tmp_path / "d")
+    assert "perturbation" not in json.loads((folder / "msdump.json").read_text())
+    change(folder, perturbation=PERTURBED)
+    manifest = open_dump(folder).dump.manifest
+    assert manifest.perturbation == PERTURBED
+    write_manifest(folder, manifest)
+    assert open_dump(folder).dump.manifest.perturbation == PERTURBED
+
+
+@pytest.mark.parametrize(
+    "damage", [{"u": "2**-24"}, {"u": 0.0}, {"u": 1.5}, {"what": 3}, {"seed": 1.5}, {"what": "x" * 10**4}]
+)
+def test_a_perturbation_that_cannot_be_meant_is_none(tmp_path, damage):
+    folder = write(tmp_path / "d")
+    change(folder, perturbation={**PERTURBED, **damage})
+    assert open_dump(folder).dump.manifest.perturbation is None

@@ -13,8 +13,8 @@ from pytest_msdump.suite import load_suite
 SIDES = 'left = "run"\nright = "ref"\n'
 KEYS = (
     "align, allow_incomplete, cache, close_fusion, deselect, detail, dtype_hint, exclude_types, fusion, "
-    "granularity, graph, graph_files, io, iteration, jobs, known_drift, left, left_format, map, min_coverage, nan, "
-    "pair_by, profile, quant_fusion, rank, report, report_dir, right, right_format, rule, select, spread, without"
+    "granularity, graph, graph_files, io, iteration, jobs, known_drift, left, left_format, limits, map, min_coverage, "
+    "nan, pair_by, profile, quant_fusion, rank, report, report_dir, right, right_format, rule, select, spread, without"
 )
 
 

@@ -1,0 +1,347 @@
+"""Limits files: read with suspicion, written for version control, and in force between rules and the profile."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from limits.cases import LEFT, RIGHT, bounds_of, limits_of, measured, rules_of, told, verdict_of
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.calibration import METRIC_VERSION
+from pytest_msdump.limits.limits_file import (
+    Accepted,
+    Base,
+    LimitsFile,
+    Perturbed,
+    ReferenceFacts,
+    TensorLimits,
+    class_of,
+    limits_text,
+    name_of,
+    parse_limits,
+)
+from pytest_msdump.limits.policy import KnownDrift, Policy, Rule
+from pytest_msdump.model.dump import Dump, Manifest
+from pytest_msdump.model.graph import Edge, Operator
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey
+
+EUCLID, LARGEST = "relative_euclidean_distance", "normalized_max_error"
+U24, U12, U8 = 2.0**-24, 2.0**-12, 2.0**-8
+CONV = TensorLimits(2048, "forward_large", {EUCLID: Base(1.1e-7, {"24": 1.85, "12": 0.9}), LARGEST: Base(2.1e-7)})
+
+
+def limits_file(**tensors: TensorLimits) -> LimitsFile:
+    named = {name.replace("__", ":"): one for name, one in tensors.items()} or {"conv2:output:0": CONV}
+    return LimitsFile(ReferenceFacts(dtype="float32"), Perturbed(U24, seeds=(1,), coarse=(U12,)), tensors=named)
+
+
+def policy(limits: LimitsFile | None = None, **more: Any) -> Policy:
+    return Policy(limits=limits or limits_file(), **more)
+
+
+# -- the file --
+
+positive = st.floats(1e-20, 1e20)
+tensors = st.builds(
+    TensorLimits,
+    st.integers(1, 10**12),
+    st.sampled_from(["forward_large", "forward_small", "gradient_large", "gradient_small"]),
+    st.dictionaries(
+        st.sampled_from([EUCLID, LARGEST]),
+        st.builds(
+            Base, positive, st.dictionaries(st.sampled_from(["24", "12", "9.96578"]), positive), st.none() | positive
+        ),
+    ),
+    flipped=st.integers(0, 1),
+    chaotic=st.booleans(),
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.dictionaries(st.text(max_size=30), tensors, max_size=5),
+    st.none() | st.floats(1e-6, 0.5),
+    st.lists(st.builds(Accepted, st.just("2026-11-24"), st.text(max_size=20)), max_size=2),
+)
+def test_what_is_written_is_read_back(
+    found: dict[str, TensorLimits], alpha: float | None, accepted: list[Accepted]
+) -> None:
+    reference = ReferenceFacts("sha256:" + "0" * 64, "", "sha256:" + "a" * 64, "float32", "torch 2.13.0")
+    limits = LimitsFile(
+        reference, Perturbed(U24, 2, "input+weights", (1, 2), (U12,), golden=True), controls=3, alpha=alpha
+    )
+    limits = replace(limits, tensors=found, accepted=tuple(accepted))
+    text = limits_text(limits)
+    assert parse_limits(json.loads(text)) == limits
+    assert text.isascii()
+
+
+def test_a_tensor_is_a_line_and_the_order_of_making_leaves_no_trace() -> None:
+    one, other = limits_file(b=CONV, a=CONV), limits_file(a=CONV, b=CONV)
+    assert limits_text(one) == limits_text(other)
+    assert [line.split('"')[1] for line in limits_text(one).splitlines() if '"class"' in line] == ["a", "b"]
+
+
+def test_a_file_that_is_cut_anywhere_or_goes_on_is_refused(tmp_path: Any) -> None:
+    from pytest_msdump.suite.load import read_limits
+
+    text = limits_text(limits_file()).rstrip()
+    file = tmp_path / "msdump.limits.json"
+    for end in range(0, len(text), 7):
+        file.write_text(text[:end])
+        with pytest.raises(ConfigError, match=r"msdump\.limits\.json"):
+            read_limits(file)
+    file.write_text(text + "}")
+    with pytest.raises(ConfigError, match=r"msdump\.limits\.json"):
+        read_limits(file)
+
+
+def changed(*path: str, to: Any) -> Any:
+    document = json.loads(limits_text(limits_file()))
+    place = document
+    for key in path[:-1]:
+        place = place[key]
+    if to is None:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = to
+    return document
+
+
+CONV2 = ("tensors", "conv2:output:0")
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        ([], "is no limits file, it has no schema"),
+        ({}, "is no limits file, it has no schema"),
+        (changed("schema", to=2), "schema must be a whole number from 1 on, not 2"),
+        (changed("schema", to=True), "schema must be a whole number from 1 on, not True"),
+        (changed("tensor", to={}), "unknown key 'tensor'; did you mean 'tensors'?"),
+        (changed("m", to=None), "needs 'm'"),
+        (changed("m", "forward_large", to=None), "m: needs 'forward_large'"),
+        (changed("m", "forward_large", to=0), "m forward_large must be a number above 0, not 0"),
+        (changed("m", "forward_large", to=10**400), "m forward_large must be a number above 0, not 1000"),
+        (changed("m", "forward_large", to=math.nan), "m forward_large must be a number above 0, not nan"),
+        (changed("m", "backward", to=4), "m: unknown key 'backward'"),
+        (changed("m_from", "alpha", to=1.5), "m_from alpha must be a number between 0 and 1, not 1.5"),
+        (changed("perturb", "u", to="2**-24"), "perturb u must be a number between 0 and 1, not '2**-24'"),
+        (changed("perturb", "seeds", to=[1.5]), "perturb seeds[0] must be a whole number"),
+        (changed("perturb", "coarse", to=[0.1] * 2000), "perturb coarse must be a list of at most"),
+        (changed("reference", "weights", to="abc"), "reference weights must be 'sha256:' and a digest, not 'abc'"),
+        (changed("accepted", to=[{"date": "today", "reason": ""}]), "accepted[0] date must be a day"),
+        (changed("tensors", to=[]), "tensors must be an object"),
+        (changed("tensors", "x" * 9000, to={}), "is longer than any name of a tensor"),
+        (changed(*CONV2, "class", to="loss"), "tensors 'conv2:output:0' class must be one of forward_large"),
+        (changed(*CONV2, "elements", to=-1), "tensors 'conv2:output:0' elements must be a whole number from 0 on"),
+        (changed(*CONV2, "rel_euclid", to=4), "tensors 'conv2:output:0' rel_euclid must be an object, not 4"),
+        (changed(*CONV2, "rel_euclid", "base", to=math.inf), "rel_euclid base must be a number above 0, not inf"),
+        (changed(*CONV2, "rel_euclid", "amp", to={"u": 1}), "rel_euclid amp: 'u' is no -log2(u)"),
+        (changed(*CONV2, "rel_eucl", to={}), "'conv2:output:0': unknown key 'rel_eucl'; did you mean 'rel_euclid'?"),
+        (changed(*CONV2, "unstable", to={"flipped": 3, "of": 2}), "unstable: 'of' must be the number of elements"),
+        (changed(*CONV2, "chaotic", to=1), "chaotic must be true or false, not 1"),
+    ],
+)  # fmt: skip
+def test_what_a_limits_file_cannot_mean_is_one_line_that_begins_with_its_place(document: Any, sentence: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse_limits(document, name="a.limits.json")
+    assert str(raised.value).startswith("a.limits.json: ")
+    assert sentence in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 400
+
+
+def test_other_versions_of_the_metrics_are_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"was made with version 0 of the metrics, and this is version 1: .*calibrate again"
+    ):
+        parse_limits(changed("metric_version", to=METRIC_VERSION - 1))
+
+
+def test_an_iteration_is_a_tensor_of_its_own_and_the_first_has_the_plain_name() -> None:
+    def named(**at: Any) -> str:
+        return name_of(TensorKey(OpKey("fc", Coordinates(**at)), "output", 1))
+
+    assert named() == named(iteration=0, occurrence=0) == "fc:output:1"
+    assert (
+        len({named(), named(iteration=1), named(occurrence=1), named(rank=0), named(rank=1), named(net="iter1")}) == 5
+    )
+    assert named(rank=1, iteration=2) == "fc:output:1[rank1-iter2]"
+
+
+def test_classes_are_by_the_names_of_recorders_and_the_number_of_elements() -> None:
+    def found(op: str, elements: int) -> str:
+        return class_of(TensorKey(OpKey(op), "output", 0), elements)
+
+    assert [found("fc1", 999), found("fc1", 1000)] == ["forward_small", "forward_large"]
+    assert {found(f"fc1{end}", 10) for end in ("/grad_output", "/grad_input", ".weight/grad")} == {"gradient_small"}
+    assert found("grad_scaler", 10) == found("fc1.weight/updated", 10) == "forward_small"
+
+
+# -- the level between rules and profile --
+
+
+def test_the_file_goes_before_the_profile_and_behind_all_else() -> None:
+    until = datetime.date(2999, 1, 1)
+    levels: list[tuple[dict[str, Any], str]] = [
+        ({}, "msdump.limits.json: 4 × 1.1e-07"),
+        ({"rules": (Rule({EUCLID: (0.1, None)}, label="the rule"),)}, "the rule"),
+        (
+            {"known_drift": (KnownDrift("*", "why", until, {EUCLID: (0.2, None)}),)},
+            'known drift "why" until 2999-01-01',
+        ),
+        ({"thresholds": {"rel_euclid": 0.3}}, "--msdump-threshold rel_euclid=0.3"),
+        ({"marker": {"rel_euclid": 0.4}}, "marker msdump(rel_euclid=0.4)"),
+    ]
+    given_so_far: dict[str, Any] = {}
+    for more, rule in levels:
+        given_so_far |= more
+        assert rules_of(limits_of(policy(**given_so_far)))[EUCLID] == rule
+        assert rules_of(limits_of(policy(**given_so_far)))[LARGEST] == "msdump.limits.json: 4 × 2.1e-07"
+
+
+def test_a_limit_is_the_multiplier_times_the_base_and_carries_the_base() -> None:
+    found = {limit.metric: limit for limit in limits_of(policy()).limits}
+    assert found[EUCLID].bound == pytest.approx(4 * 1.1e-7)
+    assert (found[EUCLID].base, found[LARGEST].base) == (1.1e-7, 2.1e-7)
+    assert found["nonfinite_mismatch"].rule == "profile default (float32)"
+
+
+def test_pairs_of_one_kind_keep_their_own_limits() -> None:
+    limits = limits_file(
+        conv2__output__0=CONV, fc__output__0=replace(CONV, metrics={EUCLID: Base(5e-6), LARGEST: Base(7e-6)})
+    )
+    shared = policy(limits)
+    fc = TensorKey(OpKey("fc"), "output", 0)
+    for _ in range(2):
+        assert bounds_of(limits_of(shared))[EUCLID] == pytest.approx(4.4e-7)
+        assert bounds_of(limits_of(shared, right=fc, left=fc))[EUCLID] == pytest.approx(2e-5)
+
+
+def test_the_statement_is_a_note_of_the_verdict() -> None:
+    statement = f"{EUCLID} limit 4.4e-07 = 4 × 1.1e-07, {LARGEST} limit 8.4e-07 = 4 × 2.1e-07, from 1 perturbed run, "
+    for more, end in (
+        ({}, "multiplier assumed"),
+        ({"controls": 2}, "multiplier assumed, and high enough for 2 control runs"),
+        ({"controls": 19, "alpha": 0.05}, "false alarms ≤ 5 % of runs, from 19 control runs"),
+    ):
+        verdict = verdict_of(measured(relative_euclidean_distance=1e-6), policy(replace(limits_file(), **more)))
+        assert verdict.outcome == "fail"
+        assert told(verdict, "note") == [statement + end]
+
+
+def test_no_probability_is_said_of_a_limit_that_a_run_has_lowered() -> None:
+    lowered = replace(CONV, metrics={EUCLID: Base(1.1e-7, at_most=5e-8), LARGEST: Base(2.1e-7)})
+    limits = replace(limits_file(conv2__output__0=lowered), controls=19, alpha=0.05)
+    assert bounds_of(limits_of(policy(limits)))[EUCLID] == pytest.approx(2e-7)
+    assert "false alarms" not in str(told(verdict_of(measured(), policy(limits)), "note"))
+
+
+def test_a_tensor_that_the_file_lacks_is_judged_by_the_profile() -> None:
+    other = TensorKey(OpKey("other"), "output", 0)
+    assert limits_of(policy(), right=other) == limits_of(Policy(), right=other)
+
+
+def test_a_left_side_of_a_coarser_type_has_the_base_that_coarse_runs_show() -> None:
+    # Base × u(bfloat16) / u(float32) × A(2^-12) / A(2^-24), by the facts.
+    scaled = 1.1e-7 * (U8 / U24) * (9.0 / 1.85)
+    tensor = replace(CONV, metrics={EUCLID: Base(1.1e-7, {"24": 1.85, "12": 9.0})})
+    found = bounds_of(limits_of(policy(limits_file(conv2__output__0=tensor)), "bfloat16", "float32"))
+    assert found[EUCLID] == pytest.approx(4 * scaled, rel=2e-2)
+    # Not below one rounding of that type.
+    stiff = replace(tensor, metrics={EUCLID: Base(6e-8, {"24": 1.0, "12": 0.01})})
+    found = bounds_of(limits_of(policy(limits_file(conv2__output__0=stiff)), "bfloat16", "float32"))
+    assert found[EUCLID] == pytest.approx(4 * 2.0**-8, rel=1e-2)
+
+
+def test_without_a_coarse_run_the_profile_judges_a_coarser_left_side_and_a_note_says_so() -> None:
+    limits = limits_of(policy(), "bfloat16", "float32")
+    assert bounds_of(limits) == bounds_of(limits_of(Policy(), "bfloat16", "float32"))
+    assert [note.code for note in limits.notes] == ["limits_not_scaled"]
+    # A finer left side needs none.
+    assert rules_of(limits_of(policy(), "float64", "float32"))[EUCLID].startswith("msdump.limits.json")
+
+
+def test_chaotic_tensors_are_judged_by_the_profile_and_a_note_says_so() -> None:
+    limits = limits_of(policy(limits_file(conv2__output__0=replace(CONV, chaotic=True))))
+    assert bounds_of(limits) == bounds_of(limits_of(Policy()))
+    assert [note.code for note in limits.notes] == ["limits_chaotic"]
+
+
+def test_integers_that_rounding_flips_may_flip_by_the_multiplier_more_and_by_any_amount() -> None:
+    unstable = policy(limits_file(conv2__output__0=TensorLimits(64, "forward_small", flipped=2)))
+
+    def outcome(differing: int, right: str = "int64") -> str:
+        numbers = measured(elements=64, differing=differing, allclose=differing, max_absolute_error=900)
+        return verdict_of(numbers, unstable, "int64", right).outcome
+
+    assert [outcome(8), outcome(9)] == ["pass", "fail"]
+    # PyTorch's indexes have 64 bits and MindSpore's 32.
+    assert [outcome(8, "int32"), outcome(9, "int32")] == ["pass", "fail"]
+    plain = verdict_of(measured(elements=64, differing=1, allclose=1, max_absolute_error=1), Policy(), "int64")
+    assert plain.outcome == "fail"
+
+
+def test_a_cosine_that_the_distance_implies_is_not_asked_for() -> None:
+    noisy = replace(CONV, metrics={EUCLID: Base(0.05)})
+    limits = policy(limits_file(conv2__output__0=noisy))
+    numbers = measured(relative_euclidean_distance=0.19, cosine_similarity=0.982, normalized_max_error=0.001)
+    assert verdict_of(numbers, limits).outcome == "pass"
+    # For any vectors: a distance of d leaves a cosine of sqrt(1 - d²).
+    random = np.random.default_rng(3)
+    right = random.standard_normal((1000, 5))
+    left = right + random.standard_normal((1000, 5)) * 0.3
+    distance = np.linalg.norm(left - right, axis=1) / np.linalg.norm(right, axis=1)
+    cosine = (left * right).sum(1) / np.linalg.norm(left, axis=1) / np.linalg.norm(right, axis=1)
+    near = distance < 1
+    assert (cosine[near] >= np.sqrt(1 - distance[near] ** 2) - 1e-12).all()
+
+
+def test_policies_with_other_limits_are_other_policies_for_a_cache() -> None:
+    one, same = policy(), policy()
+    other = policy(limits_file(conv2__output__0=replace(CONV, metrics={EUCLID: Base(1.2e-7)})))
+    raised = policy(replace(limits_file(), multipliers={**limits_file().multipliers, "gradient_large": 17.0}))
+    assert repr(one) == repr(same)
+    assert len({repr(one), repr(other), repr(raised), repr(Policy())}) == 4
+    assert len(repr(one)) < 1000
+
+
+# -- what a reference was --
+
+
+def manifest(**more: Any) -> Manifest:
+    call = Operator("fc", "Linear", inputs=(Edge("x", 0),))
+    return replace(Manifest(weights={"w": "ab/cd"}, inputs={"x": "12/34"}, graph={0: [call]}), **more)
+
+
+def test_facts_of_a_reference_change_with_its_weights_inputs_and_graph_alone(tmp_path: Any) -> None:
+    def facts(one: Manifest) -> ReferenceFacts:
+        return ReferenceFacts.of(Dump(tmp_path, "npy-folder", manifest=one))
+
+    mine = facts(manifest())
+    assert facts(manifest(time="2026-11-24", command=("train",), key="x")).differing(mine) == ()
+    assert facts(manifest(weights={"w": "ab/ce"})).differing(mine) == ("weights",)
+    assert facts(manifest(inputs={"x": "12/35"}, weights={})).differing(mine) == ("inputs",)
+    assert facts(manifest(graph={0: [Operator("fc", "Linear", inputs=(None,))]})).differing(mine) == ("graph",)
+    assert ReferenceFacts.of(Dump(tmp_path, "npy-folder")).common(mine) == ()
+    ranks = Dump(tmp_path, "npy-folder", manifest=Manifest(), ranks={0: manifest(), 1: manifest(weights={"w": "1/2"})})
+    swapped = replace(ranks, ranks=dict(enumerate(reversed(ranks.ranks.values()))))
+    assert ReferenceFacts.of(ranks).differing(ReferenceFacts.of(swapped)) == ("weights",)
+
+
+def test_left_and_right_names_are_told_apart() -> None:
+    """The reference's names are those of the file: a left tensor of that name is another one."""
+    left_named = limits_file(**{"Default/conv2-Conv2d/BiasAdd-op0:output:0": CONV})
+    assert bounds_of(limits_of(policy(left_named))) == bounds_of(limits_of(Policy()))
+    assert LEFT.address != RIGHT.address
+    assert copy.deepcopy(left_named) == left_named
