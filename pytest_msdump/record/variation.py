@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 
 _WHAT = ("input+weights", "input")
 _CONTROLS = ("threads=N", "channels_last", "batch_split", "onednn=off", "sdpa=math")
-_BLOCK = 2**18
+_BLOCK = 2**15
 # Of bfloat16: bits of the significand, and the exponent, as `frexp` has it, below which there are fewer.
 _BFLOAT16_BITS, _BFLOAT16_LOWEST = 8, -125
 
@@ -101,13 +101,18 @@ def _perturbed(values: Array, kind: str, u: float, generator: np.random.Generato
     exact = to_double(plain)
     with np.errstate(all="ignore"):
         # Not x·(1 + u·ξ): of float64, the factor would itself be rounded to 1.
-        noisy = exact + exact * (u * (2 * generator.random(exact.size) - 1))
+        noisy = generator.random(exact.size)
+        noisy -= 0.5
+        noisy *= 2 * u
+        noisy *= exact
+        noisy += exact
         if component == "bfloat16":
             quantum = np.maximum(np.frexp(noisy)[1], _BFLOAT16_LOWEST) - _BFLOAT16_BITS
             noisy = np.ldexp(np.rint(np.ldexp(noisy, -quantum)), quantum)
         rounded = noisy.astype(plain.dtype)
     # A zero keeps its sign.
-    rounded = np.where(np.isfinite(rounded) & (exact != 0), rounded, plain)
+    if not (moves := np.isfinite(rounded) & (exact != 0)).all():
+        rounded = np.where(moves, rounded, plain)
     return encode(rounded.view(values.dtype), kind)
 
 
