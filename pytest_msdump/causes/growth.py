@@ -20,6 +20,9 @@ JUMP = 5.0
 # A smaller share of the limit is no jump: from there the limit is reached by further growth of JUMP * JUMP at least,
 # which that operator did not make.
 _FLOOR = 1 / (JUMP * JUMP)
+# The score of a tensor with a measured limit is level but for the mistake: where all that feeds an operator is within its
+# limits, so much growth beyond the limit is its own.
+_SCORE_JUMP = 2.0
 # Below this, relative to the tensor, is what another order of sums makes of correct values.
 _NOISE = {"float64": 1e-14, "float32": 4e-6, "float16": 4e-3, "bfloat16": 3e-2}
 # What feeds an operator through many that were not compared: so many with the largest errors are kept.
@@ -63,9 +66,13 @@ def growth(output: Drift, feeds: Iterable[Drift]) -> float | None:
     """Return how many times larger an error is than the largest of what feeds it; ``None`` if a limit is unknown.
 
     Counted as an error and as a share of the limit, and the smaller number is returned: neither a looser nor a tighter
-    limit than that of the operator before makes a jump.
+    limit than that of the operator before makes a jump. Where all limits were measured, it is the score that grows: what
+    rounding does is known of each tensor, and an operator may well make errors larger, or smaller.
     """
     known = list(feeds)
+    scores = [one.score for one in known if one.score is not None]
+    if output.score is not None and known and len(scores) == len(known):
+        return _over(output.score, max(scores))
     # How much of the limit by which it fails a tensor takes up is unknown; it is all of it at least.
     shares = [max(one.share, 1.0) if one.share is not None and one.fails_otherwise else one.share for one in known]
     if not known or output.share is None or None in shares:
@@ -191,7 +198,8 @@ def _grown(op: Op, drift: Drift | None, feeds: _Feeds[Op], found: Mapping[Op, Gr
     if factor is None or (factor >= JUMP and not (feeds.is_whole and len(limited) == len(feeds.drifts))):
         return Grown(drift, None, amplification, start=share)
     counts = drift.error > drift.noise and share >= _FLOOR
-    is_jump = factor >= JUMP and counts
+    is_within = all((one.share or 0.0) <= 1 for _, one in limited)
+    is_jump = counts and factor >= (_SCORE_JUMP if drift.base and is_within else JUMP)
     producer, nearest = max(limited, key=lambda one: one[1].share or 0.0)
     path: Grown[Op] = Grown() if producer is None else found.get(producer) or Grown()
     start = path.start if path.drift is not None else nearest.share or 0.0
@@ -216,7 +224,10 @@ def _distance(record: Record) -> Drift | None:
     value = record.metrics.get(_DISTANCE)
     if not isinstance(value, (int, float)) or not isfinite(value):
         return None
-    return Drift(float(value), _limit(record, _DISTANCE) or None, _NOISE.get(record.judged_as, 0.0))
+    limit, base = _limit(record, _DISTANCE) or None, _base(record)
+    # Harmless runs reach any score that is within the limit.
+    noise = limit if base and limit else _NOISE.get(record.judged_as, 0.0)
+    return Drift(float(value), limit, noise, base=base)
 
 
 def _angle(record: Record) -> Drift | None:
@@ -242,3 +253,8 @@ def _limit(record: Record, metric: str) -> float | None:
     bounds = (check.limit for check in record.checks if check.metric == metric and check.level == "fail")
     bound = next(bounds, None)
     return bound if bound is not None and isfinite(bound) else None
+
+
+def _base(record: Record) -> float | None:
+    """Return what rounding does to the distance, if its limit is a limits file's."""
+    return next((check.base for check in record.checks if check.metric == _DISTANCE and check.level == "fail"), None)

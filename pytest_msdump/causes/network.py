@@ -14,18 +14,25 @@ Op = TypeVar("Op", bound=Hashable)
 class Drift(NamedTuple):
     """The error of a tensor relative to its size, its limit (``None`` if unknown), and what rounding explains of it.
 
-    `fails_otherwise` says that the tensor is within this limit and fails by one of another metric.
+    `fails_otherwise` says that the tensor is within this limit and fails by one of another metric. `base` is what
+    rounding alone does to the tensor, where a limits file knows.
     """
 
     error: float
     limit: float | None = None
     noise: float = 0.0
     fails_otherwise: bool = False
+    base: float | None = None
 
     @property
     def share(self) -> float | None:
         """The error over its limit."""
         return None if self.limit is None else self.error / self.limit
+
+    @property
+    def score(self) -> float | None:
+        """The error over what rounding alone does."""
+        return None if not self.base else self.error / self.base
 
 
 @dataclass(frozen=True, slots=True)
