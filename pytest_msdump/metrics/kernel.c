@@ -468,7 +468,7 @@ typedef struct {
 
 /* What to measure by: `maximum` is the left type's largest number, `near_zero` how near to 0 is next to it, `worst` how
  * many worst elements to keep, at most MOST_WORST; bits are compared only of two equal kinds. A unit of the last place
- * of r is `epsilon` times the power of two below |r|, which is at least `normal`; `epsilon` is infinite where nothing asks. */
+ * of r is `epsilon` times the power of two below |r|, which is at least `normal`; it is infinite where nothing asks. */
 typedef struct {
     int32_t left, right, worst, compare_bits;
     double rtol, atol, maximum, near_zero, normal, epsilon;
@@ -672,7 +672,8 @@ static void search(const Elements *x, const Marks *marks, const Job *job, Found 
 /* -- errors -------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    Lanes product, absolute, squares, relative, outside, right_zero, near_zero, peak, units, above_1, above_32, left_zero;
+    Lanes product, absolute, squares, relative, outside, right_zero, near_zero, peak;
+    Lanes units, above_1, above_32, left_zero;
     Shifted left, right;
 } ErrorLanes;
 
@@ -705,7 +706,8 @@ INLINE int add_errors_of(const RawDouble *restrict left, const RawDouble *restri
     const double largest = sweeping->bounds.largest, relative = sweeping->bounds.largest_relative;
     const double worst = sweeping->bounds.worst;
     const double left_middle = sweeping->left_middle, right_middle = sweeping->right_middle;
-    const double near = sweeping->near_zero, normal = sweeping->normal, one = 2.0 * sweeping->epsilon, many = 32.0 * one;
+    const double near = sweeping->near_zero, normal = sweeping->normal;
+    const double one = 2.0 * sweeping->epsilon, many = 32.0 * one;
     /* Where nothing can be subnormal (`shared`), nothing is lifted. */
     const double lift = shared ? 1.0 : LIFTING;
     /* So that a product is 0 only where a factor is. */
