@@ -90,9 +90,9 @@ class Grown(Generic[Op]):
     `drift` is the error of its outputs, `factor` how many times larger that is than what feeds it, ``None`` if that is
     unknown; `amplification` is the same of the error alone, whatever its limits. `start` is the share of the limit
     where the error's path begins: backwards from here always to the largest error. `steps` operators are on that path;
-    `step` is the largest growth on it that counts, and `at` where. `is_jump` says that the error grew at least `JUMP`
-    times, to a size that counts; `origins` are the jumps that it may come from: its own, or those of feeds that explain
-    it.
+    `step` is the largest growth on it that counts, and `at` where. An error that grew `jump` times is the operator's
+    own; `is_jump` says that it did, to a size that counts. `origins` are the jumps that it may come from: its own, or
+    those of feeds that explain it.
     """
 
     drift: Drift | None = None
@@ -104,6 +104,17 @@ class Grown(Generic[Op]):
     at: Op | None = None
     is_jump: bool = False
     origins: tuple[Op, ...] = ()
+    jump: float = JUMP
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is known that the error did not grow enough to be the operator's own."""
+        return self.factor is not None and self.factor < self.jump
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is known that it did."""
+        return self.factor is not None and self.factor >= self.jump
 
 
 def growth_by_graph(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Grown[Op]]:
@@ -194,12 +205,12 @@ def _grown(op: Op, drift: Drift | None, feeds: _Feeds[Op], found: Mapping[Op, Gr
     limited = [(producer, one) for producer, one in feeds.drifts if one.limit is not None]
     factor = growth(drift, [one for _, one in limited])
     share = drift.share or 0.0
+    jump = _SCORE_JUMP if drift.base and all((one.share or 0.0) <= 1 for _, one in limited) else JUMP
     # What was not measured may be larger than what was.
-    if factor is None or (factor >= JUMP and not (feeds.is_whole and len(limited) == len(feeds.drifts))):
+    if factor is None or (factor >= jump and not (feeds.is_whole and len(limited) == len(feeds.drifts))):
         return Grown(drift, None, amplification, start=share)
     counts = drift.error > drift.noise and share >= _FLOOR
-    is_within = all((one.share or 0.0) <= 1 for _, one in limited)
-    is_jump = counts and factor >= (_SCORE_JUMP if drift.base and is_within else JUMP)
+    is_jump = counts and factor >= jump
     producer, nearest = max(limited, key=lambda one: one[1].share or 0.0)
     path: Grown[Op] = Grown() if producer is None else found.get(producer) or Grown()
     start = path.start if path.drift is not None else nearest.share or 0.0
@@ -211,7 +222,7 @@ def _grown(op: Op, drift: Drift | None, feeds: _Feeds[Op], found: Mapping[Op, Gr
     if drift.fails_otherwise and (is_jump or not origins):
         # Nothing before it explains a failure by another limit.
         return Grown(drift, None, amplification, start=share, is_jump=is_jump, origins=origins)
-    return Grown(drift, factor, amplification, start, path.steps + 1, step, at, is_jump, origins[:_MOST_FEEDS])
+    return Grown(drift, factor, amplification, start, path.steps + 1, step, at, is_jump, origins[:_MOST_FEEDS], jump)
 
 
 def _over(number: float, largest: float) -> float:

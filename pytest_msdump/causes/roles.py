@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from pytest_msdump.causes.growth import JUMP, Grown, growth_by_graph, growth_by_order
+from pytest_msdump.causes.growth import Grown, growth_by_graph, growth_by_order
 from pytest_msdump.causes.network import Node, components, numbered
 
 __all__ = ["MOST_LISTED", "Role", "roles_by_graph", "roles_by_order"]
@@ -72,7 +72,7 @@ def roles_by_order(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] |
     for op, node in nodes.items():
         inputs = {feed.status for feed in node.feeds or ()}
         factor = grown[op].factor if op in grown else None
-        is_small = factor is not None and factor < JUMP
+        is_small = op in grown and grown[op].is_small
         if node.status == "unseen":
             unseen.append(op)
         elif node.status == "part":
@@ -197,16 +197,16 @@ class _Frontier(Generic[Op]):
         name, why, suspects, roots = "unknown", "unseen", above.unseen, above.roots
         grown: Grown[Op] = self._grown[failing[0]] if len(failing) == 1 else Grown()
         begun = tuple(number for number in roots if self._name_of(number) != "accumulated")
-        if grown.factor is not None and grown.factor >= JUMP and above.fails and not above.unseen:
+        if grown.is_large and above.fails and not above.unseen:
             # It inherits, too, but far more than that is its own.
             name, why, suspects, roots = "cause", "grew", above.parts, ()
         elif above.fails and begun:
             name, suspects, roots = "inherited", (), begun
-        elif grown.factor is not None and grown.factor < JUMP and grown.origins:
+        elif grown.is_small and grown.origins:
             name, why, suspects, roots = "inherited", "within", (), _first(self._numbers[op] for op in grown.origins)
             for number in roots:
                 self._roles.setdefault(number, Role("cause", why="jump"))
-        elif grown.factor is not None and grown.factor < JUMP and (above.roots or not above.fails):
+        elif grown.is_small and (above.roots or not above.fails):
             name, suspects = "accumulated", ()
         elif above.fails:
             name, suspects = "inherited", () if above.roots else (above.unseen or above.parts)

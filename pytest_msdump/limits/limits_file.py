@@ -211,7 +211,7 @@ class LimitsFile:
         """Return the limits of a pair by metric, and what to note; no limits where the profile judges.
 
         `judged_as` is the coarser type of both sides. Where that is not the right one's, bases are scaled by what the
-        coarse runs show.
+        coarse runs show, but for gradients.
         """
         tensor = self.tensors.get(name_of(right))
         if tensor is None or not (tensor.metrics or tensor.flipped or tensor.chaotic):
@@ -223,6 +223,9 @@ class LimitsFile:
             found = [("allclose", float(tensor.flipped), None)]
         else:
             is_coarser = coarser(right_dtype, judged_as) != right_dtype
+            if is_coarser and tensor.kind.startswith("gradient"):
+                # Sums that cancel, and what float16 flushes to zero, follow no perturbation of the reference.
+                return {}, (Message("limits_not_for_gradients", {"file": self.name, "dtype": judged_as}),)
             scaled = [
                 (metric, self._scaled(base, judged_as) if is_coarser else base.effective, base.at_most)
                 for metric, base in tensor.metrics.items()

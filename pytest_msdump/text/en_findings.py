@@ -70,6 +70,9 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "limits_chaotic": (
         "the profile judges this tensor, since rounding alone changes it by any amount ({file}: chaotic)"
     ),
+    "limits_not_for_gradients": (
+        "the profile judges this gradient: no perturbed run shows what {dtype} does to gradients ({file})"
+    ),
     "limits_not_scaled": (
         "the profile judges this tensor, since {file} has no coarse run that shows what {dtype} does to it"
     ),

@@ -339,6 +339,7 @@ ZH: Mapping[str, str] = {
     "multiplier_earned": "误报 ≤ {alpha:percent} 的运行，来自 {n} 次对照运行",
     "multiplier_tightened": "已收紧到一次通过的运行的实测值",
     "limits_chaotic": "该张量按 profile 判定：仅舍入即可使其任意变化（{file}：chaotic）",
+    "limits_not_for_gradients": "该梯度按 profile 判定：没有扰动运行能说明 {dtype} 对梯度的影响（{file}）",
     "limits_not_scaled": "该张量按 profile 判定：{file} 没有说明 {dtype} 对其影响的粗扰动运行",
     # -- findings: data types, NaN and Inf, what was not compared
     "dtypes_differ": "数据类型不同：左侧 {left}，右侧 {right}",

@@ -202,9 +202,9 @@ def test_options_that_cannot_be_meant_are_refused(
 
 def test_few_control_runs_leave_the_multipliers_assumed_and_never_below_what_they_need() -> None:
     assert multipliers_of([], 0.05) == (dict(ASSUMED_MULTIPLIERS), False)
-    found, earned = multipliers_of([{"forward_large": 5.5, "gradient_small": 3.0}] * 18, 0.05)
+    found, earned = multipliers_of([{"forward_large": 15.5, "gradient_small": 3.0}] * 18, 0.05)
     assert not earned
-    assert found == {**ASSUMED_MULTIPLIERS, "forward_large": 5.5}
+    assert found == {**ASSUMED_MULTIPLIERS, "forward_large": 15.5}
 
 
 def test_as_many_control_runs_as_the_rate_needs_earn_it() -> None:

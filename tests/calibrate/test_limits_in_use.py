@@ -62,8 +62,8 @@ def test_limits_find_what_the_profile_lets_pass_and_let_rounding_pass(capsys: py
     assert [compare("rounded", "ref", *LIMITS), compare("wrong", "ref", *LIMITS), compare("wrong", "ref")] == [0, 1, 0]
     said = capsys.readouterr().out
     base = read_limits(Path("msdump.limits.json")).tensors["fc1:output:0"].metrics[EUCLID].base
-    assert f"msdump.limits.json: 4 × {base:.3g}" in said
-    assert f"{EUCLID} limit {float(f'{4 * base:.4g}'):.3g}"[:40] in said
+    assert f"msdump.limits.json: 12 × {base:.3g}" in said
+    assert f"{EUCLID} limit {float(f'{12 * base:.4g}'):.3g}"[:40] in said
     assert "from 1 perturbed run, multiplier assumed" in said
 
 
@@ -143,7 +143,7 @@ def test_every_place_of_the_option_is_read(pytester: pytest.Pytester) -> None:
     here = Path.cwd()
     limits = here / "msdump.limits.json"
     sides = f'left = "{here / "wrong"}"\nright = "{here / "ref"}"\n'
-    with pytest.raises(AssertionError, match=r"msdump\.limits\.json: 4 ×"):
+    with pytest.raises(AssertionError, match=r"msdump\.limits\.json: 12 ×"):
         assert_dumps_close("wrong", "ref", limits="msdump.limits.json")
     assert_dumps_close("wrong", "ref")
     flags = [f"--msdump-left={here / 'wrong'}", f"--msdump-right={here / 'ref'}"]
@@ -225,7 +225,7 @@ def test_limits_rise_only_where_it_is_accepted_and_the_file_keeps_the_reason(
     assert main(["calibrate", "ref", "p2"]) == 4
     said = capsys.readouterr().err
     assert "4 limits would rise:" in said
-    assert "fc1:output:0: relative_euclidean_distance 5" in said
+    assert "fc1:output:0: relative_euclidean_distance 1" in said
     assert said.rstrip().endswith("accept it with --accept-looser --reason TEXT, or write another file")
     assert Path("msdump.limits.json").read_bytes() == before
     assert main(["calibrate", "ref", "p2", "--accept-looser", "--reason", "new kernels"]) == 0

@@ -98,6 +98,50 @@ def test_a_looser_or_tighter_limit_is_no_growth() -> None:
     assert growth(Drift(1.0, 1.0), []) is None
 
 
+def measured_limit(error: float, base: float) -> Drift:
+    """The drift of a tensor whose limit is 12 times what rounding does to it."""
+    check = Check(_DISTANCE, error, 12 * base, "fail", "msdump.limits.json", "ok", base=base)
+    drift = drift_of(replace(record(error), checks=(check,)))
+    assert drift is not None
+    assert drift.score == pytest.approx(error / base)
+    return drift
+
+
+def test_where_limits_were_measured_the_score_grows_whatever_the_operator_does_to_errors() -> None:
+    # An operator that makes errors and rounding a hundred times larger.
+    assert growth(measured_limit(1e-4, 1e-5), [measured_limit(1e-6, 1e-7)]) == pytest.approx(1)
+    # One that should make them smaller, and does not.
+    assert growth(measured_limit(1e-6, 1e-8), [measured_limit(1e-6, 1e-7)]) == pytest.approx(10)
+    # A limit of a profile has no score.
+    assert growth(measured_limit(1e-4, 1e-5), [Drift(1e-6, 1e-3)]) == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("scores", "causes"),
+    [
+        ([1, 30, 25, 40], [1]),
+        # Within the limits a score may jump: that is no mistake.
+        ([1, 7, 9, 2], []),
+        # Beyond them a jump of 5 is one, and less is what was inherited.
+        ([1, 30, 80, 900], [1, 3]),
+        ([6, 14, 14, 14], [1]),
+    ],
+)
+def test_a_score_is_level_before_a_mistake_and_jumps_at_it(scores: list[float], causes: list[int]) -> None:
+    status = ["fails" if score > 12 else "passes" for score in scores]
+    drifts = [measured_limit(score * 10.0**-number, 10.0**-number) for number, score in enumerate(scores, 3)]
+    nodes = {
+        number: Node(
+            status[number], [Feed(number - 1, status[number - 1], drifts[number - 1])] if number else (), drift
+        )
+        for number, drift in enumerate(drifts)
+    }
+    roles = roles_by_graph(nodes)
+    assert [op for op, role in roles.items() if role.name == "cause"] == causes
+    failing = [number for number, score in enumerate(scores) if score > 12]
+    assert all(roles[number].name == "inherited" for number in failing if number not in causes)
+
+
 def ref(op: OpKey, io: str, slot: int) -> TensorRef:
     return TensorRef(TensorKey(op, io, slot), TensorSpec(), TensorSource.of(Path("x")), "npy-folder")
 
