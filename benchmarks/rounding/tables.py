@@ -244,7 +244,9 @@ def _half_table(found: Sequence[Measured]) -> Iterator[str]:
                 )
                 alarms, caught = sum(not score <= 1 for score in good), sum(score > 1 for score in wrong)
                 name = f"{dtype}, {'gradients' if is_gradient else 'forward'}, {title}"
-                rows.append([name, _share(alarms, len(good)), f"{max(good):.2g}", _share(caught, len(wrong))])
+                rows.append(
+                    [name, _share(alarms, len(good)), f"{max(good, default=0):.2g}", _share(caught, len(wrong))]
+                )
     yield table(["left side and limits", "false alarms, runs", "largest good", "mistakes found"], rows)
 
 
