@@ -217,7 +217,7 @@ class CompiledSums:
         before, after = self._slices
         if self._task.grid is not None:
             np.copyto(after, before)
-            unit, row, count = self._task.grid.unit, self._task.grid.row, self._task.grid.count
+            unit, row, count = self._task.grid.unit, self._task.grid.row, self._task.grid.groups
             self._found.slices = _Slices(unit, row, count - 1, after[0].ctypes.data, after[1].ctypes.data)
         added: int = self._library.msdump_add(
             byref(self._job), left.ctypes.data, right.ctypes.data, left.size, start, byref(self._found)
@@ -334,7 +334,7 @@ class CompiledSketch:
 
 
 def _no_slices(task: Task) -> Doubles:
-    return np.zeros((2, task.grid.count if task.grid is not None else 0))
+    return np.zeros((2, task.grid.groups if task.grid is not None else 0))
 
 
 def _check_blocks(left: Array, right: Array, dtypes: tuple[np.dtype[Any], np.dtype[Any]] | None) -> None:

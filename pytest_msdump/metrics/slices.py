@@ -25,20 +25,20 @@ _NEARLY = 1 - 1e-9
 class Grid(NamedTuple):
     """Where the slices along an axis are: a row of `row` elements, one behind the other in C order, has one of each.
 
-    `step` neighbouring slices are one group, which has `unit` elements in a row; the last of `count` groups has what
+    `step` neighbouring slices are one group, which has `unit` elements in a row; the last of `groups` groups has what
     is left of the row. There are `rows` of them.
     """
 
     step: int
     unit: int
     row: int
-    count: int
+    groups: int
     rows: int
 
     def sizes(self) -> Doubles:
         """Return the number of elements of each group."""
-        found = np.full(self.count, float(self.unit * self.rows))
-        found[-1] = (self.row - (self.count - 1) * self.unit) * self.rows
+        found = np.full(self.groups, float(self.unit * self.rows))
+        found[-1] = (self.row - (self.groups - 1) * self.unit) * self.rows
         return found
 
 
@@ -84,7 +84,7 @@ class SliceSums(NamedTuple):
         share = max(_LEAST_NORM, rounding) ** 2 / float(sizes.sum())
         least = np.maximum(self.right, float(self.right.sum()) * share * sizes)
         # Where a group's least is 0 beside the largest ones, so is all of it.
-        ratios = np.divide(self.apart, least, out=np.zeros(grid.count), where=least > 0.0)
+        ratios = np.divide(self.apart, least, out=np.zeros(grid.groups), where=least > 0.0)
         most = float(ratios.max())
         # The first one, also where the same numbers were added up in another order.
         place = int((ratios >= most * _NEARLY).argmax())
@@ -105,7 +105,7 @@ def sums_of(grid: Grid, apart: Moduli | None, right: Moduli, places: Places, siz
     found, exponents = [], []
     for moduli in (apart, right):
         if moduli is None:
-            found.append(np.zeros(grid.count))
+            found.append(np.zeros(grid.groups))
             exponents.append(0)
             continue
         exponent = scale_exponent(moduli.peak)
@@ -121,7 +121,7 @@ def sums_of(grid: Grid, apart: Moduli | None, right: Moduli, places: Places, siz
 
 def _squares(grid: Grid, values: Doubles, start: int) -> Doubles:
     """Return the sums of squares of each group in a block."""
-    found, size = np.zeros(grid.count), values.size
+    found, size = np.zeros(grid.groups), values.size
     # Neighbours of one group are a run. Rows or runs that are whole are added up at once.
     length = grid.row if grid.unit == 1 else grid.unit
     head = min(-start % length, size)
@@ -134,9 +134,9 @@ def _squares(grid: Grid, values: Doubles, start: int) -> Doubles:
     elif grid.step == 1:
         runs = np.concatenate(([inner(values[:head], values[:head])], np.einsum("ij,ij->i", body, body)))
         runs = np.append(runs, inner(values[whole:], values[whole:]))
-        groups = (-(-start // length) - 1 + np.arange(runs.size)) % grid.count
-        found = np.bincount(groups, weights=runs, minlength=grid.count)
+        groups = (-(-start // length) - 1 + np.arange(runs.size)) % grid.groups
+        found += np.bincount(groups, weights=runs, minlength=grid.groups)
     else:
-        groups = np.minimum(np.arange(start, start + size) % grid.row // grid.unit, grid.count - 1)
-        found = np.bincount(groups, weights=np.square(values), minlength=grid.count)
+        groups = np.minimum(np.arange(start, start + size) % grid.row // grid.unit, grid.groups - 1)
+        found += np.bincount(groups, weights=np.square(values), minlength=grid.groups)
     return found
