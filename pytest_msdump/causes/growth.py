@@ -20,8 +20,8 @@ JUMP = 5.0
 # A smaller share of the limit is no jump: from there the limit is reached by further growth of JUMP * JUMP at least,
 # which that operator did not make.
 _FLOOR = 1 / (JUMP * JUMP)
-# The score of a tensor with a measured limit is level but for the mistake: where all that feeds an operator is within its
-# limits, so much growth beyond the limit is its own.
+# The score of a tensor with a measured limit is level but for the mistake: where all that feeds an operator is within
+# its limits, so much growth beyond the limit is its own.
 _SCORE_JUMP = 2.0
 # Below this, relative to the tensor, is what another order of sums makes of correct values.
 _NOISE = {"float64": 1e-14, "float32": 4e-6, "float16": 4e-3, "bfloat16": 3e-2}
@@ -66,8 +66,8 @@ def growth(output: Drift, feeds: Iterable[Drift]) -> float | None:
     """Return how many times larger an error is than the largest of what feeds it; ``None`` if a limit is unknown.
 
     Counted as an error and as a share of the limit, and the smaller number is returned: neither a looser nor a tighter
-    limit than that of the operator before makes a jump. Where all limits were measured, it is the score that grows: what
-    rounding does is known of each tensor, and an operator may well make errors larger, or smaller.
+    limit than that of the operator before makes a jump. Where all limits were measured, it is the score that grows:
+    what rounding does is known of each tensor, and an operator may well make errors larger, or smaller.
     """
     known = list(feeds)
     scores = [one.score for one in known if one.score is not None]

@@ -2,7 +2,7 @@
 
 References
 ----------
-The figures were measured on twelve networks, forward and backward, with 360 harmless variants (threads, kernels, layouts,
+The figures were measured on twelve networks, forward and backward, with 360 harmless runs (threads, kernels, layouts,
 order of sums) and 799 seeded mistakes: `benchmarks/limits.py`, ``docs/explanation/limits_from_perturbation.md``.
 Noise on inputs averages out in the long sums of gradients, and the error of their order does not; TorchDynamo's
 `same()` widens its rule for small tensors for that reason.
