@@ -58,6 +58,7 @@ def run(parsed: argparse.Namespace) -> int:
         f"{target} is written" + (f": {found_text(found)}" if planned.pairing.unmatched_right else ""),
         f"{percent(suite.coverage)} of the right tensors have a partner, and less will fail (min_coverage)",
         f"limits: profile {profile}, since {why}",
+        "limits of this very model: msdump calibrate measures them, by one extra run of the reference",
     )
     print_lines(header_lines(*planned.sides, pairs=len(planned.pairing.pairs), profile=profile))
     print_lines(line for text in said for line in hanging(text, width))

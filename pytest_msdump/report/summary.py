@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.calibration import STALE, rounding_unit
+from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Coverage, Report, SideInfo
 from pytest_msdump.report.causes import role_lines, suspicious_lines
@@ -45,6 +46,9 @@ _LABELS = {"ms_version": "MindSpore {value}", "framework": "{value}", "device_ta
 # Readers whose dumps come from a run under test; a reference folder on the left of one looks swapped.
 _RUN_READERS = ("mindspore", "ascend", "converted")
 _REFERENCE_READER = "npy-folder"
+
+# A relative distance that rounding does not reach where float32 is computed as such.
+_MOST_ROUNDING = 0.1
 
 _COUNTED = ("pass", "warn", "fail", "undefined", "error", "not_run")
 
@@ -119,6 +123,8 @@ def summary_lines(
     lines += _warnings(report, width, say) if found["warn"] else []
     if first is None and (stale := sum(map(_is_stale, report.records))):
         lines += hanging(say("limits_stale", n=stale, times=STALE), width)
+    if first is not None and _may_be_rounding(first):
+        lines += hanging(say("calibrate_hint"), width)
     if sides_are_identical(report.records):
         alone = any(one.why.code != _OLDER_RUN for one in report.unmatched)
         lines += hanging(say("pairs_equal" if alone else "sides_identical"), width)
@@ -136,6 +142,13 @@ def summary_lines(
     if rerun:
         lines += [say("rerun"), *(f"  {line}" for line in command(rerun, width=width - 2))]
     return [*lines, *warning]
+
+
+def _may_be_rounding(record: Record) -> bool:
+    """Whether a failure is small enough for the question, and nothing was measured that answers it."""
+    distance = record.metrics.get("relative_euclidean_distance")
+    is_small = isinstance(distance, float) and distance < _MOST_ROUNDING
+    return is_small and all(check.base is None and not METRICS[check.metric].golden for check in record.checks)
 
 
 def _is_stale(record: Record) -> bool:
