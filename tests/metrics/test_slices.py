@@ -220,3 +220,11 @@ def test_results_of_earlier_releases_are_judged_without_the_new_metrics(
     assert main(["check", str(file), "--threshold", "rel_euclid=1", "--threshold", "cosine=0.1"]) in (0, 1)
     assert main(["check", str(file), "--threshold", "slice=1"]) == 1
     assert "worst_slice_error is undefined, because it was not measured" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_failing_tensor_names_the_slice_that_stands_out_and_no_other(tmp_path: Path) -> None:
+    right = np.random.default_rng(1).normal(size=(2, 512, 7, 7)).astype("float32")
+    left = right + np.float32(1e-3)
+    assert "at slice" not in ask_arrays(tmp_path, left, right, "--threshold", "max_abs=0").text
+    left[:, 17] *= 2
+    assert "at slice 17" in ask_arrays(tmp_path, left, right, "--threshold", "max_abs=0").text
