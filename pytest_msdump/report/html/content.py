@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.model.comparison import Finding
-from pytest_msdump.model.record import Record, ReportedTensor
+from pytest_msdump.model.record import Check, Record, ReportedTensor
 from pytest_msdump.model.report import Report, UnmatchedTensor
 from pytest_msdump.model.tensor import COORDINATES, SourceFrame
 from pytest_msdump.report.causes import loose_limits
@@ -257,7 +257,8 @@ def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
             "right": _side([record.right for record in records], pool),
             "values": {name: column(_number(one.get(name)) for one in numbers) for name in metrics},
             "limits": column(
-                pool.add([[one.metric, encode(one.limit), one.level, one.rule] for one in checks]) for checks in limited
+                pool.add([[one.metric, encode(one.limit), one.level, one.rule, *_base(one)] for one in checks])
+                for checks in limited
             ),
             "outcomes": column(pool.add([one.outcome for one in checks]) for checks in limited),
         },
@@ -269,6 +270,10 @@ def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
     chinese = {say(message): say(message, "zh") for message in messages}
     differing = {english: chinese[english] for english in sorted(chinese) if chinese[english] != english}
     return {**data, "details": found, "pool": pool.values}, differing
+
+
+def _base(check: Check) -> Iterable[float]:
+    return () if check.base is None else (check.base,)
 
 
 def _counts(records: Sequence[Record]) -> dict[str, Any]:

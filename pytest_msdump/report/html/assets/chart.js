@@ -5,16 +5,22 @@ const MARGIN = { left: 58, right: 10, top: 14, bottom: 20 };
 
 function charted(row) {
   if (chart.metric === "ratio") return ratios[row] < 0 ? null : ratios[row];
+  if (chart.metric === "score") return scores[row];
   const value = metricOf(chart.metric, row);
   if (typeof value !== "number") return null;
   return (TITLES.get(chart.metric) || {}).direction === "high" ? Math.abs(1 - value) : Math.abs(value);
+}
+
+// What rounding alone does, below the distances.
+function baseAt(row) {
+  return chart.metric === "relative_euclidean_distance" ? bases[row] : null;
 }
 
 function scaleOf() {
   let low = chart.metric === "ratio" ? 0.01 : Infinity, high = chart.metric === "ratio" ? 10 : -Infinity;
   for (let row = 0; row < ROWS; row++) {
     const value = charted(row);
-    if (value > 0 && Number.isFinite(value)) { low = Math.min(low, value); high = Math.max(high, value); }
+    for (const one of [value, baseAt(row)]) if (one > 0 && Number.isFinite(one)) { low = Math.min(low, one); high = Math.max(high, one); }
   }
   if (low > high) [low, high] = [0.1, 10];
   low = Math.floor(Math.log10(low));
@@ -56,6 +62,7 @@ function drawChart() {
   order.sort((one, other) => SEVERITY[verdictOf(other)] - SEVERITY[verdictOf(one)] || one - other);
   for (const row of order) {
     const value = charted(row), x = columnOf(row, width);
+    if (baseAt(row) !== null) line(pen, x - size, placeOf(baseAt(row), scale, height), x + size, placeOf(baseAt(row), scale, height), colour("soft"));
     pen.fillStyle = colour(COLOURS[verdictOf(row)]);
     if (value === null) {
       pen.fillRect(x - 1, MARGIN.top - 8, 2, 5);
@@ -157,8 +164,8 @@ function pointAt(row) {
     chart.reading.append(t("chart_help"));
     return;
   }
-  const title = chart.metric === "ratio" ? t("ratio") : chart.metric;
-  const value = chart.metric === "ratio" ? ratioText(ratios[row]) : metricText(chart.metric, row);
+  const title = ["ratio", "score"].includes(chart.metric) ? t(chart.metric) : chart.metric;
+  const value = chart.metric === "ratio" ? ratioText(ratios[row]) : chart.metric === "score" ? figure(scores[row], 3) : metricText(chart.metric, row, figure(metricOf(chart.metric, row)) + (baseAt(row) === null ? "" : ` (${t("rounding")} ${figure(baseAt(row), 3)})`));
   chart.reading.append(`${at(tensors.order, row) + 1}  `, h("b", { class: "mono" }, sides.left.address(row)), `  ${title} ${value}  `, badge(verdictOf(row)), " ", roleMark(row) || "");
 }
 
@@ -183,7 +190,7 @@ const CHART_KEYS = {
 function chartSection() {
   const canvas = h("canvas", { tabindex: 0, role: "application", "aria-label": `${t("chart")}. ${t("chart_help")}`, id: "chart" });
   const choice = h("select", { "aria-label": t("chart_of"), onchange: () => { chart.metric = choice.value; drawChart(); pointAt(chart.cursor); } },
-    h("option", { value: "ratio" }, t("ratio")),
+    h("option", { value: "ratio" }, t("ratio")), scores.some((score) => score !== null) ? h("option", { value: "score" }, t("score")) : null,
     report.metrics.filter(([, , direction]) => direction !== "none").map(([name, , direction]) => h("option", { value: name }, direction === "high" ? t("one_less", { m: name }) : name)));
   choice.value = chart.metric;
   chart.canvas = canvas;

@@ -94,8 +94,8 @@ function metricText(name, row, text = figure(metricOf(name, row))) {
 // Limits of a record, each with its number and what came of it.
 function checksOf(row, one = report) {
   const outcomes = pooled(one.tensors.outcomes, row, one) || [];
-  return (pooled(one.tensors.limits, row, one) || []).map(([metric, limit, level, rule], place) => ({
-    metric, limit: amount(limit), level, rule, outcome: outcomes[place], value: metricOf(metric, row, one),
+  return (pooled(one.tensors.limits, row, one) || []).map(([metric, limit, level, rule, base], place) => ({
+    metric, limit: amount(limit), level, rule, base, outcome: outcomes[place], value: metricOf(metric, row, one),
   }));
 }
 
@@ -126,6 +126,16 @@ function worstOf(row, one = report) {
     }
   }
   return { largest, rule };
+}
+
+// What rounding does to a tensor, by a limits file: as a relative distance, and the largest error in units of it.
+const bases = new Array(ROWS).fill(null), scores = new Array(ROWS).fill(null);
+for (let row = 0; row < ROWS; row++) {
+  for (const { metric, base, value } of checksOf(row)) {
+    if (!base) continue;
+    if (metric === "relative_euclidean_distance") bases[row] = base;
+    if (typeof value === "number") scores[row] = Math.max(scores[row] ?? 0, value / base);
+  }
 }
 
 const ratios = new Float64Array(ROWS);
