@@ -196,7 +196,8 @@ def made_lines(config: pytest.Config) -> Iterator[str]:
         else:
             yield f"--msdump-calibrate wrote {counted(len(made), 'limits file')}:"
             yield from (f"  {terminal_text(path)}" for path in made)
-            yield f"next: limits = {json.dumps(made[0], ensure_ascii=False)} in the suite file, or --msdump-limits"
+            option = shell_line([f"--msdump-limits={made[0]}"])
+            yield f"next: limits = {json.dumps(made[0], ensure_ascii=False)} in the suite file, or {option}"
     if config.getoption("msdump_generate"):
         yield from _generated_lines(config)
 

@@ -282,7 +282,7 @@ class KerasRecording(HookedRecording):
 
         if isinstance(tensor, np.ndarray):
             return self.perturbed(f"{self._iteration}/{path}", tensor)
-        before = array_of(tensor) if isinstance(tensor, tf.Tensor) else None
+        before: Any = array_of(tensor) if isinstance(tensor, tf.Tensor) else None
         after = before if before is None else self.perturbed(f"{self._iteration}/{path}", before)
         if after is before:
             return tensor

@@ -137,7 +137,7 @@ class Recording(ABC):
 
     def perturbed(self, name: str, array: Any) -> Any:
         """Return an input or a weight, an array, as the run is to have it; itself where it stays as it is."""
-        unit = self.perturb and self.perturb.unit(str(array.dtype))
+        unit = None if self.perturb is None else self.perturb.unit(str(array.dtype))
         if self.perturb is None or unit is None:
             return array
         # Of several types the manifest has the coarsest one's.

@@ -91,7 +91,8 @@ def setting(control: Control) -> AbstractContextManager[Any]:
     if control.name == "sdpa=math":
         from torch.nn.attention import SDPBackend, sdpa_kernel
 
-        return sdpa_kernel(SDPBackend.MATH)
+        math: AbstractContextManager[None] = sdpa_kernel(SDPBackend.MATH)
+        return math
     return nullcontext()
 
 

@@ -88,10 +88,10 @@ class Perturbation:
         for start in range(0, flat.size, _BLOCK):
             block = flat[start : start + _BLOCK]
             made[start : start + _BLOCK] = _perturbed(storage.decode(block), kind, u, generator).view(values.dtype)
-        made = made.reshape(values.shape)
+        shaped = made.reshape(values.shape)
         if isinstance(array, np.ndarray):
-            return made.view(array.dtype)
-        return made if logical is None else RawArray(made, values.shape, logical)
+            return shaped.view(array.dtype)
+        return shaped if logical is None else RawArray(shaped, values.shape, logical)
 
 
 def _perturbed(values: Array, kind: str, u: float, generator: np.random.Generator) -> Array:

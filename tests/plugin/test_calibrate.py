@@ -68,7 +68,7 @@ def test_calibrated_limits_hold_in_the_next_run(pytester, processes):
     made = [
         "--msdump-calibrate wrote 1 limits file:",
         "  msdump-references/net.limits.json",
-        'next: limits = "msdump-references/net.limits.json" in the suite file, or --msdump-limits',
+        'next: limits = "msdump-references/net.limits.json" in the suite file, or --msdump-limits=msdump-references/*',
     ]
     shown.stdout.fnmatch_lines(made, consecutive=True)
     shown.stdout.fnmatch_lines(["SKIPPED*--msdump-calibrate wrote msdump-references/net.limits.json"])
