@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from measuring.tables import table
 
+from pytest_msdump.facts.calibration import ASSUMED_MULTIPLIERS
 from pytest_msdump.facts.profiles import PROFILES
 from rounding.scores import ROUNDING, at_fault, clopper_pearson, conformal
 
@@ -21,8 +22,8 @@ __all__ = ["FORWARD", "GRADIENT", "Measured", "control_lines", "read", "tables"]
 
 Array = npt.NDArray[np.float64]
 
-# The multipliers that are assumed without controls; those that `facts.calibration` ships.
-FORWARD, GRADIENT = 12.0, 64.0
+# The multipliers that are assumed without controls.
+FORWARD, GRADIENT = (ASSUMED_MULTIPLIERS[f"{kind}_large"] for kind in ("forward", "gradient"))
 # A mistake below so many roundings need not be found.
 VISIBLE = 10.0
 # A gradient is noise where the reference in float32 is so far from float64.

@@ -272,6 +272,9 @@ def _signal_to_noise(totals: Totals) -> Value:
     signal, noise = _squares(totals.partial.right), totals.errors.squares
     (above, power), (below, other) = math.frexp(signal.high + signal.low), math.frexp(noise.high + noise.low)
     powers = power + signal.exponent - other - noise.exponent
+    if not above or not below:
+        # Of elements that differ, by less than any number whose square is known.
+        return Message("number_too_large")
     return 10.0 * (math.log10(above / below) + powers * math.log10(2.0))
 
 

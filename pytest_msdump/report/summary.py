@@ -47,8 +47,8 @@ _LABELS = {"ms_version": "MindSpore {value}", "framework": "{value}", "device_ta
 _RUN_READERS = ("mindspore", "ascend", "converted")
 _REFERENCE_READER = "npy-folder"
 
-# A relative distance that rounding does not reach where float32 is computed as such.
-_MOST_ROUNDING = 0.1
+# A larger relative distance is not asked about.
+_MOST_ROUNDING = 0.08
 
 _COUNTED = ("pass", "warn", "fail", "undefined", "error", "not_run")
 
@@ -110,6 +110,8 @@ def summary_lines(
     for sentence in (sentence_on_unseen(report.records, say), sentence_on_uncompared(report.records, say)):
         lines += hanging(sentence, width) if sentence else []
     first = first_failing(report.records)
+    if first is not None and _may_be_rounding(first):
+        lines += hanging(say("calibrate_hint"), width)
     roles = role_lines(report, width=width, unfolded=unfolded, say=say)
     place: list[str] = []
     if first is not None:
@@ -123,8 +125,6 @@ def summary_lines(
     lines += _warnings(report, width, say) if found["warn"] else []
     if first is None and (stale := sum(map(_is_stale, report.records))):
         lines += hanging(say("limits_stale", n=stale, times=STALE), width)
-    if first is not None and _may_be_rounding(first):
-        lines += hanging(say("calibrate_hint"), width)
     if sides_are_identical(report.records):
         alone = any(one.why.code != _OLDER_RUN for one in report.unmatched)
         lines += hanging(say("pairs_equal" if alone else "sides_identical"), width)

@@ -85,10 +85,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
         "the profile judges {n} right tensors, which {file} does not have",
     ),
     # -- summary
-    "calibrate_hint": (
-        "is this rounding? One extra run of the reference measures the limits of this model: msdump calibrate "
-        "(docs/howto/limits_from_one_extra_run.md)"
-    ),
+    "calibrate_hint": "is it rounding? msdump calibrate measures the limits of this model",
     "limits_stale": (
         "{n} limit could be {times:short} times lower, as this run shows: --limits-update=tighten lowers it",
         "{n} limits could be {times:short} times lower, as this run shows: --limits-update=tighten lowers them",

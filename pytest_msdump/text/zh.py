@@ -59,9 +59,7 @@ ZH: Mapping[str, str] = {
     "limits_unchecked": "{file} 未经核对即使用：无法确认它由此参考数据生成",
     "limits_lack": "右侧有 {n} 个张量不在 {file} 中，按 profile 判定",
     # -- summary
-    "calibrate_hint": (
-        "这是舍入吗？标杆多运行一次即可测出该模型的阈值：msdump calibrate（docs/zh/howto/limits_from_one_extra_run.md）"
-    ),
+    "calibrate_hint": "这是舍入吗？msdump calibrate 可测出该模型的阈值",
     "limits_stale": "本次运行表明有 {n} 个张量的阈值可降低至 1/{times:short} 以下：可用 --limits-update=tighten 收紧",
     "limits_lowered": "{file}：已收紧 {n} 个张量的阈值",
     "matched": "右侧 {total} 个张量已配对 {paired} 个（{share}）",

@@ -85,7 +85,7 @@ def test_only_the_sides_may_be_urls(option):
     said = {"left": "s3://a/b", "right": "memory://c"}
     suite = load_suite(file=None, options=said, directory=HERE)
     assert (str(suite.left.path), str(suite.right.path)) == ("s3://a/b", "memory://c")
-    with pytest.raises(ConfigError, match="must be a path of this machine: only the two sides may be URLs"):
+    with pytest.raises(ConfigError, match="must be a path of this machine: only dumps may be URLs"):
         load_suite(file=None, options=said | {option: "s3://a/b"}, directory=HERE)
     with pytest.raises(ConfigError, match=r"graph_files\[0\] must be a path of this machine"):
         load_suite(file=None, table={"graph_files": ["s3://a/b"]}, options=said, directory=HERE)
