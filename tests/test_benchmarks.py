@@ -340,7 +340,7 @@ SWAPPED = {"first": "first", "second": "third", "third": "second"}
         (False, SWAPPED, "second", ["--min-pairs=0.3", "--min-suggested=0.3"],
          ["case/bad: 2 wrong pairs, 0 wrong suggestions", "case/good: 2 wrong pairs, 0 wrong suggestions"]),
         (False, SAME, "third", [],
-         ["causes: 0 of 1 mistakes that strict could see and that are named, where a port has one; 70.0% are wanted"]),
+         ["causes: 0 of 1 mistakes that could be seen and that are named, where a port has one; 70.0% are wanted"]),
         (False, SAME, "third", ["--min-causes=0"], []),
     ],
     ids=["right", "by sketches", "false alarm", "wrong pairs", "missed cause", "missed cause allowed"],
