@@ -126,10 +126,10 @@ def replay(dump: Dump, *, watch: Callable[[Iterable[Any], str], Iterable[Any]] =
     known, runs = definitions(), _runs(dump)
     graphs = [(at, _Links.of(graph)) for at, graph in dump.graphs if graph.is_final and not graph.is_recorded]
     calls = [
-        _Call(run, links, operator, occurrence, runs)
+        _Call(run, links, place, operator, occurrence, runs)
         for run in runs.values()
         for links in _of_run(run, graphs)
-        for operator in links.graph.operators
+        for place, operator in enumerate(links.graph.operators)
         for occurrence in sorted(run.tensors.get(mangle(operator.name), ()))
     ]
     replayed: list[Replayed] = []
@@ -203,26 +203,26 @@ def _of_run(run: _Run, graphs: list[tuple[Coordinates, _Links]]) -> Iterator[_Li
 
 @dataclass(frozen=True)
 class _Links:
-    """A graph, the weights that its operators write, and who takes each weight without writing it."""
+    """A graph, the places of the operators that write each weight, and the inputs that take it before them."""
 
     graph: OperatorGraph
-    written: frozenset[str]
-    takers: Mapping[str, tuple[tuple[str, int], ...]]
+    writers: Mapping[str, list[int]]
+    takers: Mapping[str, list[tuple[str, int]]]
 
     @classmethod
     def of(cls, graph: OperatorGraph) -> _Links:
-        written: set[str] = set()
+        writers: defaultdict[str, list[int]] = defaultdict(list)
         takers: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
-        for operator in graph.operators:
+        for place, operator in enumerate(graph.operators):
             writes = WRITTEN_INPUTS.get(operator.op_type, frozenset())
             for slot, edge in enumerate(operator.inputs):
                 if edge is None or not edge.is_parameter:
                     continue
                 if slot in writes:
-                    written.add(edge.producer)
-                elif edge.producer not in written:
+                    writers[edge.producer].append(place)
+                elif edge.producer not in writers:
                     takers[edge.producer].append((mangle(operator.name), slot))
-        return cls(graph, frozenset(written), {name: tuple(found) for name, found in takers.items()})
+        return cls(graph, dict(writers), dict(takers))
 
 
 @dataclass(frozen=True)
@@ -231,6 +231,7 @@ class _Call:
 
     run: _Run
     links: _Links
+    place: int
     operator: Operator
     occurrence: int
     runs: Mapping[_Key, _Run]
@@ -252,8 +253,10 @@ class _Call:
         found = {slot: ref for (io, slot), ref in sorted(self.own.items()) if io == "output"}
         for slot, written in enumerate(sorted(WRITTEN_INPUTS.get(self.operator.op_type, ()))):
             edge = self.operator.inputs[written] if written < len(self.operator.inputs) else None
-            weight = self.run.weights.get(mangle(edge.producer)) if edge is not None and edge.is_parameter else None
-            ref = weight or self.own.get(("input", written))
+            ref = self.own.get(("input", written))
+            # Files of weights are written at the end of a step.
+            if edge is not None and edge.is_parameter and self.links.writers[edge.producer][-1] == self.place:
+                ref = self.run.weights.get(mangle(edge.producer), ref)
             if ref is not None:
                 found[slot] = ref
         return found
@@ -321,7 +324,10 @@ class _Call:
 
     def _weight(self, name: str) -> TensorRef:
         """Find a weight as it was when this operator ran: files of weights are written at the end of a step."""
-        if name in self.links.written:
+        writers = self.links.writers.get(name, ())
+        if any(place >= self.place for place in writers):
+            if any(place < self.place for place in writers):
+                raise NotReplayableError("replay_before", name=name)
             for taker, slot in self.links.takers.get(name, ()):
                 for tensors in self.run.tensors.get(taker, {}).values():
                     if ("input", slot) in tensors:
@@ -396,7 +402,7 @@ def judge(result: Result, stored: Array, dtype: str) -> Score:
             return judging.exact()
         inner, outer = _UNITS[dtype]
         units = judging.units(outer)
-        return units if inner == outer or not units.is_sound else judging.flips(inner)
+        return judging.flips(inner) if units.is_sound and inner != outer and result.is_sum else units
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,8 @@ class Result:
 
     An element y of `value` may be off by ``limit · u · scale + absolute``, with u the rounding unit of what the kernel
     computes in. Without a `scale` the output is exact: `value`, once rounded to the type of the output. `widened` gives
-    a larger scale, which costs more to know and counts only where the first is exceeded.
+    a larger scale, which costs more to know and counts only where the first is exceeded. `is_sum` says that the kernel
+    rounds once, at the end: then an output of 16 bits is that rounding of what was added up in float32.
     """
 
     value: Array
@@ -64,6 +65,7 @@ class Result:
     limit: float = _SUM_LIMIT
     widened: Callable[[], Array] | None = None
     absolute: Array | float = 0.0
+    is_sum: bool = False
 
 
 def exact(value: Array) -> Result:
@@ -72,9 +74,14 @@ def exact(value: Array) -> Result:
 
 
 def rounded(
-    value: Array, terms: float = 1, size: Array | None = None, partial: Callable[[], Array] | None = None
+    value: Array,
+    terms: float = 1,
+    size: Array | None = None,
+    partial: Callable[[], Array] | None = None,
+    *,
+    steps: int = 1,
 ) -> Result:
-    """Return a result that is a sum.
+    """Return a result that is a sum, or a few of them one after the other.
 
     Parameters
     ----------
@@ -86,11 +93,13 @@ def rounded(
         The root of the sum of the squares of these numbers, for each element; by default the sum's own size.
     partial : callable, optional
         Gives how far apart partial sums are: numbers that are sorted and cancel pass through large ones.
+    steps : int
+        How often a kernel may round on the way to the output.
     """
-    root, magnitude = np.sqrt(max(terms, 1)), np.abs(value)
+    root, magnitude = np.sqrt(max(terms, 1) * steps), np.abs(value)
     scale = root * (magnitude + (magnitude if size is None else size))
     widened = None if partial is None else lambda: np.maximum(scale, root * (magnitude + partial()))
-    return Result(value, scale, widened=widened)
+    return Result(value, scale, widened=widened, is_sum=steps == 1)
 
 
 def fitting(shape: tuple[int, ...], *arrays: Array) -> None:

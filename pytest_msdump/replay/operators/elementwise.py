@@ -38,9 +38,8 @@ def _approximated(function: Callable[..., Any], inputs: int = 1) -> Definition:
     return lambda call: approximated(np.asarray(function(*map(call.given, range(inputs)))))
 
 
-def _once(function: Callable[..., Any], inputs: int = 1, terms: int = 1) -> Definition:
-    """Return the definition of an operator that rounds as often as it has `terms`, relative to its result."""
-    return lambda call: rounded(np.asarray(function(*map(call.given, range(inputs)))), terms)
+def _rounded(function: Callable[..., Any], inputs: int = 1, steps: int = 1) -> Definition:
+    return lambda call: rounded(np.asarray(function(*map(call.given, range(inputs)))), steps=steps)
 
 
 def _sum(sign: int) -> Definition:
@@ -170,12 +169,12 @@ def _silu_grad(call: Call) -> Result:
 
 def _sigmoid_grad(call: Call) -> Result:
     y, dy = call.given(0), call.given(1)
-    return rounded(dy * y * (1 - y), 3, np.abs(dy * y))
+    return rounded(dy * y * (1 - y), steps=3, size=np.abs(dy * y))
 
 
 def _tanh_grad(call: Call) -> Result:
     y, dy = call.given(0), call.given(1)
-    return rounded(dy * (1 - y * y), 3, np.abs(dy))
+    return rounded(dy * (1 - y * y), steps=3, size=np.abs(dy))
 
 
 def _softplus(call: Call) -> Result:
@@ -192,7 +191,7 @@ def _elu(call: Call) -> Result:
 
 def _elu_grad(call: Call) -> Result:
     dy, y = call.given(0), call.given(1)
-    return rounded(np.where(y > 0, dy, dy * (y + 1)), 2, np.abs(dy))
+    return rounded(np.where(y > 0, dy, dy * (y + 1)), steps=2, size=np.abs(dy))
 
 
 def _leaky(call: Call) -> Result:
@@ -214,13 +213,13 @@ def _hard_sigmoid_of(x: Array) -> Array:
 
 def _hswish(call: Call) -> Result:
     x = call.given(0)
-    return rounded(x * _hard_sigmoid_of(x), 3, np.abs(x) * (np.abs(x) < 4))
+    return rounded(x * _hard_sigmoid_of(x), steps=3, size=np.abs(x) * (np.abs(x) < 4))
 
 
 def _hswish_grad(call: Call) -> Result:
     dy, x = call.given(0), call.given(1)
     slope = np.where(x <= -3, 0, np.where(x >= 3, 1, (2 * x + 3) / 6))
-    return rounded(dy * slope, 3, np.abs(dy) * (np.abs(x) < 3))
+    return rounded(dy * slope, steps=3, size=np.abs(dy) * (np.abs(x) < 3))
 
 
 def _hsigmoid_grad(call: Call) -> Result:
@@ -237,11 +236,11 @@ def _pow(call: Call) -> Result:
 
 def _sqrt_grad(call: Call) -> Result:
     with np.errstate(all="ignore"):
-        return rounded(np.asarray(call.given(1) * 0.5 / call.given(0)), 2)
+        return rounded(np.asarray(call.given(1) * 0.5 / call.given(0)), steps=2)
 
 
 def _rsqrt_grad(call: Call) -> Result:
-    return rounded(np.asarray(call.given(1) * -0.5 * call.given(0) ** 3), 4)
+    return rounded(np.asarray(call.given(1) * -0.5 * call.given(0) ** 3), steps=4)
 
 
 def _fitting(definition: Definition) -> Definition:
@@ -297,7 +296,7 @@ _ROWS: Mapping[str, Definition] = {
     "GeLUGrad": _gelu_grad,
     "Greater": _exact(operator.gt, 2),
     "GreaterEqual": _exact(operator.ge, 2),
-    "HSigmoid": lambda call: rounded(_hard_sigmoid_of(x := call.given(0)), 2, (np.abs(x) < 4) * 1.0),
+    "HSigmoid": lambda call: rounded(_hard_sigmoid_of(x := call.given(0)), steps=2, size=(np.abs(x) < 4) * 1.0),
     "HSigmoidGrad": _hsigmoid_grad,
     "HSwish": _hswish,
     "HSwishGrad": _hswish_grad,
@@ -313,7 +312,7 @@ _ROWS: Mapping[str, Definition] = {
     "MaskedFill": _masked_fill,
     "Maximum": _exact(np.maximum, 2),
     "Minimum": _exact(np.minimum, 2),
-    "Mul": _once(operator.mul, 2),
+    "Mul": _rounded(operator.mul, 2),
     "Neg": _exact(operator.neg),
     "NotEqual": _exact(operator.ne, 2),
     "OnesLike": _like(1),
@@ -322,9 +321,9 @@ _ROWS: Mapping[str, Definition] = {
     "ReLU": _exact(lambda x: np.maximum(x, 0)),
     "ReLU6": _exact(lambda x: np.clip(x, 0, 6)),
     "ReLU6Grad": _exact(lambda dy, x: np.where((x > 0) & (x < 6), dy, 0), 2),
-    "Reciprocal": _once(_quiet(lambda x: 1 / x)),
+    "Reciprocal": _rounded(_quiet(lambda x: 1 / x)),
     "ReluGrad": _exact(lambda dy, y: np.where(y > 0, dy, 0), 2),
-    "Rsqrt": _once(_quiet(lambda x: 1 / np.sqrt(x)), terms=2),
+    "Rsqrt": _rounded(_quiet(lambda x: 1 / np.sqrt(x)), steps=2),
     "RsqrtGrad": _rsqrt_grad,
     "Select": _select,
     "SiLU": _silu,
@@ -334,9 +333,9 @@ _ROWS: Mapping[str, Definition] = {
     "Sign": _exact(np.sign),
     "Sin": lambda call: approximated(np.sin(x := call.given(0)), np.abs(np.sin(x)) + np.abs(x) / 64),
     "Softplus": _softplus,
-    "Sqrt": _once(_quiet(np.sqrt)),
+    "Sqrt": _rounded(_quiet(np.sqrt)),
     "SqrtGrad": _sqrt_grad,
-    "Square": _once(np.square),
+    "Square": _rounded(np.square),
     "Sub": _sum(-1),
     "Tanh": _tanh,
     "TanhGrad": _tanh_grad,

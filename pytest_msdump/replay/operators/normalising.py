@@ -40,7 +40,7 @@ def _normalised(x: Array, mean: Array, var: Array, squares: Array, gamma: Array,
     y = (x - mean) * inverse * gamma
     # A variance may be made of the mean of squares, of which the square of the mean is taken away.
     size = np.abs(gamma) * inverse * (np.sqrt(squares) + np.abs(x)) + np.abs(y) * squares * inverse**2 + np.abs(beta)
-    return rounded(y + beta, _STEPS, size)
+    return rounded(y + beta, steps=_STEPS, size=size)
 
 
 def _channels(value: Array, rank: int) -> Array:
@@ -118,7 +118,7 @@ def _norm_grads(
         size = size + np.abs(dx) * squares * inverse**2
     terms = prod(x.shape[axis] for axis in parameters)
     return (
-        rounded(dx * inverse, _STEPS, size * inverse),
+        rounded(dx * inverse, steps=_STEPS, size=size * inverse),
         _summed(dy * normed, dy * doubt, parameters, terms),
         _summed(dy, dy, parameters, terms),
     )
@@ -126,7 +126,7 @@ def _norm_grads(
 
 def _summed(values: Array, sizes: Array, axes: tuple[int, ...], terms: int) -> Result:
     size = np.sqrt(np.square(sizes).sum(axis=axes, keepdims=True))
-    return rounded(values.sum(axis=axes, keepdims=True), terms, size)
+    return rounded(values.sum(axis=axes, keepdims=True), terms, size, steps=2)
 
 
 def _layer_axes(call: Call, x: Array, first: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -160,7 +160,7 @@ def _rms_norm(call: Call) -> list[Result | None]:
     axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
     eps = float(call.attribute("epsilon", 2, 1e-6))
     inverse = 1 / np.sqrt(np.square(x).mean(axis=axes, keepdims=True) + eps)
-    return [rounded(x * inverse * gamma, _STEPS), rounded(inverse, _STEPS)]
+    return [rounded(x * inverse * gamma, steps=_STEPS), rounded(inverse, steps=_STEPS)]
 
 
 def _rms_norm_grad(call: Call) -> list[Result | None]:
@@ -174,7 +174,7 @@ def _rms_norm_grad(call: Call) -> list[Result | None]:
     shared = tuple(range(x.ndim - gamma.ndim))
     terms = prod(x.shape[axis] for axis in shared)
     return [
-        rounded(dx, _STEPS, (np.abs(scaled) + np.abs(normed) * length) * inverse),
+        rounded(dx, steps=_STEPS, size=(np.abs(scaled) + np.abs(normed) * length) * inverse),
         _flat(_summed(dy * normed, 2 * dy * normed, shared, terms), gamma.shape),
     ]
 
@@ -243,7 +243,7 @@ def _softmax_grad(call: Call) -> Result:
     inner = (y * dy).sum(axis=axes, keepdims=True)
     size = np.sqrt(np.square(y * dy).sum(axis=axes, keepdims=True))
     terms = prod(y.shape[axis] for axis in axes)
-    return rounded(y * (dy - inner), terms, y * (np.abs(dy) + size + np.abs(inner)))
+    return rounded(y * (dy - inner), terms, y * (np.abs(dy) + size + np.abs(inner)), steps=2)
 
 
 def _log_softmax_grad(call: Call) -> Result:
@@ -305,7 +305,7 @@ def _smooth_l1_grad(call: Call) -> Result:
         raise NotReplayableError("replay_variant", name=f"reduction {how}")
     fitting(x.shape, target, dy)
     slope = np.clip((x - target) / beta, -1, 1)
-    return rounded(slope * dy, 2, np.abs(dy) * np.maximum(np.abs(x), np.abs(target)) / beta)
+    return rounded(slope * dy, steps=2, size=np.abs(dy) * np.maximum(np.abs(x), np.abs(target)) / beta)
 
 
 def _bce_with_logits(call: Call) -> Result:

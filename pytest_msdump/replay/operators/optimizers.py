@@ -18,7 +18,7 @@ __all__ = ["DEFINITIONS"]
 
 def _moved(weight: Array, step: Array, size: Array | None = None) -> Result:
     """Return a weight after a step, which is itself made of a few rounded numbers."""
-    return rounded(weight - step, 4, np.hypot(weight, np.abs(step) if size is None else size))
+    return rounded(weight - step, steps=4, size=np.hypot(weight, np.abs(step) if size is None else size))
 
 
 def _momentum(call: Call) -> list[Result | None]:
@@ -26,7 +26,7 @@ def _momentum(call: Call) -> list[Result | None]:
     new = average * momentum + gradient
     size = np.hypot(average * momentum, gradient)
     step = gradient + momentum * new if call.attribute("use_nesterov", default=False) else new
-    return [_moved(weight, rate * step, 2 * np.abs(rate) * size), rounded(new, 2, size)]
+    return [_moved(weight, rate * step, 2 * np.abs(rate) * size), rounded(new, steps=2, size=size)]
 
 
 def _sgd(call: Call) -> Result:
@@ -64,7 +64,7 @@ def _after(
     # Moments cancel: what was there, and what comes.
     unsure = np.abs(step) * lost * (1 + before / np.maximum(np.abs(m), 1e-300))
     second = np.maximum(call.given(2), np.square(gradient))
-    return [_moved(weight, step, unsure), rounded(m, 4, before), rounded(v, 4, second)]
+    return [_moved(weight, step, unsure), rounded(m, steps=4, size=before), rounded(v, steps=4, size=second)]
 
 
 def _adam_weight_decay(call: Call) -> list[Result | None]:
