@@ -152,8 +152,9 @@ def _gather(call: Call) -> Result:
     _fits(call, rows.size * value.size // max(value.shape[axis], 1))
     found = np.take(value, np.maximum(rows, 0), axis)
     # MindSpore's kernels give 0 for an index outside of the axis.
-    where = (rows >= 0).reshape(*[1] * (axis % value.ndim), *rows.shape, *[1] * (value.ndim - axis % value.ndim - 1))
-    return exact(np.where(where, found, 0))
+    axis %= value.ndim
+    inside = np.reshape(rows >= 0, (*[1] * axis, *rows.shape, *[1] * (value.ndim - axis - 1)))
+    return exact(np.where(inside, found, 0))
 
 
 def _gather_d(call: Call) -> Result:

@@ -98,7 +98,7 @@ def _fitting(definition: Definition) -> Definition:
 
 
 _ROWS: Mapping[str, Definition] = {
-    **dict.fromkeys(("Adam", "ApplyAdam"), _adam),
+    "Adam": _adam,
     "AdamWeightDecay": _adam_weight_decay,
     "ApplyGradientDescent": _plain,
     "ApplyMomentum": _momentum,
@@ -107,7 +107,9 @@ _ROWS: Mapping[str, Definition] = {
     "AssignSub": _assign(-1),
     "SGD": _sgd,
 }
+_CHECKED = {name: _fitting(row) for name, row in _ROWS.items()}
 DEFINITIONS: Mapping[str, Definition] = {
-    **{name: _fitting(row) for name, row in _ROWS.items()},
+    **_CHECKED,
+    "ApplyAdam": _CHECKED["Adam"],
     "Assign": lambda call: exact(np.broadcast_to(call.given(1), call.shape())),
 }
