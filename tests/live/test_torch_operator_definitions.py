@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ class Case(NamedTuple):
 
     inputs: Sequence[Any]
     expected: Sequence[Any]
-    attributes: dict[str, str] = {}
+    attributes: Mapping[str, str] = MappingProxyType({})
 
 
 class Draw:
