@@ -95,6 +95,13 @@ def single(value: npt.ArrayLike) -> Array:
     return np.asarray(value, np.float32)
 
 
+def cut_mantissa(values: npt.ArrayLike, bits: int) -> Array:
+    """Keep the upper bits of the mantissa of float32, rounded half away from 0."""
+    lost = 23 - bits
+    whole = single(values).view(np.uint32)
+    return ((whole + np.uint32(1 << (lost - 1))) & np.uint32(0xFFFFFFFF << lost & 0xFFFFFFFF)).view(np.float32)
+
+
 def conv(x: Array, w: Array) -> Array:
     windows = sliding_window_view(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), w.shape[2:], axis=(2, 3))
     return np.einsum("nchwij,ocij->nohw", windows, w).astype(np.float32)

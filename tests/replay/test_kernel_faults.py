@@ -7,9 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
-from replay.networks import Array, Fault, conv, conv_filter, full, layer_norm, network, single, softmax, windows
+from replay.networks import (
+    Array,
+    Fault,
+    conv,
+    conv_filter,
+    cut_mantissa,
+    full,
+    layer_norm,
+    network,
+    single,
+    softmax,
+    windows,
+)
 from scipy.special import erf
 
 from pytest_msdump.comparison.indexing import index
@@ -17,13 +28,6 @@ from pytest_msdump.replay.kernels import replay
 
 Inputs = Sequence[Array]
 SEEDS = range(3)
-
-
-def cut(values: npt.ArrayLike, bits: int) -> Array:
-    """Keep the upper bits of the mantissa of float32, rounded half away from 0."""
-    lost = 23 - bits
-    whole = single(values).view(np.uint32)
-    return ((whole + np.uint32(1 << (lost - 1))) & np.uint32(0xFFFFFFFF << lost & 0xFFFFFFFF)).view(np.float32)
 
 
 def element(change: Any) -> Fault:
@@ -74,8 +78,8 @@ def norm_eps(i: Inputs, _: Array) -> Array:
 
 
 FAULTS: dict[str, tuple[str, Fault]] = {
-    "convolution in TF32": ("conv", lambda i, _: conv(cut(i[0], 10), cut(i[1], 10))),
-    "convolution in bfloat16": ("conv", lambda i, _: conv(cut(i[0], 7), cut(i[1], 7))),
+    "convolution in TF32": ("conv", lambda i, _: conv(cut_mantissa(i[0], 10), cut_mantissa(i[1], 10))),
+    "convolution in bfloat16": ("conv", lambda i, _: conv(cut_mantissa(i[0], 7), cut_mantissa(i[1], 7))),
     "convolution shifted by one": ("conv", lambda i, _: conv(np.roll(i[0], 1, 3), i[1])),
     "convolution without a channel": ("conv", lambda i, _: conv(i[0] * single([1, 1, 0])[:, None, None], i[1])),
     "convolution, kernel turned": ("conv", lambda i, _: conv(i[0], i[1][..., ::-1])),
@@ -92,8 +96,8 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "mean pooling divides by 3": ("average_pool", lambda _, y: y * 4 / 3),
     "sum of saturated numbers": ("both", lambda _, y: np.clip(y, -1, 1)),
     "view out of order": ("flat", swapped(1)),
-    "product in TF32": ("dense_product", lambda i, _: cut(i[0], 10) @ cut(i[1], 10)),
-    "product in bfloat16": ("dense_product", lambda i, _: cut(i[0], 7) @ cut(i[1], 7)),
+    "product in TF32": ("dense_product", lambda i, _: cut_mantissa(i[0], 10) @ cut_mantissa(i[1], 10)),
+    "product in bfloat16": ("dense_product", lambda i, _: cut_mantissa(i[0], 7) @ cut_mantissa(i[1], 7)),
     "product added up in half precision": ("dense_product", half_sums),
     "product without the last term": ("dense_product", lambda i, _: i[0][:, :-1] @ i[1][:-1]),
     "product, rows swapped": ("dense_product", swapped(0)),
@@ -106,15 +110,15 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "GELU by erf": ("gelu", lambda i, _: 0.5 * i[0] * (1 + erf(i[0] / np.sqrt(2)))),
     "GELU in half precision": ("gelu", lambda _, y: y.astype(np.float16)),
     "embedding, neighbour's row": ("embedded", lambda i, _: i[0][(i[1] + (np.arange(4) == 2)) % 20]),
-    "factor in bfloat16": ("scaled", lambda i, _: cut(i[0], 7) * cut(i[1], 7)),
+    "factor in bfloat16": ("scaled", lambda i, _: cut_mantissa(i[0], 7) * cut_mantissa(i[1], 7)),
     "not turned": ("turned", lambda i, _: i[0].reshape(64, 4)),
     "softmax of rows in half precision": ("attention", lambda i, _: softmax(i[0].astype(np.float16))),
     "softmax over the other axis": ("attention", lambda i, _: softmax(i[0].T).T),
     "parts swapped": ("joined", lambda i, _: np.concatenate([i[1], i[0]], 1)),
     "slice off by one": ("cut", lambda i, _: i[0][:, 33:97]),
     "exp in half precision": ("exp", lambda _, y: y.astype(np.float16)),
-    "root by a table": ("root", lambda _, y: cut(y, 14)),
-    "division by a table": ("ratio", lambda _, y: cut(y, 14)),
+    "root by a table": ("root", lambda _, y: cut_mantissa(y, 14)),
+    "division by a table": ("ratio", lambda _, y: cut_mantissa(y, 14)),
     "logarithm of base 2": ("log", lambda _, y: y / np.log(2)),
     "sigmoid, hard": ("gate", lambda i, _: np.clip(i[0] / 6 + 0.5, 0, 1)),
     "mean over one less": ("rows", lambda _, y: y * 64 / 63),

@@ -162,6 +162,9 @@ class Call:
         for name in names.split():
             if name in self.attributes:
                 return literal(self.attributes[name])
+        if slot is not None and slot < len(self.inputs):
+            # It is an operand, of which nothing is known: not what is usual.
+            return self.given(slot)
         if default is _REQUIRED:
             raise NotReplayableError("replay_no_attribute", name=names.split()[0])
         return default
@@ -176,7 +179,7 @@ class Call:
     def axes(self, rank: int, names: str, slot: int | None, default: Any = ()) -> tuple[int, ...]:
         """Return axes of a tensor of this rank, counted from its first; all of them where none are named."""
         found = self.attribute(names, slot, default)
-        axes = tuple(found) if isinstance(found, tuple) else () if found is None else (found,)
+        axes = found if isinstance(found, tuple) else (found,)
         return tuple(int(axis) % rank for axis in axes) if axes and rank else tuple(range(rank))
 
 
