@@ -29,11 +29,7 @@ DESCRIPTION = (
     "device or upgrade is. Exit code 0: no operator is accused; 1: one is, or none could be replayed; 4 for a usage "
     "error."
 )
-EXAMPLES = (
-    "msdump replay run",
-    "msdump replay run --graph ms_output_trace_code_graph_0.ir",
-    "msdump replay run --json",
-)
+EXAMPLES = ("msdump replay trained", "msdump replay evaluated --graph graph_0.ir", "msdump replay trained --json")
 
 _MOST_SHOWN = 20
 _MARGIN = 9

@@ -20,7 +20,7 @@ from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.diagnosis.pointwise import to_bfloat16
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.dumps.graphs.ir import parse_attributes
-from pytest_msdump.errors import MsdumpError
+from pytest_msdump.errors import MsdumpError, NotReplayableError
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.operators import RANDOM_TYPES, WRITTEN_INPUTS
 from pytest_msdump.matching.coordinates import compatible, place_of
@@ -30,7 +30,7 @@ from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
 from pytest_msdump.registry import entries
 from pytest_msdump.replay.operators import arranging, elementwise, linear, normalising, optimizers
-from pytest_msdump.replay.operators.definition import Array, Call, Definition, NotReplayableError, Result
+from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result
 from pytest_msdump.text import Message, plain_text
 
 __all__ = ["Refused", "Replay", "Replayed", "Score", "definitions", "judge", "replay"]

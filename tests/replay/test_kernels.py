@@ -11,8 +11,9 @@ from replay.networks import Network, Step, cut_mantissa, full, network, single
 
 from pytest_msdump import cli
 from pytest_msdump.comparison.indexing import index
+from pytest_msdump.errors import NotReplayableError
 from pytest_msdump.replay.kernels import judge, replay
-from pytest_msdump.replay.operators.definition import Call, NotReplayableError, Result, exact, literal, rounded
+from pytest_msdump.replay.operators.definition import Call, Result, exact, literal, rounded
 from pytest_msdump.testing.builder import write_mindspore, write_reference
 from pytest_msdump.text import say
 

@@ -12,15 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.dumps.graphs.ir_types import members
-from pytest_msdump.errors import MsdumpError
+from pytest_msdump.errors import NotReplayableError
 from pytest_msdump.model.tensor import TensorSpec
-from pytest_msdump.text import Message, say
 
 __all__ = [
     "Array",
     "Call",
     "Definition",
-    "NotReplayableError",
     "Result",
     "approximated",
     "exact",
@@ -38,16 +36,6 @@ _SUM_LIMIT = 4.0
 _APPROXIMATION_LIMIT = 64.0
 _REQUIRED: Any = object()
 _WRITTEN_DIGITS = 6
-
-
-class NotReplayableError(MsdumpError, ValueError):
-    """A call that cannot be computed again; `message` says why. It is counted and shown, never passed."""
-
-    slug = "not-replayable"
-
-    def __init__(self, code: str, **parameters: Any) -> None:
-        self.message = Message(code, parameters)
-        super().__init__(say(self.message))
 
 
 @dataclass(frozen=True, slots=True)

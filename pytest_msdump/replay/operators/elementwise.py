@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from pytest_msdump.errors import NotReplayableError
 from pytest_msdump.replay.operators.definition import (
     Array,
     Call,
     Definition,
-    NotReplayableError,
     Result,
     approximated,
     exact,

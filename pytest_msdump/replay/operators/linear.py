@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pytest_msdump.errors import NotReplayableError
 from pytest_msdump.replay.operators.definition import (
     Array,
     Call,
     Definition,
-    NotReplayableError,
     Result,
     exact,
     rounded,

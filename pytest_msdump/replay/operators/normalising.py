@@ -7,11 +7,11 @@ from math import prod
 
 import numpy as np
 
+from pytest_msdump.errors import NotReplayableError
 from pytest_msdump.replay.operators.definition import (
     Array,
     Call,
     Definition,
-    NotReplayableError,
     Result,
     approximated,
     exact,
