@@ -124,7 +124,9 @@ def definitions() -> dict[str, Definition]:
 def replay(dump: Dump, *, watch: Callable[[Iterable[Any], str], Iterable[Any]] = lambda items, _: items) -> Replay:
     """Compute the operators of a dump again, one at a time; `watch` gets the calls and what they are."""
     known, runs = definitions(), _runs(dump)
-    graphs = [(at, _Links.of(graph)) for at, graph in dump.graphs if graph.is_final and not graph.is_recorded]
+    # A graph that a user saved may have any name; one that is known to have run comes first.
+    compiled = sorted((one for one in dump.graphs if not one[1].is_recorded), key=lambda one: not one[1].is_final)
+    graphs = [(at, _Links.of(graph)) for at, graph in compiled]
     calls = [
         _Call(run, links, place, operator, occurrence, runs)
         for run in runs.values()
@@ -438,7 +440,7 @@ class _Judging:
     def _flipped(self, unit: float, scale: Array | None) -> Array:
         allowed = self.result.limit * unit * self._row(scale) + self._row(self.result.absolute)
         low, high = (_rounded(self.expected + sign * allowed, self.dtype) for sign in (-1, 1))
-        return ~(((self.stored >= low) & (self.stored <= high)) | (self._distance() == 0))
+        return np.asarray(~(((self.stored >= low) & (self.stored <= high)) | (self._distance() == 0)))
 
     def _row(self, scale: Array | float | None) -> Array:
         return np.broadcast_to(np.asarray(scale, np.float64), self.shape).reshape(-1)
@@ -447,11 +449,11 @@ class _Judging:
         rounded = _rounded(self.expected, self.dtype)
         if rounded.dtype.kind != "f":
             return np.asarray(rounded == self.stored)
-        return (rounded == self.stored) | (np.isnan(rounded) & np.isnan(self.stored))
+        return np.asarray((rounded == self.stored) | (np.isnan(rounded) & np.isnan(self.stored)))
 
     def _distance(self) -> Array:
         """Return how far apart elements are; Inf where kinds differ, 0 for what is too small to matter."""
-        distance = np.abs(self.expected - self.stored)
+        distance: Array = np.abs(self.expected - self.stored)
         distance[(distance <= _SMALLEST.get(self.dtype, _SMALLEST_OF_OTHERS)) | self._same()] = 0
         # At the largest number of a type, either may have become infinite.
         at_end = np.abs(self.expected) > _NEARLY * (DTYPES[self.dtype].maximum or inf)

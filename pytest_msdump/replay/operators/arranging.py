@@ -176,7 +176,7 @@ def _added(shape: tuple[int, ...], index: tuple[Any, ...], values: Array) -> Res
 def _gather_d_grad(call: Call) -> Result:
     axis, indices, dy = int(call.attribute("dim", 1)), call.given(2), call.given(3)
     shape = call.shape()
-    index = list(np.indices(indices.shape))
+    index: list[Array] = list(np.indices(indices.shape))
     index[axis] = _rows(indices, shape[axis])
     return _added(shape, tuple(index), dy)
 
