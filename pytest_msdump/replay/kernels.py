@@ -145,7 +145,8 @@ def replay(dump: Dump, *, watch: Callable[[Iterable[Any], str], Iterable[Any]] =
             done += 1
             replayed += found
     seen = {id(call.operator) for call in calls if call.outputs}
-    undumped = sum(id(one) not in seen for _, links in graphs for one in links.graph.operators)
+    ran = {id(call.links): call.links for call in calls}
+    undumped = sum(id(one) not in seen for links in ran.values() for one in links.graph.operators)
     unknown = _without_operator(runs, {(call.run.key, mangle(call.operator.name)) for call in calls})
     return Replay(dump, done, tuple(replayed), (*refused, *unknown), undumped)
 
