@@ -54,6 +54,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cli.main(["compare", "run", "reference"])
     drifting = ROOT / "example_suites" / "02_failing_on_purpose"
     shutil.copytree(drifting, tmp_path / drifting.name)
+    shutil.copytree(drifting / "run", "evaluated")
+    shutil.copy(drifting / "ms_output_trace_code_graph_0.ir", "graph_0.ir")
+    shutil.copytree(ROOT / "example_suites" / "08_one_dump" / "run", "trained")
     (tmp_path / LENET.name).symlink_to(LENET)
     cli.main(["compare", "--config", f"{drifting.name}/msdump.toml", "--report-dir", "drifted"])
     for rank in ("rank0", "rank1"):
