@@ -14,6 +14,7 @@ from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.comparison.user_code import NO_EXTRAS, load_extras
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.report import Report
+from pytest_msdump.replay.reference_model import load_reference
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.suite import Suite, load_suite
@@ -105,6 +106,8 @@ def run(parsed: argparse.Namespace) -> int:
     _check_detail_flags(parsed, is_detail=is_detail)
     write = None if is_detail else _table_writer(parsed)
     suite = suite_of(parsed, io="all" if is_detail or parsed.table is not None else None)
+    typed = suite.options["replay"]
+    reference = None if typed is None else load_reference(typed)
     extras = NO_EXTRAS if parsed.user_code is None else load_extras(Path(parsed.user_code))
     progress = Progress("msdump compare", quiet=parsed.quiet)
     with progress.step("indexing and pairing"):
@@ -120,6 +123,7 @@ def run(parsed: argparse.Namespace) -> int:
         progress=progress,
         suggests=parsed.msdump_suggest,
         scheduler=parsed.scheduler,
+        reference=reference,
         say=phrases(parsed),
     )
 

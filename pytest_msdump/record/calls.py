@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-__all__ = ["bound_arguments", "calling_line", "leaves", "named_leaves"]
+__all__ = ["bound_arguments", "calling_line", "changed_leaves", "leaves", "named_leaves"]
 
 _OURS = f"{Path(__file__).parent}{os.sep}"
 # Deeper than any model nests its outputs; a value that holds itself ends here.
@@ -54,6 +55,29 @@ def named_leaves(
     elif depth:
         for key, part in _parts(value):
             yield from named_leaves(f"{name}.{key}" if name else str(key), part, is_tensor, depth - 1)
+
+
+def changed_leaves(
+    value: Any, is_tensor: Callable[[Any], bool], change: Callable[[Any], Any], depth: int = _DEEPEST
+) -> Any:
+    """Return nested containers as `named_leaves` walks them, with `change(tensor)` in the place of each tensor.
+
+    What holds no tensor that changes is returned as it is.
+    """
+    if is_tensor(value):
+        return change(value)
+    before = dict(_parts(value)) if depth else {}
+    after = {key: changed_leaves(part, is_tensor, change, depth - 1) for key, part in before.items()}
+    if all(after[key] is part for key, part in before.items()):
+        return value
+    if isinstance(value, Mapping):
+        changed: Any = copy.copy(value)
+        for key, part in after.items():
+            changed[key] = part
+        return changed
+    if isinstance(value, (tuple, list)):
+        return type(value)(*after.values()) if hasattr(value, "_fields") else type(value)(after.values())  # type: ignore[call-arg, arg-type]
+    return replace(value, **after)
 
 
 def _parts(value: Any) -> Iterator[tuple[Any, Any]]:

@@ -33,6 +33,7 @@ from pytest_msdump.model.record import (
     Diagnosis,
     ErrorGrowth,
     Histogram,
+    Local,
     MagnitudeErrors,
     Record,
     ReportedTensor,
@@ -75,7 +76,18 @@ from pytest_msdump.report.json_forms import (
 )
 from pytest_msdump.text import Message, message_of, say
 
-__all__ = ["ADDRESS", "AT", "CODE", "RECORD", "SHAPE_RELATION", "checked_record", "from_json", "to_json", "to_text"]
+__all__ = [
+    "ADDRESS",
+    "AT",
+    "CODE",
+    "LOCAL",
+    "RECORD",
+    "SHAPE_RELATION",
+    "checked_record",
+    "from_json",
+    "to_json",
+    "to_text",
+]
 
 _SIDES = ("left", "right")
 
@@ -469,6 +481,29 @@ _BETTER_FIT = table(
 )
 
 
+def _local(sentence: str = "", why: Mapping[str, Any] | None = None, **found: Any) -> Local:
+    if found["outcome"] == "not_replayable" and why is None:
+        raise WrongValueError("'why' is missing")
+    if found["outcome"] != "not_replayable" and not found.get("measure"):
+        raise WrongValueError("'measure' is missing")
+    return Local(why=message_of(why, sentence) if why else None, **found)
+
+
+LOCAL = table(
+    _local,
+    {
+        "outcome": one_of(("pass", "fail", "not_replayable")),
+        "measure": optional(one_of(("score", "flips", "differing", "")), ""),
+        "score": optional(NUMBER),
+        "limit": optional(NUMBER),
+        "segment": optional(TEXTS, ()),
+        "why": optional(MESSAGE),
+        "sentence": lenient(TEXT),
+    },
+    parts=lambda one: {**one._asdict(), "sentence": say(one.message)},
+)
+
+
 # -- the record --------------------------------------------------------------------------------------------------------
 
 
@@ -510,6 +545,7 @@ _RECORD_KEYS: Mapping[str, Form] = {
     "role_why": optional(nullable(_ROLE_REASON)),
     "amplification": optional(NUMBER),
     "suspicious": optional(list_of(_BETTER_FIT), ()),
+    "local": optional(LOCAL),
 }
 _ROLE = ("causes", "suspects", "role_reason")
 # Attributes of a record under their own names.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.report import Coverage, Report, SideInfo
-from pytest_msdump.report.causes import role_lines, suspicious_lines
+from pytest_msdump.report.causes import replay_lines, role_lines, suspicious_lines
 from pytest_msdump.report.coverage import (
     counts,
     coverage_problems,
@@ -89,6 +89,7 @@ def summary_lines(
     problems, found = coverage_problems(report, say), counts(report)
     # If the item `coverage` fails, its own text has all reasons.
     lines = [
+        *replay_lines(report, width=width, unfolded=unfolded, say=say),
         *_matched(report, found, width, say),
         *(line for sentence in partial_runs(report, say) for line in hanging(sentence, width)),
         *(() if problems else _reasons(report, width, say)),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pytest_msdump.text.en_causes import CAUSES
 from pytest_msdump.text.en_findings import FINDINGS
 from pytest_msdump.text.en_unmatched import EN_UNMATCHED
+from pytest_msdump.text.replay import REPLAY_EN
 
 __all__ = ["EN"]
 
@@ -322,6 +323,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
     ),
     # -- why a tensor has no partner
     **EN_UNMATCHED,
+    **REPLAY_EN,
     # -- what speaks for a diagnosis
     "explains_share": "{why}; that explains {share:percent} of the squared difference",
     "left_is_minus_right": "left = -right",

@@ -1,0 +1,95 @@
+"""Sentences on replays, in English and in Chinese beside each other; `text.en` and `text.zh` have them in theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["REPLAY_EN", "REPLAY_ZH"]
+
+_BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
+    # -- what a replay says of a tensor: findings and the line of a failure
+    "local_wrong_score": (
+        "wrong by itself: for the left's own inputs its error is {score} times the reference's own, limit {bound}",
+        "自身有误：以左侧自己的输入，其误差为参考模型自身误差的 {score} 倍，阈值 {bound}",
+    ),
+    "local_wrong_flips": (
+        "wrong by itself: for the left's own inputs {score} of its elements are not correctly rounded, limit {bound}",
+        "自身有误：以左侧自己的输入，{score} 的元素未正确舍入，阈值 {bound}",
+    ),
+    "local_wrong_differing": (
+        "wrong by itself: for the left's own inputs {score} of its elements are others",
+        "自身有误：以左侧自己的输入，有 {score} 个元素不同",
+    ),
+    "local_right_score": (
+        "right by itself: for the left's own inputs its error is {score} times the reference's own, limit {bound}",
+        "自身正确：以左侧自己的输入，其误差为参考模型自身误差的 {score} 倍，阈值 {bound}",
+    ),
+    "local_right_flips": (
+        "right by itself: {score} of the elements are not correctly rounded, limit {bound}",
+        "自身正确：{score} 的元素未正确舍入，阈值 {bound}",
+    ),
+    "local_right_differing": ("right by itself: no element differs", "自身正确：没有元素不同"),
+    "local_not_replayable": ("not replayable, because {reason}", "无法重放：{reason}"),
+    "local_segment": ("judged together with {names}", "与 {names} 一并判定"),
+    # -- why there is no judgement
+    "local_random": ("{operation} draws random numbers", "{operation} 使用随机数"),
+    "local_single": ("{operation} has no kernel for float64", "{operation} 没有 float64 内核"),
+    "local_unsteady": (
+        "the reference gives another shape each time that it runs",
+        "参考模型每次运行给出的形状不同",
+    ),
+    "local_elsewhere": (
+        "it is of another iteration or rank than the one that was replayed",
+        "它属于另一次迭代或另一个 rank，未重放",
+    ),
+    "local_not_called": (
+        "the reference has no call {call} of a module {module}, counted from 0",
+        "参考模型没有模块 {module} 的第 {call} 次调用（从 0 计）",
+    ),
+    "local_no_gradient": (
+        "no such gradient came; the function that was named returns the model and a function that runs it with its "
+        "backward pass",
+        "没有得到该梯度；所指定的函数须返回模型以及执行它及其反向传播的函数",
+    ),
+    "local_input": (
+        "it is an input, and what made it is judged",
+        "它是输入，判定的是产生它的算子",
+    ),
+    "local_weight": (
+        "it is a weight, which nothing computes; its comparison judges it",
+        "它是权重，并非计算所得；由其比对结果判定",
+    ),
+    "local_optimizer": ("steps of optimizers are not replayed", "不重放优化器的更新步骤"),
+    "local_unseen": ("the left has only statistics of it", "左侧只有其统计量"),
+    "local_sample": ("a part of a tensor cannot stand for it", "张量的一部分不能代替它"),
+    "local_shape": ("{reason}", "{reason}"),
+    "local_unreadable": ("{reason}", "{reason}"),
+    "local_raised": ("the reference raised in float64: {reason}", "参考模型在 float64 下抛出异常：{reason}"),
+    "local_dtype": (
+        "the left stores {dtype}, and the reference has no finer type to judge it by",
+        "左侧以 {dtype} 存储，没有更精细的类型可作判定",
+    ),
+    "local_empty": ("it has no elements", "它没有元素"),
+    "local_nonfinite": ("no element is finite on both sides", "没有两侧均为有限值的元素"),
+    # -- roles and the summary
+    "why_local": ("wrong by itself, as a replay shows", "重放表明其自身有误"),
+    "why_local_inherited": (
+        "right by itself: of the left's own inputs the reference makes the same",
+        "自身正确：以左侧自己的输入，参考模型得到相同结果",
+    ),
+    "why_local_accumulated": (
+        "right by itself, and so is all that was replayed before it: what rounding leaves has grown to this",
+        "自身正确，此前重放的算子也均正确：由舍入误差逐步增大而来",
+    ),
+    "replayed": (
+        "replay: {wrong} wrong by themselves, {right} right, {rest} not replayable",
+        "重放：{wrong} 个自身有误，{right} 个自身正确，{rest} 个无法重放",
+    ),
+    "replay_wrong": ("wrong by themselves: {names}", "自身有误：{names}"),
+    "replay_rest": (
+        ("{n} tensor not replayable, because {reason}", "{n} tensors not replayable, because {reason}"),
+        "{n} 个张量无法重放：{reason}",
+    ),
+}
+REPLAY_EN: Mapping[str, str | tuple[str, str]] = {code: english for code, (english, _) in _BOTH.items()}
+REPLAY_ZH: Mapping[str, str] = {code: chinese for code, (_, chinese) in _BOTH.items()}
