@@ -19,7 +19,7 @@ from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.suite import Suite, load_suite
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "add_suite_arguments", "run", "suite_of"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "add_suite_arguments", "run", "suite_file", "suite_of"]
 
 DESCRIPTION = (
     "Compare the dump of a run under test (LEFT) with its reference (RIGHT): two directories, or two tensor files. "
@@ -166,7 +166,7 @@ def suite_of(parsed: argparse.Namespace, *, io: str | None = None) -> Suite:
     options["io"] = options["io"] or io
     directory = Path.cwd()
     return load_suite(
-        file=_suite_file(options.pop("config"), directory, options),
+        file=suite_file(options.pop("config"), directory, options),
         options=options,
         directory=directory,
         spelled=COMMAND_FLAGS | {"left": "LEFT", "right": "RIGHT"},
@@ -184,7 +184,7 @@ def _typed_sides(parsed: argparse.Namespace) -> dict[str, str]:
     return dict(zip(("left", "right"), sides, strict=True))
 
 
-def _suite_file(named: str | None, directory: Path, options: Mapping[str, object]) -> Path | None:
+def suite_file(named: str | None, directory: Path, options: Mapping[str, object]) -> Path | None:
     """Return the file of ``--config``, or the folder's own msdump.toml when a side is not given."""
     if named is not None:
         file = directory / named

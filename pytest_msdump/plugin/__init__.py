@@ -9,6 +9,7 @@ from pytest_msdump.plugin.fixtures import (
     msdump_recorder,
     msdump_reference,
     msdump_repeats,
+    msdump_replay,
     msdump_right,
 )
 from pytest_msdump.plugin.hooks import (
@@ -30,6 +31,7 @@ __all__ = [
     "msdump_recorder",
     "msdump_reference",
     "msdump_repeats",
+    "msdump_replay",
     "msdump_right",
     "pytest_addoption",
     "pytest_collect_file",

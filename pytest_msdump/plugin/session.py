@@ -259,9 +259,7 @@ class Gate:
 def _sent_local(config: pytest.Config) -> dict[str, Mapping[int, Local]]:
     """Return what the controller has sent, which replays the reference for all workers."""
     sent = json.loads(getattr(config, "workerinput", {}).get("msdump_local", "{}"))
-    return {
-        digest: {int(number): LOCAL.read(one) for number, one in local.items()} for digest, local in sent.items()
-    }
+    return {digest: {int(number): LOCAL.read(one) for number, one in local.items()} for digest, local in sent.items()}
 
 
 @dataclass(frozen=True, slots=True)

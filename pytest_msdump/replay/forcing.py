@@ -7,7 +7,7 @@ Here is what no framework takes part in: which tensor goes where, the scores, th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from math import inf, prod
 from pathlib import Path
@@ -21,7 +21,7 @@ from pytest_msdump.comparison.opening import ArrayView, open_view
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError, TensorShapeError
 from pytest_msdump.facts.dtypes import DTYPES, EPSILON
-from pytest_msdump.facts.replay import FLIPS_ALLOWED, FLIPS_SHARE_LIMIT, SCORE_LIMITS
+from pytest_msdump.facts.replay import FLIPS_ALLOWED, FLIPS_SHARE_LIMIT, FLIPS_USABLE, SCORE_LIMITS
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.model.comparison import Comparison
 from pytest_msdump.model.ordering import PARAMETER
@@ -29,7 +29,7 @@ from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import Local
 from pytest_msdump.text import Message
 
-__all__ = ["GRADIENTS", "OPTIMIZER", "Forcing", "Marks", "Place", "in_order_of", "judge", "not_replayable"]
+__all__ = ["GRADIENTS", "OPTIMIZER", "Forcing", "Marks", "Place", "in_order_of", "judge", "not_replayable", "precision"]
 
 Array = npt.NDArray[Any]
 
@@ -100,6 +100,8 @@ class Forcing:
         self.places: dict[Place, list[int]] = {}
         self._pairs, self._folder = pairs, folder
         self._kept: dict[Place, Path] = {}
+        # Modules without a partner, and where something that they went into was wrong.
+        self._wrong: dict[str, str] = {}
         first = next((_part(pair) for pair in pairs if _why_never(pair) is None), None)
         for number, pair in enumerate(pairs):
             why = _why_never(pair)
@@ -154,7 +156,13 @@ class Forcing:
                 self.found[number] = not_replayable("unsteady")
             else:
                 local = judge(*read, exact, own, limit=SCORE_LIMITS[kind])
-                self.found[number] = local._replace(segment=tuple(sorted(marks.modules - {place.label})))
+                inside = marks.modules - {place.label}
+                if local.outcome == "fail" and (known := self._wrong.keys() & inside):
+                    # What is wrong there goes on past the module where it was seen, as in a sum of residuals.
+                    local = not_replayable("behind", module=self._wrong[min(known)])
+                elif local.outcome == "fail":
+                    self._wrong |= dict.fromkeys(inside, place.label)
+                self.found[number] = local._replace(segment=tuple(sorted(inside)))
 
     def whole(self, why: Local | None = None) -> dict[int, Local]:
         """Return the judgement of every pair; `why` is of those that the run did not come to, if it broke off."""
@@ -261,11 +269,13 @@ def judge(left: Array, dtype: str, exact: Array, own: Array, *, limit: float) ->
     # What overflows in the left's precision does so in the reference's, too.
     if ours.nonfinite.mismatch and _distance(left, own).nonfinite.mismatch:
         return Local("fail", "score", inf, limit)
-    rounded = _rounded(exact, dtype) if dtype in ("float16", "bfloat16") else None
-    if rounded is not None and _flips(_rounded(own, dtype), rounded) <= _allowed(exact.size):
-        flips = _flips(left, rounded)
-        passes = flips <= _allowed(exact.size)
-        return Local("pass" if passes else "fail", "flips", flips / exact.size, FLIPS_SHARE_LIMIT)
+    if dtype in ("float16", "bfloat16"):
+        rounded, allowed = _rounded(exact, dtype), max(FLIPS_ALLOWED, int(FLIPS_SHARE_LIMIT * exact.size))
+        flips, own_flips = _flips(left, rounded), _flips(_rounded(own, dtype), rounded)
+        if own_flips <= FLIPS_USABLE * allowed:
+            allowed = max(allowed, 2 * own_flips)
+            share = max(FLIPS_SHARE_LIMIT, allowed / exact.size)
+            return Local("pass" if flips <= allowed else "fail", "flips", flips / exact.size, share)
     # The reference may be exact by luck, or by what it does; one rounding of the left is no mistake then.
     floor = EPSILON[dtype] / 4
     score = max(_score(ours, theirs, name, floor) for name in _DISTANCES)
@@ -292,10 +302,6 @@ def _score(ours: Comparison, theirs: Comparison, name: str, floor: float) -> flo
     return error / max(own if isinstance(own, float) else 0.0, floor)
 
 
-def _allowed(elements: int) -> int:
-    return max(FLIPS_ALLOWED, int(FLIPS_SHARE_LIMIT * elements))
-
-
 def _flips(one: Array, other: Array) -> int:
     return int(np.count_nonzero((one != other) & ~(np.isnan(one) & np.isnan(other))))
 
@@ -310,10 +316,6 @@ def _rounded(values: Array, dtype: str) -> Array:
     rounding = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
     found: Array = ((bits + rounding) & np.uint32(0xFFFF0000)).view(np.float32)
     return np.where(np.isnan(single), single, found)
-
-
-# A framework's run: the model, what runs it, the tensors to put in.
-Force = Callable[[Any, Callable[[Any], Any], Forcing], Mapping[int, Local]]
 
 
 def precision(dtypes: Iterable[str]) -> tuple[str, bool]:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ import numpy as np
 
 from pytest_msdump.comparison.opening import open_view
 from pytest_msdump.comparison.planning import Plan
+from pytest_msdump.comparison.planning import plan as make_plan
 from pytest_msdump.errors import ConfigError, nearest
+from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.record import Local
 from pytest_msdump.replay.forcing import Forcing
@@ -81,7 +83,7 @@ def load_reference(text: str) -> Reference:
     except ConfigError:
         raise
     except _FAILURES as error:
-        raise ConfigError(f"{file}: {wanted} raised {type(error).__name__}: {str(error):.300}; mend it") from error
+        raise ConfigError(f"{file}: {wanted} raised {type(error).__name__}: {error!s:.300}; mend it") from error
     finally:
         if folder in sys.path:
             sys.path.remove(folder)
@@ -107,15 +109,22 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
     """Return what a replay says of each pair of a plan, by number; see `replay.torch_forcing.force`."""
     run = reference.runner(plan.left, plan.right)
     policy = dict(plan.left.labels).get("dtype_policy", "")
+    whole, pairs = Selection(io=plan.suite.selection.io), plan.pairing.pairs
+    if plan.suite.selection != whole:
+        # What is not selected is put in all the same.
+        pairs = make_plan(replace(plan.suite, selection=whole)).pairing.pairs
     with tempfile.TemporaryDirectory(prefix="msdump-replay-") as folder:
-        return force(reference.model, run, Forcing(plan.pairing.pairs, Path(folder)), policy=policy)
+        found = force(reference.model, run, Forcing(pairs, Path(folder)), policy=policy)
+    numbers = {(pair.left.key, pair.right.key): number for number, pair in enumerate(plan.pairing.pairs)}
+    known = ((numbers.get((pairs[one].left.key, pairs[one].right.key)), local) for one, local in found.items())
+    return {number: local for number, local in known if number is not None}
 
 
 def record_reference(reference: Reference, left: Dump, directory: Path) -> None:
     """Record the reference as it is into `directory`, for a left side that has no recording of it to pair with."""
-    from pytest_msdump.record.torch import TorchRecording
-
     import torch
+
+    from pytest_msdump.record.torch import TorchRecording
 
     has_gradients = any(ref.key.op.label.endswith(("/grad_output", "/grad")) for ref in left.refs)
     run = reference.runner(left)

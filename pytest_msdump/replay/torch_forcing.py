@@ -60,7 +60,7 @@ def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: st
             own.run(run)
     except Exception as error:
         raise ConfigError(
-            f"the reference model raised {type(error).__name__}: {str(error):.{_LONGEST_REASON}}; mend it, or what it "
+            f"the reference model raised {type(error).__name__}: {error!s:.{_LONGEST_REASON}}; mend it, or what it "
             "is given, so that it runs as it was recorded"
         ) from error
     atoms, rounded_to = own.atoms, None if is_autocast or dtype == "float32" else low
@@ -70,8 +70,8 @@ def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: st
     torch.set_default_dtype(torch.float64)
     try:
         exact.run(run)
-    except Exception as error:  # noqa: BLE001 - what was judged before it stands, and the rest says why it is not
-        reason = f"{type(error).__name__}: {str(error):.{_LONGEST_REASON}}"
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error!s:.{_LONGEST_REASON}}"
         return forcing.whole(not_replayable("raised", reason=reason))
     finally:
         torch.set_default_dtype(before)

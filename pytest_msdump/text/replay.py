@@ -69,6 +69,10 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
         "the left stores {dtype}, and the reference has no finer type to judge it by",
         "左侧以 {dtype} 存储，没有更精细的类型可作判定",
     ),
+    "local_behind": (
+        "something went into it that was wrong at {module} already, and no tensor of the left stands between",
+        "进入它的某个值在 {module} 处已判定有误，其间没有左侧的张量",
+    ),
     "local_empty": ("it has no elements", "它没有元素"),
     "local_nonfinite": ("no element is finite on both sides", "没有两侧均为有限值的元素"),
     # -- roles and the summary
