@@ -1,4 +1,4 @@
-"""Replay the references of benchmarks/ports with the tensors of their ports: which modules are accused, and which were wrong.
+"""Replay the references of benchmarks/ports with the tensors of their ports: which modules are accused, and are wrong.
 
 python benchmarks/replay.py OUT                       every port below OUT whose reference is a PyTorch model
 python benchmarks/replay.py OUT --only vit --halves 20  a random half of the pairs left out, 20 times
@@ -121,7 +121,6 @@ def _judge(port: Path, reference: Reference, halves: int) -> dict[str, Any]:
     accused = [number for number, one in local.items() if one.outcome == "fail"]
     wrong, places = _outside(planned, accused, truth)
     scores = [one.score or 0.0 for number, one in local.items() if one.measure == "score" and one.outcome == "pass"]
-    seen = [cause for cause in truth.causes]
     entry: dict[str, Any] = {
         "port": f"{port.parent.name}/{port.name}",
         "judged": sum(one.outcome != "not_replayable" for one in local.values()),
@@ -130,7 +129,7 @@ def _judge(port: Path, reference: Reference, halves: int) -> dict[str, Any]:
         "innocent": [(_name(pairs[number]), local[number].score, local[number].segment) for number in wrong],
         "mispaired": sum(_key(pair) not in true for pair in pairs),
         "right": max(scores, default=0.0),
-        "causes": [(cause.mistake, cause.mistake in places) for cause in seen],
+        "causes": [(cause.mistake, cause.mistake in places) for cause in truth.causes],
         "end_to_end": sum(record.fails for record in records.values()),
         "roles": sorted({_label(one.left.address) for one in report.records if one.role == "cause"}),
         "seconds": seconds,
@@ -189,8 +188,9 @@ def _line(title: str, one: dict[str, Any]) -> str:
     )
     if one["innocent"]:
         text += f"  INNOCENT {one['innocent'][:4]}"
-    for half in one.get("halves", ())[:1]:
-        text += f"  halves {sum(all(h['found']) for h in one['halves'])}/{len(one['halves'])}, most accused {max(h['accused'] for h in one['halves'])}"
+    if halves := one.get("halves"):
+        found, most = sum(all(half["found"]) for half in halves), max(half["accused"] for half in halves)
+        text += f"  halves {found}/{len(halves)}, most accused {most}"
     return text
 
 

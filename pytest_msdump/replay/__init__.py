@@ -1,1 +1,1 @@
-"""Each operator on trial by itself: it gets the inputs that it had in the run, and is judged by what it made of them."""
+"""Operators on trial by themselves: each is given its own inputs, and computed again in float64."""

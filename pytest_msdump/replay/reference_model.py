@@ -95,7 +95,8 @@ def reference_of(model: Any, given: Any = None, *, source: str = "the reference"
     """Return the reference of a model and its inputs, or of a function that runs it; ConfigError for other models."""
     if not hasattr(model, "named_modules"):
         raise ConfigError(
-            f"{source} returned a {type(model).__name__}; only models of PyTorch (torch.nn.Module) are replayed: {_USAGE}"
+            f"{source} returned a {type(model).__name__}; only models of PyTorch (torch.nn.Module) are replayed: "
+            f"{_USAGE}"
         )
     if given is None or (callable(given) and not hasattr(given, "shape") and not isinstance(given, Mapping)):
         return Reference(model, given, source)

@@ -47,9 +47,8 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
         "参考模型没有模块 {module} 的第 {call} 次调用（从 0 计）",
     ),
     "local_no_gradient": (
-        "no such gradient came; the function that was named returns the model and a function that runs it with its "
-        "backward pass",
-        "没有得到该梯度；所指定的函数须返回模型以及执行它及其反向传播的函数",
+        "no such gradient came: give a function that runs the model with its loss and backward pass",
+        "没有得到该梯度；请给出执行模型、损失及反向传播的函数",
     ),
     "local_input": (
         "it is an input, and what made it is judged",
