@@ -50,7 +50,7 @@ def roles_by_replay(records: Mapping[int, Record], edges: Iterable[tuple[int, in
             decided[number] = record.without_role()
         if begins:
             seen.append(record.left.address)
-        own = (record.left.address,) if begins else origins
+        own = (record.left.address,) if begins else tuple(fed) if feeds else origins
         above[order] = tuple(dict.fromkeys((*above.get(order, ()), *own)))[:MOST_LISTED]
     return decided
 

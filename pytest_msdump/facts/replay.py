@@ -24,6 +24,6 @@ FLIPS_USABLE = 4
 
 # Parts of the names of operations that take an exponential, as their kernels do.
 EXP_FAMILY = re.compile(
-    r"softmax|softplus|logsumexp|logcumsumexp|attention|sigmoid|tanh|gelu|silu|mish|erf|(?<![a-z])(log_)?exp|(?<![a-z])elu"
-    r"|selu|celu|lstm|gru|rnn"
+    r"softmax|softplus|logsumexp|logcumsumexp|attention|sigmoid|tanh|silu|mish|erf|lstm|gru|rnn"
+    r"|(?<![a-z])(exp(m1|2)?|[gsc]?elu)(?![a-z])"
 )

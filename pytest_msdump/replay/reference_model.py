@@ -24,7 +24,7 @@ from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.record import Local
 from pytest_msdump.replay.forcing import Forcing
-from pytest_msdump.replay.torch_forcing import force, names_of
+from pytest_msdump.replay.torch_forcing import force, names_of, raised_by_the_model
 
 __all__ = ["Reference", "load_reference", "record_reference", "reference_of", "replay_plan"]
 
@@ -130,7 +130,8 @@ def record_reference(reference: Reference, left: Dump, directory: Path) -> None:
     has_gradients = any(ref.key.op.label.endswith(("/grad_output", "/grad")) for ref in left.refs)
     run = reference.runner(left)
     with TorchRecording(reference.model, directory, gradients=has_gradients), torch.set_grad_enabled(has_gradients):
-        run(reference.model)
+        with raised_by_the_model():
+            run(reference.model)
 
 
 def _inputs(dump: Dump, name: str) -> Iterable[Any]:

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any
 
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.facts.replay import EXP_FAMILY
 from pytest_msdump.model.record import Local
 from pytest_msdump.record.calls import changed_leaves, leaves
@@ -20,7 +20,7 @@ from pytest_msdump.record.torch_operations import around_operations, computes
 from pytest_msdump.record.torch_tensors import is_tensor
 from pytest_msdump.replay.forcing import Forcing, Marks, Place, not_replayable, precision
 
-__all__ = ["force", "names_of"]
+__all__ = ["force", "names_of", "raised_by_the_model"]
 
 _NOTHING = Marks()
 _LONGEST_REASON = 300
@@ -55,14 +55,8 @@ def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: st
     is_autocast = policy.startswith("autocast") or (is_mixed and dtype != "float32")
     low = getattr(torch, dtype)
     own = _OwnRun(_copy(model, torch.float32 if is_autocast else low), forcing)
-    try:
-        with torch.autocast("cpu", dtype=low) if is_autocast else ExitStack():
-            own.run(run)
-    except Exception as error:
-        raise ConfigError(
-            f"the reference model raised {type(error).__name__}: {error!s:.{_LONGEST_REASON}}; mend it, or what it "
-            "is given, so that it runs as it was recorded"
-        ) from error
+    with raised_by_the_model(), torch.autocast("cpu", dtype=low) if is_autocast else ExitStack():
+        own.run(run)
     atoms, rounded_to = own.atoms, None if is_autocast or dtype == "float32" else low
     del own
     exact = _ExactRun(_copy(model, torch.float64, rounded_to=rounded_to), forcing, atoms, rounded_to)
@@ -76,6 +70,21 @@ def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: st
     finally:
         torch.set_default_dtype(before)
     return forcing.whole()
+
+
+@contextmanager
+def raised_by_the_model() -> Iterator[None]:
+    """Say in a line what a user's model raises."""
+    try:
+        yield
+    except MsdumpError:
+        raise
+    except Exception as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(
+            f"the reference model raised {type(error).__name__}: {reason:.{_LONGEST_REASON}}; mend it, or what it is "
+            "given, so that it runs as it was recorded"
+        ) from error
 
 
 def names_of(model: Any) -> list[str]:

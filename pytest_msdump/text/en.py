@@ -323,7 +323,6 @@ EN: Mapping[str, str | tuple[str, str]] = {
     ),
     # -- why a tensor has no partner
     **EN_UNMATCHED,
-    **REPLAY_EN,
     # -- what speaks for a diagnosis
     "explains_share": "{why}; that explains {share:percent} of the squared difference",
     "left_is_minus_right": "left = -right",
@@ -381,4 +380,5 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "same_name_as": "same name as {name}",
     "same_scope": "same module {scope}",
     "same_graph": "same place in the graph",
+    **REPLAY_EN,
 }
