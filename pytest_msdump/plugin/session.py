@@ -39,7 +39,8 @@ from pytest_msdump.plugin.sources import (
     suite_files_ahead,
 )
 from pytest_msdump.report.progress import Progress
-from pytest_msdump.report.record_json import LOCAL, from_json, to_json
+from pytest_msdump.report.record_json import from_json, to_json
+from pytest_msdump.report.replayed import LOCAL
 from pytest_msdump.settings.options import option_values
 
 __all__ = ["Gate", "ItemRecords", "progress_of", "sent_with"]

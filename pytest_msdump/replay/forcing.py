@@ -52,8 +52,9 @@ class Place(NamedTuple):
 class Marks(NamedTuple):
     """What has run since the last tensors of the left were put in, as far as it went into a tensor.
 
-    `modules` ran there, `has_exp` says whether an exponential did; `random` and `single` are operations that draw
-    random numbers, and that have no kernel for float64. `is_wide` is what was asked for in more precision than the run.
+    `modules` ran there, `around` are modules whose own functions did, between others; `has_exp` says whether an
+    exponential did; `random` and `single` are operations that draw random numbers, and that have no kernel for
+    float64. `is_wide` is what was asked for in more precision than the run.
     """
 
     modules: frozenset[str] = frozenset()
@@ -61,6 +62,7 @@ class Marks(NamedTuple):
     random: str = ""
     single: str = ""
     is_wide: bool = False
+    around: frozenset[str] = frozenset()
 
     def __or__(self, other: Marks) -> Marks:  # type: ignore[override]
         return Marks(
@@ -69,6 +71,7 @@ class Marks(NamedTuple):
             self.random or other.random,
             self.single or other.single,
             self.is_wide or other.is_wide,
+            self.around | other.around,
         )
 
 
@@ -162,7 +165,7 @@ class Forcing:
                     local = not_replayable("behind", module=self._wrong[min(known)])
                 elif local.outcome == "fail":
                     self._wrong |= dict.fromkeys(inside, place.label)
-                self.found[number] = local._replace(segment=tuple(sorted(inside)))
+                self.found[number] = local._replace(segment=tuple(sorted((inside | marks.around) - {place.label})))
 
     def whole(self, why: Local | None = None) -> dict[int, Local]:
         """Return the judgement of every pair; `why` is of those that the run did not come to, if it broke off."""

@@ -129,9 +129,9 @@ def record_reference(reference: Reference, left: Dump, directory: Path) -> None:
 
     has_gradients = any(ref.key.op.label.endswith(("/grad_output", "/grad")) for ref in left.refs)
     run = reference.runner(left)
-    with TorchRecording(reference.model, directory, gradients=has_gradients), torch.set_grad_enabled(has_gradients):
-        with raised_by_the_model():
-            run(reference.model)
+    recording = TorchRecording(reference.model, directory, gradients=has_gradients)
+    with recording, torch.set_grad_enabled(has_gradients), raised_by_the_model():
+        run(reference.model)
 
 
 def _inputs(dump: Dump, name: str) -> Iterable[Any]:

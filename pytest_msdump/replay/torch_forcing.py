@@ -315,9 +315,12 @@ class _ExactRun(_Run):
             marks |= self._marks_of(tensor)
         if not computes(func):
             return result
+        is_between = self._is_between_modules()
+        if is_between and self._inner:
+            marks = marks._replace(around=marks.around | {self.names[id(self._inner[-1][0])]})
         if asked is not None:
             marks = marks._replace(is_wide=asked not in _half_types())
-        if asked in _half_types() or (self._low is not None and not marks.is_wide and self._is_between_modules()):
+        if asked in _half_types() or (self._low is not None and not marks.is_wide and is_between):
             result = _rounded(func, result, asked if asked in _half_types() else self._low)
         for tensor in leaves(result, is_tensor):
             self._mark(tensor, marks)

@@ -22,9 +22,7 @@ from pytest_msdump.text import ENGLISH, Phrases
 __all__ = [
     "choose_shown",
     "is_inherited",
-    "local_line",
     "loose_limits",
-    "replay_lines",
     "role_line",
     "role_lines",
     "short_reason",
@@ -139,29 +137,6 @@ def role_line(record: Record, say: Phrases = ENGLISH) -> str:
         text = say("role_from", role=text, names=say.named(map(_operator_of, record.causes), _MOST_NAMED))
     because = reason_of(record, say)
     return say("role_because", role=text, reason=because) if because else text
-
-
-def local_line(record: Record, say: Phrases = ENGLISH) -> str:
-    """Return what a replay says of a record, if it is none of its findings; empty where there was no replay."""
-    local = record.local
-    return "" if local is None or local.outcome == "fail" else terminal_text(say.of(local.message))
-
-
-def replay_lines(report: Report, *, width: int, unfolded: bool = False, say: Phrases = ENGLISH) -> list[str]:
-    """Return how many operators are wrong by themselves, and which; then why tensors were not replayed."""
-    known = [(record.local, record) for record in report.records if record.local is not None]
-    if not known:
-        return []
-    wrong = [record for local, record in known if local.outcome == "fail"]
-    rest = Counter(local.why for local, _ in known if local.why is not None).most_common()
-    counted = {"wrong": len(wrong), "rest": sum(count for _, count in rest)}
-    lines = hanging(say("replayed", right=len(known) - sum(counted.values()), **counted), width)
-    if wrong:
-        names = say.named(map(_label, wrong), len(wrong) if unfolded else _MOST_CAUSES)
-        lines += hanging(say("replay_wrong", names=names), width, indent=2)
-    for why, count in rest if unfolded else rest[:_MOST_NAMED]:
-        lines += hanging(terminal_text(say("replay_rest", n=count, reason=say.of(why))), width, indent=2)
-    return lines
 
 
 def _operators(records: Iterable[Record]) -> dict[int, Record]:

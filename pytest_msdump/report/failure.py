@@ -14,8 +14,9 @@ from pytest_msdump.model.graph import KernelArguments
 from pytest_msdump.model.numbers import beside, distinct_texts, index_text, number, plain
 from pytest_msdump.model.record import Check, Record, ReportedTensor
 from pytest_msdump.model.tensor import COORDINATES, SourceFrame, mangle
-from pytest_msdump.report.causes import local_line, role_line, suspicious_line
+from pytest_msdump.report.causes import role_line, suspicious_line
 from pytest_msdump.report.json_forms import encode
+from pytest_msdump.report.replayed import local_line
 from pytest_msdump.report.tables import columns, command, filled, hanging, labelled, pieces, statistics_table, table
 from pytest_msdump.text import ENGLISH, Phrases
 

@@ -33,7 +33,6 @@ from pytest_msdump.model.record import (
     Diagnosis,
     ErrorGrowth,
     Histogram,
-    Local,
     MagnitudeErrors,
     Record,
     ReportedTensor,
@@ -74,20 +73,10 @@ from pytest_msdump.report.json_forms import (
     table,
     table_with_message,
 )
+from pytest_msdump.report.replayed import LOCAL
 from pytest_msdump.text import Message, message_of, say
 
-__all__ = [
-    "ADDRESS",
-    "AT",
-    "CODE",
-    "LOCAL",
-    "RECORD",
-    "SHAPE_RELATION",
-    "checked_record",
-    "from_json",
-    "to_json",
-    "to_text",
-]
+__all__ = ["ADDRESS", "AT", "CODE", "RECORD", "SHAPE_RELATION", "checked_record", "from_json", "to_json", "to_text"]
 
 _SIDES = ("left", "right")
 
@@ -478,29 +467,6 @@ _BETTER_FIT = table(
             as_given(table(dict, {"left": TEXT, "right": TEXT, "reshape": lenient(FLAG), "transpose": lenient(INDEX)}))
         ),
     },
-)
-
-
-def _local(sentence: str = "", why: Mapping[str, Any] | None = None, **found: Any) -> Local:
-    if found["outcome"] == "not_replayable" and why is None:
-        raise WrongValueError("'why' is missing")
-    if found["outcome"] != "not_replayable" and not found.get("measure"):
-        raise WrongValueError("'measure' is missing")
-    return Local(why=message_of(why, sentence) if why else None, **found)
-
-
-LOCAL = table(
-    _local,
-    {
-        "outcome": one_of(("pass", "fail", "not_replayable")),
-        "measure": optional(one_of(("score", "flips", "differing", "")), ""),
-        "score": optional(NUMBER),
-        "limit": optional(NUMBER),
-        "segment": optional(TEXTS, ()),
-        "why": optional(MESSAGE),
-        "sentence": lenient(TEXT),
-    },
-    parts=lambda one: {**one._asdict(), "sentence": say(one.message)},
 )
 
 

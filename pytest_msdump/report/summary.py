@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.report import Coverage, Report, SideInfo
-from pytest_msdump.report.causes import replay_lines, role_lines, suspicious_lines
+from pytest_msdump.report.causes import role_lines, suspicious_lines
 from pytest_msdump.report.coverage import (
     counts,
     coverage_problems,
@@ -22,6 +22,7 @@ from pytest_msdump.report.coverage import (
     unseen_text,
 )
 from pytest_msdump.report.failure import one_line
+from pytest_msdump.report.replayed import replay_lines
 from pytest_msdump.report.tables import command, hanging
 from pytest_msdump.text import ENGLISH, Phrases
 

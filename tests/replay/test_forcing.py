@@ -186,5 +186,6 @@ def test_random_numbers_and_missing_kernels_are_reasons(tmp_path, marks):
 
 
 def test_marks_join():
-    one, other = Marks(frozenset("a"), random="rand"), Marks(frozenset("b"), has_exp=True, is_wide=True)
-    assert one | other == Marks(frozenset("ab"), has_exp=True, random="rand", is_wide=True)
+    one = Marks(frozenset("a"), random="rand", around=frozenset("c"))
+    other = Marks(frozenset("b"), has_exp=True, is_wide=True)
+    assert one | other == Marks(frozenset("ab"), True, "rand", "", True, frozenset("c"))
