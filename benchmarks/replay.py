@@ -14,7 +14,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,8 @@ from pytest_msdump.replay.reference_model import Reference, reference_of, replay
 from pytest_msdump.report.build import build_report, compare_plan  # noqa: E402
 from pytest_msdump.suite import load_suite  # noqa: E402
 
-# A mistake that moves its module by less than so many of its own roundings is none that a replay claims to see.
-VISIBLE = 30.0
+# Tensors that a mistake has reached, by their relative Euclidean distance from end to end.
+MOVED = 1e-5
 
 
 def references() -> dict[str, Callable[[], Reference]]:
@@ -135,7 +135,10 @@ def _judge(port: Path, reference: Reference, halves: int) -> dict[str, Any]:
         "seconds": seconds,
     }
     if halves:
-        entry["halves"] = [_half(planned, reference, truth, number) for number in range(halves)]
+        # Behind a mistake without a pair nothing can show it.
+        moved = {pairs[number] for number, record in records.items() if _distance(record) > MOVED}
+        drawn = [_half(planned, reference, truth, number, moved) for number in range(halves)]
+        entry["halves"] = [one for one in drawn if one is not None]
     return entry
 
 
@@ -157,9 +160,16 @@ def _is_of(pair: Pair, cause: Any) -> bool:
     return _name(pair) in right or pair.left.key.op.label in left
 
 
-def _half(planned: Plan, reference: Reference, truth: Truth, seed: int) -> dict[str, Any]:
+def _distance(record: Record) -> float:
+    value = record.metrics.get("relative_euclidean_distance", 0.0)
+    return value if isinstance(value, float) else 0.0
+
+
+def _half(planned: Plan, reference: Reference, truth: Truth, seed: int, moved: Set[Pair]) -> dict[str, Any] | None:
     chosen = random.Random(seed).sample(planned.pairing.pairs, len(planned.pairing.pairs) // 2)
     half = tuple(pair for pair in planned.pairing.pairs if pair in set(chosen))
+    if truth.causes and moved.isdisjoint(half):
+        return None
     local = replay_plan(replace(planned, pairing=replace(planned.pairing, pairs=half)), reference)
     accused = [number for number, one in local.items() if one.outcome == "fail"]
     inside = {name for number in accused for name in (_name(half[number]), *local[number].segment)}

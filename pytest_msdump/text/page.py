@@ -104,6 +104,7 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "chart": ("Error by operator", "各算子的误差"),
     "chart_of": ("Show", "显示"),
     "ratio": ("error / limit", "误差 / 阈值"),
+    "local": ("by itself", "自身"),
     "one_less": ("1 − {m}", "1 − {m}"),
     "equal_row": ("equal", "相等"),
     "reset_zoom": ("Whole run", "全部"),
