@@ -27,6 +27,7 @@ from truth import Truth, read_truth  # noqa: E402
 
 from pytest_msdump.comparison.planning import Plan, plan  # noqa: E402
 from pytest_msdump.model.pairing import Pair  # noqa: E402
+from pytest_msdump.model.record import Record  # noqa: E402
 from pytest_msdump.replay.reference_model import Reference, reference_of, replay_plan  # noqa: E402
 from pytest_msdump.report.build import build_report, compare_plan  # noqa: E402
 from pytest_msdump.suite import load_suite  # noqa: E402
