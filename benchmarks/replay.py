@@ -14,7 +14,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from truth import Truth, read_truth  # noqa: E402
 
 from pytest_msdump.comparison.planning import Plan, plan  # noqa: E402
 from pytest_msdump.model.pairing import Pair  # noqa: E402
-from pytest_msdump.model.record import Record  # noqa: E402
+from pytest_msdump.model.record import Local, Record  # noqa: E402
 from pytest_msdump.replay.reference_model import Reference, reference_of, replay_plan  # noqa: E402
 from pytest_msdump.report.build import build_report, compare_plan  # noqa: E402
 from pytest_msdump.suite import load_suite  # noqa: E402
@@ -120,7 +120,7 @@ def _judge(port: Path, reference: Reference, halves: int) -> dict[str, Any]:
     report = build_report(planned, {number: one.with_local(local.get(number)) for number, one in records.items()})
     pairs = planned.pairing.pairs
     accused = [number for number, one in local.items() if one.outcome == "fail"]
-    wrong, places = _outside(planned, accused, truth)
+    wrong, places = _outside(planned, accused, local, truth)
     scores = [one.score or 0.0 for number, one in local.items() if one.measure == "score" and one.outcome == "pass"]
     entry: dict[str, Any] = {
         "port": f"{port.parent.name}/{port.name}",
@@ -143,12 +143,16 @@ def _judge(port: Path, reference: Reference, halves: int) -> dict[str, Any]:
     return entry
 
 
-def _outside(planned: Plan, accused: Sequence[int], truth: Truth) -> tuple[list[int], set[str]]:
+def _outside(
+    planned: Plan, accused: Sequence[int], local: Mapping[int, Local], truth: Truth
+) -> tuple[list[int], set[str]]:
     """Return the accused pairs that are no mistake's, and the mistakes that were accused."""
     wrong, named = [], set()
     for number in accused:
         pair = planned.pairing.pairs[number]
-        hit = [cause.mistake for cause in truth.causes if _is_of(pair, cause)]
+        # Of a segment the module is accused that sees it first.
+        inside = set(local[number].segment)
+        hit = [cause.mistake for cause in truth.causes if _is_of(pair, cause) or inside.intersection(cause.right)]
         named.update(hit)
         if not hit:
             wrong.append(number)

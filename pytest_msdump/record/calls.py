@@ -76,7 +76,7 @@ def changed_leaves(
             changed[key] = part
         return changed
     if isinstance(value, (tuple, list)):
-        return type(value)(*after.values()) if hasattr(value, "_fields") else type(value)(after.values())  # type: ignore[call-arg, arg-type]
+        return type(value)(*after.values()) if hasattr(value, "_fields") else type(value)(after.values())
     return replace(value, **after)
 
 

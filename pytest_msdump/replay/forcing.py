@@ -64,7 +64,7 @@ class Marks(NamedTuple):
     is_wide: bool = False
     around: frozenset[str] = frozenset()
 
-    def __or__(self, other: Marks) -> Marks:  # type: ignore[override]
+    def __or__(self, other: Marks) -> Marks:
         return Marks(
             self.modules | other.modules,
             self.has_exp or other.has_exp,

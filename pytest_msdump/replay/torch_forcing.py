@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -55,7 +55,7 @@ def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: st
     is_autocast = policy.startswith("autocast") or (is_mixed and dtype != "float32")
     low = getattr(torch, dtype)
     own = _OwnRun(_copy(model, torch.float32 if is_autocast else low), forcing)
-    with raised_by_the_model(), torch.autocast("cpu", dtype=low) if is_autocast else ExitStack():
+    with raised_by_the_model(), torch.autocast("cpu", dtype=low) if is_autocast else nullcontext():
         own.run(run)
     atoms, rounded_to = own.atoms, None if is_autocast or dtype == "float32" else low
     del own
@@ -113,7 +113,7 @@ class _Run:
         self._calls: Counter[tuple[str, int]] = Counter()
         # Modules that have begun: how many of those inside of them came back.
         self._inner: list[tuple[Any, int]] = []
-        self._gradients = Gradients(self._arrived, ExitStack)
+        self._gradients = Gradients(self._arrived, nullcontext)
         self._is_ours = False
 
     def run(self, run: Callable[[Any], Any]) -> None:
