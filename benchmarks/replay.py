@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "ports"))
 
 from models import TIMM, TORCHVISION, declare_nms, images, randomise, seeded  # noqa: E402
-from truth import Truth, read_truth  # noqa: E402
+from truth import Cause, Truth, read_truth  # noqa: E402
 
 from pytest_msdump.comparison.planning import Plan, plan  # noqa: E402
 from pytest_msdump.model.pairing import Pair  # noqa: E402
@@ -152,14 +152,14 @@ def _outside(
         pair = planned.pairing.pairs[number]
         # Of a segment the module is accused that sees it first.
         inside = set(local[number].segment)
-        hit = [cause.mistake for cause in truth.causes if _is_of(pair, cause) or inside.intersection(cause.right)]
+        hit = [one.mistake for one in truth.causes if _is_of(pair, one) or inside & _places(one)]
         named.update(hit)
         if not hit:
             wrong.append(number)
     return wrong, named
 
 
-def _is_of(pair: Pair, cause: Any) -> bool:
+def _is_of(pair: Pair, cause: Cause) -> bool:
     right = {*cause.right, *(_label(right) for _, right in cause.seen_at)}
     left = {*cause.left, *(_label(left) for left, _ in cause.seen_at)}
     return _name(pair) in right or pair.left.key.op.label in left
@@ -178,8 +178,14 @@ def _half(planned: Plan, reference: Reference, truth: Truth, seed: int, moved: S
     local = replay_plan(replace(planned, pairing=replace(planned.pairing, pairs=half)), reference)
     accused = [number for number, one in local.items() if one.outcome == "fail"]
     inside = {name for number in accused for name in (_name(half[number]), *local[number].segment)}
-    places = [{*cause.right, *(_label(right) for _, right in cause.seen_at)} for cause in truth.causes]
-    return {"accused": len(accused), "found": [bool(inside & place) for place in places]}
+    found = [bool(inside & _places(cause)) for cause in truth.causes]
+    return {"accused": len(accused), "found": found}
+
+
+def _places(cause: Cause) -> set[str]:
+    """Return where a mistake is or shows first, also without calls: segments name modules."""
+    names = {*cause.right, *(_label(right) for _, right in cause.seen_at)}
+    return names | {name.partition("@")[0] for name in names}
 
 
 def _key(pair: Pair) -> tuple[str, str]:
