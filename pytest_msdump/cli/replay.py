@@ -1,55 +1,127 @@
-"""``msdump replay LEFT``: each operator computed again from its own inputs, and the kernels that computed wrongly."""
+"""``msdump replay LEFT``: each operator gets its own inputs again, and those that are wrong by themselves are named."""
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.cli.output import add_quiet, print_lines, terminal_width
+from pytest_msdump.cli.compare import suite_file
+from pytest_msdump.cli.gate import gate
+from pytest_msdump.cli.output import add_quiet, phrases, print_lines, terminal_width
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import as_path
+from pytest_msdump.comparison.planning import plan
+from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import printed_json
 from pytest_msdump.model.describe import counted, frame_lines, where_text, wrapped
 from pytest_msdump.model.numbers import distinct_texts, index_text
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.replay.kernels import Replay, Replayed, Score, replay
+from pytest_msdump.replay.reference_model import load_reference, record_reference
 from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.progress import Progress
-from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
+from pytest_msdump.settings.options import (
+    ALLOW_INCOMPLETE,
+    COMMAND_FLAGS,
+    OPTIONS,
+    OUTPUT_OPTIONS,
+    argparse_kwargs,
+    option_values,
+)
+from pytest_msdump.suite import load_suite
 from pytest_msdump.text import bound_text, number, say
 
 __all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
 
 DESCRIPTION = (
-    "Compute each operator of one dump again in float64, from its own dumped inputs and the attributes in the run's "
-    "graph, and name those whose kernels computed wrongly. A mistake of a port is never seen here, a wrong kernel, "
-    "device or upgrade is. Exit code 0: no operator is accused; 1: one is, or none could be replayed; 4 for a usage "
-    "error."
+    "Give each operator of one dump its own inputs again, and name those that are wrong by themselves. Without a "
+    "model, operators are computed in float64 from the attributes in the graph: a mistake of a port is never seen, a "
+    "wrong kernel, device or upgrade is. With --model, each module of the reference goes on with what LEFT has in its "
+    "place: a mistake of the port is seen, at its module alone. Exit code 0: none is wrong; 1: one is, one is not "
+    "within limits (--model), or none could be replayed; 4 for a usage error."
 )
-EXAMPLES = ("msdump replay trained", "msdump replay evaluated --graph graph_0.ir", "msdump replay trained --json")
+EXAMPLES = (
+    "msdump replay trained",
+    "msdump replay evaluated --graph graph_0.ir",
+    "msdump replay trained --json",
+    "msdump replay trained --model reference.py:build",
+)
 
 _MOST_SHOWN = 20
 _MARGIN = 9
+# What only one of the two ways takes; both take --all, --allow-incomplete and --quiet.
+_KERNEL_OPTIONS = {"graph": "--graph", "json": "--json"}
+_OPTIONS = (
+    *("config", "fusion", "select", "deselect", "pair_by", "align", "profile", "threshold", "min_coverage"),
+    *("limits", "spread", "jobs", "report", "report_dir"),
+)
+_EVERYTHING = next(option for option in OUTPUT_OPTIONS if option.kind == "word")
+_MODEL_OPTIONS = (
+    *(option for option in OPTIONS if option.name in _OPTIONS),
+    *(option for option in OUTPUT_OPTIONS if option.name in ("show", "lang") and option is not _EVERYTHING),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the dump, its graphs, and what to print."""
-    parser.add_argument("left", metavar="LEFT", help="the dump of the run under test, with graphs of the run")
-    parser.add_argument(
+    """Declare the dump, then the options of each way."""
+    parser.add_argument("left", metavar="LEFT", help="the dump of the run under test")
+    for option in (ALLOW_INCOMPLETE, _EVERYTHING):
+        parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
+    add_quiet(parser, "-q")
+    kernels = parser.add_argument_group("without a model")
+    kernels.add_argument(
         "--graph", action="append", default=[], metavar="FILE", help="a graph outside of the dump; repeatable"
     )
-    parser.add_argument("--all", action="store_true", dest="everything", help="list everything, however long")
-    parser.add_argument("--json", action="store_true", help="print JSON, with NaN and infinities as strings")
-    parser.add_argument(*ALLOW_INCOMPLETE.cli_flags, **argparse_kwargs(ALLOW_INCOMPLETE))
-    add_quiet(parser, "-q")
+    kernels.add_argument("--json", action="store_true", help="print JSON, with NaN and infinities as strings")
+    model = parser.add_argument_group("with a model")
+    model.add_argument(
+        "--model",
+        metavar="FILE:FUNCTION",
+        help="run FILE, whose FUNCTION returns the reference as a PyTorch model, alone or with its inputs",
+    )
+    for option in _MODEL_OPTIONS:
+        model.add_argument(*option.cli_flags, **argparse_kwargs(option))
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Replay, print; return the exit code."""
-    return _kernels(parsed)
+    everything = parsed.msdump_show == _EVERYTHING.value
+    options = {
+        option.dest: option.cli_flags[0] for option in _MODEL_OPTIONS if not (everything and option.name == "show")
+    }
+    foreign, way = (options, "with --model") if parsed.model is None else (_KERNEL_OPTIONS, "without --model")
+    for name, flag in foreign.items():
+        if getattr(parsed, name):
+            raise ConfigError(f"{flag}: is only taken {way}; see msdump replay --help")
+    return _kernels(parsed) if parsed.model is None else _modules(parsed)
+
+
+def _modules(parsed: argparse.Namespace) -> int:
+    """Record the reference, compare with it, replay it: a gate whose right side is the reference model itself."""
+    progress = Progress("msdump replay", quiet=parsed.quiet)
+    typed = str(Path.cwd() / parsed.model)
+    left = index(as_path(parsed.left), allow_incomplete=bool(parsed.msdump_allow_incomplete))
+    reference = load_reference(typed)
+    with tempfile.TemporaryDirectory(prefix="msdump-reference-") as folder:
+        right = Path(folder) / "reference"
+        with progress.step("recording the reference"):
+            record_reference(reference, left, right)
+        options: dict[str, Any] = option_values(parsed) | {"left": parsed.left, "right": str(right), "replay": typed}
+        suite = load_suite(
+            file=suite_file(options.pop("config"), Path.cwd(), options),
+            options=options,
+            directory=Path.cwd(),
+            spelled=COMMAND_FLAGS | {"left": "LEFT"},
+        )
+        with progress.step("indexing and pairing"):
+            planned = plan(replace(suite, name=parsed.model))
+        show = parsed.msdump_show or "causes"
+        return gate(planned, show=show, progress=progress, reference=reference, say=phrases(parsed))
 
 
 def _kernels(parsed: argparse.Namespace) -> int:
@@ -64,7 +136,7 @@ def _kernels(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print(printed_json(_entry(found)))
     else:
-        most = len(found.accused) if parsed.everything else _MOST_SHOWN
+        most = len(found.accused) if parsed.msdump_show == _EVERYTHING.value else _MOST_SHOWN
         print_lines(_lines(found, most=most, width=terminal_width(80, least=60)))
     return int(bool(found.accused) or not found.replayed)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pytest_msdump.text.en_causes import CAUSES
 from pytest_msdump.text.en_findings import FINDINGS
 from pytest_msdump.text.en_unmatched import EN_UNMATCHED
+from pytest_msdump.text.replay import REPLAY_EN
 
 __all__ = ["EN"]
 
@@ -408,21 +409,5 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "same_name_as": "same name as {name}",
     "same_scope": "same module {scope}",
     "same_graph": "same place in the graph",
-    # -- why an operator is not replayed
-    "replay_no_definition": "no definition of {name}",
-    "replay_no_graph": "no graph of the run has it, so its attributes are not known",
-    "replay_no_input": "what its input {slot} was is not known",
-    "replay_no_attribute": "its attribute {name} is not known",
-    "replay_no_shape": "the shape of its output {slot} is not known",
-    "replay_no_output": "of its outputs none is judged that was dumped",
-    "replay_not_dumped": "{name} was not dumped",
-    "replay_before": "{name} was not dumped as it was before this step",
-    "replay_not_whole": "of {name} only a part or statistics were saved",
-    "replay_unreadable": "{name} cannot be read: {why}",
-    "replay_shapes": "{name} does not have the shape that it has in the graph",
-    "replay_constant": "the constant {text} cannot be read",
-    "replay_constant_digits": "its constant {text} has no more digits in the graph, and was not dumped",
-    "replay_variant": "the definition does not cover {name}",
-    "replay_random": "it draws random numbers",
-    "replay_failed": "its attributes do not fit its inputs: {why}",
+    **REPLAY_EN,
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_msdump.text.replay import REPLAY_ZH
+
 __all__ = ["ZH"]
 
 ZH: Mapping[str, str] = {
@@ -578,21 +580,5 @@ ZH: Mapping[str, str] = {
     "same_name_as": "与 {name} 同名",
     "same_scope": "同一模块 {scope}",
     "same_graph": "在图中位置相同",
-    # -- why an operator is not replayed
-    "replay_no_definition": "没有 {name} 的定义",
-    "replay_no_graph": "运行的计算图中没有此算子，其属性未知",
-    "replay_no_input": "其输入 {slot} 的值未知",
-    "replay_no_attribute": "其属性 {name} 未知",
-    "replay_no_shape": "其输出 {slot} 的形状未知",
-    "replay_no_output": "已 dump 的输出都不在判定之列",
-    "replay_not_dumped": "{name} 未 dump",
-    "replay_before": "{name} 在此步之前的值未 dump",
-    "replay_not_whole": "{name} 只保存了一部分或统计量",
-    "replay_unreadable": "无法读取 {name}：{why}",
-    "replay_shapes": "{name} 的形状与计算图中的不符",
-    "replay_constant": "无法读取常量 {text}",
-    "replay_constant_digits": "常量 {text} 在计算图中位数不足，且未 dump",
-    "replay_variant": "定义不支持 {name}",
-    "replay_random": "该算子产生随机数",
-    "replay_failed": "属性与输入不符：{why}",
+    **REPLAY_ZH,
 }

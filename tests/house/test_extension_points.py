@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from replay.networks import Network, Step
+from operator_networks import Network, Step
 
 import pytest_msdump
 

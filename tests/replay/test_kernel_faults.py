@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from replay.networks import (
+from operator_networks import (
     Array,
     Fault,
     conv,

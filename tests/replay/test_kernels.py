@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from replay.networks import Network, Step, cut_mantissa, full, network, single
+from operator_networks import Network, Step, cut_mantissa, full, network, single
 
 from pytest_msdump import cli
 from pytest_msdump.comparison.indexing import index
