@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from pytest_msdump.comparison.align import align
 from pytest_msdump.comparison.opening import ArrayView, open_view
-from pytest_msdump.dtypes import coarser
+from pytest_msdump.dtypes import coarser, rounding_unit
+from pytest_msdump.dtypes.decode import rounded_to
 from pytest_msdump.errors import MsdumpError, TensorShapeError
 from pytest_msdump.facts.dtypes import DTYPES, EPSILON
 from pytest_msdump.facts.replay import FLIPS_ALLOWED, FLIPS_SHARE_LIMIT, FLIPS_USABLE, SCORE_LIMITS
@@ -273,14 +274,14 @@ def judge(left: Array, dtype: str, exact: Array, own: Array, *, limit: float) ->
     if ours.nonfinite.mismatch and _distance(left, own).nonfinite.mismatch:
         return Local("fail", "score", inf, limit)
     if dtype in ("float16", "bfloat16"):
-        rounded, allowed = _rounded(exact, dtype), max(FLIPS_ALLOWED, int(FLIPS_SHARE_LIMIT * exact.size))
-        flips, own_flips = _flips(left, rounded), _flips(_rounded(own, dtype), rounded)
+        rounded, allowed = rounded_to(exact, dtype), max(FLIPS_ALLOWED, int(FLIPS_SHARE_LIMIT * exact.size))
+        flips, own_flips = _flips(left, rounded), _flips(rounded_to(own, dtype), rounded)
         if own_flips <= FLIPS_USABLE * allowed:
             allowed = max(allowed, 2 * own_flips)
             share = max(FLIPS_SHARE_LIMIT, allowed / exact.size)
             return Local("pass" if flips <= allowed else "fail", "flips", flips / exact.size, share)
     # The reference may be exact by luck, or by what it does; one rounding of the left is no mistake then.
-    floor = EPSILON[dtype] / 4
+    floor = rounding_unit(dtype) / 2
     score = max(_score(ours, theirs, name, floor) for name in _DISTANCES)
     return Local("pass" if score <= limit else "fail", "score", score, limit)
 
@@ -307,18 +308,6 @@ def _score(ours: Comparison, theirs: Comparison, name: str, floor: float) -> flo
 
 def _flips(one: Array, other: Array) -> int:
     return int(np.count_nonzero((one != other) & ~(np.isnan(one) & np.isnan(other))))
-
-
-def _rounded(values: Array, dtype: str) -> Array:
-    """Round to the nearest number of a 16-bit type, to even where two are as near; return float32."""
-    with np.errstate(over="ignore"):
-        if dtype == "float16":
-            return values.astype(np.float16).astype(np.float32)
-        single = values.astype(np.float32)
-    bits = single.view(np.uint32)
-    rounding = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
-    found: Array = ((bits + rounding) & np.uint32(0xFFFF0000)).view(np.float32)
-    return np.where(np.isnan(single), single, found)
 
 
 def precision(dtypes: Iterable[str]) -> tuple[str, bool]:

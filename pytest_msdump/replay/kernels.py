@@ -7,6 +7,7 @@ wrongly is, at its operator alone.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -17,12 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pytest_msdump.comparison.opening import open_logical
-from pytest_msdump.diagnosis.pointwise import to_bfloat16
-from pytest_msdump.dtypes import canonical
+from pytest_msdump.dtypes import canonical, rounding_unit
+from pytest_msdump.dtypes.decode import rounded_to
 from pytest_msdump.dumps.graphs.ir import parse_attributes
 from pytest_msdump.errors import MsdumpError, NotReplayableError
-from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.facts.dtypes import DTYPES, EPSILON
 from pytest_msdump.facts.operators import RANDOM_TYPES, WRITTEN_INPUTS
+from pytest_msdump.facts.replay import FLIPS_SHARE_LIMIT
 from pytest_msdump.matching.coordinates import compatible, place_of
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
@@ -35,15 +37,6 @@ from pytest_msdump.text import Message, plain_text
 
 __all__ = ["Refused", "Replay", "Replayed", "Score", "definitions", "judge", "replay"]
 
-# Shares of elements of a 16-bit output that are not rounded correctly: sound kernels have 0.05 % at most.
-_MOST_FLIPS = 1e-3
-# What kernels add up in, by the type of their outputs, and the rounding unit of that and of the output.
-_UNITS: Mapping[str, tuple[float, float]] = {
-    "float64": (2.0**-53, 2.0**-53),
-    "float32": (2.0**-24, 2.0**-24),
-    "float16": (2.0**-24, 2.0**-11),
-    "bfloat16": (2.0**-24, 2.0**-8),
-}
 # Below the smallest normal number a kernel may write 0.
 _SMALLEST: Mapping[str, float] = {"float64": 2.0**-1022, "float16": 2.0**-24}
 _SMALLEST_OF_OTHERS = 2.0**-126
@@ -57,8 +50,8 @@ class Score:
     """How an output stands: `value` is at most `limit` where its kernel is sound.
 
     `rule` says what is counted: ``"sum"`` and ``"approximation"`` rounding units, ``"exact"`` elements that differ,
-    ``"flips"`` the share of elements not rounded correctly, ``"shape"`` and ``"type"`` a difference of these. `index`
-    is where the worst element is, `stored` and `expected` are its values.
+    ``"flips"`` the share of elements not rounded correctly. `index` is where the worst element is,
+    `stored` and `expected` are its values.
     """
 
     rule: str
@@ -275,8 +268,9 @@ class _Call:
         operator, outputs = self.operator, self.outputs
         definition = known.get(operator.op_type)
         if definition is None:
-            code = "replay_random" if _is_random(operator.op_type) else "replay_no_definition"
-            raise NotReplayableError(code, **({} if code == "replay_random" else {"name": operator.op_type}))
+            if re.fullmatch(RANDOM_TYPES, operator.op_type, re.IGNORECASE):
+                raise NotReplayableError("replay_random")
+            raise NotReplayableError("replay_no_definition", name=operator.op_type)
         stored = {slot: _read(ref, self._shape(slot, ref)) for slot, ref in outputs.items()}
         results = _computed(definition, self._call(stored))
         found = [
@@ -345,12 +339,6 @@ class _Call:
         return self.run.weights[mangle(name)]
 
 
-def _is_random(op_type: str) -> bool:
-    import re
-
-    return any(re.fullmatch(pattern, op_type, re.IGNORECASE) for pattern in (RANDOM_TYPES,))
-
-
 def _spec(specs: tuple[TensorSpec | None, ...], slot: int) -> TensorSpec | None:
     return specs[slot] if slot < len(specs) else None
 
@@ -401,9 +389,11 @@ def judge(result: Result, stored: Array, dtype: str) -> Score:
         return Score("exact", 0, 0)
     with np.errstate(all="ignore"):
         judging = _Judging(result, np.asarray(result.value).reshape(-1), stored.reshape(-1), stored.shape, dtype)
-        if result.scale is None or dtype not in _UNITS:
+        if result.scale is None or dtype not in EPSILON:
             return judging.exact()
-        inner, outer = _UNITS[dtype]
+        outer = rounding_unit(dtype)
+        # Kernels of 16 bits add up in float32.
+        inner = min(outer, rounding_unit("float32"))
         units = judging.units(outer)
         return judging.flips(inner) if units.is_sound and inner != outer and result.is_sum else units
 
@@ -434,20 +424,20 @@ class _Judging:
     def flips(self, unit: float) -> Score:
         """Count the elements that nothing computed with this unit rounds to."""
         wrong = self._flipped(unit, self.result.scale)
-        if self.result.widened is not None and np.count_nonzero(wrong) > _MOST_FLIPS * wrong.size:
+        if self.result.widened is not None and np.count_nonzero(wrong) > FLIPS_SHARE_LIMIT * wrong.size:
             wrong = self._flipped(unit, self.result.widened())
-        return self._worst("flips", wrong, float(np.count_nonzero(wrong)) / wrong.size, _MOST_FLIPS)
+        return self._worst("flips", wrong, float(np.count_nonzero(wrong)) / wrong.size, FLIPS_SHARE_LIMIT)
 
     def _flipped(self, unit: float, scale: Array | None) -> Array:
         allowed = self.result.limit * unit * self._row(scale) + self._row(self.result.absolute)
-        low, high = (_rounded(self.expected + sign * allowed, self.dtype) for sign in (-1, 1))
+        low, high = (rounded_to(self.expected + sign * allowed, self.dtype) for sign in (-1, 1))
         return np.asarray(~(((self.stored >= low) & (self.stored <= high)) | (self._distance() == 0)))
 
     def _row(self, scale: Array | float | None) -> Array:
         return np.broadcast_to(np.asarray(scale, np.float64), self.shape).reshape(-1)
 
     def _same(self) -> Array:
-        rounded = _rounded(self.expected, self.dtype)
+        rounded = rounded_to(self.expected, self.dtype)
         if rounded.dtype.kind != "f":
             return np.asarray(rounded == self.stored)
         return np.asarray((rounded == self.stored) | (np.isnan(rounded) & np.isnan(self.stored)))
@@ -466,12 +456,3 @@ class _Judging:
         place = int(scores.argmax())
         index = tuple(int(one) for one in np.unravel_index(place, self.shape))
         return Score(rule, value, limit, index, float(self.stored[place]), float(self.expected[place]))
-
-
-def _rounded(values: Array, dtype: str) -> Array:
-    """Round values to a type, as numbers of float64; integers stay integers."""
-    if dtype == "bfloat16":
-        return to_bfloat16(values)
-    native = np.dtype(DTYPES[dtype].native)
-    rounded: Array = values.astype(native)
-    return rounded.astype(np.float64) if native.kind == "f" else rounded

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from pytest_msdump.dtypes import rounding_unit
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.facts.calibration import STALE, rounding_unit
+from pytest_msdump.facts.calibration import STALE
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Coverage, Report, SideInfo
