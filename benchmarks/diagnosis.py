@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.diagnosis.diagnose import diagnose
-from pytest_msdump.diagnosis.pointwise import to_bfloat16, to_float8
+from pytest_msdump.diagnosis.pointwise import to_float8
+from pytest_msdump.dtypes.decode import rounded_to
 
 Array = npt.NDArray[Any]
 Random = np.random.Generator
@@ -183,7 +184,7 @@ def rounded(random: Random, x: Array) -> Array:
         lambda a: to_float8(a, "float8_e4m3fn"),
         lambda a: to_float8(a, "float8_e5m2"),
         lambda a: np.rint(a / (np.abs(a).max() / 20)) * (np.abs(a).max() / 20),
-        to_bfloat16,
+        lambda values: rounded_to(values, "bfloat16"),
     )
     return ways[random.integers(4)](x)
 

@@ -168,6 +168,7 @@ _ERRORS_IN_CHINESE = {
     "incomplete-recording": "对模型的采集尚未结束，或已中断。退出码 4",
     "program": "本应落盘的程序运行失败、没有结束或没有落盘任何数据；文字末尾是其输出",
     "tensor-file": "张量文件与其自身的描述不符；该张量的结论为 `error`",
+    "not-replayable": "算子的某次调用无法重新计算；只计数并列出，从不算作通过",
     "tensor-shape": "两个张量的形状无法对齐；这一对的结论为 `error`",
 }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_msdump.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_msdump.assertions import assert_close, assert_dumps_close, assert_no_overflow, compare
+    from pytest_msdump.assertions import assert_close, assert_dumps_close, assert_no_overflow, assert_replay, compare
     from pytest_msdump.comparison.opening import OpenDump, open_dump
     from pytest_msdump.elements.write_pair import write_detail
 
@@ -20,6 +20,7 @@ __all__ = [
     "assert_close",
     "assert_dumps_close",
     "assert_no_overflow",
+    "assert_replay",
     "compare",
     "open_dump",
     "write_detail",
@@ -30,6 +31,7 @@ _HOMES = {
     "assert_close": "pytest_msdump.assertions",
     "assert_dumps_close": "pytest_msdump.assertions",
     "assert_no_overflow": "pytest_msdump.assertions",
+    "assert_replay": "pytest_msdump.assertions",
     "compare": "pytest_msdump.assertions",
     "open_dump": "pytest_msdump.comparison.opening",
     "write_detail": "pytest_msdump.elements.write_pair",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from os import PathLike, fspath
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.comparison.comparing import compare_pair, compare_views
@@ -30,13 +31,20 @@ from pytest_msdump.report.coverage import coverage_problems, coverage_text, next
 from pytest_msdump.report.failure import failure_text
 from pytest_msdump.report.summary import alarm, header_lines, summary_lines
 from pytest_msdump.storage.remote import RemotePath
-from pytest_msdump.suite import load_suite
+from pytest_msdump.suite import Suite, load_suite
 from pytest_msdump.suite.keys import MapObject
 
 if TYPE_CHECKING:
     from pytest_msdump.model.record import Record
 
-__all__ = ["assert_close", "assert_dumps_close", "assert_no_overflow", "assert_unsuspicious", "compare"]
+__all__ = [
+    "assert_close",
+    "assert_dumps_close",
+    "assert_no_overflow",
+    "assert_replay",
+    "assert_unsuspicious",
+    "compare",
+]
 
 _WIDTH = 100
 
@@ -137,6 +145,7 @@ def _failure_lines(record: Record) -> str:
 
 
 _SHOWN_OPERATORS = 3
+_PATHS = ("left", "right", "golden", "third", "fusion")
 
 
 def assert_dumps_close(
@@ -193,26 +202,9 @@ def assert_dumps_close(
         A dump is missing or unknown, or an option cannot be meant.
     """
     __tracebackhide__ = True
-    table = {"left": _side(left), "right": _side(right), "map": map, "profile": profile, **options}
-    if min_coverage is not None:
-        table["min_coverage"] = min_coverage
-    if fusion is not None:
-        table["fusion"] = str(fusion)
-    table |= {name: _side(run) for name, run in (("golden", golden), ("third", third)) if run is not None}
-    thresholds = []
-    if isinstance(limits, Mapping):
-        thresholds = [f"{metric}={float(bound)!r}" for metric, bound in limits.items()]
-    elif limits is not None:
-        table["limits"] = fspath(limits)
-    suite = load_suite(
-        file=None,
-        table=table,
-        options={"threshold": thresholds or None},
-        directory=Path.cwd(),
-        name="assert_dumps_close",
-        spelled={"threshold": "limits"},
-    )
-    planned = plan(suite)
+    options |= {"map": map, "profile": profile, "min_coverage": min_coverage, "limits": limits}
+    options |= {"fusion": fusion, "golden": golden, "third": third}
+    planned = plan(_suite_of_dumps("assert_dumps_close", left=left, right=right, **options))
     report = build_report(planned, compare_plan(planned))
     problem = _dumps_problem(report)
     if problem:
@@ -220,6 +212,64 @@ def assert_dumps_close(
     if warning := alarm(report.coverage, _WIDTH):
         text = "\n".join([" ".join(warning), *next_step_lines(report, width=_WIDTH)])
         warnings.warn(text, UserWarning, stacklevel=2)
+    return report
+
+
+def assert_replay(
+    model: Any,
+    left: Any,
+    inputs: Any = None,
+    *,
+    right: Any = None,
+    **options: Any,
+) -> Report:
+    """Fail where a module of a port is wrong by itself: where the reference makes something else of the left's inputs.
+
+    The reference runs once in float64, and each of its modules goes on with what the left had in its place; see
+    ``docs/explanation/replay.md``.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        The reference, in the mode that was recorded. It stays as it is.
+    left : str, Path or OpenDump
+        The run under test.
+    inputs : tensor, tuple, dict or callable, optional
+        What the model is given: arguments, keywords, or a function of the model that runs what was recorded, with its
+        backward pass. By default what a recording with ``inputs=True`` has.
+    right : str, Path or OpenDump, optional
+        A recording of the reference. By default one is made for the time of the call.
+    **options
+        As of `assert_dumps_close`; ``limits`` and ``profile`` are of the comparison from end to end, which is in the
+        report and fails nothing here.
+
+    Returns
+    -------
+    Report
+        When no module is wrong by itself; `Record.local` says of each what was found, or why it was not replayed.
+
+    Raises
+    ------
+    AssertionError
+        A module is wrong by itself, or none could be judged.
+    ConfigError
+        The model cannot be replayed, or a dump or an option cannot be used.
+    """
+    __tracebackhide__ = True
+    # Needs a framework.
+    from pytest_msdump.replay.reference_model import record_reference, reference_of, replay_plan
+
+    reference = reference_of(model, inputs)
+    with TemporaryDirectory(prefix="msdump-reference-") as folder:
+        if right is None:
+            right = Path(folder) / "reference"
+            record_reference(reference, index(as_path(_side(left))), right)
+        planned = plan(_suite_of_dumps("assert_replay", left=left, right=right, **options))
+        local = replay_plan(planned, reference)
+        records = {number: one.with_local(local.get(number)) for number, one in compare_plan(planned).items()}
+        report = build_report(planned, records)
+    if any(one.outcome == "fail" for one in local.values()) or all(one.why for one in local.values()):
+        raise AssertionError("\n" + "\n".join(summary_lines(report, width=_WIDTH)))
     return report
 
 
@@ -238,6 +288,26 @@ def _dumps_problem(report: Report) -> str | None:
     if problems:
         lines += ["", coverage_text(report, width=_WIDTH)]
     return "\n".join(lines)
+
+
+def _suite_of_dumps(
+    name: str, *, limits: Mapping[str, float] | str | PathLike[str] | None = None, **options: Any
+) -> Suite:
+    """Return the suite of keys of a suite file; ``None`` is a key not given."""
+    thresholds = None
+    if isinstance(limits, Mapping):
+        thresholds = [f"{metric}={float(bound)!r}" for metric, bound in limits.items()]
+    elif limits is not None:
+        options["limits"] = fspath(limits)
+    paths = {key: _side(options[key]) for key in _PATHS if options.get(key) is not None}
+    return load_suite(
+        file=None,
+        table={key: value for key, value in options.items() if value is not None} | paths,
+        options={"threshold": thresholds or None},
+        directory=Path.cwd(),
+        name=name,
+        spelled={"threshold": "limits"},
+    )
 
 
 def _side(given: Any) -> Path | str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pytest_msdump.text import Message, plain_text, say
+from pytest_msdump.text import Message, Parameter, plain_text, say
 
 __all__ = [
     "ConfigError",
     "DumpNotFoundError",
     "IncompleteRecordingError",
     "MsdumpError",
+    "NotReplayableError",
     "ProgramError",
     "TensorFileError",
     "TensorShapeError",
@@ -77,6 +78,16 @@ class TensorFileError(MsdumpError, ValueError):
     """A tensor's file that is not what it claims to be; becomes the verdict `error` of that tensor."""
 
     slug = "tensor-file"
+
+
+class NotReplayableError(MsdumpError, ValueError):
+    """A call of an operator that cannot be computed again; it is counted and shown, never passed."""
+
+    slug = "not-replayable"
+
+    def __init__(self, code: str, **parameters: Parameter) -> None:
+        self.message = Message(code, parameters)
+        super().__init__(say(self.message))
 
 
 class TensorShapeError(MsdumpError, ValueError):

@@ -45,6 +45,8 @@ EXPECTED = [
     ("graph", ("--msdump-graph",), "msdump_graph", "graph"),
     ("granularity", ("--msdump-granularity",), "msdump_granularity", "granularity"),
     ("min_coverage", ("--msdump-min-coverage",), "msdump_min_coverage", "min_coverage"),
+    # Code runs only where it is typed.
+    ("replay", ("--msdump-replay",), None, None),
     ("allow_incomplete", ("--msdump-allow-incomplete",), "msdump_allow_incomplete", "allow_incomplete"),
     ("report_dir", ("--msdump-report-dir",), "msdump_report_dir", "report_dir"),
     ("detail", ("--msdump-detail",), "msdump_detail", "detail"),
@@ -141,9 +143,10 @@ def test_pytest_itself_takes_the_table(pytester: pytest.Pytester) -> None:
         def pytest_addoption(parser):
             for option in OPTIONS:
                 parser.addoption(*option.flags, **argparse_kwargs(option))
-                parser.addini(**ini_kwargs(option))
+                if option.ini:
+                    parser.addini(**ini_kwargs(option))
         def pytest_report_header(config):
-            inis = {o.name: config.getini(o.ini) for o in OPTIONS}
+            inis = {o.name: config.getini(o.ini) for o in OPTIONS if o.ini}
             return [f"ini {[(k, v) for k, v in inis.items() if v is not None]}", f"left {config.option.msdump_left}"]
         """
     )

@@ -13,6 +13,7 @@ from typing import Any
 from pytest_msdump.comparison.comparing import comparer_of
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.comparison.user_code import Watch, unwatched
+from pytest_msdump.dtypes import rounding_unit
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.calibration import (
     ASSUMED_MULTIPLIERS,
@@ -20,7 +21,6 @@ from pytest_msdump.facts.calibration import (
     CHAOTIC_GROWTH,
     CHAOTIC_WITHIN,
     COARSE_UNIT,
-    rounding_unit,
 )
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.limits.limits_file import (
@@ -213,8 +213,8 @@ def _limits(
     every = [*(one for tensors in found.values() for one in tensors), *(run.tensors[name] for run in beside)]
     metrics: dict[str, Base] = {}
     is_chaotic = False
-    for metric in CALIBRATED_METRICS if unit is not None else ():
-        if unit is None or not all(metric in one.values for one in every):
+    for metric in CALIBRATED_METRICS if unit else ():
+        if not all(metric in one.values for one in every):
             continue
         largest = {u: max(one.values[metric] for one in tensors) for u, tensors in found.items()}
         exact = golden.tensors[name].values[metric] if golden and name in golden.tensors else 0.0

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_msdump.dtypes import rounding_unit
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.facts.calibration import ASSUMED_MULTIPLIERS, CALIBRATED_METRICS, rounding_unit
+from pytest_msdump.facts.calibration import ASSUMED_MULTIPLIERS, CALIBRATED_METRICS
 from pytest_msdump.limits.limits_file import Accepted, Base, LimitsFile, TensorLimits, limits_text, name_of, rounded_up
 from pytest_msdump.model.record import Record
 from pytest_msdump.storage.files import write_atomic
@@ -60,7 +61,7 @@ def tightened(limits: LimitsFile, records: Iterable[Record]) -> LimitsFile:
             if base is None or check.base is None or not isinstance(check.value, int | float):
                 continue
             # A left side of a coarser type was judged by a scaled base.
-            unit = rounding_unit(record.judged_as) or 0.0
+            unit = rounding_unit(record.judged_as)
             value = max(float(check.value), unit) * base.effective / check.base
             of_tensor = measured.setdefault(name, {})
             of_tensor[check.metric] = max(value, of_tensor.get(check.metric, 0.0))

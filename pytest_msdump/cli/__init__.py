@@ -50,6 +50,7 @@ COMMANDS: Mapping[str, str] = {
     "convert": "convert dumps to arrays, archives, raw bytes or text, and arrays to dump files",
     "sketch": "write a dump as sketches, small enough to commit",
     "repeat": "run a program several times, and find the first operator that differs",
+    "replay": "give each operator its own inputs again, and name the kernels or modules that are wrong by themselves",
     "overflow": "find operators that overflow in one dump",
     "config": "write, check or explain a dump configuration",
     "prototxt": "give in-place layers of a Caffe network their own blobs",

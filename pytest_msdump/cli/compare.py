@@ -14,11 +14,12 @@ from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.comparison.user_code import NO_EXTRAS, load_extras
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.report import Report
+from pytest_msdump.replay.reference_model import load_reference
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.suite import Suite, load_suite
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "add_suite_arguments", "run", "suite_of"]
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "add_suite_arguments", "run", "suite_file", "suite_of"]
 
 DESCRIPTION = (
     "Compare the dump of a run under test (LEFT) with its reference (RIGHT): two directories, or two tensor files. "
@@ -105,6 +106,8 @@ def run(parsed: argparse.Namespace) -> int:
     _check_detail_flags(parsed, is_detail=is_detail)
     write = None if is_detail else _table_writer(parsed)
     suite = suite_of(parsed, io="all" if is_detail or parsed.table is not None else None)
+    typed = suite.options["replay"]
+    reference = None if typed is None else load_reference(typed)
     extras = NO_EXTRAS if parsed.user_code is None else load_extras(Path(parsed.user_code))
     progress = Progress("msdump compare", quiet=parsed.quiet)
     with progress.step("indexing and pairing"):
@@ -121,6 +124,7 @@ def run(parsed: argparse.Namespace) -> int:
         suggests=parsed.msdump_suggest,
         tightens=parsed.msdump_limits_update is not None,
         scheduler=parsed.scheduler,
+        reference=reference,
         say=phrases(parsed),
     )
 
@@ -163,7 +167,7 @@ def suite_of(parsed: argparse.Namespace, *, io: str | None = None) -> Suite:
     options["io"] = options["io"] or io
     directory = Path.cwd()
     return load_suite(
-        file=_suite_file(options.pop("config"), directory, options),
+        file=suite_file(options.pop("config"), directory, options),
         options=options,
         directory=directory,
         spelled=COMMAND_FLAGS | {"left": "LEFT", "right": "RIGHT"},
@@ -181,7 +185,7 @@ def _typed_sides(parsed: argparse.Namespace) -> dict[str, str]:
     return dict(zip(("left", "right"), sides, strict=True))
 
 
-def _suite_file(named: str | None, directory: Path, options: Mapping[str, object]) -> Path | None:
+def suite_file(named: str | None, directory: Path, options: Mapping[str, object]) -> Path | None:
     """Return the file of ``--config``, or the folder's own msdump.toml when a side is not given."""
     if named is not None:
         file = directory / named

@@ -17,6 +17,7 @@ from pytest_msdump.escape import terminal_text
 from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
+from pytest_msdump.replay.reference_model import Reference, replay_plan
 from pytest_msdump.report.build import build_report, run_facts, start_report, write_report
 from pytest_msdump.report.causes import choose_shown, short_reason
 from pytest_msdump.report.ci import commands_for_github
@@ -47,6 +48,7 @@ def gate(
     suggests: bool = False,
     tightens: bool = False,
     scheduler: str | None = None,
+    reference: Reference | None = None,
     say: Phrases = ENGLISH,
 ) -> int:
     """Compare pair by pair, print, write the suite's reports; return the exit code.
@@ -54,7 +56,7 @@ def gate(
     `write` writes more files about the report and returns them. `show` is which failures are printed, as of
     `choose_shown`; `progress` shows how far it is; `suggests` looks for partners of tensors that have none; `tightens`
     lowers the limits of the limits file where all passes. `scheduler` is the address of a Dask scheduler whose workers
-    then compare.
+    then compare. `reference` is the model to replay, if there is one.
     """
     file = limits_file_to_lower(planned.suite) if tightens else None
     pairs, profile = len(planned.pairing.pairs), planned.suite.policy.profile
@@ -64,6 +66,10 @@ def gate(
     start_report(planned, planned.suite.report_dir)
     watch = progress or Progress("msdump compare")
     records, notes = records_of(planned, watch, scheduler=scheduler)
+    if reference is not None:
+        with watch.step("replaying the reference"):
+            local = replay_plan(planned, reference)
+        records = {number: record.with_local(local.get(number)) for number, record in records.items()}
     report = build_report(planned, records)
     report = replace(report, notes=(*report.notes, *notes), run=run_facts())
     if suggests:

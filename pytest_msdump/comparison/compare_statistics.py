@@ -15,6 +15,7 @@ import numpy as np
 from pytest_msdump.comparison.align import align, logical_views
 from pytest_msdump.comparison.opening import open_view
 from pytest_msdump.comparison.three_way import golden_interval, sides_of
+from pytest_msdump.dtypes import rounding_unit
 from pytest_msdump.errors import TensorFileError, TensorShapeError
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.facts.metrics import STATISTICS
@@ -24,7 +25,7 @@ from pytest_msdump.limits.policy import Policy
 from pytest_msdump.limits.resolve import resolve_pair
 from pytest_msdump.limits.statistics import judge_statistics
 from pytest_msdump.metrics.count_sketch import SEEDS, metrics_of, sketch_of
-from pytest_msdump.metrics.golden import golden_errors, rounding_unit
+from pytest_msdump.metrics.golden import golden_errors
 from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import Record, record_of

@@ -14,11 +14,12 @@ from typing import TypeAlias
 from pytest_msdump.comparison.align import AlignedViews, align
 from pytest_msdump.comparison.opening import open_view
 from pytest_msdump.comparison.user_code import Extras
+from pytest_msdump.dtypes import rounding_unit
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.limits.resolve import GOLDEN_RULE_METRIC
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.selection import Selection
-from pytest_msdump.metrics.golden import golden_errors, golden_ratios, rounding_unit
+from pytest_msdump.metrics.golden import golden_errors, golden_ratios
 from pytest_msdump.model.comparison import Comparison, Limits, ThreeWay
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pair, Pairing

@@ -9,11 +9,12 @@ import numpy as np
 
 from pytest_msdump.diagnosis.claim import Claim, Trial, inner
 from pytest_msdump.diagnosis.sample import Array, Sides, Slack
+from pytest_msdump.dtypes.decode import rounded_to
 from pytest_msdump.dtypes.low_precision import byte_table
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.text import Message
 
-__all__ = ["PointwiseClaim", "of_mapped_values", "of_rounding", "to_bfloat16", "to_float8"]
+__all__ = ["PointwiseClaim", "of_mapped_values", "of_rounding", "to_float8"]
 
 # Numbers of claims are estimated from so many elements, and then compared with all.
 _ESTIMATED_FROM = 20000
@@ -283,24 +284,10 @@ def _grid_step(values: Array) -> float | None:
     return step if np.all(off <= 0.02 * step + 2.0**-11 * np.abs(levels)) else None
 
 
-def to_bfloat16(block: Array) -> Array:
-    """Round to the nearest bfloat16, ties to even."""
-    bits = block.astype(np.float32).view(np.uint32)
-    half = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
-    rounded: Array = ((bits + half) & np.uint32(0xFFFF0000)).view(np.float32).astype(np.float64)
-    return rounded
-
-
 def _cut_to_bfloat16(block: Array) -> Array:
     bits = block.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)
     cut: Array = bits.view(np.float32).astype(np.float64)
     return cut
-
-
-def _to_float16(block: Array) -> Array:
-    with np.errstate(over="ignore"):
-        rounded: Array = block.astype(np.float16).astype(np.float64)
-    return rounded
 
 
 def to_float8(block: Array, name: str) -> Array:
@@ -313,8 +300,8 @@ def to_float8(block: Array, name: str) -> Array:
 
 
 _GRIDS: dict[str, Callable[[Array], Array]] = {
-    "float16": _to_float16,
-    "bfloat16": to_bfloat16,
+    "float16": lambda block: rounded_to(block, "float16"),
+    "bfloat16": lambda block: rounded_to(block, "bfloat16"),
     "bfloat16, towards zero": _cut_to_bfloat16,
     "float8_e4m3fn": lambda block: to_float8(block, "float8_e4m3fn"),
     "float8_e5m2": lambda block: to_float8(block, "float8_e5m2"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from pytest_msdump.errors import UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import ALIASES, DTYPES
 
-__all__ = ["canonical", "coarser"]
+__all__ = ["canonical", "coarser", "rounding_unit"]
 
 _KINDS = {"opaque": 0, "bool": 1, "integer": 2, "float": 3, "complex": 3}
 
@@ -30,6 +30,22 @@ def coarser(left: str, right: str) -> str:
     """
     first, second = _known(left), _known(right)
     return second if _rank(second) > _rank(first) else first
+
+
+def rounding_unit(*dtypes: str) -> float:
+    """Return how large one rounding to the coarsest of these types is, relative to the value.
+
+    It is 0 of types that are exact or unknown. A complex type counts as its component. Floats whose bits become fewer
+    with size have one bit behind the first.
+
+    >>> rounding_unit("float32", "float64") == 2.0**-24, rounding_unit("int8")
+    (True, 0.0)
+    """
+    if None in map(canonical, dtypes):
+        return 0.0
+    dtype = reduce(coarser, dtypes)
+    fact = DTYPES[DTYPES[dtype].component or dtype]
+    return 0.0 if fact.kind != "float" else 2.0 ** -(1 + (fact.mantissa or 1))
 
 
 def _known(name: str) -> str:

@@ -25,7 +25,16 @@ from pytest_msdump.dtypes.low_precision import BYTE_TABLES, byte_table, float4_e
 from pytest_msdump.errors import TensorFileError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
 
-__all__ = ["Storage", "bfloat16_values", "bytes_needed", "can_decode", "storage_of", "stored_as", "to_double"]
+__all__ = [
+    "Storage",
+    "bfloat16_values",
+    "bytes_needed",
+    "can_decode",
+    "rounded_to",
+    "storage_of",
+    "stored_as",
+    "to_double",
+]
 
 Array = npt.NDArray[Any]
 
@@ -86,6 +95,22 @@ def bfloat16_values(bits: Array) -> Array:
     """Return bfloat16 numbers, given as 16 bits in any byte order, exactly as float32; NaN payloads are kept."""
     wide: Array = np.left_shift(bits, np.uint32(16), dtype=np.uint32)
     return wide.view(np.float32)
+
+
+def rounded_to(values: Array, name: str) -> Array:
+    """Round numbers to the nearest of a data type, to even where two are as near; floats come as float64.
+
+    What is beyond the largest number becomes infinite. 8-bit floats are not rounded to.
+    """
+    native = np.dtype(DTYPES[name].native)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded: Array = values.astype(native)
+    if name == "bfloat16":
+        bits = rounded.view(np.uint32)
+        upper = (bits + (np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))) & np.uint32(0xFFFF0000)
+        # Of a NaN the sum may carry into the sign.
+        rounded = np.where(np.isnan(rounded), rounded, upper.view(np.float32))
+    return rounded.astype(np.float64) if native.kind == "f" else rounded
 
 
 @lru_cache(maxsize=256)

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_msdump.facts.dtypes import DTYPES, EPSILON
-
 __all__ = [
     "ASSUMED_MULTIPLIERS",
     "CALIBRATED_METRICS",
@@ -24,7 +22,6 @@ __all__ = [
     "METRIC_VERSION",
     "SMALL_ELEMENTS",
     "STALE",
-    "rounding_unit",
 ]
 
 # What limits files hold. A changed formula of one of these is a new version, which older files are refused by.
@@ -52,14 +49,3 @@ COARSE_UNIT = 2.0**-12
 CHAOTIC_GROWTH, CHAOTIC_WITHIN = 2.0, 64.0
 # A base so many times what was measured hides a regression: the limit of a forward tensor is then 120 times that.
 STALE = 10.0
-
-
-def rounding_unit(dtype: str) -> float | None:
-    """Return half of the distance from 1 to the next number, for complex types of their parts; ``None`` if unknown.
-
-    >>> rounding_unit("float32") == 2.0**-24, rounding_unit("int8")
-    (True, None)
-    """
-    fact = DTYPES.get(dtype)
-    epsilon = EPSILON.get(dtype if fact is None or fact.component is None else fact.component)
-    return None if epsilon is None else epsilon / 2

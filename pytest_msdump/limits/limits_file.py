@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from pytest_msdump.dtypes import coarser
+from pytest_msdump.dtypes import coarser, rounding_unit
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.calibration import (
     ASSUMED_MULTIPLIERS,
@@ -22,7 +22,6 @@ from pytest_msdump.facts.calibration import (
     GRADIENTS,
     METRIC_VERSION,
     SMALL_ELEMENTS,
-    rounding_unit,
 )
 from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.limits.judge import passing_bound
@@ -248,7 +247,7 @@ class LimitsFile:
         """Return the base for a left side of a coarser type; ``None`` where no coarse run says how that grows."""
         unit, own = rounding_unit(dtype), exponent_of(self.perturbed.u)
         coarse = [exponent for exponent in base.amp if exponent != own]
-        if unit is None or not coarse:
+        if not unit or not coarse:
             return None
         nearest_run = min(coarse, key=lambda exponent: abs(float(exponent) + math.log2(unit)))
         # What widened the base, a golden run or the floor, widens this one as well.

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.dtypes import coarser
 from pytest_msdump.facts.dtypes import DTYPES, EPSILON
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.facts.profiles import DUAL_BENCHMARK
@@ -26,21 +24,11 @@ from pytest_msdump.model.comparison import GoldenErrors, Measurement, ThreeWay
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.text import Message
 
-__all__ = ["golden_errors", "golden_ratios", "rounding_unit"]
+__all__ = ["golden_errors", "golden_ratios"]
 
 _BLOCK_ELEMENTS = 2**16
 # msprobe's get_rmse: against division by 0, and once more.
 _TINY = 0.0001
-
-
-def rounding_unit(*dtypes: str) -> float:
-    """Return how large one rounding to the coarsest of these types is, relative to the value; 0 of exact types.
-
-    >>> rounding_unit("float32", "float64") == 2.0**-24
-    True
-    """
-    dtype = reduce(coarser, (DTYPES[name].component or name for name in dtypes))
-    return 0.0 if DTYPES[dtype].kind != "float" else EPSILON.get(dtype, EPSILON["bfloat16"]) / 2
 
 
 def golden_errors(

@@ -9,12 +9,22 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_msdump.model.comparison import FAILING, Comparison, CustomResult, Limits, Nonfinite, Verdict, WorstElement
+from pytest_msdump.model.comparison import (
+    FAILING,
+    Comparison,
+    CustomResult,
+    Finding,
+    Limits,
+    Nonfinite,
+    Verdict,
+    WorstElement,
+)
 from pytest_msdump.model.graph import ArgumentDifference, KernelArguments
+from pytest_msdump.model.numbers import plain
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.statistics import Interval, StatisticComparison
 from pytest_msdump.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef, TensorSpec
-from pytest_msdump.text import Message
+from pytest_msdump.text import Message, in_clauses
 
 __all__ = [
     "NO_ROOTS",
@@ -24,6 +34,7 @@ __all__ = [
     "Diagnosis",
     "ErrorGrowth",
     "Histogram",
+    "Local",
     "MagnitudeErrors",
     "Record",
     "ReportedTensor",
@@ -195,6 +206,35 @@ class RoleReason(NamedTuple):
     growth: ErrorGrowth | None = None
 
 
+class Local(NamedTuple):
+    """What became of a tensor when the reference computed it from the left's own inputs, see ``replay``.
+
+    `outcome` is ``"pass"``, ``"fail"`` or ``"not_replayable"``; then `why` says why. `measure` says what `score` is:
+    ``"score"``, the left's error over the error of the reference's own run; ``"flips"``, the share of elements that are
+    not correctly rounded; ``"differing"``, how many whole numbers differ. `segment` are modules without a partner that
+    were judged together with this one, since what they gave went into it.
+    """
+
+    outcome: str
+    measure: str = ""
+    score: float | None = None
+    limit: float | None = None
+    segment: tuple[str, ...] = ()
+    why: Message | None = None
+
+    @property
+    def message(self) -> Message:
+        """The judgement as a sentence, or why there is none."""
+        if self.why is not None:
+            return Message("local_not_replayable", {"reason": self.why})
+        share = self.measure == "flips"
+        shown = [f"{100 * (one or 0.0):.3g} %" if share else plain(one or 0.0, 3) for one in (self.score, self.limit)]
+        numbers = dict(zip(("score", "bound"), shown, strict=True))
+        word = "wrong" if self.outcome == "fail" else "right"
+        found = Message(f"local_{word}_{self.measure}", numbers)
+        return in_clauses(found, Message("local_segment", {"names": self.segment}) if self.segment else None)
+
+
 @dataclass(frozen=True, slots=True)
 class BetterFit:
     """Another tensor, on `side`, that fits a failing pair far better than the partner it was given.
@@ -265,6 +305,8 @@ class Record:
         Error out over error in.
     suspicious : tuple of BetterFit
         Tensors that fit far better.
+    local : Local, optional
+        What a replay of the reference says of this operator by itself.
     """
 
     order: int
@@ -298,6 +340,7 @@ class Record:
     role_why: RoleReason | None = None
     amplification: float | None = None
     suspicious: tuple[BetterFit, ...] = ()
+    local: Local | None = None
 
     @property
     def fails(self) -> bool:
@@ -361,7 +404,17 @@ class Record:
             nan=limits.nan,
             known_drift=limits.known_drift,
             notes=limits.notes,
-        )
+        ).with_local(self.local)
+
+    def with_local(self, local: Local | None) -> Record:
+        """Return the record with what a replay says; it fails where the operator is wrong by itself."""
+        if local is None or not self.was_run:
+            return self
+        verdict = self.verdict
+        if local.outcome == "fail":
+            findings = (*verdict.findings, Finding("fail", local.message))
+            verdict = replace(verdict, outcome=verdict.outcome if self.fails else "fail", findings=findings)
+        return replace(self, verdict=verdict, local=local)
 
     def without_role(self) -> Record:
         """Return the record without its role, where other records fail than when it was made."""

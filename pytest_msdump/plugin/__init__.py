@@ -11,6 +11,7 @@ from pytest_msdump.plugin.fixtures import (
     msdump_recorder,
     msdump_reference,
     msdump_repeats,
+    msdump_replay,
     msdump_right,
 )
 from pytest_msdump.plugin.hooks import (
@@ -34,6 +35,7 @@ __all__ = [
     "msdump_recorder",
     "msdump_reference",
     "msdump_repeats",
+    "msdump_replay",
     "msdump_right",
     "pytest_addoption",
     "pytest_collect_file",

@@ -130,8 +130,10 @@ class OperatorItem(_GateItem):
     def runtest(self) -> None:
         """Measure and judge every pair of this item; fail when one of them does."""
         runner = runner_of(self)
-        records = {number: runner.record(number) for number in self.group.pairs}
-        self.send(ItemRecords(self.plan.digest, records, *cached(runner, records)))
+        local = self.config.stash[GATE].local(self.plan)
+        records = {number: runner.record(number).with_local(local.get(number)) for number in self.group.pairs}
+        # What a replay says is of this model alone: no later run may take it from the cache.
+        self.send(ItemRecords(self.plan.digest, records, *(({}, ()) if local else cached(runner, records))))
         self.user_properties.extend(properties(records.values()))
         if any(record.verdict.outcome not in ("pass", "warn") for record in records.values()):
             raise self._failure(records)

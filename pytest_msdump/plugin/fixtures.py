@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_msdump.causes.repeats import Repeats
     from pytest_msdump.comparison.opening import OpenDump
     from pytest_msdump.model.pairing import Pair
+    from pytest_msdump.model.report import Report
     from pytest_msdump.plugin.fixture_values import Functions
     from pytest_msdump.record.recorder import Recorder
     from pytest_msdump.record.variation import Control, Perturbation
@@ -29,6 +30,7 @@ __all__ = [
     "msdump_recorder",
     "msdump_reference",
     "msdump_repeats",
+    "msdump_replay",
     "msdump_right",
 ]
 
@@ -111,6 +113,16 @@ def msdump_repeats(tmp_path: Path) -> Callable[..., Repeats]:
     """
     repeats: Callable[..., Repeats] = _values().repeater(tmp_path)
     return repeats
+
+
+@pytest.fixture
+def msdump_replay() -> Callable[..., Report]:
+    """Fail where a module of a port is wrong by itself: msdump_replay(model, left, inputs) replays the reference model.
+
+    See `pytest_msdump.assert_replay`.
+    """
+    replay: Callable[..., Report] = _values().assertions.assert_replay
+    return replay
 
 
 @pytest.fixture(scope="session")

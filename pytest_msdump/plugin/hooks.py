@@ -86,6 +86,7 @@ def pytest_configure_node(node: Any) -> None:
     config = node.config
     node.workerinput["msdump_columns"] = config.get_terminal_writer().fullwidth
     node.workerinput["msdump_run"] = config.stash[GATE].run if GATE in config.stash else ""
+    node.workerinput["msdump_local"] = config.stash[GATE].local_text if GATE in config.stash else "{}"
     node.workerinput["msdump_plain"] = has_testpaths_only(config)
     node.workerinput["msdump_language"] = chosen_language(config)
 

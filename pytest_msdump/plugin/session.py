@@ -18,7 +18,7 @@ from pytest_msdump.calibrate.write import limits_file_to_lower
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.record import Record
+from pytest_msdump.model.record import Local, Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.plugin.discovery import is_suite_file
@@ -41,6 +41,7 @@ from pytest_msdump.plugin.sources import (
 )
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.record_json import from_json, to_json
+from pytest_msdump.report.replayed import LOCAL
 from pytest_msdump.settings.options import option_values
 
 __all__ = ["Gate", "ItemRecords", "progress_of", "sent_with"]
@@ -75,6 +76,8 @@ class Gate:
         # Test cases of JUnit XML, with the plan and the numbers of their pairs.
         self.cases: list[tuple[tuple[str, tuple[int, ...]], Any]] = []
         self.foreign = 0
+        # What a replay of the reference says of each pair, by the digest of the plan.
+        self._local: dict[str, Mapping[int, Local]] = _sent_local(config)
         self._language: str | None = None
         # Names of items of the own suite that were typed as ids.
         self._typed: list[str] = []
@@ -92,7 +95,7 @@ class Gate:
         own_file = None if self.own is None else self.own.file
         files = [Source(file) for file in suite_files_ahead(self.config) if file != own_file]
         for source in [*([self.own] if self.own else []), *files]:
-            self.plan(source)
+            self.local(self.plan(source))
 
     @property
     def language(self) -> str:
@@ -108,6 +111,27 @@ class Gate:
                 limits_file_to_lower(made.suite)
             self._dumps.add(made.roots)
         return self.plans[source]
+
+    def local(self, plan: Plan) -> Mapping[int, Local]:
+        """Return what a replay of the reference says of each pair, where one was asked for; it runs once."""
+        typed = plan.suite.options["replay"]
+        if typed is None or self.config.option.collectonly:
+            return {}
+        if plan.digest not in self._local:
+            # Frameworks are loaded where one is used.
+            from pytest_msdump.replay.reference_model import load_reference, replay_plan
+
+            with _uncaptured(self.config), progress_of(self.config).step("replaying the reference"):
+                self._local[plan.digest] = replay_plan(plan, load_reference(typed))
+        return self._local[plan.digest]
+
+    @property
+    def local_text(self) -> str:
+        """What `local` has found so far, as text for pytest-xdist's workers."""
+        found = {
+            digest: {number: LOCAL.write(one) for number, one in local.items()} for digest, local in self._local.items()
+        }
+        return json.dumps(found, allow_nan=False)
 
     def plan_of_session(self) -> Plan:
         """Return the plan that fixtures mean: the command line's, the configured suite file's, or the only one."""
@@ -234,6 +258,12 @@ class Gate:
             path = os.path.relpath(source.file, self.config.invocation_params.dir)
             return ["pytest", f"{path}::{name}", *typed]
         return ["pytest", *typed, f"--msdump-select={glob.escape(select)}"]
+
+
+def _sent_local(config: pytest.Config) -> dict[str, Mapping[int, Local]]:
+    """Return what the controller has sent, which replays the reference for all workers."""
+    sent = json.loads(getattr(config, "workerinput", {}).get("msdump_local", "{}"))
+    return {digest: {int(number): LOCAL.read(one) for number, one in local.items()} for digest, local in sent.items()}
 
 
 @dataclass(frozen=True, slots=True)

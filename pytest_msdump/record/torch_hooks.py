@@ -21,14 +21,15 @@ class ForwardHooks:
     """Hooks around the calls of a model's modules that run before and behind all others.
 
     `before` gets a module, its arguments and keywords, `after` a module and its result, and both whether other hooks
-    changed them. Where `before` returns arguments and keywords, the module gets those. `raised` gets a module that gave
+    changed them. Where `before` returns arguments and keywords, the module gets those; what `after` returns takes the
+    place of the result, but for ``None``. `raised` gets a module that gave
     nothing back, which is so as well where it raised.
     """
 
     def __init__(
         self,
         before: Callable[[Any, Any, Any, bool], tuple[Any, Any] | None],
-        after: Callable[[Any, Any, bool], None],
+        after: Callable[[Any, Any, bool], Any],
         raised: Callable[[Any], None],
         *,
         wants_inputs: bool,
@@ -106,12 +107,13 @@ class ForwardHooks:
         if module._forward_hooks or len(self._global["output"]) > 2:
             self._keep(module, "output", result)
 
-    def _left(self, module: Any, args: Any, result: Any) -> None:
+    def _left(self, module: Any, args: Any, result: Any) -> Any:
         if self._is_ours(module) and self._behind not in module._forward_hooks:
-            self._leave(module, args, result)
+            return self._leave(module, args, result)
+        return None
 
-    def _leave(self, module: Any, _: Any, result: Any) -> None:
-        self._after(module, result, self._has_changed(module, "output", result))
+    def _leave(self, module: Any, _: Any, result: Any) -> Any:
+        return self._after(module, result, self._has_changed(module, "output", result))
 
     def _is_ours(self, module: Any) -> bool:
         import torch

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.dtypes import rounding_unit
 from pytest_msdump.dtypes.arrays import RawArray, array_to_save
 from pytest_msdump.dtypes.decode import storage_of, to_double
 from pytest_msdump.dtypes.encode import encode
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.facts.calibration import rounding_unit
-from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.facts.dtypes import DTYPES, EPSILON
 
 __all__ = ["Control", "Perturbation"]
 
@@ -72,8 +72,10 @@ class Perturbation:
     def unit(self, dtype: str) -> float | None:
         """Return u for a data type; ``None`` where such tensors stay as they are."""
         # numpy computes nothing in the halves of complex32.
-        unit = None if dtype == "complex32" else rounding_unit(dtype)
-        return None if unit is None else self.u or unit
+        fact = DTYPES.get(dtype)
+        if fact is None or dtype == "complex32" or (fact.component or dtype) not in EPSILON:
+            return None
+        return self.u or rounding_unit(dtype)
 
     def __call__(self, name: str, array: Any) -> Any:
         """Return a tensor, which is as `record.DumpWriter.write` takes it, perturbed; itself where it stays."""

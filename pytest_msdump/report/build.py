@@ -107,6 +107,7 @@ def pairing_report(plan: Plan) -> Report:
 
 
 def _assembled(plan: Plan, records: Iterable[Record]) -> Report:
+    replayed = plan.suite.options["replay"]
     return assemble(
         plan.left,
         plan.right,
@@ -118,7 +119,7 @@ def _assembled(plan: Plan, records: Iterable[Record]) -> Report:
         limits=policy_entry(plan.suite.policy),
         min_coverage=plan.suite.min_coverage,
         network=network_of(combined(plan.rules)) if plan.rules.base else (),
-        notes=plan.extras.sentences,
+        notes=(*plan.extras.sentences, *([f"ran user code: {replayed}"] if replayed else ())),
         rerun=rerun_arguments(plan),
     )
 
@@ -148,7 +149,8 @@ def rerun_arguments(plan: Plan) -> tuple[str, ...]:
         f"--align={name}={left}->{right}" for name in COORDINATES for left, right in getattr(suite.align, name, ())
     ]
     thresholds = [f"--threshold={metric}={bound!r}" for metric, bound in suite.policy.thresholds.items()]
-    typed = (*further, *allowed, *arrows, *thresholds)
+    replay = (f"--replay={suite.options['replay']}",) if suite.options["replay"] else ()
+    typed = (*further, *allowed, *arrows, *thresholds, *replay)
     if suite.file is not None:
         return ("--config", str(suite.file), *typed)
     files = (("--fusion", suite.fusion), ("--quant-fusion", suite.quant_fusion), ("--close-fusion", suite.close_fusion))

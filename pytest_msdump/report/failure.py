@@ -16,6 +16,7 @@ from pytest_msdump.model.record import Check, Record, ReportedTensor
 from pytest_msdump.model.tensor import COORDINATES, SourceFrame, mangle
 from pytest_msdump.report.causes import role_line, suspicious_line
 from pytest_msdump.report.json_forms import encode
+from pytest_msdump.report.replayed import local_line
 from pytest_msdump.report.tables import columns, command, filled, hanging, labelled, pieces, statistics_table, table
 from pytest_msdump.text import ENGLISH, Phrases
 
@@ -458,6 +459,7 @@ def _heading(record: Record, run: tuple[int, bool], width: int, say: Phrases) ->
         rest += filled(terminal_text(text), width - len(indent)) if text else []
     rest += [part for text in _made_by(record, say) for part in pieces(terminal_text(text), width - len(indent))]
     rest += filled(role_line(record, say), width - len(indent)) if record.role is not None else []
+    rest += filled(local, width - len(indent)) if (local := local_line(record, say)) else []
     rest += filled(suspicious_line(record, say), width - len(indent)) if record.suspicious else []
     yield from (indent + line for line in rest)
 

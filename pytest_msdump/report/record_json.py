@@ -75,6 +75,7 @@ from pytest_msdump.report.json_forms import (
     table,
     table_with_message,
 )
+from pytest_msdump.report.replayed import LOCAL
 from pytest_msdump.text import Message, message_of, say
 
 __all__ = ["ADDRESS", "AT", "CODE", "RECORD", "SHAPE_RELATION", "checked_record", "from_json", "to_json", "to_text"]
@@ -522,6 +523,7 @@ _RECORD_KEYS: Mapping[str, Form] = {
     "role_why": optional(nullable(_ROLE_REASON)),
     "amplification": optional(NUMBER),
     "suspicious": optional(list_of(_BETTER_FIT), ()),
+    "local": optional(LOCAL),
 }
 _ROLE = ("causes", "suspects", "role_reason")
 # Attributes of a record under their own names.

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from pytest_msdump.dtypes import rounding_unit
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.facts.calibration import STALE, rounding_unit
+from pytest_msdump.facts.calibration import STALE
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Coverage, Report, SideInfo
@@ -27,6 +28,7 @@ from pytest_msdump.report.coverage import (
     unseen_text,
 )
 from pytest_msdump.report.failure import one_line
+from pytest_msdump.report.replayed import replay_lines
 from pytest_msdump.report.tables import command, hanging
 from pytest_msdump.text import ENGLISH, Phrases
 
@@ -102,6 +104,7 @@ def summary_lines(
     problems, found = coverage_problems(report, say), counts(report)
     # If the item `coverage` fails, its own text has all reasons.
     lines = [
+        *replay_lines(report, width=width, unfolded=unfolded, say=say),
         *_matched(report, found, width, say),
         *(line for sentence in partial_runs(report, say) for line in hanging(sentence, width)),
         *(() if problems else _reasons(report, width, say)),

@@ -251,6 +251,17 @@ OPTIONS: tuple[Option, ...] = (
         "fail if less of the right side is matched, 0 to 100 per cent",
         default="off",
     ),
+    _option(
+        "replay",
+        "inputs",
+        "text",
+        "FILE:FUNCTION",
+        "judge each operator by itself as well: run FILE, whose FUNCTION returns the PyTorch model that the right side "
+        "was recorded of, and give each of its modules the left's own inputs",
+        default="off",
+        ini=None,
+        toml=None,
+    ),
     ALLOW_INCOMPLETE,
     _option("report_dir", "output", "path", "DIR", "where reports are written", default="msdump-report"),
     _option(

@@ -231,6 +231,7 @@ def read_options(values: Mapping[str, Any], spelled: Mapping[str, str], base: Pa
     """Read values of flags or ini keys, ``None`` = not given; `spelled` has the flag or key of each, for messages."""
     readers = _shared_keys(base) | {
         "config": path_text,
+        "replay": lambda value, where: str(base / text(value, where)),
         "threshold": _thresholds,
         "align": _typed_align,
         "min_coverage": _coverage_per_cent,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pytest_msdump.text.en_causes import CAUSES
 from pytest_msdump.text.en_findings import FINDINGS
 from pytest_msdump.text.en_unmatched import EN_UNMATCHED
+from pytest_msdump.text.replay import REPLAY_EN
 
 __all__ = ["EN"]
 
@@ -405,4 +406,5 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "same_name_as": "same name as {name}",
     "same_scope": "same module {scope}",
     "same_graph": "same place in the graph",
+    **REPLAY_EN,
 }

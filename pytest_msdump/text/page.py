@@ -106,6 +106,7 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "ratio": ("error / limit", "误差 / 阈值"),
     "score": ("error / rounding", "误差 / 舍入"),
     "rounding": ("rounding", "舍入"),
+    "local": ("by itself", "自身"),
     "one_less": ("1 − {m}", "1 − {m}"),
     "equal_row": ("equal", "相等"),
     "reset_zoom": ("Whole run", "全部"),

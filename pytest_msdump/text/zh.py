@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_msdump.text.replay import REPLAY_ZH
+
 __all__ = ["ZH"]
 
 ZH: Mapping[str, str] = {
@@ -576,4 +578,5 @@ ZH: Mapping[str, str] = {
     "same_name_as": "与 {name} 同名",
     "same_scope": "同一模块 {scope}",
     "same_graph": "在图中位置相同",
+    **REPLAY_ZH,
 }

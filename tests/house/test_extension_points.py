@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from operator_networks import Network, Step
 
 import pytest_msdump
 
@@ -18,7 +19,7 @@ PACKAGE = Path(pytest_msdump.__file__).parent
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 DIFFS = dict(re.findall(r"^### An? ([\w ]+)\n.*?^```diff\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL))
-KINDS = ["dump format", "report", "memory format", "recorder", "metric", "option"]
+KINDS = ["dump format", "report", "memory format", "recorder", "metric", "operator definition", "option"]
 METADATA = "Metadata-Version: 2.1\nName: addon\nVersion: 1\n"
 
 
@@ -163,6 +164,29 @@ def test_a_metric(folder: Path) -> None:
     install("metric", folder / "site")
     words = ["compare", "left.npy", "right.npy", "--threshold", "cosine=0.5", "--threshold", "mse=1.3"]
     assert re.search(r"\n  mse +1\.33333 +<= 1\.3 +--threshold mse=1\.3 +FAIL\n", msdump(folder, *words, code=1))
+
+
+@pytest.mark.e2e
+def test_an_operator_definition(folder: Path) -> None:
+    install("operator definition", folder / "site")
+    (folder / "test_cube.py").write_text(
+        "import numpy, pytest\n"
+        "from cube_operator import cube\n"
+        "from pytest_msdump.replay.operators.definition import Call\n"
+        "from pytest_msdump.testing.conformance import OperatorConformance\n"
+        "class TestCube(OperatorConformance):\n"
+        "    @pytest.fixture\n    def definition(self):\n        return cube\n"
+        "    @pytest.fixture\n    def cases(self):\n"
+        "        x = numpy.linspace(-2, 2, 12).reshape(3, 4)\n"
+        "        return [(Call('Cube', [x], {'factor': 'F32(2)'}), [2 * x * x * x])]\n"
+    )
+    assert "5 passed" in run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_cube.py")
+    cube = Step("Cube", "cube", ["x"], lambda x: x**3)
+    net = Network([cube], {"x": np.linspace(-2, 2, 12, dtype=np.float32)})
+    net.dump(folder / "run")
+    assert "replayed 1 of 1 operator call, 1 output; no operator accused" in msdump(folder, "replay", "run")
+    net.dump(folder / "wrong", {"cube": lambda _, y: y * np.float32(1.0001)})
+    assert "ACCUSED  Default/cube-op0  (Cube)" in msdump(folder, "replay", "wrong", code=1)
 
 
 @pytest.mark.e2e

@@ -42,6 +42,7 @@ FLOORS = {
     "elements": 6,
     "inspect": 6,
     "record": 6,
+    "replay": 7,
     "report": 7,
     "scheduling": 8,
     "assertions": 9,

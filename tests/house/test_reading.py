@@ -22,6 +22,8 @@ ALLOWED = {
     "record/process.py": "files of /proc about processes of one's own",
     "record/weights.py": "an archive in a stream that storage.files has opened",
     "record/writer.py": "an output of the recording that goes on, which the writer has written",
+    "replay/forcing.py": "arrays that the replay has just written into a temporary folder",
+    "replay/reference_model.py": "code of the user's, in a file that was typed",
     "registry.py": "modules of this package and what installed packages say of themselves",
     "report/html/page.py": "assets of this package",
     "scheduling/program_version.py": "modules of this package",

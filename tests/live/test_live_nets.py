@@ -24,6 +24,7 @@ from pytest_msdump.cli import main
 from pytest_msdump.comparison.indexing import index, readers
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.replay.kernels import replay
 
 MINDSPORE = os.environ.get("MSDUMP_MINDSPORE_PYTHON")
 
@@ -318,6 +319,15 @@ def test_what_was_left_out_is_told_with_its_reason(
     unmatched = [entry for entry in answer.results["unmatched"] if entry["side"] == "right"]
     assert len(unmatched) == len(addresses(runs, whole) - addresses(runs, name))
     assert [entry["reason"] for entry in unmatched if why not in entry["reason"]] == []
+
+
+def test_every_kernel_is_replayed_or_says_why_and_none_is_accused(made: Made) -> None:
+    found = replay(index(made.root))
+    assert [(one.op.label, one.score) for one in found.accused] == []
+    # Values that cross the borders of a loop's graphs, weights as they were before the first step, digits of constants.
+    known = {"replay_not_dumped", "replay_before", "replay_no_input", "replay_constant_digits"}
+    assert {one.why.code for one in found.refused} <= known
+    assert found.calls + len(found.refused) or made.asked.common.get("input_output") == 1
 
 
 @pytest.mark.parametrize("saved", REFUSED)

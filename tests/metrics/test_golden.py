@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.metrics.golden import golden_errors, golden_ratios, rounding_unit
+from pytest_msdump.dtypes import rounding_unit
+from pytest_msdump.metrics.golden import golden_errors, golden_ratios
 from pytest_msdump.model.comparison import GoldenErrors, ThreeWay
 from pytest_msdump.text import say
 

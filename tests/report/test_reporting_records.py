@@ -39,6 +39,7 @@ from pytest_msdump.model.record import (
     Check,
     Diagnosis,
     Histogram,
+    Local,
     MagnitudeErrors,
     Record,
     RoleReason,
@@ -298,6 +299,7 @@ def full():
         role_why=why,
         amplification=2.5,
         suspicious=fits,
+        local=Local("fail", "score", 40.0, 16.0, ("act",)),
     )
     more = {"logical_shape": (2, 3), "device_address": 7, "overflows": ("O",), "row": 9}
     frame = SourceFrame("net.py", 3, "x = f(x)")
@@ -349,7 +351,7 @@ def test_keys_stand_in_the_order_that_the_page_of_the_format_gives():
         "spread", "custom", "would_pass", "findings", "checks", "judged_as", "nan", "known_drift", "notes",
         "notes_said",
         "kernel_args", "differing_arguments", "role", "causes", "suspects", "role_reason", "role_why",
-        "amplification", "suspicious",
+        "amplification", "suspicious", "local",
     ]  # fmt: skip
 
 

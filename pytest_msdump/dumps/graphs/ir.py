@@ -134,7 +134,8 @@ def _behind(text: str, start: int, parameters: Mapping[int, str]) -> int:
 
 _BEGIN = re.compile(r"[)}]\s*primitive_attrs: \{")
 _VALUE = r'(?:Bool|U?I(?:nt)?[0-9]+|B?F(?:loat)?[0-9]+)\([^()%]{0,40}\)|"[^"]{0,200}"'
-_LITERAL = re.compile(rf"(?:{_VALUE})|\((?:(?:{_VALUE})(?:, (?:{_VALUE})){{0,15}})?\)")
+_TENSOR = r"Tensor\(shape=\[[0-9]{0,9}\], dtype=\w{1,20}, value=[^()\"%]{0,400}\)"
+_LITERAL = re.compile(rf"(?:{_VALUE})|{_TENSOR}|\((?:(?:{_VALUE})(?:, (?:{_VALUE})){{0,15}})?\)")
 _LONGEST = 4096
 
 # What the compiler keeps for itself; it differs between runs of one program.
@@ -152,7 +153,7 @@ def attributes_text(call: str) -> str:
 
 
 def _literals(call: str) -> Iterator[str]:
-    """Yield each operand that is a number, a truth value, a text, or a tuple of these, with its place."""
+    """Yield each operand that is a number, a truth value, a text, a row or tuple of these, with its place."""
     for slot, part in enumerate(members(call[:_LONGEST])):
         if _LITERAL.fullmatch(part):
             yield f"operand {slot}: {part}"

@@ -164,6 +164,7 @@ def _sentences(record: Record, pool: Pool) -> dict[str, Any]:
         **_reason(record, pool),
         "suspicious": [{key: one[key] for key in one if key != "why"} for one in entry.get("suspicious", ())],
         "diagnosis": entry.get("diagnosis"),
+        "local": record.local and say(record.local.message),
         "amplification": short(entry.get("amplification")),
         "source": _source(record.left.source, pool),
         "right_source": _source(record.right.source, pool),
@@ -189,6 +190,8 @@ def _messages(record: Record) -> Iterator[Message]:
     """Yield the messages in `_sentences`."""
     yield from (one.message for one in record.verdict.findings if not _in_table(one, record))
     yield from (one.evidence for one in record.diagnosis)
+    if record.local is not None:
+        yield record.local.message
     if record.comparison is not None:
         yield from filter(None, record.comparison.undefined.values())
 
@@ -283,6 +286,9 @@ def _counts(records: Sequence[Record]) -> dict[str, Any]:
         "elements": column(None if one is None else one.elements for one in measured),
         "differing": column(None if one is None else one.differing for one in measured),
         "right_zero_mismatch": column(None if one is None else one.right_zero_mismatch for one in measured),
+        "local_score": column(
+            None if record.local is None else short(encode(record.local.score)) for record in records
+        ),
         "equal": column(None if one is None else int(one.equal) for one in measured),
         "estimated": column(1 if record.estimates else None for record in records),
         "total_elements": column(None if one is None else one.total_elements for one in measured),
@@ -292,6 +298,7 @@ def _counts(records: Sequence[Record]) -> dict[str, Any]:
 def _words(records: Sequence[Record]) -> Iterable[tuple[str, list[Any]]]:
     """Yield the columns with few different values."""
     yield "verdict", [record.verdict.outcome for record in records]
+    yield "local", [record.local and record.local.outcome for record in records]
     for name in ("role", "how", "by", "judged_as", "known_drift"):
         yield name, [getattr(record, name) for record in records]
     for name in ("rtol", "atol"):

@@ -132,7 +132,7 @@ function worstPart(row, more) {
 }
 
 function saysPart(more) {
-  const said = [...(more.findings || []).map(([, sentence]) => sentence), ...Object.entries(more.undefined_in || {}).map(([name, reason]) => `${name}: ${translated(reason)}`), ...(more.overflows || []), ...(more.notes || [])];
+  const said = [...(more.local && !(more.findings || []).some(([, sentence]) => sentence === more.local) ? [more.local] : []), ...(more.findings || []).map(([, sentence]) => sentence), ...Object.entries(more.undefined_in || {}).map(([name, reason]) => `${name}: ${translated(reason)}`), ...(more.overflows || []), ...(more.notes || [])];
   return said.length ? [h("h3", {}, t("says")), said.map((sentence) => h("p", {}, translated(String(sentence))))] : null;
 }
 

@@ -8,6 +8,13 @@ function urgency(row) {
   return roleOf(row) === "cause" ? -1 : FAILING.has(verdictOf(row)) ? 0 : SEVERITY[verdictOf(row)];
 }
 
+// What a replay says of an operator by itself: its score, marked where that is wrong.
+function localText(row) {
+  const outcome = pooled(tensors.local, row);
+  const score = at(tensors.local_score, row);
+  return outcome === null || score === null ? "–" : `${outcome === "fail" ? "✗ " : ""}${figure(amount(score), 3)}`;
+}
+
 const COLUMNS = [
   { id: "verdict", width: 108, key: urgency, cell: (row) => (window.innerWidth <= 760 && roleOf(row) === "cause" ? roleMark(row) : badge(verdictOf(row))), text: verdictOf },
   { id: "role", width: 124, small: true, key: (row) => ({ cause: 0, unknown: 1, accumulated: 2, inherited: 3 })[roleOf(row)] ?? 4, cell: (row) => roleMark(row), text: (row) => roleOf(row) || "", when: () => failing.some((row) => roleOf(row)) },
@@ -20,13 +27,14 @@ const COLUMNS = [
   { id: "iteration", width: 80, number: true, small: true, key: (row) => pooled(tensors.iteration, row) ?? -1, text: (row) => figure(pooled(tensors.iteration, row)), when: () => Array.isArray(tensors.iteration) },
   { id: "rank", width: 60, number: true, small: true, key: (row) => pooled(tensors.rank, row) ?? -1, text: (row) => figure(pooled(tensors.rank, row)), when: () => Array.isArray(tensors.rank) },
   { id: "ratio", width: 96, number: true, key: (row) => ratios[row], text: (row) => ratioText(ratios[row]) },
+  { id: "local", width: 110, number: true, small: true, key: (row) => sortable(amount(at(tensors.local_score, row)), "low"), text: localText, when: () => Array.isArray(tensors.local) || pooled(tensors.local, 0) !== null },
   ...report.metrics.map(([name, title, direction]) => ({
     id: name, title, width: 112, number: true, small: true, metric: true,
     key: (row) => sortable(metricOf(name, row), direction), text: (row) => metricText(name, row),
   })),
   { id: "rule", width: 210, small: true, key: (row) => worstRules[row] || "", text: (row) => worstRules[row] || "–" },
 ];
-const chosenColumns = new Set(["verdict", "role", "order", "operator", "op_type", "dtype", "shape", "iteration", "rank", "ratio", "cosine_similarity", "max_absolute_error", "relative_euclidean_distance"]);
+const chosenColumns = new Set(["verdict", "role", "order", "operator", "op_type", "dtype", "shape", "iteration", "rank", "ratio", "local", "cosine_similarity", "max_absolute_error", "relative_euclidean_distance"]);
 
 // What cannot be compared stands at the worse end.
 function sortable(value, direction) {

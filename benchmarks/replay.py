@@ -1,0 +1,234 @@
+"""Replay the references of benchmarks/ports with the tensors of their ports: which modules are accused, and are wrong.
+
+python benchmarks/replay.py OUT                       every port below OUT whose reference is a PyTorch model
+python benchmarks/replay.py OUT --only vit --halves 20  a random half of the pairs left out, 20 times
+
+OUT is what benchmarks/ports/make.py was given. The exit code is 1 when a correct port is accused, a right module is, or
+fewer mistakes than --least are named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "ports"))
+
+from models import TIMM, TORCHVISION, declare_nms, images, randomise, seeded  # noqa: E402
+from truth import Cause, Truth, read_truth  # noqa: E402
+
+from pytest_msdump.comparison.planning import Plan, plan  # noqa: E402
+from pytest_msdump.model.pairing import Pair  # noqa: E402
+from pytest_msdump.model.record import Local, Record  # noqa: E402
+from pytest_msdump.replay.reference_model import Reference, reference_of, replay_plan  # noqa: E402
+from pytest_msdump.report.build import build_report, compare_plan  # noqa: E402
+from pytest_msdump.suite import load_suite  # noqa: E402
+
+# Tensors that a mistake has reached, by their relative Euclidean distance from end to end.
+MOVED = 1e-5
+
+
+def references() -> dict[str, Callable[[], Reference]]:
+    """Return what makes the reference of each case, by the beginning of its name."""
+
+    def vision(build: Callable[[], Any]) -> Callable[[], Reference]:
+        return lambda: reference_of(seeded(build), images())
+
+    found = {f"onnx-{name}-": vision(build) for name, build in TORCHVISION.items()}
+    found |= {"mindcv-resnet18-timm": vision(TIMM["resnet18"]), "mindcv-vit": vision(TIMM["vit"])}
+    found |= {f"mindcv-{name}": vision(TORCHVISION[name]) for name in ("resnet18", "mobilenet_v2")}
+    return found | {"transformers-": _transformer, "training-sgd": _training}
+
+
+def _transformer(name: str = "") -> Reference:
+    from transformers_ports import _TOKENS, _bert, _gpt2, _llama
+
+    declare_nms()
+    model = randomise({"bert": _bert, "gpt2": _gpt2, "llama": _llama}[name.partition("-")[2]]())
+    model.set_attn_implementation("eager")
+    return reference_of(model, {"input_ids": _TOKENS, "use_cache": False})
+
+
+def _training() -> Reference:
+    from torch import nn
+    from training_ports import _LABELS, Net
+
+    given = images((4, 3, 16, 16))
+    model = randomise(Net(), given).train()
+    return reference_of(model, lambda one: nn.functional.cross_entropy(one(given), _LABELS).backward())
+
+
+def reference_of_case(case: str) -> Reference | None:
+    """Return the reference of a case; ``None`` where it is no PyTorch model."""
+    for name, make in references().items():
+        if case.startswith(name):
+            return make(case) if make is _transformer else make()  # type: ignore[call-arg]
+    return None
+
+
+def main() -> int:
+    """Print a line for each port, and sums."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("out", type=Path, metavar="OUT", help="what make.py was given")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="ports whose CASE/PORT holds this")
+    parser.add_argument(
+        "--halves", type=int, default=0, metavar="N", help="leave out a random half of the pairs, N times"
+    )
+    parser.add_argument(
+        "--least", type=float, default=0.95, metavar="SHARE", help="mistakes to be named (default: 0.95)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
+    arguments = parser.parse_args()
+    print(f"{'case/port':50} judged  not  accused  largest right  end to end  seconds")
+    found = []
+    for case in sorted({path.parts[-3] for path in arguments.out.glob("*/*/truth.json")}):
+        reference = None
+        for path in sorted(arguments.out.glob(f"{case}/*/truth.json")):
+            title = f"{case}/{path.parts[-2]}"
+            if arguments.only and not any(part in title for part in arguments.only):
+                continue
+            reference = reference or reference_of_case(case)
+            if reference is None:
+                break
+            found.append(_judge(path.parent, reference, arguments.halves))
+            print(_line(title, found[-1]), flush=True)
+    return _sums(found, arguments)
+
+
+def _plan(port: Path) -> Plan:
+    table: dict[str, Any] = json.loads((port.parent / "case.json").read_text("utf-8"))["suite"]
+    table |= {"left": str(port / "left"), "right": str(port.parent / "right")}
+    return plan(load_suite(file=None, table=table, options={}, directory=port))
+
+
+def _judge(port: Path, reference: Reference, halves: int) -> dict[str, Any]:
+    planned, truth = _plan(port), read_truth(port / "truth.json")
+    # Pairs that the matcher got wrong are no question to a replay.
+    true = {(left, right) for value in truth.values for left in value["left"] for right in value["right"]}
+    began = time.perf_counter()
+    local = replay_plan(planned, reference)
+    seconds = time.perf_counter() - began
+    records = compare_plan(planned)
+    report = build_report(planned, {number: one.with_local(local.get(number)) for number, one in records.items()})
+    pairs = planned.pairing.pairs
+    accused = [number for number, one in local.items() if one.outcome == "fail"]
+    wrong, places = _outside(planned, accused, local, truth)
+    scores = [one.score or 0.0 for number, one in local.items() if one.measure == "score" and one.outcome == "pass"]
+    entry: dict[str, Any] = {
+        "port": f"{port.parent.name}/{port.name}",
+        "judged": sum(one.outcome != "not_replayable" for one in local.values()),
+        "not": sum(one.outcome == "not_replayable" for one in local.values()),
+        "accused": [_name(pairs[number]) for number in accused],
+        "innocent": [(_name(pairs[number]), local[number].score, local[number].segment) for number in wrong],
+        "mispaired": sum(_key(pair) not in true for pair in pairs),
+        "right": max(scores, default=0.0),
+        "causes": [(cause.mistake, cause.mistake in places) for cause in truth.causes],
+        "end_to_end": sum(record.fails for record in records.values()),
+        "roles": sorted({_label(one.left.address) for one in report.records if one.role == "cause"}),
+        "seconds": seconds,
+    }
+    if halves:
+        # Behind a mistake without a pair nothing can show it.
+        moved = {pairs[number] for number, record in records.items() if _distance(record) > MOVED}
+        drawn = [_half(planned, reference, truth, number, moved) for number in range(halves)]
+        entry["halves"] = [one for one in drawn if one is not None]
+    return entry
+
+
+def _outside(
+    planned: Plan, accused: Sequence[int], local: Mapping[int, Local], truth: Truth
+) -> tuple[list[int], set[str]]:
+    """Return the accused pairs that are no mistake's, and the mistakes that were accused."""
+    wrong, named = [], set()
+    for number in accused:
+        pair = planned.pairing.pairs[number]
+        # Of a segment the module is accused that sees it first.
+        inside = set(local[number].segment)
+        hit = [one.mistake for one in truth.causes if _is_of(pair, one) or inside & _places(one)]
+        named.update(hit)
+        if not hit:
+            wrong.append(number)
+    return wrong, named
+
+
+def _is_of(pair: Pair, cause: Cause) -> bool:
+    right = {*cause.right, *(_label(right) for _, right in cause.seen_at)}
+    left = {*cause.left, *(_label(left) for left, _ in cause.seen_at)}
+    return _name(pair) in right or pair.left.key.op.label in left
+
+
+def _distance(record: Record) -> float:
+    value = record.metrics.get("relative_euclidean_distance", 0.0)
+    return value if isinstance(value, float) else 0.0
+
+
+def _half(planned: Plan, reference: Reference, truth: Truth, seed: int, moved: Set[Pair]) -> dict[str, Any] | None:
+    chosen = random.Random(seed).sample(planned.pairing.pairs, len(planned.pairing.pairs) // 2)
+    half = tuple(pair for pair in planned.pairing.pairs if pair in set(chosen))
+    if truth.causes and moved.isdisjoint(half):
+        return None
+    local = replay_plan(replace(planned, pairing=replace(planned.pairing, pairs=half)), reference)
+    accused = [number for number, one in local.items() if one.outcome == "fail"]
+    inside = {name for number in accused for name in (_name(half[number]), *local[number].segment)}
+    found = [bool(inside & _places(cause)) for cause in truth.causes]
+    return {"accused": len(accused), "found": found}
+
+
+def _places(cause: Cause) -> set[str]:
+    """Return where a mistake is or shows first, also without calls: segments name modules."""
+    names = {*cause.right, *(_label(right) for _, right in cause.seen_at)}
+    return names | {name.partition("@")[0] for name in names}
+
+
+def _key(pair: Pair) -> tuple[str, str]:
+    return pair.left.key.address, pair.right.key.address
+
+
+def _name(pair: Pair) -> str:
+    at = pair.right.key.op.at.occurrence
+    return pair.right.key.op.label + (f"@{at}" if at else "")
+
+
+def _label(address: str) -> str:
+    return address.rsplit(":", 2)[0]
+
+
+def _line(title: str, one: dict[str, Any]) -> str:
+    causes = " ".join(f"{name}:{'named' if is_named else 'MISSED'}" for name, is_named in one["causes"])
+    text = (
+        f"{title:50} {one['judged']:6} {one['not']:4} {len(one['accused']):8} {one['right']:14.3g} "
+        f"{one['end_to_end']:11} {one['seconds']:8.2f}  {causes}"
+    )
+    if one["innocent"]:
+        text += f"  INNOCENT {one['innocent'][:4]}"
+    if halves := one.get("halves"):
+        found, most = sum(all(half["found"]) for half in halves), max(half["accused"] for half in halves)
+        text += f"  halves {found}/{len(halves)}, most accused {most}"
+    return text
+
+
+def _sums(found: Sequence[dict[str, Any]], arguments: argparse.Namespace) -> int:
+    causes = [is_named for one in found for _, is_named in one["causes"]]
+    innocent = sum(len(one["innocent"]) for one in found)
+    good = [one for one in found if not one["causes"]]
+    accused = sum(bool(one["accused"]) for one in good)
+    print(
+        f"{len(found)} ports, {sum(one['judged'] for one in found)} modules judged, {sum(one['not'] for one in found)} "
+        f"not replayable; {sum(causes)} of {len(causes)} mistakes named; {innocent} right modules accused; "
+        f"{accused} of {len(good)} correct ports accused"
+    )
+    if arguments.json:
+        arguments.json.write_text(json.dumps(found, indent=1), "utf-8")
+    return int(bool(innocent or accused) or (bool(causes) and sum(causes) < arguments.least * len(causes)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,236 @@
+"""``msdump replay LEFT``: each operator gets its own inputs again, and those that are wrong by themselves are named."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_msdump.cli.compare import suite_file
+from pytest_msdump.cli.gate import gate
+from pytest_msdump.cli.output import add_quiet, phrases, print_lines, terminal_width
+from pytest_msdump.comparison.indexing import index
+from pytest_msdump.comparison.opening import as_path
+from pytest_msdump.comparison.planning import plan
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.escape import printed_json
+from pytest_msdump.model.describe import counted, frame_lines, where_text, wrapped
+from pytest_msdump.model.numbers import distinct_texts, index_text
+from pytest_msdump.model.tensor import COORDINATES
+from pytest_msdump.replay.kernels import Replay, Replayed, Score, replay
+from pytest_msdump.replay.reference_model import load_reference, record_reference
+from pytest_msdump.report.json_forms import encode
+from pytest_msdump.report.progress import Progress
+from pytest_msdump.settings.options import (
+    ALLOW_INCOMPLETE,
+    COMMAND_FLAGS,
+    OPTIONS,
+    OUTPUT_OPTIONS,
+    argparse_kwargs,
+    option_values,
+)
+from pytest_msdump.suite import load_suite
+from pytest_msdump.text import bound_text, number, say
+
+__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
+
+DESCRIPTION = (
+    "Give each operator of one dump its own inputs again, and name those that are wrong by themselves. Without a "
+    "model, operators are computed in float64 from the attributes in the graph: a mistake of a port is never seen, a "
+    "wrong kernel, device or upgrade is. With --model, each module of the reference goes on with what LEFT has in its "
+    "place: a mistake of the port is seen, at its module alone. Exit code 0: none is wrong; 1: one is, one is not "
+    "within limits (--model), or none could be replayed; 4 for a usage error."
+)
+EXAMPLES = (
+    "msdump replay trained",
+    "msdump replay evaluated --graph graph_0.ir",
+    "msdump replay trained --json",
+    "msdump replay trained --model reference.py:build",
+)
+
+_MOST_SHOWN = 20
+_MARGIN = 9
+# What only one of the two ways takes; both take --all, --allow-incomplete and --quiet.
+_KERNEL_OPTIONS = {"graph": "--graph", "json": "--json"}
+_OPTIONS = (
+    *("config", "fusion", "select", "deselect", "pair_by", "align", "profile", "threshold", "min_coverage"),
+    *("limits", "spread", "jobs", "report", "report_dir"),
+)
+_EVERYTHING = next(option for option in OUTPUT_OPTIONS if option.kind == "word")
+_MODEL_OPTIONS = (
+    *(option for option in OPTIONS if option.name in _OPTIONS),
+    *(option for option in OUTPUT_OPTIONS if option.name in ("show", "lang") and option is not _EVERYTHING),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the dump, then the options of each way."""
+    parser.add_argument("left", metavar="LEFT", help="the dump of the run under test")
+    for option in (ALLOW_INCOMPLETE, _EVERYTHING):
+        parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
+    add_quiet(parser, "-q")
+    kernels = parser.add_argument_group("without a model")
+    kernels.add_argument(
+        "--graph", action="append", default=[], metavar="FILE", help="a graph outside of the dump; repeatable"
+    )
+    kernels.add_argument("--json", action="store_true", help="print JSON, with NaN and infinities as strings")
+    model = parser.add_argument_group("with a model")
+    model.add_argument(
+        "--model",
+        metavar="FILE:FUNCTION",
+        help="run FILE, whose FUNCTION returns the reference as a PyTorch model, alone or with its inputs",
+    )
+    for option in _MODEL_OPTIONS:
+        model.add_argument(*option.cli_flags, **argparse_kwargs(option))
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Replay, print; return the exit code."""
+    everything = parsed.msdump_show == _EVERYTHING.value
+    options = {
+        option.dest: option.cli_flags[0] for option in _MODEL_OPTIONS if not (everything and option.name == "show")
+    }
+    foreign, way = (options, "with --model") if parsed.model is None else (_KERNEL_OPTIONS, "without --model")
+    for name, flag in foreign.items():
+        if getattr(parsed, name):
+            raise ConfigError(f"{flag}: is only taken {way}; see msdump replay --help")
+    return _kernels(parsed) if parsed.model is None else _modules(parsed)
+
+
+def _modules(parsed: argparse.Namespace) -> int:
+    """Record the reference, compare with it, replay it: a gate whose right side is the reference model itself."""
+    progress = Progress("msdump replay", quiet=parsed.quiet)
+    typed = str(Path.cwd() / parsed.model)
+    left = index(as_path(parsed.left), allow_incomplete=bool(parsed.msdump_allow_incomplete))
+    reference = load_reference(typed)
+    with tempfile.TemporaryDirectory(prefix="msdump-reference-") as folder:
+        right = Path(folder) / "reference"
+        with progress.step("recording the reference"):
+            record_reference(reference, left, right)
+        options: dict[str, Any] = option_values(parsed) | {"left": parsed.left, "right": str(right), "replay": typed}
+        suite = load_suite(
+            file=suite_file(options.pop("config"), Path.cwd(), options),
+            options=options,
+            directory=Path.cwd(),
+            spelled=COMMAND_FLAGS | {"left": "LEFT"},
+        )
+        with progress.step("indexing and pairing"):
+            planned = plan(replace(suite, name=parsed.model))
+        show = parsed.msdump_show or "causes"
+        return gate(planned, show=show, progress=progress, reference=reference, say=phrases(parsed))
+
+
+def _kernels(parsed: argparse.Namespace) -> int:
+    progress = Progress("msdump replay", quiet=parsed.quiet)
+    with progress.step("indexing"):
+        dump = index(
+            as_path(parsed.left),
+            graph_files=[Path(name) for name in parsed.graph],
+            allow_incomplete=bool(parsed.msdump_allow_incomplete),
+        )
+    found = replay(dump, watch=progress)
+    if parsed.json:
+        print(printed_json(_entry(found)))
+    else:
+        most = len(found.accused) if parsed.msdump_show == _EVERYTHING.value else _MOST_SHOWN
+        print_lines(_lines(found, most=most, width=terminal_width(80, least=60)))
+    return int(bool(found.accused) or not found.replayed)
+
+
+def _lines(found: Replay, *, most: int, width: int) -> Iterator[str]:
+    dump, accused = found.dump, found.accused
+    yield f"msdump replay: {dump.root} (reader {dump.reader})"
+    for one in accused[:most]:
+        yield ""
+        yield from _accused(one, width)
+    if len(accused) > most:
+        yield ""
+        yield f"and {counted(len(accused) - most, 'more accused output')}; --all lists them"
+    yield ""
+    yield from _refused(found, width)
+    yield from wrapped(_summary(found), width, indent=0)
+
+
+def _accused(one: Replayed, width: int) -> Iterator[str]:
+    op, score, margin = one.op, one.score, " " * _MARGIN
+    yield f"{'ACCUSED':<{_MARGIN}}{op.label}" + (f"  ({op.op_type})" if op.op_type else "")
+    order = "" if one.ref.place is None else f"op {one.ref.place + 1}"
+    place = ", ".join(filter(None, (order, where_text(op.at), f"output {one.slot}")))
+    yield f"{margin}{place}"
+    yield f"{margin}{_score_text(score, one.elements)}"
+    stored, expected = distinct_texts(score.stored, score.expected)
+    yield f"{margin}worst at {index_text(score.index)}: stored {stored}, from its inputs {expected}"
+    if one.ref.line is not None:
+        yield from frame_lines(one.ref.line, width, indent=_MARGIN)
+    yield f"{margin}{one.ref.source.text}"
+
+
+def _score_text(score: Score, elements: int) -> str:
+    if score.rule == "exact":
+        return f"{counted(int(score.value), 'element')} of {elements} differ; they have to be equal"
+    if score.rule == "flips":
+        return f"{100 * score.value:.3g} % of {counted(elements, 'element')} are not rounded correctly; limit 0.1 %"
+    return f"off by {number(score.value)} rounding units of its {_OF[score.rule]}; limit {bound_text(score.limit)}"
+
+
+_OF = {"sum": "terms", "approximation": "size"}
+
+
+def _refused(found: Replay, width: int) -> Iterator[str]:
+    """Yield why calls were not replayed, the most frequent reason first, with one example each."""
+    by_reason: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for one in found.refused:
+        by_reason[one.op.op_type or "", one.why.code].append(f"{one.op.label}: not replayable: {say(one.why)}")
+    if by_reason:
+        yield f"not replayed: {counted(len(found.refused), 'call')}"
+    for (op_type, _), texts in sorted(by_reason.items(), key=lambda row: (-len(row[1]), row[0])):
+        yield f"  {len(texts)} {op_type}".rstrip()
+        yield from wrapped(texts[0], width, indent=4)
+    if by_reason:
+        yield ""
+
+
+def _summary(found: Replay) -> str:
+    total = found.calls + len(found.refused)
+    text = f"replayed {found.calls} of {counted(total, 'operator call')}, {counted(len(found.replayed), 'output')}"
+    if found.undumped:
+        text += f"; {counted(found.undumped, 'operator')} of the graphs without a dumped output"
+    if not found.replayed:
+        why = "" if found.dump.graphs else "; the dump has no graph of its run: name a saved .ir with --graph FILE"
+        return f"{text}: NOTHING WAS JUDGED{why}"
+    operators = len({one.op for one in found.accused})
+    return f"{text}; {counted(operators, 'operator') if operators else 'no operator'} accused"
+
+
+def _entry(found: Replay) -> dict[str, Any]:
+    return {
+        "directory": str(found.dump.root),
+        "reader": found.dump.reader,
+        "replayed": found.calls,
+        "outputs": len(found.replayed),
+        "undumped": found.undumped,
+        "accused": [
+            {
+                "name": one.op.label,
+                "op_type": one.op.op_type,
+                **{name: getattr(one.op.at, name) for name in COORDINATES},
+                "output": one.slot,
+                "file": one.ref.source.text,
+                "rule": one.score.rule,
+                "score": encode(one.score.value),
+                "limit": one.score.limit,
+                "index": list(one.score.index),
+                "stored": encode(one.score.stored),
+                "expected": encode(one.score.expected),
+            }
+            for one in found.accused
+        ],
+        "refused": [
+            {"name": one.op.label, "op_type": one.op.op_type, **one.why.entry, "sentence": say(one.why)}
+            for one in found.refused
+        ],
+    }

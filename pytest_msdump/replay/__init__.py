@@ -1,0 +1,1 @@
+"""Operators on trial by themselves: each is given its own inputs, and computed again in float64."""

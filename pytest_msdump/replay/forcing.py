@@ -1,0 +1,323 @@
+"""Teacher forcing: a reference model runs once, and each of its modules goes on with what the left had in its place.
+
+So every module gets the left's own inputs, and its output shows what the left should have made of them. What lies
+between two tensors with a partner runs as the reference runs it, and is judged as one segment at the second of them.
+Here is what no framework takes part in: which tensor goes where, the scores, the judgement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from math import inf, prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.comparison.align import align
+from pytest_msdump.comparison.opening import ArrayView, open_view
+from pytest_msdump.dtypes import coarser, rounding_unit
+from pytest_msdump.dtypes.decode import rounded_to
+from pytest_msdump.errors import MsdumpError, TensorShapeError
+from pytest_msdump.facts.dtypes import DTYPES, EPSILON
+from pytest_msdump.facts.replay import FLIPS_ALLOWED, FLIPS_SHARE_LIMIT, FLIPS_USABLE, SCORE_LIMITS
+from pytest_msdump.metrics.measure import measure
+from pytest_msdump.model.comparison import Comparison
+from pytest_msdump.model.ordering import PARAMETER
+from pytest_msdump.model.pairing import Pair, Transform
+from pytest_msdump.model.record import Local
+from pytest_msdump.text import Message
+
+__all__ = ["GRADIENTS", "OPTIMIZER", "Forcing", "Marks", "Place", "in_order_of", "judge", "not_replayable", "precision"]
+
+Array = npt.NDArray[Any]
+
+# How recordings name gradients: of what a module gave back, of what it was given, of a parameter.
+GRADIENTS = ("/grad_output", "/grad_input", "/grad")
+OPTIMIZER = "Optimizer"
+_PLAIN = Transform()
+_WITHOUT = {"kl_divergence": "not needed"}
+_DISTANCES = ("relative_euclidean_distance", "normalized_max_error")
+
+
+class Place(NamedTuple):
+    """A tensor of a run of the reference, as its recording names it; `call` counts those of this name, from 0."""
+
+    label: str
+    slot: int
+    call: int = 0
+
+
+class Marks(NamedTuple):
+    """What has run since the last tensors of the left were put in, as far as it went into a tensor.
+
+    `modules` ran there, `around` are modules whose own functions did, between others; `has_exp` says whether an
+    exponential did; `random` and `single` are operations that draw random numbers, and that have no kernel for
+    float64. `is_wide` is what was asked for in more precision than the run.
+    """
+
+    modules: frozenset[str] = frozenset()
+    has_exp: bool = False
+    random: str = ""
+    single: str = ""
+    is_wide: bool = False
+    around: frozenset[str] = frozenset()
+
+    def __or__(self, other: Marks) -> Marks:
+        return Marks(
+            self.modules | other.modules,
+            self.has_exp or other.has_exp,
+            self.random or other.random,
+            self.single or other.single,
+            self.is_wide or other.is_wide,
+            self.around | other.around,
+        )
+
+
+def not_replayable(code: str, **parameters: Any) -> Local:
+    """Return that a tensor was not judged, and why: `code` is the end of a message's id."""
+    return Local("not_replayable", why=Message(f"local_{code}", parameters))
+
+
+class Forcing:
+    """The tensors of the left that are put into one run of a reference, and what became of each.
+
+    Parameters
+    ----------
+    pairs : sequence of Pair
+        The right side is a recording of the reference, whose names are those of its modules.
+    folder : Path
+        An empty folder for what the reference gives in its own precision.
+
+    Attributes
+    ----------
+    places : mapping of Place to list of int
+        The pairs, by number, whose right tensor stands there.
+    found : dict of int to Local
+        The judgement of each pair, by number; `whole` fills in why the others have none.
+    """
+
+    def __init__(self, pairs: Sequence[Pair], folder: Path) -> None:
+        self.found: dict[int, Local] = {}
+        self.places: dict[Place, list[int]] = {}
+        self._pairs, self._folder = pairs, folder
+        self._kept: dict[Place, Path] = {}
+        # Modules without a partner, and where something that they went into was wrong.
+        self._wrong: dict[str, str] = {}
+        first = next((_part(pair) for pair in pairs if _why_never(pair) is None), None)
+        for number, pair in enumerate(pairs):
+            why = _why_never(pair)
+            if why is None and _part(pair) != first:
+                why = not_replayable("elsewhere")
+            if why is not None:
+                self.found[number] = why
+                continue
+            key = pair.right.key
+            self.places.setdefault(Place(key.op.label, key.slot, key.op.at.occurrence or 0), []).append(number)
+
+    @property
+    def has_gradients(self) -> bool:
+        """Whether a backward pass is needed."""
+        return any(place.label.endswith(GRADIENTS) for place in self.places)
+
+    def dtypes(self, labels: Iterable[str]) -> list[str]:
+        """Return the types that the left stored what these modules gave back in."""
+        wanted = set(labels)
+        found = []
+        for place, numbers in self.places.items():
+            if place.label in wanted:
+                found += [dtype for number in numbers if (dtype := _dtype_of(self._pairs[number]))]
+        return found
+
+    def values(self, place: Place, shape: tuple[int, ...]) -> Array | None:
+        """Return what the left has in this place, in the reference's order of axes; ``None`` if nothing that fits."""
+        found = None
+        for number in self.places.get(place, ()):
+            read = self._read(number, shape)
+            found = found if read is None else read[0]
+        return found
+
+    def keep(self, place: Place, own: Array) -> None:
+        """Keep what the reference gave in its own precision."""
+        if place in self.places and place not in self._kept:
+            self._kept[place] = self._folder / f"{len(self._kept)}.npy"
+            np.save(self._kept[place], own, allow_pickle=False)
+
+    def judge(self, place: Place, exact: Array, marks: Marks) -> None:
+        """Judge what the left has in a place by what the reference gave there in float64."""
+        kind = "gradient" if place.label.endswith(GRADIENTS) else "exp" if marks.has_exp else "plain"
+        own = np.load(self._kept[place], allow_pickle=False) if place in self._kept else None
+        for number in self.places.get(place, ()):
+            read = self._read(number, exact.shape)
+            if read is None or number in self.found:
+                continue
+            if marks.random or marks.single:
+                code = "random" if marks.random else "single"
+                self.found[number] = not_replayable(code, operation=marks.random or marks.single)
+            elif own is None or own.shape != exact.shape:
+                self.found[number] = not_replayable("unsteady")
+            else:
+                local = judge(*read, exact, own, limit=SCORE_LIMITS[kind])
+                inside = marks.modules - {place.label}
+                if local.outcome == "fail" and (known := self._wrong.keys() & inside):
+                    # What is wrong there goes on past the module where it was seen, as in a sum of residuals.
+                    local = not_replayable("behind", module=self._wrong[min(known)])
+                elif local.outcome == "fail":
+                    self._wrong |= dict.fromkeys(inside, place.label)
+                self.found[number] = local._replace(segment=tuple(sorted((inside | marks.around) - {place.label})))
+
+    def whole(self, why: Local | None = None) -> dict[int, Local]:
+        """Return the judgement of every pair; `why` is of those that the run did not come to, if it broke off."""
+        for place, numbers in self.places.items():
+            is_gradient = place.label.endswith(GRADIENTS)
+            code = "no_gradient" if is_gradient else "not_called"
+            missing = why or not_replayable(code, module=place.label, call=place.call)
+            for number in numbers:
+                self.found.setdefault(number, missing)
+        return dict(sorted(self.found.items()))
+
+    def _read(self, number: int, shape: tuple[int, ...]) -> tuple[Array, str] | None:
+        """Return the left's values and their type; ``None`` and a reason in `found` where they cannot be put in."""
+        try:
+            return in_order_of(self._pairs[number], shape)
+        except TensorShapeError as error:
+            self.found[number] = not_replayable("shape", reason=error.message)
+        except (MsdumpError, OSError) as error:
+            self.found[number] = not_replayable("unreadable", reason=str(error))
+        return None
+
+
+def _why_never(pair: Pair) -> Local | None:
+    """Return why a pair can be none that a run of the reference comes to."""
+    key = pair.right.key
+    if pair.left.is_unseen:
+        return not_replayable("unseen")
+    if key.io == "input" or pair.left.key.io == "input" or key.op.label.endswith(GRADIENTS[1]):
+        return not_replayable("input")
+    if key.op.op_type == PARAMETER:
+        return not_replayable("weight")
+    if key.op.op_type == OPTIMIZER:
+        return not_replayable("optimizer")
+    return None
+
+
+def _part(pair: Pair) -> tuple[int | None, ...]:
+    left, right = pair.left.key.op.at, pair.right.key.op.at
+    return left.rank, left.iteration, right.rank, right.iteration
+
+
+def _dtype_of(pair: Pair) -> str:
+    try:
+        with closing(open_view(pair.left)) as view:
+            return view.dtype
+    except (MsdumpError, OSError):
+        return ""
+
+
+def in_order_of(pair: Pair, shape: tuple[int, ...]) -> tuple[Array, str]:
+    """Return the left tensor of a pair in the right side's shape and order of axes, and its type.
+
+    Raises TensorShapeError where the two cannot be brought together, and what opening it raises.
+    """
+    with closing(open_view(pair.left)) as view:
+        if pair.transform == _PLAIN and view.shape == shape and view.spec.memory_format in (None, "DefaultFormat"):
+            return view.read(0, view.size).reshape(shape), view.dtype
+        # Where each element of the right ends up says where each of the left came from, whatever is done to either.
+        numbers = ArrayView(np.arange(prod(shape), dtype=np.int64).reshape(shape))
+        aligned = align(pair, view, numbers)
+        if aligned.sampled is not None:
+            raise TensorShapeError(Message("local_sample"))
+        values = aligned.left.read(0, aligned.left.size)
+        placed = np.empty_like(values)
+        placed[aligned.right.read(0, aligned.right.size)] = values
+        return placed.reshape(shape), view.dtype
+
+
+def judge(left: Array, dtype: str, exact: Array, own: Array, *, limit: float) -> Local:
+    """Judge a tensor by what the reference made of the same inputs in float64, and in its own precision.
+
+    Parameters
+    ----------
+    left, dtype : array and str
+        What the left stored, and the logical type of it, as `facts.dtypes` names it.
+    exact, own : array
+        What the reference gave in float64, and in the precision that the left has.
+    limit : float
+        Of the score: the left's error over that of `own`, the larger of relative Euclidean distance and largest error.
+
+    Returns
+    -------
+    Local
+        16-bit floats are judged by the share of elements that are not correctly rounded if the reference's own run
+        rounds correctly; where it does not either (several operations that each round), by the score.
+
+    Examples
+    --------
+    >>> exact = np.array([1.0, 2.0, 3.0]) / 3
+    >>> judge(exact.astype("f4"), "float32", exact, exact.astype("f4"), limit=8.0).outcome
+    'pass'
+    >>> judge((exact * 1.001).astype("f4"), "float32", exact, exact.astype("f4"), limit=8.0).outcome
+    'fail'
+    """
+    if DTYPES[dtype].kind != "float" or exact.dtype.kind != "f":
+        return _judge_exactly(left, exact)
+    if dtype not in EPSILON or dtype == "float64":
+        return not_replayable("dtype", dtype=dtype)
+    if not exact.size:
+        return not_replayable("empty")
+    ours, theirs = _distance(left, exact), _distance(own, exact)
+    if not ours.finite:
+        return not_replayable("nonfinite")
+    # What overflows in the left's precision does so in the reference's, too.
+    if ours.nonfinite.mismatch and _distance(left, own).nonfinite.mismatch:
+        return Local("fail", "score", inf, limit)
+    if dtype in ("float16", "bfloat16"):
+        rounded, allowed = rounded_to(exact, dtype), max(FLIPS_ALLOWED, int(FLIPS_SHARE_LIMIT * exact.size))
+        flips, own_flips = _flips(left, rounded), _flips(rounded_to(own, dtype), rounded)
+        if own_flips <= FLIPS_USABLE * allowed:
+            allowed = max(allowed, 2 * own_flips)
+            share = max(FLIPS_SHARE_LIMIT, allowed / exact.size)
+            return Local("pass" if flips <= allowed else "fail", "flips", flips / exact.size, share)
+    # The reference may be exact by luck, or by what it does; one rounding of the left is no mistake then.
+    floor = rounding_unit(dtype) / 2
+    score = max(_score(ours, theirs, name, floor) for name in _DISTANCES)
+    return Local("pass" if score <= limit else "fail", "score", score, limit)
+
+
+def _judge_exactly(left: Array, exact: Array) -> Local:
+    """Judge whole numbers: the same inputs give the same ones."""
+    differing = int(np.count_nonzero(left != exact))
+    return Local("fail" if differing else "pass", "differing", float(differing), 0.0)
+
+
+def _distance(one: Array, exact: Array) -> Comparison:
+    return measure(ArrayView(one), ArrayView(exact), worst=0, without=_WITHOUT)
+
+
+def _score(ours: Comparison, theirs: Comparison, name: str, floor: float) -> float:
+    error, own = ours.values.get(name), theirs.values.get(name)
+    if ours.equal:
+        return 0.0
+    if not isinstance(error, float):
+        # It is undefined where everything is 0 in exact arithmetic.
+        return inf
+    return error / max(own if isinstance(own, float) else 0.0, floor)
+
+
+def _flips(one: Array, other: Array) -> int:
+    return int(np.count_nonzero((one != other) & ~(np.isnan(one) & np.isnan(other))))
+
+
+def precision(dtypes: Iterable[str]) -> tuple[str, bool]:
+    """Return the coarsest type of the left's modules, and whether others have a finer one.
+
+    >>> precision(["bfloat16", "float32"]), precision(["float16"]), precision(["float32", "int64"])
+    (('bfloat16', True), ('float16', False), ('float32', False))
+    """
+    floats = [dtype for dtype in dtypes if dtype in EPSILON]
+    coarsest = "float32"
+    for dtype in floats:
+        coarsest = coarser(coarsest, dtype)
+    return coarsest, any(dtype != coarsest for dtype in floats)

@@ -1,0 +1,458 @@
+"""Computes every operator of one dump again, from its own inputs, and judges what its kernel made of them.
+
+What an operator was given is in its dumped inputs, or else in the outputs and weights that the graph links to it. So
+a mistake of the port, which hands wrong values on, is never seen here; a kernel, device or release that computes
+wrongly is, at its operator alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from math import inf, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pytest_msdump.comparison.opening import open_logical
+from pytest_msdump.dtypes import canonical, rounding_unit
+from pytest_msdump.dtypes.decode import rounded_to
+from pytest_msdump.dumps.graphs.ir import parse_attributes
+from pytest_msdump.errors import MsdumpError, NotReplayableError
+from pytest_msdump.facts.dtypes import DTYPES, EPSILON
+from pytest_msdump.facts.operators import RANDOM_TYPES, WRITTEN_INPUTS
+from pytest_msdump.facts.replay import FLIPS_SHARE_LIMIT
+from pytest_msdump.matching.coordinates import compatible, place_of
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.model.ordering import PARAMETER
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
+from pytest_msdump.registry import entries
+from pytest_msdump.replay.operators import arranging, elementwise, linear, normalising, optimizers
+from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result
+from pytest_msdump.text import Message, plain_text
+
+__all__ = ["Refused", "Replay", "Replayed", "Score", "definitions", "judge", "replay"]
+
+# Below the smallest normal number a kernel may write 0.
+_SMALLEST: Mapping[str, float] = {"float64": 2.0**-1022, "float16": 2.0**-24}
+_SMALLEST_OF_OTHERS = 2.0**-126
+_NEARLY = 0.99
+_LEAST_OF_APPROXIMATIONS = 64
+_WRONG_ATTRIBUTES = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How an output stands: `value` is at most `limit` where its kernel is sound.
+
+    `rule` says what is counted: ``"sum"`` and ``"approximation"`` rounding units, ``"exact"`` elements that differ,
+    ``"flips"`` the share of elements not rounded correctly. `index` is where the worst element is,
+    `stored` and `expected` are its values.
+    """
+
+    rule: str
+    value: float
+    limit: float
+    index: tuple[int, ...] = ()
+    stored: float = 0.0
+    expected: float = 0.0
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the limit is kept."""
+        return self.value <= self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One output of the operator `op` that was computed again; `ref` is where it is, or the weight that it wrote."""
+
+    op: OpKey
+    slot: int
+    ref: TensorRef
+    elements: int
+    score: Score
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """One call of an operator that was not computed again, and why."""
+
+    op: OpKey
+    why: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What came of a dump: its outputs that were judged, and its calls that were not.
+
+    `calls` are the calls of operators with a dumped output that were replayed, `undumped` the operators of its graphs
+    without any.
+    """
+
+    dump: Dump
+    calls: int
+    replayed: tuple[Replayed, ...]
+    refused: tuple[Refused, ...]
+    undumped: int
+
+    @property
+    def accused(self) -> tuple[Replayed, ...]:
+        """Outputs that their kernels computed wrongly, in execution order."""
+        return tuple(one for one in self.replayed if not one.score.is_sound)
+
+
+def definitions() -> dict[str, Definition]:
+    """Return what operators compute, by type; other packages add to it, and replace."""
+    found: dict[str, Definition] = {}
+    for module in (elementwise, arranging, linear, normalising, optimizers):
+        found |= module.DEFINITIONS
+    return found | entries("operators")
+
+
+def replay(dump: Dump, *, watch: Callable[[Iterable[Any], str], Iterable[Any]] = lambda items, _: items) -> Replay:
+    """Compute the operators of a dump again, one at a time; `watch` gets the calls and what they are."""
+    known, runs = definitions(), _runs(dump)
+    # A graph that a user saved may have any name; one that is known to have run comes first.
+    compiled = sorted((one for one in dump.graphs if not one[1].is_recorded), key=lambda one: not one[1].is_final)
+    graphs = [(at, _Links.of(graph)) for at, graph in compiled]
+    calls = [
+        _Call(run, links, place, operator, occurrence, runs)
+        for run in runs.values()
+        for links in _of_run(run, graphs)
+        for place, operator in enumerate(links.graph.operators)
+        for occurrence in sorted(run.tensors.get(mangle(operator.name), ()))
+    ]
+    replayed: list[Replayed] = []
+    refused: list[Refused] = []
+    done = 0
+    for call in watch([call for call in calls if call.outputs], "operators"):
+        found = call.attempted(known)
+        if isinstance(found, Refused):
+            refused.append(found)
+        else:
+            done += 1
+            replayed += found
+    seen = {id(call.operator) for call in calls if call.outputs}
+    ran = {id(call.links): call.links for call in calls}
+    undumped = sum(id(one) not in seen for links in ran.values() for one in links.graph.operators)
+    unknown = _without_operator(runs, {(call.run.key, mangle(call.operator.name)) for call in calls})
+    return Replay(dump, done, tuple(replayed), (*refused, *unknown), undumped)
+
+
+def _without_operator(runs: Mapping[_Key, _Run], known: set[tuple[_Key, str]]) -> Iterator[Refused]:
+    """Yield the dumped operators that no graph has."""
+    for run in runs.values():
+        for name, occurrences in run.tensors.items():
+            if (run.key, name) not in known:
+                for tensors in occurrences.values():
+                    ref = next((ref for (io, _), ref in tensors.items() if io == "output"), None)
+                    if ref is not None:
+                        yield Refused(ref.key.op, Message("replay_no_graph"))
+
+
+# -- the tensors of a run ----------------------------------------------------------------------------------------------
+
+
+class _Key(NamedTuple):
+    rank: int | None
+    net: str | None
+    graph: int | None
+    iteration: int | None
+
+    @classmethod
+    def of(cls, at: Coordinates) -> _Key:
+        return cls(at.rank, at.net, at.graph, at.iteration)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run of one graph: its tensors by operator, occurrence, and input or output, and its weights."""
+
+    key: _Key
+    tensors: dict[str, dict[int, dict[tuple[str, int], TensorRef]]] = field(default_factory=dict)
+    weights: dict[str, TensorRef] = field(default_factory=dict)
+
+
+def _runs(dump: Dump) -> dict[_Key, _Run]:
+    runs: dict[_Key, _Run] = {}
+    for ref in dump.refs:
+        op = ref.key.op
+        key = _Key.of(op.at)
+        run = runs.setdefault(key, _Run(key))
+        if op.op_type == PARAMETER:
+            run.weights.setdefault(mangle(op.label), ref)
+        else:
+            occurrences = run.tensors.setdefault(mangle(op.label), {})
+            occurrences.setdefault(op.at.occurrence or 0, {})[ref.key.io, ref.key.slot] = ref
+    return runs
+
+
+def _of_run(run: _Run, graphs: list[tuple[Coordinates, _Links]]) -> Iterator[_Links]:
+    place = (*run.key, None)
+    yield from [links for at, links in graphs if compatible(place_of(at), place)][:1]
+
+
+@dataclass(frozen=True)
+class _Links:
+    """A graph, the places of the operators that write each weight, and the inputs that take it before them."""
+
+    graph: OperatorGraph
+    writers: Mapping[str, list[int]]
+    takers: Mapping[str, list[tuple[str, int]]]
+
+    @classmethod
+    def of(cls, graph: OperatorGraph) -> _Links:
+        writers: defaultdict[str, list[int]] = defaultdict(list)
+        takers: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+        for place, operator in enumerate(graph.operators):
+            writes = WRITTEN_INPUTS.get(operator.op_type, frozenset())
+            for slot, edge in enumerate(operator.inputs):
+                if edge is None or not edge.is_parameter:
+                    continue
+                if slot in writes:
+                    writers[edge.producer].append(place)
+                elif edge.producer not in writers:
+                    takers[edge.producer].append((mangle(operator.name), slot))
+        return cls(graph, dict(writers), dict(takers))
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One call of an operator in one run of its graph."""
+
+    run: _Run
+    links: _Links
+    place: int
+    operator: Operator
+    occurrence: int
+    runs: Mapping[_Key, _Run]
+
+    @property
+    def op(self) -> OpKey:
+        return next(iter(self.own.values())).key.op
+
+    @property
+    def own(self) -> Mapping[tuple[str, int], TensorRef]:
+        return self.run.tensors[mangle(self.operator.name)][self.occurrence]
+
+    @property
+    def outputs(self) -> dict[int, TensorRef]:
+        """What the call made, by slot; the weights that it wrote, where it writes any.
+
+        Kernels that write their inputs may leave their outputs as they were in memory.
+        """
+        found = {slot: ref for (io, slot), ref in sorted(self.own.items()) if io == "output"}
+        for slot, written in enumerate(sorted(WRITTEN_INPUTS.get(self.operator.op_type, ()))):
+            edge = self.operator.inputs[written] if written < len(self.operator.inputs) else None
+            ref = self.own.get(("input", written))
+            # Files of weights are written at the end of a step.
+            if edge is not None and edge.is_parameter and self.links.writers[edge.producer][-1] == self.place:
+                ref = self.run.weights.get(mangle(edge.producer), ref)
+            if ref is not None:
+                found[slot] = ref
+        return found
+
+    def attempted(self, known: Mapping[str, Definition]) -> list[Replayed] | Refused:
+        try:
+            return self.judged(known)
+        except NotReplayableError as error:
+            return Refused(self.op, error.message)
+
+    def judged(self, known: Mapping[str, Definition]) -> list[Replayed]:
+        """Compute the call again and judge its dumped outputs."""
+        operator, outputs = self.operator, self.outputs
+        definition = known.get(operator.op_type)
+        if definition is None:
+            if re.fullmatch(RANDOM_TYPES, operator.op_type, re.IGNORECASE):
+                raise NotReplayableError("replay_random")
+            raise NotReplayableError("replay_no_definition", name=operator.op_type)
+        stored = {slot: _read(ref, self._shape(slot, ref)) for slot, ref in outputs.items()}
+        results = _computed(definition, self._call(stored))
+        found = [
+            Replayed(self.op, slot, outputs[slot], values.size, judge(result, values, dtype))
+            for slot, (values, dtype) in stored.items()
+            if slot < len(results) and (result := results[slot]) is not None
+        ]
+        if not found:
+            raise NotReplayableError("replay_no_output")
+        return found
+
+    def _call(self, stored: Mapping[int, tuple[Array, str]]) -> Call:
+        operator = self.operator
+        found = [self._input(slot) for slot in range(max(len(operator.inputs), *(slot + 1 for _, slot in self.own)))]
+        inputs = [None if isinstance(one, NotReplayableError) else one for one in found]
+        missing = {slot: one for slot, one in enumerate(found) if isinstance(one, NotReplayableError)}
+        count = max(len(operator.host_outputs), max(stored) + 1)
+        specs = [
+            TensorSpec(stored[slot][1], stored[slot][0].shape) if slot in stored else _spec(operator.host_outputs, slot)
+            for slot in range(count)
+        ]
+        return Call(operator.op_type, inputs, parse_attributes(operator.attributes), specs, missing)
+
+    def _shape(self, slot: int, ref: TensorRef) -> TensorSpec | None:
+        return _spec(self.operator.host_outputs, slot) if ref is self.own.get(("output", slot)) else None
+
+    def _input(self, slot: int) -> Array | NotReplayableError | None:
+        try:
+            return self._given(slot)
+        except NotReplayableError as error:
+            return error
+
+    def _given(self, slot: int) -> Array | None:
+        operator = self.operator
+        edge = operator.inputs[slot] if slot < len(operator.inputs) else None
+        written = slot in WRITTEN_INPUTS.get(operator.op_type, ())
+        ref = None if written else self.own.get(("input", slot))
+        if ref is None and edge is not None:
+            ref = self._weight(edge.producer) if edge.is_parameter else self._made(edge)
+        return None if ref is None else _read(ref, _spec(operator.host_inputs, slot))[0]
+
+    def _made(self, edge: Edge) -> TensorRef:
+        calls = self.run.tensors.get(mangle(edge.producer), {})
+        one = calls.get(self.occurrence if len(calls) > 1 else next(iter(calls), 0), {})
+        if ("output", edge.slot) not in one:
+            raise NotReplayableError("replay_not_dumped", name=edge.producer)
+        return one["output", edge.slot]
+
+    def _weight(self, name: str) -> TensorRef:
+        """Find a weight as it was when this operator ran: files of weights are written at the end of a step."""
+        writers = self.links.writers.get(name, ())
+        if any(place >= self.place for place in writers):
+            if any(place < self.place for place in writers):
+                raise NotReplayableError("replay_before", name=name)
+            for taker, slot in self.links.takers.get(name, ()):
+                for tensors in self.run.tensors.get(taker, {}).values():
+                    if ("input", slot) in tensors:
+                        return tensors["input", slot]
+            iteration = self.run.key.iteration
+            before = None if iteration is None else self.runs.get(self.run.key._replace(iteration=iteration - 1))
+            if before is None or mangle(name) not in before.weights:
+                raise NotReplayableError("replay_before", name=name)
+            return before.weights[mangle(name)]
+        if mangle(name) not in self.run.weights:
+            raise NotReplayableError("replay_not_dumped", name=name)
+        return self.run.weights[mangle(name)]
+
+
+def _spec(specs: tuple[TensorSpec | None, ...], slot: int) -> TensorSpec | None:
+    return specs[slot] if slot < len(specs) else None
+
+
+def _read(ref: TensorRef, spec: TensorSpec | None) -> tuple[Array, str]:
+    """Read a tensor in the shape that the graph has it in, floats as float64; return it and its type.
+
+    Files of views have the shape of their input.
+    """
+    if ref.is_unseen or ref.sample is not None:
+        raise NotReplayableError("replay_not_whole", name=ref.key.address)
+    try:
+        with closing(open_logical(ref)) as view:
+            values, dtype, shape = view.read(0, view.size), view.dtype, view.shape
+    except (MsdumpError, OSError) as error:
+        raise NotReplayableError("replay_unreadable", name=ref.key.address, why=plain_text(str(error))) from error
+    if spec is not None and spec.shape is not None and min(spec.shape, default=0) >= 0:
+        if prod(spec.shape) != values.size:
+            raise NotReplayableError("replay_shapes", name=ref.key.address)
+        shape = spec.shape
+    if DTYPES[canonical(dtype) or dtype].kind not in ("float", "integer", "bool"):
+        raise NotReplayableError("replay_variant", name=dtype)
+    return (values.astype(np.float64) if values.dtype.kind == "f" else values.copy()).reshape(shape), dtype
+
+
+def _computed(definition: Definition, call: Call) -> list[Result | None]:
+    try:
+        with np.errstate(all="ignore"):
+            found = definition(call)
+    except NotReplayableError:
+        raise
+    except _WRONG_ATTRIBUTES as error:
+        raise NotReplayableError("replay_failed", why=plain_text(str(error))) from error
+    return [found] if isinstance(found, Result) else list(found)
+
+
+# -- judging -----------------------------------------------------------------------------------------------------------
+
+
+def judge(result: Result, stored: Array, dtype: str) -> Score:
+    """Judge the values of an output, which the dump holds as `dtype`.
+
+    Raises `NotReplayableError` where the result has another shape: then the call was not understood.
+    """
+    if np.shape(result.value) != stored.shape:
+        raise NotReplayableError("replay_shapes", name="output")
+    if not stored.size:
+        return Score("exact", 0, 0)
+    with np.errstate(all="ignore"):
+        judging = _Judging(result, np.asarray(result.value).reshape(-1), stored.reshape(-1), stored.shape, dtype)
+        if result.scale is None or dtype not in EPSILON:
+            return judging.exact()
+        outer = rounding_unit(dtype)
+        # Kernels of 16 bits add up in float32.
+        inner = min(outer, rounding_unit("float32"))
+        units = judging.units(outer)
+        return judging.flips(inner) if units.is_sound and inner != outer and result.is_sum else units
+
+
+@dataclass(frozen=True)
+class _Judging:
+    """One output, as rows of elements: what they should be, and what they are."""
+
+    result: Result
+    expected: Array
+    stored: Array
+    shape: tuple[int, ...]
+    dtype: str
+
+    def exact(self) -> Score:
+        wrong = ~self._same()
+        return self._worst("exact", wrong, int(np.count_nonzero(wrong)), 0)
+
+    def units(self, unit: float) -> Score:
+        """Count rounding units; the larger scale counts where the first is exceeded."""
+        result, distance = self.result, np.maximum(self._distance() - self._row(self.result.absolute), 0)
+        rule = "sum" if result.limit < _LEAST_OF_APPROXIMATIONS else "approximation"
+        scores = np.where(distance > 0, distance / (unit * self._row(result.scale)), 0)
+        if result.widened is not None and scores.max() > result.limit:
+            scores = np.where(distance > 0, distance / (unit * self._row(result.widened())), 0)
+        return self._worst(rule, scores, float(scores.max()), result.limit)
+
+    def flips(self, unit: float) -> Score:
+        """Count the elements that nothing computed with this unit rounds to."""
+        wrong = self._flipped(unit, self.result.scale)
+        if self.result.widened is not None and np.count_nonzero(wrong) > FLIPS_SHARE_LIMIT * wrong.size:
+            wrong = self._flipped(unit, self.result.widened())
+        return self._worst("flips", wrong, float(np.count_nonzero(wrong)) / wrong.size, FLIPS_SHARE_LIMIT)
+
+    def _flipped(self, unit: float, scale: Array | None) -> Array:
+        allowed = self.result.limit * unit * self._row(scale) + self._row(self.result.absolute)
+        low, high = (rounded_to(self.expected + sign * allowed, self.dtype) for sign in (-1, 1))
+        return np.asarray(~(((self.stored >= low) & (self.stored <= high)) | (self._distance() == 0)))
+
+    def _row(self, scale: Array | float | None) -> Array:
+        return np.broadcast_to(np.asarray(scale, np.float64), self.shape).reshape(-1)
+
+    def _same(self) -> Array:
+        rounded = rounded_to(self.expected, self.dtype)
+        if rounded.dtype.kind != "f":
+            return np.asarray(rounded == self.stored)
+        return np.asarray((rounded == self.stored) | (np.isnan(rounded) & np.isnan(self.stored)))
+
+    def _distance(self) -> Array:
+        """Return how far apart elements are; Inf where kinds differ, 0 for what is too small to matter."""
+        distance: Array = np.abs(self.expected - self.stored)
+        distance[(distance <= _SMALLEST.get(self.dtype, _SMALLEST_OF_OTHERS)) | self._same()] = 0
+        # At the largest number of a type, either may have become infinite.
+        at_end = np.abs(self.expected) > _NEARLY * (DTYPES[self.dtype].maximum or inf)
+        distance[np.isinf(self.stored) & at_end & (self.stored * self.expected > 0)] = 0
+        distance[np.isnan(distance)] = inf
+        return distance
+
+    def _worst(self, rule: str, scores: Array, value: float, limit: float) -> Score:
+        place = int(scores.argmax())
+        index = tuple(int(one) for one in np.unravel_index(place, self.shape))
+        return Score(rule, value, limit, index, float(self.stored[place]), float(self.expected[place]))

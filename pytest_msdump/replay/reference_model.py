@@ -1,0 +1,149 @@
+"""The reference model that a command line names as ``FILE:FUNCTION``, and the replay of a plan with it.
+
+Code of a user runs only where its file is typed, never from a suite file or an ini key (INTERFACE 8).
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pytest_msdump.comparison.opening import open_view
+from pytest_msdump.comparison.planning import Plan
+from pytest_msdump.comparison.planning import plan as make_plan
+from pytest_msdump.errors import ConfigError, nearest
+from pytest_msdump.matching.selection import Selection
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.record import Local
+from pytest_msdump.replay.forcing import Forcing
+from pytest_msdump.replay.torch_forcing import force, names_of, raised_by_the_model
+
+__all__ = ["Reference", "load_reference", "record_reference", "reference_of", "replay_plan"]
+
+# A user's code may raise anything, and may think that it is alone in the process.
+_FAILURES = (Exception, SystemExit)
+_USAGE = (
+    "return the model; or (model, inputs): a tensor, a tuple of arguments or a dict of keywords; or (model, run): "
+    "a function of the model that runs what was recorded, with its backward pass"
+)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A reference model; `run` gets a copy and runs what was recorded, ``None`` where recorded inputs are to be taken.
+
+    `source` is what errors and reports call it: the file and function that it came from.
+    """
+
+    model: Any
+    run: Callable[[Any], Any] | None
+    source: str
+
+    def runner(self, *dumps: Dump) -> Callable[[Any], Any]:
+        """Return `run`, or a function that calls a model with the inputs that the first of the dumps has of it."""
+        if self.run is not None:
+            return self.run
+        name = next(iter(names_of(self.model)))
+        for dump in dumps:
+            inputs = list(_inputs(dump, name))
+            if inputs:
+                return lambda model: model(*_tensors(inputs))
+        raise ConfigError(
+            f"{self.source} returned a model without inputs, and neither dump has those of {name} (a recording with "
+            f"inputs=True has); {_USAGE}"
+        )
+
+
+def load_reference(text: str) -> Reference:
+    """Run FILE and call FUNCTION, of a typed ``FILE:FUNCTION``; ConfigError if that fails."""
+    name, separator, wanted = text.rpartition(":")
+    file = Path(name)
+    if not separator or not name or not wanted.isidentifier():
+        raise ConfigError(f"{text!r}: name a file and a function of it, as in reference.py:build")
+    if not file.is_file():
+        raise ConfigError(f"{file}: there is no such file; name one with a function that returns the reference model")
+    folder = str(file.parent)
+    # As if the file were run by itself: it may import what lies beside it.
+    sys.path.insert(0, folder)
+    try:
+        found = runpy.run_path(str(file), run_name="msdump_reference")
+        function = found.get(wanted)
+        if not callable(function):
+            functions = [key for key, value in found.items() if callable(value) and not key.startswith("_")]
+            raise ConfigError(f"{file}: has no function {wanted}; {nearest(wanted, functions)}")
+        returned = function()
+    except ConfigError:
+        raise
+    except _FAILURES as error:
+        raise ConfigError(f"{file}: {wanted} raised {type(error).__name__}: {error!s:.300}; mend it") from error
+    finally:
+        if folder in sys.path:
+            sys.path.remove(folder)
+    model, given = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
+    return reference_of(model, given, source=f"{file}:{wanted}")
+
+
+def reference_of(model: Any, given: Any = None, *, source: str = "the reference") -> Reference:
+    """Return the reference of a model and its inputs, or of a function that runs it; ConfigError for other models."""
+    if not hasattr(model, "named_modules"):
+        raise ConfigError(
+            f"{source} returned a {type(model).__name__}; only models of PyTorch (torch.nn.Module) are replayed: "
+            f"{_USAGE}"
+        )
+    if given is None or (callable(given) and not hasattr(given, "shape") and not isinstance(given, Mapping)):
+        return Reference(model, given, source)
+    if isinstance(given, Mapping):
+        return Reference(model, lambda one: one(**given), source)
+    arguments = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    return Reference(model, lambda one: one(*arguments), source)
+
+
+def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
+    """Return what a replay says of each pair of a plan, by number; see `replay.torch_forcing.force`."""
+    run = reference.runner(plan.left, plan.right)
+    policy = dict(plan.left.labels).get("dtype_policy", "")
+    whole, pairs = Selection(io=plan.suite.selection.io), plan.pairing.pairs
+    if plan.suite.selection != whole:
+        # What is not selected is put in all the same.
+        pairs = make_plan(replace(plan.suite, selection=whole)).pairing.pairs
+    with tempfile.TemporaryDirectory(prefix="msdump-replay-") as folder:
+        found = force(reference.model, run, Forcing(pairs, Path(folder)), policy=policy)
+    numbers = {(pair.left.key, pair.right.key): number for number, pair in enumerate(plan.pairing.pairs)}
+    known = ((numbers.get((pairs[one].left.key, pairs[one].right.key)), local) for one, local in found.items())
+    return {number: local for number, local in known if number is not None}
+
+
+def record_reference(reference: Reference, left: Dump, directory: Path) -> None:
+    """Record the reference as it is into `directory`, for a left side that has no recording of it to pair with."""
+    import torch
+
+    from pytest_msdump.record.torch import TorchRecording
+
+    has_gradients = any(ref.key.op.label.endswith(("/grad_output", "/grad")) for ref in left.refs)
+    run = reference.runner(left)
+    recording = TorchRecording(reference.model, directory, gradients=has_gradients)
+    with recording, torch.set_grad_enabled(has_gradients), raised_by_the_model():
+        run(reference.model)
+
+
+def _inputs(dump: Dump, name: str) -> Iterable[Any]:
+    """Return what the outermost module was given when it was first called, as a dump has it."""
+    refs = [ref for ref in dump.refs if ref.key.op.label == name and ref.key.io == "input" and not ref.is_unseen]
+    first = [ref for ref in refs if ref.key.op.at == refs[0].key.op.at]
+    for ref in sorted(first, key=lambda one: one.key.slot):
+        with closing(open_view(ref)) as view:
+            yield view.read(0, view.size).reshape(view.shape).copy()
+
+
+def _tensors(arrays: Sequence[Any]) -> list[Any]:
+    import torch
+
+    return [torch.from_numpy(np.array(array)) for array in arrays]

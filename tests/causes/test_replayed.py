@@ -1,0 +1,93 @@
+"""Roles by a replay: what is wrong by itself is a cause, what is right by itself inherits, or has accumulated."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_msdump.causes.replayed import roles_by_replay
+from pytest_msdump.model.comparison import Finding, Verdict
+from pytest_msdump.model.record import Local, Record, ReportedTensor
+from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.report.record_json import from_json, to_json
+from pytest_msdump.text import Message, plain_text
+
+WRONG, RIGHT = Local("fail", "score", 900.0, 16.0), Local("pass", "score", 1.2, 16.0)
+NOT = Local("not_replayable", why=Message("local_input"))
+
+
+def record(order, name, local, fails=False, **found):
+    tensor = ReportedTensor(f"{name}:output:0", f"{name}.npy", at=Coordinates(iteration=0), dtype="float32")
+    verdict = Verdict("fail", (Finding("fail", plain_text("far off")),)) if fails else Verdict("pass")
+    return Record(order, tensor, tensor, verdict, "name", **found).with_local(local)
+
+
+def roles(records, edges):
+    found = roles_by_replay(dict(enumerate(records)), edges)
+    placed = [found.get(number, one) for number, one in enumerate(records)]
+    return {
+        one.left.address.partition(":")[0]: (one.role, tuple(cause.partition(":")[0] for cause in one.causes))
+        for one in placed
+    }
+
+
+def test_a_failure_that_is_right_by_itself_inherits_whatever_the_graph_says():
+    records = [
+        record(0, "a", WRONG),
+        record(1, "b", RIGHT, fails=True, role="cause"),
+        record(2, "c", RIGHT, fails=True),
+        record(3, "d", RIGHT, fails=True),
+    ]
+    found = roles(records, [(0, 1), (1, 2)])
+    # Without edges above it, what ran before counts.
+    assert found == {
+        "a": ("cause", ()),
+        "b": ("inherited", ("a",)),
+        "c": ("inherited", ("a",)),
+        "d": ("inherited", ("a",)),
+    }
+
+
+def test_two_wrong_operators_in_a_row_are_two_causes():
+    records = [record(0, "a", WRONG, fails=True), record(1, "b", WRONG, fails=True, role="inherited", causes=("a",))]
+    assert roles(records, [(0, 1)]) == {"a": ("cause", ()), "b": ("cause", ())}
+
+
+def test_another_branch_is_no_cause():
+    records = [record(0, "a", WRONG), record(1, "b", RIGHT), record(2, "c", RIGHT, fails=True)]
+    assert roles(records, [(1, 2)])["c"] == ("accumulated", ())
+
+
+def test_where_all_is_right_by_itself_rounding_has_accumulated():
+    records = [record(0, "a", RIGHT), record(1, "b", RIGHT, fails=True, role="cause")]
+    assert roles(records, [(0, 1)])["b"] == ("accumulated", ())
+
+
+def test_a_failure_that_was_not_replayed_keeps_the_graph_s_role_and_others_inherit_from_it():
+    records = [record(0, "a", NOT, fails=True, role="cause"), record(1, "b", RIGHT, fails=True)]
+    assert roles(records, [(0, 1)]) == {"a": ("cause", ()), "b": ("inherited", ("a",))}
+
+
+def test_a_passing_cause_that_is_right_by_itself_is_none():
+    records = [record(0, "a", RIGHT, role="cause"), record(1, "b", WRONG)]
+    assert roles(records, [(0, 1)])["a"] == (None, ())
+
+
+def test_without_a_replay_nothing_changes():
+    assert roles_by_replay({0: record(0, "a", None, fails=True, role="cause")}, []) == {}
+
+
+def test_what_is_wrong_by_itself_fails_within_its_limits_and_stays_so_when_judged_again():
+    one = record(0, "a", WRONG)
+    assert (one.fails, one.verdict.findings[0].message.code) == (True, "local_wrong_score")
+    assert "900 times" in one.verdict.findings[0].sentence
+    assert not record(0, "a", NOT).fails
+
+
+@pytest.mark.parametrize(
+    "local",
+    [WRONG, RIGHT, NOT, Local("fail", "score", float("inf"), 16.0, ("x", "y")), Local("pass", "flips", 0.0, 1e-3)],
+)
+def test_a_record_comes_back_from_its_file(local):
+    one = record(0, "a", local)
+    assert from_json(to_json(one)).local == local
+    assert to_json(one)["local"]["sentence"]

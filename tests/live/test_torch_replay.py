@@ -1,0 +1,486 @@
+"""A reference of PyTorch replayed with the tensors of ports: what is accused, and what is not judged, and why."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import subprocess
+import sys
+import textwrap
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+
+from pytest_msdump import assert_replay
+from pytest_msdump.comparison.planning import plan
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.record import Recorder
+from pytest_msdump.replay.reference_model import reference_of, replay_plan
+from pytest_msdump.suite import load_suite
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+functional = nn.functional
+
+pytestmark = pytest.mark.live
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up, self.act, self.down = nn.LayerNorm(16), nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16)
+
+    def forward(self, x):
+        return x + self.down(self.act(self.up(self.norm(x))))
+
+
+class Net(nn.Module):
+    """Blocks with residuals, attention of functions between modules, a head whose weight is the embedding's."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 16)
+        self.query, self.key, self.value = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 16)
+        self.blocks = nn.ModuleList(Block() for _ in range(2))
+        self.head = nn.Linear(16, 20, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        x = x + torch.softmax(self.query(x) @ self.key(x).mT / 4, -1) @ self.value(x)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+IDS = torch.randint(0, 20, (8, 12), generator=torch.Generator().manual_seed(5))
+
+
+def made(build=Net, train=False):
+    torch.manual_seed(2)
+    return build().train(train)
+
+
+def run(model, given):
+    return given(model) if callable(given) else model(*given) if isinstance(given, tuple) else model(given)
+
+
+def record(folder, model, given, around=None, **options):
+    with Recorder(folder.parent).torch(model, directory=folder, **options), around or nullcontext():
+        run(model, given)
+
+
+def replayed(folder, reference, port, given=IDS, around=None, table=None, **options):
+    """Return what a replay says, by the address of the reference; recorded are the reference and the port."""
+    grad = options.get("gradients", False)
+    with torch.set_grad_enabled(grad):
+        record(folder / "right", copy.deepcopy(reference), given, **options)
+        record(folder / "left", port, given, around, **options)
+    table = {"left": str(folder / "left"), "right": str(folder / "right"), "io": "all", **(table or {})}
+    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
+    before = {name: one.clone() for name, one in reference.state_dict().items()}
+    found = replay_plan(planned, reference_of(reference, given))
+    for name, one in reference.state_dict().items():
+        torch.testing.assert_close(one, before[name], rtol=0, atol=0)
+    assert sorted(found) == list(range(len(planned.pairing.pairs)))
+    keys = [pair.right.key for pair in planned.pairing.pairs]
+    return {
+        f"{keys[number].op.label}@{keys[number].op.at.occurrence or 0}:{keys[number].io}:{keys[number].slot}": one
+        for number, one in found.items()
+    }
+
+
+def wrong(found):
+    return {name.partition("@")[0] for name, one in found.items() if one.outcome == "fail"}
+
+
+def reasons(found):
+    return {name: one.why.code for name, one in found.items() if one.why is not None}
+
+
+def tanh_gelu(model):
+    for block in model.blocks:
+        block.act = nn.GELU(approximate="tanh")
+    return model
+
+
+def epsilon(model):
+    for block in model.blocks:
+        block.norm.eps = 1e-3
+    return model
+
+
+def one_weight(model):
+    with torch.no_grad():
+        model.blocks[1].up.weight[3, 4] *= 1.01
+    return model
+
+
+MISTAKES = [
+    (tanh_gelu, {"blocks.0.act", "blocks.1.act"}),
+    (epsilon, {"blocks.0.norm", "blocks.1.norm"}),
+    (one_weight, {"blocks.1.up"}),
+    (lambda model: model, set()),
+]
+
+
+@pytest.mark.parametrize(("mistake", "at"), MISTAKES)
+def test_exactly_the_wrong_modules_are_accused(tmp_path, mistake, at):
+    found = replayed(tmp_path, made(), mistake(made()))
+    assert wrong(found) == at
+    assert reasons(found) == {}
+
+
+@pytest.mark.parametrize(("mistake", "at"), [MISTAKES[0], MISTAKES[1], MISTAKES[3]])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_sixteen_bits_are_judged_with_weights_and_inputs_as_the_run_cast_them(tmp_path, mistake, at, dtype):
+    found = replayed(tmp_path, made(), mistake(made()).to(getattr(torch, dtype)))
+    assert wrong(found) == at
+    assert {one.measure for name, one in found.items() if name.startswith("blocks.")} == {"flips"}
+
+
+@pytest.mark.parametrize(("mistake", "at"), [MISTAKES[0], MISTAKES[3]])
+def test_autocast_is_replayed_as_autocast(tmp_path, mistake, at):
+    found = replayed(tmp_path, made(), mistake(made()), around=torch.autocast("cpu", dtype=torch.bfloat16))
+    assert wrong(found) == at
+    measures = {name: one.measure for name, one in found.items()}
+    assert measures["blocks.0.up@0:output:0"] == "flips"
+    assert measures["blocks.0.norm@0:output:0"] == "score"
+
+
+def test_a_score_is_the_error_over_that_of_the_module_in_float32_for_the_left_s_inputs(tmp_path):
+    reference, port = made(), tanh_gelu(made())
+    found = replayed(tmp_path, reference, port)
+    kept = {}
+    port.blocks[1].up.register_forward_hook(lambda *_: kept.setdefault("in", _[2].detach().clone()))
+    port.blocks[1].act.register_forward_hook(lambda *_: kept.setdefault("out", _[2].detach().clone()))
+    port(IDS)
+    exact = functional.gelu(kept["in"].double())
+    error, own = kept["out"].double() - exact, functional.gelu(kept["in"]).double() - exact
+    euclid = (error.norm() / own.norm()).item()
+    largest = error.abs().max().item() / max(own.abs().max().item(), 2**-25 * exact.abs().max().item())
+    assert found["blocks.1.act@0:output:0"].score == pytest.approx(max(euclid, largest), rel=1e-3)
+    assert found["blocks.1.act@0:output:0"].limit == 64.0
+    assert found["blocks.1.up@0:output:0"].limit == 16.0
+
+
+# -- kinds of modules -------------------------------------------------------------------------------------------------
+
+
+class Several(nn.Module):
+    """Modules called several times, in-place ones, and outputs of every form."""
+
+    def __init__(self, slope=0.0):
+        super().__init__()
+        self.body, self.act, self.pair = nn.Linear(6, 6), nn.ReLU(inplace=True), Pair()
+        self.slope = slope
+
+    def forward(self, x):
+        hidden = self.act(self.body(x))
+        hidden = self.act(self.body(hidden) * (1 + self.slope))
+        out = self.pair(hidden)
+        return {"first": out.first + out.rest[0]["x"], "rest": (hidden, None)}
+
+
+@dataclasses.dataclass
+class Both:
+    first: object
+    rest: tuple
+
+
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(6, 6), nn.LSTM(6, 6, batch_first=True)
+
+    def forward(self, x):
+        return Both(self.one(x), ({"x": self.two(x)[0]}, None))
+
+
+def test_calls_of_one_module_are_told_apart_and_outputs_of_every_form_are_put_in(tmp_path):
+    x = torch.randn(3, 5, 6, generator=torch.Generator().manual_seed(1))
+    good = replayed(tmp_path / "good", made(Several), made(Several), x)
+    assert wrong(good) == set() == set(reasons(good))
+    assert {"body@0:output:0", "body@1:output:0", "pair.two@0:output:2"} <= set(good)
+    port = made(Several)
+    port.slope = 1e-3
+    found = replayed(tmp_path / "wrong", made(Several), port, x)
+    assert {name for name, one in found.items() if one.outcome == "fail"} == {"act@1:output:0"}
+
+
+def test_a_weight_that_two_modules_share_accuses_the_module_that_took_another(tmp_path):
+    port = made()
+    port.head.weight = nn.Parameter(port.head.weight.detach() * 1.001)
+    assert wrong(replayed(tmp_path, made(), port)) == {"head"}
+
+
+def attention():
+    return nn.Sequential(nn.Linear(8, 8), nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), nn.Linear(8, 4))
+
+
+def test_leaves_whose_children_fire_no_hooks_are_judged_whole(tmp_path):
+    x = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(1))
+    port = made(attention)
+    with torch.no_grad():
+        port[1].self_attn.out_proj.weight *= 1.01
+    found = replayed(tmp_path, made(attention), port, x)
+    names = {name.partition("@")[0] for name in found}
+    assert "1.self_attn.out_proj" not in names
+    assert wrong(found) == ({"1.self_attn"} if "1.self_attn" in names else {"1"})
+
+
+def test_dropout_is_not_replayable_and_what_follows_is_judged(tmp_path):
+    class Dropped(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.drop, self.b, self.c = nn.Linear(6, 6), nn.Dropout(0.5), nn.Linear(6, 6), nn.Linear(6, 6)
+
+        def forward(self, x):
+            return self.c(functional.dropout(self.b(self.drop(self.a(x))), 0.5, self.training))
+
+    x = torch.randn(50, 6, generator=torch.Generator().manual_seed(1))
+    found = replayed(tmp_path, made(Dropped, train=True), made(Dropped, train=True), x)
+    assert reasons(found) == {"drop@0:output:0": "local_random", "c@0:output:0": "local_random"}
+    assert {name for name, one in found.items() if one.outcome == "pass"} == {
+        "a@0:output:0",
+        "b@0:output:0",
+        "Dropped@0:output:0",
+    }
+
+
+def test_batch_norm_in_training_is_computed_from_the_left_s_batch(tmp_path):
+    def build():
+        return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 4, 3), nn.BatchNorm2d(4))
+
+    x = torch.randn(4, 3, 9, 9, generator=torch.Generator().manual_seed(1))
+    port = made(build, train=True)
+    port[4].eps = 1e-3
+    assert wrong(replayed(tmp_path, made(build, train=True), port, x)) == {"4"}
+
+
+def test_modules_on_one_side_only_widen_the_segment(tmp_path):
+    port = tanh_gelu(made())
+    found = replayed(tmp_path, made(), port, table={"deselect": ["*.act", "*.up"]})
+    accused = {name: one for name, one in found.items() if one.outcome == "fail"}
+    # What is left out of a comparison is put in all the same.
+    assert not accused
+    found = replayed(tmp_path / "less", made(), port, exclude=("*.act", "*.up"))
+    accused = {name: one.segment for name, one in found.items() if one.outcome == "fail"}
+    assert accused == {f"blocks.{n}.down@0:output:0": (f"blocks.{n}.act", f"blocks.{n}.up") for n in (0, 1)}
+
+
+def test_a_wrong_shape_is_a_reason(tmp_path):
+    port = made()
+    port.blocks[0].norm.register_forward_hook(lambda *given: given[2][:, :6])
+    for block in port.blocks:
+        block.forward = lambda x, one=block: one.down(one.act(one.up(one.norm(x))))
+    found = replayed(tmp_path, made(), port)
+    assert reasons(found)["blocks.0.norm@0:output:0"] == "local_shape"
+    assert reasons(found)["blocks.0.up@0:output:0"] == "local_shape"
+
+
+def test_nan_of_the_left_is_wrong_where_it_begins_alone(tmp_path):
+    port = made()
+    port.blocks[0].up.register_forward_hook(lambda *given: given[2].index_fill(-1, torch.tensor([3]), torch.nan))
+    found = replayed(tmp_path, made(), port)
+    assert wrong(found) == {"blocks.0.up"}
+    assert reasons(found)["blocks.0.down@0:output:0"] == "local_nonfinite"
+
+
+def test_an_operation_without_a_float64_kernel_is_a_reason_and_the_run_goes_on(tmp_path):
+    @torch.library.custom_op("msdump_test::single_only", mutates_args=())
+    def single_only(x: torch.Tensor) -> torch.Tensor:
+        if x.dtype is torch.float64:
+            raise NotImplementedError("'single_only' not implemented for 'Double'")
+        return x * 2
+
+    class Single(nn.Module):
+        def forward(self, x):
+            return torch.ops.msdump_test.single_only(x)
+
+    def build():
+        return nn.Sequential(nn.Linear(6, 6), Single(), nn.Linear(6, 6))
+
+    x = torch.randn(3, 6, generator=torch.Generator().manual_seed(1))
+    found = replayed(tmp_path, made(build), made(build), x)
+    assert reasons(found) == {"1@0:output:0": "local_single"}
+    assert found["2@0:output:0"].outcome == "pass"
+
+
+def test_precision_that_a_model_asks_for_itself_is_float64_here(tmp_path):
+    class Asks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+
+        def forward(self, x):
+            scale = torch.arange(6, dtype=torch.float32).add(1) * torch.ones(6)
+            return self.b(torch.exp(self.a(x).float() / scale))
+
+    x = torch.randn(30, 6, generator=torch.Generator().manual_seed(1))
+    found = replayed(tmp_path, made(Asks), made(Asks), x)
+    assert wrong(found) == set() == set(reasons(found))
+
+
+def test_inputs_weights_and_later_iterations_say_why_they_are_not_judged(tmp_path):
+    with torch.no_grad():
+        for side in ("left", "right"):
+            with Recorder(tmp_path).torch(
+                made(), directory=tmp_path / side, inputs=True, parameters=True, iterations=True
+            ) as recording:
+                for _ in range(2):
+                    with recording.iteration():
+                        recording.model(IDS)
+    table = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right"), "io": "all"}
+    planned = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
+    found = replay_plan(planned, reference_of(made(), IDS))
+    codes = {"local_input", "local_weight", "local_elsewhere"}
+    assert {one.why.code for one in found.values() if one.why} == codes
+    assert sum(one.outcome == "pass" for one in found.values()) == 16
+
+
+# -- gradients --------------------------------------------------------------------------------------------------------
+
+
+def with_loss(model):
+    functional.cross_entropy(model(IDS).flatten(0, 1), IDS.flatten()).backward()
+
+
+def test_gradients_are_judged_backwards_each_from_the_left_s_own(tmp_path):
+    found = replayed(tmp_path, made(), made(), with_loss, gradients=True)
+    assert wrong(found) == set()
+    judged = {name for name, one in found.items() if one.outcome == "pass"}
+    assert "blocks.0.act/grad_output@0:output:0" in judged
+    assert "blocks.0.up.weight/grad@0:output:0" in judged
+    assert set(reasons(found).values()) == {"local_input"}
+
+
+def test_a_loss_that_is_summed_accuses_where_its_gradient_comes_in_alone(tmp_path):
+    def summed(model):
+        functional.cross_entropy(model(IDS).flatten(0, 1), IDS.flatten(), reduction="sum").backward()
+
+    reference = made()
+    for side, given in (("right", with_loss), ("left", summed)):
+        record(tmp_path / side, copy.deepcopy(reference), given, gradients=True)
+    table = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right")}
+    planned = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
+    found = replay_plan(planned, reference_of(reference, with_loss))
+    accused = {planned.pairing.pairs[n].right.key.op.label for n, one in found.items() if one.outcome == "fail"}
+    assert accused <= {"Net/grad_output", "head/grad_output"}
+    assert accused
+
+
+def test_without_a_backward_pass_gradients_say_so(tmp_path):
+    reference = made()
+    for side in ("right", "left"):
+        record(tmp_path / side, copy.deepcopy(reference), with_loss, gradients=True)
+    table = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right")}
+    planned = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
+    found = replay_plan(planned, reference_of(reference, IDS))
+    assert {one.why.code for one in found.values() if one.why} == {"local_no_gradient", "local_input"}
+
+
+# -- faces ------------------------------------------------------------------------------------------------------------
+
+REFERENCE = """
+    import sys, torch
+    sys.path.insert(0, {tests!r})
+    from test_torch_replay import IDS, Net
+
+    def build():
+        torch.manual_seed(2)
+        return Net().eval()
+
+    def with_inputs():
+        return build(), IDS
+
+    def raises():
+        raise ValueError("no weights")
+
+    def wrong_inputs():
+        return build(), (IDS, IDS)
+
+    number = 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    from pathlib import Path
+
+    (tmp_path / "reference.py").write_text(textwrap.dedent(REFERENCE.format(tests=str(Path(__file__).parent))))
+    with torch.no_grad():
+        record(tmp_path / "right", made(), IDS, inputs=True)
+        record(tmp_path / "left", tanh_gelu(made()), IDS)
+    return tmp_path
+
+
+def command(folder, *words):
+    return subprocess.run(
+        [sys.executable, "-m", *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def test_the_gate_fails_what_is_wrong_by_itself_though_it_is_within_its_limits(folder):
+    plain = command(folder, "pytest_msdump", "compare", "left", "right")
+    assert plain.returncode == 0
+    ran = command(folder, "pytest", "--msdump-left=left", "--msdump-right=right", "--msdump-replay=reference.py:build")
+    assert ran.returncode == 1
+    assert "2 failed, 15 passed" in ran.stdout
+    assert "wrong by themselves: blocks.0.act, blocks.1.act" in ran.stdout
+    results = json.loads((folder / "msdump-report" / "results.json").read_text())
+    assert f"ran user code: {folder / 'reference.py'}:build" in results["notes"]
+    local = {one["left"]["address"]: one["local"] for one in results["tensors"]}
+    assert local["blocks.0.act:output:0"]["outcome"] == "fail"
+    assert local["blocks.0.act:output:0"]["sentence"].startswith("wrong by itself: ")
+    roles = {one["left"]["address"]: one.get("role") for one in results["tensors"]}
+    causes = [name for name, role in roles.items() if role == "cause"]
+    assert causes == ["blocks.0.act:output:0", "blocks.1.act:output:0"]
+    again = command(folder, "pytest_msdump", "check", "msdump-report/results.json")
+    assert again.returncode == 1
+
+
+def test_the_command_needs_no_recording_of_the_reference(folder):
+    ran = command(folder, "pytest_msdump", "replay", "left", "--model", "reference.py:with_inputs")
+    assert ran.returncode == 1
+    assert "replay: 2 wrong by themselves, 14 right, 0 not replayable" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        ("reference.py", "name a file and a function of it"),
+        ("nothing.py:build", "there is no such file"),
+        ("reference.py:nothing", "has no function nothing"),
+        ("reference.py:number", "has no function number"),
+        ("reference.py:raises", "raises raised ValueError: no weights"),
+        ("reference.py:wrong_inputs", "the reference model raised TypeError"),
+        ("reference.py:build", "inputs"),
+    ],
+)
+def test_what_cannot_be_replayed_is_one_line_and_exit_code_4(folder, model, text):
+    ran = command(folder, "pytest_msdump", "replay", "left", "--model", model)
+    assert ran.returncode == 4
+    assert text in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1
+
+
+def test_a_suite_file_cannot_name_code(folder):
+    (folder / "msdump.toml").write_text('[msdump]\nleft = "left"\nright = "right"\nreplay = "reference.py:build"\n')
+    ran = command(folder, "pytest_msdump", "compare")
+    assert ran.returncode == 4
+    assert "unknown key 'replay'" in ran.stderr
+
+
+def test_a_test_can_replay(tmp_path):
+    with torch.no_grad():
+        record(tmp_path / "good", made(), IDS)
+        record(tmp_path / "wrong", tanh_gelu(made()), IDS)
+    report = assert_replay(made(), tmp_path / "good", IDS)
+    assert all(one.local.outcome == "pass" for one in report.records)
+    with pytest.raises(AssertionError, match=r"wrong by themselves: blocks\.0\.act, blocks\.1\.act"):
+        assert_replay(made(), tmp_path / "wrong", IDS)
+    with pytest.raises(ConfigError, match=r"only models of PyTorch"):
+        assert_replay(np.zeros(3), tmp_path / "wrong", IDS)
