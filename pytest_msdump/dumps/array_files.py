@@ -53,16 +53,16 @@ class Contents:
 
 
 class ArrayFileReader(Reader):
-    """A reader of one kind of file, known by `suffix`. Each array is ``NAME:output:0``.
+    """A reader of one kind of file, known by one of its `suffixes`. Each array is ``NAME:output:0``.
 
     Unlike other readers, it reads the file's directory to index it. Names of arrays are names only, never paths.
     """
 
-    suffix: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
 
     def recognises(self, root: Path) -> bool:
-        """Return whether `root` is a file with this suffix, in any case."""
-        return root.suffix.lower() == self.suffix and root.is_file()
+        """Return whether `root` is a file with such a suffix, in any case."""
+        return root.suffix.lower() in self.suffixes and root.is_file()
 
     def index(self, root: Path) -> Dump:
         """List the arrays by name; UnknownDumpFormatError where the directory of the file cannot be read."""
