@@ -64,10 +64,22 @@ class _Name(NamedTuple):
 _NO_STORAGE = Storage("uint8", "", 0)
 
 _STORAGES = {
-    **{"Double": "float64", "Float": "float32", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64"},
-    **{"Int": "int32", "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "Untyped": "uint8"},
-    **{"ComplexFloat": "complex64", "ComplexDouble": "complex128"},
-    **{"QInt8": "int8", "QUInt8": "uint8", "QInt32": "int32"},
+    "Double": "float64",
+    "Float": "float32",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Long": "int64",
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
+    "Untyped": "uint8",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+    "QInt8": "int8",
+    "QUInt8": "uint8",
+    "QInt32": "int32",
 }
 _SPARSE = "is sparse; save its .to_dense()"
 _OTHER_CLASS = "is of a class of its own; save the plain tensor"
@@ -108,7 +120,7 @@ def _quantised(storage: Any, offset: Any, shape: Any, strides: Any, how: Any, *_
     return found._replace(scale=scale, zero_point=zero_point)
 
 
-def _of_class(function: Any, _: Any, given: Any, *rest: Any) -> Any:
+def _of_class(function: Any, _: Any, given: Any, *__: Any) -> Any:
     """Return what the tensor is without the class that it was given, and without attributes of its own."""
     return _call(function, given)
 
@@ -309,8 +321,23 @@ class _Machine:
 
 _CONSTANTS: Mapping[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 _LITERALS = frozenset(
-    "BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINUNICODE SHORT_BINUNICODE BINUNICODE8 BINSTRING SHORT_BINSTRING "
-    "BINBYTES SHORT_BINBYTES BINBYTES8 BYTEARRAY8".split()
+    [
+        "BININT",
+        "BININT1",
+        "BININT2",
+        "LONG1",
+        "LONG4",
+        "BINFLOAT",
+        "BINUNICODE",
+        "SHORT_BINUNICODE",
+        "BINUNICODE8",
+        "BINSTRING",
+        "SHORT_BINSTRING",
+        "BINBYTES",
+        "SHORT_BINBYTES",
+        "BINBYTES8",
+        "BYTEARRAY8",
+    ]
 )
 _PASSED = frozenset({"PROTO", "FRAME"})
 _DONE = _PASSED | {name[1:].upper() for name in vars(_Machine) if name.startswith("_") and name[1:].islower()}
