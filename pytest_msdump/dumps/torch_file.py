@@ -154,7 +154,7 @@ def _layout(tensor: SavedTensor, dtype: str, order: str) -> Layout:
     if order == ">" and dtype == "complex32":
         decode = _big_endian_halves
     elif order == ">":
-        stored, decode = stored.newbyteorder(order), lambda raw: little.decode(raw.astype(little.stored))
+        stored, decode = stored.newbyteorder(">"), lambda raw: little.decode(raw.astype(little.stored))
     spec = little.spec if tensor.scale is None else replace(little.spec, dtype="float32")
     return Layout(spec, tensor.shape, tensor.strides, little.bits, stored, _finished(tensor, decode))
 

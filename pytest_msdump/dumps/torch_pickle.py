@@ -321,23 +321,8 @@ class _Machine:
 
 _CONSTANTS: Mapping[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
 _LITERALS = frozenset(
-    [
-        "BININT",
-        "BININT1",
-        "BININT2",
-        "LONG1",
-        "LONG4",
-        "BINFLOAT",
-        "BINUNICODE",
-        "SHORT_BINUNICODE",
-        "BINUNICODE8",
-        "BINSTRING",
-        "SHORT_BINSTRING",
-        "BINBYTES",
-        "SHORT_BINBYTES",
-        "BINBYTES8",
-        "BYTEARRAY8",
-    ]
+    {"BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"}
+    | {"BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8"}
 )
 _PASSED = frozenset({"PROTO", "FRAME"})
 _DONE = _PASSED | {name[1:].upper() for name in vars(_Machine) if name.startswith("_") and name[1:].islower()}
