@@ -19,7 +19,7 @@ __all__ = ["MAX_PICKLE_BYTES", "SavedTensor", "Storage", "UnreadablePickleError"
 # Half a million tensors; each operation makes at most one small object.
 MAX_PICKLE_BYTES = 2**26
 _MAX_OPERATIONS = 2**22
-_MAX_NAMES = 2**20
+_MAX_NAMES = 2**19
 _MAX_DEPTH = 64
 _MAX_AXES = 64
 _LARGEST = 2**63
@@ -201,7 +201,10 @@ class _Machine:
                 raise UnreadablePickleError(f"has more than {_MAX_OPERATIONS} operations; save fewer tensors in a file")
             name = operation.name
             if name == "STOP":
-                return self._stack.pop()
+                value = self._stack.pop()
+                if self._stack or self._marks:
+                    raise UnreadablePickleError("is damaged (it has more values than one)")
+                return value
             if name in _CONSTANTS:
                 self._stack.append(_CONSTANTS[name])
             elif name in _LITERALS:

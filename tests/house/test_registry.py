@@ -45,6 +45,7 @@ def test_every_reader_in_the_folder_is_found():
         "proto-folder",
         "safetensors",
         "statistics",
+        "torch-file",
     }
 
 
