@@ -11,6 +11,7 @@ PyTorch 2.13, ``torch/_utils.py`` and ``torch/serialization.py``: what the funct
 from __future__ import annotations
 
 import pickletools
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -338,7 +339,10 @@ def tensors_in(content: bytes) -> list[tuple[str, SavedTensor]]:
     tensors, lists, dicts, numbers and texts, or is damaged.
     """
     try:
-        value = _Machine().run(content)
+        with warnings.catch_warnings():
+            # Of an escape in a text of protocol 0, which is refused once it has been read.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            value = _Machine().run(content)
     except UnreadablePickleError:
         raise
     # What a damaged pickle does to the stack, and what pickletools says of one that ends early.

@@ -350,6 +350,7 @@ def test_any_other_name_is_refused_by_name_and_never_called(tmp_path, name, prot
         b"(" + named("torch.Size") + b"o",
         b"\x82\x01",
         b"Pa\n",
+        b"S'\\X'\n",
         b"\x97",
     ],
 )
