@@ -89,7 +89,10 @@ class ArrayFileReader(Reader):
         arrays = self.arrays(path)
         if part >= len(arrays) or arrays[part].name != ref.key.op.name:
             raise TensorFileError(f"{path}: {ref.key.op.name} was in it when it was indexed; run again")
-        array = arrays[part]
+        return self.opened_view(path, arrays[part])
+
+    def opened_view(self, path: Path, array: NamedArray) -> StoredView:
+        """Open one array of a file. TensorFileError where it has a problem, or is not what it claims to be."""
         if array.problem:
             raise TensorFileError(f"{path}: {array.name}: {array.problem}")
         with opened(path) as file:

@@ -29,7 +29,7 @@ from pytest_msdump.dumps.zip_members import Member, data_start, is_encrypted, me
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["TorchFileReader"]
+__all__ = ["TorchFileReader", "open_only_tensor"]
 
 _Values = npt.NDArray[Any]
 
@@ -77,6 +77,15 @@ class TorchFileReader(ArrayFileReader):
         member, layout, offset = array.entry
         where = f"{file.where}: {array.name}"
         return StoredView(file, data_start(file, member, where) + offset, layout)
+
+
+def open_only_tensor(path: Path) -> StoredView:
+    """Open the one tensor of a file. TensorFileError where there are several, or none."""
+    reader = TorchFileReader()
+    arrays = reader.arrays(path)
+    if len(arrays) != 1:
+        raise TensorFileError(f"{path}: has {len(arrays)} tensors, and one was saved; the file is of something else")
+    return reader.opened_view(path, arrays[0])
 
 
 def _read(file: StoredFile, member: Member, most: int) -> bytes:
