@@ -118,8 +118,7 @@ class MsprobeReader(Reader):
             builder.note_file(_UNNAMED, data.text(one.file))
         lines, places, unused = lines_of(stacks), dict[OpKey, int](), set(data.files)
         for saved, key in _keyed((*tensors, *alone), at):
-            # What is no name of a file would lead elsewhere.
-            if key in keys or "/" in saved.file or saved.file in (".", ".."):
+            if key in keys:
                 continue
             keys.add(key)
             unused.discard(saved.file)
@@ -154,8 +153,10 @@ def _processes(builder: DumpBuilder, root: Path) -> Mapping[tuple[str, ...], _Pr
             data[folder.parts[:-1]] = folder
         else:
             builder.leave_out(folder, folder.files)
-    empty = Folder((), (), ())
-    return {parts: _Process(about.get(parts, empty), data.get(parts, empty)) for parts in sorted({*about, *data})}
+    return {
+        parts: _Process(about.get(parts, Folder(parts, (), ())), data.get(parts, Folder((*parts, _DATA), (), ())))
+        for parts in sorted({*about, *data})
+    }
 
 
 def _is_about(folder: Folder) -> bool:

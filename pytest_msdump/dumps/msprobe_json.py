@@ -138,9 +138,8 @@ def tensors_of(values: Mapping[str, Any]) -> tuple[list[SavedTensor], int]:
         if call is None or not isinstance(entry, dict):
             wrong += entry is not None
         elif call.way == "parameters_grad":
-            # A list of one.
-            leaves = ((weight, leaf) for weight, value in entry.items() for _, leaf in _leaves(value))
-            found += [_saved(call, "weight", (weight,), leaf) for weight, leaf in leaves]
+            # By weight, each in a list of one.
+            found += [_saved(call, "weight", index[:1], leaf) for index, leaf in _leaves(entry)]
         else:
             parts = ((part, _leaves(entry.get(key))) for key, part in _PARTS.items())
             found += [_saved(call, part, index, leaf) for part, leaves in parts for index, leaf in leaves]
@@ -155,8 +154,8 @@ def _leaves(value: Any, depth: int = 0) -> Iterator[tuple[tuple[str, ...], Mappi
         return
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in parts:
-        for index, leaf in _leaves(part, depth + 1):
-            yield (str(key), *index), leaf
+        if (text := str(key)).isprintable() and len(text) <= _LONGEST_NAME:
+            yield from (((text, *index), leaf) for index, leaf in _leaves(part, depth + 1))
 
 
 def _saved(call: Call, part: str, index: tuple[str, ...], leaf: Mapping[str, Any]) -> SavedTensor:
@@ -175,8 +174,13 @@ def _saved(call: Call, part: str, index: tuple[str, ...], leaf: Mapping[str, Any
     digest = leaf.get("md5")
     if isinstance(digest, str) and _CRC_32.fullmatch(digest) and (leaf.get("type"), dtype) != _WIDENED:
         statistics["crc32"] = digest
-    file = leaf.get("data_name")
-    return SavedTensor(call, part, index, file if isinstance(file, str) else "", spec, statistics)
+    return SavedTensor(call, part, index, _file(leaf.get("data_name")), spec, statistics)
+
+
+def _file(name: Any) -> str:
+    """Return the name of a file; an empty one for what would lead to another folder, or cannot be a name."""
+    is_name = isinstance(name, str) and name.isprintable() and "/" not in name and name not in (".", "..")
+    return name if is_name else ""
 
 
 def lines_of(values: Mapping[str, Any]) -> dict[Call, SourceFrame]:

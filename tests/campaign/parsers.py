@@ -180,6 +180,7 @@ def _trees() -> tuple[Seed, ...]:
     roots = [DATA / "run_facts" / "whole", DATA / "hazards" / "rerun_same_dir"]
     roots += [path for path in sorted((DATA / "generations").iterdir()) if path.is_dir()]
     roots += [path / side for path in sorted((DATA / "ascend_golden").iterdir()) for side in ("left",)]
+    roots += [path for path in sorted((DATA / "msprobe").iterdir()) if path.is_dir()]
     roots += sorted(path for path in (DATA / "ascend_golden" / "h_overflow").iterdir() if path.is_dir())
     found = []
     for root in roots:

@@ -38,6 +38,7 @@ def test_every_reader_in_the_folder_is_found():
         "ascend",
         "converted",
         "mindspore",
+        "msprobe",
         "npy-file",
         "npy-folder",
         "npy-tree",
