@@ -42,8 +42,6 @@ _STEP, _RANK = re.compile(r"step(\d{1,18})"), re.compile(r"rank_?(\d{1,18})")
 _MAX_JSON_BYTES = 2**28
 _LONGEST_LABEL = 40
 _NPY = ".npy"
-# MindSpore saves what has no array of numpy as float32.
-_LOW = {"bfloat16": "bfloat16"}
 _UNKNOWN = TensorSpec()
 _UNNAMED = (
     "{files} of calls that are in no dump.json, e.g. {example}: names alone say what they are, and nothing in which "
@@ -135,7 +133,7 @@ class MsprobeReader(Reader):
                     place=places.setdefault(key.op, len(places)) if has_place else None,
                     line=lines.get(saved.call) if is_made else None,
                     statistics=None if saved.file else Statistics(saved.statistics, spec=saved.spec, source=source),
-                    computed=_LOW.get(saved.spec.dtype or "") if saved.file.endswith(_NPY) else None,
+                    computed=_computed(saved),
                 )
             )
         builder.leave_out(data, sorted(unused - _BESIDE))
@@ -168,6 +166,11 @@ def _is_data(root: Path, folder: Folder) -> bool:
     return name == _DATA and any(map(parse_file, folder.files))
 
 
+def _computed(saved: SavedTensor) -> str | None:
+    """Return the type of what has no array of numpy, which MindSpore saves as float32."""
+    return saved.spec.dtype if saved.file.endswith(_NPY) and saved.spec.dtype == "bfloat16" else None
+
+
 def _number(pattern: re.Pattern[str], parts: Sequence[str]) -> int | None:
     return next((int(found[1]) for part in parts if (found := pattern.fullmatch(part))), None)
 
@@ -187,7 +190,7 @@ def _unnamed(data: Folder, tensors: Iterable[SavedTensor]) -> list[SavedTensor]:
     """Return the files of calls that no dump.json has, in the order of their places in a call."""
     calls, files = {one.call for one in tensors}, {one.file for one in tensors}
     parsed = [one for name in data.files if name not in files and (one := parse_file(name)) and one.call not in calls]
-    return sorted(parsed, key=lambda one: [(not part.isdecimal(), len(part), part) for part in one.index])
+    return sorted(parsed, key=lambda one: [(not part.isdecimal(), len(part), part) for part in one.keys])
 
 
 def _keyed(tensors: Sequence[SavedTensor], at: Coordinates) -> Iterator[tuple[SavedTensor, TensorKey]]:

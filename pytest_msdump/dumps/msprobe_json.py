@@ -62,7 +62,7 @@ class Call(NamedTuple):
 
 
 class SavedTensor(NamedTuple):
-    """A tensor of a call: `part` is input, output, parameters or weight; `index` where in it, as texts.
+    """A tensor of a call: `part` is input, output, parameters or weight; `keys` where in it.
 
     `file` is empty where it was not saved. `spec` and `statistics` are what ``dump.json`` says of it; `is_listed` where
     it is there at all.
@@ -70,7 +70,7 @@ class SavedTensor(NamedTuple):
 
     call: Call
     part: str
-    index: tuple[str, ...]
+    keys: tuple[str, ...]
     file: str = ""
     spec: TensorSpec = TensorSpec()
     statistics: Mapping[str, Statistic] = {}
@@ -78,7 +78,7 @@ class SavedTensor(NamedTuple):
 
     def named(self, place: int) -> tuple[str, str | None, str, int]:
         """Return name, type, input or output, and slot, as our recordings have them; `place` is where in its part."""
-        weight = ".".join((self.call.name, *self.index)) if self.call.name else ".".join(self.index)
+        weight = ".".join((self.call.name, *self.keys)) if self.call.name else ".".join(self.keys)
         if self.part == "parameters":
             return weight, PARAMETER, "output", 0
         if self.part == "weight":
@@ -87,7 +87,7 @@ class SavedTensor(NamedTuple):
             return self.call.name, self.call.op_type, self.part, place
         # The input of a backward pass is the gradient of what the forward pass gave. What has no gradient has a place.
         gradient = "grad_output" if self.part == "input" else "grad_input"
-        slot = int(self.index[0]) if len(self.index) == 1 and self.index[0].isdecimal() else place
+        slot = int(self.keys[0]) if len(self.keys) == 1 and self.keys[0].isdecimal() else place
         return f"{self.call.name}/{gradient}", None, "output", slot
 
 

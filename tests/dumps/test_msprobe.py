@@ -366,7 +366,7 @@ def test_names_of_calls(text, expected):
 )
 def test_names_of_files(name, part, index_in_it):
     found = parse_file(name)
-    assert (found.part, found.index, found.file) == (part, index_in_it, name)
+    assert (found.part, found.keys, found.file) == (part, index_in_it, name)
 
 
 @pytest.mark.parametrize(
