@@ -53,16 +53,16 @@ class Contents:
 
 
 class ArrayFileReader(Reader):
-    """A reader of one kind of file, known by `suffix`. Each array is ``NAME:output:0``.
+    """A reader of one kind of file, known by one of its `suffixes`. Each array is ``NAME:output:0``.
 
     Unlike other readers, it reads the file's directory to index it. Names of arrays are names only, never paths.
     """
 
-    suffix: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
 
     def recognises(self, root: Path) -> bool:
-        """Return whether `root` is a file with this suffix, in any case."""
-        return root.suffix.lower() == self.suffix and root.is_file()
+        """Return whether `root` is a file with such a suffix, in any case."""
+        return root.suffix.lower() in self.suffixes and root.is_file()
 
     def index(self, root: Path) -> Dump:
         """List the arrays by name; UnknownDumpFormatError where the directory of the file cannot be read."""
@@ -89,7 +89,10 @@ class ArrayFileReader(Reader):
         arrays = self.arrays(path)
         if part >= len(arrays) or arrays[part].name != ref.key.op.name:
             raise TensorFileError(f"{path}: {ref.key.op.name} was in it when it was indexed; run again")
-        array = arrays[part]
+        return self.opened_view(path, arrays[part])
+
+    def opened_view(self, path: Path, array: NamedArray) -> StoredView:
+        """Open one array of a file. TensorFileError where it has a problem, or is not what it claims to be."""
         if array.problem:
             raise TensorFileError(f"{path}: {array.name}: {array.problem}")
         with opened(path) as file:

@@ -48,7 +48,7 @@ class SafetensorsReader(ArrayFileReader):
 
     name = "safetensors"
     looks_for = "a .safetensors file"
-    suffix = ".safetensors"
+    suffixes = (".safetensors",)
 
     def contents_of(self, file: StoredFile) -> Contents:
         """Read the header; see `ArrayFileReader.contents_of`."""

@@ -92,9 +92,10 @@ class StatisticsReader(Reader):
 
     def open(self, ref: TensorRef) -> TensorView:
         """Refuse; see `Reader.open`."""
+        where = "has" if ref.source.part is None else f"line {ref.source.part} has"
         raise TensorFileError(
-            f"{ref.source.path}: line {ref.source.part} has statistics of {ref.key.address}; the tensor itself was not "
-            "saved: dump with saved_data = tensor or full"
+            f"{ref.source.path}: {where} statistics of {ref.key.address}; the tensor itself was not saved: dump with "
+            "saved_data = tensor or full (msprobe: task = tensor)"
         )
 
 
@@ -199,7 +200,7 @@ _BY_COLUMN = {column: name for name, fact in STATISTICS.items() for column in fa
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _DECIMAL = re.compile(r"[+-]?(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf)", re.IGNORECASE)
-_DIGEST_DIGITS = {"md5": 32, "sha1": 40, "blake2b": 32, "xxh3_128": 32}
+_DIGEST_DIGITS = {"md5": 32, "sha1": 40, "blake2b": 32, "xxh3_128": 32, "crc32": 8}
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _BRACKETED = re.compile(r"\((?:[0-9]{1,19}(?:, ?[0-9]{1,19})*,?)?\)")
 _CROSSED = re.compile(r"[0-9]{1,19}(?:x[0-9]{1,19})*")

@@ -22,6 +22,7 @@ _KIND_OF_READER = {
     "npy-tree": "original",
     "npz": "original",
     "safetensors": "original",
+    "torch-file": "original",
     "proto-folder": "original",
 }
 

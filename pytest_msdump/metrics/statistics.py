@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -150,9 +151,24 @@ def _new_hash(name: str) -> Any:
     """Return a hash; ``None`` where the package that it needs is not installed."""
     if name == "blake2b":
         return hashlib.blake2b(digest_size=16, usedforsecurity=False)
+    if name == "crc32":
+        return _Crc32()
     if name != "xxh3_128":
         return hashlib.new(name, usedforsecurity=False)
     return None if _xxhash() is None else _xxhash().xxh3_128()
+
+
+class _Crc32:
+    """A CRC-32 with the methods of a hash."""
+
+    def __init__(self) -> None:
+        self._value = 0
+
+    def update(self, data: Any) -> None:
+        self._value = zlib.crc32(data, self._value)
+
+    def hexdigest(self) -> str:
+        return f"{self._value:08x}"
 
 
 @cache

@@ -58,6 +58,7 @@ from pytest_msdump.dumps.opdebug import read_overflow_file
 from pytest_msdump.dumps.run_facts import read_run
 from pytest_msdump.dumps.run_history import parse_history
 from pytest_msdump.dumps.sidefiles import read_kernel_args, read_mapping, read_run_labels
+from pytest_msdump.dumps.torch_pickle import tensors_in
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.facts.config_keys import MODES
 from pytest_msdump.inspect.file import file_header
@@ -179,6 +180,7 @@ def _trees() -> tuple[Seed, ...]:
     roots = [DATA / "run_facts" / "whole", DATA / "hazards" / "rerun_same_dir"]
     roots += [path for path in sorted((DATA / "generations").iterdir()) if path.is_dir()]
     roots += [path / side for path in sorted((DATA / "ascend_golden").iterdir()) for side in ("left",)]
+    roots += [path for path in sorted((DATA / "msprobe").iterdir()) if path.is_dir()]
     roots += sorted(path for path in (DATA / "ascend_golden" / "h_overflow").iterdir() if path.is_dir())
     found = []
     for root in roots:
@@ -218,6 +220,18 @@ def _weights() -> tuple[Seed, ...]:
     plain = io.BytesIO()
     np.savez_compressed(plain, a=np.arange(6.0), b=np.array(3))
     return Seed("w.npz", stream.getvalue()), Seed("w.npz", plain.getvalue())
+
+
+@cache
+def _pickles() -> tuple[Seed, ...]:
+    """What describes the tensors in files of torch.save."""
+    found = []
+    for seed in _found("*.pt", "*.pth")():
+        if zipfile.is_zipfile(io.BytesIO(seed.content)):
+            with zipfile.ZipFile(io.BytesIO(seed.content)) as archive:
+                names = [name for name in archive.namelist() if name.endswith("data.pkl")]
+                found += [Seed("data.pkl", archive.read(name)) for name in names]
+    return tuple(found)
 
 
 _SUITE = """[msdump]
@@ -518,6 +532,13 @@ def _history(file: Path) -> None:
         said_well(error)
 
 
+def _pickle(file: Path) -> None:
+    try:
+        tensors_in(file.read_bytes())
+    except ValueError as error:
+        said_well(error)
+
+
 def _cache(file: Path) -> None:
     kept = CacheFile(file.parent, file.stem)
     for key in (b"0" * 32, b"1" * 32):
@@ -585,6 +606,8 @@ PARSERS: dict[str, Parser] = {
         Parser("cache", _made("x.comparisons", _CACHE), _cache, 1),
         Parser("prototxt", _made("a.prototxt", _PROTOTXT), lambda file: rewire(_text(file), source="a"), 3),
         Parser("weights", _weights, load, 3),
+        Parser("file of torch.save", _found("*.pt", "*.pth"), _dump, 4),
+        Parser("pickle of tensors", _pickles, _pickle, 4),
         Parser("list of tfdbg", _made("list", _TFDBG), _listing, 1),
         Parser("undo file", _made("u.json", '{"schema_version": 1, "renamed": [["a.npy", "b.npy"]]}'), read_undo, 1),
         Parser("vendor's table", _both(_found("result.csv"), _made("t.csv", _ADVISOR)), _vendor_table),

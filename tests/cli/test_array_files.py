@@ -74,7 +74,7 @@ def test_match_and_inspect_list_the_arrays_in_the_order_of_their_names(archive, 
     ]
 
 
-@pytest.mark.parametrize("damaged", ["a.npz", "a.safetensors"])
+@pytest.mark.parametrize("damaged", ["a.npz", "a.safetensors", "a.pt", "a.pth"])
 @pytest.mark.parametrize("words", [["compare", "{}", "{}"], ["match", "{}", "{}"], ["inspect", "{}"]])
 def test_a_damaged_file_is_one_line_and_4(damaged, words, tmp_path, capsys):
     (tmp_path / damaged).write_bytes(b"no such thing")

@@ -38,6 +38,7 @@ def test_every_reader_in_the_folder_is_found():
         "ascend",
         "converted",
         "mindspore",
+        "msprobe",
         "npy-file",
         "npy-folder",
         "npy-tree",
@@ -45,6 +46,7 @@ def test_every_reader_in_the_folder_is_found():
         "proto-folder",
         "safetensors",
         "statistics",
+        "torch-file",
     }
 
 

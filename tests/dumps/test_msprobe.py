@@ -1,0 +1,376 @@
+"""Trees of msprobe: real ones of PyTorch and MindSpore, compared with what hooks of our own saw, and damaged ones."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zlib
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_msdump import registry
+from pytest_msdump.cli import main
+from pytest_msdump.comparison.indexing import index
+from pytest_msdump.dumps.msprobe import MsprobeReader
+from pytest_msdump.dumps.msprobe_json import parse_call, parse_file
+from pytest_msdump.errors import TensorFileError, UnknownDumpFormatError
+from pytest_msdump.testing.conformance import ReaderConformance
+
+DATA = Path(__file__).parent.parent / "data" / "msprobe"
+VALUES = np.load(DATA / "values.npz")
+READERS = registry.load("dumps", "Reader")
+PROGRAM = (DATA / "make.py").read_text().splitlines()
+
+
+def opened(ref):
+    with closing(READERS[ref.reader].open(ref)) as view:
+        return view.read(0, view.size).reshape(view.shape).copy()
+
+
+def refs_of(root, address):
+    return [ref for ref in index(root).refs if ref.key.address == address]
+
+
+def one(root, address, occurrence=0, rank=None, iteration=0):
+    wanted = (occurrence, rank, iteration)
+    places = {(at.occurrence, at.rank, at.iteration): ref for ref in refs_of(root, address) for at in [ref.key.op.at]}
+    return places[wanted]
+
+
+def line_of(text):
+    return next(number for number, line in enumerate(PROGRAM, 1) if text in line)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return shutil.copytree(DATA / "tensor_L0", tmp_path / "tree")
+
+
+class TestConformance(ReaderConformance):
+    @pytest.fixture
+    def reader(self):
+        return MsprobeReader()
+
+    @pytest.fixture(
+        params=["tensor_L0", "mindspore_mix", "tensor_L0/step0/rank1", "tensor_L0/step0/rank0/dump_tensor_data"]
+    )
+    def dump_root(self, request):
+        return DATA / request.param
+
+    def is_side_file(self, relative):
+        return relative.name in {"dump.json", "stack.json", "construct.json"}
+
+
+# -- What msprobe saved ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_modules_gave_what_hooks_of_our_own_saw(rank):
+    names = {"fc": 1, "act": 1, "head.0": 2}
+    for name, calls in names.items():
+        for call in range(calls):
+            found = opened(one(DATA / "tensor_L0", f"{name}:output:0", call, rank))
+            np.testing.assert_array_equal(found, VALUES[f"tensor_L0/step0/rank{rank}/{name}/{call}"])
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("weight", ["fc.weight", "fc.bias", "head.0.weight", "head.0.bias"])
+def test_gradients_of_weights_have_the_name_of_their_weight(rank, weight):
+    ref = one(DATA / "tensor_L0", f"{weight}/grad:output:0", 0, rank)
+    np.testing.assert_array_equal(opened(ref), VALUES[f"tensor_L0/step0/rank{rank}/{weight}/grad"])
+    assert refs_of(DATA / "tensor_L0", f"{weight}:output:0")[0].key.op.op_type == "Parameter"
+
+
+def test_gradients_of_modules_come_in_the_order_of_the_backward_pass():
+    """With Tanh between: d/d(its input) is d/d(its output) times 1 - its output squared."""
+    root = DATA / "tensor_L0"
+    after, before = (opened(one(root, f"act/grad_{side}:output:0", 0, 0)) for side in ("output", "input"))
+    given = opened(one(root, "act:output:0", 0, 0))
+    np.testing.assert_allclose(before, after * (1 - given**2), rtol=1e-5)
+    # The second call of head.0 comes first, and is given what the first one gives back.
+    first, second = (opened(one(root, "head.0/grad_input:output:0", call, 0)) for call in (0, 1))
+    np.testing.assert_array_equal(first, opened(one(root, "head.0/grad_output:output:0", 1, 0)))
+    np.testing.assert_array_equal(second, after)
+
+
+def test_operators_are_in_the_order_of_their_calls_with_lines_of_the_program():
+    refs = [ref for ref in index(DATA / "tensor_L0").refs if ref.key.op.at.rank == 0 and ref.key.io == "output"]
+    calls = [(ref.key.op.label, ref.key.op.op_type, ref.line and ref.line.line) for ref in refs if ref.line]
+    first, middle, last = (line_of(text) for text in ("self.act(self.fc(x))", "hidden = self.head", "return self.head"))
+    assert calls == [
+        ("fc", "Linear", first), ("act", "Tanh", first), ("head.0", "Linear", middle), ("head.0", "Linear", last),
+    ]  # fmt: skip
+    assert {ref.line.file for ref in refs if ref.line} == {"net.py"}
+    placed = [ref.place for ref in refs if ref.place is not None]
+    assert placed == sorted(placed)
+    assert {ref.key.op.op_type for ref in refs if ref.place is None} == {"Parameter"}
+
+
+def test_every_file_is_a_tensor():
+    for root in DATA.iterdir():
+        if root.is_dir():
+            dump = index(root)
+            files = {path for path in root.rglob("*") if path.suffix in {".pt", ".npy"}}
+            assert {ref.source.path for ref in dump.refs if ref.reader == "msprobe"} == files
+            assert dump.unexplained == ()
+            assert dump.notes == ()
+    assert index(DATA / "tensor_L0").labels == (("framework", "pytorch"), ("level", "L0"), ("task", "tensor"))
+
+
+def test_arrays_of_mindspore_are_those_that_numpy_reads():
+    root = DATA / "mindspore_mix"
+    data = root / "step0/proc1/dump_tensor_data"
+    for address, file in {
+        "fc:output:0": "Cell.fc.Dense.forward.0.output.0.npy",
+        "fc.weight:output:0": "Cell.fc.Dense.forward.0.parameters.weight.npy",
+        "fc/grad_output:output:0": "Cell.fc.Dense.backward.0.input.0.npy",
+        "fc.bias/grad:output:0": "Cell.fc.Dense.parameters_grad.0.bias.npy",
+        "Primitive.matmul.MatMul:input:1": "Primitive.matmul.MatMul.0.forward.input.1.npy",
+    }.items():
+        np.testing.assert_array_equal(opened(one(root, address)), np.load(data / file))
+    assert one(root, "Primitive.matmul.MatMul:output:0").key.op.op_type == "MatMul"
+
+
+def test_statistics_are_those_of_the_tensors_that_hooks_saw():
+    root = DATA / "statistics_mix"
+    for iteration in (0, 1):
+        for name, call in (("fc", 0), ("act", 0), ("head.0", 0), ("head.0", 1)):
+            ref = one(root, f"{name}:output:0", call, iteration=iteration)
+            seen = VALUES[f"statistics_mix/step{iteration}/rank0/{name}/{call}"]
+            values = ref.statistics.values
+            assert ref.is_unseen
+            assert (ref.spec.dtype, ref.spec.shape, values["count"]) == ("float32", seen.shape, seen.size)
+            assert (values["maximum"], values["minimum"]) == (seen.max(), seen.min())
+            np.testing.assert_allclose(values["mean"], seen.mean(dtype="f8"), rtol=1e-5, atol=1e-7)
+            np.testing.assert_allclose(values["l2_norm"], np.linalg.norm(seen.astype("f8")), rtol=1e-6)
+            assert values["crc32"] == f"{zlib.crc32(seen.tobytes()):08x}"
+    with pytest.raises(TensorFileError, match="task = tensor"):
+        opened(one(root, "fc:output:0"))
+
+
+# -- Gates -----------------------------------------------------------------------------------------------------------
+
+
+def changed(path, by):
+    """Add to the values of a file of torch.save, where they lie."""
+    content = path.read_bytes()
+    (ref,) = index(path).refs
+    values = opened(ref)
+    at = content.index(values.tobytes())
+    path.write_bytes(content[:at] + (values + np.float32(by)).tobytes() + content[at + values.nbytes :])
+
+
+def ran(capsys, *words):
+    code = main([str(word) for word in words])
+    return code, capsys.readouterr().out
+
+
+def test_two_runs_that_are_equal_pass_and_a_mistake_is_found_with_its_line(tree, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, text = ran(capsys, "compare", tree, DATA / "tensor_L0", "--io", "all")
+    assert (code, "50 tensors: 50 pass" in text) == (0, True)
+    changed(tree / "step0/rank1/dump_tensor_data/Module.act.Tanh.forward.0.output.0.pt", 0.25)
+    code, text = ran(capsys, "compare", tree, DATA / "tensor_L0", "--io", "all")
+    assert code == 1
+    assert "cause act" in text
+    assert f"[net.py:{line_of('self.act(self.fc(x))')}]" in text
+
+
+def test_statistics_of_one_run_compare_with_those_of_another(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    other = shutil.copytree(DATA / "statistics_mix", tmp_path / "other")
+    assert ran(capsys, "compare", other, DATA / "statistics_mix", "--profile", "bitwise")[0] == 0
+    path = other / "step1/proc1/dump.json"
+    values = json.loads(path.read_text())
+    leaf = values["data"]["Module.act.Tanh.forward.0"]["output"][0]
+    leaf["md5"] = "00000000"
+    path.write_text(json.dumps(values))
+    code, text = ran(capsys, "compare", other, DATA / "statistics_mix", "--profile", "bitwise")
+    assert (code, "first failing" in text, "act:output:0 (iteration 1)" in text) == (1, True, True)
+    assert ran(capsys, "compare", other, DATA / "statistics_mix")[0] == 0
+    leaf["Norm"] *= 1.5
+    path.write_text(json.dumps(values))
+    assert ran(capsys, "compare", other, DATA / "statistics_mix")[0] == 1
+
+
+# -- Killed runs, two runs in one folder, hostile content ------------------------------------------------------------
+
+
+def test_a_killed_run_without_json_is_read_by_its_names(tree):
+    whole = {ref.key: opened(ref) for ref in index(tree).refs}
+    for path in tree.rglob("*.json"):
+        path.unlink()
+    dump = index(tree)
+    assert {ref.key for ref in dump.refs} == whole.keys()
+    for ref in dump.refs:
+        np.testing.assert_array_equal(opened(ref), whole[ref.key])
+    assert {ref.place for ref in dump.refs} == {None}
+    assert dump.notes[0].startswith(
+        "50 files of calls that are in no dump.json, e.g. step0/rank0/dump_tensor_data/Module."
+    )
+
+
+def test_files_behind_a_json_that_was_written_early_are_not_lost(tree):
+    path = tree / "step0/rank0/dump.json"
+    values = json.loads(path.read_text())
+    del values["data"]["Module.fc.Linear.forward.0"]
+    path.write_text(json.dumps(values))
+    dump = index(tree)
+    assert len(dump.refs) == 50
+    assert one(tree, "fc:output:0", 0, 0).place is None
+    assert dump.notes[0].startswith("4 files of calls")
+
+
+def test_two_runs_into_one_folder_are_refused_with_what_to_do(tmp_path):
+    tree = shutil.copytree(DATA / "mindspore_mix", tmp_path / "tree")
+    shutil.copytree(tree / "step0/proc1", tree / "step0/proc2")
+    with pytest.raises(UnknownDumpFormatError, match="step0/proc1 and step0/proc2 are of one step"):
+        index(tree)
+    assert len(index(tree / "step0/proc2").refs) == len(index(DATA / "mindspore_mix").refs)
+
+
+def test_other_files_are_unexplained_and_errors_of_msprobe_are_a_note(tree):
+    (tree / "step0/rank0/dump_tensor_data/mine.pt").write_bytes(b"")
+    (tree / "step0/rank0/notes.txt").write_text("")
+    (tree / "top.txt").write_text("")
+    (tree / "step0/rank0/dump_error_info.log").write_text("no")
+    dump = index(tree)
+    assert [path.as_posix() for path in dump.unexplained] == [
+        "step0/rank0/dump_tensor_data/mine.pt", "step0/rank0/notes.txt", "top.txt",
+    ]  # fmt: skip
+    assert dump.notes == ("step0/rank0/dump_error_info.log: msprobe could not save everything, and says there what",)
+
+
+def test_a_run_of_the_structure_alone_says_so(tree):
+    for folder in (tree / "step0").iterdir():
+        shutil.rmtree(folder / "dump_tensor_data")
+        (folder / "dump.json").write_text(
+            '{"task": "structure", "level": "mix", "data": {"Module.a.B.forward.0": null}}'
+        )
+    dump = index(tree)
+    assert dump.refs == ()
+    assert "task structure" in dump.notes[0]
+
+
+LEAF = {
+    "type": "torch.Tensor",
+    "dtype": "torch.float32",
+    "shape": [2],
+    "Max": 1.0,
+    "Min": 0.0,
+    "Mean": 0.5,
+    "Norm": 1.0,
+}
+
+
+def written(root, data, stack=None):
+    folder = root / "step0" / "rank0"
+    folder.mkdir(parents=True)
+    (folder / "dump.json").write_text(data if isinstance(data, str) else json.dumps({"task": "tensor", "data": data}))
+    (folder / "stack.json").write_text(json.dumps({} if stack is None else stack))
+    return root
+
+
+def test_slots_are_places_among_the_tensors_and_arguments_by_name_follow(tmp_path):
+    args = [{"type": "int", "value": 1}, LEAF, [None, LEAF, {"k": LEAF}], "text"]
+    data = {"Functional.f.2.forward": {"input_args": args, "input_kwargs": {"mask": LEAF, "p": 0.5}, "output": LEAF}}
+    addresses = [ref.key.address for ref in index(written(tmp_path, data)).refs]
+    assert addresses == [*(f"Functional.f:input:{slot}" for slot in range(4)), "Functional.f:output:0"]
+
+
+def test_names_that_lead_elsewhere_are_no_files(tmp_path):
+    (tmp_path / "secret.pt").write_bytes(b"x")
+    names = ["../secret.pt", "/etc/passwd", "..", "a/b.pt", "a\0b.pt", "\ud800.pt", "absent.pt"]
+    data = {f"Torch.f{place}.0.forward": {"output": [LEAF | {"data_name": name}]} for place, name in enumerate(names)}
+    *others, ref = index(written(tmp_path / "tree", data)).refs
+    assert [other.is_unseen for other in others] == [True] * (len(names) - 1)
+    assert ref.source.path == tmp_path / "tree/step0/rank0/dump_tensor_data/absent.pt"
+    with pytest.raises(TensorFileError, match="cannot be opened"):
+        opened(ref)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", "no json", '{"data": 3}', '{"data": {"a": 1}}', "[" * 100_000, '{"data": {"Module..forward.0": {}}}',
+        '{"task": 3, "framework": [], "data": {"Torch.f.0.forward": {"output": [{"dtype": "x", "shape": [-1]}]}}}',
+        '{"data": {"Torch.f.0.forward": {"output": {"dtype": "float32", "shape": [1e400, "x"]}}}}',
+        json.dumps({"data": {"Torch.f.0.forward": {"output": [LEAF | {"Max": "x", "md5": 4, "Norm": None}]}}}),
+        '{"data": {"Torch.f.0.forward": {"output": ' + "[" * 500 + "]" * 500 + "}}}",
+    ],
+)  # fmt: skip
+def test_a_json_that_is_damaged_is_no_crash(tmp_path, text):
+    dump = index(written(tmp_path, text, {"0": 3, "1": [["a"], 4], "2": [[5], ["File a.py, line 99999999999, in f"]]}))
+    assert len(dump.refs) <= 1
+
+
+def test_lines_of_older_and_odd_stacks(tmp_path):
+    frames = ["File /x/site-packages/torch/a.py, line 1, in f, \n a", "File my net.py, line 12, in g, \n  y = f(x)"]
+    names = ["Torch.f.0.forward", "Torch.g.0.forward"]
+    stack = {"0": [[names[0], 3], frames], names[1]: [frames[1]], "x": [[names[0]], [7, "no frame"]]}
+    refs = index(written(tmp_path, {name: {"output": [LEAF]} for name in names}, stack)).refs
+    assert [(ref.line.place, ref.line.text) for ref in refs] == [("my net.py:12", "y = f(x)")] * 2
+
+
+def test_bfloat16_of_mindspore_lies_in_float32_and_is_judged_as_bfloat16(tmp_path):
+    name = "Cell.a.Dense.forward.0.output.0.npy"
+    leaf = LEAF | {"type": "mindspore.Tensor", "dtype": "BFloat16", "data_name": name, "md5": "01234567"}
+    root = written(tmp_path, {"Cell.a.Dense.forward.0": {"output": [leaf, leaf | {"data_name": None}]}})
+    (root / "step0/rank0/dump_tensor_data").mkdir()
+    np.save(root / "step0/rank0/dump_tensor_data" / name, np.ones(2, np.float32))
+    saved, alone = index(root).refs
+    assert (saved.computed, opened(saved).dtype) == ("bfloat16", np.float32)
+    # The digest is that of float32.
+    assert "crc32" not in alone.statistics.values
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Module.fc2.Linear.forward.1", ("fc2", "Linear", 1, "forward")),
+        ("Module.0.layers.3.mlp.Linear.backward.0", ("0.layers.3.mlp", "Linear", 0, "backward")),
+        ("Module.Net.forward.0", ("Net", "Net", 0, "forward")),
+        ("Cell.fc.Dense.parameters_grad.0", ("fc", "Dense", 0, "parameters_grad")),
+        ("Module.fc.Linear.parameters_grad", ("fc", "Linear", 0, "parameters_grad")),
+        ("Functional.conv2d.3.forward", ("Functional.conv2d", "conv2d", 3, "forward")),
+        ("Primitive.matmul.MatMul.0.backward", ("Primitive.matmul.MatMul", "MatMul", 0, "backward")),
+        ("NPU.npu_fusion_attention.12.forward", ("NPU.npu_fusion_attention", "npu_fusion_attention", 12, "forward")),
+        ("Module.fc2.Linear.forward", None),
+        ("Functional.relu.x.forward", None),
+        ("conv1", None),
+        ("Module.fc\n2.Linear.forward.1", None),
+        ("M" * 5000, None),
+    ],
+)
+def test_names_of_calls(text, expected):
+    assert parse_call(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "index_in_it"),
+    [
+        ("Module.fc.Linear.forward.0.output.0.pt", "output", ("0",)),
+        ("Functional.f.0.forward.input.1.2.npy", "input", ("1", "2")),
+        ("Functional.f.0.forward.input.mask.pt", "input", ("mask",)),
+        ("Functional.f.0.forward.output.pt", "output", ()),
+        (
+            "Module.fc.Linear.forward.0.parameters.parametrizations.weight.pt",
+            "parameters",
+            ("parametrizations.weight",),
+        ),
+        ("Module.fc.Linear.parameters_grad.0.weight.pt", "weight", ("weight",)),
+    ],
+)
+def test_names_of_files(name, part, index_in_it):
+    found = parse_file(name)
+    assert (found.part, found.keys, found.file) == (part, index_in_it, name)
+
+
+@pytest.mark.parametrize(
+    "name", ["a.pt", "Module.fc.Linear.forward.0.output.0.bin", "conv1.0.1795235446001382.npy", ".npy"]
+)
+def test_other_names_of_files(name):
+    assert parse_file(name) is None

@@ -1,0 +1,98 @@
+"""A training that msprobe dumped, against what hooks of our own saw, and against our own recording. Needs msprobe."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from pytest_msdump.cli import main
+from pytest_msdump.comparison.indexing import index
+from pytest_msdump.comparison.opening import open_logical
+from pytest_msdump.record.torch import TorchRecording
+
+torch = pytest.importorskip("torch")
+msprobe = pytest.importorskip("msprobe.pytorch")
+
+pytestmark = [pytest.mark.live, pytest.mark.filterwarnings("ignore")]
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)
+        self.head = torch.nn.Linear(4, 5)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.norm(self.conv(x))).mean((2, 3)))
+
+
+def network():
+    torch.manual_seed(5)
+    net = Net()
+    return net, torch.optim.SGD(net.parameters(), 0.1)
+
+
+def backward(net, optimizer):
+    optimizer.zero_grad()
+    net(torch.randn(2, 3, 8, 8)).square().mean().backward()
+
+
+@pytest.fixture(scope="module")
+def dumped(tmp_path_factory):
+    """A tree of a training of two steps, and what modules gave back in it; one process has one debugger."""
+    root = tmp_path_factory.mktemp("msprobe")
+    task = {"scope": [], "list": [], "data_mode": ["all"]}
+    config = {"task": "tensor", "dump_path": str(root / "tree"), "rank": [], "step": [], "level": "mix", "tensor": task}
+    (root / "config.json").write_text(json.dumps(config))
+    seen = {}
+    net, optimizer = network()
+    debugger = msprobe.PrecisionDebugger(config_path=str(root / "config.json"))
+    names = {module: name for name, module in net.named_modules() if name}
+    for module in names:
+        module.register_forward_hook(
+            lambda module, _, result: seen.setdefault(names[module], []).append(result.detach().numpy().copy())
+        )
+    for _ in range(2):
+        debugger.start(model=net)
+        backward(net, optimizer)
+        debugger.stop()
+        debugger.step()
+        optimizer.step()
+    return root / "tree", seen
+
+
+def test_modules_gave_what_hooks_saw(dumped):
+    tree, seen = dumped
+    refs = {(ref.key.address, ref.key.op.at.iteration): ref for ref in index(tree).refs}
+    assert sorted(seen) == ["conv", "head", "norm"]
+    for name, steps in seen.items():
+        for iteration, values in enumerate(steps):
+            with closing(open_logical(refs[f"{name}:output:0", iteration])) as view:
+                np.testing.assert_array_equal(view.read(0, view.size).reshape(view.shape), values)
+
+
+def test_every_file_is_a_tensor_with_the_line_of_this_file(dumped):
+    tree, _ = dumped
+    dump = index(tree)
+    assert dump.unexplained == ()
+    assert {ref.source.path for ref in dump.refs} == set(tree.rglob("*.pt"))
+    lines = {ref.line.file for ref in dump.refs if ref.line}
+    assert lines == {__file__}
+
+
+def test_a_tree_pairs_with_our_own_recording(dumped, tmp_path, capsys, monkeypatch):
+    tree, _ = dumped
+    monkeypatch.chdir(tmp_path)
+    net, optimizer = network()
+    with TorchRecording(net, "ours", inputs=True, gradients=True, parameters=True, iterations=2) as recording:
+        for _ in range(2):
+            with recording.iteration():
+                backward(net, optimizer)
+                optimizer.step()
+    assert main(["compare", str(tree), "ours", "--io", "all", "--report", "json"]) == 0, capsys.readouterr().out
+    tensors = json.loads((tmp_path / "msdump-report" / "results.json").read_text())["tensors"]
+    names = {tensor["left"]["address"] for tensor in tensors}
+    assert {"conv:output:0", "conv.weight:output:0", "conv.weight/grad:output:0", "head/grad_output:output:0"} <= names
