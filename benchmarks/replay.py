@@ -2,6 +2,7 @@
 
 python benchmarks/replay.py OUT                       every port below OUT whose reference is a PyTorch model
 python benchmarks/replay.py OUT --only vit --halves 20  a random half of the pairs left out, 20 times
+python benchmarks/replay.py OUT --cost resnet18       what a replay of a network of live_networks.py costs; OUT is new
 
 OUT is what benchmarks/ports/make.py was given. The exit code is 1 when a correct port is accused, a right module is, or
 fewer mistakes than --least are named.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -22,12 +24,15 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "ports"))
 
+import torch  # noqa: E402
+from live_networks import NETWORKS  # noqa: E402
 from models import TIMM, TORCHVISION, declare_nms, images, randomise, seeded  # noqa: E402
 from truth import Cause, Truth, read_truth  # noqa: E402
 
 from pytest_msdump.comparison.planning import Plan, plan  # noqa: E402
 from pytest_msdump.model.pairing import Pair  # noqa: E402
 from pytest_msdump.model.record import Local, Record  # noqa: E402
+from pytest_msdump.record.torch import TorchRecording  # noqa: E402
 from pytest_msdump.replay.reference_model import Reference, reference_of, replay_plan  # noqa: E402
 from pytest_msdump.report.build import build_report, compare_plan  # noqa: E402
 from pytest_msdump.suite import load_suite  # noqa: E402
@@ -85,8 +90,13 @@ def main() -> int:
     parser.add_argument(
         "--least", type=float, default=0.95, metavar="SHARE", help="mistakes to be named (default: 0.95)"
     )
+    parser.add_argument(
+        "--cost", action="append", default=[], metavar="NETWORK", help="time and memory of this network"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     arguments = parser.parse_args()
+    if arguments.cost:
+        return _cost(arguments)
     print(f"{'case/port':50} judged  not  accused  largest right  end to end  seconds")
     found = []
     for case in sorted({path.parts[-3] for path in arguments.out.glob("*/*/truth.json")}):
@@ -101,6 +111,51 @@ def main() -> int:
             found.append(_judge(path.parent, reference, arguments.halves))
             print(_line(title, found[-1]), flush=True)
     return _sums(found, arguments)
+
+
+def _cost(arguments: argparse.Namespace) -> int:
+    """Print what a replay takes, beside a forward pass in float32 and beside the weights in float64.
+
+    Time is that of a processor, of all threads.
+    """
+    print(f"{'network':10} tensors  forward s  replay s  times  weights MiB  MiB above")
+    is_within = True
+    for name in arguments.cost:
+        model = NETWORKS[name].make().model.eval()
+        folder = arguments.out / name
+        with TorchRecording(model, folder, inputs=True), torch.no_grad():
+            model(*_given(name))
+        planned = plan(load_suite(file=None, table={"left": folder, "right": folder}, options={}, directory=folder))
+        reference = reference_of(model, _given(name))
+        with torch.no_grad():
+            forward = statistics.median(_seconds(lambda: model(*_given(name))) for _ in range(5))  # noqa: B023
+        weights = sum(one.numel() for one in model.parameters()) * 8 / 2**20
+        # The peak from here on, as the kernel of Linux counts it.
+        Path("/proc/self/clear_refs").write_text("5", "utf-8")
+        before = _resident("VmRSS")
+        seconds = _seconds(lambda: replay_plan(planned, reference))  # noqa: B023
+        above = _resident("VmHWM") - before
+        pairs = len(planned.pairing.pairs)
+        times = seconds / forward
+        print(f"{name:10} {pairs:7} {forward:10.3f} {seconds:9.3f} {times:6.1f} {weights:12.0f} {above:10.0f}")
+        is_within = is_within and times <= 6 and above <= 2 * weights + 200
+    return int(not is_within)
+
+
+def _given(name: str) -> tuple[Any, ...]:
+    torch.manual_seed(0)
+    return (torch.randint(0, 30000, (4, 128)),) if name == "bert" else (torch.randn(4, 3, 224, 224),)
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    began = time.process_time()
+    run()
+    return time.process_time() - began
+
+
+def _resident(name: str) -> float:
+    lines = Path("/proc/self/status").read_text("utf-8").splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{name}:"))
 
 
 def _plan(port: Path) -> Plan:

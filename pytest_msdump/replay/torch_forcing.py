@@ -24,6 +24,7 @@ __all__ = ["force", "names_of", "raised_by_the_model"]
 
 _NOTHING = Marks()
 _LONGEST_REASON = 300
+_FEW_MARKS = 16
 
 
 def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: str = "") -> dict[int, Local]:
@@ -93,15 +94,23 @@ def names_of(model: Any) -> list[str]:
 
 
 def _copy(model: Any, dtype: Any, *, rounded_to: Any = None) -> Any:
-    """Return a copy on the CPU in a precision, its weights rounded first to another one; finer ones stay."""
+    """Return a copy on the CPU in a precision, its weights rounded first to another one.
+
+    A model with weights in 16 bits keeps its types, unless the copy is in float64.
+    """
     import torch
 
-    made = copy.deepcopy(model).cpu()
-    coarser = next((one.dtype for one in made.parameters() if one.dtype in (torch.float16, torch.bfloat16)), None)
-    if rounded_to is not None:
-        made = made.to(rounded_to)
-    # A model in 16 bits runs as it is.
-    return made if coarser is not None and dtype is not torch.float64 else made.to(dtype)
+    keeps = dtype is not torch.float64 and any(one.dtype in _half_types() for one in model.parameters())
+    known: dict[int, Any] = {}
+    # Each is copied and cast in one step: together they are as large as the model.
+    for one in (*model.parameters(), *model.buffers()):
+        value = one.detach()
+        if rounded_to is not None and value.is_floating_point():
+            value = value.to(rounded_to)
+        kept = value.dtype if keeps or not value.is_floating_point() else dtype
+        value = value.to("cpu", kept, copy=True)
+        known[id(one)] = type(one)(value, one.requires_grad) if isinstance(one, torch.nn.Parameter) else value
+    return copy.deepcopy(model, known)
 
 
 class _Run:
@@ -269,6 +278,7 @@ class _ExactRun(_Run):
         self._atoms, self._low = atoms, low
         # What went into a tensor, by its memory, which is kept weakly.
         self._marks: dict[int, tuple[Any, Marks]] = {}
+        self._most_marks = _FEW_MARKS
 
     def watch(self, stack: ExitStack) -> None:
         """See every operation, and round what modules are given."""
@@ -340,6 +350,10 @@ class _ExactRun(_Run):
         from torch.multiprocessing.reductions import StorageWeakRef
 
         storage = tensor.untyped_storage()
+        if len(self._marks) > self._most_marks:
+            # What is left of a freed tensor stands in memory that the next could use: a ViT took twice as much.
+            self._marks = {address: one for address, one in self._marks.items() if not one[0].expired()}
+            self._most_marks = 2 * len(self._marks) + _FEW_MARKS
         # Kept weakly: the address of memory is not used again as long as something refers to it.
         self._marks[storage._cdata] = StorageWeakRef(storage), marks
 
