@@ -1,7 +1,7 @@
 """The tensors of a recording in one archive, ``tensors.npz``, in the place of a file each.
 
 Its members are npy files, named as the files of a recording are; a member of which the manifest has statistics is the
-sketch of a tensor that was not saved. `numpy.load` opens it.
+sketch of a tensor that was not saved. Of tensors with equal sketches one has a member. `numpy.load` opens it.
 """
 
 from __future__ import annotations
@@ -39,17 +39,22 @@ def open_member(ref: TensorRef) -> TensorView:
         return _NPZ.view_of(file, replace(arrays[part], spec=ref.spec))
 
 
-def folders_in(root: Path) -> tuple[dict[Folder, Mapping[str, int]], str]:
-    """Return the members of the archive in a folder, as folders, with their numbers; and why there are none."""
+def folders_in(root: Path, entries: Mapping[str, TensorEntry]) -> tuple[dict[Folder, Mapping[str, int]], str]:
+    """Return the tensors of the archive in a folder, as folders, with their members' numbers; and why there are none.
+
+    `entries` are what the manifest says of them: some have the member of another one.
+    """
     path = root / ARCHIVE_FILE
     try:
         arrays = _NPZ.arrays(path)
     except TensorFileError as error:
         return {}, str(error)
+    members = {array.name + _SUFFIX: part for part, array in enumerate(arrays)}
+    shared = {file: members[entry.member] for file, entry in entries.items() if entry.member in members}
     held: defaultdict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
-    for part, array in enumerate(arrays):
-        *parts, name = array.name.split("/")
-        held[tuple(parts)][name + _SUFFIX] = part
+    for file, part in {**shared, **members}.items():
+        *parts, name = file.split("/")
+        held[tuple(parts)][name] = part
     return {Folder(parts, tuple(sorted(names)), ()): names for parts, names in sorted(held.items())}, ""
 
 
@@ -58,7 +63,11 @@ def as_sketched(ref: TensorRef, entry: TensorEntry) -> TensorRef:
     if entry.norm is None:
         return ref
     spec = TensorSpec(entry.dtype, entry.shape)
-    member = replace(ref, spec=TensorSpec())
+    source = ref.source
+    if entry.member is not None:
+        parsed = parse_reference(Path(entry.member).name)
+        source = replace(source, timestamp=parsed.timestamp if parsed else None)
+    member = replace(ref, spec=TensorSpec(), source=source)
     return replace(
         ref,
         spec=spec,

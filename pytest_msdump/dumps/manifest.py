@@ -184,17 +184,20 @@ def _sketched(value: Mapping[str, Any]) -> dict[str, Any]:
     `norm` is NaN where what it says cannot be true: the file then holds no tensor all the same.
     """
     norm, shape, found = _value(value.get("norm")), value.get("shape"), value.get("statistics")
-    if norm is None and shape is None and found is None:
+    member = value.get("member")
+    if norm is None and shape is None and found is None and member is None:
         return {}
     damaged = {"norm": math.nan}
     if norm is None or not 0 <= norm < math.inf or not isinstance(shape, list) or not isinstance(found, dict):
         return damaged
     if len(shape) > _MAX_AXES or None in map(_length, shape):
         return damaged
+    if member is not None and _text(member, _MAX_NAME) is None:
+        return damaged
     statistics = {name: _statistic(name, found[name]) for name in STATISTICS if name in found}
     if statistics.get("count") != math.prod(shape):
         return damaged
-    return {"norm": float(norm), "shape": tuple(shape), "statistics": statistics}
+    return {"norm": float(norm), "shape": tuple(shape), "statistics": statistics, "member": member}
 
 
 def _statistic(name: str, value: object) -> Statistic:

@@ -111,7 +111,8 @@ class NpyFolderReader(Reader):
         builder = DumpBuilder(root, self.name)
         manifest, notes = read_manifest(root)
         builder.note(*notes)
-        archived, damage = folders_in(root) if ARCHIVE_FILE in folders[0].files else ({}, "")
+        entries = {} if manifest is None else manifest.tensors
+        archived, damage = folders_in(root, entries) if ARCHIVE_FILE in folders[0].files else ({}, "")
         refs = _find(builder, folders, archived)
         if damage:
             builder.note(damage)
@@ -119,8 +120,8 @@ class NpyFolderReader(Reader):
             runs = separate_runs(refs.values())
         else:
             policy = manifest.dtype_policy
-            named = [_named(ref, manifest.tensors.get(path), policy) for path, ref in refs.items()]
-            is_one_run = refs.keys() <= manifest.tensors.keys()
+            named = [_named(ref, entries.get(path), policy) for path, ref in refs.items()]
+            is_one_run = refs.keys() <= entries.keys()
             runs = Reruns(number_occurrences(named)) if is_one_run else separate_runs(named)
         builder.note(*runs.notes)
         dump = builder.build(runs._replace(notes=()))

@@ -112,7 +112,7 @@ class TensorEntry:
 
     `dtype` is the logical type where the file's own header lacks it: bfloat16, the 8-bit floats, complex32. With `norm`
     the file holds a sketch of a tensor that was not saved: `norm` is that of its finite elements, `shape` its shape,
-    `statistics` what `facts.metrics.STATISTICS` lists.
+    `statistics` what `facts.metrics.STATISTICS` lists. With `member` it has no file: that of this path has its sketch.
     """
 
     op: str
@@ -124,6 +124,7 @@ class TensorEntry:
     norm: float | None = None
     shape: tuple[int, ...] | None = None
     statistics: Mapping[str, Statistic] = field(default_factory=dict, hash=False)
+    member: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

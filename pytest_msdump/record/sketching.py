@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from hashlib import blake2b
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -139,6 +140,17 @@ class Archive(ZipFile):
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory / ARCHIVE_FILE, "x", ZIP_STORED)
+        self._sketches: dict[bytes, str] = {}
+
+    def add(self, file: str, values: Array, entry: TensorEntry) -> TensorEntry:
+        """Add a tensor, or a sketch if no other tensor has the same one; return the entry, which says so."""
+        content = b"".join(npy_content(values))
+        # Two of three tensors of a transformer's step are another one's, too.
+        member = file if entry.norm is None else self._sketches.setdefault(blake2b(content).digest(), file)
+        if member != file:
+            return replace(entry, member=member)
+        self.writestr(file, content)
+        return entry
 
     def __del__(self) -> None:
         """Write nothing: a forked process ends with a copy of what its parent goes on writing to."""

@@ -326,7 +326,7 @@ class DumpWriter:
         try:
             if self._archive is not None:
                 path, file = self.directory / ARCHIVE_FILE, f"{iteration}/{name}" if self._iterations else name
-                self._archive.writestr(file, b"".join(npy_content(values)))
+                entry = self._archive.add(file, values, entry)
             else:
                 name, mapping = self._names.shortened(folder, name)
                 folder.mkdir(exist_ok=True)

@@ -131,6 +131,49 @@ def test_equal_tensors_are_sketched_once_and_those_that_only_look_alike_are_not(
         assert (found[name]["dtype"], found[name]["shape"]) == (str(array.dtype), [8, 40, 25])
         assert found[name]["norm"] == pytest.approx(np.linalg.norm(exact), rel=1e-13)
         assert found[name]["statistics"]["mean"] == pytest.approx(exact.mean(), rel=1e-9)
+    members = [name.split(".")[0] for name in np.load(tmp_path / "d/tensors.npz").files]
+    assert members == ["relu", "other", "half"]
+    assert found["again"]["member"].startswith("other.0.")
+
+
+def test_equal_tensors_share_a_member_and_are_compared_each_by_itself(tmp_path, capsys):
+    for folder, arrays in {"left": (LARGE, -LARGE, LARGE), "right": (LARGE, LARGE, LARGE)}.items():
+        with DumpWriter(tmp_path / folder, save="sketch", iterations=True) as writer:
+            for step, array in enumerate(arrays):
+                writer.write("a", array, iteration=step)
+                writer.write("a/grad", array, iteration=step)
+    assert [len(np.load(tmp_path / folder / "tensors.npz").files) for folder in ("left", "right")] == [2, 1]
+    dump = open_dump(tmp_path / "right")
+    assert [(ref.key.op.name, ref.key.op.at.iteration) for ref in dump.refs] == [
+        (name, step) for step in range(3) for name in ("a", "a_grad")
+    ]
+    code, text = compared(capsys, tmp_path / "left", tmp_path / "right")
+    assert (code, "6 tensors: 4 pass, 2 fail" in text) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"member": "gone.0.1700000000000000.npy"}, 4),
+        ({"member": "../../left/tensors.npz"}, 4),
+        ({"member": 7}, 4),
+        ({"member": "x" * 5000}, 4),
+        ({"norm": None}, 4),
+        ({"member": "small"}, 1),
+        ({"member": "itself"}, 4),
+    ],
+)
+def test_a_manifest_that_names_a_member_of_something_else_is_an_error(tmp_path, capsys, change, code):
+    for folder in ("left", "right"):
+        with DumpWriter(tmp_path / folder, save="sketch") as writer:
+            for name, array in {"a": LARGE, "b": LARGE, "small": SMALL}.items():
+                writer.write(name, array)
+    manifest = json.loads((tmp_path / "left/msdump.json").read_text("utf-8"))
+    files = {said["op"]: name for name, said in manifest["tensors"].items()}
+    known = {"small": files["small"], "itself": files["b"]}
+    manifest["tensors"][files["b"]] |= {name: known.get(value, value) for name, value in change.items()}
+    (tmp_path / "left/msdump.json").write_text(json.dumps(manifest), "utf-8")
+    assert compared(capsys, tmp_path / "left", tmp_path / "right")[0] == code
 
 
 def test_another_way_to_save_is_refused(tmp_path):
@@ -160,7 +203,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFIN
 try:
     with DumpWriter(sys.argv[1], save="sketch") as writer:
         for number in range(3):
-            writer.write(f"a{number}", np.ones(9000, "float32"))
+            writer.write(f"a{number}", np.full(9000, number, "float32"))
 except MsdumpError as error:
     print(error)
     sys.exit(3)
@@ -212,7 +255,7 @@ def test_a_forked_process_that_ends_leaves_the_archive_as_it_is(tmp_path):
             writer.close()
             os._exit(0)
         os.waitpid(child, 0)
-        writer.write("b", LARGE)
+        writer.write("b", LARGE + 1)
     assert len(np.load(tmp_path / "d/tensors.npz").files) == 2
 
 
