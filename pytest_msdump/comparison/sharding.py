@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from math import nan, prod
@@ -15,7 +15,7 @@ from pytest_msdump.comparison.opening import open_sharded
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.limits.judge import verdict_from
 from pytest_msdump.matching.selection import PairFilter, Selection
-from pytest_msdump.model.comparison import Finding
+from pytest_msdump.model.comparison import OUTCOMES, Finding
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import in_order
 from pytest_msdump.model.pairing import Pair
@@ -93,7 +93,7 @@ def _shard_of(ref: TensorRef, root: Path, mesh: Mesh, side: str) -> _Shard | Non
     for name, size in mesh.axes:
         if coordinates[name] >= size:
             raise ConfigError(
-                f"[msdump.shards] {side}: {ref.source.path} is {name} {coordinates[name]}, but {name}={size}; correct axes"
+                f"[msdump.shards] {side}: {ref.source.path} is number {coordinates[name]} of {name}={size}"
             )
     op = replace(key.op, at=replace(key.op.at, rank=None))
     return _Shard(ref, replace(key, op=op), coordinates)
@@ -189,35 +189,35 @@ def with_copies_judged(record: Record, pair: Pair, compare: Callable[[Pair], Rec
     within the limits are a warning.
     """
     found = [
-        finding
+        _differing_copies(side, ref, ref.shards, compare)
         for side, ref in (("left", pair.left), ("right", pair.right))
         if ref.shards is not None
-        for finding in _differing_copies(side, ref, ref.shards, compare)
     ]
-    if not found:
+    findings = [finding for finding in found if finding is not None]
+    if not findings:
         return record
-    return replace(record, verdict=verdict_from((*found, *record.verdict.findings), record.verdict.would_pass))
+    return replace(record, verdict=verdict_from((*findings, *record.verdict.findings), record.verdict.would_pass))
 
 
 def _differing_copies(
     side: str, ref: TensorRef, shards: ShardedTensor, compare: Callable[[Pair], Record]
-) -> Iterator[Finding]:
+) -> Finding | None:
+    """Return what is found of copies that are not the first one's equals; of several the worst, the first such."""
     first = replace(ref, shards=shards.copy(0), overflows=()) if shards.copies else ref
+    found: list[tuple[str, int, Record]] = []
     for number in range(1, len(shards.copies)):
-        copy = shards.copy(number)
-        outcome = compare(Pair(first, replace(first, shards=copy), how="name"))
-        if outcome.equal:
-            continue
-        if outcome.comparison is None:
-            yield outcome.verdict.findings[0]
-            continue
-        place = outcome.nonfinite.first_mismatch or outcome.places.get("max_absolute_error", ())
-        ranks = [_rank_at(one, place) for one in (shards.copy(0), copy)]
-        said: dict[str, Parameter] = {"side": side, "rank": ranks[1], "first": ranks[0], "place": place}
-        yield Finding(
-            outcome.verdict.outcome if outcome.fails else "warn",
-            Message("replica", {**said, "value": outcome.metrics.get("max_absolute_error", nan)}),
-        )
+        one = compare(Pair(first, replace(first, shards=shards.copy(number)), how="name"))
+        if not one.equal:
+            found.append((one.verdict.outcome if one.fails else "warn", number, one))
+    if not found:
+        return None
+    outcome, number, worst = max(found, key=lambda each: OUTCOMES.index(each[0]))
+    if worst.comparison is None:
+        return worst.verdict.findings[0]
+    place = worst.nonfinite.first_mismatch or worst.places.get("max_absolute_error", ())
+    rank, other = (_rank_at(shards.copy(each), place) for each in (number, 0))
+    said: dict[str, Parameter] = {"n": len(found), "side": side, "rank": rank, "first": other, "place": place}
+    return Finding(outcome, Message("replica", {**said, "value": worst.metrics.get("max_absolute_error", nan)}))
 
 
 def _rank_at(shards: ShardedTensor, place: Sequence[int]) -> str:

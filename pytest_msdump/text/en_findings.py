@@ -125,8 +125,14 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     ),
     # -- of shards
     "replica": (
-        "copies that should be equal differ: the {side:word} side's {rank} holds other values than {first}, first seen "
-        "at {place:place}, by at most {value}"
+        (
+            "{n} copy on the {side:word} side should hold the same, but differs: {rank} from {first} by up to {value}, "
+            "at {place:place}"
+        ),
+        (
+            "{n} copies on the {side:word} side should hold the same, but differ: e.g. {rank} from {first} by up to "
+            "{value}, at {place:place}"
+        ),
     ),
     "incomplete": (
         "{n} of {shards} shards is missing: that of rank {rank} ({axes}); dump all ranks, or correct axes",
