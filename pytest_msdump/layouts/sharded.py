@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.model.shards import Segment, ShardLayout, segments_of
 from pytest_msdump.model.tensor import TensorSpec, TensorView
-from pytest_msdump.text import Message
+from pytest_msdump.text import Message, Parameter
 
 __all__ = ["ShardedView"]
 
@@ -123,7 +123,7 @@ class ShardedView(TensorView):
     def _lengths(self) -> tuple[tuple[int, ...], ...]:
         """Return the lengths of the parts of each axis; refuse shards that disagree about them."""
         dims, first = self._layout.dims, self._views[0]
-        said = {"dims": self._layout.text, "shape": first.shape}
+        said: dict[str, Parameter] = {"dims": self._layout.text, "shape": first.shape}
         if len(first.shape) != len(dims) or any(
             dim.name == "1" and length != 1 for dim, length in zip(dims, first.shape, strict=True)
         ):
@@ -141,8 +141,8 @@ class ShardedView(TensorView):
                 else:
                     fits = False
             if not fits:
-                other = {"other": view.shape, "dtypes": (first.dtype, view.dtype)}
-                raise TensorShapeError(Message("shards_do_not_fit", {**said, **other}))
+                said |= {"other": view.shape, "dtypes": (first.dtype, view.dtype)}
+                raise TensorShapeError(Message("shards_do_not_fit", said))
         return tuple(map(tuple, lengths))
 
     def _boxes(self, start: int, stop: int) -> Iterator[_Box]:
@@ -163,7 +163,7 @@ class ShardedView(TensorView):
         outer, row = [part for part, _ in found], 0
         for (part, place), axis in zip(found, range(box.axis), strict=True):
             row = row * self._local[axis][part] + place
-        trailing = range(box.axis + 1, len(self._grid))
+        trailing, every = range(box.axis + 1, len(self._grid)), slice(None)
         for rows in self._overlapping(box):
             length = self._local[box.axis][rows.part]
             begin = row * length + rows.local
@@ -175,10 +175,11 @@ class ShardedView(TensorView):
                 values = self._read(numbers, begin * step, (begin + rows.length) * step).reshape(rows.length, *shape)
                 pieces = [self._by_part[axis][part] for axis, part in zip(trailing, parts, strict=True)]
                 for segments in product(*pieces):
-                    there = tuple(slice(one.start, one.start + one.length) for one in segments)
-                    here = tuple(slice(one.local, one.local + one.length) for one in segments)
+                    there = (every, *(slice(one.start, one.start + one.length) for one in segments))
+                    here = (every, *(slice(one.local, one.local + one.length) for one in segments))
+                    # A sum in float64 may be beyond the type of its terms.
                     with np.errstate(over="ignore", invalid="ignore"):
-                        band[(slice(None), *there)] = values[(slice(None), *here)]
+                        band[there] = values[here]
 
     def _overlapping(self, box: _Box) -> Iterator[Segment]:
         """Yield what each part has of a box along its axis."""
