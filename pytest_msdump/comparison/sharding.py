@@ -161,7 +161,7 @@ def _sharded(shards: Sequence[_Shard], mesh: Mesh, entry: DimsEntry | None) -> S
     if lacking := count * layout.copy_count - len(places):
         return ShardedTensor(layout, problem=_incomplete(layout, places, stages[0], lacking))
     if twice := next((held for held in places.values() if len(held) > 1), None):
-        files = tuple(shard.ref.source.name for shard in twice[:2])
+        files = tuple(f"{source.folder.name}/{source.name}" for source in (shard.ref.source for shard in twice[:2]))
         return ShardedTensor(layout, problem=_ambiguous("ambiguous_files", files=files))
     copies = range(layout.copy_count)
     return ShardedTensor(layout, tuple(tuple(places[copy, n][0].ref for n in range(count)) for copy in copies))

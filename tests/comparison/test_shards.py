@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.opening import ArrayView
+from pytest_msdump.comparison.indexing import index
+from pytest_msdump.comparison.opening import ArrayView, open_view
 from pytest_msdump.comparison.planning import plan
+from pytest_msdump.comparison.sharding import put_together
 from pytest_msdump.errors import ConfigError, TensorShapeError
 from pytest_msdump.layouts.sharded import ShardedView
-from pytest_msdump.model.shards import Mesh, ShardLayout, parse_dims
+from pytest_msdump.model.ordering import placed_at
+from pytest_msdump.model.shards import DimsEntry, Mesh, Sharding, ShardLayout, parse_dims
 from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.suite import load_suite
 from pytest_msdump.testing.builder import write_mindspore
@@ -470,6 +474,55 @@ def test_a_tensor_of_one_stage_is_merged(tmp_path):
     for rank in (0, 1):
         (tmp_path / f"left/rank_{rank}/x.npy").unlink()
     assert records(tmp_path, text)["x"].equal
+
+
+def test_two_folders_with_one_place_on_the_mesh_are_named(tmp_path):
+    for folder in ("tp0_dp0", "tp0_dp1", "tp1_dp0"):
+        save(tmp_path / "left" / folder, {"x": draw(2)})
+    save(tmp_path / "right", {"x": draw(4)})
+    text = '[msdump.shards]\nleft = { axes = { tp = 2 }, from = "dir" }\n[[msdump.dims]]\nmatch = "x"\ndims = "h[tp]"\n'
+    (found,) = records(tmp_path, text).values()
+    assert found.verdict.findings[0].sentence == (
+        "ambiguous: tp0_dp0/x.npy and tp0_dp1/x.npy hold the same shard; keep one"
+    )
+
+
+def test_samples_of_shards_are_not_joined(tmp_path):
+    cut_in_two(tmp_path)
+    dump = index(tmp_path / "left")
+    dump = replace(dump, refs=tuple(replace(ref, sample=2) for ref in dump.refs))
+    sharding = Sharding(Mesh((("tp", 2),)), dims=(DimsEntry("*", parse_dims("h[tp]", where="here")),))
+    with pytest.raises(TensorShapeError, match="is a sample, or statistics only"):
+        open_view(put_together(dump, "left", sharding).refs[0])
+
+
+def test_shards_in_a_padded_memory_format_are_not_joined(tmp_path):
+    for rank in range(2):
+        write_mindspore(tmp_path / "left", [("Conv2D", "c", "output", 0, draw(1, 1, 2, 2, 16))], rank=rank)
+    for path in (tmp_path / "left").rglob("*DefaultFormat*"):
+        path.rename(path.with_name(path.name.replace("DefaultFormat", "NC1HWC0")))
+    save(tmp_path / "right", {"c": draw(1, 6, 2, 2)})
+    text = '[msdump.shards]\nleft = { axes = { tp = 2 } }\n[[msdump.dims]]\nmatch = "*"\ndims = "n c[tp] h w x"\n'
+    (found,) = records(tmp_path, text).values()
+    assert (found.verdict.outcome, codes(found)) == ("error", ["shards_padded"])
+
+
+def test_a_merged_tensor_that_gets_a_place_stays_merged(tmp_path):
+    ref = suite(tmp_path, cut_in_two(tmp_path)).left.refs[0]
+    assert ref.shards is not None
+    assert placed_at(ref, 7).shards is ref.shards
+
+
+def test_sides_with_differing_copies_are_not_called_identical(tmp_path, monkeypatch, capsys):
+    tensor = draw(4, 3)
+    write_copies(tmp_path / "left", tensor, add(1))
+    save(tmp_path / "right", {"grad": tensor})
+    suite(tmp_path, COPIES)
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "--config", "msdump.toml"]) == 1
+    said = capsys.readouterr().out
+    assert "identical" not in said
+    assert "is this rounding" not in said
 
 
 @pytest.mark.parametrize(
