@@ -13,6 +13,7 @@ from pytest_msdump.comparison.align import AlignedViews, UnknownSampleError, ali
 from pytest_msdump.comparison.compare_statistics import compare_by_statistics
 from pytest_msdump.comparison.noise_floor import rounding_alone
 from pytest_msdump.comparison.opening import open_view
+from pytest_msdump.comparison.sharding import with_copies_judged
 from pytest_msdump.comparison.three_way import is_measured, with_ratios
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.diagnosis.diagnose import diagnose, nonfinite_origin
@@ -84,7 +85,11 @@ def compare_pair(pair: Pair, policy: Policy, extras: Extras = NO_EXTRAS, roots: 
         if pair.left.is_unseen or pair.right.is_unseen:
             return compare_by_statistics(pair, policy, roots)
         with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
-            return compare_views(pair, left, right, policy, extras, roots)
+            record = compare_views(pair, left, right, policy, extras, roots)
+        if pair.left.shards is None and pair.right.shards is None:
+            return record
+        plain = replace(NO_EXTRAS, first=extras.first)
+        return with_copies_judged(record, pair, lambda copies: compare_pair(copies, policy, plain))
     except MsdumpError as error:
         return _error(pair, _message_of(error), roots)
     except OSError as error:

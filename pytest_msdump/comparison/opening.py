@@ -20,9 +20,12 @@ from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.facts.operators import VIEW_TYPES
 from pytest_msdump.layouts.device_layout import logical, target
+from pytest_msdump.layouts.sharded import ShardedView
 from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.shards import ShardedTensor
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView, mangle
 from pytest_msdump.storage.remote import RemotePath, parse_location
+from pytest_msdump.text import Message
 
 __all__ = [
     "ArrayView",
@@ -32,6 +35,7 @@ __all__ = [
     "logical_shape",
     "open_dump",
     "open_logical",
+    "open_sharded",
     "open_tensor",
     "open_view",
 ]
@@ -43,7 +47,21 @@ Tensor: TypeAlias = Union[TensorView, TensorRef, str, "PathLike[str]", Any]
 
 def open_view(ref: TensorRef) -> TensorView:
     """Open one tensor lazily: its header is read and checked, its data is not."""
-    return reader(ref.reader).open(ref)
+    return reader(ref.reader).open(ref) if ref.shards is None else open_sharded(ref.shards)
+
+
+def open_sharded(tensor: ShardedTensor) -> ShardedView:
+    """Open the first copy of a tensor that ranks have shards of; TensorShapeError where these cannot be joined."""
+    if tensor.layout is None or tensor.problem is not None:
+        raise TensorShapeError(tensor.problem or "")
+    with ExitStack() as stack:
+        views = [stack.enter_context(closing(open_logical(ref))) for ref in tensor.copies[0]]
+        for view in views:
+            if view.spec.logical_shape is None and may_be_padded(view.spec.memory_format):
+                raise TensorShapeError(Message("shards_padded", {"memory_format": view.spec.memory_format}))
+        whole = ShardedView(views, tensor.layout)
+        stack.pop_all()
+    return whole
 
 
 def open_logical(ref: TensorRef) -> TensorView:

@@ -16,6 +16,7 @@ from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.noise_floor import with_terms
 from pytest_msdump.comparison.opening import logical_shape
 from pytest_msdump.comparison.run_origins import different_origins, without_folded
+from pytest_msdump.comparison.sharding import put_together
 from pytest_msdump.comparison.three_way import with_runs
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.dumps.graphs.execution_order import find_orders, with_model_order
@@ -82,7 +83,8 @@ class Plan:
         """Identity of the plan: the suite as resolved, and the names and sizes of all files that are compared."""
         digest = hashlib.sha256(repr(self.suite).encode())
         for ref in (ref for dump in self.dumps for ref in dump.refs):
-            digest.update(f"{ref.source.path}\0{_size(ref.source.path)}\0".encode(errors="surrogateescape"))
+            for path in ref.source.pieces or (ref.source.path,):
+                digest.update(f"{path}\0{_size(path)}\0".encode(errors="surrogateescape"))
         beside = [*filter(None, _rule_files(self.suite).values()), *self.suite.graph_files]
         digest.update(repr([_size(path) for path in beside]).encode())
         return digest.hexdigest()
@@ -135,6 +137,7 @@ def plan(suite: Suite) -> Plan:
     allowed = suite.options["allow_incomplete"]
     left = _narrowed(index(suite.left.path, graph_files=suite.graph_files, allow_incomplete=allowed), suite.left)
     right = _narrowed(index(suite.right.path, allow_incomplete=allowed), suite.right)
+    left, right = put_together(left, "left", suite.sharding), put_together(right, "right", suite.sharding)
     runs = {
         name: _narrowed(index(choice.path, allow_incomplete=allowed), choice)
         for name, choice in (("golden", suite.golden), ("third", suite.third))

@@ -72,6 +72,7 @@ def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None
         ref.sample,
         ref.computed,
         ref.sketch,
+        ref.shards,
     )
 
 

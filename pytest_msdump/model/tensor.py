@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pytest_msdump.model.overflow import OverflowEntry
+    from pytest_msdump.model.shards import ShardedTensor
     from pytest_msdump.model.statistics import Statistics
 
 __all__ = [
@@ -178,7 +179,7 @@ class TensorSource:
 
     A dump has very many files, so that paths are made of `folder` and `name` when they are needed. `timestamp` is when
     the file was written, `part` which tensor of the file it is. `pieces` are the files of a tensor that was dumped in
-    slices, in their order; the first is `path`. `device_address` is where the tensor was on the device.
+    slices or shards, in their order; the first is `path`. `device_address` is where the tensor was on the device.
     """
 
     folder: Path
@@ -225,7 +226,8 @@ class TensorRef:
     graph of the run has it. `overflows` are from the device's own check of the operator. `statistics` are from a table
     of the run; where only these were saved, `reader` is ``"statistics"``, which opens nothing. `sample` is the number
     of entries along the first axis where the run saved no more. `sketch` is where its sketch is, if it has one.
-    `computed` is the type that a run with mixed precision computed it in, whatever its file has.
+    `computed` is the type that a run with mixed precision computed it in, whatever its file has. `shards` are the
+    parts that it is to be put together from; `source` then names all their files.
     """
 
     key: TensorKey
@@ -239,6 +241,7 @@ class TensorRef:
     sample: int | None = None
     computed: str | None = None
     sketch: SavedSketch | None = field(default=None, hash=False)
+    shards: ShardedTensor | None = field(default=None, hash=False)
 
     @property
     def is_unseen(self) -> bool:

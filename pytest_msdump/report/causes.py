@@ -294,7 +294,7 @@ def suspicious_line(record: Record, say: Phrases = ENGLISH) -> str:
     first = found[0]
     fields = {"names": say.joined(names, "between_names"), "why": fit_text(first.apart, first.shape, say=say)}
     text = say(f"better_{first.side}", **fields)
-    return say("ambiguous", text=text, doubt=say(f"doubt_{first.doubt}")) if first.doubt else text
+    return say("with_doubt", text=text, doubt=say(f"doubt_{first.doubt}")) if first.doubt else text
 
 
 def suspicious_lines(report: Report, *, width: int, unfolded: bool = False, say: Phrases = ENGLISH) -> list[str]:

@@ -111,9 +111,11 @@ def percent(share: float) -> str:
 
 
 def _bit_equal(record: Record) -> bool:
-    """Whether both sides hold the same bits and dtype; tensors without elements do."""
+    """Whether both sides, with all copies of them, hold the same bits and dtype; tensors without elements do."""
     comparison = record.comparison
     if comparison is None or not comparison.equal or comparison.values.get("bitwise_mismatch", 0) != 0:
+        return False
+    if any(finding.message.code == "replica" for finding in record.verdict.findings):
         return False
     is_whole = comparison.total_elements is None and not comparison.sampled
     return is_whole and record.left.dtype == record.right.dtype

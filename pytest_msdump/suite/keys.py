@@ -17,6 +17,7 @@ from pytest_msdump.limits.policy import KnownDrift, Rule, metric_name, profile_n
 from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.coordinates import Align, parse_align
 from pytest_msdump.matching.pairer import ways_named
+from pytest_msdump.model.shards import DimsEntry, Mesh, parse_dims
 from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.settings.values import finite, parse_count, parse_coverage, parse_jobs, parse_report, parse_spec
 from pytest_msdump.storage.remote import RemotePath, is_url
@@ -301,6 +302,8 @@ def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
         "map": lambda value, _where: read_map(value, name, base),
         "rule": _tables(name, "rule", _rule),
         "known_drift": _tables(name, "known_drift", _known_drift),
+        "shards": lambda value, _where: read_table(value, {"left": _mesh, "right": _mesh}, name.place("shards")),
+        "dims": _tables(name, "dims", _dims),
     }
 
 
@@ -466,6 +469,40 @@ def _typed_align(value: object, where: str) -> Align:
             raise ConfigError(f"{where}: {one!r} is not KEY=SPEC, e.g. iteration=9->0")
         table[coordinate] = f"{table[coordinate]}, {arrows}" if coordinate in table else arrows
     return parse_align(table, where=where)
+
+
+# -- ``[msdump.shards]`` and ``[[msdump.dims]]`` --
+
+
+def _sizes(value: object, where: str) -> dict[str, int]:
+    if not isinstance(value, Mapping) or not value:
+        raise ConfigError(f"{where} must be a table such as {{ tp = 2, cp = 2 }}, not {described(value)}")
+    return {axis: whole(size, f"{where}.{axis}") for axis, size in value.items()}
+
+
+def _mesh(value: object, where: str) -> Mesh:
+    keys = read_table(value, {"axes": _sizes, "order": text, "from": choice("order", "dir")}, where, join=".")
+    require(keys, ("axes",), where)
+    return Mesh.of(keys["axes"], keys.get("order"), by_folder=keys.get("from") == "dir", where=where)
+
+
+def _lengths(value: object, where: str) -> tuple[int, ...]:
+    if not isinstance(value, list):
+        raise ConfigError(f"{where} must be an array of whole numbers, not {described(value)}")
+    return tuple(whole(one, f"{where}[{place}]") for place, one in enumerate(value))
+
+
+def _dims(table: object, where: str, _label: str) -> DimsEntry:
+    readers = {"match": text, "dims": _any_text, "side": choice("left", "right"), "lengths": _lengths}
+    keys = read_table(table, readers, where)
+    require(keys, ("match", "dims"), where)
+    dims = parse_dims(keys["dims"], where=f"{where} dims", lengths=keys.get("lengths", ()))
+    return DimsEntry(keys["match"], dims, keys.get("side"))
+
+
+def _any_text(value: object, where: str) -> str:
+    """Read a text, also an empty one: the dimensions of a number."""
+    return value if value == "" and isinstance(value, str) else text(value, where)
 
 
 # -- ``[[msdump.rule]]`` and ``[[msdump.known_drift]]`` --

@@ -17,6 +17,7 @@ from pytest_msdump.limits.policy import Policy
 from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.coordinates import Align
 from pytest_msdump.matching.selection import Selection
+from pytest_msdump.model.shards import Sharding
 from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.storage.remote import parse_location
 from pytest_msdump.suite.documents import path_in_messages, read_json, read_toml
@@ -62,6 +63,7 @@ class Suite:
 
     `name` is what messages and reports call it, `file` the suite file or pyproject.toml it was read from. `entries` are
     the file's ``[[msdump.map]]``, in its order. `golden` and `third` are further runs, see `comparison.three_way`.
+    `sharding` is how the sides are cut over ranks, see `comparison.sharding`.
     The formats are axis orders of 4-D tensors. `graph_files` are graphs kept outside the dump tree. Rule files:
     `fusion` is the left side's compiled model, `quant_fusion` what quantisation made of the original one,
     `close_fusion` the right side's model compiled with fusion off.
@@ -87,6 +89,7 @@ class Suite:
     close_fusion: Path | None = None
     golden: SideChoice | None = None
     third: SideChoice | None = None
+    sharding: Sharding | None = None
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -159,6 +162,7 @@ def load_suite(
         right=_side(sources, "right", directory, environment),
         golden=_side(sources, "golden", directory, environment) if sources.get("golden") else None,
         third=_side(sources, "third", directory, environment) if sources.get("third") else None,
+        sharding=_sharding(sources),
         entries=sources.get("map", ()),
         align=_align(sources),
         selection=Selection(
@@ -215,6 +219,17 @@ def _align(sources: _Sources) -> Align:
     for source in (sources.ini, sources.file, sources.options):
         align = align.updated(source.get("align", align))
     return align
+
+
+def _sharding(sources: _Sources) -> Sharding | None:
+    """Return how the sides are cut over ranks; ``None`` where neither is."""
+    meshes, dims = sources.get("shards"), sources.get("dims", ())
+    if dims and not meshes:
+        raise ConfigError(
+            f"{sources.name.place('dims', 1)}: needs {sources.name.label('shards').split()[-1]}, which says how many "
+            "ranks a side has; write e.g. left = { axes = { tp = 2 } } there"
+        )
+    return Sharding(**meshes, dims=dims) if meshes else None
 
 
 def _cache(sources: _Sources, environ: Mapping[str, str]) -> dict[str, str]:

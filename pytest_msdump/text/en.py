@@ -166,7 +166,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
         "{names} on the left fits the right far better ({why}): a wrong pair, or the left computes this tensor "
         "elsewhere"
     ),
-    "ambiguous": "{text}; ambiguous: {doubt}",
+    "with_doubt": "{text}; ambiguous: {doubt}",
     "doubt_several": "several tensors have these values",
     "doubt_values": "too few different values to recognise a tensor",
     "doubt_names": "names or the fusion file pair these two, so the operator may just pass its input through",

@@ -123,6 +123,49 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "hint_would_help": (
         "{why}, but it was judged as {dtype}; if it was computed that way, add {entry} under [{section}]"
     ),
+    # -- of shards
+    "replica": (
+        (
+            "{n} copy on the {side:word} side should hold the same, but differs: {rank} from {first} by up to {value}, "
+            "at {place:place}"
+        ),
+        (
+            "{n} copies on the {side:word} side should hold the same, but differ: e.g. {rank} from {first} by up to "
+            "{value}, at {place:place}"
+        ),
+    ),
+    "incomplete": (
+        "{n} of {shards} shards is missing: that of rank {rank} ({axes}); dump all ranks, or correct axes",
+        "{n} of {shards} shards are missing, e.g. that of rank {rank} ({axes}); dump all ranks, or correct axes",
+    ),
+    "ambiguous": "ambiguous: {why}",
+    "ambiguous_axis": (
+        "dims '{dims}' does not say whether axis {axis} ({n} ranks) cuts the tensor or holds copies; add [{axis}] to a "
+        "dimension, or {axis}:replicated behind #"
+    ),
+    "ambiguous_dims": (
+        "no [[msdump.dims]] matches it, so it may be cut along {axes}, or be the same on all ranks; add an entry"
+    ),
+    "ambiguous_files": "{files:and} hold the same shard; keep one",
+    "ambiguous_stages": (
+        "pipeline stages {stages:and} each have a tensor of this name; add pp:replicated if they are copies"
+    ),
+    "shards_joined": (
+        "{n} tensor put together from {shards} shards ({axes})",
+        "{n} tensors put together from {shards} shards ({axes})",
+    ),
+    "shards_axis_twice": "dims '{dims}' name axis {axis} twice; a tensor is cut once along each axis",
+    "shards_do_not_fit": (
+        "shards of shapes {shape:shape} and {other:shape}, types {dtypes:and}, make no tensor by dims '{dims}'; "
+        "correct dims, or dump again"
+    ),
+    "shards_not_added": "shards of {dtype} cannot be added; correct :partial in dims",
+    "shards_not_saved": "{file} is a sample, or statistics only; shards are put together from whole tensors",
+    "shards_of_other_rank": "a shard of shape {shape:shape} has other dimensions than dims '{dims}'; correct dims",
+    "shards_padded": "shards in {memory_format} cannot be joined without their original shape; convert them first",
+    "shards_uneven": (
+        "dimension {dim}: length {n} does not divide by {by}, so it is not of such a cut; correct dims or lengths"
+    ),
     # -- from statistics
     "statistic_explains": "{why}: {statistic} is {left:number} left, {right:number} right",
     "no_limit_for_statistics": "no limit applies to these statistics; give one, e.g. max_absolute_error",

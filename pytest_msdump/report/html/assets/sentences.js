@@ -69,7 +69,7 @@ function suspiciousText(row) {
   const found = detailsOf(row).suspicious || [];
   if (!found.length) return "";
   const text = t(`better_${found[0].side}`, { names: found.map((one) => one.address).join(t("between_names")), why: fitText(found[0]) });
-  return found[0].doubt ? t("ambiguous", { text, doubt: t(`doubt_${found[0].doubt}`) }) : text;
+  return found[0].doubt ? t("with_doubt", { text, doubt: t(`doubt_${found[0].doubt}`) }) : text;
 }
 
 // An entry of a suite file; TOML's strings are JSON's, but that DEL is escaped as well.

@@ -1,0 +1,399 @@
+"""How tensors are cut over the ranks of a run: the mesh of ranks, the dims language, and who holds which part."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_msdump.errors import ConfigError, TensorShapeError, UnknownNameError, nearest
+from pytest_msdump.text import Message
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.tensor import TensorRef
+
+__all__ = [
+    "DEFAULT_ORDER",
+    "Cut",
+    "Dim",
+    "Dims",
+    "DimsEntry",
+    "Mesh",
+    "Segment",
+    "ShardLayout",
+    "ShardedTensor",
+    "Sharding",
+    "parse_dims",
+    "segments_of",
+]
+
+# Megatron-LM's default: tensor parallel ranks are neighbours (`megatron.core.parallel_state`, `order`).
+DEFAULT_ORDER = "tp-cp-ep-dp-pp"
+# Each stage of a pipeline has tensors of its own, so this axis neither cuts nor copies any.
+_STAGES = "pp"
+_MOST_RANKS = 2**16
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """The ranks of a run as a grid: name and size of each axis, the one that changes fastest with the rank first.
+
+    With `by_folder` the numbers along the axes stand in the names of folders, e.g. ``tp0_cp1``.
+    """
+
+    axes: tuple[tuple[str, int], ...]
+    by_folder: bool = False
+
+    @classmethod
+    def of(cls, sizes: Mapping[str, int], order: str | None, *, by_folder: bool = False, where: str) -> Mesh:
+        """Make a mesh; ConfigError, which begins with `where`, if `order` does not name each axis once."""
+        names = [] if by_folder and order is None else (order or DEFAULT_ORDER).split("-")
+        if len(set(names)) < len(names) or not all(names):
+            raise ConfigError(f"{where}.order: {order!r} must name each axis once, e.g. {DEFAULT_ORDER!r}")
+        names += [name for name in sizes if by_folder and name not in names]
+        for name in sizes:
+            if name not in names:
+                raise UnknownNameError(f"{where}: axis {name!r} is not in order {'-'.join(names)!r}; add it there")
+        if 0 in sizes.values() or prod(sizes.values()) > _MOST_RANKS:
+            raise ConfigError(f"{where}.axes: sizes must be 1 or more, and make at most {_MOST_RANKS} ranks")
+        return cls(tuple((name, sizes[name]) for name in names if name in sizes), by_folder)
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return prod(size for _, size in self.axes)
+
+    @property
+    def text(self) -> str:
+        """E.g. ``tp=2, cp=4``."""
+        return ", ".join(f"{name}={size}" for name, size in self.axes)
+
+    def coordinates(self, rank: int) -> dict[str, int]:
+        """Return the number of a rank along each axis."""
+        found = {}
+        for name, size in self.axes:
+            rank, found[name] = divmod(rank, size)
+        return found
+
+
+class Cut(NamedTuple):
+    """That an axis of the mesh cuts a dimension into `parts`, consecutive ones unless they are `zigzag`.
+
+    Zigzag: of twice as many chunks each rank holds one from the front and its mirror from the back. `packed`: the
+    dimension is several sequences one after the other, and each of them is cut.
+    """
+
+    axis: str
+    zigzag: bool = False
+    packed: bool = False
+    parts: int = 1
+
+
+class Dim(NamedTuple):
+    """One dimension and what cuts it, outermost first; `blocks` are laid side by side in it, and each is cut alike."""
+
+    name: str
+    cuts: tuple[Cut, ...] = ()
+    blocks: int = 1
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts it is cut in all."""
+        return prod(cut.parts for cut in self.cuts)
+
+
+@dataclass(frozen=True, slots=True)
+class Dims:
+    """The dimensions of a tensor, as the dims language describes them.
+
+    `sums` are the axes whose shards are to be added, `copies` those along which they are equal; `aliases` has what an
+    axis of the text is called in the mesh. `lengths` are those of packed sequences.
+    """
+
+    text: str
+    dims: tuple[Dim, ...]
+    sums: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
+    aliases: tuple[tuple[str, str], ...] = ()
+    lengths: tuple[int, ...] = ()
+
+    def layout(self, mesh: Mesh) -> ShardLayout | Message:
+        """Return how these dimensions lie on a mesh; a message where an axis of the mesh is left open."""
+        names, sizes = dict(self.aliases), dict(mesh.axes)
+
+        def known(axes: Iterable[str]) -> tuple[str, ...]:
+            return tuple(name for axis in axes if sizes.get(name := names.get(axis, axis), 1) > 1)
+
+        dims = tuple(
+            dim._replace(
+                cuts=tuple(
+                    cut._replace(axis=name, parts=sizes[name]) for cut in dim.cuts for name in known((cut.axis,))
+                )
+            )
+            for dim in self.dims
+        )
+        layout = ShardLayout(self.text, dims, known(self.sums), known(self.copies), mesh, self.lengths)
+        used = [*(cut.axis for dim in dims for cut in dim.cuts), *layout.sums, *layout.copies]
+        if twice := next((name for place, name in enumerate(used) if name in used[:place]), None):
+            return Message("shards_axis_twice", {"axis": twice, "dims": self.text})
+        if left_open := [name for name, size in mesh.axes if size > 1 and name not in (*used, _STAGES)]:
+            why = Message("ambiguous_axis", {"axis": left_open[0], "n": sizes[left_open[0]], "dims": self.text})
+            return Message("ambiguous", {"why": why})
+        return layout
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLayout:
+    """How one tensor lies on a mesh: `dims` as in `Dims`, with the sizes and names of the mesh."""
+
+    text: str
+    dims: tuple[Dim, ...]
+    sums: tuple[str, ...]
+    copies: tuple[str, ...]
+    mesh: Mesh
+    lengths: tuple[int, ...] = ()
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Parts of each dimension, then how many shards are added."""
+        return (*(dim.parts for dim in self.dims), self._count(self.sums))
+
+    @property
+    def copy_count(self) -> int:
+        """How many copies of each shard there are."""
+        return self._count(self.copies)
+
+    def place(self, coordinates: Mapping[str, int]) -> tuple[int, int]:
+        """Return which copy the rank at `coordinates` holds, and of which shard, numbered in the order of `grid`."""
+        sizes = dict(self.mesh.axes)
+        cuts = [cut.axis for dim in self.dims for cut in dim.cuts]
+        numbers = []
+        for axes in (self.copies, (*cuts, *self.sums)):
+            number = 0
+            for axis in axes:
+                number = number * sizes[axis] + coordinates[axis]
+            numbers.append(number)
+        return numbers[0], numbers[1]
+
+    def stage(self, coordinates: Mapping[str, int]) -> int:
+        """Return the pipeline stage of a rank; 0 where stages hold copies, or there are none."""
+        return 0 if _STAGES in self.copies else coordinates.get(_STAGES, 0)
+
+    def _count(self, axes: Iterable[str]) -> int:
+        sizes = dict(self.mesh.axes)
+        return prod(sizes[axis] for axis in axes)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedTensor:
+    """The shards of one tensor: for each copy those of `ShardLayout.grid` in C order.
+
+    `problem` is why they cannot be put together; then there need not be a `layout`.
+    """
+
+    layout: ShardLayout | None = None
+    copies: tuple[tuple[TensorRef, ...], ...] = ()
+    problem: Message | None = None
+
+    def copy(self, number: int) -> ShardedTensor:
+        """Return one copy alone."""
+        return replace(self, copies=(self.copies[number],))
+
+
+class DimsEntry(NamedTuple):
+    """One ``[[msdump.dims]]``: the tensors that it is about, on one `side` if it says so, and their dimensions."""
+
+    match: str
+    dims: Dims
+    side: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sharding:
+    """``[msdump.shards]`` and ``[[msdump.dims]]``: the mesh of each side that is cut, and the dimensions of tensors."""
+
+    left: Mesh | None = None
+    right: Mesh | None = None
+    dims: tuple[DimsEntry, ...] = ()
+
+
+# -- the dims language --
+
+_DIM = re.compile(r"(1|[A-Za-z_]\w*|\([^()\[\]\s]+\))(?:\[([^\[\]]*)\])?(?:\s+|$)", re.ASCII)
+_AXIS = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_FUSED = re.compile(r"\(\w+(?:([*+])\w+)(?:\1\w+)*\)", re.ASCII)
+_QUALIFIERS = ("natural", "packed", "partial", "sharded", "zigzag")
+_EXAMPLE = "b s[cp:zigzag] h[tp] # dp:replicated"
+
+
+def parse_dims(text: str, *, where: str, lengths: Sequence[int] = ()) -> Dims:
+    """Read the dimensions of a tensor, e.g. ``b s[cp:zigzag,sp] 1 (nh*hd)[tp:partial] # dp:=moe_dp ep:replicated``.
+
+    A name for each dimension; behind it in brackets the axes that cut it, the outermost first, each with qualifiers
+    that ``+`` joins. ``(gate+up)`` are blocks side by side. Behind ``#``: axes along which all ranks hold the same, and
+    names of axes. `lengths` are those of the sequences of a packed dimension. ConfigError begins with `where`.
+
+    >>> parse_dims("s[cp:zigzag] h[tp:partial] # dp:replicated", where="here").sums
+    ('tp',)
+    """
+    body, _, notes = text.partition("#")
+    copies, aliases = _parse_notes(notes, where)
+    dims: list[Dim] = []
+    sums: list[str] = []
+    rest = body.strip()
+    while rest:
+        match = _DIM.match(rest)
+        if match is None:
+            raise ConfigError(f"{where}: {rest.split()[0]!r} is no dimension; write e.g. {_EXAMPLE!r}")
+        dim, added = _parse_dim(match[1], match[2], where)
+        dims.append(dim)
+        sums += added
+        rest = rest[match.end() :]
+    used = [*(cut.axis for dim in dims for cut in dim.cuts), *sums, *copies]
+    if twice := next((axis for place, axis in enumerate(used) if axis in used[:place]), None):
+        raise ConfigError(f"{where}: axis {twice!r} stands twice; a tensor is cut once along each axis")
+    packed = any(cut.packed for dim in dims for cut in dim.cuts)
+    if packed != bool(lengths):
+        lacking = "needs lengths = [...], those of the sequences" if packed else "lengths needs an axis with :packed"
+        raise ConfigError(f"{where}: {lacking}")
+    return Dims(text, tuple(dims), tuple(sums), copies, aliases, tuple(lengths))
+
+
+def _parse_dim(name: str, modifiers: str | None, where: str) -> tuple[Dim, list[str]]:
+    """Return one dimension, and the axes along which shards are added."""
+    if name[0] == "(" and not _FUSED.fullmatch(name):
+        raise ConfigError(f"{where}: {name!r} is no fused dimension; write e.g. (nh*hd), or (gate+up) for blocks")
+    cuts: list[Cut] = []
+    sums: list[str] = []
+    for modifier in [] if modifiers is None else modifiers.split(","):
+        axis, colon, qualifiers = modifier.strip().partition(":")
+        said = qualifiers.split("+") if colon else []
+        if not _AXIS.fullmatch(axis):
+            raise ConfigError(f"{where}: {name}[{modifiers}] must name axes such as tp; write e.g. {_EXAMPLE!r}")
+        for one in said:
+            if one not in _QUALIFIERS:
+                raise UnknownNameError(f"{where}: unknown qualifier {one!r}; {nearest(one, _QUALIFIERS)}")
+        if "partial" in said and len(said) > 1:
+            raise ConfigError(f"{where}: {modifier.strip()!r}: partial stands alone")
+        if "partial" in said:
+            sums.append(axis)
+        else:
+            cuts.append(Cut(axis, "zigzag" in said, "packed" in said))
+    if name == "1" and cuts:
+        raise ConfigError(f"{where}: a dimension of length 1 cannot be cut")
+    return Dim(name, tuple(cuts), name.count("+") + 1), sums
+
+
+def _parse_notes(text: str, where: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    copies: list[str] = []
+    aliases: dict[str, str] = {}
+    for word in text.split():
+        axis, _, said = word.partition(":")
+        if _AXIS.fullmatch(axis) and said == "replicated":
+            copies.append(axis)
+        elif _AXIS.fullmatch(axis) and said[:1] == "=" and _AXIS.fullmatch(said[1:]):
+            aliases[axis] = said[1:]
+        else:
+            raise ConfigError(f"{where}: {word!r} must be AXIS:replicated or AXIS:=NAME")
+    return tuple(copies), tuple(aliases.items())
+
+
+# -- which part of a dimension is where --
+
+
+class Segment(NamedTuple):
+    """Indexes of a dimension that lie side by side in one part: from `start`, `length` many, there from `local` on."""
+
+    start: int
+    length: int
+    part: int
+    local: int
+
+
+class _Piece(NamedTuple):
+    part: int
+    local: int
+    length: int
+
+
+def segments_of(dim: Dim, lengths: Sequence[int], sequences: Sequence[int] = ()) -> tuple[Segment, ...]:
+    """Return what a dimension is made of, in order; `lengths` are those of its parts, `sequences` if it is packed.
+
+    TensorShapeError where the lengths cannot come from such cuts.
+    """
+    for part, length in enumerate(lengths):
+        if length % dim.blocks:
+            raise _uneven(dim, length, dim.blocks, part)
+    pieces = chain.from_iterable(
+        _joined(
+            dim, [_Piece(part, block * (n // dim.blocks), n // dim.blocks) for part, n in enumerate(lengths)], sequences
+        )
+        for block in range(dim.blocks)
+    )
+    found: list[Segment] = []
+    start = 0
+    for piece in pieces:
+        if piece.length:
+            found.append(Segment(start, piece.length, piece.part, piece.local))
+            start += piece.length
+    return tuple(found)
+
+
+def _joined(dim: Dim, pieces: Sequence[_Piece], sequences: Sequence[int]) -> list[_Piece]:
+    """Put the parts of one block together, the innermost axis first."""
+    groups = [[piece] for piece in pieces]
+    for cut in reversed(dim.cuts):
+        groups = [
+            list(_join(dim, groups[first : first + cut.parts], cut, sequences))
+            for first in range(0, len(groups), cut.parts)
+        ]
+    return groups[0]
+
+
+def _join(dim: Dim, members: Sequence[list[_Piece]], cut: Cut, sequences: Sequence[int]) -> Iterator[_Piece]:
+    """Put what the ranks along one axis hold into the order of the whole."""
+    place = 0
+    for sequence in sequences if cut.packed else ():
+        if sequence % cut.parts:
+            raise _uneven(dim, sequence, cut.parts)
+        end = place + sequence // cut.parts
+        yield from _in_turn(dim, [_slice(member, place, end) for member in members], cut)
+        place = end
+    if cut.packed and place > min(_length(member) for member in members):
+        raise _uneven(dim, _length(members[0]), place)
+    yield from _in_turn(dim, [_slice(member, place, _length(member)) for member in members], cut)
+
+
+def _in_turn(dim: Dim, members: Sequence[list[_Piece]], cut: Cut) -> Iterator[_Piece]:
+    if not cut.zigzag:
+        yield from chain.from_iterable(members)
+        return
+    for member in members:
+        if _length(member) % 2:
+            raise _uneven(dim, _length(member), 2, member[0].part)
+    for member in members:
+        yield from _slice(member, 0, _length(member) // 2)
+    for member in reversed(members):
+        yield from _slice(member, _length(member) // 2, _length(member))
+
+
+def _slice(pieces: Iterable[_Piece], start: int, stop: int) -> list[_Piece]:
+    """Return elements `start` to `stop` of what some pieces make together."""
+    found, place = [], 0
+    for part, local, length in pieces:
+        low, high = max(start - place, 0), min(stop - place, length)
+        if low < high:
+            found.append(_Piece(part, local + low, high - low))
+        place += length
+    return found
+
+
+def _length(pieces: Iterable[_Piece]) -> int:
+    return sum(piece.length for piece in pieces)
+
+
+def _uneven(dim: Dim, length: int, by: int, part: int = 0) -> TensorShapeError:
+    return TensorShapeError(Message("shards_uneven", {"dim": dim.name, "n": length, "by": by, "part": part}))
