@@ -84,7 +84,7 @@ def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
     known = ", ".join(sorted(readers))
     shown = example if len(example) <= _LONGEST_EXAMPLE else f"{example[:_LONGEST_EXAMPLE]}..."
     raise UnknownDumpFormatError(
-        f"{root}: give the directory of a dump; no dump format that is known here has names like '{shown}'. "
+        f"{root}: give the directory of a dump; no known format has names like '{shown}'. "
         f"Known: {known} (docs/reference/dump_formats.md)"
     )
 

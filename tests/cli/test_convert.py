@@ -314,7 +314,7 @@ def test_what_a_users_function_raises_is_a_failure_of_its_tensor(conv, tmp_path)
         (["dump", "--out", "dump"], "lies in dump"),
         (["dump", "--out", "dump/Op"], "lies in dump"),
         (["dump", "--out", "file/out"], "cannot be made"),
-        (["notes"], "no dump format that is known here"),
+        (["notes"], "no known format has names like"),
     ],
 )
 def test_a_call_that_cannot_be_meant_is_one_line_and_4(words, line, conv, tmp_path, monkeypatch, capsys):
