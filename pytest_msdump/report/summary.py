@@ -151,7 +151,10 @@ def _may_be_rounding(record: Record) -> bool:
     """Whether a failure is small enough for the question, and nothing was measured that answers it."""
     distance = record.metrics.get("relative_euclidean_distance")
     is_small = isinstance(distance, float) and distance < _MOST_ROUNDING and not record.equal
-    return is_small and all(check.base is None and not METRICS[check.metric].golden for check in record.checks)
+    is_judged = record.local is not None or any(
+        check.base is not None or METRICS[check.metric].golden for check in record.checks
+    )
+    return is_small and not is_judged
 
 
 def _is_stale(record: Record) -> bool:
