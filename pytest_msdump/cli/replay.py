@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -33,6 +33,7 @@ from pytest_msdump.settings.options import (
     argparse_kwargs,
     option_values,
 )
+from pytest_msdump.storage.files import make_directory
 from pytest_msdump.suite import load_suite
 from pytest_msdump.text import bound_text, number, say
 
@@ -52,6 +53,8 @@ EXAMPLES = (
     "msdump replay trained --model reference.py:build",
 )
 
+# The folder of the recorded reference in that of the reports.
+_REFERENCE = "reference"
 _MOST_SHOWN = 20
 _MARGIN = 9
 # What only one of the two ways takes; both take --all, --allow-incomplete and --quiet.
@@ -107,21 +110,23 @@ def _modules(parsed: argparse.Namespace) -> int:
     typed = str(Path.cwd() / parsed.model)
     left = index(as_path(parsed.left), allow_incomplete=bool(parsed.msdump_allow_incomplete))
     reference = load_reference(typed)
-    with tempfile.TemporaryDirectory(prefix="msdump-reference-") as folder:
-        right = Path(folder) / "reference"
-        with progress.step("recording the reference"):
-            record_reference(reference, left, right)
-        options: dict[str, Any] = option_values(parsed) | {"left": parsed.left, "right": str(right), "replay": typed}
-        suite = load_suite(
-            file=suite_file(options.pop("config"), Path.cwd(), options),
-            options=options,
-            directory=Path.cwd(),
-            spelled=COMMAND_FLAGS | {"left": "LEFT"},
-        )
-        with progress.step("indexing and pairing"):
-            planned = plan(replace(suite, name=parsed.model))
-        show = parsed.msdump_show or "causes"
-        return gate(planned, show=show, progress=progress, reference=reference, say=phrases(parsed))
+    options: dict[str, Any] = option_values(parsed) | {"left": parsed.left, "right": _REFERENCE, "replay": typed}
+    suite = load_suite(
+        file=suite_file(options.pop("config"), Path.cwd(), options),
+        options=options,
+        directory=Path.cwd(),
+        spelled=COMMAND_FLAGS | {"left": "LEFT"},
+    )
+    # Kept beside the report, so that the commands in it work.
+    right = suite.report_dir / _REFERENCE
+    shutil.rmtree(right, ignore_errors=True)
+    make_directory(suite.report_dir)
+    with progress.step("recording the reference"):
+        record_reference(reference, left, right)
+    with progress.step("indexing and pairing"):
+        planned = plan(replace(suite, name=parsed.model, right=replace(suite.right, path=right)))
+    show = parsed.msdump_show or "causes"
+    return gate(planned, show=show, progress=progress, reference=reference, say=phrases(parsed))
 
 
 def _kernels(parsed: argparse.Namespace) -> int:
