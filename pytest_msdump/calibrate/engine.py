@@ -42,6 +42,7 @@ __all__ = ["calibrate", "multipliers_of"]
 
 # A tensor that a later run into the same directory replaced is no tensor of the run.
 _OLDER_RUN = "older_run"
+_PERTURBED = ("perturbed run", "coarse run")
 _UNSURE = "an extra run must be recorded as the reference was"
 
 
@@ -242,6 +243,8 @@ def _run(path: Path, reference: Path, what: str, watch: Watch) -> _Run:
     place = f"{what} {path}"
     if not is_golden:
         _refuse_missing(planned, place)
+    if what in _PERTURBED:
+        _refuse_another_model(planned, place)
     compare = comparer_of(planned).compare
     tensors: dict[str, _Tensor] = {}
     for pair in watch(planned.pairing.pairs, "pairs"):
@@ -250,6 +253,13 @@ def _run(path: Path, reference: Path, what: str, watch: Watch) -> _Run:
         tensors[name_of(key)] = _measured(record, place, class_of(key, record.elements or 0))
     dumps = (planned.right, planned.left) if is_golden else (planned.left, planned.right)
     return _Run(*dumps, tensors)
+
+
+def _refuse_another_model(planned: Plan, place: str) -> None:
+    """Refuse a run of other weights, inputs or operators; digests are of what they were before they were perturbed."""
+    run, reference = (ReferenceFacts.of(dump) for dump in (planned.left, planned.right))
+    if other := run.differing(reference):
+        raise ConfigError(f"{place}: has other {' and other '.join(other)} than the reference; {_UNSURE}")
 
 
 def _refuse_missing(planned: Plan, place: str) -> None:

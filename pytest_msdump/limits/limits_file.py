@@ -71,24 +71,17 @@ class ReferenceFacts:
     def of(cls, dump: Dump, dtype: str = "") -> ReferenceFacts:
         """Return the facts of a dump; of several ranks those of all."""
         manifests: Mapping[Any, Manifest] = dump.ranks or ({None: dump.manifest} if dump.manifest else {})
-        graphs = {
-            rank: [
-                [
-                    at,
-                    call.name,
-                    call.op_type,
-                    [None if one is None else [one.producer, one.slot] for one in call.inputs],
-                ]
-                for at, calls in sorted(manifest.graph.items())
-                for call in calls
-            ]
-            for rank, manifest in manifests.items()
-        }
+        calls = [
+            [at.rank, at.iteration, call.name, call.op_type, [one and [one.producer, one.slot] for one in call.inputs]]
+            for at, graph in dump.graphs
+            if graph.is_recorded
+            for call in graph.operators
+        ]
         labels = dict(dump.labels)
         return cls(
             weights=_digest({rank: dict(manifest.weights) for rank, manifest in manifests.items()}),
             inputs=_digest({rank: dict(manifest.inputs) for rank, manifest in manifests.items()}),
-            graph=_digest(graphs),
+            graph=_digest({None: calls}),
             dtype=dtype,
             framework=labels.get("framework", ""),
         )

@@ -31,7 +31,7 @@ from pytest_msdump.limits.limits_file import (
 )
 from pytest_msdump.limits.policy import KnownDrift, Policy, Rule
 from pytest_msdump.model.dump import Dump, Manifest
-from pytest_msdump.model.graph import Edge, Operator
+from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey
 
 EUCLID, LARGEST = "relative_euclidean_distance", "normalized_max_error"
@@ -329,19 +329,19 @@ def test_policies_with_other_limits_are_other_policies_for_a_cache() -> None:
 
 
 def manifest(**more: Any) -> Manifest:
-    call = Operator("fc", "Linear", inputs=(Edge("x", 0),))
-    return replace(Manifest(weights={"w": "ab/cd"}, inputs={"x": "12/34"}, graph={0: [call]}), **more)
+    return replace(Manifest(weights={"w": "ab/cd"}, inputs={"x": "12/34"}), **more)
 
 
 def test_facts_of_a_reference_change_with_its_weights_inputs_and_graph_alone(tmp_path: Any) -> None:
-    def facts(one: Manifest) -> ReferenceFacts:
-        return ReferenceFacts.of(Dump(tmp_path, "npy-folder", manifest=one))
+    def facts(one: Manifest, feed: Edge | None = Edge("x", 0)) -> ReferenceFacts:  # noqa: B008 - a value
+        graph = OperatorGraph((Operator("fc", "Linear", inputs=(feed,)),), is_recorded=True)
+        return ReferenceFacts.of(Dump(tmp_path, "npy-folder", manifest=one, graphs=((Coordinates(), graph),)))
 
     mine = facts(manifest())
     assert facts(manifest(time="2026-11-24", command=("train",), key="x")).differing(mine) == ()
     assert facts(manifest(weights={"w": "ab/ce"})).differing(mine) == ("weights",)
     assert facts(manifest(inputs={"x": "12/35"}, weights={})).differing(mine) == ("inputs",)
-    assert facts(manifest(graph={0: [Operator("fc", "Linear", inputs=(None,))]})).differing(mine) == ("graph",)
+    assert facts(manifest(), None).differing(mine) == ("graph",)
     assert ReferenceFacts.of(Dump(tmp_path, "npy-folder")).common(mine) == ()
     ranks = Dump(tmp_path, "npy-folder", manifest=Manifest(), ranks={0: manifest(), 1: manifest(weights={"w": "1/2"})})
     swapped = replace(ranks, ranks=dict(enumerate(reversed(ranks.ranks.values()))))
