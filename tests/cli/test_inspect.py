@@ -625,6 +625,6 @@ def test_what_cannot_be_meant_is_one_line_and_4(tmp_path, capsys):
     assert "--root" in refused(capsys, LENET, "--root", LENET)
     assert "is empty" in refused(capsys, "")
     (tmp_path / "a.xyz").write_text("?")
-    assert "no dump format that is known" in refused(capsys, tmp_path / "a.xyz")
+    assert "no known format has names like" in refused(capsys, tmp_path / "a.xyz")
     (tmp_path / "a.ir").write_text("?")
     assert "a.ir" in refused(capsys, tmp_path / "a.ir")

@@ -107,7 +107,7 @@ def test_nothing_in_common_fails_with_a_match_report(pytester, lenet, kind, work
         (["--msdump-left=gone", "--msdump-right=right"], "ERROR: *gone: no such directory*"),
         (
             ["--msdump-left=right", "--msdump-right=unknown"],
-            "ERROR: *unknown: give the directory*no dump format that is known*",
+            "ERROR: *unknown: give the directory*no known format has names like*",
         ),
         (["--msdump-left=right", "--msdump-right=right", "--msdump-threshold=cosin=1"], "ERROR: *'cosin'*'cosine'*"),
         (["--msdump-left=right", "--msdump-right=right", "--msdump-profile=nope"], "ERROR: *unknown profile 'nope'*"),

@@ -205,7 +205,7 @@ def test_an_empty_folder_is_an_empty_dump_and_an_object_that_stands_for_a_folder
 
 def test_files_that_no_reader_knows_are_exit_code_4(put, tmp_path):
     (tmp_path / "what.is").write_text("this")
-    with pytest.raises(UnknownDumpFormatError, match=r"troubled://bucket/d: .* no dump format .* 'what.is'"):
+    with pytest.raises(UnknownDumpFormatError, match=r"troubled://bucket/d: .* no known format .* 'what.is'"):
         index(as_path(put(tmp_path, "troubled", "bucket/d")))
 
 
