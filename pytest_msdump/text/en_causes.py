@@ -42,6 +42,7 @@ CAUSES: Mapping[str, str | tuple[str, str]] = {
     "why_shared": "other failing operators share an input that was not compared: {suspects}",
     "why_circle": "it is in a loop of operators that all fail: {suspects}",
     "why_order": "no graph connects the operators: it runs after a failing one, but may be wrong by itself",
+    "why_no_order": "no graph connects the operators, and nothing says in which order they ran",
     "why_order_jump": (
         "no graph connects the operators; the largest jump before it in execution order is × {step} at {at}, still "
         "within its limit"

@@ -280,6 +280,16 @@ def test_without_a_graph_the_weight_of_the_first_step_fails_first(tmp_path: Path
     assert [address for address, role in told.items() if role == "cause"] == ["conv_weight:output:0@1"]
 
 
+def test_without_any_order_no_operator_is_said_to_run_after_another(tmp_path: Path) -> None:
+    for side, values in (("left", BAD), ("right", GOOD)):
+        (tmp_path / side).mkdir()
+        np.save(tmp_path / side / "a.npy", GOOD)
+        np.save(tmp_path / side / "b.npy", values)
+    found = records(tmp_path)["b:output:0"]
+    assert found["role"] == "unknown"
+    assert found["role_reason"] == "no graph connects the operators, and nothing says in which order they ran"
+
+
 def test_what_gathers_from_ranks_that_fail_may_have_got_it_there(tmp_path: Path) -> None:
     for rank in (0, 1):
         reduced = [("AllReduce", "Default/r", "output", 0, False)]
