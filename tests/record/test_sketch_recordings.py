@@ -45,7 +45,7 @@ def test_a_large_tensor_is_a_sketch_with_its_statistics_and_a_small_one_is_whole
     folder = recorded(tmp_path / "d")
     assert sorted(path.name for path in folder.iterdir()) == ["msdump.json", "tensors.npz"]
     kept, (conv1, fc) = np.load(folder / "tensors.npz"), sorted(entries(folder))
-    assert (kept[conv1[:-4]].dtype.str, kept[conv1[:-4]].shape) == ("<f8", (1024,))
+    assert (kept[conv1[:-4]].dtype.str, kept[conv1[:-4]].shape) == ("<f8", (1044,))
     np.testing.assert_array_equal(kept[fc[:-4]], SMALL)
     assert entries(folder)[fc] == {"op": "fc", "slot": 1}
     said = entries(folder)[conv1]
@@ -56,7 +56,10 @@ def test_a_large_tensor_is_a_sketch_with_its_statistics_and_a_small_one_is_whole
     assert found["mean"] == pytest.approx(exact.mean(), rel=1e-9)
     assert (found["count"], found["maximum"], found["minimum"]) == (8000, exact.max(), exact.min())
     # Its norm is near that of the tensor, which is all that a sketch promises.
-    assert np.linalg.norm(kept[conv1[:-4]]) == pytest.approx(said["norm"], rel=0.15)
+    assert np.linalg.norm(kept[conv1[:-4]][:1024]) == pytest.approx(said["norm"], rel=0.15)
+    # Behind it are the norms of the forty slices.
+    norms = kept[conv1[:-4]][1024:].view("<f4") * said["norm"]
+    np.testing.assert_allclose(norms, np.sqrt((exact**2).sum(axis=(0, 2))), rtol=1e-6)
 
 
 def test_a_small_difference_in_a_large_tensor_is_seen_and_none_is_not(tmp_path, capsys):
