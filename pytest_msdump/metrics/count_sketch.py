@@ -281,8 +281,9 @@ def metrics_of(left: Sketch, right: Sketch) -> dict[str, Interval]:
     if right.norm or not left.norm:
         # Two tensors of zeros are equal, though 0 / 0 is nothing.
         found["relative_euclidean_distance"] = Interval(*(one / (right.norm or 1.0) for one in apart))
-    if left.norm and right.norm:
-        gap, ratio = least / right.norm, left.norm / right.norm
-        value, high, low = (max(-1.0, 1.0 - ((one / right.norm) ** 2 - gap**2) / (2.0 * ratio)) for one in apart)
+    if left.norm and right.norm and (ratio := left.norm / right.norm):
+        gap, ends = least / right.norm, [one / right.norm for one in apart]
+        # No square of them, which may overflow.
+        value, high, low = (max(-1.0, 1.0 - (end - gap) * ((end + gap) / (2.0 * ratio))) for end in ends)
         found["cosine_similarity"] = Interval(value, low, high)
     return found

@@ -175,7 +175,8 @@ def sketched_grid(shape: tuple[int, ...], dtype: str) -> Grid | None:
     grid = grid_of(shape, None) if math.prod(shape) else None
     if not isinstance(grid, Grid):
         return None
-    parts = 2 if DTYPES[dtype].kind == "complex" else 1
+    fact = DTYPES.get(dtype)
+    parts = 2 if fact is not None and fact.kind == "complex" else 1
     return grid._replace(unit=parts * grid.unit, row=parts * grid.row)
 
 

@@ -17,6 +17,7 @@ from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource
 from pytest_msdump.testing.builder import write_reference
 
 SHAPE = (8, 16, 20, 25)
+SLICE = "worst_slice_error"
 
 
 class Held:
@@ -79,6 +80,13 @@ def test_the_cosine_is_in_its_interval(size):
     interval = metrics_of(sketch_of(Held(left)).sketch, sketch_of(Held(right)).sketch)["cosine_similarity"]
     assert interval.low <= exact <= interval.high
     assert 1 - interval.low < 1.5 * (1 - exact)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e300])
+def test_sides_of_quite_other_magnitudes_have_a_verdict(scale):
+    right = drifted(0)[1].astype("f8")
+    record = compared(sketched(right * scale), sketched(right), thresholds={"cosine_similarity": 0.9, SLICE: 0.1})
+    assert record.verdict.outcome == "fail"
 
 
 def test_a_cosine_that_is_surely_below_its_limit_fails():
@@ -174,9 +182,6 @@ def test_sketches_of_different_sizes_are_not_compared():
 
 
 # -- norms of slices
-
-
-SLICE = "worst_slice_error"
 
 
 def one_channel_halved(factor=0.5):
