@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_msdump.comparison.align import align, logical_views
+from pytest_msdump.comparison.align import align, axis_letters, logical_views
 from pytest_msdump.comparison.opening import open_view
 from pytest_msdump.comparison.three_way import golden_interval, sides_of
 from pytest_msdump.dtypes import rounding_unit
@@ -45,7 +45,7 @@ _SIDES = ("left", "right")
 class _Both(NamedTuple):
     """Statistics of both sides, the number of elements they are of, a remark, and the metrics that sketches give.
 
-    `slices` are those whose norms both sketches have, if they are those of the metric.
+    `slices` are those whose norms both sketches have; `letters` name the axes where something states them.
     """
 
     left: Statistics
@@ -54,6 +54,7 @@ class _Both(NamedTuple):
     note: Message | None = None
     intervals: Mapping[str, Interval] = MappingProxyType({})
     slices: Grid | None = None
+    letters: str | None = None
 
 
 class _UnsavedTensor:
@@ -184,13 +185,17 @@ def _aligned(pair: Pair, opened: Sequence[TensorView | None], dtypes: tuple[str,
     if not any(padded):
         met_left, met_right, transform = logical_views(left, right, pair.transform)
         joined = meet(met_left, met_right, transform)
+        letters = axis_letters(left, joined[0].shape, transform)
     else:
         joined = left, right
         met_left, met_right = left, right
+        letters = None
     same_bytes = met_left is left and met_right is right and pair.transform == Transform() and len({*dtypes}) == 1
     found = _sketched(refs, joined, with_digests=same_bytes)
     if isinstance(found, _Both):
-        values, both = (found.left, found.right), found._replace(elements=met_left.size)
+        values, both = (found.left, found.right), found._replace(elements=met_left.size, letters=letters)
+        if any(padded):
+            both = both._replace(slices=None)
     else:
         values = _values(refs, (met_left, met_right), with_digests=same_bytes)
         both = _Both(*values, met_left.size, found)
@@ -232,17 +237,17 @@ def _sketched(
     are_alike = orders[0] == tuple(range(len(views[0].shape))) and all(
         view.shape == ref.spec.shape for view, ref in zip(views, refs, strict=True) if ref.is_unseen
     )
-    grids = {sketched_grid(view.shape, view.dtype) for view in views} if are_alike else {None}
-    has_norms = left.sketch.slices is not None and right.sketch.slices is not None and len(grids) == 1
-    return _Both(
-        left, right, None, intervals=metrics_of(left.sketch, right.sketch), slices=grids.pop() if has_norms else None
-    )
+    one, other = (sketched_grid(view.shape, view.dtype) if are_alike else None for view in views)
+    slices = one if one == other else None
+    return _Both(left, right, None, intervals=metrics_of(left.sketch, right.sketch), slices=slices)
 
 
 def _slices(both: _Both, limits: Limits, dtypes: tuple[str, str]) -> SliceGap | None:
     """Return what the norms of slices say of `worst_slice_error`, if they are of the axis that its limit is for."""
-    left, right = both.left.sketch, both.right.sketch
-    if both.slices is None or left is None or right is None or limits.slice_axis not in (None, DEFAULT_AXIS):
+    left, right, axis = both.left.sketch, both.right.sketch, limits.slice_axis
+    if axis is None and both.letters is not None and "C" in both.letters:
+        axis = both.letters.index("C")
+    if both.slices is None or left is None or right is None or axis not in (None, DEFAULT_AXIS):
         return None
     return least_error(both.slices, left, right, dtypes)
 

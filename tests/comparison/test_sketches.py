@@ -246,7 +246,9 @@ def test_norms_are_of_the_axis_that_was_sketched(tmp_path):
     last = sketched(np.ascontiguousarray(right.transpose(0, 2, 3, 1)))
     transposed = compared(saved(tmp_path, left), last, Transform(transpose=(0, 3, 1, 2)), **limits)
     reshaped = compared(sketched(left), sketched(right.reshape(8, -1)), Transform(reshape=True), **limits)
-    for record in (transposed, reshaped):
+    channels_last = {"left_logical_format": "NHWC", "left_logical_shape": SHAPE}
+    stated = compared(sketched(left), sketched(right), Transform(**channels_last), **limits)
+    for record in (transposed, reshaped, stated):
         assert record.statistics.intervals
         assert said_of_slices(record)[1:] == ([], True)
 
