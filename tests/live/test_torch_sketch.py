@@ -119,6 +119,8 @@ def test_what_is_not_finite_is_counted_and_a_zero_in_the_sketch(kernel, dtype, m
         assert (statistics["minimum"], statistics["maximum"]) == (clean.min().item(), clean.max().item())
         assert statistics["mean"] == pytest.approx(clean.double().sum().item() / 19_995, rel=1e-12)
         assert np.abs(sketch.buckets - by_arrays(clean)[1].buckets).max() <= 1e-12 * sketch.norm
+    assert sketch_by_torch(tensor.reshape(100, 200))[1].slices is None
+    assert sketch_by_torch(clean.reshape(100, 200))[1].slices is not None
     nothing = torch.full((5,), math.nan, dtype=tensor.dtype)
     agree(sketch_by_torch(nothing), by_arrays(nothing))
 

@@ -297,6 +297,17 @@ def test_a_dead_channel_shows_in_its_norm(channels: int, least: float) -> None:
     assert least <= bound(left, right) <= 1.0
 
 
+def test_each_slice_of_several_together_has_a_floor() -> None:
+    right = np.ones((100, 512))
+    floor = 1e-3 * math.sqrt(510 / 512)
+    # As many times its floor as the other one, which is below it.
+    right[:, 0], right[:, 1] = math.sqrt(2) * floor, 0.0
+    left = right.copy()
+    left[:, 0] += 1000 * math.sqrt(2) * floor
+    left[:, 1] += 1000 * floor
+    assert 850 < bound(left, right) <= errors(left, right, 1).max()
+
+
 def test_slices_that_the_metric_takes_together_stay_together() -> None:
     draw = np.random.default_rng(6)
     right = draw.normal(size=(16, 131_500)) * 10.0 ** draw.uniform(-2, 0, 131_500)
