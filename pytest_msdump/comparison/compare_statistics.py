@@ -237,8 +237,8 @@ def _sketched(
     are_alike = orders[0] == tuple(range(len(views[0].shape))) and all(
         view.shape == ref.spec.shape for view, ref in zip(views, refs, strict=True) if ref.is_unseen
     )
-    one, other = (sketched_grid(view.shape, view.dtype) if are_alike else None for view in views)
-    slices = one if one == other else None
+    grids = {sketched_grid(view.shape, view.dtype) if are_alike else None for view in views}
+    slices = grids.pop() if len(grids) == 1 else None
     return _Both(left, right, None, intervals=metrics_of(left.sketch, right.sketch), slices=slices)
 
 

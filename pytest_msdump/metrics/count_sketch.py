@@ -119,7 +119,8 @@ class CountSketch:
         self._chunk: Doubles = np.zeros(2 * buckets)
         self._elements = 0
         self._tally = Tally()
-        self._slices = SliceSums(*(np.zeros(grid.groups if grid else 0) for _ in range(2)))
+        none = np.zeros(grid.groups if grid else 0)
+        self._slices = SliceSums(none, none)
         self._compiled: CompiledSketch | None = None
 
     def add(self, block: Array) -> None:
