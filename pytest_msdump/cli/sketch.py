@@ -10,6 +10,7 @@ from pytest_msdump.cli.output import add_quiet, print_lines
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import as_path
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.metrics.count_sketch import BUCKETS
 from pytest_msdump.model.describe import counted
 from pytest_msdump.record.sketch_dump import sketch_dump
 from pytest_msdump.report.progress import Progress
@@ -24,10 +25,17 @@ EXAMPLES = ("msdump sketch run -o sketches", "msdump sketch run -o partly --full
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the dump, the new folder, and what is kept whole."""
+    """Declare the dump, the new folder, what is kept whole, and how large a sketch is."""
     parser.add_argument("dump", metavar="DIR", help="a dump of any format")
     parser.add_argument("-o", "--out", metavar="OUT", required=True, help="a new folder, or an empty one")
     parser.add_argument("--full", metavar="GLOB", action="append", default=[], help="keep these operators whole")
+    parser.add_argument(
+        "--buckets",
+        metavar="N",
+        type=int,
+        default=BUCKETS,
+        help="numbers of a sketch: 1024, or 4096 for intervals half as wide in 32 KB a tensor (default: 1024)",
+    )
     add_quiet(parser, "-q")
 
 
@@ -38,7 +46,7 @@ def run(parsed: argparse.Namespace) -> int:
     if not dump.refs:
         raise ConfigError(f"{parsed.dump}: holds no tensor")
     with Progress("msdump sketch", quiet=parsed.quiet).step("sketching"):
-        count = sketch_dump(dump, out, full=parsed.full)
+        count = sketch_dump(dump, out, full=parsed.full, buckets=parsed.buckets)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     print_lines([f"{counted(count, 'tensor')} in {os.path.relpath(out)}, {size / 1e6:.1f} MB"])
     return 0

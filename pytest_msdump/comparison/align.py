@@ -96,16 +96,19 @@ def align(pair: Pair, left: TensorView, right: TensorView, converters: Converter
     return AlignedViews(left_met, right_met, *shaped, transform, sampled, remarks)
 
 
-def axis_letters(left: TensorView, aligned: AlignedViews) -> str | None:
-    """Return names of axes, e.g. ``"NCHW"``, or ``None`` if nothing states them; `left` is as it was opened."""
-    rank, transform = len(aligned.left.shape), aligned.transform
+def axis_letters(left: TensorView, shape: tuple[int, ...], transform: Transform) -> str | None:
+    """Return names of axes, e.g. ``"NCHW"``, or ``None`` if nothing states them.
+
+    `left` is as it was opened, `shape` as it was aligned, `transform` what was left to be done then.
+    """
+    rank = len(shape)
     orders = (transform.left_format, transform.right_format)
     if rank == len("NCHW") and any(orders):
         sides = {(name or "NCHW").upper() for name in orders}
         return sides.pop() if len(sides) == 1 else "NCHW"
-    shape, letters = _stated_order(left, transform)
+    stated, letters = _stated_order(left, transform)
     # If the channels of a side were moved to where the other side has them, nothing states its order.
-    return letters if letters is not None and len(letters) == rank and shape == aligned.left.shape else None
+    return letters if letters is not None and len(letters) == rank and stated == shape else None
 
 
 def _stated_order(left: TensorView, transform: Transform) -> tuple[tuple[int, ...] | None, str | None]:

@@ -10,9 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from pytest_msdump.comparison.align import align, logical_views
+from pytest_msdump.comparison.align import align, axis_letters, logical_views
 from pytest_msdump.comparison.opening import open_view
 from pytest_msdump.comparison.three_way import golden_interval, sides_of
 from pytest_msdump.dtypes import rounding_unit
@@ -24,12 +22,14 @@ from pytest_msdump.layouts.device_layout import logical
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.limits.resolve import resolve_pair
 from pytest_msdump.limits.statistics import judge_statistics
-from pytest_msdump.metrics.count_sketch import SEEDS, metrics_of, sketch_of
+from pytest_msdump.metrics.count_sketch import SEEDS, metrics_of, sketch_of, unpacked
 from pytest_msdump.metrics.golden import golden_errors
+from pytest_msdump.metrics.slices import DEFAULT_AXIS, Grid, least_error, sketched_grid
 from pytest_msdump.metrics.statistics import statistics_of
+from pytest_msdump.model.comparison import Limits
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import Record, record_of
-from pytest_msdump.model.statistics import Interval, Sketch, Statistic, Statistics
+from pytest_msdump.model.statistics import Interval, Sketch, SliceGap, Statistic, Statistics
 from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
 from pytest_msdump.text import Message
 
@@ -43,13 +43,18 @@ _SIDES = ("left", "right")
 
 
 class _Both(NamedTuple):
-    """Statistics of both sides, the number of elements they are of, a remark, and the metrics that sketches give."""
+    """Statistics of both sides, the number of elements they are of, a remark, and the metrics that sketches give.
+
+    `slices` are those whose norms both sketches have; `letters` name the axes where something states them.
+    """
 
     left: Statistics
     right: Statistics
     elements: int | None
     note: Message | None = None
     intervals: Mapping[str, Interval] = MappingProxyType({})
+    slices: Grid | None = None
+    letters: str | None = None
 
 
 class _UnsavedTensor:
@@ -113,6 +118,7 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, ...]) -
         elements=both.elements,
         unseen=tuple(side for side, ref in zip(_SIDES, refs, strict=True) if ref.is_unseen),
         intervals=intervals,
+        slices=_slices(both, limits, dtypes),
         overflows=[entry.sentence for entry in pair.left.overflows],
         right_overflows=[entry.sentence for entry in pair.right.overflows],
     )
@@ -179,13 +185,17 @@ def _aligned(pair: Pair, opened: Sequence[TensorView | None], dtypes: tuple[str,
     if not any(padded):
         met_left, met_right, transform = logical_views(left, right, pair.transform)
         joined = meet(met_left, met_right, transform)
+        letters = axis_letters(left, joined[0].shape, transform)
     else:
         joined = left, right
         met_left, met_right = left, right
+        letters = None
     same_bytes = met_left is left and met_right is right and pair.transform == Transform() and len({*dtypes}) == 1
     found = _sketched(refs, joined, with_digests=same_bytes)
     if isinstance(found, _Both):
-        values, both = (found.left, found.right), found._replace(elements=met_left.size)
+        values, both = (found.left, found.right), found._replace(elements=met_left.size, letters=letters)
+        if any(padded):
+            both = both._replace(slices=None)
     else:
         values = _values(refs, (met_left, met_right), with_digests=same_bytes)
         both = _Both(*values, met_left.size, found)
@@ -221,8 +231,25 @@ def _sketched(
     left, right = found
     if sizes[0] != sizes[-1]:
         return _Both(left, right, None, Message("sketches_of_two_sizes", {"left": sizes[0], "right": sizes[-1]}))
-    intervals = metrics_of(left.sketch, right.sketch) if left.sketch and right.sketch else {}
-    return _Both(left, right, None, intervals=intervals)
+    if left.sketch is None or right.sketch is None:
+        return _Both(left, right, None)
+    # Slices lie along an axis of the tensor as it was sketched.
+    are_alike = orders[0] == tuple(range(len(views[0].shape))) and all(
+        view.shape == ref.spec.shape for view, ref in zip(views, refs, strict=True) if ref.is_unseen
+    )
+    grids = {sketched_grid(view.shape, view.dtype) if are_alike else None for view in views}
+    slices = grids.pop() if len(grids) == 1 else None
+    return _Both(left, right, None, intervals=metrics_of(left.sketch, right.sketch), slices=slices)
+
+
+def _slices(both: _Both, limits: Limits, dtypes: tuple[str, str]) -> SliceGap | None:
+    """Return what the norms of slices say of `worst_slice_error`, if they are of the axis that its limit is for."""
+    left, right, axis = both.left.sketch, both.right.sketch, limits.slice_axis
+    if axis is None and both.letters is not None and "C" in both.letters:
+        axis = both.letters.index("C")
+    if both.slices is None or left is None or right is None or axis not in (None, DEFAULT_AXIS):
+        return None
+    return least_error(both.slices, left, right, dtypes)
 
 
 def _saved_sketch(ref: TensorRef) -> Sketch | None:
@@ -231,10 +258,12 @@ def _saved_sketch(ref: TensorRef) -> Sketch | None:
     if known is not None or ref.sketch is None:
         return known
     with closing(open_view(ref.sketch.buckets)) as view:
-        buckets = view.read(0, view.size) if view.dtype == "float64" and view.size in SEEDS else None
-        if buckets is None or not np.isfinite(buckets).all():
+        found = None
+        if view.dtype == "float64" and view.size <= 2 * max(SEEDS):
+            found = unpacked(view.read(0, view.size), ref.sketch.norm, ref.spec.shape or (), ref.spec.dtype or "")
+        if found is None:
             raise _damaged(ref)
-        return Sketch(buckets.copy(), ref.sketch.norm)
+        return found
 
 
 def _damaged(ref: TensorRef) -> TensorFileError:

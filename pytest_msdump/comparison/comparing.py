@@ -114,7 +114,7 @@ def compare_views(
     limits = resolve_pair(policy, pair, judged_as)
     try:
         aligned = align(pair, left, right, extras.converters)
-        letters = axis_letters(left, aligned)
+        letters = axis_letters(left, aligned.left.shape, aligned.transform)
         measured = _measure(aligned, limits, extras, letters)
         remarks = (*aligned.remarks, *computed, *_coarser_values(measured, judged_as))
         shape = aligned.right_logical.shape if pair.golden and is_measured(pair) else None

@@ -163,7 +163,7 @@ def _write(
     aligned = align(pair, left, right, extras.converters)
     stem = stem or _stem(pair)
     operators = names or (pair.left.key.op.label, pair.right.key.op.label)
-    letters = axis_letters(left, aligned)
+    letters = axis_letters(left, aligned.left.shape, aligned.transform)
     both = aligned.first(extras.first)
     detail = detail_views(*both, folder, stem, names=operators, letters=letters, options=options)
     note_stem(folder, stem, pair.left.key.op.label)

@@ -18,7 +18,7 @@ from pytest_msdump.limits.judge import judge, passing_bound, verdict_from
 from pytest_msdump.limits.statistic_distance import Distance, distance
 from pytest_msdump.model.comparison import Comparison, Finding, Limit, Limits, Measurement, Nonfinite, Verdict
 from pytest_msdump.model.record import Check
-from pytest_msdump.model.statistics import Interval, StatisticComparison, Statistics
+from pytest_msdump.model.statistics import Interval, SliceGap, StatisticComparison, Statistics
 from pytest_msdump.text import Message, Parameter
 
 __all__ = ["judge_statistics", "statistic_name"]
@@ -26,6 +26,7 @@ __all__ = ["judge_statistics", "statistic_name"]
 _RULE = "statistics"
 _BITS = "bitwise_mismatch"
 _LARGEST = "max_absolute_error"
+_SLICE = "worst_slice_error"
 _SIGNED = ("maximum", "minimum", "mean")
 # Two numbers of different sign differ by more than noise when each is further from 0 than this share of the largest
 # difference that the limits allow.
@@ -53,6 +54,7 @@ class _Case(NamedTuple):
     found: Distance
     equal_bits: bool | None
     intervals: Mapping[str, Interval]
+    slices: SliceGap | None = None
 
     @property
     def is_integer(self) -> bool:
@@ -88,6 +90,7 @@ def judge_statistics(
     elements: int | None,
     unseen: tuple[str, ...],
     intervals: Mapping[str, Interval] = _NO_INTERVALS,
+    slices: SliceGap | None = None,
     overflows: Sequence[str] = (),
     right_overflows: Sequence[str] = (),
 ) -> tuple[Verdict, tuple[Check, ...], StatisticComparison]:
@@ -99,8 +102,9 @@ def judge_statistics(
     values is `undefined`.
 
     `intervals` are the metrics that sketches of both sides give. One fails where the better end breaks the limit, and
-    is a warning where only the worse end does; a check has the estimate. `elements` is the size of either tensor, where
-    known, and `unseen` the sides whose tensor was not saved. Overflows as for `limits.judge.judge`.
+    is a warning where only the worse end does; a check has the estimate. `slices` can break a limit, and do nothing
+    else. `elements` is the size of either tensor, where known, and `unseen` the sides whose tensor was not saved.
+    Overflows as for `limits.judge.judge`.
     """
     found = distance(
         left,
@@ -111,7 +115,9 @@ def judge_statistics(
         limited=frozenset(limit.metric for limit in limits.limits),
         tolerance=(limits.rtol, limits.atol),
     )
-    case = _Case(left, right, limits, (left_dtype, right_dtype), elements, found, None, intervals)
+    if slices is not None and any(one.metric == _SLICE and slices.at_least > one.bound for one in limits.limits):
+        found = found._replace(at_least={**found.at_least, _SLICE: slices.at_least})
+    case = _Case(left, right, limits, (left_dtype, right_dtype), elements, found, None, intervals, slices)
     digests = [name for name in case.in_common if STATISTICS[name].kind == "digest"]
     if digests:
         case = case._replace(equal_bits=all(left.values[name] == right.values[name] for name in digests))
@@ -251,6 +257,10 @@ def _explained(finding: Finding, case: _Case) -> Finding:
     interval, name = case.intervals.get(finding.metric or ""), case.found.by.get(finding.metric or "")
     if interval is not None and finding.value is not None:
         return replace(finding, message=_with_interval(finding.message, interval), value=interval.value)
+    if finding.metric == _SLICE and finding.value is not None and case.slices is not None:
+        _, first, last, one, other = case.slices
+        where: dict[str, Parameter] = {"first": first, "last": last, "left": one, "right": other}
+        return replace(finding, message=Message("slice_norms_explain", {"why": finding.message, **where}))
     if name is None or finding.outcome not in ("fail", "warn"):
         return finding
     gap = case.found.gaps[name]

@@ -15,7 +15,7 @@ from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.metrics.numpy_kernel import NOTHING, Divergence, Partial, Span, Task
 from pytest_msdump.metrics.pointwise import Classes, Errors
 from pytest_msdump.metrics.rankings import Candidate
-from pytest_msdump.metrics.slices import SliceSums
+from pytest_msdump.metrics.slices import Grid, SliceSums
 from pytest_msdump.metrics.sums import Moments, Peak, Sum
 from pytest_msdump.metrics.values import Array, Doubles
 from pytest_msdump.model.statistics import Statistic
@@ -161,6 +161,7 @@ class _SketchJob(Structure):
         ("places", c_void_p),
         ("sums", c_void_p),
         ("chunk", c_void_p),
+        ("slices", _Slices),
     )
 
 
@@ -198,7 +199,7 @@ class CompiledSums:
         self._dtypes: tuple[np.dtype[Any], np.dtype[Any]] | None = None
         self._found = _Found()
         # Of the slices that were added, and of those with the next block, which may be refused.
-        self._slices = _no_slices(task), _no_slices(task)
+        self._slices = _no_slices(task.grid), _no_slices(task.grid)
 
     def add(self, left: Array, right: Array, start: int) -> bool:
         """Measure one block, whose first element has the C-order number `start`; blocks come in ascending order.
@@ -217,8 +218,7 @@ class CompiledSums:
         before, after = self._slices
         if self._task.grid is not None:
             np.copyto(after, before)
-            unit, row, count = self._task.grid.unit, self._task.grid.row, self._task.grid.groups
-            self._found.slices = _Slices(unit, row, count - 1, after[0].ctypes.data, after[1].ctypes.data)
+            self._found.slices = _wanted(self._task.grid, after)
         added: int = self._library.msdump_add(
             byref(self._job), left.ctypes.data, right.ctypes.data, left.size, start, byref(self._found)
         )
@@ -280,20 +280,30 @@ class CompiledDivergence:
 class CompiledSketch:
     """Statistics and a count sketch of one tensor; `CompiledSketch.of` makes one.
 
-    `sums` and `chunk` are the sketch's own arrays, which it adds to.
+    `sums` and `chunk` are the sketch's own arrays, which it adds to. `squares` are the sums of those of each slice of
+    the grid, if there is one.
     """
 
     def __init__(
-        self, library: CDLL, dtype: np.dtype[Any], tables: SketchTables, sums: Doubles, chunk: Doubles
+        self,
+        library: CDLL,
+        dtype: np.dtype[Any],
+        tables: SketchTables,
+        sums: Doubles,
+        chunk: Doubles,
+        grid: Grid | None,
     ) -> None:
         self._library, self._dtype = library, dtype
-        self._arrays = tables, sums, chunk
+        self._arrays, slices = (tables, sums, chunk), _no_slices(grid)
+        self.squares = slices[1]
         addresses = (array.ctypes.data for array in (tables.signs, tables.turns, tables.places, sums, chunk))
-        self._job = _SketchJob(_NUMBERS[dtype], sums.size, tables.chunks, *addresses)
+        self._job = _SketchJob(_NUMBERS[dtype], sums.size, tables.chunks, *addresses, _wanted(grid, slices))
         self._found = _Described(minimum=math.inf, maximum=-math.inf)
 
     @classmethod
-    def of(cls, block: Array, tables: SketchTables, sums: Doubles, chunk: Doubles) -> CompiledSketch | None:
+    def of(
+        cls, block: Array, tables: SketchTables, sums: Doubles, chunk: Doubles, grid: Grid | None
+    ) -> CompiledSketch | None:
         """Return one for blocks of this dtype; ``None`` where the kernel cannot do it.
 
         Squares of float64 may overflow: numpy sums them up.
@@ -301,7 +311,7 @@ class CompiledSketch:
         library = choose_kernel().library
         if library is None or block.dtype not in _NUMBERS or block.dtype == np.float64:
             return None
-        return cls(library, block.dtype, tables, sums, chunk)
+        return cls(library, block.dtype, tables, sums, chunk, grid)
 
     def add(self, block: Array, start: int) -> None:
         """Add the next elements, the first of which has the C-order number `start`."""
@@ -309,6 +319,11 @@ class CompiledSketch:
         if block.dtype != self._dtype:
             raise ValueError(f"a block of {block.dtype} in a tensor of {self._dtype}")
         self._library.msdump_sketch(byref(self._job), block.ctypes.data, block.size, start, byref(self._found))
+
+    @property
+    def finite(self) -> int:
+        """How many of the elements are finite."""
+        return int(self._found.classes[0])
 
     @property
     def finite_norm(self) -> float:
@@ -333,8 +348,15 @@ class CompiledSketch:
         }
 
 
-def _no_slices(task: Task) -> Doubles:
-    return np.zeros((2, task.grid.groups if task.grid is not None else 0))
+def _no_slices(grid: Grid | None) -> Doubles:
+    return np.zeros((2, grid.groups if grid is not None else 0))
+
+
+def _wanted(grid: Grid | None, sums: Doubles) -> _Slices:
+    """Return where the sums of slices are to go, an array of both kinds."""
+    if grid is None:
+        return _Slices()
+    return _Slices(grid.unit, grid.row, grid.groups - 1, sums[0].ctypes.data, sums[1].ctypes.data)
 
 
 def _check_blocks(left: Array, right: Array, dtypes: tuple[np.dtype[Any], np.dtype[Any]] | None) -> None:

@@ -18,6 +18,9 @@ import numpy as np
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.metrics.c_kernel import CompiledSketch, SketchTables
+from pytest_msdump.metrics.pointwise import Places
+from pytest_msdump.metrics.rankings import Moduli
+from pytest_msdump.metrics.slices import Grid, SliceSums, norm_count, norms_of, sketched_grid, sums_of
 from pytest_msdump.metrics.statistics import Digests, Tally
 from pytest_msdump.metrics.values import Array, Doubles, numbers
 from pytest_msdump.model.statistics import Interval, Sketch, Statistic, Statistics
@@ -33,9 +36,11 @@ __all__ = [
     "chunk_turn",
     "distance",
     "metrics_of",
+    "packed",
     "sketch_blocks",
     "sketch_of",
     "tables",
+    "unpacked",
 ]
 
 # By buckets: a seed under which seventeen kinds of differences were estimated within the interval.
@@ -102,23 +107,26 @@ def _mixed(number: int) -> int:
 class CountSketch:
     """A count sketch of a tensor, and its statistics. Its elements come in C order, in blocks of any size.
 
-    What is not finite is counted, and a zero in the sketch. Imaginary parts are not looked at: sketch them apart.
+    What is not finite is counted, and a zero in the sketch. Imaginary parts are not looked at: sketch them apart. Norms
+    are of the slices of `grid`, if there is one.
     """
 
-    def __init__(self, buckets: int = BUCKETS) -> None:
-        self._buckets = buckets
+    def __init__(self, buckets: int = BUCKETS, grid: Grid | None = None) -> None:
+        self._buckets, self._grid = buckets, grid
         self._tables = tables(buckets)
         self._sums: Doubles = np.zeros(buckets)
         # One chunk: rows begin at any bucket, so it is twice as long, and folded at the end.
         self._chunk: Doubles = np.zeros(2 * buckets)
         self._elements = 0
         self._tally = Tally()
+        none = np.zeros(grid.groups if grid else 0)
+        self._slices = SliceSums(none, none)
         self._compiled: CompiledSketch | None = None
 
     def add(self, block: Array) -> None:
         """Add the next elements, of the type that the elements before them have."""
         if not self._elements:
-            self._compiled = CompiledSketch.of(block, self._tables, self._sums, self._chunk)
+            self._compiled = CompiledSketch.of(block, self._tables, self._sums, self._chunk, self._grid)
         if self._compiled is not None:
             self._compiled.add(block, self._elements)
             self._elements += block.size
@@ -126,10 +134,14 @@ class CountSketch:
         # Numpy converts float16 slowly: once is enough.
         block = block.astype(np.float32) if block.dtype == np.float16 else numbers(block)
         with np.errstate(all="ignore"):
-            self._tally.add(block)
+            values = self._tally.add(block)
+        if values is None:
             values = block.astype(np.float64)
-        if self._tally.finite.elements < self._elements + block.size:
             values[~np.isfinite(values)] = 0.0
+        elif self._grid is not None:
+            moduli = Moduli(values, float(max(-(self._tally.minimum or 0), self._tally.maximum or 0)))
+            found = sums_of(self._grid, None, moduli, Places(self._elements), values.size)
+            self._slices = self._slices.merge(found)
         length = ROWS * self._buckets
         while values.size:
             chunk, place = divmod(self._elements, length)
@@ -174,8 +186,13 @@ class CountSketch:
 
     def sketch(self) -> Sketch:
         """Return what is kept of the tensor."""
-        found = self._tally.finite_norm if self._compiled is None else self._compiled.finite_norm
-        return Sketch(self.values(), found)
+        if self._compiled is not None:
+            finite, norm, sums = self._compiled.finite, self._compiled.finite_norm, (self._compiled.squares, 0)
+        else:
+            finite, norm = self._tally.finite.elements, self._tally.finite_norm
+            sums = self._slices.right, self._slices.exponents[1]
+        is_known = self._grid is not None and finite == self._elements
+        return Sketch(self.values(), norm, norms_of(self._grid, *sums) if self._grid and is_known else None)
 
 
 def sketch_of(
@@ -185,15 +202,21 @@ def sketch_of(
 
     Complex numbers have `count` and digests only beside the sketch, which is of both their parts.
     """
-    values, sketch = sketch_blocks(view.blocks(block_elements), view.dtype, buckets=buckets, digests=digests)
+    blocks = view.blocks(block_elements)
+    values, sketch = sketch_blocks(blocks, view.dtype, view.shape, buckets=buckets, digests=digests)
     return Statistics(values, digits=None, sketch=sketch)
 
 
 def sketch_blocks(
-    blocks: Iterable[Array], dtype: str, *, buckets: int = BUCKETS, digests: Sequence[str] = ()
+    blocks: Iterable[Array],
+    dtype: str,
+    shape: tuple[int, ...] = (),
+    *,
+    buckets: int = BUCKETS,
+    digests: Sequence[str] = (),
 ) -> tuple[dict[str, Statistic], Sketch]:
-    """Compute the same of blocks in C order that follow each other."""
-    made, hashes, elements = CountSketch(buckets), Digests(digests, dtype), 0
+    """Compute the same of blocks in C order that follow each other; slices have norms where the `shape` is given."""
+    made, hashes, elements = CountSketch(buckets, sketched_grid(shape, dtype)), Digests(digests, dtype), 0
     is_complex = DTYPES[dtype].kind == "complex"
     for block in blocks:
         hashes.add(block)
@@ -201,6 +224,31 @@ def sketch_blocks(
         elements += block.size
     values: dict[str, Statistic] = {"count": elements} if is_complex else made.statistics()
     return values | hashes.values(), made.sketch()
+
+
+def packed(sketch: Sketch) -> Doubles:
+    """Return a sketch as it is saved: the buckets, and behind them two norms of slices, as float32, in each number.
+
+    These are relative to the norm of the tensor.
+    """
+    if sketch.slices is None or not math.isfinite(sketch.norm):
+        return sketch.buckets
+    norms = np.zeros(-(-sketch.slices.size // 2) * 2, "<f4")
+    norms[: sketch.slices.size] = sketch.slices / (sketch.norm or 1.0)
+    return np.concatenate([sketch.buckets, norms.view("<f8")])
+
+
+def unpacked(values: Doubles, norm: float, shape: tuple[int, ...], dtype: str) -> Sketch | None:
+    """Return the sketch that was saved of such a tensor; ``None`` where it cannot be one."""
+    grid = sketched_grid(shape, dtype)
+    count = 0 if grid is None else norm_count(grid)
+    size = values.size if values.size in SEEDS else values.size - -(-count // 2)
+    if size not in SEEDS or not np.isfinite(values).all():
+        return None
+    slices: Doubles = values[size:].astype("<f8").view("<f4")[:count].astype(np.float64)
+    if not ((slices >= 0.0) & (slices <= 1.0)).all():
+        return None
+    return Sketch(values[:size].copy(), norm, slices * norm if slices.size else None)
 
 
 def distance(left: Doubles, right: Doubles) -> Interval:
@@ -234,8 +282,9 @@ def metrics_of(left: Sketch, right: Sketch) -> dict[str, Interval]:
     if right.norm or not left.norm:
         # Two tensors of zeros are equal, though 0 / 0 is nothing.
         found["relative_euclidean_distance"] = Interval(*(one / (right.norm or 1.0) for one in apart))
-    if left.norm and right.norm:
-        gap, ratio = least / right.norm, left.norm / right.norm
-        value, high, low = (max(-1.0, 1.0 - ((one / right.norm) ** 2 - gap**2) / (2.0 * ratio)) for one in apart)
+    if left.norm and right.norm and (ratio := left.norm / right.norm):
+        gap, ends = least / right.norm, [one / right.norm for one in apart]
+        # No square of them, which may overflow.
+        value, high, low = (max(-1.0, 1.0 - (end - gap) * ((end + gap) / (2.0 * ratio))) for end in ends)
         found["cosine_similarity"] = Interval(value, low, high)
     return found

@@ -9,7 +9,6 @@ from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 from pytest_msdump.dtypes import coarser
-from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.metrics import METRICS, ULP_METRICS
 from pytest_msdump.metrics.numpy_kernel import EXACT_KINDS, Partial, Task
 from pytest_msdump.metrics.pointwise import Classes, Errors, first_of
@@ -283,9 +282,7 @@ def _worst_slice(totals: Totals) -> tuple[Value, tuple[int, ...] | None]:
     grid, slices = totals.task.grid, totals.partial.slices
     if grid is None or slices is None:
         return Message("no_channels"), None
-    fact = DTYPES[coarser(totals.task.left, totals.task.right)]
-    mantissa = (DTYPES[fact.component] if fact.component else fact).mantissa
-    number, place = slices.worst(grid, 0.0 if mantissa is None else 2.0 ** -(mantissa + 1))
+    number, place = slices.worst(grid, (totals.task.left, totals.task.right))
     return number, (place,) if number else None
 
 

@@ -1333,15 +1333,18 @@ void msdump_add_divergence(const DivergenceJob *job, const char *left, const cha
 
 /* -- one tensor: statistics and a count sketch --------------------------------------------------------------------- */
 
-enum { ROWS = 16, TURNS = 64 };
+/* A slice of LONG elements or more in a row is described by itself. */
+enum { ROWS = 16, TURNS = 64, LONG = 256 };
 
-/* The tables and sums of `count_sketch.py`; `chunk` has room for twice as many numbers as there are buckets. */
+/* The tables and sums of `count_sketch.py`; `chunk` has room for twice as many numbers as there are buckets. Of
+ * `slices` squares are wanted alone; they say nothing where some element is not finite. */
 typedef struct {
     int64_t kind, buckets;
     uint64_t chunks;
     const double *signs;
     const int64_t *turns, *places;
     double *sums, *chunk;
+    Slices slices;
 } SketchJob;
 
 /* `classes` counts finite elements, Inf, -Inf and NaN, by `class_of`. */
@@ -1351,23 +1354,53 @@ typedef struct {
     Sum total, squares;
 } Described;
 
-/* Add finite elements to the statistics. Return 0, and add nothing, where NaN or Inf shows in the sum. */
-static int describe(const RawDouble *x, int64_t count, const Ahead *ahead, Described *found)
+/* Add finite elements to the statistics, and return the sum of their squares. Return NaN, and add nothing, where NaN or
+ * Inf shows in the sum. */
+static double describe(const RawDouble *x, int64_t count, const Ahead *ahead, Described *found)
 {
     static const double zeros[TILE];
     Shifted sums;
     memset(&sums, 0, sizeof sums);
     add_shifted(&sums, x, count, 0.0, ahead);
+    const double squares = across(sums.squares.v);
     if (!isfinite(across(sums.sum.v)))
-        return 0;
+        return NAN;
     const Look look = look_at(x, zeros, count);
     add_to(&found->total, across(sums.sum.v));
-    add_to(&found->squares, across(sums.squares.v));
+    add_to(&found->squares, squares);
     found->minimum = LESS(look.left.minimum, found->minimum);
     found->maximum = MORE(look.left.maximum, found->maximum);
     found->zero += count - look.differing;
     found->classes[0] += count;
-    return 1;
+    return squares;
+}
+
+/* Add squares to the slices that they are of, which are short. */
+CLONES static void add_squares(const RawDouble *restrict x, int64_t count, int64_t start, const Slices *s)
+{
+    double *restrict squares = s->right;
+    int64_t place = start % s->row, group = LESS(place / s->unit, s->last);
+    for (int64_t i = 0, n; i < count; i += n, group++) {
+        const int64_t columns = s->unit == 1, end = columns || group == s->last ? s->row : (group + 1) * s->unit;
+        n = LESS(count - i, end - place);
+        if (columns)
+            for (int64_t j = 0; j < n; j++)
+                squares[group + j] += x[i + j] * x[i + j];
+        else {
+            const int64_t whole = n - n % LANES;
+            Lanes sums;
+            EACH_LANE sums.v[j] = 0.0;
+            for (int64_t k = i; k < i + whole; k += LANES)
+                EACH_LANE sums.v[j] += x[k + j] * x[k + j];
+            double sum = across(sums.v);
+            for (int64_t k = i + whole; k < i + n; k++)
+                sum += x[k] * x[k];
+            squares[group] += sum;
+        }
+        place += n;
+        if (place == s->row)
+            place = 0, group = -1;
+    }
 }
 
 CLONES static void add_signed(const RawDouble *restrict x, const double *restrict signs, int64_t count,
@@ -1397,13 +1430,24 @@ static void fold(const SketchJob *job, uint64_t number)
 void msdump_sketch(const SketchJob *job, const char *raw, int64_t count, int64_t start, Described *found)
 {
     Tile tile;
-    const int64_t m = job->buckets, size = ITEMSIZE[job->kind];
+    const Slices *slices = &job->slices;
+    const int64_t m = job->buckets, size = ITEMSIZE[job->kind], are_long = slices->unit >= LONG;
     for (int64_t done = 0, n; done < count; done += n) {
         const int64_t row = (start + done) / m, place = (start + done) % m;
+        int64_t slice = are_long ? (start + done) % slices->row : 0, group = 0;
         n = LESS(LESS(count - done, m - place), (int64_t)TILE);
+        if (are_long) {
+            group = LESS(slice / slices->unit, slices->last);
+            n = LESS(n, (group == slices->last ? slices->row : (group + 1) * slices->unit) - slice);
+        }
         const Ahead ahead = ahead_of(raw + done * size, raw, size, 0, count - done <= TILE);
         const RawDouble *x = doubles_of((Kind)job->kind, raw + done * size, n, tile.left);
-        if (!describe(x, n, &ahead, found)) {
+        const double squares = describe(x, n, &ahead, found);
+        if (are_long && !isnan(squares))
+            slices->right[group] += squares;
+        else if (slices->row)
+            add_squares(x, n, start + done, slices);
+        if (isnan(squares)) {
             int64_t kept = 0;
             for (int64_t i = 0; i < n; i++) {
                 const int class = class_of(x[i]);

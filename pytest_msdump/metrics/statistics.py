@@ -46,8 +46,8 @@ class Tally:
     finite: Moments = EMPTY
     workspace: Workspace = field(default_factory=Workspace)
 
-    def add(self, block: Array) -> None:
-        """Add a block of real numbers."""
+    def add(self, block: Array) -> Doubles | None:
+        """Add a block of real numbers; return them in float64, until the next one comes, where all are finite."""
         # Numpy computes with 16-bit floats one by one.
         finite = block.astype(np.float32) if block.dtype == np.float16 else block
         if block.dtype.kind == "f" and not (is_finite := np.isfinite(finite)).all():
@@ -56,7 +56,7 @@ class Tally:
             self.positive_inf += int(np.count_nonzero(np.isposinf(finite)))
             finite = finite[is_finite]
         if not finite.size:
-            return
+            return None
         negative, positive = int(np.count_nonzero(finite < 0)), int(np.count_nonzero(finite > 0))
         self.negative += negative
         self.positive += positive
@@ -64,6 +64,7 @@ class Tally:
         low, high = finite.min().item(), finite.max().item()
         (doubles,) = components(finite, "left", self.workspace)
         self.add_part(low, high, moments(doubles, float(low), float(high), self.workspace))
+        return doubles if doubles.size == block.size else None
 
     def add_part(self, low: float, high: float, part: Moments) -> None:
         """Add the extremes and moments of some finite elements."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Interval",
     "Sketch",
+    "SliceGap",
     "Statistic",
     "StatisticComparison",
     "StatisticDifference",
@@ -42,10 +43,24 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sketch:
-    """A count sketch of a tensor, see `metrics.count_sketch`: its buckets, and the norm of its finite elements."""
+    """A count sketch of a tensor, see `metrics.count_sketch`: its buckets, and the norm of its finite elements.
+
+    `slices` are the norms of neighbouring slices together, see `metrics.slices.sketched_grid`, where all is finite.
+    """
 
     buckets: npt.NDArray[np.float64]
     norm: float
+    slices: npt.NDArray[np.float64] | None = None
+
+
+class SliceGap(NamedTuple):
+    """What norms of slices say: `worst_slice_error` is at least so much, by those of the slices `first` to `last`."""
+
+    at_least: float
+    first: int
+    last: int
+    left: float
+    right: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.inspect.checks import Checked
 from pytest_msdump.matching.pairer import pair_dumps
+from pytest_msdump.metrics.count_sketch import BUCKETS
 from pytest_msdump.model.describe import counted
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.record import Record
@@ -119,6 +120,7 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
         directory: str | PathLike[str] | None = None,
         save: str | None = None,
         full: Sequence[str] = (),
+        buckets: int = BUCKETS,
         controls: Sequence[str] = (),
     ) -> Path:
         __tracebackhide__ = True
@@ -136,6 +138,7 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
             root=config.rootpath,
             save=save or config.getoption("msdump_reference_save") or config.getini("msdump_reference_save") or "full",
             full=full,
+            buckets=buckets,
         )
         if is_calibrating:
             path = _limits_path(config, kept)

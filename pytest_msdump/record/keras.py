@@ -105,7 +105,7 @@ class KerasRecording(HookedRecording):
     compiled : str
         ``"refuse"`` layers that run inside of a ``tf.function`` (``predict``, ``fit`` and the like compile one);
         ``"eager"`` runs such functions uncompiled while they are recorded.
-    directory, inputs, parameters, iterations, digests, save, full, perturb, distributed
+    directory, inputs, parameters, iterations, digests, save, full, buckets, perturb, distributed
         As of `record.recording.HookedRecording`.
 
     Raises

@@ -47,7 +47,7 @@ class CellRecording(HookedRecording):
         `parameter_gradients`.
     types, depth
         As of `record.torch.TorchRecording`.
-    directory, inputs, parameters, iterations, digests, save, full, perturb, distributed
+    directory, inputs, parameters, iterations, digests, save, full, buckets, perturb, distributed
         As of `record.recording.HookedRecording`.
 
     Raises

@@ -70,7 +70,7 @@ class OnnxRecording(RunRecording):
         is recorded is not fused, since it is asked for; the rest may be.
     providers : sequence
         Of ONNX Runtime, CPU by default.
-    directory, iterations, digests, save, full, perturb, distributed
+    directory, iterations, digests, save, full, buckets, perturb, distributed
         As of `record.recording.Recording`.
 
     Attributes

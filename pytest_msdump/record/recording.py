@@ -15,6 +15,7 @@ import numpy as np
 
 from pytest_msdump.dtypes.arrays import RawArray
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.metrics.count_sketch import BUCKETS
 from pytest_msdump.model.graph import Operator
 from pytest_msdump.pages import pages
 from pytest_msdump.record.background import Background
@@ -42,7 +43,7 @@ class Recording(ABC):
         ``True`` for several.
     digests : bool
         Put digests of inputs and weights into the manifest: a comparison warns when the two sides had different ones.
-    save, full
+    save, full, buckets
         As of `record.writer.DumpWriter`.
     perturb : record.Perturbation, optional
         What to do to the model's inputs and weights, for as long as the block runs. The manifest says it; its digests
@@ -69,6 +70,7 @@ class Recording(ABC):
         digests: bool = True,
         save: str = "full",
         full: Sequence[str] = (),
+        buckets: int = BUCKETS,
         perturb: Perturbation | None = None,
         distributed: bool = True,
     ) -> None:
@@ -76,7 +78,7 @@ class Recording(ABC):
         self.rank = this_rank() if distributed else None
         self._whole = Path(directory)
         self.directory = self._whole if self.rank is None else self._whole / self.rank.folder
-        self._saving: dict[str, Any] = {"save": save, "full": full}
+        self._saving: dict[str, Any] = {"save": save, "full": full, "buckets": buckets}
         self.wants_iterations, self.wants_digests = iterations, digests
         self.is_on = False
         self._iteration = 0
@@ -193,7 +195,7 @@ class HookedRecording(Recording):
     ----------
     inputs, gradients, parameters : bool
         What to record beside outputs; parameters as they are before the model is first called in each iteration.
-    directory, iterations, digests, save, full, perturb, distributed
+    directory, iterations, digests, save, full, buckets, perturb, distributed
         As of `Recording`; several iterations are told apart by `iteration` or `step`.
     """
 

@@ -24,6 +24,7 @@ from pytest_msdump.comparison.indexing import index
 from pytest_msdump.dumps.manifest import MAX_BYTES, read_manifest
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.facts.calibration import COARSE_UNIT
+from pytest_msdump.metrics.count_sketch import BUCKETS
 from pytest_msdump.model.dump import ARCHIVE_FILE, MANIFEST_FILE, Manifest
 from pytest_msdump.record.manifest import digest, movable, write_manifest
 from pytest_msdump.record.sketch_dump import sketch_dump
@@ -51,6 +52,7 @@ def keep_reference(
     root: Path | None = None,
     save: str = "full",
     full: Sequence[str] = (),
+    buckets: int = BUCKETS,
 ) -> Path:
     """Return the folder of a reference dump; make it first where there is none, or one of something else.
 
@@ -72,7 +74,7 @@ def keep_reference(
     root : Path, optional
         The project's folder, by default the working directory. The manifest keeps paths below it relative to it, and
         no other absolute ones, so that it is the same on every machine.
-    save, full
+    save, full, buckets
         ``"sketch"`` keeps a sketch of each tensor in its place, whatever `build` dumps, and operators of the globs
         `full` whole: see `record.writer.DumpWriter`.
 
@@ -88,16 +90,19 @@ def keep_reference(
     MsdumpError
         `build` wrote nothing, or the folder cannot be written.
     """
-    check_save(save)
+    check_save(save, buckets)
     kept = Path(directory) / safe_name(name)
-    wanted = key_digest(key, build) if save == "full" else key_digest(key, build, save, full)
+    sketches = None if save == "full" else {"full": full, "buckets": buckets}
+    # Keys of kept references stay as they were.
+    size = () if buckets == BUCKETS else (buckets,)
+    wanted = key_digest(key, build) if sketches is None else key_digest(key, build, save, full, *size)
     if not generate and _key_of(kept) == wanted:
         return kept
     with _locked(kept):
         made = mark / f"{safe_name(name)}-{key_digest(os.path.abspath(kept), wanted)}" if mark else None  # noqa: PTH100
         again = generate and not (made and made.exists())
         if again or _key_of(kept) != wanted:
-            _make(kept, name, build, wanted, root or Path.cwd(), None if save == "full" else full)
+            _make(kept, name, build, wanted, root or Path.cwd(), sketches)
             if mark and made:
                 mark.mkdir(parents=True, exist_ok=True)
                 made.write_bytes(os.fsencode(kept))
@@ -279,9 +284,9 @@ def _open_locked(lock: Path) -> int:
 
 
 def _make(
-    kept: Path, name: str, build: Callable[[Path], object], key: str, root: Path, full: Sequence[str] | None
+    kept: Path, name: str, build: Callable[[Path], object], key: str, root: Path, saving: Mapping[str, Any] | None
 ) -> None:
-    """Have a reference built, and put it in its place; as sketches, but for the operators `full`, if there are such."""
+    """Have a reference built, and put it in its place; with `saving`, as `sketch_dump` makes sketches of it."""
     built, sketches = (kept.with_name(f".{kept.name}.{uuid4().hex}.tmp") for _ in range(2))
     # One process makes this reference at a time, so these are of processes that were killed.
     for left in [*kept.parent.glob(f".{kept.name}.*.tmp"), *kept.parent.glob(f".{kept.name}.*.old")]:
@@ -290,9 +295,9 @@ def _make(
         with _naming_path(kept):
             built.mkdir()
         _build(build, built, kept, name, key)
-        has_sketches = full is None or (built / ARCHIVE_FILE).exists() or not any(built.iterdir())
+        has_sketches = saving is None or (built / ARCHIVE_FILE).exists() or not any(built.iterdir())
         if not has_sketches:
-            sketch_dump(index(built), sketches, full=full or ())
+            sketch_dump(index(built), sketches, **(saving or {}))
         made = built if has_sketches else sketches
         with _naming_path(kept):
             _sign(made, name, key, root)

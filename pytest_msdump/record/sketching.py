@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numpy.lib import format as npy_format
 
 from pytest_msdump.dtypes.decode import storage_of
-from pytest_msdump.metrics.count_sketch import sketch_blocks
+from pytest_msdump.metrics.count_sketch import packed, sketch_blocks
 from pytest_msdump.metrics.statistics import Digests, quick_digest
 from pytest_msdump.model.dump import ARCHIVE_FILE, TensorEntry
 from pytest_msdump.model.statistics import Sketch, Statistic
@@ -116,15 +116,15 @@ def sketched_view(view: TensorView, entry: TensorEntry, buckets: int) -> tuple[A
 def _described(blocks: Iterable[Array], entry: TensorEntry, buckets: int) -> tuple[Array, TensorEntry]:
     dtype, shape = entry.dtype or "", entry.shape or ()
     return described(
-        Sketched(dtype, shape, *sketch_blocks(blocks, dtype, buckets=buckets, digests=[quick_digest()])), entry
+        Sketched(dtype, shape, *sketch_blocks(blocks, dtype, shape, buckets=buckets, digests=[quick_digest()])), entry
     )
 
 
 def described(made: Sketched, entry: TensorEntry) -> tuple[Array, TensorEntry]:
-    """Return the buckets of a sketch, and the entry of its tensor."""
+    """Return a sketch as it is saved, and the entry of its tensor."""
     known = {name: value for name, value in made.statistics.items() if value is not None}
     found = replace(entry, dtype=made.dtype, shape=made.shape, norm=made.sketch.norm, statistics=known)
-    return made.sketch.buckets, found
+    return packed(made.sketch), found
 
 
 def npy_content(values: Array) -> Iterator[Any]:

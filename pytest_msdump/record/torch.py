@@ -151,7 +151,7 @@ class TorchRecording(HookedRecording):
     mesh : torch.distributed.device_mesh.DeviceMesh, optional
         Its named dimensions go into the manifest, with the ranks of this process's group in each. Default: the meshes
         that the model's weights are distributed over.
-    directory, inputs, parameters, iterations, digests, save, full, perturb, distributed
+    directory, inputs, parameters, iterations, digests, save, full, buckets, perturb, distributed
         As of `record.recording.HookedRecording`; operations have inputs and models buffers, too.
 
     Raises
@@ -240,7 +240,7 @@ class TorchRecording(HookedRecording):
             return
         if is_elsewhere(tensor) and self.writer.keeps_sketch(name, tensor.numel()):
             dtype = str(torch_tensors.plain_numbers(tensor).dtype).removeprefix("torch.")
-            tensor = Sketched(dtype, tuple(tensor.shape), *sketch_of_tensor(tensor))
+            tensor = Sketched(dtype, tuple(tensor.shape), *sketch_of_tensor(tensor, buckets=self.writer.buckets))
         super().write(name, tensor, **about)
 
     def prepare(self) -> None:

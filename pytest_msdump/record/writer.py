@@ -22,7 +22,7 @@ from pytest_msdump.dumps.file_names import ReferenceName
 from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.dumps.sidefiles import MAPPING
 from pytest_msdump.errors import ConfigError, MsdumpError, nearest
-from pytest_msdump.metrics.count_sketch import BUCKETS
+from pytest_msdump.metrics.count_sketch import BUCKETS, SEEDS
 from pytest_msdump.model.dump import (
     ARCHIVE_FILE,
     JOURNAL_FILE,
@@ -80,6 +80,9 @@ class DumpWriter:
         which another run can be compared with; tensors of at most 4,096 elements are kept as they are.
     full : sequence of str
         With ``save="sketch"``, globs of operators whose tensors are kept whole all the same.
+    buckets : int
+        Numbers of a sketch: 1,024, or 4,096 for intervals half as wide in 32 KB a tensor, where tensors of at most
+        16,384 elements are kept as they are. Only sketches of one size can be compared with each other.
     distributed : DistributedRank, optional
         Which process of several this one is, e.g. ``record.this_rank()``: it writes into ``rank_R`` of the folder.
 
@@ -109,11 +112,12 @@ class DumpWriter:
         iterations: bool = False,
         save: str = "full",
         full: Sequence[str] = (),
+        buckets: int = BUCKETS,
         distributed: DistributedRank | None = None,
     ) -> None:
-        check_save(save)
+        check_save(save, buckets)
         self.directory = Path(directory) if distributed is None else Path(directory, distributed.folder)
-        self._full = tuple(full)
+        self._full, self.buckets = tuple(full), buckets
         self._about: dict[str, Any] = {"framework": framework, "version": version, "device": device}
         self._about["distributed"] = distributed
         self._iterations = iterations
@@ -204,14 +208,14 @@ class DumpWriter:
             values, logical = array_to_save(array, dtype)
             entry = TensorEntry(op, io, slot, logical, op_type, line)
             if self.keeps_sketch(op, values.size):
-                values, entry = sketched(values, entry, BUCKETS, self._sketches)
+                values, entry = sketched(values, entry, self.buckets, self._sketches)
         with self._lock:
             return self._write(entry, values, iteration)
 
     def keeps_sketch(self, op: str, elements: int) -> bool:
         """Whether a sketch is kept of an operator's tensor with so many elements."""
         is_full = self._archive is None or any(fnmatchcase(op, glob) for glob in self._full)
-        return not is_full and is_worth_it(elements, BUCKETS)
+        return not is_full and is_worth_it(elements, self.buckets)
 
     def write_view(self, ref: TensorRef, view: TensorView) -> None:
         """Write the sketch of a tensor of another dump, which is read piece by piece; see `record.sketch_dump`."""
@@ -220,7 +224,7 @@ class DumpWriter:
         line = f"{frame.file}:{frame.line}" if frame is not None else None
         self._check(op, key.slot, key.io, iteration)
         entry = TensorEntry(op, key.io, key.slot, None, key.op.op_type, line)
-        values, entry = sketched_view(view, entry, BUCKETS if self.keeps_sketch(op, view.size) else view.size)
+        values, entry = sketched_view(view, entry, self.buckets if self.keeps_sketch(op, view.size) else view.size)
         with self._lock:
             self._write(entry, values, iteration)
 
@@ -366,10 +370,12 @@ class DumpWriter:
         return False
 
 
-def check_save(save: str) -> None:
+def check_save(save: str, buckets: int = BUCKETS) -> None:
     """Refuse what a dump cannot be saved as, with a ConfigError."""
     if save not in SAVE:
         raise ConfigError(f"save is {save!r:.40}; {nearest(str(save), SAVE)}")
+    if type(buckets) is not int or buckets not in SEEDS:
+        raise ConfigError(f"buckets is {buckets!r:.40}; known: {', '.join(map(str, SEEDS))}")
 
 
 def safe_name(op: str) -> str:

@@ -168,6 +168,9 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     ),
     # -- from statistics
     "statistic_explains": "{why}: {statistic} is {left:number} left, {right:number} right",
+    "slice_norms_explain": (
+        "{why}, at least: the norm of slices {first} to {last} is {left:number} left, {right:number} right"
+    ),
     "no_limit_for_statistics": "no limit applies to these statistics; give one, e.g. max_absolute_error",
     "no_common_statistic": (
         "the sides have no statistic of their values in common: the left has {left}; the right has {right}"

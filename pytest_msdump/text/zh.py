@@ -399,6 +399,7 @@ ZH: Mapping[str, str] = {
     "shards_uneven": "维度 {dim} 的长度 {n} 不能被 {by} 整除，不可能来自这样的切分；请更正 dims 或 lengths",
     # -- findings: from statistics
     "statistic_explains": "{why}：{statistic} 左侧 {left:number}，右侧 {right:number}",
+    "slice_norms_explain": "{why}，这是下限：切片 {first} 至 {last} 的范数，左侧 {left:number}，右侧 {right:number}",
     "no_limit_for_statistics": "没有适用于统计量的阈值；请给出一个，例如 max_absolute_error",
     "no_common_statistic": "两侧没有相同的数值统计量：左侧有 {left}；右侧有 {right}",
     "statistic_changed_sign": "{statistic} 的符号改变：左侧 {left:number}，右侧 {right:number}",

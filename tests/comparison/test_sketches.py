@@ -10,13 +10,14 @@ import pytest
 
 from pytest_msdump.comparison.comparing import compare_pair
 from pytest_msdump.dumps.statistics import READER
-from pytest_msdump.limits.policy import Policy
+from pytest_msdump.limits.policy import Policy, Rule
 from pytest_msdump.metrics.count_sketch import metrics_of, sketch_of
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.testing.builder import write_reference
 
 SHAPE = (8, 16, 20, 25)
+SLICE = "worst_slice_error"
 
 
 class Held:
@@ -79,6 +80,13 @@ def test_the_cosine_is_in_its_interval(size):
     interval = metrics_of(sketch_of(Held(left)).sketch, sketch_of(Held(right)).sketch)["cosine_similarity"]
     assert interval.low <= exact <= interval.high
     assert 1 - interval.low < 1.5 * (1 - exact)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e300])
+def test_sides_of_quite_other_magnitudes_have_a_verdict(scale):
+    right = drifted(0)[1].astype("f8")
+    record = compared(sketched(right * scale), sketched(right), thresholds={"cosine_similarity": 0.9, SLICE: 0.1})
+    assert record.verdict.outcome == "fail"
 
 
 def test_a_cosine_that_is_surely_below_its_limit_fails():
@@ -171,3 +179,95 @@ def test_sketches_of_different_sizes_are_not_compared():
     wide = sketch_of(Held(right), buckets=4096, digests=("md5",))
     record = compared(one, replace(other, statistics=wide))
     assert record.statistics.intervals == {}
+
+
+# -- norms of slices
+
+
+def one_channel_halved(factor=0.5):
+    right = drifted(0)[1]
+    right[:, 3] *= 0.01
+    left = right.copy()
+    left[:, 3] *= factor
+    return left, right
+
+
+def said_of_slices(record):
+    """The verdict, the findings about slices, and whether the record says that they were not judged."""
+    findings = [finding for finding in record.verdict.findings if finding.metric == SLICE]
+    notes = [
+        f.message.parameters["listed"] for f in record.verdict.findings if f.message.code == "statistics_do_not_tell"
+    ]
+    return record.verdict.outcome, findings, any(SLICE in listed for listed in notes)
+
+
+@pytest.mark.parametrize("unseen", ["left", "right", "both"])
+def test_norms_fail_a_slice_and_say_which(tmp_path, unseen):
+    left, right = one_channel_halved()
+    sides = [sketched(left), sketched(right)]
+    if unseen != "both":
+        other = {"left": 1, "right": 0}[unseen]
+        sides[other] = saved(tmp_path, (left, right)[other])
+    # The whole tensor differs by too little for any other limit.
+    record = compared(*sides, profile="default", thresholds={SLICE: 0.4})
+    outcome, (finding,), is_unjudged = said_of_slices(record)
+    assert (outcome, finding.outcome, is_unjudged) == ("fail", "fail", False)
+    exact = np.linalg.norm((left - right)[:, 3]) / np.linalg.norm(right[:, 3])
+    assert exact * (1 - 1e-5) < finding.value <= exact
+    assert (finding.message.parameters["first"], finding.message.parameters["last"]) == (3, 3)
+    assert finding.message.parameters["right"] == pytest.approx(np.linalg.norm(right[:, 3].astype("f8")), rel=1e-6)
+    (check,) = [check for check in record.checks if check.metric == SLICE]
+    assert (check.outcome, check.value) == ("fail", finding.value)
+
+
+def test_a_slice_whose_norm_is_within_the_limit_is_not_judged_and_never_passes():
+    left, right = one_channel_halved(factor=-1.0)
+    # Twice as far as its own size, and of equal norms.
+    _, findings, is_unjudged = said_of_slices(compared(sketched(left), sketched(right), thresholds={SLICE: 0.4}))
+    assert (findings, is_unjudged) == ([], True)
+    left, right = one_channel_halved()
+    record = compared(sketched(left), sketched(right), thresholds={SLICE: 0.6})
+    assert said_of_slices(record)[1:] == ([], True)
+    assert SLICE not in {check.metric for check in record.checks}
+    assert SLICE not in record.statistics.at_least
+
+
+@pytest.mark.parametrize(("axis", "is_judged"), [(0, False), (1, True), (2, False)])
+def test_norms_are_of_the_second_axis_alone(axis, is_judged):
+    left, right = one_channel_halved()
+    rule = Rule({SLICE: (0.4, None)}, slice_axis=axis)
+    _, findings, is_unjudged = said_of_slices(compared(sketched(left), sketched(right), rules=(rule,)))
+    assert (bool(findings), is_unjudged) == (is_judged, not is_judged)
+
+
+def test_norms_are_of_the_axis_that_was_sketched(tmp_path):
+    left, right = one_channel_halved()
+    limits = {"thresholds": {SLICE: 1e-3}}
+    last = sketched(np.ascontiguousarray(right.transpose(0, 2, 3, 1)))
+    transposed = compared(saved(tmp_path, left), last, Transform(transpose=(0, 3, 1, 2)), **limits)
+    reshaped = compared(sketched(left), sketched(right.reshape(8, -1)), Transform(reshape=True), **limits)
+    channels_last = {"left_logical_format": "NHWC", "left_logical_shape": SHAPE}
+    stated = compared(sketched(left), sketched(right), Transform(**channels_last), **limits)
+    for record in (transposed, reshaped, stated):
+        assert record.statistics.intervals
+        assert said_of_slices(record)[1:] == ([], True)
+
+
+def test_norms_are_of_no_axis_of_a_device_format():
+    right = drifted(0)[1].reshape(8, 1, 20, 25, 16)
+    sides = [sketched(array) for array in (1.5 * right, right)]
+    assert said_of_slices(compared(*sides, thresholds={SLICE: 0.4}))[1]
+    sides = [replace(ref, spec=replace(ref.spec, memory_format="NC1HWC0")) for ref in sides]
+    assert said_of_slices(compared(*sides, thresholds={SLICE: 0.4}))[1:] == ([], True)
+
+
+def test_norms_say_nothing_where_an_element_is_not_finite():
+    left, right = one_channel_halved()
+    left[0, 0, 0, 0] = right[0, 0, 0, 0] = np.nan
+    assert said_of_slices(compared(sketched(left), sketched(right), thresholds={SLICE: 0.4}))[1:] == ([], True)
+
+
+def test_a_limit_to_warn_at_warns():
+    left, right = one_channel_halved()
+    record = compared(sketched(left), sketched(right), rules=(Rule({SLICE: (0.6, 0.4)}),))
+    assert [finding.outcome for finding in said_of_slices(record)[1]] == ["warn"]

@@ -44,7 +44,8 @@ def by_arrays(tensor, m=M, block=None):
     blocks, dtype = decoded_blocks(values, logical)
     whole = np.concatenate([np.zeros(0, values.dtype if logical is None else np.float32), *blocks])
     step = block or max(whole.size, 1)
-    return sketch_blocks((whole[at : at + step] for at in range(0, whole.size, step)), dtype, buckets=m)
+    shape = tuple(tensor.shape)
+    return sketch_blocks((whole[at : at + step] for at in range(0, whole.size, step)), dtype, shape, buckets=m)
 
 
 def agree(one, other):
@@ -52,6 +53,9 @@ def agree(one, other):
     scale = max(right.norm, 1e-300)
     assert np.abs(sketch.buckets - right.buckets).max() <= 1e-12 * scale
     assert sketch.norm == pytest.approx(right.norm, rel=1e-13)
+    assert (sketch.slices is None) == (right.slices is None)
+    if sketch.slices is not None:
+        np.testing.assert_allclose(sketch.slices, right.slices, rtol=1e-12)
     assert statistics.keys() == expected.keys()
     for name in statistics:
         if name in ("mean", "l2_norm") and expected[name] is not None:
@@ -115,6 +119,8 @@ def test_what_is_not_finite_is_counted_and_a_zero_in_the_sketch(kernel, dtype, m
         assert (statistics["minimum"], statistics["maximum"]) == (clean.min().item(), clean.max().item())
         assert statistics["mean"] == pytest.approx(clean.double().sum().item() / 19_995, rel=1e-12)
         assert np.abs(sketch.buckets - by_arrays(clean)[1].buckets).max() <= 1e-12 * sketch.norm
+    assert sketch_by_torch(tensor.reshape(100, 200))[1].slices is None
+    assert sketch_by_torch(clean.reshape(100, 200))[1].slices is not None
     nothing = torch.full((5,), math.nan, dtype=tensor.dtype)
     agree(sketch_by_torch(nothing), by_arrays(nothing))
 
@@ -154,6 +160,28 @@ def test_numbers_that_float64_cannot_square_or_hold_are_right():
     agree(sketch_by_torch(noise(5000, "float64") * 1e-200), by_arrays(noise(5000, "float64") * 1e-200))
     wide = torch.tensor([2**63 - 1, -(2**63), 2**53 + 1])
     assert [sketch_by_torch(wide)[0][name] for name in ("maximum", "minimum")] == [2**63 - 1, -(2**63)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "together"), [((40, 1000), 4), ((4, 64, 56, 56), 1), ((3, 300, 7, 7), 2), ((8, 600_000), 2350)]
+)
+def test_norms_of_slices_are_those_of_the_tensor(shape, together):
+    tensor = noise(math.prod(shape)).reshape(shape)
+    squares = (tensor.numpy().astype("f8") ** 2).sum(axis=tuple(axis for axis in range(len(shape)) if axis != 1))
+    expected = [math.sqrt(squares[at : at + together].sum()) for at in range(0, squares.size, together)]
+    for _, sketch in (sketch_by_torch(tensor), sketch_of_tensor(tensor)):
+        np.testing.assert_allclose(sketch.slices, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e200, 1e-200])
+@pytest.mark.parametrize("dtype", [*FLOATS, "int64", "complex64", "complex128"])
+def test_norms_of_slices_agree_for_every_type(dtype, scale):
+    tensor = noise(40_000).reshape(20, 50, 40) * (1 + 2j if dtype.startswith("complex") else 1)
+    tensor = tensor.to(getattr(torch, dtype))
+    if dtype in ("float64", "complex128"):
+        tensor = tensor * scale
+    assert sketch_by_torch(tensor)[1].slices is not None
+    agree(sketch_by_torch(tensor), by_arrays(tensor))
 
 
 def test_there_are_digests_of_what_lies_on_the_cpu():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from kernels import EACH, needs_kernel
 
-from pytest_msdump.metrics.count_sketch import BUCKETS, SEEDS, CountSketch, distance
+from pytest_msdump.metrics.count_sketch import BUCKETS, SEEDS, CountSketch, distance, packed, sketch_blocks, unpacked
 
 WORD = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -149,3 +149,86 @@ def test_the_interval_holds_the_distance(kind):
 def test_equal_sketches_are_at_distance_0():
     values = sketch(np.arange(5000.0)).values()
     assert tuple(distance(values, values)) == (0.0, 0.0, 0.0)
+
+
+# -- norms of slices
+
+
+def norms(array, groups):
+    """The norms along the second axis, of so many neighbours together, number by number."""
+    # Scaled, so that no square overflows or vanishes.
+    scale = float(np.max(np.abs(array))) or 1.0
+    others = tuple(axis for axis in range(array.ndim) if axis != 1)
+    squares = (np.abs(array.astype("c16" if np.iscomplexobj(array) else "f8") / scale) ** 2).sum(axis=others)
+    return [scale * math.sqrt(math.fsum(squares[at : at + groups])) for at in range(0, squares.size, groups)]
+
+
+def norms_by_sketch(array, block):
+    flat, dtype = array.reshape(-1), str(array.dtype)
+    return sketch_blocks((flat[at : at + block] for at in range(0, flat.size, block)), dtype, array.shape)[1]
+
+
+SHAPES = {
+    (40, 130): 1,
+    (40, 1000): 4,
+    (2, 300, 3, 7): 2,
+    (3, 513, 16): 3,
+    (3, 5, 17, 20): 1,
+    (2, 3, 1031): 1,
+    (1, 1, 9000): 1,
+    (1, 2, 300_000): 1,
+}
+
+
+@pytest.mark.parametrize("kernel", EACH)
+@pytest.mark.parametrize("block", [777, 2**17])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_norms_of_slices_are_those_of_the_tensor(kernel, shape, block, monkeypatch):
+    monkeypatch.setenv("MSDUMP_KERNEL", kernel)
+    array = np.random.default_rng(1).standard_normal(shape).astype("f4")
+    found = norms_by_sketch(array, block).slices
+    assert found.size <= 256
+    np.testing.assert_allclose(found, norms(array, SHAPES[shape]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", EACH)
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("dtype", ["f2", "f8", "i1", "i8", "u8", "?", "c8", "c16"])
+def test_norms_of_slices_of_any_type(kernel, dtype, scale, monkeypatch):
+    monkeypatch.setenv("MSDUMP_KERNEL", kernel)
+    draw = np.random.default_rng(2)
+    array = np.abs(draw.standard_normal((30, 8, 21))) * 40 * np.linspace(0, 1, 8)[:, None]
+    array = (array * (1 + 2j if dtype[0] == "c" else 1)).astype(dtype)
+    if dtype in ("f8", "c16"):
+        array *= scale
+    np.testing.assert_allclose(norms_by_sketch(array, 1000).slices, norms(array, 1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", EACH)
+@pytest.mark.parametrize("hole", [np.nan, np.inf, None])
+def test_there_are_norms_only_where_the_metric_has_slices_and_all_is_finite(kernel, hole, monkeypatch):
+    monkeypatch.setenv("MSDUMP_KERNEL", kernel)
+    array = np.ones((50, 100), "f4")
+    if hole is not None:
+        array[30, 7] = hole
+    assert (norms_by_sketch(array, 999).slices is None) == (hole is not None)
+    for shape in ((5000,), (15, 400), (0, 16)):
+        assert norms_by_sketch(np.ones(shape, "f4"), 999).slices is None
+
+
+@pytest.mark.parametrize("m", sorted(SEEDS))
+@pytest.mark.parametrize("channels", [1, 2, 255, 256, 257, 1000])
+def test_what_is_saved_is_the_sketch(m, channels):
+    array = np.random.default_rng(3).standard_normal((80, channels)).astype("f4") * 1e-30
+    _, sketch = sketch_blocks([array.reshape(-1)], "float32", array.shape, buckets=m)
+    kept = packed(sketch)
+    found = unpacked(kept, sketch.norm, array.shape, "float32")
+    assert (kept.dtype, kept.ndim, kept.nbytes <= 8 * m + 1024) == ("<f8", 1, True)
+    np.testing.assert_array_equal(found.buckets, sketch.buckets)
+    np.testing.assert_allclose(found.slices, sketch.slices, rtol=2.0**-24 * 1.01)
+    # Of older recordings there are buckets alone.
+    assert unpacked(kept[:m], sketch.norm, array.shape, "float32").slices is None
+    # Not a sketch of such a tensor, or of none.
+    negative = np.where(np.arange(kept.size) == m, np.full(2, -1.0, "f4").view("f8"), kept)
+    for damaged in (kept[: m - 1], np.append(kept, 0.0), negative, np.where(np.arange(kept.size) == 7, np.nan, kept)):
+        assert unpacked(damaged, sketch.norm, array.shape, "float32") is None

@@ -18,8 +18,10 @@ from semantics.gate import ask, ask_arrays
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.metrics import measure as streaming
+from pytest_msdump.metrics.count_sketch import packed, sketch_of, unpacked
 from pytest_msdump.metrics.kernel import VARIABLE
 from pytest_msdump.metrics.measure import measure
+from pytest_msdump.metrics.slices import least_error, sketched_grid
 from pytest_msdump.model.comparison import Measurement
 from pytest_msdump.text import say
 
@@ -228,3 +230,104 @@ def test_a_failing_tensor_names_the_slice_that_stands_out_and_no_other(tmp_path:
     assert "at slice" not in ask_arrays(tmp_path, left, right, "--threshold", "max_abs=0").text
     left[:, 17] *= 2
     assert "at slice 17" in ask_arrays(tmp_path, left, right, "--threshold", "max_abs=0").text
+
+
+# -- what sketches say of it
+
+
+def bound(left: Array, right: Array) -> float:
+    """The lower bound by the norms of both sides, as they are after they were saved."""
+    sides = []
+    for array in (left, right):
+        statistics = sketch_of(ArrayView(array))
+        assert statistics.sketch is not None
+        kept = packed(statistics.sketch)
+        again = unpacked(kept, statistics.sketch.norm, array.shape, str(array.dtype))
+        assert again is not None
+        sides.append(again)
+    grid = sketched_grid(right.shape, str(right.dtype))
+    assert grid is not None
+    found = least_error(grid, *sides, (str(left.dtype), str(right.dtype)))
+    return 0.0 if found is None else found.at_least
+
+
+CHANGES: dict[str, Any] = {
+    "noise": lambda draw, x: x + draw.normal(size=x.shape) * 10.0 ** draw.uniform(-8, 1),
+    "scaled": lambda draw, x: x * (1 + 10.0 ** draw.uniform(-8, 0)),
+    "one channel": lambda draw, x: x * np.where(np.arange(x.shape[-1]) == draw.integers(x.shape[-1]), 0.0, 1.0),
+    "channels": lambda draw, x: x * 10.0 ** draw.uniform(-1, 1, x.shape[-1]),
+    "rounding": lambda draw, x: x + x * draw.uniform(-1, 1, x.shape) * 2.0**-24,
+    "swapped": lambda _, x: x[..., ::-1],
+    "nothing": lambda _, x: x,
+}
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    outer=st.lists(st.integers(1, 6), min_size=1, max_size=3),
+    channels=st.sampled_from([1, 2, 7, 64, 255, 256, 257, 300, 511, 513, 1000]),
+    dtypes=st.sampled_from([("float64",) * 2, ("float32",) * 2, ("float16", "float32"), ("float32", "float16")]),
+    change=st.sampled_from(sorted(CHANGES)),
+    spread=st.integers(0, 8),
+    seed=st.integers(0, 2**32),
+)
+def test_the_bound_by_norms_is_never_above_the_error(
+    outer: list[int], channels: int, dtypes: tuple[str, str], change: str, spread: int, seed: int
+) -> None:
+    draw = np.random.default_rng(seed)
+    shape = (16, *outer, channels)
+    right = draw.normal(size=shape) * 10.0 ** draw.uniform(-spread, 0, channels)
+    left = CHANGES[change](draw, right)
+    # Channels are the second axis.
+    left, right = (
+        np.moveaxis(np.array(one), -1, 1).astype(dtype) for one, dtype in zip((left, right), dtypes, strict=True)
+    )
+    truth = errors(left, right, 1).max()
+    least = bound(left, right)
+    assert 0.0 <= least <= truth
+    if change == "scaled" and channels <= 256 and dtypes[0] == "float64":
+        assert least >= 0.7 * truth - 1e-6
+
+
+@pytest.mark.parametrize(("channels", "least"), [(64, 0.99), (256, 0.99), (1024, 0.12)])
+def test_a_dead_channel_shows_in_its_norm(channels: int, least: float) -> None:
+    right = np.random.default_rng(5).normal(size=(4, channels, 9, 9)).astype("float32")
+    left = right.copy()
+    left[:, channels // 2] = 0.0
+    assert least <= bound(left, right) <= 1.0
+
+
+def test_each_slice_of_several_together_has_a_floor() -> None:
+    right = np.ones((100, 512))
+    floor = 1e-3 * math.sqrt(510 / 512)
+    # As many times its floor as the other one, which is below it.
+    right[:, 0], right[:, 1] = math.sqrt(2) * floor, 0.0
+    left = right.copy()
+    left[:, 0] += 1000 * math.sqrt(2) * floor
+    left[:, 1] += 1000 * floor
+    assert 850 < bound(left, right) <= errors(left, right, 1).max()
+
+
+def test_slices_that_the_metric_takes_together_stay_together() -> None:
+    draw = np.random.default_rng(6)
+    right = draw.normal(size=(16, 131_500)) * 10.0 ** draw.uniform(-2, 0, 131_500)
+    left = right.copy()
+    left[:, -1000:] *= 1.5
+    assert 0.4 < bound(left, right) <= float(found(left, right).value or 0.0)
+
+
+def test_coarse_types_have_a_higher_floor() -> None:
+    bits = np.zeros((64, 100), "float32")
+    bits[:, 1:] = 1.0
+    left = bits.copy()
+    left[:, 0] = 2.0**-8
+    sketches = [sketch_of(ArrayView(one)).sketch for one in (left, bits)]
+    assert sketches[0] is not None
+    assert sketches[1] is not None
+    grid = sketched_grid(bits.shape, "bfloat16")
+    assert grid is not None
+    gap = least_error(grid, sketches[0], sketches[1], ("bfloat16", "float32"))
+    # The floor of bfloat16 is its rounding, 2**-8 of the typical slice.
+    assert gap is not None
+    assert gap.at_least == pytest.approx(1.0, rel=0.01)
+    assert (gap.first, gap.last) == (0, 0)

@@ -191,6 +191,25 @@ class Config:
     layers: int
 
 
+def test_a_reference_of_sketches_is_made_again_in_another_size(tmp_path):
+    def shape():
+        (name,) = np.load(tmp_path / "refs/net_a/tensors.npz").files
+        return np.load(tmp_path / "refs/net_a/tensors.npz")[name].shape
+
+    def made(folder):
+        calls.append(folder)
+        with DumpWriter(folder) as writer:
+            writer.write("op", np.arange(20_000.0))
+
+    calls = []
+    for buckets, count in ((1024, 1), (4096, 2), (4096, 2), (1024, 3)):
+        options = {"directory": tmp_path / "refs", "key": "x", "save": "sketch", "buckets": buckets}
+        keep_reference("net/a", made, **options)
+        assert (shape(), len(calls)) == ((buckets,), count)
+    with pytest.raises(ConfigError, match="buckets is 2048; known: 1024, 4096"):
+        keep_reference("net/a", build, directory=tmp_path / "refs", save="sketch", buckets=2048)
+
+
 def test_keys_differ_where_their_values_do(tmp_path):
     (tmp_path / "f").write_text("1")
     (tmp_path / "g").write_text("2")

@@ -45,7 +45,7 @@ def test_a_large_tensor_is_a_sketch_with_its_statistics_and_a_small_one_is_whole
     folder = recorded(tmp_path / "d")
     assert sorted(path.name for path in folder.iterdir()) == ["msdump.json", "tensors.npz"]
     kept, (conv1, fc) = np.load(folder / "tensors.npz"), sorted(entries(folder))
-    assert (kept[conv1[:-4]].dtype.str, kept[conv1[:-4]].shape) == ("<f8", (1024,))
+    assert (kept[conv1[:-4]].dtype.str, kept[conv1[:-4]].shape) == ("<f8", (1044,))
     np.testing.assert_array_equal(kept[fc[:-4]], SMALL)
     assert entries(folder)[fc] == {"op": "fc", "slot": 1}
     said = entries(folder)[conv1]
@@ -56,7 +56,10 @@ def test_a_large_tensor_is_a_sketch_with_its_statistics_and_a_small_one_is_whole
     assert found["mean"] == pytest.approx(exact.mean(), rel=1e-9)
     assert (found["count"], found["maximum"], found["minimum"]) == (8000, exact.max(), exact.min())
     # Its norm is near that of the tensor, which is all that a sketch promises.
-    assert np.linalg.norm(kept[conv1[:-4]]) == pytest.approx(said["norm"], rel=0.15)
+    assert np.linalg.norm(kept[conv1[:-4]][:1024]) == pytest.approx(said["norm"], rel=0.15)
+    # Behind it are the norms of the forty slices.
+    norms = kept[conv1[:-4]][1024:].view("<f4") * said["norm"]
+    np.testing.assert_allclose(norms, np.sqrt((exact**2).sum(axis=(0, 2))), rtol=1e-6)
 
 
 def test_a_small_difference_in_a_large_tensor_is_seen_and_none_is_not(tmp_path, capsys):
@@ -180,6 +183,51 @@ def test_another_way_to_save_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"save is 'sketches'.*sketch"):
         DumpWriter(tmp_path / "d", save="sketches")
     assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("buckets", [512, 4096.0, "4096", True])
+def test_sketches_of_another_size_are_refused(tmp_path, buckets):
+    with pytest.raises(ConfigError, match=r"buckets is .*; known: 1024, 4096"):
+        DumpWriter(tmp_path / "d", save="sketch", buckets=buckets)
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("way", ["recorded", "sketched"])
+def test_sketches_of_4096_buckets_are_compared_with_each_other_and_with_tensors(tmp_path, capsys, way):
+    large = np.random.default_rng(1).standard_normal((4, 5000)).astype("f4")
+    for name, array in {"right": large, "same": large, "wrong": np.roll(large, 1)}.items():
+        if way == "recorded":
+            recorded(tmp_path / name, large=array, buckets=4096)
+        else:
+            with DumpWriter(tmp_path / f"full-{name}") as writer:
+                writer.write("conv1", array)
+                writer.write("fc", SMALL, slot=1)
+            arguments = [str(tmp_path / f"full-{name}"), "-o", str(tmp_path / name), "--buckets", "4096"]
+            assert main(["sketch", *arguments]) == 0
+    kept = np.load(tmp_path / "right/tensors.npz")
+    assert kept[min(kept.files)].shape == (4096,)
+    # Six of its deviations, which are a half of those of 1,024 buckets.
+    assert np.linalg.norm(kept[min(kept.files)]) == pytest.approx(np.linalg.norm(large.astype("f8")), rel=0.066)
+    with DumpWriter(tmp_path / "tensors") as writer:
+        writer.write("conv1", large)
+        writer.write("fc", SMALL, slot=1)
+    assert compared(capsys, tmp_path / "same", tmp_path / "right")[0] == 0
+    assert compared(capsys, tmp_path / "wrong", tmp_path / "right")[0] == 1
+    assert compared(capsys, tmp_path / "tensors", tmp_path / "right")[0] == 0
+    # As small as this one, a tensor is kept as it is.
+    recorded(tmp_path / "whole", buckets=4096)
+    whole = np.load(tmp_path / "whole/tensors.npz")
+    np.testing.assert_array_equal(whole[min(whole.files)], LARGE)
+
+
+def test_sketches_of_two_sizes_say_nothing_of_each_other(tmp_path, capsys):
+    large = np.random.default_rng(1).standard_normal(20_000)
+    recorded(tmp_path / "left", large=large)
+    recorded(tmp_path / "right", large=-large, buckets=4096)
+    assert (
+        "sketches of 1024 and 4096 buckets cannot be compared"
+        in compared(capsys, tmp_path / "left", tmp_path / "right")[1]
+    )
 
 
 # -- recordings that did not end
