@@ -25,8 +25,6 @@ from pytest_msdump.model.record import ErrorGrowth, Record, RoleReason, Suspect
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey
 from pytest_msdump.text import Message, say
 
-__all__ = ["localise"]
-
 
 @dataclass(frozen=True)
 class Localised:

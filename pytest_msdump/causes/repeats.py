@@ -28,8 +28,6 @@ from pytest_msdump.model.statistics import Statistics
 from pytest_msdump.model.tensor import COORDINATES, UNSEEN, TensorKey, TensorRef, TensorSpec
 from pytest_msdump.suite import load_suite
 
-__all__ = ["Difference", "Repeats", "repeat", "repeat_lines"]
-
 _LEAST_RUNS = 2
 _BLOCK_ELEMENTS = 2**17
 _SHOWN = 8

@@ -10,8 +10,6 @@ from pytest_msdump.causes.roles import MOST_LISTED
 from pytest_msdump.model.record import Record, RoleReason
 from pytest_msdump.model.tensor import Coordinates
 
-__all__ = ["roles_by_replay"]
-
 
 def roles_by_replay(records: Mapping[int, Record], edges: Iterable[tuple[int, int]]) -> dict[int, Record]:
     """Return the records whose role a replay decides, by number; `edges` are producer and consumer by their `order`.

@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from pytest_msdump.facts.kinds import FINISHED_BY, FOLDED_INTO
 
-__all__ = ["Step", "align_steps", "fused_steps", "name_agreement", "names_agreement", "shapes_agree", "tokens_of"]
-
 Shape = tuple[int, ...]
 Array = npt.NDArray[np.int64]
 

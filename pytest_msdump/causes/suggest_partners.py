@@ -25,16 +25,6 @@ from pytest_msdump.model.pairing import Pair, Pairing, Transform, Unmatched
 from pytest_msdump.model.report import Report, SuggestedPartner
 from pytest_msdump.model.tensor import TensorRef, TensorView, mangle
 
-__all__ = [
-    "USUAL_AXES",
-    "Alignment",
-    "Suggested",
-    "best_alignment",
-    "shape_word",
-    "suggest_partners",
-    "with_suggestions",
-]
-
 # Drift up to here leaves a tensor recognisable.
 _MOST_APART = 0.02
 # Fingerprints further apart than this are of different tensors.

@@ -37,8 +37,6 @@ from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
-
 DESCRIPTION = (
     "Write each tensor of dumps of any format into a file of its own, as it is stored or in another memory format. "
     "Exit code 0: all converted; 1: see convert_failed_file_list.txt in OUT for the "

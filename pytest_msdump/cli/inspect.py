@@ -33,8 +33,6 @@ from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
-
 DESCRIPTION = (
     "Without options: what is in a dump (operators, coordinates, sizes, what is odd) or in a file (kind, header, type, "
     "shapes, statistics, a histogram, the operator and the line that made it). Exit code 0; 1 when something cannot be "

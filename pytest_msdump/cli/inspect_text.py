@@ -21,8 +21,6 @@ from pytest_msdump.model.numbers import index_text, number
 from pytest_msdump.model.statistics import Statistic, StatisticTables
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["file_lines", "line_lines", "survey_lines"]
-
 _MOST_OPERATORS = 40
 _MOST_UNREADABLE = 10
 _MOST_FILES = 12

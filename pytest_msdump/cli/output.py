@@ -16,17 +16,6 @@ from pytest_msdump.settings.options import GROUPS, language_of
 from pytest_msdump.storage.files import in_utf8, write_file
 from pytest_msdump.text import Phrases
 
-__all__ = [
-    "TableFile",
-    "add_quiet",
-    "argument_groups",
-    "phrases",
-    "print_lines",
-    "table_file",
-    "terminal_width",
-    "write_table",
-]
-
 # A wider line than this is a slip of typing in COLUMNS.
 _MOST_COLUMNS = 100_000
 

@@ -27,19 +27,6 @@ from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource
 from pytest_msdump.storage.remote import RemotePath, parse_location
 from pytest_msdump.text import Message
 
-__all__ = [
-    "ArrayView",
-    "OpenDump",
-    "Tensor",
-    "as_path",
-    "logical_shape",
-    "open_dump",
-    "open_logical",
-    "open_sharded",
-    "open_tensor",
-    "open_view",
-]
-
 _MOST_LISTED = 5
 # An array (anything numpy can make one of), an opened tensor, a reference to one, or a tensor file.
 Tensor: TypeAlias = Union[TensorView, TensorRef, str, "PathLike[str]", Any]

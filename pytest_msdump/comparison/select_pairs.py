@@ -13,8 +13,6 @@ from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.pairing import Unmatched
 from pytest_msdump.model.tensor import TensorKey, mangle
 
-__all__ = ["Wanted", "chosen_pairs", "only", "wanted"]
-
 _MOST_LISTED = 20
 _SLOT = re.compile(r"[0-9]{1,9}")
 

@@ -25,22 +25,6 @@ from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.storage.files import in_utf8
 from pytest_msdump.suite import Suite, load_suite
 
-__all__ = [
-    "Arguments",
-    "Flag",
-    "Grammar",
-    "chosen_algorithms",
-    "chosen_groups",
-    "narrowed",
-    "new_spelling",
-    "output_folder",
-    "passed_arguments",
-    "run_program",
-    "say",
-    "vendor_suite",
-    "write_text",
-]
-
 _HELP = ("-h", "--help")
 _NARROWEST = 60
 

@@ -49,8 +49,6 @@ from pytest_msdump.report.vendor_table import Columns, columns_for, vendor_table
 from pytest_msdump.storage.files import read_user_file
 from pytest_msdump.storage.remote import parse_location
 
-__all__ = ["GRAMMAR", "find_jobs", "main"]
-
 _PROGRAM = "msaccucmp"
 
 GRAMMAR = Grammar(

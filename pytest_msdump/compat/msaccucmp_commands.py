@@ -22,8 +22,6 @@ from pytest_msdump.escape import shell_line
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.vendor_table import ALGORITHMS, Columns, vendor_table
 
-__all__ = ["COMMANDS"]
-
 CONVERT = Grammar(
     program="python -m pytest_msdump.compat.msaccucmp convert",
     summary="Write the tensors of dump files into arrays. Exit code 0: all converted; 1: something could not be, see "

@@ -20,8 +20,6 @@ from pytest_msdump.facts.config_keys import (
     ConfigKey,
 )
 
-__all__ = ["check_config", "is_acl"]
-
 _DEFAULTS = {key.name: key.default for key in DUMP_KEYS if key.section != "async_dump_settings"}
 _COMMON, _E2E = "common_dump_settings.", "e2e_dump_settings."
 

@@ -19,8 +19,6 @@ from pytest_msdump.layouts.gather import BlockedView
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["of_neighbours", "of_other_orders", "of_padding"]
-
 Shape = tuple[int, ...]
 
 # All orders of more axes than these are too many to try.

@@ -14,8 +14,6 @@ from pytest_msdump.dtypes.low_precision import byte_table
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.text import Message
 
-__all__ = ["PointwiseClaim", "of_mapped_values", "of_rounding", "to_float8"]
-
 # Numbers of claims are estimated from so many elements, and then compared with all.
 _ESTIMATED_FROM = 20000
 # A factor this near to -1 is a sign flip with some noise.

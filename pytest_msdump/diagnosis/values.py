@@ -14,17 +14,6 @@ from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.model.record import Diagnosis
 from pytest_msdump.text import Message, Parameter
 
-__all__ = [
-    "constant",
-    "distribution_distance",
-    "have_stayed",
-    "of_border",
-    "one_slice",
-    "permuted",
-    "thinned",
-    "unrelated",
-]
-
 # With fewer values than these, two tensors may hold the same ones by chance.
 _FEWEST_VALUES = 16
 _FEWEST_UNRELATED = 64

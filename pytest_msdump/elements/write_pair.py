@@ -25,8 +25,6 @@ from pytest_msdump.storage.files import make_directory
 
 FOLDER = "detail"
 
-__all__ = ["FOLDER", "close_slots", "detail_pair", "detail_stems", "details_of_failing", "write_detail"]
-
 
 def detail_pair(
     pair: Pair,

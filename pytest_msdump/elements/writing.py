@@ -21,23 +21,6 @@ from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, 
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.storage.files import in_utf8
 
-__all__ = [
-    "MOST_ROWS",
-    "MOST_TOP",
-    "Axes",
-    "Detail",
-    "DetailOptions",
-    "Elements",
-    "Extents",
-    "Top",
-    "by_absolute",
-    "by_relative",
-    "coordinate_cells",
-    "detail_views",
-    "elements",
-    "named_axes",
-]
-
 Mask = npt.NDArray[np.bool_]
 
 

@@ -19,8 +19,6 @@ from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.text import Message
 
-__all__ = ["GOLDEN_RULE_METRIC", "hinted_dtypes", "matches", "names_match", "resolve", "resolve_pair"]
-
 # What the rule of PyTorch limits, which judges in the place of a profile where there is a golden tensor.
 GOLDEN_RULE_METRIC = "golden_rmse_ratio"
 

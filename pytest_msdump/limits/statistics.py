@@ -21,8 +21,6 @@ from pytest_msdump.model.record import Check
 from pytest_msdump.model.statistics import Interval, StatisticComparison, Statistics
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["judge_statistics", "statistic_name"]
-
 _RULE = "statistics"
 _BITS = "bitwise_mismatch"
 _LARGEST = "max_absolute_error"

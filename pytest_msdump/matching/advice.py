@@ -11,8 +11,6 @@ from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 
-__all__ = ["Advice", "DumpKind", "kind_of", "rules_for"]
-
 # By the reader that knew a dump.
 _KIND_OF_READER = {
     "ascend": "device",

@@ -27,8 +27,6 @@ from pytest_msdump.model.pairing import Pair, Pairing, Transform, Unmatched
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.text import Message, Parameter, in_clauses
 
-__all__ = ["WAYS", "pair_dumps", "ways_named"]
-
 _SINGLE_FILE = "npy-file"
 _MINDSPORE = "mindspore"
 

@@ -24,8 +24,6 @@ from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["Leaving", "Path", "Run", "Shape", "dotted", "node_scope", "spelling_of"]
-
 # Names of modules from the outermost to the innermost; empty for the model itself.
 Path = tuple[str, ...]
 Shape = tuple[int, ...]

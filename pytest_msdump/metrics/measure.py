@@ -31,8 +31,6 @@ from pytest_msdump.model.comparison import Comparison, Nonfinite, WorstElement
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.text import Message
 
-__all__ = ["measure"]
-
 # Number of the first element, and the elements of both sides.
 _Block: TypeAlias = tuple[int, Array, Array]
 

@@ -43,18 +43,6 @@ from pytest_msdump.metrics.values import (
     numbers,
 )
 
-__all__ = [
-    "EXACT_KINDS",
-    "NOTHING",
-    "NO_DIVERGENCE",
-    "Divergence",
-    "Partial",
-    "Span",
-    "Task",
-    "divergence_of_block",
-    "measure_block",
-]
-
 Parts = tuple[Doubles, ...]
 Ranges = tuple[tuple[float | int, float | int], ...]
 

@@ -13,8 +13,6 @@ from pytest_msdump.metrics.sums import root, scale_exponent
 from pytest_msdump.metrics.values import Doubles, inner
 from pytest_msdump.text import Message
 
-__all__ = ["Grid", "SliceSums", "grid_of", "sums_of"]
-
 # The distance of fewer elements is rather that of one of them. More slices would not stay in the cache.
 _LEAST_ELEMENTS, _MOST_GROUPS = 16, 65536
 # A slice that is smaller than this beside the others counts as if it were so large.

@@ -23,8 +23,6 @@ from pytest_msdump.metrics.values import Array, Doubles, Workspace, above, compo
 from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["Digests", "Tally", "exact_total", "quick_digest", "statistics_of", "with_exact_moments"]
-
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
 # Those that no framework writes: of values where a view does not keep the bytes.
 _OWN_DIGESTS = frozenset({"blake2b", "xxh3_128"})

@@ -43,20 +43,6 @@ from pytest_msdump.report.tables import filled
 from pytest_msdump.storage.remote import is_url
 from pytest_msdump.text import Phrases
 
-__all__ = [
-    "close_details",
-    "coverage",
-    "detail_text",
-    "failure",
-    "header",
-    "hide_lines",
-    "print_others",
-    "print_summary",
-    "shorten_failures",
-    "start_reports",
-    "write_reports",
-]
-
 _RED, _GREEN = {"red": True, "bold": True}, {"green": True}
 # What pytest's short summary lists when -r says nothing.
 _USUAL_REPORTCHARS = "fE"

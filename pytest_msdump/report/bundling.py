@@ -22,8 +22,6 @@ from pytest_msdump.model.tensor import OpKey, TensorRef
 from pytest_msdump.report.causes import role_line, with_causes_first
 from pytest_msdump.report.record_json import to_json
 
-__all__ = ["MOST_CAUSES", "write_bundle"]
-
 MOST_CAUSES = 10
 
 _INDEX = "causes.txt"

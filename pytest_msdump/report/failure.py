@@ -20,8 +20,6 @@ from pytest_msdump.report.replayed import local_line
 from pytest_msdump.report.tables import columns, command, filled, hanging, labelled, pieces, statistics_table, table
 from pytest_msdump.text import ENGLISH, Phrases
 
-__all__ = ["diagnosis_lines", "failure_text", "one_line", "path_below", "record_text", "sentences", "would_pass"]
-
 # From here on there is room for metric ids; below, their short forms stand, which can be typed as well.
 _WIDE = 100
 

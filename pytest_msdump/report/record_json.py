@@ -78,8 +78,6 @@ from pytest_msdump.report.json_forms import (
 from pytest_msdump.report.replayed import LOCAL
 from pytest_msdump.text import Message, message_of, say
 
-__all__ = ["ADDRESS", "AT", "CODE", "RECORD", "SHAPE_RELATION", "checked_record", "from_json", "to_json", "to_text"]
-
 _SIDES = ("left", "right")
 
 

@@ -27,8 +27,6 @@ from pytest_msdump.report.record_json import checked_record, to_text
 from pytest_msdump.scheduling.program_version import FileState, files_of, stamp, state_of
 from pytest_msdump.storage.files import open_regular, replacing
 
-__all__ = ["Cache", "CacheFile", "Cached", "CachingComparer", "cache_folder", "open_cache"]
-
 # A file may change again within one step of its times. The coarsest step is two seconds, and one more is for clocks
 # that tick unevenly: a younger file is identified by its content.
 _RACY_SECONDS = 3

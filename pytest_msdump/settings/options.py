@@ -14,22 +14,6 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.text.message import LANGUAGES
 
-__all__ = [
-    "ALLOW_INCOMPLETE",
-    "COMMAND_FLAGS",
-    "FIXTURE_OPTIONS",
-    "GROUPS",
-    "OPTIONS",
-    "OUTPUT_OPTIONS",
-    "REPORT_KINDS",
-    "USUAL_DETAILS",
-    "Option",
-    "argparse_kwargs",
-    "ini_kwargs",
-    "language_of",
-    "option_values",
-]
-
 REPORT_KINDS = ("json", "csv", "html", "md", "github", "gitlab")
 # Headings of the help, in its order.
 GROUPS = ("inputs", "selection", "pairing", "limits", "running", "output")

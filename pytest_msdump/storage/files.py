@@ -13,19 +13,6 @@ from typing import IO, Any, BinaryIO
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, MsdumpError
 from pytest_msdump.storage.remote import RemotePath
 
-__all__ = [
-    "in_utf8",
-    "irregular_kind",
-    "make_directory",
-    "open_descriptor",
-    "open_regular",
-    "read_regular",
-    "read_user_file",
-    "replacing",
-    "write_atomic",
-    "write_file",
-]
-
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _READ_BYTES = 2**20
 

@@ -23,17 +23,6 @@ from pytest_msdump.settings.values import finite, parse_count, parse_coverage, p
 from pytest_msdump.storage.remote import RemotePath, is_url
 from pytest_msdump.suite.documents import read_toml
 
-__all__ = [
-    "FileName",
-    "MapObject",
-    "PlacedPath",
-    "SideText",
-    "parse_threshold",
-    "read_file",
-    "read_map",
-    "read_options",
-]
-
 # Takes a value and where it stands; returns what it means, or raises ConfigError beginning with that place.
 Reader = Callable[[object, str], Any]
 

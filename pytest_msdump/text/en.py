@@ -9,8 +9,6 @@ from pytest_msdump.text.en_findings import FINDINGS
 from pytest_msdump.text.en_unmatched import EN_UNMATCHED
 from pytest_msdump.text.replay import REPLAY_EN
 
-__all__ = ["EN"]
-
 EN: Mapping[str, str | tuple[str, str]] = {
     # -- what joins parts of a sentence
     "between_names": ", ",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["CAUSES"]
-
 # As in `text.en`: where the number `n` decides, the singular stands first.
 CAUSES: Mapping[str, str | tuple[str, str]] = {
     # -- roles

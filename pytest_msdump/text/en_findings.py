@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["FINDINGS"]
-
 FINDINGS: Mapping[str, str | tuple[str, str]] = {
     # -- a number and its limit
     "below_limit": "{metric} {value} is below {limit} ({rule}){detail}",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["EN_UNMATCHED"]
-
 EN_UNMATCHED: Mapping[str, str | tuple[str, str]] = {
     # -- why a tensor has no partner: what a rule file says
     "inserted": "inserted by the compiler: no counterpart in the original model",

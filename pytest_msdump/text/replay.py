@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["REPLAY_EN", "REPLAY_ZH"]
-
 _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
     # -- what a replay says of a tensor: findings and the line of a failure
     "local_wrong_score": (

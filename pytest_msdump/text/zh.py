@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from pytest_msdump.text.replay import REPLAY_ZH
 
-__all__ = ["ZH"]
-
 ZH: Mapping[str, str] = {
     # -- what joins parts of a sentence
     "between_names": "、",
