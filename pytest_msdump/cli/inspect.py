@@ -196,9 +196,6 @@ def _print(
         print(terminal_lines(line))
 
 
-# -- JSON: numbers are JSON numbers; NaN and infinities are strings --------------------------------------------------
-
-
 def _survey_entry(found: Survey) -> dict[str, Any]:
     return {
         **_dump(found.dump),

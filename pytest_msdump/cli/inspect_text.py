@@ -41,9 +41,6 @@ _COUNTS = (
 )
 
 
-# -- A dump ----------------------------------------------------------------------------------------------------------
-
-
 def survey_lines(found: Survey, *, width: int, everything: bool = False) -> Iterator[str]:
     """Yield all lines about a dump: totals, what is odd, and its operators in order of execution."""
     dump = found.dump
@@ -251,9 +248,6 @@ def _files(dump: Dump, placed: PlacedOperator, most: int | None) -> Iterator[str
         yield f"  {terminal_text(os.path.relpath(path, dump.root))}"
     if most is not None and len(files) > most:
         yield f"  and {counted(len(files) - most, 'more file')}; --all lists them all"
-
-
-# -- A file ----------------------------------------------------------------------------------------------------------
 
 
 def file_lines(found: InspectedFile, *, width: int, everything: bool = False) -> Iterator[str]:

@@ -175,8 +175,6 @@ def write_text(path: Path, text: str) -> Path:
     return path
 
 
-# -- Algorithms: ``-alg`` and ``-a`` --
-
 _ALL = "all"
 
 # The vendor's numbers 0 to 9 are the places in this table, which `facts.metrics` keeps in the vendor's order.
@@ -228,8 +226,6 @@ def passed_arguments(text: str | None, custom: Iterable[str]) -> tuple[dict[str,
             notes.append(f"-a: {name.strip()} is built in and takes no arguments; {', '.join(values)} has no effect")
     return {name: values for name, values in arguments.items() if name in own}, tuple(notes)
 
-
-# -- Operators by their number in the compiled model: ``-r`` and ``-s`` --
 
 _NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 _LAST = -1

@@ -235,8 +235,6 @@ def _overview() -> str:
     return "\n".join((*usages, "", "COMMAND --help shows the options of a command."))
 
 
-# -- Batch comparison: -f names a folder of rule files --
-
 _LAYOUT = "TIME/DEVICE/MODEL/MODEL_ID/STEP"
 _DIGITS = re.compile(r"[0-9]+", re.ASCII)
 
@@ -331,8 +329,6 @@ def _graph_of(model: str, graphs: Mapping[str, Path]) -> tuple[str | None, str]:
 def _names(names: Iterable[str]) -> str:
     return listed(list(dict.fromkeys(names)))
 
-
-# -- Files of the results --
 
 _MOST_TRIES = 1000
 _UNKNOWN = "NaN"

@@ -331,8 +331,6 @@ def _path_findings(path: object, environ: Mapping[str, str]) -> Iterator[ConfigF
         yield warning("dump.dump_path", f"{folder} cannot be written to")
 
 
-# -- One section, value by value -----------------------------------------------------------------------------------
-
 _STEPS = re.compile(r"[0-9|-]+")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")

@@ -179,8 +179,6 @@ def _formats(sides: Sides) -> Iterator[MovedClaim]:
                 yield MovedClaim("memory_format", sides, message, details, moved, stored, placement, order)
 
 
-# -- Neighbours and padding --
-
 # Rows are padded to multiples of these (a device's blocks), or by the width of a kernel's border.
 _MULTIPLES = (8, 16, 32, 64, 128)
 _BORDERS = (1, 2, 3, 4)

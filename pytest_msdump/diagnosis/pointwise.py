@@ -215,8 +215,6 @@ def _flushed(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
     return PointwiseClaim("flushed_to_zero", sides, message, details, flush, own_agreeing=Slack(0.02, 0.5 * bound))
 
 
-# -- The left is the right, rounded to a lower precision --
-
 # An 8-bit integer type has so many values, a coarse grid fewer; with fewer than this a step proves nothing.
 _MOST_LEVELS = 256
 _FEWEST_LEVELS = 5

@@ -182,8 +182,6 @@ def _agreement(sides: Sides) -> float:
     return (both / count - shares[0] * shares[1]) / size if size > 0 else 0.0
 
 
-# -- One part is wrong while the rest agrees --
-
 # The share of squared differences that has to be in the slice, of its elements that have to differ, and of all others
 # that may.
 _CONCENTRATED = 0.98

@@ -174,9 +174,6 @@ def _within(name: str, number: int, most: int) -> int:
     return number
 
 
-# -- Details of the first failing tensors of a run, in any number of processes --
-
-
 def details_of_failing(
     plan: Plan, records: Mapping[int, Record], directory: Path, run: str
 ) -> list[tuple[str, Path | str]]:

@@ -225,8 +225,6 @@ class Extents:
         return joined([_value_cells(array, style)], 1).decode("ascii")
 
 
-# -- The elements with the largest errors --
-
 # A higher class goes first, whatever the size.
 _ONE_NAN, _NUMBER, _UNDEFINED, _EQUAL, _BOTH_NAN = 4, 3, 2, 1, 0
 

@@ -270,9 +270,6 @@ def rounded_up(value: float) -> float:
     return value if bound is None else bound
 
 
-# -- The file --
-
-
 def limits_text(limits: LimitsFile) -> str:
     """Return the text of a limits file, a tensor on each line, the same for the same limits."""
     reference = {name: value for name in ReferenceFacts.__slots__ if (value := getattr(limits.reference, name))}

@@ -59,9 +59,6 @@ _NOWHERE = Scope(None)
 _APART = Scope(None, is_apart=True)
 
 
-# -- names -----------------------------------------------------------------------------------------------------------
-
-
 def node_scope(name: str, known: Callable[[Path], bool]) -> Scope:
     """Return the scope of an operator, by its full name of which the last part is the operator itself.
 
@@ -139,9 +136,6 @@ def spelling_of(path: Path) -> Path:
 def dotted(path: Path) -> str:
     """Return a path as messages show it."""
     return ".".join(path)
-
-
-# -- one side --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

@@ -258,9 +258,6 @@ def shown_path(path: Path | str) -> str:
     return relative if len(relative) < len(text) else text
 
 
-# -- Details as an artefact of failing items -------------------------------------------------------------------------
-
-
 # What such a line begins with.
 _DETAILS = "details of"
 
@@ -292,9 +289,6 @@ def close_details(gate: Gate) -> Iterator[str]:
 
 def _directory(gate: Gate, source: Source, plan: Plan) -> Path:
     return report_directory(gate, source, plan, several=len(gate.plans) > 1)
-
-
-# -- What the terminal shows of failures, once all are known ---------------------------------------------------------
 
 
 def shorten_failures(gate: Gate, terminal: pytest.TerminalReporter | None) -> None:

@@ -254,9 +254,6 @@ def _typed(bound: float) -> str:
     return repr(encode(bound)).strip("'")
 
 
-# -- arguments of the operator, and what the drift looks like ----------------------------------------------------------
-
-
 _MOST_LISTED = 12
 
 
@@ -308,9 +305,6 @@ def diagnosis_lines(record: Record, width: int, say: Phrases = ENGLISH) -> list[
         text = terminal_text(say("after_label", label=title, text=say.of(one.evidence)))
         lines += labelled(say("looks_like"), text, width=width)
     return lines
-
-
-# -- the whole text ----------------------------------------------------------------------------------------------------
 
 
 _HOW = {

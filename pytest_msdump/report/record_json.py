@@ -106,9 +106,6 @@ def checked_record(entry: Any, *, place: str) -> Record:
         return record
 
 
-# -- both sides --------------------------------------------------------------------------------------------------------
-
-
 def _read_address(value: Any) -> Any:
     label, io, slot = value.rsplit(":", 2) if type(value) is str and value.count(":") >= 2 else ("", "", "")
     is_slot = slot.isascii() and slot.isdecimal() and len(slot) <= 9
@@ -145,9 +142,6 @@ _TENSOR: Mapping[str, Form] = {
 _RIGHT = table(ReportedTensor, _TENSOR)
 # The coordinates and the source of the left side stand in the record itself.
 _LEFT = table(dict, {key: form for key, form in _TENSOR.items() if key not in ("at", "source")})
-
-
-# -- what was measured -------------------------------------------------------------------------------------------------
 
 
 _GOLDEN_ERRORS = table(
@@ -251,9 +245,6 @@ def _message(entry: Mapping[str, Any] | None, sentence: str | None) -> Message |
     return message_of(entry or {}, sentence) if sentence else None
 
 
-# -- statistics in the place of a tensor -------------------------------------------------------------------------------
-
-
 def _read_sides(value: Any) -> Any:
     named = list_of(SIDE).read(value)
     if not named:
@@ -302,9 +293,6 @@ def _statistics(**found: Any) -> StatisticComparison:
     digits, note = found.pop("digits"), _message(found.pop("note_said", None), found.pop("note", None))
     left, right = (Statistics(found.pop(side), digits[side]) for side in _SIDES)
     return StatisticComparison(left, right, note=note, **found)
-
-
-# -- what else is known of a pair --------------------------------------------------------------------------------------
 
 
 CODE: Mapping[str, Form] = {"code": lenient(TEXT), "parameters": lenient(PARAMETERS)}
@@ -476,9 +464,6 @@ _BETTER_FIT = table(
         ),
     },
 )
-
-
-# -- the record --------------------------------------------------------------------------------------------------------
 
 
 _RECORD_KEYS: Mapping[str, Form] = {

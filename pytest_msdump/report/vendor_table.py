@@ -136,9 +136,6 @@ def _whole_operator(lines: Sequence[Line], about: Line) -> Line:
     return about
 
 
-# -- with a rule file --------------------------------------------------------------------------------------------------
-
-
 # Left tensors without a line in the vendor's table, by reason: the operator types concerned, all if empty.
 _UNLISTED: Mapping[str, frozenset[str]] = {
     "inner": frozenset(),
@@ -263,9 +260,6 @@ def _unlisted(line: Line) -> str | None:
     code = line.unmatched.why.code if line.unmatched is not None else ""
     types = _UNLISTED.get(code)
     return None if types is None or (types and line.op_type not in types) else code
-
-
-# -- tables ------------------------------------------------------------------------------------------------------------
 
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
@@ -394,9 +388,6 @@ def _after(line: Line, columns: Columns) -> tuple[str, ...]:
         return reason, line.verdict, line.reason
     sentences = [finding.sentence for finding in record.verdict.findings if finding.outcome != "note"]
     return reason, record.verdict.outcome, "; ".join(sentences)
-
-
-# -- ops.csv -----------------------------------------------------------------------------------------------------------
 
 
 def write_csv(report: Report, directory: Path) -> Path:

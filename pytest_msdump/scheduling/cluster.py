@@ -350,9 +350,6 @@ def _question(folders: tuple[str, ...]) -> Callable[[], dict[str, Any]]:
     return ask
 
 
-# -- On a worker -----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Job:
     """A pair, its number in the plan, and size and time of its files as the machine with the plan sees them."""

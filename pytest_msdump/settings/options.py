@@ -247,8 +247,6 @@ def ini_kwargs(option: Option) -> dict[str, Any]:
     return {"name": option.ini, "help": option.help_line, "type": kind, "default": None}
 
 
-# -- The language --
-
 # POSIX: the first that is set, and not empty, decides.
 _VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
 # Text that Big5 and ASCII cannot write.

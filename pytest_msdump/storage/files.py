@@ -99,9 +99,6 @@ def _shown(count: int) -> str:
     return f"{count // 2**20} MiB" if count >= 2**20 else f"{count} bytes"
 
 
-# -- Writing files ---------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a file to write that takes the place of `path` at the end, so that a reader never sees a half."""

@@ -171,8 +171,6 @@ def spec_text(value: object, where: str) -> str | None:
     return None if parse_spec(spec, where=where) is None else spec
 
 
-# -- Tables of keys --
-
 _FORMATS = ("NCHW", "NHWC", "HWCN", "CHWN")
 
 
@@ -460,9 +458,6 @@ def _typed_align(value: object, where: str) -> Align:
     return parse_align(table, where=where)
 
 
-# -- ``[msdump.shards]`` and ``[[msdump.dims]]`` --
-
-
 def _sizes(value: object, where: str) -> dict[str, int]:
     if not isinstance(value, Mapping) or not value:
         raise ConfigError(f"{where} must be a table such as {{ tp = 2, cp = 2 }}, not {described(value)}")
@@ -492,9 +487,6 @@ def _dims(table: object, where: str, _label: str) -> DimsEntry:
 def _any_text(value: object, where: str) -> str:
     """Read a text, also an empty one: the dimensions of a number."""
     return value if value == "" and isinstance(value, str) else text(value, where)
-
-
-# -- ``[[msdump.rule]]`` and ``[[msdump.known_drift]]`` --
 
 
 def _levels(value: object, where: str) -> tuple[float | None, float | None]:

@@ -120,9 +120,6 @@ class Phrases:
 ENGLISH = Phrases("en")
 
 
-# -- numbers ----------------------------------------------------------------------------------------------------------
-
-
 def number(value: float | int) -> str:
     """Write a measured value: integers whole, others with six digits, small and large ones with three and an exponent.
 
