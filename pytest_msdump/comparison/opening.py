@@ -93,9 +93,8 @@ class OpenDump(Mapping[str, TensorRef]):
     --------
     >>> import numpy, tempfile
     >>> from pathlib import Path
-    >>> from pytest_msdump.testing.builder import write_reference
     >>> folder = Path(tempfile.mkdtemp())
-    >>> write_reference(folder, {"conv1": numpy.arange(3.0)})
+    >>> numpy.save(folder / "conv1.0.1700000000000000.npy", numpy.arange(3.0))
     >>> dump = open_dump(folder)
     >>> list(dump), dump.read("conv1").tolist()
     (['conv1:output:0'], [0.0, 1.0, 2.0])
