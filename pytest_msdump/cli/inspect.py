@@ -71,9 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--graph", action="append", default=[], metavar="FILE", help="a graph outside of the dump; repeatable"
     )
     inputs.add_argument(
-        "--root",
-        metavar="DIR",
-        help="the dump that the file belongs to, if the file's own folder is not enough",
+        "--root", metavar="DIR", help="the dump that the file belongs to, if the file's own folder is not enough"
     )
     inputs.add_argument(*ALLOW_INCOMPLETE.cli_flags, **argparse_kwargs(ALLOW_INCOMPLETE))
     modes.add_argument("--txt-header", action="store_true", help="with --save-txt: shape and dtype in a line with #")
@@ -321,12 +319,7 @@ def _verify_entry(found: Verified) -> dict[str, Any]:
 
 
 def _dump(dump: Dump) -> dict[str, Any]:
-    return {
-        "directory": str(dump.root),
-        "reader": dump.reader,
-        "labels": dict(dump.labels),
-        "notes": list(dump.notes),
-    }
+    return {"directory": str(dump.root), "reader": dump.reader, "labels": dict(dump.labels), "notes": list(dump.notes)}
 
 
 def _asked(one: DumpConfiguration) -> dict[str, Any]:

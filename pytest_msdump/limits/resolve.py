@@ -94,11 +94,7 @@ def _own_limit(limit: Limit, own: Mapping[str, Limit]) -> Limit:
 
 
 def resolve_pair(
-    policy: Policy,
-    pair: Pair,
-    dtypes: tuple[str, str],
-    *notes: Message | None,
-    golden: tuple[int, ...] | None = None,
+    policy: Policy, pair: Pair, dtypes: tuple[str, str], *notes: Message | None, golden: tuple[int, ...] | None = None
 ) -> Limits:
     """Return the limits of a pair of these types; `notes` are said of it beside the pair's own; `golden` as above."""
     return resolve(

@@ -121,12 +121,7 @@ def judge_statistics(
     )
     types = (left_dtype, left_dtype) if case.is_integer and not limits.dtype_equal else case.dtypes
     verdict, checks = judge(
-        measured,
-        known,
-        left_dtype=types[0],
-        right_dtype=types[1],
-        overflows=overflows,
-        right_overflows=right_overflows,
+        measured, known, left_dtype=types[0], right_dtype=types[1], overflows=overflows, right_overflows=right_overflows
     )
     findings = [
         *(_explained(finding, case) for finding in verdict.findings),

@@ -138,12 +138,7 @@ def _containers(dump: Dump) -> frozenset[str]:
 
 
 def _selected(
-    left: Dump,
-    right: Dump,
-    state: PairingState,
-    request: PairingRequest,
-    explainer: Explainer,
-    selection: Selection,
+    left: Dump, right: Dump, state: PairingState, request: PairingRequest, explainer: Explainer, selection: Selection
 ) -> Pairing:
     """Return what of the result is selected, with the reasons for what has no partner."""
     pair_filter, coordinates = PairFilter(selection), request.coordinates

@@ -90,13 +90,7 @@ class _Errors(Structure):
 
 
 class _Slices(Structure):
-    _fields_ = (
-        ("unit", c_int64),
-        ("row", c_int64),
-        ("last", c_int64),
-        ("apart", c_void_p),
-        ("right", c_void_p),
-    )
+    _fields_ = (("unit", c_int64), ("row", c_int64), ("last", c_int64), ("apart", c_void_p), ("right", c_void_p))
 
 
 class _Found(Structure):

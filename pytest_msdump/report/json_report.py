@@ -119,15 +119,7 @@ MISSING = table_with_message(
 )
 _OPERATOR = table(
     NetworkOperator,
-    {
-        "index": WHOLE,
-        "sequence": WHOLE,
-        "name": TEXT,
-        "op_type": TEXT,
-        "left": TEXTS,
-        "right": TEXTS,
-        "relation": TEXT,
-    },
+    {"index": WHOLE, "sequence": WHOLE, "name": TEXT, "op_type": TEXT, "left": TEXTS, "right": TEXTS, "relation": TEXT},
 )
 COVERAGE = table(
     _coverage,

@@ -145,8 +145,7 @@ _LEFT = table(dict, {key: form for key, form in _TENSOR.items() if key not in ("
 
 
 _GOLDEN_ERRORS = table(
-    GoldenErrors,
-    {**dict.fromkeys(GoldenErrors._fields, NUMBER), "finite": COUNT, "error_balance": nullable(NUMBER)},
+    GoldenErrors, {**dict.fromkeys(GoldenErrors._fields, NUMBER), "finite": COUNT, "error_balance": nullable(NUMBER)}
 )
 _RUNS = {"golden": one_of(("golden", "right")), "other_run": one_of(("third", "right"))}
 _THREE_WAY = table(ThreeWay, {**_RUNS, "left": _GOLDEN_ERRORS, "other": _GOLDEN_ERRORS})

@@ -300,11 +300,7 @@ def titles_of(columns: Columns) -> tuple[str, ...]:
 
 
 def vendor_table(
-    report: Report,
-    columns: Columns | None = None,
-    *,
-    right_alone: bool = True,
-    sequences: Container[int] | None = None,
+    report: Report, columns: Columns | None = None, *, right_alone: bool = True, sequences: Container[int] | None = None
 ) -> Table:
     """Return titles and rows of the vendor's network table, by default with the columns of ops.csv.
 
