@@ -26,7 +26,7 @@ from pytest_msdump.inspect.file import FileHeader, InspectedFile, InspectedTenso
 from pytest_msdump.inspect.hits import parse_settings
 from pytest_msdump.inspect.survey import Survey, survey
 from pytest_msdump.inspect.verify import Verified, verify
-from pytest_msdump.model.dump import Dump, DumpConfiguration
+from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, KernelArguments, Operator
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, SourceFrame, TensorRef, TensorSpec
 from pytest_msdump.report.json_forms import encode
@@ -197,7 +197,10 @@ def _print(
 def _survey_entry(found: Survey) -> dict[str, Any]:
     return {
         **_dump(found.dump),
-        "asked_for": [_asked(one) for one in (found.dump.run.configurations if found.dump.run else ())],
+        "asked_for": [
+            asdict(one) | {"scene": one.scene or None}
+            for one in (found.dump.run.configurations if found.dump.run else ())
+        ],
         "coordinates": {name: list(values) for name, values in found.coordinates.items()},
         "tensors": len(found.dump.refs),
         "files": found.files,
@@ -320,10 +323,6 @@ def _verify_entry(found: Verified) -> dict[str, Any]:
 
 def _dump(dump: Dump) -> dict[str, Any]:
     return {"directory": str(dump.root), "reader": dump.reader, "labels": dict(dump.labels), "notes": list(dump.notes)}
-
-
-def _asked(one: DumpConfiguration) -> dict[str, Any]:
-    return asdict(one) | {"scene": one.scene or None}
 
 
 def _at(at: Coordinates) -> dict[str, Any]:

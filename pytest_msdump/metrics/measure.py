@@ -21,7 +21,7 @@ from pytest_msdump.metrics.numpy_kernel import (
     divergence_of_block,
     measure_block,
 )
-from pytest_msdump.metrics.pointwise import Tolerance
+from pytest_msdump.metrics.rankings import Tolerance
 from pytest_msdump.metrics.slices import Grid, grid_of
 from pytest_msdump.metrics.spread import CoarserValues
 from pytest_msdump.metrics.statistics import with_exact_moments

@@ -211,8 +211,10 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
             terminal.line(terminal_text(line))
     for line in gate.detail_lines:
         terminal.line(terminal_text(line))
-    for line in _for_github(gate):
-        terminal.line(line)
+    asked = {plan.digest for plan in gate.plans.values() if "github" in plan.suite.options["report"]}
+    if reports := [report for digest, report in gate.report_of.items() if digest in asked]:
+        for line in commands_for_github(reports, gate.config.rootpath):
+            terminal.line(line)
     for error in gate.unwritten:
         terminal.line(terminal_text(f"ERROR: {error}"), red=True)
     if gate.foreign:
@@ -229,13 +231,6 @@ def _next_command(gate: Gate, report: Report) -> list[str]:
     number = report.records.index(first)
     name = next(group.name for group in plan.groups if number in group.pairs)
     return gate.rerun_command(source, name, first.left.key.op.label)
-
-
-def _for_github(gate: Gate) -> list[str]:
-    """Return workflow commands for the suites whose reports ask for them."""
-    asked = {plan.digest for plan in gate.plans.values() if "github" in plan.suite.options["report"]}
-    reports = [report for digest, report in gate.report_of.items() if digest in asked]
-    return commands_for_github(reports, gate.config.rootpath) if reports else []
 
 
 def _folder(title: str) -> str:

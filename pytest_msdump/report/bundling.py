@@ -64,7 +64,9 @@ def _write_cause(plan: Plan, report: Report, directory: Path, numbers: Sequence[
     records = [report.records[number] for number in numbers]
     pairs = [plan.pairing.pairs[number] for number in numbers]
     op = pairs[0].left.key.op
-    folder = directory / _folder_name(records[0].order, op.label)
+    # It cannot leave the folder, whatever the operator is called; the number makes it unique.
+    name = f"op{records[0].order + 1}_{_UNSAFE.sub('_', op.label)[-_LONGEST_NAME:].strip('_')}"
+    folder = directory / name
     roles = [record for record in records if record.role is not None] or records
     yield f"{folder.name}  {terminal_text(op.label)}"
     yield f"  {role_line(roles[0])}"
@@ -136,11 +138,6 @@ def _check_folder(folder: Path) -> None:
     _make(folder)
     with whole_file(folder / "command.txt"):
         pass
-
-
-def _folder_name(order: int, label: str) -> str:
-    """Return a name that cannot leave the folder, whatever the operator is called; the number makes it unique."""
-    return f"op{order + 1}_{_UNSAFE.sub('_', label)[-_LONGEST_NAME:].strip('_')}"
 
 
 def _write_text(path: Path, lines: Iterable[str]) -> Path:

@@ -46,17 +46,6 @@ from pytest_msdump.report.vendor_lines import (
 from pytest_msdump.storage.files import in_utf8, write_file
 from pytest_msdump.text import Message, say
 
-__all__ = [
-    "ALGORITHMS",
-    "Columns",
-    "columns_for",
-    "csv_lines",
-    "nine_columns",
-    "titles_of",
-    "vendor_table",
-    "write_csv",
-]
-
 # A name too long for the file system: the dump's file has a number instead.
 _HASHED = re.compile(r"(?:.*/)?\d+(?:\.npy)?")
 

@@ -66,7 +66,10 @@ class Cache:
 
     def key(self, pair: Pair) -> str | None:
         """Return the key of a pair as its files are now; ``None`` if the version of a file is not known."""
-        digest = hashlib.sha256(repr(_without_order(pair)).encode(errors="surrogateescape"))
+        # No comparison looks at the pair's place among the others.
+        left, right = (replace(ref, place=None) for ref in (pair.left, pair.right))
+        plain = replace(pair, left=left, right=right, order=0)
+        digest = hashlib.sha256(repr(plain).encode(errors="surrogateescape"))
         try:
             for path in files_of(pair):
                 state = state_of(path)
@@ -110,12 +113,6 @@ class Cache:
         total = len(records)
         sentence = f"cache: {len(reused)} of {total} pair{'' if total == 1 else 's'} from earlier runs"
         return tuple(filter(None, (sentence, self._file.note, problem)))
-
-
-def _without_order(pair: Pair) -> Pair:
-    """Return the pair without its place among the others, which no comparison looks at."""
-    left, right = (replace(ref, place=None) for ref in (pair.left, pair.right))
-    return replace(pair, left=left, right=right, order=0)
 
 
 def _clock_lag(folder: Path) -> int:
