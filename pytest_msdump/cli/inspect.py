@@ -32,6 +32,7 @@ from pytest_msdump.model.tensor import COORDINATES, Coordinates, SourceFrame, Te
 from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
+from pytest_msdump.storage.files import make_folder
 
 DESCRIPTION = (
     "Without options: what is in a dump (operators, coordinates, sizes, what is odd) or in a file (kind, header, type, "
@@ -163,10 +164,7 @@ def save_text(path: Path, out: Path, *, with_header: bool = False) -> Iterator[P
     if is_file and len(refs) > 1:
         raise ConfigError(f"{out}: is one file, and {path.name} holds {len(refs)} tensors; name a folder")
     folder = out.parent if is_file else out
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MsdumpError(f"{folder}: cannot be made: {error.strerror or error}; name another folder") from error
+    make_folder(folder, kind=MsdumpError)
     written: set[Path] = set()
     for ref in refs:
         name = path.stem if path.suffix == ".npy" else f"{path.name}.{ref.key.io}.{ref.key.slot}"
@@ -214,10 +212,7 @@ def _survey_entry(found: Survey) -> dict[str, Any]:
         "operators": [
             {
                 "name": row.label,
-                "op_type": row.op_type,
-                "inputs": row.inputs,
-                "outputs": row.outputs,
-                "tensors": row.tensors,
+                **{key: getattr(row, key) for key in ("op_type", "inputs", "outputs", "tensors")},
                 "bytes": row.size,
                 "dtype": row.dtype,
                 "shape": row.shape,

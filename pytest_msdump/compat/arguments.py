@@ -22,7 +22,7 @@ from pytest_msdump.matching.rules import Group, combined, group_operators
 from pytest_msdump.model.describe import listed, wrapped
 from pytest_msdump.model.pairing import Pair, Unmatched
 from pytest_msdump.settings.options import OPTIONS
-from pytest_msdump.storage.files import in_utf8
+from pytest_msdump.storage.files import in_utf8, make_folder
 from pytest_msdump.suite import Suite, load_suite
 
 _HELP = ("-h", "--help")
@@ -159,10 +159,7 @@ def say(program: str, sentence: str) -> None:
 def output_folder(text: str | None, flag: str = "-out") -> Path:
     """Return the folder that a flag names, made if it was not there; the current one by default."""
     folder = Path(text or ".").absolute()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"{flag}: the folder {folder} cannot be made: {error.strerror or error}") from error
+    make_folder(folder, flag)
     return folder
 
 

@@ -152,6 +152,16 @@ def _is_half(one: str) -> bool:
     return "\ud800" <= one <= "\udfff" and not "\udc80" <= one <= "\udcff"
 
 
+def make_folder(folder: Path, named: str = "", kind: type[MsdumpError] = ConfigError) -> None:
+    """Make a folder that a user named, unless it is there; an error of this kind that begins with what `named` it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        where = f"{named}: " if named else ""
+        reason = error.strerror or error
+        raise kind(f"{where}{folder}: cannot be made: {reason}; name another folder") from error
+
+
 def make_directory(directory: Path) -> None:
     """Make the report directory; only a new one is marked as generated. OSError where it cannot be made."""
     try:
