@@ -6,18 +6,23 @@ python benchmarks/deep_net.py            prints what is said of the net with the
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
+# Tests write such dumps, too.
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from dump_builder import Tensor, write_mindspore
+
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.report.summary import summary_lines
 from pytest_msdump.suite import load_suite
-from pytest_msdump.testing.builder import Tensor, write_mindspore
 
 OPERATORS, FIRST_BEYOND, MISTAKEN = 300, 122, 125
 # Of profile default, for float32.

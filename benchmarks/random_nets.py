@@ -20,11 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+# Tests write such dumps, too.
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from dump_builder import Tensor, write_mindspore
+
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.suite import load_suite
-from pytest_msdump.testing.builder import Tensor, write_mindspore
 
 Array = npt.NDArray[Any]
 

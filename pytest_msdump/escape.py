@@ -20,20 +20,6 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = [
-    "csv_line",
-    "github_command",
-    "html_json",
-    "html_text",
-    "markdown_code",
-    "printed_json",
-    "shell_line",
-    "shell_word",
-    "terminal_lines",
-    "terminal_text",
-    "toml_value",
-]
-
 # Commands that a runner of GitHub or Azure finds in a log; also within a line, since lines are wrapped.
 _COMMAND = re.compile(
     r"::(?=(?:error|warning|notice|debug|group|endgroup|echo|stop-commands|add-mask|add-matcher|remove-matcher|add-path"

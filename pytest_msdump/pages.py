@@ -13,8 +13,6 @@ from weakref import finalize
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SMALL_BYTES", "pages"]
-
 Array = npt.NDArray[Any]
 
 # Below this many bytes numpy's own memory is as good.

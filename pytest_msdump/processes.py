@@ -17,8 +17,6 @@ from itertools import islice
 from multiprocessing.connection import Connection
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Workers"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
     from types import ModuleType
 
-__all__ = ["entries", "entry_points_of", "find", "load"]
-
 _SUFFIXES = tuple(all_suffixes())
 
 # How names of directories of an installed package end, in any case.

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from dump_builder import write_mindspore
 from numpy.lib.stride_tricks import sliding_window_view
-
-from pytest_msdump.testing.builder import write_mindspore
 
 Array = npt.NDArray[Any]
 # Takes the inputs of an operator and what a sound kernel made of them; returns what a wrong one makes.

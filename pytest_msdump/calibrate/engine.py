@@ -38,8 +38,6 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.record import Record
 from pytest_msdump.suite import load_suite
 
-__all__ = ["calibrate", "multipliers_of"]
-
 # A tensor that a later run into the same directory replaced is no tensor of the run.
 _OLDER_RUN = "older_run"
 _PERTURBED = ("perturbed run", "coarse run")

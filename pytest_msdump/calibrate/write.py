@@ -16,8 +16,6 @@ from pytest_msdump.storage.files import write_atomic
 from pytest_msdump.suite.load import Suite, read_limits
 from pytest_msdump.text import number
 
-__all__ = ["limits_file_to_lower", "tighten", "tightened", "write_limits"]
-
 _SHOWN = 5
 
 

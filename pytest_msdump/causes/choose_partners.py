@@ -7,8 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Fit", "Suggestion", "Unpaired", "is_named_after", "suggest"]
-
 # Another tensor may be the partner unless it fits so many times worse.
 _CLEARLY_WORSE = 10.0
 # What rounding alone does; below it no tensor fits better than another.

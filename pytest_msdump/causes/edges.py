@@ -18,8 +18,6 @@ from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, mangle
 
-__all__ = ["BY_ORDER", "Group", "Input", "Run", "groups", "link_iterations", "part_of"]
-
 # Types that write to parameters without being in the table of written inputs; any of their inputs may be written to.
 _WRITES = re.compile("Apply|Assign|Adam|Momentum|Optim|Scatter")
 _EVERY = range(1_000_000)

@@ -13,17 +13,6 @@ import numpy.typing as npt
 from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = [
-    "Fingerprint",
-    "Sample",
-    "disagreement",
-    "distances",
-    "fingerprint",
-    "sample",
-    "sample_of",
-    "sampled_distance",
-]
-
 Array = npt.NDArray[Any]
 
 _BLOCK = 1 << 17

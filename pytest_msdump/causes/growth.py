@@ -13,8 +13,6 @@ from typing import Generic, TypeVar
 from pytest_msdump.causes.network import Drift, Node, components, numbered
 from pytest_msdump.model.record import Record
 
-__all__ = ["JUMP", "Grown", "drift_of", "growth", "growth_by_graph", "growth_by_order"]
-
 # An operator stands out when it makes the error this many times larger.
 JUMP = 5.0
 # A smaller share of the limit is no jump: from there the limit is reached by further growth of JUMP * JUMP at least,

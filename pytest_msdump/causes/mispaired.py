@@ -21,8 +21,6 @@ from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import BetterFit, Record
 from pytest_msdump.model.tensor import Coordinates, TensorKey, TensorRef
 
-__all__ = ["FAR", "FREE", "TAKEN", "Rival", "better_fits", "mispaired"]
-
 # The state of a tensor: its pairs are far off, it has none, or a pair of it is near or was not run.
 FAR, FREE, TAKEN = "far", "free", "taken"
 

@@ -6,8 +6,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-__all__ = ["Drift", "Feed", "Node", "components", "numbered"]
-
 Op = TypeVar("Op", bound=Hashable)
 
 

@@ -16,8 +16,6 @@ from pytest_msdump.model.pairing import Pairing
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.tensor import OpKey, TensorKey
 
-__all__ = ["TensorStatus", "operator_nodes"]
-
 _BY_NAME = ("name", "mangled", "file")
 
 # Why a tensor has no partner, where its operator is part of another one in the original model, or only hands on what it

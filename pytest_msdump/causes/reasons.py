@@ -9,8 +9,6 @@ from pytest_msdump.model.numbers import number
 from pytest_msdump.model.record import ErrorGrowth, Record, RoleReason, Suspect
 from pytest_msdump.text import ENGLISH, Phrases
 
-__all__ = ["factor_text", "fit_text", "reason_of", "reason_text"]
-
 _MOST_NAMED = 4
 _DIGITS = 3
 # Reasons that stand alone; others say what else may be behind it.

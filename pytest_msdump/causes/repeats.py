@@ -28,8 +28,6 @@ from pytest_msdump.model.statistics import Statistics
 from pytest_msdump.model.tensor import COORDINATES, UNSEEN, TensorKey, TensorRef, TensorSpec
 from pytest_msdump.suite import load_suite
 
-__all__ = ["Difference", "Repeats", "repeat", "repeat_lines"]
-
 _LEAST_RUNS = 2
 _BLOCK_ELEMENTS = 2**17
 _SHOWN = 8
@@ -148,7 +146,14 @@ class _Comparison:
             address = self._first.refs[0].key.address
             raise ConfigError(f"run 1 and run {number} have no operator in common, e.g. {address}")
         records = {
-            place: record_of(pair, Verdict("pass" if _are_equal(pair.left, pair.right) else "fail"))
+            place: record_of(
+                pair,
+                Verdict(
+                    "pass"
+                    if (pair.left.spec, pair.left.statistics) == (pair.right.spec, pair.right.statistics)
+                    else "fail"
+                ),
+            )
             for place, pair in enumerate(pairing.pairs)
         }
         records |= localise(Plan(suite, self._first, dump, pairing), records).records
@@ -192,11 +197,6 @@ class _Comparison:
             why = _WHY["first"] if reason is None else _WHY.get(reason.why) or reason_text(reason)
             why += ", but the runs were not given the same" if self._given else ""
         return Difference(tensor, runs, why, is_random and bool(problem))
-
-
-def _are_equal(left: TensorRef, right: TensorRef) -> bool:
-    """Return whether two tensors are of one type and shape, and have one digest."""
-    return (left.spec, left.statistics) == (right.spec, right.statistics)
 
 
 def _seeds(dump: Dump) -> Mapping[str, int]:

@@ -12,8 +12,6 @@ from typing import Generic, TypeVar
 from pytest_msdump.causes.growth import Grown, growth_by_graph, growth_by_order
 from pytest_msdump.causes.network import Node, components, numbered
 
-__all__ = ["MOST_LISTED", "Role", "roles_by_graph", "roles_by_order"]
-
 MOST_LISTED = 8
 
 Op = TypeVar("Op", bound=Hashable)

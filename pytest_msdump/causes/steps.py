@@ -21,8 +21,6 @@ from pytest_msdump.matching.kinds import kind_of, kind_of_name
 from pytest_msdump.model.record import ReportedTensor
 from pytest_msdump.model.tensor import TensorRef
 
-__all__ = ["Values", "entry_by_structure", "pairs_by_structure", "steps_of"]
-
 Array = npt.NDArray[Any]
 
 # What these give out was there before, or is no step of the network.

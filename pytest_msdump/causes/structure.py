@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from pytest_msdump.facts.kinds import FINISHED_BY, FOLDED_INTO
 
-__all__ = ["Step", "align_steps", "fused_steps", "name_agreement", "names_agreement", "shapes_agree", "tokens_of"]
-
 Shape = tuple[int, ...]
 Array = npt.NDArray[np.int64]
 
@@ -113,11 +111,7 @@ def name_agreement(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def align_steps(
-    left: Sequence[Step],
-    right: Sequence[Step],
-    *,
-    paired: Mapping[int, int],
-    preferred: Sequence[tuple[int, int]] = (),
+    left: Sequence[Step], right: Sequence[Step], *, paired: Mapping[int, int], preferred: Sequence[tuple[int, int]] = ()
 ) -> Alignment:
     """Align two runs by kind and shape (Needleman and Wunsch); `paired` are known, `preferred` decide if equal."""
     if len(left) * len(right) > _MOST_CELLS or not left or not right:
@@ -138,8 +132,7 @@ def align_steps(
         before = _with_row(before, before[:-1] + row)
     is_vague = _vague(left, right, certain, {*preferred, *paired.items()})
     return Alignment(
-        tuple(pair for pair in certain if pair not in is_vague and pair[0] not in paired),
-        (*possible, *is_vague),
+        tuple(pair for pair in certain if pair not in is_vague and pair[0] not in paired), (*possible, *is_vague)
     )
 
 

@@ -25,16 +25,6 @@ from pytest_msdump.model.pairing import Pair, Pairing, Transform, Unmatched
 from pytest_msdump.model.report import Report, SuggestedPartner
 from pytest_msdump.model.tensor import TensorRef, TensorView, mangle
 
-__all__ = [
-    "USUAL_AXES",
-    "Alignment",
-    "Suggested",
-    "best_alignment",
-    "shape_word",
-    "suggest_partners",
-    "with_suggestions",
-]
-
 # Drift up to here leaves a tensor recognisable.
 _MOST_APART = 0.02
 # Fingerprints further apart than this are of different tensors.
@@ -319,7 +309,7 @@ class _Search:
                 (
                     likeness(one, other),
                     rights.is_repeated(other),
-                    _same_shape(lefts.shapes[one], rights.shapes[other]),
+                    (lefts.shapes[one] == rights.shapes[other]) + (len(lefts.shapes[one]) == len(rights.shapes[other])),
                     one,
                     other,
                 )
@@ -333,11 +323,6 @@ class _Search:
             if taken.isdisjoint({("left", one), ("right", other)}) and (not taken or (alike and has_copies)):
                 taken |= {("left", one), ("right", other)}
                 yield one, other
-
-
-def _same_shape(one: tuple[int, ...], other: tuple[int, ...]) -> int:
-    """Return 2 for one shape, 1 for as many axes."""
-    return (one == other) + (len(one) == len(other))
 
 
 def _map_names(one: Unmatched) -> Iterator[tuple[str, str]]:

@@ -10,8 +10,6 @@ from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import OpKey, TensorRef, mangle
 
-__all__ = ["after_step", "with_training"]
-
 # By name: the calls of a module, by occurrence.
 Calls = Mapping[str, Mapping[int, Operator]]
 

@@ -29,8 +29,6 @@ from pytest_msdump.storage.files import read_user_file, replacing
 from pytest_msdump.suite import MOST_BYTES, load_suite, parse_toml
 from pytest_msdump.text import ENGLISH
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
-
 DESCRIPTION = (
     "Accept failing tensors of a run until a day: adds a [[msdump.known_drift]] for each of them to the suite file, "
     "with limits that the run just meets. Nothing else in the file changes. Exit code 0: they are added; 4: usage "

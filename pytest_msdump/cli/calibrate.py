@@ -16,8 +16,6 @@ from pytest_msdump.settings.values import finite
 from pytest_msdump.storage.remote import parse_location
 from pytest_msdump.text import say
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
-
 DESCRIPTION = (
     "Make limits from a reference (REF) and runs of it whose inputs and weights were perturbed by a rounding unit (P): "
     "what rounding does to each tensor, times a multiplier that is assumed, or earned from control runs. Exit code 0: "

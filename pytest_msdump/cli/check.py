@@ -26,8 +26,6 @@ from pytest_msdump.settings.options import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTION
 from pytest_msdump.suite import load_suite
 from pytest_msdump.text import Message
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "judged_by", "run"]
-
 DESCRIPTION = (
     "Judge the numbers of a results.json again. Without options the saved verdicts stand; with --profile, --threshold "
     "or --config every pair is judged anew by these alone. Exit codes are those of compare."

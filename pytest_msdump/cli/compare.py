@@ -19,8 +19,6 @@ from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.suite import Suite, load_suite
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "add_suite_arguments", "run", "suite_file", "suite_of"]
-
 DESCRIPTION = (
     "Compare the dump of a run under test (LEFT) with its reference (RIGHT): two directories, or two tensor files. "
     "Exit code 0: within limits; 1: something drifted, or nothing was compared; 4: usage error."

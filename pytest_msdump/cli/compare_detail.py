@@ -20,8 +20,6 @@ from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.vendor_table import Columns, vendor_table
 from pytest_msdump.text import ENGLISH, Phrases
 
-__all__ = ["check_folder", "detail_gate", "run_detail"]
-
 
 def check_folder(text: str) -> None:
     """Refuse a table's file as the folder of details."""

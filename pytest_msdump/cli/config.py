@@ -21,8 +21,6 @@ from pytest_msdump.escape import terminal_lines
 from pytest_msdump.facts.config_keys import MODES
 from pytest_msdump.storage.files import read_user_file
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
-
 DESCRIPTION = (
     "Dump configurations: MindSpore's data_dump.json and CANN's acl.json. 'check' says what MindSpore would refuse "
     "(exit code 1) or silently ignore; 'explain' says what each key means; 'new' writes one."

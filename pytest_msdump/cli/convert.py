@@ -36,8 +36,7 @@ from pytest_msdump.model.describe import counted
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
-
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
+from pytest_msdump.storage.files import make_folder
 
 DESCRIPTION = (
     "Write each tensor of dumps of any format into a file of its own, as it is stored or in another memory format. "
@@ -130,13 +129,6 @@ def _shape(text: str | None) -> tuple[int, ...] | None:
     return tuple(int(part) for part in parts)
 
 
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"--out {out}: cannot be made: {error.strerror or error}") from error
-
-
 def _print(sentence: str) -> None:
     print_lines([f"msdump convert: {sentence}"], to_error=True)
 
@@ -192,7 +184,7 @@ def _options(parsed: argparse.Namespace, sources: Sequence[SourceFile]) -> Conve
         code=code,
         protected=frozenset(_identities(sources, out)),
     )
-    _make_folder(out)
+    make_folder(out, "--out")
     return options
 
 
@@ -212,7 +204,7 @@ def _to_dumps(parsed: argparse.Namespace, sources: Sequence[SourceFile], unexpla
     out = Path(parsed.out)
     _check_plans(parsed, plans, left_out)
     overrides = _overrides(parsed)
-    _make_folder(out)
+    make_folder(out, "--out")
     for folder in {(out / plan.path).parent for plan in plans}:
         remove_leftovers(folder)
     outcomes = []

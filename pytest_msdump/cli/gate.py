@@ -30,8 +30,6 @@ from pytest_msdump.scheduling.run import records_of
 from pytest_msdump.text import ENGLISH, Phrases
 from pytest_msdump.text.message import LANGUAGES
 
-__all__ = ["gate", "nine_columns_writer", "print_github", "print_report", "print_saved"]
-
 # These make rich take for a terminal what is none.
 _FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")
 # First word of a line → how it is shown on a terminal.

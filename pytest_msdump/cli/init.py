@@ -17,8 +17,6 @@ from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.summary import header_lines
 from pytest_msdump.report.tables import hanging
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
-
 DESCRIPTION = (
     "Write a first suite file for the dump of a run under test (LEFT) and that of its reference (RIGHT): pairs "
     "their tensors, looks for partners of those that have none, and chooses limits. Exit code 0: the file is "

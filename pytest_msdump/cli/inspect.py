@@ -26,14 +26,13 @@ from pytest_msdump.inspect.file import FileHeader, InspectedFile, InspectedTenso
 from pytest_msdump.inspect.hits import parse_settings
 from pytest_msdump.inspect.survey import Survey, survey
 from pytest_msdump.inspect.verify import Verified, verify
-from pytest_msdump.model.dump import Dump, DumpConfiguration
+from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, KernelArguments, Operator
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, SourceFrame, TensorRef, TensorSpec
 from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
-
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
+from pytest_msdump.storage.files import make_folder
 
 DESCRIPTION = (
     "Without options: what is in a dump (operators, coordinates, sizes, what is odd) or in a file (kind, header, type, "
@@ -73,9 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--graph", action="append", default=[], metavar="FILE", help="a graph outside of the dump; repeatable"
     )
     inputs.add_argument(
-        "--root",
-        metavar="DIR",
-        help="the dump that the file belongs to, if the file's own folder is not enough",
+        "--root", metavar="DIR", help="the dump that the file belongs to, if the file's own folder is not enough"
     )
     inputs.add_argument(*ALLOW_INCOMPLETE.cli_flags, **argparse_kwargs(ALLOW_INCOMPLETE))
     modes.add_argument("--txt-header", action="store_true", help="with --save-txt: shape and dtype in a line with #")
@@ -167,10 +164,7 @@ def save_text(path: Path, out: Path, *, with_header: bool = False) -> Iterator[P
     if is_file and len(refs) > 1:
         raise ConfigError(f"{out}: is one file, and {path.name} holds {len(refs)} tensors; name a folder")
     folder = out.parent if is_file else out
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MsdumpError(f"{folder}: cannot be made: {error.strerror or error}; name another folder") from error
+    make_folder(folder, kind=MsdumpError)
     written: set[Path] = set()
     for ref in refs:
         name = path.stem if path.suffix == ".npy" else f"{path.name}.{ref.key.io}.{ref.key.slot}"
@@ -198,13 +192,13 @@ def _print(
         print(terminal_lines(line))
 
 
-# -- JSON: numbers are JSON numbers; NaN and infinities are strings --------------------------------------------------
-
-
 def _survey_entry(found: Survey) -> dict[str, Any]:
     return {
         **_dump(found.dump),
-        "asked_for": [_asked(one) for one in (found.dump.run.configurations if found.dump.run else ())],
+        "asked_for": [
+            asdict(one) | {"scene": one.scene or None}
+            for one in (found.dump.run.configurations if found.dump.run else ())
+        ],
         "coordinates": {name: list(values) for name, values in found.coordinates.items()},
         "tensors": len(found.dump.refs),
         "files": found.files,
@@ -218,10 +212,7 @@ def _survey_entry(found: Survey) -> dict[str, Any]:
         "operators": [
             {
                 "name": row.label,
-                "op_type": row.op_type,
-                "inputs": row.inputs,
-                "outputs": row.outputs,
-                "tensors": row.tensors,
+                **{key: getattr(row, key) for key in ("op_type", "inputs", "outputs", "tensors")},
                 "bytes": row.size,
                 "dtype": row.dtype,
                 "shape": row.shape,
@@ -326,16 +317,7 @@ def _verify_entry(found: Verified) -> dict[str, Any]:
 
 
 def _dump(dump: Dump) -> dict[str, Any]:
-    return {
-        "directory": str(dump.root),
-        "reader": dump.reader,
-        "labels": dict(dump.labels),
-        "notes": list(dump.notes),
-    }
-
-
-def _asked(one: DumpConfiguration) -> dict[str, Any]:
-    return asdict(one) | {"scene": one.scene or None}
+    return {"directory": str(dump.root), "reader": dump.reader, "labels": dict(dump.labels), "notes": list(dump.notes)}
 
 
 def _at(at: Coordinates) -> dict[str, Any]:

@@ -21,8 +21,6 @@ from pytest_msdump.model.numbers import index_text, number
 from pytest_msdump.model.statistics import Statistic, StatisticTables
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["file_lines", "line_lines", "survey_lines"]
-
 _MOST_OPERATORS = 40
 _MOST_UNREADABLE = 10
 _MOST_FILES = 12
@@ -41,9 +39,6 @@ _COUNTS = (
     ("-Inf", "negative_inf_count"),
     ("+Inf", "positive_inf_count"),
 )
-
-
-# -- A dump ----------------------------------------------------------------------------------------------------------
 
 
 def survey_lines(found: Survey, *, width: int, everything: bool = False) -> Iterator[str]:
@@ -253,9 +248,6 @@ def _files(dump: Dump, placed: PlacedOperator, most: int | None) -> Iterator[str
         yield f"  {terminal_text(os.path.relpath(path, dump.root))}"
     if most is not None and len(files) > most:
         yield f"  and {counted(len(files) - most, 'more file')}; --all lists them all"
-
-
-# -- A file ----------------------------------------------------------------------------------------------------------
 
 
 def file_lines(found: InspectedFile, *, width: int, everything: bool = False) -> Iterator[str]:

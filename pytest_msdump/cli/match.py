@@ -29,8 +29,6 @@ from pytest_msdump.report.summary import header_lines
 from pytest_msdump.report.tables import filled, hanging, table
 from pytest_msdump.text import Message, say
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
-
 DESCRIPTION = (
     "Show which tensors of the run under test (LEFT) and of its reference (RIGHT) 'msdump compare' would pair, by what "
     "rule, and why others stay alone. Only --suggest reads values. Exit code 0: tensors pair; 1: nothing pairs, "

@@ -13,19 +13,8 @@ from pathlib import Path
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import csv_line, terminal_text
 from pytest_msdump.settings.options import GROUPS, language_of
-from pytest_msdump.storage.files import in_utf8, write_file
+from pytest_msdump.storage.files import in_utf8, make_folder, write_file
 from pytest_msdump.text import Phrases
-
-__all__ = [
-    "TableFile",
-    "add_quiet",
-    "argument_groups",
-    "phrases",
-    "print_lines",
-    "table_file",
-    "terminal_width",
-    "write_table",
-]
 
 # A wider line than this is a slip of typing in COLUMNS.
 _MOST_COLUMNS = 100_000
@@ -74,10 +63,7 @@ def table_file(text: str, *, as_csv: bool) -> TableFile:
     path = Path(text).absolute()
     if path.suffix.lower() not in (".txt", ".csv"):
         path /= "result.csv" if as_csv else "result.txt"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"-o: the folder {path.parent} cannot be made: {error.strerror or error}") from error
+    make_folder(path.parent, "-o")
     if path.is_dir():
         raise ConfigError(f"-o: {path} is a folder; give another name")
     return TableFile(path, as_csv or path.suffix.lower() == ".csv")

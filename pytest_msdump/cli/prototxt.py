@@ -10,8 +10,6 @@ from pytest_msdump.convert.prototxt import rewire_file
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.record.caffe import shared_bytes
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
-
 DESCRIPTION = (
     "Write new_NAME.prototxt beside a Caffe network: every in-place top gets a name of its own and its consumers read "
     "that, so that a dump holds the output of each layer. Nothing else in the file changes; weights load as before."

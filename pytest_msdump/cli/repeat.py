@@ -8,8 +8,6 @@ from pathlib import Path
 from pytest_msdump.cli.output import add_quiet, print_lines
 from pytest_msdump.errors import ConfigError
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
-
 DESCRIPTION = (
     "Run a program that dumps several times, keep digests of its tensors alone, and name the first operator whose "
     "output differs between runs although its inputs are equal. {directory} in COMMAND is the folder to dump to, a new "

@@ -37,8 +37,6 @@ from pytest_msdump.storage.files import make_directory
 from pytest_msdump.suite import load_suite
 from pytest_msdump.text import bound_text, number, say
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
-
 DESCRIPTION = (
     "Give each operator of one dump its own inputs again, and name those that are wrong by themselves. Without a "
     "model, operators are computed in float64 from the attributes in the graph: a mistake of a port is never seen, a "

@@ -21,8 +21,6 @@ from pytest_msdump.settings.options import REPORT_KINDS
 from pytest_msdump.settings.values import parse_report
 from pytest_msdump.text import ENGLISH
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
-
 DESCRIPTION = (
     "Write reports from a results.json, without the data: those that the run itself would have written. "
     "Of several results, as of ranks or iterations, write one page."

@@ -15,8 +15,6 @@ from pytest_msdump.model.describe import counted
 from pytest_msdump.record.sketch_dump import sketch_dump
 from pytest_msdump.report.progress import Progress
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
-
 DESCRIPTION = (
     "Write a sketch of each tensor of a dump into a new folder: 8 KB a tensor, with its statistics and a digest. Other "
     "dumps and other sketches can be compared with it; the tensors themselves are not in it."

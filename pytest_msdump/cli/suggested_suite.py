@@ -26,8 +26,6 @@ from pytest_msdump.storage.files import write_atomic
 from pytest_msdump.storage.remote import RemotePath
 from pytest_msdump.suite import SideChoice, load_suite
 
-__all__ = ["SuggestedSuite", "found_text", "new_file", "suggest", "write_lines"]
-
 # Options that pairing depends on, as read from wherever they were given, and as typed.
 _READ_NAMES = ("io", "select", "deselect", "allow_incomplete")
 _READ = {option.name: option.value for option in OPTIONS if option.name in _READ_NAMES}

@@ -11,8 +11,6 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.record.tfdbg import print_commands, read_listing
 from pytest_msdump.storage.files import read_user_file
 
-__all__ = ["DESCRIPTION", "EXAMPLES", "add_arguments", "run"]
-
 DESCRIPTION = (
     "Read the list that 'lt > tensor_name' saved inside of TensorFlow's debugger, and print the pt commands that save "
     "each tensor as OP.SLOT.TIME.npy. Paste them at its prompt; if that does not work, type 'mouse off' there first."

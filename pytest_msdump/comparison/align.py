@@ -25,8 +25,6 @@ from pytest_msdump.text import Message
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["AlignedViews", "LeadingRows", "UnknownSampleError", "align", "axis_letters", "logical_views"]
-
 _PLAIN_ORDERS = frozenset({"NCHW", "NHWC", "HWCN", "CHWN", "NCDHW", "NDHWC", "DHWCN", "DHWNC"})
 # A rule file says one of these; which of them the right side was saved in shows in its shape only.
 _CHANNELS_MOVE = {"NHWC": "NCHW", "NCHW": "NHWC"}

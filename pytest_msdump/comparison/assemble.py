@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pytest_msdump.model.dump import Dump
     from pytest_msdump.model.pairing import Pairing, Unmatched
 
-__all__ = ["assemble", "coverage_of", "side_info"]
-
 
 def assemble(
     left: Dump,

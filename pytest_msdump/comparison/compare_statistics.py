@@ -36,8 +36,6 @@ from pytest_msdump.text import Message
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["compare_by_statistics"]
-
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
 _SIDES = ("left", "right")
 

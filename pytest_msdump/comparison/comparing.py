@@ -36,8 +36,6 @@ from pytest_msdump.text import Message, plain_text
 if TYPE_CHECKING:
     from pytest_msdump.comparison.planning import Plan
 
-__all__ = ["Comparer", "compare_pair", "compare_views", "comparer_of", "roots_of"]
-
 # If a smaller share of the pairs is finite, NaN and Inf are all there is to say.
 _FINITE_SHARE = 0.5
 

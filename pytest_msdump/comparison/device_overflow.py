@@ -15,8 +15,6 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.tensor import OpKey, TensorRef
 
-__all__ = ["ReportedOverflow", "reported_overflows", "with_overflows"]
-
 # The number of an unknown task or stream.
 _UNKNOWN = 65535
 

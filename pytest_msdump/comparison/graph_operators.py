@@ -21,16 +21,6 @@ from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, mangle
 
-__all__ = [
-    "ArgumentBook",
-    "PlacedOperator",
-    "arguments_of_pair",
-    "kernel_args_of",
-    "operator_of",
-    "operators_of_line",
-    "with_line_names",
-]
-
 # Before a line of the program, where globs are typed.
 _LINE = "line:"
 

@@ -44,8 +44,6 @@ from pytest_msdump.text import Message, say
 if TYPE_CHECKING:
     from pytest_msdump.dumps.base import Reader
 
-__all__ = ["index", "listed", "names_arrays", "reader", "readers"]
-
 # The reader of one array, which is a whole dump without anything beside it.
 _ARRAY_READER, _ARRAY = "npy-file", ".npy"
 

@@ -28,8 +28,6 @@ from pytest_msdump.model.pairing import Pair, Pairing
 from pytest_msdump.model.tensor import Coordinates, TensorRef, TensorView
 from pytest_msdump.text import Message
 
-__all__ = ["rounding_alone", "with_terms"]
-
 _BLOCK_ELEMENTS = 1 << 18
 # How wrong means are, in units of epsilon. Measured: 0.6 in PyTorch 2, 5.7 in MindSpore 2.10, which adds up one by one.
 _OF_MEANS = 16

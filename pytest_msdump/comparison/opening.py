@@ -27,19 +27,6 @@ from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource
 from pytest_msdump.storage.remote import RemotePath, parse_location
 from pytest_msdump.text import Message
 
-__all__ = [
-    "ArrayView",
-    "OpenDump",
-    "Tensor",
-    "as_path",
-    "logical_shape",
-    "open_dump",
-    "open_logical",
-    "open_sharded",
-    "open_tensor",
-    "open_view",
-]
-
 _MOST_LISTED = 5
 # An array (anything numpy can make one of), an opened tensor, a reference to one, or a tensor file.
 Tensor: TypeAlias = Union[TensorView, TensorRef, str, "PathLike[str]", Any]
@@ -106,9 +93,8 @@ class OpenDump(Mapping[str, TensorRef]):
     --------
     >>> import numpy, tempfile
     >>> from pathlib import Path
-    >>> from pytest_msdump.testing.builder import write_reference
     >>> folder = Path(tempfile.mkdtemp())
-    >>> write_reference(folder, {"conv1": numpy.arange(3.0)})
+    >>> numpy.save(folder / "conv1.0.1700000000000000.npy", numpy.arange(3.0))
     >>> dump = open_dump(folder)
     >>> list(dump), dump.read("conv1").tolist()
     (['conv1:output:0'], [0.0, 1.0, 2.0])

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from pytest_msdump.model.report import SideInfo
     from pytest_msdump.suite import SideChoice, Suite
 
-__all__ = ["Group", "Plan", "plan"]
-
 _NO_RULES = FusionRules()
 
 

@@ -15,8 +15,6 @@ from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.pairing import Pair, Pairing, Unmatched
 from pytest_msdump.text import Message, say
 
-__all__ = ["different_origins", "without_folded"]
-
 _SHOWN = 3
 _SHOWN_DIGITS = 8
 # The weight that a BatchNorm has and nothing else.

@@ -10,10 +10,7 @@ from typing import NamedTuple
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.pairing import Unmatched
 from pytest_msdump.model.tensor import TensorKey, mangle
-
-__all__ = ["Wanted", "chosen_pairs", "only", "wanted"]
 
 _MOST_LISTED = 20
 _SLOT = re.compile(r"[0-9]{1,9}")
@@ -61,7 +58,9 @@ def chosen_pairs(plan: Plan, choice: Wanted) -> tuple[int, ...]:
         return found
     left_alone = [one for one in alone if _is_meant(one.ref.key, choice)]
     if left_alone:
-        raise MsdumpError(_no_partner(left_alone[0]))
+        one = left_alone[0]
+        candidates = f"; did you mean {', '.join(one.candidates)}?" if one.candidates else ""
+        raise MsdumpError(f"{terminal_text(one.ref.key.address)} has no partner: {one.reason}{candidates}")
     known = sorted({(key.io, key.slot) for key in [*(pair.left.key for _, pair in named), *(a.ref.key for a in alone)]})
     tensor = choice.io if choice.slot is None else f"{choice.io} {choice.slot}"
     raise ConfigError(
@@ -86,11 +85,6 @@ def _names(key: TensorKey) -> Iterator[str]:
         yield name
         if key.op.op_type:
             yield f"{key.op.op_type}.{name}"
-
-
-def _no_partner(one: Unmatched) -> str:
-    candidates = f"; did you mean {', '.join(one.candidates)}?" if one.candidates else ""
-    return f"{terminal_text(one.ref.key.address)} has no partner: {one.reason}{candidates}"
 
 
 def _unknown(plan: Plan, operator: str) -> str:

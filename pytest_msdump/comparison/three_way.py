@@ -27,8 +27,6 @@ from pytest_msdump.model.statistics import Interval
 from pytest_msdump.model.tensor import TensorRef, TensorView
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["golden_interval", "is_measured", "sides_of", "with_ratios", "with_runs"]
-
 ShapeOf: TypeAlias = Callable[[TensorRef], tuple[int, ...] | None]
 
 _SELECTION = Selection(io="all")

@@ -9,8 +9,6 @@ from typing import Any, Protocol, TypeVar
 
 from pytest_msdump.errors import ConfigError
 
-__all__ = ["NO_EXTRAS", "Extras", "Watch", "load_extras", "unwatched"]
-
 
 @dataclass(frozen=True)
 class Extras:

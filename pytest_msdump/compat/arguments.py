@@ -22,24 +22,8 @@ from pytest_msdump.matching.rules import Group, combined, group_operators
 from pytest_msdump.model.describe import listed, wrapped
 from pytest_msdump.model.pairing import Pair, Unmatched
 from pytest_msdump.settings.options import OPTIONS
-from pytest_msdump.storage.files import in_utf8
+from pytest_msdump.storage.files import in_utf8, make_folder
 from pytest_msdump.suite import Suite, load_suite
-
-__all__ = [
-    "Arguments",
-    "Flag",
-    "Grammar",
-    "chosen_algorithms",
-    "chosen_groups",
-    "narrowed",
-    "new_spelling",
-    "output_folder",
-    "passed_arguments",
-    "run_program",
-    "say",
-    "vendor_suite",
-    "write_text",
-]
 
 _HELP = ("-h", "--help")
 _NARROWEST = 60
@@ -175,10 +159,7 @@ def say(program: str, sentence: str) -> None:
 def output_folder(text: str | None, flag: str = "-out") -> Path:
     """Return the folder that a flag names, made if it was not there; the current one by default."""
     folder = Path(text or ".").absolute()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"{flag}: the folder {folder} cannot be made: {error.strerror or error}") from error
+    make_folder(folder, flag)
     return folder
 
 
@@ -190,8 +171,6 @@ def write_text(path: Path, text: str) -> Path:
         raise MsdumpError(f"{path} cannot be written: {error.strerror or error}; see -out") from error
     return path
 
-
-# -- Algorithms: ``-alg`` and ``-a`` --
 
 _ALL = "all"
 
@@ -244,8 +223,6 @@ def passed_arguments(text: str | None, custom: Iterable[str]) -> tuple[dict[str,
             notes.append(f"-a: {name.strip()} is built in and takes no arguments; {', '.join(values)} has no effect")
     return {name: values for name, values in arguments.items() if name in own}, tuple(notes)
 
-
-# -- Operators by their number in the compiled model: ``-r`` and ``-s`` --
 
 _NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 _LAST = -1

@@ -19,8 +19,6 @@ from pytest_msdump.comparison.user_code import NO_EXTRAS, load_extras
 from pytest_msdump.compat.arguments import Flag, Grammar, new_spelling, run_program, say, vendor_suite
 from pytest_msdump.compat.single_operator import OLDER_FLAGS, check_older, new_words, run_older
 
-__all__ = ["GRAMMAR", "main"]
-
 _PROGRAM = "compare_vector"
 
 GRAMMAR = Grammar(

@@ -18,8 +18,6 @@ from pytest_msdump.compat.arguments import Flag, Grammar, run_program, say
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.escape import shell_line
 
-__all__ = ["GRAMMAR", "main"]
-
 _PROGRAM = "dump_data_conversion"
 _ARRAY = ".npy"
 

@@ -15,8 +15,6 @@ from pytest_msdump.cli import prototxt
 from pytest_msdump.compat.arguments import Flag, Grammar, run_program, say
 from pytest_msdump.escape import shell_line
 
-__all__ = ["GRAMMAR", "main"]
-
 _PROGRAM = "inplace_layer_process"
 
 GRAMMAR = Grammar(

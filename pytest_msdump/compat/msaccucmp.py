@@ -49,8 +49,6 @@ from pytest_msdump.report.vendor_table import Columns, columns_for, vendor_table
 from pytest_msdump.storage.files import read_user_file
 from pytest_msdump.storage.remote import parse_location
 
-__all__ = ["GRAMMAR", "find_jobs", "main"]
-
 _PROGRAM = "msaccucmp"
 
 GRAMMAR = Grammar(
@@ -237,8 +235,6 @@ def _overview() -> str:
     return "\n".join((*usages, "", "COMMAND --help shows the options of a command."))
 
 
-# -- Batch comparison: -f names a folder of rule files --
-
 _LAYOUT = "TIME/DEVICE/MODEL/MODEL_ID/STEP"
 _DIGITS = re.compile(r"[0-9]+", re.ASCII)
 
@@ -333,8 +329,6 @@ def _graph_of(model: str, graphs: Mapping[str, Path]) -> tuple[str | None, str]:
 def _names(names: Iterable[str]) -> str:
     return listed(list(dict.fromkeys(names)))
 
-
-# -- Files of the results --
 
 _MOST_TRIES = 1000
 _UNKNOWN = "NaN"

@@ -20,9 +20,8 @@ from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, output_fold
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.escape import shell_line
 from pytest_msdump.model.report import Report
-from pytest_msdump.report.vendor_table import ALGORITHMS, Columns, vendor_table
-
-__all__ = ["COMMANDS"]
+from pytest_msdump.report.vendor_lines import ALGORITHMS
+from pytest_msdump.report.vendor_table import Columns, vendor_table
 
 CONVERT = Grammar(
     program="python -m pytest_msdump.compat.msaccucmp convert",

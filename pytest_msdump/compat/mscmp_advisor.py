@@ -20,8 +20,6 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line, terminal_lines
 from pytest_msdump.storage.files import read_user_file
 
-__all__ = ["GRAMMAR", "Advice", "advice", "main"]
-
 _PROGRAM = "mscmp_advisor"
 _LARGEST_BYTES = 512 * 2**20
 _NEEDED = ("Index", "OpType", "NPUDump", "CosineSimilarity")

@@ -21,8 +21,6 @@ from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.layouts.converters import Converters, load_converters
 
-__all__ = ["GRAMMAR", "main"]
-
 _PROGRAM = "shape_conversion"
 
 GRAMMAR = Grammar(

@@ -10,8 +10,6 @@ from pytest_msdump.elements.cells import NEWER, OLDER
 from pytest_msdump.elements.writing import MOST_ROWS, MOST_TOP, DetailOptions
 from pytest_msdump.errors import ConfigError
 
-__all__ = ["NEWER_FLAGS", "OLDER_FLAGS", "check_newer", "check_older", "new_words", "run_newer", "run_older"]
-
 NEWER_FLAGS = (
     Flag(("-op", "--op_name"), "operator", "compare one operator, and write it element by element", "OP"),
     Flag(("-o", "--output_tensor"), "output", "with -op: its output of this number (default: 0)", "K"),

@@ -20,8 +20,6 @@ from pytest_msdump.facts.config_keys import (
     ConfigKey,
 )
 
-__all__ = ["check_config", "is_acl"]
-
 _DEFAULTS = {key.name: key.default for key in DUMP_KEYS if key.section != "async_dump_settings"}
 _COMMON, _E2E = "common_dump_settings.", "e2e_dump_settings."
 
@@ -332,8 +330,6 @@ def _path_findings(path: object, environ: Mapping[str, str]) -> Iterator[ConfigF
     elif not os.access(folder, os.W_OK | os.X_OK):
         yield warning("dump.dump_path", f"{folder} cannot be written to")
 
-
-# -- One section, value by value -----------------------------------------------------------------------------------
 
 _STEPS = re.compile(r"[0-9|-]+")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")

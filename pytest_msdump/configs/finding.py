@@ -11,20 +11,6 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.config_keys import MODES
 from pytest_msdump.model.kernel_lists import OF_FULL_NAMES, REGEX, chosen
 
-__all__ = [
-    "REFUSED",
-    "WARNING",
-    "ConfigFinding",
-    "Setting",
-    "checked_mode",
-    "chosen",
-    "kernel_findings",
-    "parse_version",
-    "refused",
-    "warning",
-    "would_dump",
-]
-
 REFUSED, WARNING = "refused", "warning"
 
 
@@ -114,15 +100,11 @@ def kernel_findings(kernels: Sequence[object], names: Sequence[str] | None) -> I
         if names is None:
             continue
         if not found:
-            yield warning(_KEY, f"{entry!r} matches no operator of the graph" + _hint(entry, names))
+            is_beginning = any(name.startswith(entry) for name in names)
+            hint = f"; a beginning is not enough: write name-regex({entry}.*)" if is_beginning else ""
+            yield warning(_KEY, f"{entry!r} matches no operator of the graph{hint}")
         elif not any(part in entry for part in OF_FULL_NAMES) and not REGEX.fullmatch(entry):
             yield from _other_types(entry, found)
-
-
-def _hint(entry: str, names: Sequence[str]) -> str:
-    if any(name.startswith(entry) for name in names):
-        return f"; a beginning is not enough: write name-regex({entry}.*)"
-    return ""
 
 
 def _other_types(entry: str, found: Sequence[str]) -> Iterator[ConfigFinding]:

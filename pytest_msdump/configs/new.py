@@ -12,8 +12,6 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_word
 from pytest_msdump.facts.config_keys import ACL_KEYS, DUMP_KEYS, ConfigKey
 
-__all__ = ["acl_lines", "around_step", "explain", "new_acl", "new_config", "script_lines"]
-
 _ALL_DEVICES = list(range(8))
 
 

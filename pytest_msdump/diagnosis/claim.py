@@ -12,8 +12,6 @@ import numpy as np
 from pytest_msdump.diagnosis.sample import Array, Sides, Slack
 from pytest_msdump.text import Message
 
-__all__ = ["Claim", "Fit", "Trial", "confidence_of", "fit", "inner", "is_beyond_chance"]
-
 # How much of the squared difference a claim may leave open, and the share of elements that has to support it.
 _BOUNDS = (("high", 0.02, 0.98), ("medium", 0.1, 0.9))
 # Fewer elements than these prove little, however well they fit.

@@ -23,8 +23,6 @@ from pytest_msdump.model.record import Diagnosis
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["diagnose", "nonfinite_origin"]
-
 _FEWEST_ELEMENTS = 4
 _QUICK_ELEMENTS = 2048
 # Of two explanations one is better if it leaves less than this share of what the other leaves.

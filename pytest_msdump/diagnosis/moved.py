@@ -19,8 +19,6 @@ from pytest_msdump.layouts.gather import BlockedView
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["of_neighbours", "of_other_orders", "of_padding"]
-
 Shape = tuple[int, ...]
 
 # All orders of more axes than these are too many to try.
@@ -180,8 +178,6 @@ def _formats(sides: Sides) -> Iterator[MovedClaim]:
                 details = {"memory_format": name, "block": block, "of": moved}
                 yield MovedClaim("memory_format", sides, message, details, moved, stored, placement, order)
 
-
-# -- Neighbours and padding --
 
 # Rows are padded to multiples of these (a device's blocks), or by the width of a kernel's border.
 _MULTIPLES = (8, 16, 32, 64, 128)

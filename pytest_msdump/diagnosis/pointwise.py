@@ -14,8 +14,6 @@ from pytest_msdump.dtypes.low_precision import byte_table
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.text import Message
 
-__all__ = ["PointwiseClaim", "of_mapped_values", "of_rounding", "to_float8"]
-
 # Numbers of claims are estimated from so many elements, and then compared with all.
 _ESTIMATED_FROM = 20000
 # A factor this near to -1 is a sign flip with some noise.
@@ -216,8 +214,6 @@ def _flushed(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
     # Just above the bound an element that is 0 in the left has to count against the claim.
     return PointwiseClaim("flushed_to_zero", sides, message, details, flush, own_agreeing=Slack(0.02, 0.5 * bound))
 
-
-# -- The left is the right, rounded to a lower precision --
 
 # An 8-bit integer type has so many values, a coarse grid fewer; with fewer than this a step proves nothing.
 _MOST_LEVELS = 256

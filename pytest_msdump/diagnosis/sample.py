@@ -16,8 +16,6 @@ from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["BLOCK_ELEMENTS", "Array", "Sides", "Slack", "doubles"]
-
 Array = npt.NDArray[Any]
 
 BLOCK_ELEMENTS = 131072

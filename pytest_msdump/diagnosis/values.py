@@ -14,17 +14,6 @@ from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.model.record import Diagnosis
 from pytest_msdump.text import Message, Parameter
 
-__all__ = [
-    "constant",
-    "distribution_distance",
-    "have_stayed",
-    "of_border",
-    "one_slice",
-    "permuted",
-    "thinned",
-    "unrelated",
-]
-
 # With fewer values than these, two tensors may hold the same ones by chance.
 _FEWEST_VALUES = 16
 _FEWEST_UNRELATED = 64
@@ -192,8 +181,6 @@ def _agreement(sides: Sides) -> float:
     size = float(np.sqrt(shares[0] * (1 - shares[0]) * shares[1] * (1 - shares[1])))
     return (both / count - shares[0] * shares[1]) / size if size > 0 else 0.0
 
-
-# -- One part is wrong while the rest agrees --
 
 # The share of squared differences that has to be in the slice, of its elements that have to differ, and of all others
 # that may.

@@ -16,8 +16,6 @@ from pytest_msdump.dtypes.decode import storage_of
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.dtypes import DTYPES
 
-__all__ = ["RawArray", "array_to_save", "as_array", "decode_raw"]
-
 
 @dataclass(frozen=True, slots=True)
 class RawArray:

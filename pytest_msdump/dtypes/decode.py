@@ -25,17 +25,6 @@ from pytest_msdump.dtypes.low_precision import BYTE_TABLES, byte_table, float4_e
 from pytest_msdump.errors import TensorFileError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
 
-__all__ = [
-    "Storage",
-    "bfloat16_values",
-    "bytes_needed",
-    "can_decode",
-    "rounded_to",
-    "storage_of",
-    "stored_as",
-    "to_double",
-]
-
 Array = npt.NDArray[Any]
 
 _DESCR = re.compile(r"([<>|=])([A-Za-z])(\d{1,3})")

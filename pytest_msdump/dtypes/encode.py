@@ -19,8 +19,6 @@ from pytest_msdump.dtypes.low_precision import BYTE_TABLES, byte_table
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.dtypes import DTYPES
 
-__all__ = ["encode"]
-
 Array = npt.NDArray[Any]
 
 _QUIET = np.uint32(0x40)

@@ -21,8 +21,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BYTE_TABLES", "byte_table", "float4_e2m1_codes"]
-
 Array = npt.NDArray[Any]
 
 _CODES = np.arange(256)

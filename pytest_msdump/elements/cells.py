@@ -12,8 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NEWER", "OLDER", "OWN", "Cells", "Style", "decimals", "integers", "joined", "same", "texts", "words"]
-
 Cells = npt.NDArray[np.uint8]
 _Doubles = npt.NDArray[np.float64]
 

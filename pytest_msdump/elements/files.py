@@ -16,8 +16,6 @@ from uuid import uuid4
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.storage.files import in_utf8, read_regular
 
-__all__ = ["MAPPING", "Batch", "file_stem", "note_stem"]
-
 MAPPING = "simple_op_mapping.csv"
 _MOST_MAPPING_BYTES = 2**26
 

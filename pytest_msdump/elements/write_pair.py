@@ -25,8 +25,6 @@ from pytest_msdump.storage.files import make_directory
 
 FOLDER = "detail"
 
-__all__ = ["FOLDER", "close_slots", "detail_pair", "detail_stems", "details_of_failing", "write_detail"]
-
 
 def detail_pair(
     pair: Pair,
@@ -174,9 +172,6 @@ def _within(name: str, number: int, most: int) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
         raise ConfigError(f"{name} is {number!r}; give a whole number from 1 to {most}")
     return number
-
-
-# -- Details of the first failing tensors of a run, in any number of processes --
 
 
 def details_of_failing(

@@ -21,23 +21,6 @@ from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, 
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.storage.files import in_utf8
 
-__all__ = [
-    "MOST_ROWS",
-    "MOST_TOP",
-    "Axes",
-    "Detail",
-    "DetailOptions",
-    "Elements",
-    "Extents",
-    "Top",
-    "by_absolute",
-    "by_relative",
-    "coordinate_cells",
-    "detail_views",
-    "elements",
-    "named_axes",
-]
-
 Mask = npt.NDArray[np.bool_]
 
 
@@ -241,8 +224,6 @@ class Extents:
         array = np.array([number], dtype=None if isinstance(number, float) else object)
         return joined([_value_cells(array, style)], 1).decode("ascii")
 
-
-# -- The elements with the largest errors --
 
 # A higher class goes first, whatever the size.
 _ONE_NAN, _NUMBER, _UNDEFINED, _EQUAL, _BOTH_NAN = 4, 3, 2, 1, 0

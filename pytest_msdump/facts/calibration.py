@@ -12,18 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = [
-    "ASSUMED_MULTIPLIERS",
-    "CALIBRATED_METRICS",
-    "CHAOTIC_GROWTH",
-    "CHAOTIC_WITHIN",
-    "COARSE_UNIT",
-    "GRADIENTS",
-    "METRIC_VERSION",
-    "SMALL_ELEMENTS",
-    "STALE",
-]
-
 # What limits files hold. A changed formula of one of these is a new version, which older files are refused by.
 CALIBRATED_METRICS = ("relative_euclidean_distance", "normalized_max_error")
 METRIC_VERSION = 1

@@ -12,19 +12,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-__all__ = [
-    "ACTIVATIONS",
-    "AUXILIARY_OUTPUTS",
-    "CHECKS",
-    "GRADIENT_SCOPES",
-    "OPTIMIZERS",
-    "OPTIMIZER_STATES",
-    "QUANTITIES",
-    "SHIFT_ENDINGS",
-    "WEIGHT_ENDINGS",
-    "CheckFact",
-]
-
 _NOTHING: Mapping[str, float | None] = MappingProxyType({})
 
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-__all__ = ["ACL_KEYS", "ACL_MODEL_KEYS", "CATEGORIES", "DEVICE_CATEGORIES", "DUMP_KEYS", "MODES", "ConfigKey"]
-
 # How a network runs, the values of --mode, and their meaning.
 MODES = {
     "cpu": "CPU",

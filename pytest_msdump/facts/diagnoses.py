@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["CONFIDENCES", "DIAGNOSES", "DiagnosisFact"]
-
 # From the weaker to the stronger. Only `high` claims to be right, of all elements that were compared.
 CONFIDENCES = ("medium", "high")
 

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["ALIASES", "DTYPES", "EPSILON", "VALUE_KINDS", "DtypeFact"]
-
 
 class DtypeFact(NamedTuple):
     """One row: `kind` is float, integer, bool, complex or opaque; `native` the numpy name its values are computed in.

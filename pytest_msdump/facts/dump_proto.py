@@ -11,23 +11,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = [
-    "DATA_TYPES",
-    "DUMP_DATA",
-    "GE_DATA_TYPES",
-    "MEMORY_FORMATS",
-    "NANO_MAGIC",
-    "NANO_TAGS",
-    "NOT_NUMBERS",
-    "OP_ATTR",
-    "OP_INPUT",
-    "OP_OUTPUT",
-    "OP_UNTYPED",
-    "SHAPE",
-    "TASK_TYPES",
-    "DataType",
-]
-
 # Fields by number; what is not listed here is skipped.
 DUMP_DATA = {1: "version", 2: "dump_time", 3: "output", 4: "input", 5: "buffer", 6: "op_name", 7: "attr", 8: "space"}
 _OF_TENSORS = {1: "data_type", 2: "format", 3: "shape"}

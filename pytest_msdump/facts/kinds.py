@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["FINISHED_BY", "FOLDED_INTO", "KINDS"]
-
 # Kind → types, lower case, without dimensions and versions (`Conv2d`, `BatchNormV2`).
 KINDS: Mapping[str, str] = {
     name: kind

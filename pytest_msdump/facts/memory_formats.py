@@ -19,8 +19,6 @@ from typing import NamedTuple
 
 from pytest_msdump.registry import entries
 
-__all__ = ["FORMAT_ALIASES", "MEMORY_FORMATS", "MemoryFormat", "may_be_padded"]
-
 
 class MemoryFormat(NamedTuple):
     """One row. `default_blocks` are the block lengths of a writer without a setting."""

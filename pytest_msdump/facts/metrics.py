@@ -16,20 +16,6 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.registry import entry_points_of
 
-__all__ = [
-    "ABSENT",
-    "DIGITS",
-    "LABEL_COLUMNS",
-    "METRICS",
-    "RELATIVE_METRICS",
-    "SCALE_FREE_METRICS",
-    "SHORT_FORMS",
-    "SIGN_CHANGES",
-    "STATISTICS",
-    "ULP_METRICS",
-    "MetricFact",
-]
-
 
 class MetricFact(NamedTuple):
     """One metric.

@@ -8,29 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = [
-    "AIPP_TYPES",
-    "CARRIER_TYPES",
-    "COLLECTIVE_FRAGMENTS",
-    "COUNTERS",
-    "DEQUANT_ENDINGS",
-    "DEQUANT_FRAGMENTS",
-    "DEQUANT_TYPES",
-    "FLOAT_DTYPES",
-    "LAST_OPERATORS",
-    "NEUTRAL_WEIGHT_NAMES",
-    "PASSING_TYPES",
-    "QUANTISED_DTYPES",
-    "QUANT_FRAGMENTS",
-    "QUANT_TYPES",
-    "RANDOM_TYPES",
-    "RESHAPING_TYPES",
-    "SURE_QUANTISED_FRAGMENTS",
-    "UNDUMPED_TYPES",
-    "VIEW_TYPES",
-    "WRITTEN_INPUTS",
-]
-
 # What Keras and MindSpore call a layer's weights → what PyTorch does; each name means nothing else anywhere.
 NEUTRAL_WEIGHT_NAMES: Mapping[str, str] = {
     "gamma": "weight",

@@ -10,20 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = [
-    "ABSENT",
-    "ACC_TYPES",
-    "AI_CORE_BITS",
-    "ATOMIC_CODES",
-    "MAGIC",
-    "NEW_FIELDS",
-    "OLD_BYTES",
-    "OLD_FIELDS",
-    "OLD_STATUS",
-    "SHOWN_AS_HEX",
-    "STATUS_COUNT",
-]
-
 MAGIC = 0x5A5A5A5A
 
 # The number of a context or thread that there is none of.

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from math import prod
 from typing import NamedTuple
 
-__all__ = ["DUAL_BENCHMARK", "PROFILES", "TOLERANCES", "DualBenchmark", "Tolerance", "golden_multiplier"]
-
 
 class ProfileFact(NamedTuple):
     """One profile: `rows` is data type or kind → metric → bound.

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["EXP_FAMILY", "FLIPS_ALLOWED", "FLIPS_SHARE_LIMIT", "FLIPS_USABLE", "SCORE_LIMITS"]
-
 # By what is judged: outputs, those behind an exponential (MindSpore's is off by 17 units), and gradients, whose long
 # sums cancel, so that the order of summation shows.
 SCORE_LIMITS = {"plain": 16.0, "exp": 64.0, "gradient": 64.0}

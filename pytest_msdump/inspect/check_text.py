@@ -15,8 +15,6 @@ from pytest_msdump.model.describe import counted, frame_lines, listed, where_tex
 from pytest_msdump.model.statistics import StatisticDifference
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef
 
-__all__ = ["check_lines", "verify_lines"]
-
 _MOST_SHOWN = 20
 _MOST_REPEATS = 4
 

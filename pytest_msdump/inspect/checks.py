@@ -33,8 +33,6 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.tensor import OpKey, TensorRef
 
-__all__ = ["Checked", "check_dump"]
-
 _OF_CHANGES = tuple(name for name, fact in CHECKS.items() if fact.family in ("unchanged", "change"))
 _OF_ZEROS = ("tensor_all_zero", "gradient_vanishing")
 # Statistics that show NaN and Inf.

@@ -31,8 +31,6 @@ from pytest_msdump.model.statistics import Statistic, StatisticTables
 from pytest_msdump.model.tensor import TensorRef, TensorSpec
 from pytest_msdump.storage.files import open_regular
 
-__all__ = ["FileHeader", "InspectedFile", "InspectedTensor", "file_header", "inspect_file", "tensors_of"]
-
 # More than any npy header may have.
 _NPY_HEAD_BYTES = 2**17
 _LENGTH_BYTES = 8

@@ -17,20 +17,6 @@ from pytest_msdump.model.numbers import beside, index_text, number
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef
 
-__all__ = [
-    "CheckSettings",
-    "Hit",
-    "hits_of_change",
-    "hits_of_contents",
-    "is_gradient",
-    "is_optimizer",
-    "is_training",
-    "is_weight",
-    "parse_settings",
-    "ranges_of",
-    "targets_of",
-]
-
 _SWITCHES = {"on": True, "off": False}
 
 _WEIGHT = re.compile(rf"(?:.*[._])?(?:{'|'.join(checks.WEIGHT_ENDINGS)})", re.DOTALL)

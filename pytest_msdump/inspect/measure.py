@@ -15,17 +15,6 @@ from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, 
 from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = [
-    "Change",
-    "Contents",
-    "Histogram",
-    "change",
-    "contents",
-    "contents_of_statistics",
-    "histogram",
-    "numbers_of_statistics",
-]
-
 # Up to here float64 has every integer.
 _WHOLE_NUMBERS = 2**53
 

@@ -34,17 +34,6 @@ from pytest_msdump.model.statistics import Statistics, is_printed_as
 from pytest_msdump.model.tensor import OpKey, TensorRef, TensorView
 from pytest_msdump.storage.files import write_file
 
-__all__ = [
-    "OneSide",
-    "OperatorOverflow",
-    "Overflows",
-    "find_overflows",
-    "scan",
-    "scan_ref",
-    "with_overflow",
-    "write_overflow_files",
-]
-
 _NONFINITE_COUNTS = {"nan_count", "negative_inf_count", "positive_inf_count"}
 
 

@@ -18,8 +18,6 @@ from pytest_msdump.model.describe import counted, listed
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, SourceFrame, TensorRef
 
-__all__ = ["Survey", "SurveyedOperator", "survey"]
-
 # Stands among the memory formats for tensors of which only statistics were saved.
 _STATISTICS_ONLY = "statistics only"
 

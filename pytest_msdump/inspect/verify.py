@@ -18,8 +18,6 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.statistics import Statistic, StatisticDifference, Statistics
 from pytest_msdump.model.tensor import TensorRef, TensorView
 
-__all__ = ["Verified", "verify"]
-
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
 
 

@@ -11,8 +11,6 @@ from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import ForwardingView, TensorView
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["FORMATS", "ReshapedView", "axes_to_nchw", "explain_shapes", "known_axes", "meet"]
-
 FORMATS = ("NCHW", "NHWC", "HWCN", "CHWN")
 
 # Which permutation to name first when dimensions repeat and several fit: channels last to channels first, and back.

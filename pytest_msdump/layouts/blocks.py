@@ -17,8 +17,6 @@ from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.memory_formats import FORMAT_ALIASES, MEMORY_FORMATS, MemoryFormat
 from pytest_msdump.model.tensor import ForwardingView, TensorView
 
-__all__ = ["HeldView", "Part", "Placement", "format_name", "held", "place", "stored_shape"]
-
 Shape = tuple[int, ...]
 _Index: TypeAlias = "tuple[slice | EllipsisType, ...]"
 

@@ -15,8 +15,6 @@ from pytest_msdump.errors import ConfigError, TensorShapeError
 from pytest_msdump.layouts.blocks import HeldView, format_name
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["Converters", "converted", "load_converters"]
-
 # (from, to), as `facts.memory_formats` spells them where it knows them.
 Converters: TypeAlias = Mapping[tuple[str, str], Callable[..., Any]]
 

@@ -18,8 +18,6 @@ from pytest_msdump.layouts.converters import Converters, converted
 from pytest_msdump.layouts.gather import BlockedView, GroupedPlacement, groups_side_by_side, place_groups, ungrouped
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 
-__all__ = ["NAMELESS", "check_fits", "logical", "stored", "target"]
-
 Shape = tuple[int, ...]
 Array = npt.NDArray[Any]
 

@@ -24,8 +24,6 @@ from pytest_msdump.layouts.blocks import Move, Part, Placement, held, place
 from pytest_msdump.model.tensor import ForwardingView, TensorView
 from pytest_msdump.pages import SMALL_BYTES, pages
 
-__all__ = ["BlockedView", "GroupedPlacement", "groups_side_by_side", "place_groups", "ungrouped"]
-
 Array: TypeAlias = npt.NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
 

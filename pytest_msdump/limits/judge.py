@@ -13,8 +13,6 @@ from pytest_msdump.model.comparison import FAILING, OUTCOMES, Comparison, Findin
 from pytest_msdump.model.record import Check
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["accepted_bounds", "judge", "passing_bound", "verdict_from"]
-
 # The order of findings. A number beyond its limit says more than one that could not be computed.
 _FINDING_ORDER = ("error", "fail", "undefined", "warn", "note")
 

@@ -30,21 +30,6 @@ from pytest_msdump.model.dump import Dump, Manifest
 from pytest_msdump.model.tensor import COORDINATES, TensorKey
 from pytest_msdump.text import Message, Parameter, number
 
-__all__ = [
-    "Accepted",
-    "Base",
-    "LimitsFile",
-    "Perturbed",
-    "ReferenceFacts",
-    "TensorLimits",
-    "class_of",
-    "exponent_of",
-    "limits_text",
-    "name_of",
-    "parse_limits",
-    "rounded_up",
-]
-
 _SCHEMA = 1
 _MOST_TENSORS = 2**20
 _LONGEST_NAME = 2**13
@@ -283,9 +268,6 @@ def rounded_up(value: float) -> float:
     """Return three digits of a number, rounded up, so that what was measured stays within."""
     bound = passing_bound(CALIBRATED_METRICS[0], float(value))
     return value if bound is None else bound
-
-
-# -- The file --
 
 
 def limits_text(limits: LimitsFile) -> str:

@@ -15,8 +15,6 @@ from pytest_msdump.limits.limits_file import LimitsFile
 from pytest_msdump.model.comparison import Limits
 from pytest_msdump.text import bound_text
 
-__all__ = ["Bounds", "KnownDrift", "Policy", "Rule", "metric_id", "metric_name", "profile_names"]
-
 # Metric → (fails beyond, warns beyond); either may be absent.
 Bounds = Mapping[str, tuple[float | None, float | None]]
 

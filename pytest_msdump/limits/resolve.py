@@ -19,8 +19,6 @@ from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.text import Message
 
-__all__ = ["GOLDEN_RULE_METRIC", "hinted_dtypes", "matches", "names_match", "resolve", "resolve_pair"]
-
 # What the rule of PyTorch limits, which judges in the place of a profile where there is a golden tensor.
 GOLDEN_RULE_METRIC = "golden_rmse_ratio"
 
@@ -96,11 +94,7 @@ def _own_limit(limit: Limit, own: Mapping[str, Limit]) -> Limit:
 
 
 def resolve_pair(
-    policy: Policy,
-    pair: Pair,
-    dtypes: tuple[str, str],
-    *notes: Message | None,
-    golden: tuple[int, ...] | None = None,
+    policy: Policy, pair: Pair, dtypes: tuple[str, str], *notes: Message | None, golden: tuple[int, ...] | None = None
 ) -> Limits:
     """Return the limits of a pair of these types; `notes` are said of it beside the pair's own; `golden` as above."""
     return resolve(

@@ -16,8 +16,6 @@ from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.model.statistics import Statistic, Statistics, is_printed_as
 from pytest_msdump.text import Message
 
-__all__ = ["Distance", "distance"]
-
 _VALUES = ("maximum", "minimum", "mean", "l2_norm")
 _EXTREMES = ("maximum", "minimum")
 # Relative error of a sum in the float32 of a device, added up in another order.

@@ -21,8 +21,6 @@ from pytest_msdump.model.record import Check
 from pytest_msdump.model.statistics import Interval, SliceGap, StatisticComparison, Statistics
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["judge_statistics", "statistic_name"]
-
 _RULE = "statistics"
 _BITS = "bitwise_mismatch"
 _LARGEST = "max_absolute_error"
@@ -129,12 +127,7 @@ def judge_statistics(
     )
     types = (left_dtype, left_dtype) if case.is_integer and not limits.dtype_equal else case.dtypes
     verdict, checks = judge(
-        measured,
-        known,
-        left_dtype=types[0],
-        right_dtype=types[1],
-        overflows=overflows,
-        right_overflows=right_overflows,
+        measured, known, left_dtype=types[0], right_dtype=types[1], overflows=overflows, right_overflows=right_overflows
     )
     findings = [
         *(_explained(finding, case) for finding in verdict.findings),

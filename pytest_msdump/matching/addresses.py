@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 
 from pytest_msdump.text import Message
 
-__all__ = ["Address", "Lost", "MapEntry", "parse_address"]
-
 # [0-9], not \d: int() would take the digits of every script.
 _CALL = re.compile(r"(?P<op>.+)@(?P<occurrence>[0-9]{1,9})", re.DOTALL)
 _SLOT = re.compile(r"(?P<op>.+):(?P<io>input|output):(?P<slot>[0-9]{1,9})", re.DOTALL)

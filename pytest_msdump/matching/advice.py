@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_msdump.facts.operators import QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
@@ -10,8 +10,6 @@ from pytest_msdump.matching.aliases import NameBook
 from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
-
-__all__ = ["Advice", "DumpKind", "kind_of", "rules_for"]
 
 # By the reader that knew a dump.
 _KIND_OF_READER = {
@@ -137,16 +135,12 @@ def _strange(left: Dump, right: Dump, rules: FusionRules) -> str:
     if rules.close is not None:
         sides.append((rules.close, right, "right"))
     for graph, dump, side in sides:
-        if graph and dump.refs and not _knows(graph.names, dump):
+        book = NameBook(graph.names if graph else ())
+        if graph and dump.refs and not any(book.candidates(ref.key.op) for ref in dump.refs):
             return f"{graph.source} knows no operator of the {side} side"
     if rules.model is not None and rules.quant is not None and not _share_names(rules.model, rules.quant):
         return f"{rules.quant.source} knows no operator that {rules.model.source} was made of"
     return ""
-
-
-def _knows(names: Iterable[str], dump: Dump) -> bool:
-    book = NameBook(names)
-    return any(book.candidates(ref.key.op) for ref in dump.refs)
 
 
 def _share_names(model: OperatorGraph, quant: OperatorGraph) -> bool:

@@ -12,8 +12,6 @@ from pytest_msdump.model.graph import file_spelling, joined_spelling
 from pytest_msdump.model.tensor import OpKey
 from pytest_msdump.text import Message
 
-__all__ = ["Identified", "NameBook", "identify", "name_doubt"]
-
 
 class NameBook:
     """The true names that a rule file uses, by each spelling that a file's name may have."""

@@ -21,8 +21,6 @@ from pytest_msdump.matching.pairing_state import PairingRequest, PairingState
 from pytest_msdump.matching.scopes import Leaving, Run
 from pytest_msdump.matching.sides import Side
 
-__all__ = ["pair_by_graph"]
-
 # Layers that one side may have where the other computes the same outside of any layer, or nothing.
 _THROUGH = frozenset({"passing", "add"})
 # No network is larger; a manifest may say anything. A sum of more layers is known by the latest of them.

@@ -15,21 +15,6 @@ from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import COORDINATES, Coordinates
 
-__all__ = [
-    "Align",
-    "CommonCoordinates",
-    "Place",
-    "PlaceIndex",
-    "Wanted",
-    "common_coordinates",
-    "compatible",
-    "parse_align",
-    "place_of",
-    "wanted_by_entry",
-    "wanted_by_selection",
-    "without_occurrence",
-]
-
 _EXAMPLES = {"iteration": "9->0, 10->1", "rank": "4->0", "graph": "1->0", "net": "LeNetA->LeNetB"}
 _NUMBER = re.compile(r"[0-9]{1,18}")
 

@@ -19,8 +19,6 @@ from pytest_msdump.model.pairing import Missing, Unmatched
 from pytest_msdump.model.tensor import COORDINATES, OpKey, TensorRef
 from pytest_msdump.text import Message, Parameter, in_clauses
 
-__all__ = ["UNCOUNTED", "Explainer", "NearestNames", "elsewhere", "listed", "place_text", "slots_listed", "typed_name"]
-
 # Lists in sentences and the search for similar names are bounded: a wrong directory leaves every tensor alone.
 _MOST_LISTED = 3
 _MOST_SEARCHED = 1000

@@ -18,8 +18,6 @@ from pytest_msdump.model import graph
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["pair_by_rules"]
-
 _LostByPair = dict[tuple[str, str, Message], Lost]
 
 

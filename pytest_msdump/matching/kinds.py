@@ -6,8 +6,6 @@ import re
 
 from pytest_msdump.facts.kinds import KINDS
 
-__all__ = ["kind_of", "kind_of_name"]
-
 _WORDS = re.compile(r"[a-z]+")
 # Dimensions and versions: `Conv2d`, `BatchNormV2`.
 _SIZE_OR_VERSION = re.compile(r"(?:[1-5]d|v\d{1,2}|\d{1,3})$")

@@ -28,8 +28,6 @@ from pytest_msdump.matching.sides import NameIndex, Operator, Port, Side
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.text import Message, Parameter, in_clauses
 
-__all__ = ["pair_by_map"]
-
 
 @dataclass(slots=True)
 class _EntryWork:

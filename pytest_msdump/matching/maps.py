@@ -11,8 +11,6 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.matching.addresses import MapEntry, parse_address
 from pytest_msdump.matching.sides import Side
 
-__all__ = ["below", "expanded_entries", "is_template", "renaming_of_template"]
-
 # Return the other side's name for one of this side; None where it has none.
 Renaming = Callable[[str], str | None]
 

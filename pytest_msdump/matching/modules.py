@@ -19,8 +19,6 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.text import Message, Parameter, say
 
-__all__ = ["Candidates", "pair_by_scope", "runs_of"]
-
 Axes = tuple[int, ...]
 
 

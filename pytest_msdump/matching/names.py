@@ -17,8 +17,6 @@ from pytest_msdump.matching.sides import Operator, Side, mangled_names
 from pytest_msdump.model.tensor import mangle
 from pytest_msdump.text import Message, Parameter, say
 
-__all__ = ["pair_by_mangled_name", "pair_by_name"]
-
 # Running numbers are not trusted if more than one of so many means something else on the other side.
 _MOST_DOUBTFUL = 10
 

@@ -13,8 +13,6 @@ from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import COORDINATES, OpKey, TensorRef, TensorSpec, mangle
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["NOT_DUMPED", "Absence"]
-
 # Reasons that are sure.
 NOT_DUMPED = frozenset(
     f"not_dumped_{why}"

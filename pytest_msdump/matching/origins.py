@@ -25,8 +25,6 @@ from pytest_msdump.matching.rules import FusionRules, combined
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, OriginOutput
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["Rulebook", "Wish"]
-
 _MOST_ORIGINALS = 8
 
 

@@ -27,8 +27,6 @@ from pytest_msdump.model.pairing import Pair, Pairing, Transform, Unmatched
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.text import Message, Parameter, in_clauses
 
-__all__ = ["WAYS", "pair_dumps", "ways_named"]
-
 _SINGLE_FILE = "npy-file"
 _MINDSPORE = "mindspore"
 
@@ -140,12 +138,7 @@ def _containers(dump: Dump) -> frozenset[str]:
 
 
 def _selected(
-    left: Dump,
-    right: Dump,
-    state: PairingState,
-    request: PairingRequest,
-    explainer: Explainer,
-    selection: Selection,
+    left: Dump, right: Dump, state: PairingState, request: PairingRequest, explainer: Explainer, selection: Selection
 ) -> Pairing:
     """Return what of the result is selected, with the reasons for what has no partner."""
     pair_filter, coordinates = PairFilter(selection), request.coordinates

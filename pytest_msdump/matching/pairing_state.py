@@ -16,8 +16,6 @@ from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.text import Message
 
-__all__ = ["FoundPair", "OperatorPair", "PairingRequest", "PairingState", "competing", "resolve_ambiguity"]
-
 # A left and a right operator, by number.
 OperatorPair = tuple[int, int]
 

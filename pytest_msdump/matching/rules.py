@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pytest_msdump.model.graph import Operator, OperatorGraph, OriginOutput
 from pytest_msdump.model.report import NetworkOperator
 
-__all__ = ["FusionRules", "Group", "combined", "group_operators", "network_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class FusionRules:

@@ -24,8 +24,6 @@ from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["Leaving", "Path", "Run", "Shape", "dotted", "node_scope", "spelling_of"]
-
 # Names of modules from the outermost to the innermost; empty for the model itself.
 Path = tuple[str, ...]
 Shape = tuple[int, ...]
@@ -59,9 +57,6 @@ class Scope:
 
 _NOWHERE = Scope(None)
 _APART = Scope(None, is_apart=True)
-
-
-# -- names -----------------------------------------------------------------------------------------------------------
 
 
 def node_scope(name: str, known: Callable[[Path], bool]) -> Scope:
@@ -141,9 +136,6 @@ def spelling_of(path: Path) -> Path:
 def dotted(path: Path) -> str:
     """Return a path as messages show it."""
     return ".".join(path)
-
-
-# -- one side --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

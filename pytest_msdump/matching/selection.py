@@ -12,8 +12,6 @@ from pytest_msdump.matching.addresses import parse_address
 from pytest_msdump.model.pairing import Missing, Pair
 from pytest_msdump.model.tensor import TensorRef, mangle
 
-__all__ = ["PairFilter", "Selection"]
-
 _IO = {"output": frozenset({"output"}), "input": frozenset({"input"}), "all": frozenset({"input", "output"})}
 
 

@@ -13,8 +13,6 @@ from pytest_msdump.matching.coordinates import Place, PlaceIndex, place_of, with
 from pytest_msdump.matching.kinds import kind_of
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, mangle
 
-__all__ = ["NameIndex", "Operator", "Port", "Side", "index_side", "mangled_names"]
-
 # (io, slot) of a tensor within its operator.
 Port = tuple[str, int]
 

@@ -20,8 +20,6 @@ from pytest_msdump.metrics.sums import Moments, Peak, Sum
 from pytest_msdump.metrics.values import Array, Doubles
 from pytest_msdump.model.statistics import Statistic
 
-__all__ = ["CompiledDivergence", "CompiledSketch", "CompiledSums", "SketchTables"]
-
 # In the order of `Kind` in kernel.c. Integers come last.
 _KINDS = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "bool")
 _NUMBERS = {np.dtype(name): number for number, name in enumerate(_KINDS)}
@@ -92,13 +90,7 @@ class _Errors(Structure):
 
 
 class _Slices(Structure):
-    _fields_ = (
-        ("unit", c_int64),
-        ("row", c_int64),
-        ("last", c_int64),
-        ("apart", c_void_p),
-        ("right", c_void_p),
-    )
+    _fields_ = (("unit", c_int64), ("row", c_int64), ("last", c_int64), ("apart", c_void_p), ("right", c_void_p))
 
 
 class _Found(Structure):

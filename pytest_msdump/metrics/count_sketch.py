@@ -26,23 +26,6 @@ from pytest_msdump.metrics.values import Array, Doubles, numbers
 from pytest_msdump.model.statistics import Interval, Sketch, Statistic, Statistics
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = [
-    "BUCKETS",
-    "ROWS",
-    "SEEDS",
-    "TURNS",
-    "CountSketch",
-    "add_rows",
-    "chunk_turn",
-    "distance",
-    "metrics_of",
-    "packed",
-    "sketch_blocks",
-    "sketch_of",
-    "tables",
-    "unpacked",
-]
-
 # By buckets: a seed under which seventeen kinds of differences were estimated within the interval.
 SEEDS = {1024: 4, 4096: 3}
 BUCKETS = 1024

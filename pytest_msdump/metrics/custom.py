@@ -24,8 +24,6 @@ from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.model.comparison import CustomResult
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["AlgorithmArguments", "load_algorithms", "run_algorithms"]
-
 _FOLDER = "algorithm"
 _NAME = re.compile(r"alg_([A-Za-z0-9_]+)\.py", re.ASCII)
 _PARAMETERS = 3

@@ -16,8 +16,6 @@ from pytest_msdump.metrics.sums import Moments, Sum
 from pytest_msdump.model.comparison import Measurement
 from pytest_msdump.text import Message
 
-__all__ = ["LEFT_OUT", "Totals", "Value", "define", "unravel", "vendor_numbers"]
-
 # Code of the reason of a metric that a suite leaves out.
 LEFT_OUT = "left_out_by"
 

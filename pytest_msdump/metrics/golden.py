@@ -24,8 +24,6 @@ from pytest_msdump.model.comparison import GoldenErrors, Measurement, ThreeWay
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.text import Message
 
-__all__ = ["golden_errors", "golden_ratios"]
-
 _BLOCK_ELEMENTS = 2**16
 # msprobe's get_rmse: against division by 0, and once more.
 _TINY = 0.0001

@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 from pytest_msdump.errors import ConfigError
 
-__all__ = ["VARIABLE", "Kernel", "choose_kernel", "kernel_line"]
-
 VARIABLE = "MSDUMP_KERNEL"
 
 _NAMES = ("compiled", "numpy")

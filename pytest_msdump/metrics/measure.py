@@ -21,7 +21,7 @@ from pytest_msdump.metrics.numpy_kernel import (
     divergence_of_block,
     measure_block,
 )
-from pytest_msdump.metrics.pointwise import Tolerance
+from pytest_msdump.metrics.rankings import Tolerance
 from pytest_msdump.metrics.slices import Grid, grid_of
 from pytest_msdump.metrics.spread import CoarserValues
 from pytest_msdump.metrics.statistics import with_exact_moments
@@ -30,8 +30,6 @@ from pytest_msdump.metrics.values import Array, Workspace
 from pytest_msdump.model.comparison import Comparison, Nonfinite, WorstElement
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.text import Message
-
-__all__ = ["measure"]
 
 # Number of the first element, and the elements of both sides.
 _Block: TypeAlias = tuple[int, Array, Array]

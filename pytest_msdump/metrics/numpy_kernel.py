@@ -17,9 +17,7 @@ from pytest_msdump.metrics.pointwise import (
     NO_ERRORS,
     Classes,
     Errors,
-    Moduli,
     Places,
-    Tolerance,
     Unit,
     Zeros,
     classify,
@@ -27,7 +25,7 @@ from pytest_msdump.metrics.pointwise import (
     in_units,
     split_classes,
 )
-from pytest_msdump.metrics.rankings import Candidate, Ranking, candidates, mismatches, select
+from pytest_msdump.metrics.rankings import Candidate, Moduli, Ranking, Tolerance, candidates, mismatches, select
 from pytest_msdump.metrics.slices import Grid, SliceSums, sums_of
 from pytest_msdump.metrics.sums import ZERO, Moments, Sum, dot, moments
 from pytest_msdump.metrics.values import (
@@ -42,18 +40,6 @@ from pytest_msdump.metrics.values import (
     magnitudes,
     numbers,
 )
-
-__all__ = [
-    "EXACT_KINDS",
-    "NOTHING",
-    "NO_DIVERGENCE",
-    "Divergence",
-    "Partial",
-    "Span",
-    "Task",
-    "divergence_of_block",
-    "measure_block",
-]
 
 Parts = tuple[Doubles, ...]
 Ranges = tuple[tuple[float | int, float | int], ...]
@@ -170,7 +156,9 @@ def measure_block(
     classes, places, worst = NO_CLASSES, Places(start), []
     size = left.size
     sides, ranges = _prepare(left, right, bits == 0, workspace)
-    if not _all_finite(ranges) and task.has_classes:
+    # NaN compares as neither.
+    all_finite = all(-math.inf < low and high < math.inf for low, high in (*ranges[0], *ranges[1]))
+    if not all_finite and task.has_classes:
         classes, kept = split_classes(left, right, start)
         if classes.mismatch and not (last and last.mismatch):
             worst = mismatches(left, right, classify(left) != classify(right), start, task.worst)
@@ -279,11 +267,6 @@ def _ranges(block: Array, parts: Parts) -> Ranges:
     # Integers of 64 bits stay integers: float64 would make different ones equal.
     number: type = int if is_wide(block) else float
     return tuple([(number(np.minimum.reduce(part)), number(np.maximum.reduce(part))) for part in sources])
-
-
-def _all_finite(ranges: tuple[Ranges, Ranges]) -> bool:
-    # NaN compares as neither.
-    return all(-math.inf < low and high < math.inf for low, high in (*ranges[0], *ranges[1]))
 
 
 def _moments(parts: Parts, ranges: Ranges, workspace: Workspace) -> tuple[Moments, ...]:

@@ -12,23 +12,6 @@ from pytest_msdump.metrics.rankings import Candidate, Moduli, Ranking, Scores, T
 from pytest_msdump.metrics.sums import NO_PEAK, ZERO, Peak, Sum, scale_exponent
 from pytest_msdump.metrics.values import Array, Differences, Doubles, Positions, Workspace, inner
 
-__all__ = [
-    "NO_CLASSES",
-    "NO_ERRORS",
-    "Classes",
-    "Errors",
-    "Moduli",
-    "Places",
-    "Tolerance",
-    "Unit",
-    "Zeros",
-    "classify",
-    "errors",
-    "first_of",
-    "in_units",
-    "split_classes",
-]
-
 _NAN = 100
 
 

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from pytest_msdump.metrics.values import Array, Doubles, Positions, Workspace
 from pytest_msdump.model.comparison import Scalar
 
-__all__ = ["Candidate", "Moduli", "Ranking", "Scores", "Tolerance", "candidates", "mismatches", "rank", "select"]
-
 # Looking for the largest so many times takes a fifth of the time of a partition.
 _FEW = 16
 

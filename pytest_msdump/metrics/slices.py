@@ -16,18 +16,6 @@ from pytest_msdump.metrics.values import Doubles, inner
 from pytest_msdump.model.statistics import Sketch, SliceGap
 from pytest_msdump.text import Message
 
-__all__ = [
-    "DEFAULT_AXIS",
-    "Grid",
-    "SliceSums",
-    "grid_of",
-    "least_error",
-    "norm_count",
-    "norms_of",
-    "sketched_grid",
-    "sums_of",
-]
-
 # Of channels.
 DEFAULT_AXIS = 1
 # The distance of fewer elements is rather that of one of them. More slices would not stay in the cache.

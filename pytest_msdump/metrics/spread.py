@@ -14,8 +14,6 @@ from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.model.record import AxisErrors, Histogram, MagnitudeErrors, Spread, ValueCounts
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["CoarserValues", "spread"]
-
 _BLOCK_ELEMENTS = 1 << 18
 
 # Powers of ten; what is beyond counts with the last of them.

@@ -23,8 +23,6 @@ from pytest_msdump.metrics.values import Array, Doubles, Workspace, above, compo
 from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["Digests", "Tally", "exact_total", "quick_digest", "statistics_of", "with_exact_moments"]
-
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
 # Those that no framework writes: of values where a view does not keep the bytes.
 _OWN_DIGESTS = frozenset({"blake2b", "xxh3_128"})
@@ -283,7 +281,9 @@ class _ExactMoments:
     def _apart(self, tile: Array) -> Doubles:
         """Return how far elements are from the centre, scaled so that their squares fit float64."""
         if is_wide(tile):
-            return _distances(tile, int(self._centre)).astype(np.float64)
+            centre = int(self._centre)
+            apart = above(tile, centre)
+            return np.where(tile >= tile.dtype.type(centre), apart, np.uint64(0) - apart).astype(np.float64)
         scale = math.ldexp(1.0, -self._exponent)
         scaled: Doubles = tile.astype(np.float64) * scale
         return np.subtract(scaled, self._centre * scale, out=scaled)
@@ -307,11 +307,6 @@ def _sum_of(total: Fraction) -> Sum:
     scaled = total / Fraction(2) ** exponent
     high = float(scaled)
     return Sum(high, float(scaled - Fraction(high)), exponent)
-
-
-def _distances(block: Array, centre: int) -> Array:
-    """Return |x − c| of 64-bit integers, exactly."""
-    return np.where(block >= block.dtype.type(centre), above(block, centre), np.uint64(0) - above(block, centre))
 
 
 def exact_total(values: Doubles) -> Fraction:

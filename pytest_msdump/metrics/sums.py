@@ -13,8 +13,6 @@ import numpy as np
 
 from pytest_msdump.metrics.values import Doubles, Workspace, inner
 
-__all__ = ["EMPTY", "NO_PEAK", "ZERO", "Moments", "Peak", "Sum", "dot", "moments", "root", "scale_exponent"]
-
 # Squares of anything below 2**300, summed over 2**63 elements, still fit float64; and squares of elements so small
 # that they underflow beside a largest one of 2**-300 are below its last bit by far.
 _SAFE_LOW, _SAFE_HIGH = 2.0**-301, 2.0**300

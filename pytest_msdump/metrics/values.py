@@ -7,21 +7,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Array",
-    "Differences",
-    "Doubles",
-    "Positions",
-    "Workspace",
-    "above",
-    "components",
-    "differences",
-    "inner",
-    "is_wide",
-    "magnitudes",
-    "numbers",
-]
-
 Array: TypeAlias = npt.NDArray[Any]
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Positions: TypeAlias = npt.NDArray[np.intp]

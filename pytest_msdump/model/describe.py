@@ -8,8 +8,6 @@ from textwrap import wrap
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, SourceFrame, TensorSpec
 
-__all__ = ["bytes_text", "counted", "frame_lines", "listed", "shape_text", "spec_text", "where_text", "wrapped"]
-
 _UNITS = ("KiB", "MiB", "GiB", "TiB")
 _SHOWN = {"rank": "rank {}", "net": "net {}", "graph": "graph {}", "iteration": "iteration {}", "occurrence": "run {}"}
 

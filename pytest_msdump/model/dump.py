@@ -16,21 +16,6 @@ if TYPE_CHECKING:
     from pytest_msdump.model.statistics import Statistic
     from pytest_msdump.model.tensor import Coordinates, TensorRef, TensorSource
 
-__all__ = [
-    "ARCHIVE_FILE",
-    "EVERY_ITERATION",
-    "JOURNAL_FILE",
-    "MANIFEST_FILE",
-    "SCHEMA_VERSION",
-    "DistributedRank",
-    "Dump",
-    "DumpConfiguration",
-    "Manifest",
-    "PartialRun",
-    "RunFacts",
-    "TensorEntry",
-]
-
 
 class PartialRun(NamedTuple):
     """A second run into the directory of a first one that wrote only `newer` of the `tensors` that are compared.

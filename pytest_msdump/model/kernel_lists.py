@@ -14,8 +14,6 @@ from functools import lru_cache
 
 from pytest_msdump.model.tensor import mangle
 
-__all__ = ["OF_FULL_NAMES", "REGEX", "chosen", "names_operator"]
-
 REGEX = re.compile(r"name-regex\((.*)\)", re.DOTALL)
 OF_FULL_NAMES = ("/", "-op")
 

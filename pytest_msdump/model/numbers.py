@@ -8,8 +8,6 @@ from decimal import Decimal
 
 from pytest_msdump.model.comparison import Scalar
 
-__all__ = ["beside", "distinct_texts", "index_text", "number", "plain"]
-
 _LONGEST_INTEGER_DIGITS = 24
 
 

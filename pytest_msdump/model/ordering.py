@@ -12,8 +12,6 @@ from pytest_msdump.model.tensor import Coordinates, TensorKey, TensorRef, Tensor
 if TYPE_CHECKING:
     from pytest_msdump.model.dump import PartialRun
 
-__all__ = ["PARAMETER", "in_order", "placed_at", "placed_by_time"]
-
 # The operator type of weights and network inputs. They are written after the step, so they have no place in it.
 PARAMETER = "Parameter"
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from pytest_msdump.facts.overflow import ABSENT, AI_CORE_BITS, ATOMIC_CODES
 
-__all__ = ["OverflowEntry", "present"]
-
 # Units whose status is the bit mask of a core.
 _CORES = frozenset({"AI Core", "AIC", "AIV"})
 

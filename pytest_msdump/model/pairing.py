@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.text import Message, say
 
-__all__ = ["Missing", "Pair", "Pairing", "Transform", "Unmatched"]
-
 
 @dataclass(frozen=True, slots=True)
 class Transform:

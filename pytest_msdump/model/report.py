@@ -10,8 +10,6 @@ from pytest_msdump.model.pairing import Missing
 from pytest_msdump.model.record import Record, ReportedTensor
 from pytest_msdump.text import Message, say
 
-__all__ = ["Coverage", "NetworkOperator", "Report", "SideInfo", "SuggestedPartner", "UnmatchedTensor"]
-
 
 @dataclass(frozen=True, slots=True)
 class SuggestedPartner:

@@ -18,18 +18,6 @@ if TYPE_CHECKING:
     from pytest_msdump.model.dump import PartialRun
     from pytest_msdump.model.tensor import TensorRef, TensorSource, TensorSpec
 
-__all__ = [
-    "Interval",
-    "Sketch",
-    "SliceGap",
-    "Statistic",
-    "StatisticComparison",
-    "StatisticDifference",
-    "StatisticTables",
-    "Statistics",
-    "is_printed_as",
-]
-
 Statistic: TypeAlias = float | int | str | None
 
 

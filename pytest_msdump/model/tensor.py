@@ -16,24 +16,6 @@ if TYPE_CHECKING:
     from pytest_msdump.model.shards import ShardedTensor
     from pytest_msdump.model.statistics import Statistics
 
-__all__ = [
-    "COORDINATES",
-    "UNSEEN",
-    "Coordinates",
-    "ForwardingView",
-    "OpKey",
-    "SavedSketch",
-    "SourceFrame",
-    "SourceStack",
-    "TensorKey",
-    "TensorRef",
-    "TensorSource",
-    "TensorSpec",
-    "TensorView",
-    "location_of",
-    "mangle",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class SourceFrame:

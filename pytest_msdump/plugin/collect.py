@@ -19,8 +19,6 @@ from pytest_msdump.plugin.output import coverage, detail_text, failure
 from pytest_msdump.plugin.session import ItemRecords
 from pytest_msdump.plugin.sources import GATE, NODE_OF_COMMAND_LINE, Source
 
-__all__ = ["OperatorItem", "SuiteFile", "collector_of"]
-
 
 class SuiteFile(pytest.File):
     """A suite file, collected like a test file."""

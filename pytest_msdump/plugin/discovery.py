@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["SUITE_FILE", "is_suite_file", "suite_files"]
-
 SUITE_FILE = "msdump.toml"
 
 

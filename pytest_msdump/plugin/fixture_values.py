@@ -28,13 +28,7 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.plugin.sources import absolute
 from pytest_msdump.record.recorder import Recorder, opened
-from pytest_msdump.record.reference import (
-    Variations,
-    check_variations,
-    keep_reference,
-    key_digest,
-    record_variations,
-)
+from pytest_msdump.record.reference import Variations, check_variations, keep_reference, key_digest, record_variations
 from pytest_msdump.record.variation import Control, Perturbation
 from pytest_msdump.storage.files import read_regular
 

@@ -28,8 +28,6 @@ from pytest_msdump.plugin.session import Gate
 from pytest_msdump.plugin.sources import GATE
 from pytest_msdump.suite import load_suite
 
-__all__ = ["GateHooks"]
-
 
 class GateHooks:
     """A plugin object with a session's `gate`."""

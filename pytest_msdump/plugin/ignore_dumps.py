@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["IgnoreDumps", "find_dumps"]
-
 
 class IgnoreDumps:
     """A plugin object that keeps pytest out of the dumps of a session.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pytest_msdump.model.record import Record
     from pytest_msdump.plugin.session import Gate
 
-__all__ = ["add_roles", "case_of", "properties"]
-
 # Few and short: validators and viewers of JUnit files choke on more.
 _METRICS = ("cosine_similarity", "max_absolute_error", "relative_euclidean_distance")
 _MOST_CAUSES = 3

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pytest_msdump.plugin.collect import OperatorItem
     from pytest_msdump.plugin.session import Gate
 
-__all__ = ["cached", "keep_records", "runner_of", "stop_measuring"]
-
 
 class _Measuring:
     """The runner of now, and its items: those of one suite that follow each other without another test between."""

@@ -43,20 +43,6 @@ from pytest_msdump.report.tables import filled
 from pytest_msdump.storage.remote import is_url
 from pytest_msdump.text import Phrases
 
-__all__ = [
-    "close_details",
-    "coverage",
-    "detail_text",
-    "failure",
-    "header",
-    "hide_lines",
-    "print_others",
-    "print_summary",
-    "shorten_failures",
-    "start_reports",
-    "write_reports",
-]
-
 _RED, _GREEN = {"red": True, "bold": True}, {"green": True}
 # What pytest's short summary lists when -r says nothing.
 _USUAL_REPORTCHARS = "fE"
@@ -225,8 +211,10 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
             terminal.line(terminal_text(line))
     for line in gate.detail_lines:
         terminal.line(terminal_text(line))
-    for line in _for_github(gate):
-        terminal.line(line)
+    asked = {plan.digest for plan in gate.plans.values() if "github" in plan.suite.options["report"]}
+    if reports := [report for digest, report in gate.report_of.items() if digest in asked]:
+        for line in commands_for_github(reports, gate.config.rootpath):
+            terminal.line(line)
     for error in gate.unwritten:
         terminal.line(terminal_text(f"ERROR: {error}"), red=True)
     if gate.foreign:
@@ -243,13 +231,6 @@ def _next_command(gate: Gate, report: Report) -> list[str]:
     number = report.records.index(first)
     name = next(group.name for group in plan.groups if number in group.pairs)
     return gate.rerun_command(source, name, first.left.key.op.label)
-
-
-def _for_github(gate: Gate) -> list[str]:
-    """Return workflow commands for the suites whose reports ask for them."""
-    asked = {plan.digest for plan in gate.plans.values() if "github" in plan.suite.options["report"]}
-    reports = [report for digest, report in gate.report_of.items() if digest in asked]
-    return commands_for_github(reports, gate.config.rootpath) if reports else []
 
 
 def _folder(title: str) -> str:
@@ -270,9 +251,6 @@ def shown_path(path: Path | str) -> str:
     except ValueError:
         return text
     return relative if len(relative) < len(text) else text
-
-
-# -- Details as an artefact of failing items -------------------------------------------------------------------------
 
 
 # What such a line begins with.
@@ -306,9 +284,6 @@ def close_details(gate: Gate) -> Iterator[str]:
 
 def _directory(gate: Gate, source: Source, plan: Plan) -> Path:
     return report_directory(gate, source, plan, several=len(gate.plans) > 1)
-
-
-# -- What the terminal shows of failures, once all are known ---------------------------------------------------------
 
 
 def shorten_failures(gate: Gate, terminal: pytest.TerminalReporter | None) -> None:

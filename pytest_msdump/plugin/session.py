@@ -44,8 +44,6 @@ from pytest_msdump.report.record_json import from_json, to_json
 from pytest_msdump.report.replayed import LOCAL
 from pytest_msdump.settings.options import option_values
 
-__all__ = ["Gate", "ItemRecords", "progress_of", "sent_with"]
-
 
 class Gate:
     """The gates of one session."""

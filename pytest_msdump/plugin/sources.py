@@ -30,29 +30,6 @@ if TYPE_CHECKING:
     from pytest_msdump.plugin.session import Gate
     from pytest_msdump.suite import Suite
 
-__all__ = [
-    "DUMPS",
-    "GATE",
-    "NODE_OF_COMMAND_LINE",
-    "OWN_NODE",
-    "Source",
-    "absolute",
-    "argument_paths",
-    "chosen_language",
-    "find_own_source",
-    "find_source",
-    "first_paths",
-    "has_testpaths_only",
-    "ini_values",
-    "is_gate_named",
-    "is_own_id",
-    "load_source",
-    "option_value",
-    "read_suite_toml",
-    "refuse_lost_files",
-    "suite_files_ahead",
-]
-
 # What the ids of items begin with that no suite file brings.
 NODE_OF_COMMAND_LINE = "msdump"
 OWN_NODE = f"{NODE_OF_COMMAND_LINE}::"

@@ -8,8 +8,6 @@ from typing import ClassVar
 
 from pytest_msdump.model.report import Report
 
-__all__ = ["ReportKind"]
-
 
 class ReportKind(ABC):
     """One kind of report. Another package extends it and names it in the entry-point group ``pytest_msdump.report``.

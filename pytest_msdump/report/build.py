@@ -35,19 +35,6 @@ from pytest_msdump.report.markdown import append_summary, write_markdown
 from pytest_msdump.report.vendor_table import write_csv
 from pytest_msdump.storage.files import open_regular
 
-__all__ = [
-    "build_report",
-    "compare_plan",
-    "pairing_report",
-    "policy_entry",
-    "remove_reports",
-    "run_facts",
-    "start_report",
-    "with_arguments",
-    "write_report",
-]
-
-
 # Printed, not written.
 _PRINTED = ("github",)
 # By kind of report: its file, and what stands in the first bytes of a file that this package wrote.

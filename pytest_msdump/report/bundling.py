@@ -21,8 +21,7 @@ from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import OpKey, TensorRef
 from pytest_msdump.report.causes import role_line, with_causes_first
 from pytest_msdump.report.record_json import to_json
-
-__all__ = ["MOST_CAUSES", "write_bundle"]
+from pytest_msdump.storage.files import make_folder
 
 MOST_CAUSES = 10
 
@@ -66,7 +65,9 @@ def _write_cause(plan: Plan, report: Report, directory: Path, numbers: Sequence[
     records = [report.records[number] for number in numbers]
     pairs = [plan.pairing.pairs[number] for number in numbers]
     op = pairs[0].left.key.op
-    folder = directory / _folder_name(records[0].order, op.label)
+    # It cannot leave the folder, whatever the operator is called; the number makes it unique.
+    name = f"op{records[0].order + 1}_{_UNSAFE.sub('_', op.label)[-_LONGEST_NAME:].strip('_')}"
+    folder = directory / name
     roles = [record for record in records if record.role is not None] or records
     yield f"{folder.name}  {terminal_text(op.label)}"
     yield f"  {role_line(roles[0])}"
@@ -97,7 +98,7 @@ def _written(folder: Path, name: str, pair: Pair, extras: Extras) -> Iterator[st
         with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
             aligned = align(pair, left, right, extras.converters)
             for view, path in zip((aligned.left, aligned.right), paths, strict=True):
-                _make(folder)
+                make_folder(folder, kind=MsdumpError)
                 write_view(view, path)
     except (MsdumpError, OSError) as error:
         _check_folder(folder)
@@ -124,7 +125,7 @@ def _alone(folder: Path, name: str, ref: TensorRef) -> Iterator[str]:
         if ref.is_unseen:
             raise MsdumpError("only statistics were saved of it")
         with closing(open_logical(ref)) as view:
-            _make(folder)
+            make_folder(folder, kind=MsdumpError)
             write_view(view, path)
     except (MsdumpError, OSError) as error:
         _check_folder(folder)
@@ -135,26 +136,14 @@ def _alone(folder: Path, name: str, ref: TensorRef) -> Iterator[str]:
 
 def _check_folder(folder: Path) -> None:
     """Raise if the folder cannot be written; a tensor that cannot be read is only left out."""
-    _make(folder)
+    make_folder(folder, kind=MsdumpError)
     with whole_file(folder / "command.txt"):
         pass
 
 
-def _folder_name(order: int, label: str) -> str:
-    """Return a name that cannot leave the folder, whatever the operator is called; the number makes it unique."""
-    return f"op{order + 1}_{_UNSAFE.sub('_', label)[-_LONGEST_NAME:].strip('_')}"
-
-
 def _write_text(path: Path, lines: Iterable[str]) -> Path:
     content = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
-    _make(path.parent)
+    make_folder(path.parent, kind=MsdumpError)
     with whole_file(path) as stream:
         stream.write(content)
     return path
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MsdumpError(f"{folder}: cannot be made: {error.strerror or error}; choose another folder") from error

@@ -19,18 +19,6 @@ from pytest_msdump.report.coverage import map_entry_lines
 from pytest_msdump.report.tables import hanging
 from pytest_msdump.text import ENGLISH, Phrases
 
-__all__ = [
-    "choose_shown",
-    "is_inherited",
-    "loose_limits",
-    "role_line",
-    "role_lines",
-    "short_reason",
-    "suspicious_line",
-    "suspicious_lines",
-    "with_causes_first",
-]
-
 Key = TypeVar("Key")
 
 _ORDER = ("cause", "unknown", "accumulated", "inherited")

@@ -19,8 +19,6 @@ from pytest_msdump.report.coverage import coverage_problems, first_failing
 from pytest_msdump.report.failure import one_line
 from pytest_msdump.storage.files import read_regular, write_file
 
-__all__ = ["commands_for_github", "write_for_gitlab"]
-
 # A file of the repository, its parts joined by "/" (none if the repository has no such file), and a line from 1.
 Place = tuple[str | None, int]
 

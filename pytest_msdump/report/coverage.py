@@ -16,22 +16,6 @@ from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
 from pytest_msdump.report.tables import hanging, labelled, table
 from pytest_msdump.text import ENGLISH, Phrases
 
-__all__ = [
-    "counts",
-    "coverage_problems",
-    "coverage_text",
-    "first_failing",
-    "incomplete_sides",
-    "map_entry_lines",
-    "next_step_lines",
-    "partial_runs",
-    "percent",
-    "sentence_on_uncompared",
-    "sentence_on_unseen",
-    "sides_are_identical",
-    "unseen_text",
-]
-
 _COUNTED = ("pass", "warn", "fail", "undefined", "error", "not_run")
 
 

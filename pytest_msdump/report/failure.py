@@ -20,8 +20,6 @@ from pytest_msdump.report.replayed import local_line
 from pytest_msdump.report.tables import columns, command, filled, hanging, labelled, pieces, statistics_table, table
 from pytest_msdump.text import ENGLISH, Phrases
 
-__all__ = ["diagnosis_lines", "failure_text", "one_line", "path_below", "record_text", "sentences", "would_pass"]
-
 # From here on there is room for metric ids; below, their short forms stand, which can be typed as well.
 _WIDE = 100
 
@@ -256,9 +254,6 @@ def _typed(bound: float) -> str:
     return repr(encode(bound)).strip("'")
 
 
-# -- arguments of the operator, and what the drift looks like ----------------------------------------------------------
-
-
 _MOST_LISTED = 12
 
 
@@ -310,9 +305,6 @@ def diagnosis_lines(record: Record, width: int, say: Phrases = ENGLISH) -> list[
         text = terminal_text(say("after_label", label=title, text=say.of(one.evidence)))
         lines += labelled(say("looks_like"), text, width=width)
     return lines
-
-
-# -- the whole text ----------------------------------------------------------------------------------------------------
 
 
 _HOW = {

@@ -19,39 +19,6 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.comparison import Scalar
 from pytest_msdump.text import Message, message_of, say
 
-__all__ = [
-    "COUNT",
-    "ELEMENT",
-    "FLAG",
-    "INDEX",
-    "MESSAGE",
-    "NUMBER",
-    "NUMBERS",
-    "PARAMETERS",
-    "SHARE",
-    "SIDE",
-    "TEXT",
-    "TEXTS",
-    "WHOLE",
-    "Form",
-    "WrongValueError",
-    "as_given",
-    "by_name",
-    "decode",
-    "dumps",
-    "encode",
-    "expected",
-    "lenient",
-    "list_of",
-    "nullable",
-    "one_of",
-    "optional",
-    "refusing",
-    "shallow",
-    "table",
-    "table_with_message",
-]
-
 # No count, index or address of ours is beyond 64 bits; no exact sum of integers beyond what a float64 can hold.
 _LARGEST_WHOLE = 2**64
 _LARGEST_NUMBER = 2**1023

@@ -40,18 +40,6 @@ from pytest_msdump.report.json_forms import (
 from pytest_msdump.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RELATION
 from pytest_msdump.storage.files import read_user_file, write_file
 
-__all__ = [
-    "COVERAGE",
-    "FORM",
-    "MISSING",
-    "UNMATCHED",
-    "document",
-    "head_json",
-    "read_json",
-    "report_from",
-    "write_json",
-]
-
 SCHEMA_VERSION = 1
 
 # About two hundred thousand records; more than any run this reads back, and less than memory.
@@ -131,15 +119,7 @@ MISSING = table_with_message(
 )
 _OPERATOR = table(
     NetworkOperator,
-    {
-        "index": WHOLE,
-        "sequence": WHOLE,
-        "name": TEXT,
-        "op_type": TEXT,
-        "left": TEXTS,
-        "right": TEXTS,
-        "relation": TEXT,
-    },
+    {"index": WHOLE, "sequence": WHOLE, "name": TEXT, "op_type": TEXT, "left": TEXTS, "right": TEXTS, "relation": TEXT},
 )
 COVERAGE = table(
     _coverage,

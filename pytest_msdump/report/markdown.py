@@ -24,8 +24,6 @@ from pytest_msdump.report.failure import one_line
 from pytest_msdump.storage.files import in_utf8, write_file
 from pytest_msdump.text import ENGLISH
 
-__all__ = ["append_summary", "markdown_text", "write_markdown"]
-
 _LISTED = 10
 _TITLES = {name: name for name in OUTCOMES} | {"not_run": "not run"}
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, TypeVar, cast
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
-__all__ = ["Progress"]
-
 T = TypeVar("T")
 
 # Short work shows nothing, and the log of a job is not filled with lines.

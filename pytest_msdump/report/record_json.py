@@ -78,8 +78,6 @@ from pytest_msdump.report.json_forms import (
 from pytest_msdump.report.replayed import LOCAL
 from pytest_msdump.text import Message, message_of, say
 
-__all__ = ["ADDRESS", "AT", "CODE", "RECORD", "SHAPE_RELATION", "checked_record", "from_json", "to_json", "to_text"]
-
 _SIDES = ("left", "right")
 
 
@@ -106,9 +104,6 @@ def checked_record(entry: Any, *, place: str) -> Record:
     with refusing(place):
         record: Record = RECORD.read(entry)
         return record
-
-
-# -- both sides --------------------------------------------------------------------------------------------------------
 
 
 def _read_address(value: Any) -> Any:
@@ -149,12 +144,8 @@ _RIGHT = table(ReportedTensor, _TENSOR)
 _LEFT = table(dict, {key: form for key, form in _TENSOR.items() if key not in ("at", "source")})
 
 
-# -- what was measured -------------------------------------------------------------------------------------------------
-
-
 _GOLDEN_ERRORS = table(
-    GoldenErrors,
-    {**dict.fromkeys(GoldenErrors._fields, NUMBER), "finite": COUNT, "error_balance": nullable(NUMBER)},
+    GoldenErrors, {**dict.fromkeys(GoldenErrors._fields, NUMBER), "finite": COUNT, "error_balance": nullable(NUMBER)}
 )
 _RUNS = {"golden": one_of(("golden", "right")), "other_run": one_of(("third", "right"))}
 _THREE_WAY = table(ThreeWay, {**_RUNS, "left": _GOLDEN_ERRORS, "other": _GOLDEN_ERRORS})
@@ -253,9 +244,6 @@ def _message(entry: Mapping[str, Any] | None, sentence: str | None) -> Message |
     return message_of(entry or {}, sentence) if sentence else None
 
 
-# -- statistics in the place of a tensor -------------------------------------------------------------------------------
-
-
 def _read_sides(value: Any) -> Any:
     named = list_of(SIDE).read(value)
     if not named:
@@ -304,9 +292,6 @@ def _statistics(**found: Any) -> StatisticComparison:
     digits, note = found.pop("digits"), _message(found.pop("note_said", None), found.pop("note", None))
     left, right = (Statistics(found.pop(side), digits[side]) for side in _SIDES)
     return StatisticComparison(left, right, note=note, **found)
-
-
-# -- what else is known of a pair --------------------------------------------------------------------------------------
 
 
 CODE: Mapping[str, Form] = {"code": lenient(TEXT), "parameters": lenient(PARAMETERS)}
@@ -478,9 +463,6 @@ _BETTER_FIT = table(
         ),
     },
 )
-
-
-# -- the record --------------------------------------------------------------------------------------------------------
 
 
 _RECORD_KEYS: Mapping[str, Form] = {

@@ -23,8 +23,6 @@ from pytest_msdump.report.json_forms import (
 from pytest_msdump.report.tables import hanging
 from pytest_msdump.text import ENGLISH, Phrases, message_of, say
 
-__all__ = ["LOCAL", "local_line", "replay_lines"]
-
 _MOST_WRONG = 10
 _MOST_REASONS = 3
 

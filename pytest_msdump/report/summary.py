@@ -32,8 +32,6 @@ from pytest_msdump.report.replayed import replay_lines
 from pytest_msdump.report.tables import command, hanging
 from pytest_msdump.text import ENGLISH, Phrases
 
-__all__ = ["alarm", "header_lines", "summary_lines"]
-
 # The reason of a tensor that a later run into the same directory replaced (INTERFACE 2).
 _OLDER_RUN = "older_run"
 

@@ -16,8 +16,6 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.text import ENGLISH, Phrases
 
-__all__ = ["columns", "command", "filled", "hanging", "labelled", "pieces", "statistics_table", "table"]
-
 _GAP = "  "
 
 # Space that stands in no pair of brackets.

@@ -13,26 +13,6 @@ from pytest_msdump.model.report import Report, UnmatchedTensor
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.text import say
 
-__all__ = [
-    "ALGORITHMS",
-    "NO_PARTNER",
-    "UNDEFINED",
-    "Line",
-    "Place",
-    "algorithm_title",
-    "alone",
-    "compared",
-    "joined",
-    "left_lines",
-    "missing_of",
-    "number_cells",
-    "operator_of",
-    "overflow_cell",
-    "port_of",
-    "reason_cell",
-    "shape_cell",
-]
-
 # Rank, net, graph and iteration: the vendor makes one table for each.
 Place = tuple[Any, ...]
 

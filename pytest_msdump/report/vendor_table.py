@@ -46,17 +46,6 @@ from pytest_msdump.report.vendor_lines import (
 from pytest_msdump.storage.files import in_utf8, write_file
 from pytest_msdump.text import Message, say
 
-__all__ = [
-    "ALGORITHMS",
-    "Columns",
-    "columns_for",
-    "csv_lines",
-    "nine_columns",
-    "titles_of",
-    "vendor_table",
-    "write_csv",
-]
-
 # A name too long for the file system: the dump's file has a number instead.
 _HASHED = re.compile(r"(?:.*/)?\d+(?:\.npy)?")
 
@@ -134,9 +123,6 @@ def _whole_operator(lines: Sequence[Line], about: Line) -> Line:
     verdict = max(verdicts, key=OUTCOMES.index) if verdicts else joined(line.verdict for line in lines)
     about.reason, about.verdict = reason, verdict
     return about
-
-
-# -- with a rule file --------------------------------------------------------------------------------------------------
 
 
 # Left tensors without a line in the vendor's table, by reason: the operator types concerned, all if empty.
@@ -265,9 +251,6 @@ def _unlisted(line: Line) -> str | None:
     return None if types is None or (types and line.op_type not in types) else code
 
 
-# -- tables ------------------------------------------------------------------------------------------------------------
-
-
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 # The readers of dumps that may know addresses. The vendor drops the column of a side that has an .npy file.
@@ -306,11 +289,7 @@ def titles_of(columns: Columns) -> tuple[str, ...]:
 
 
 def vendor_table(
-    report: Report,
-    columns: Columns | None = None,
-    *,
-    right_alone: bool = True,
-    sequences: Container[int] | None = None,
+    report: Report, columns: Columns | None = None, *, right_alone: bool = True, sequences: Container[int] | None = None
 ) -> Table:
     """Return titles and rows of the vendor's network table, by default with the columns of ops.csv.
 
@@ -394,9 +373,6 @@ def _after(line: Line, columns: Columns) -> tuple[str, ...]:
         return reason, line.verdict, line.reason
     sentences = [finding.sentence for finding in record.verdict.findings if finding.outcome != "note"]
     return reason, record.verdict.outcome, "; ".join(sentences)
-
-
-# -- ops.csv -----------------------------------------------------------------------------------------------------------
 
 
 def write_csv(report: Report, directory: Path) -> Path:

@@ -27,8 +27,6 @@ from pytest_msdump.report.record_json import checked_record, to_text
 from pytest_msdump.scheduling.program_version import FileState, files_of, stamp, state_of
 from pytest_msdump.storage.files import open_regular, replacing
 
-__all__ = ["Cache", "CacheFile", "Cached", "CachingComparer", "cache_folder", "open_cache"]
-
 # A file may change again within one step of its times. The coarsest step is two seconds, and one more is for clocks
 # that tick unevenly: a younger file is identified by its content.
 _RACY_SECONDS = 3
@@ -68,7 +66,10 @@ class Cache:
 
     def key(self, pair: Pair) -> str | None:
         """Return the key of a pair as its files are now; ``None`` if the version of a file is not known."""
-        digest = hashlib.sha256(repr(_without_order(pair)).encode(errors="surrogateescape"))
+        # No comparison looks at the pair's place among the others.
+        left, right = (replace(ref, place=None) for ref in (pair.left, pair.right))
+        plain = replace(pair, left=left, right=right, order=0)
+        digest = hashlib.sha256(repr(plain).encode(errors="surrogateescape"))
         try:
             for path in files_of(pair):
                 state = state_of(path)
@@ -112,12 +113,6 @@ class Cache:
         total = len(records)
         sentence = f"cache: {len(reused)} of {total} pair{'' if total == 1 else 's'} from earlier runs"
         return tuple(filter(None, (sentence, self._file.note, problem)))
-
-
-def _without_order(pair: Pair) -> Pair:
-    """Return the pair without its place among the others, which no comparison looks at."""
-    left, right = (replace(ref, place=None) for ref in (pair.left, pair.right))
-    return replace(pair, left=left, right=right, order=0)
 
 
 def _clock_lag(folder: Path) -> int:

@@ -25,8 +25,6 @@ from pytest_msdump.storage.remote import RemotePath
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["Cluster", "connected"]
-
 _CONNECT_SECONDS = 10
 _SHOWN = 3
 # A task costs the scheduler about a millisecond, whatever is in it; small tasks lose little with a worker.
@@ -350,9 +348,6 @@ def _question(folders: tuple[str, ...]) -> Callable[[], dict[str, Any]]:
         return {"stamp": dataclasses.astuple(stamp)}
 
     return ask
-
-
-# -- On a worker -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

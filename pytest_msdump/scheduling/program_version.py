@@ -18,8 +18,6 @@ from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.storage.remote import RemotePath
 
-__all__ = ["FileState", "Stamp", "bytes_to_read", "differences", "files_of", "stamp", "state_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Stamp:

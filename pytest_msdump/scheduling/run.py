@@ -16,8 +16,6 @@ from pytest_msdump.report.build import with_arguments
 from pytest_msdump.scheduling.cache import Cache, Cached, CachingComparer, cache_folder, open_cache
 from pytest_msdump.storage.remote import RemotePath
 
-__all__ = ["Runner", "records_of"]
-
 # Small pairs travel together. More of them at once would save no time.
 _MOST_TOGETHER = 64
 

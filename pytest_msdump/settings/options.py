@@ -14,27 +14,64 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.text.message import LANGUAGES
 
-__all__ = [
-    "ALLOW_INCOMPLETE",
-    "COMMAND_FLAGS",
-    "FIXTURE_OPTIONS",
-    "GROUPS",
-    "OPTIONS",
-    "OUTPUT_OPTIONS",
-    "REPORT_KINDS",
-    "USUAL_DETAILS",
-    "Option",
-    "argparse_kwargs",
-    "ini_kwargs",
-    "language_of",
-    "option_values",
-]
-
 REPORT_KINDS = ("json", "csv", "html", "md", "github", "gitlab")
 # Headings of the help, in its order.
 GROUPS = ("inputs", "selection", "pairing", "limits", "running", "output")
 # Failing tensors that --msdump-detail without a number writes element by element.
 USUAL_DETAILS = 5
+
+
+# By name: the clause of an option whose row has no `help`.
+_HELP: Mapping[str, str] = {
+    "allow_incomplete": "accept a recording that did not finish, with a warning",
+    "left": "dump of the run under test, also a URL such as s3://bucket/dump; '@env': where MINDSPORE_DUMP_CONFIG "
+    "dumps to (with =, as in --msdump-left=@env)",
+    "right": "dump of the reference; a URL or '@env' as for the left side",
+    "golden": "dump of a more exact run of the reference, in float64 or on CPU: the left may err so many times as the "
+    "right",
+    "third": "dump of another run of the reference: it is measured in the place of the right side, against golden, "
+    "else against the right side",
+    "fusion": "fusion-mapping JSON: the compiled model of the left side, as atc --mode=1 writes it",
+    "quant_fusion": "quantisation rules of AMCT (JSON): what quantisation made of the original model",
+    "close_fusion": "fusion-mapping JSON of the right side, compiled with fusion off",
+    "config": "suite file",
+    "profile": f"named limits: {', '.join(PROFILES)}",
+    "limits": "limits file of msdump calibrate, which holds in place of the profile for the tensors that it has",
+    "threshold": "limit of one metric for every tensor, e.g. cosine=0.999; repeatable",
+    "without": "metric to leave out, e.g. kl_divergence, which costs an extra pass; repeatable",
+    "select": "operators to compare; repeatable",
+    "deselect": "operators to leave out; repeatable",
+    "io": "tensors to compare: output, input or all",
+    "pair_by": "ways of pairing: map, fusion, name, mangled, scope (modules of one path), graph; repeatable",
+    "exclude_types": "types of operators that pass their input on, as Identity does, and do not count in coverage "
+    "without a partner; repeatable",
+    "align": "left rank, net, graph or iteration to pair with which right one, e.g. 'iteration=9->0' (in quotes: > is "
+    "the shell's); repeatable",
+    "iteration": "iterations, e.g. 0|2-3, or all",
+    "rank": "ranks, e.g. 0|2-3, or all",
+    "graph": "graphs, e.g. 0|2-3, or all",
+    "granularity": "one item per op or per tensor",
+    "min_coverage": "fail if less of the right side is matched, 0 to 100 per cent",
+    "replay": "judge each operator by itself as well: run FILE, whose FUNCTION returns the PyTorch model that the "
+    "right side was recorded of, and give each of its modules the left's own inputs",
+    "report_dir": "where reports are written",
+    "detail": f"write the first N failing tensors element by element; without N the first {USUAL_DETAILS}",
+    "spread": "keep the distribution of errors, which the page draws: none, failing or all tensors",
+    "jobs": "number of workers that compare pairs",
+    "cache": "reuse comparisons of earlier runs: off, by size and time of files, or by their content",
+    "report": f"reports to write: {', '.join(REPORT_KINDS)}",
+    "generate": "make every reference of msdump_reference again, and list them",
+    "calibrate": "record each reference of msdump_reference again, and runs that show what rounding does to it; write "
+    "its limits file and skip the test; gates are left out",
+    "reference_dir": "where msdump_reference keeps references",
+    "reference_save": "whether msdump_reference keeps whole tensors, or sketches, which are small enough to commit",
+    "show": "failures on the terminal: causes in full and the next on a line each, a line for every one that is "
+    "failing, or all in full",
+    "bundle": "write tensors, inputs, limits and the command of each cause into DIR",
+    "suggest": "read the tensors without a partner, and add likely partners to the reports",
+    "limits_update": "after a run that passes, lower the limits of the limits file to what was measured: tighten",
+    "lang": "language of the terminal: en, zh, or auto, as the locale says",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,323 +112,91 @@ class Option:
         return f"{self.help} (default: {self.default})" if self.default else self.help
 
 
-def _option(name: str, group: str, kind: str, metavar: str, text: str, **rest: Any) -> Option:
+def _option(name: str, group: str, kind: str, metavar: str, **rest: Any) -> Option:
     """Return an option whose flags and keys follow from its name, except those in `rest`."""
     dashed = name.replace("_", "-")
     usual: dict[str, Any] = {"flags": (f"--msdump-{dashed}",), "cli_flags": (f"--{dashed}",)}
-    usual |= {"ini": f"msdump_{name}", "toml": name}
-    return Option(name=name, group=group, kind=kind, help=text, metavar=metavar, **(usual | rest))
+    usual |= {"help": _HELP.get(name), "ini": f"msdump_{name}", "toml": name}
+    return Option(name=name, group=group, kind=kind, metavar=metavar, **(usual | rest))
 
 
-def _output_option(name: str, kind: str, metavar: str, text: str, **rest: Any) -> Option:
-    return _option(name, "output", kind, metavar, text, **({"ini": None, "toml": None} | rest))
+def _output_option(name: str, kind: str, metavar: str, **rest: Any) -> Option:
+    return _option(name, "output", kind, metavar, **({"ini": None, "toml": None} | rest))
 
 
 # Also of commands that look at one dump.
-ALLOW_INCOMPLETE = _option(
-    "allow_incomplete", "inputs", "switch", "", "accept a recording that did not finish, with a warning", value=False
-)
+ALLOW_INCOMPLETE = _option("allow_incomplete", "inputs", "switch", "", value=False)
 
 OPTIONS: tuple[Option, ...] = (
+    _option("left", "inputs", "path", "DIR", flags=("--msdump-left", "--msdump-target"), cli_flags=("-l", "--left")),
     _option(
-        "left",
-        "inputs",
-        "path",
-        "DIR",
-        "dump of the run under test, also a URL such as s3://bucket/dump; '@env': where MINDSPORE_DUMP_CONFIG dumps to "
-        "(with =, as in --msdump-left=@env)",
-        flags=("--msdump-left", "--msdump-target"),
-        cli_flags=("-l", "--left"),
+        "right", "inputs", "path", "DIR", flags=("--msdump-right", "--msdump-reference"), cli_flags=("-r", "--right")
     ),
-    _option(
-        "right",
-        "inputs",
-        "path",
-        "DIR",
-        "dump of the reference; a URL or '@env' as for the left side",
-        flags=("--msdump-right", "--msdump-reference"),
-        cli_flags=("-r", "--right"),
-    ),
-    _option(
-        "golden",
-        "inputs",
-        "path",
-        "DIR",
-        "dump of a more exact run of the reference, in float64 or on CPU: the left may err so many times as the right",
-    ),
-    _option(
-        "third",
-        "inputs",
-        "path",
-        "DIR",
-        "dump of another run of the reference: it is measured in the place of the right side, against golden, else "
-        "against the right side",
-    ),
-    _option(
-        "fusion",
-        "inputs",
-        "path",
-        "FILE",
-        "fusion-mapping JSON: the compiled model of the left side, as atc --mode=1 writes it",
-        cli_flags=("-f", "--fusion"),
-    ),
-    _option(
-        "quant_fusion",
-        "inputs",
-        "path",
-        "FILE",
-        "quantisation rules of AMCT (JSON): what quantisation made of the original model",
-        cli_flags=("-q", "--quant-fusion"),
-    ),
-    _option(
-        "close_fusion", "inputs", "path", "FILE", "fusion-mapping JSON of the right side, compiled with fusion off"
-    ),
+    _option("golden", "inputs", "path", "DIR"),
+    _option("third", "inputs", "path", "DIR"),
+    _option("fusion", "inputs", "path", "FILE", cli_flags=("-f", "--fusion")),
+    _option("quant_fusion", "inputs", "path", "FILE", cli_flags=("-q", "--quant-fusion")),
+    _option("close_fusion", "inputs", "path", "FILE"),
     _option(
         "config",
         "inputs",
         "path",
         "FILE",
-        "suite file",
         default="msdump.toml in rootdir, else [tool.msdump] of pyproject.toml",
         toml=None,
     ),
-    _option(
-        "profile",
-        "limits",
-        "text",
-        "NAME",
-        f"named limits: {', '.join(PROFILES)}",
-        default="default",
-        value="default",
-    ),
-    _option(
-        "limits",
-        "limits",
-        "path",
-        "FILE",
-        "limits file of msdump calibrate, which holds in place of the profile for the tensors that it has",
-        default="none",
-    ),
-    _option(
-        "threshold",
-        "limits",
-        "texts",
-        "METRIC=VALUE",
-        "limit of one metric for every tensor, e.g. cosine=0.999; repeatable",
-        default="the profile's",
-        value=(),
-        toml=None,
-    ),
-    _option(
-        "without",
-        "limits",
-        "texts",
-        "METRIC",
-        "metric to leave out, e.g. kl_divergence, which costs an extra pass; repeatable",
-        default="none",
-        value={},
-    ),
-    _option("select", "selection", "texts", "GLOB", "operators to compare; repeatable", default="all", value=()),
-    _option("deselect", "selection", "texts", "GLOB", "operators to leave out; repeatable", default="none", value=()),
-    _option(
-        "io",
-        "selection",
-        "choice",
-        "IO",
-        "tensors to compare: output, input or all",
-        default="output",
-        value="output",
-        choices=("output", "input", "all"),
-    ),
-    _option(
-        "pair_by",
-        "pairing",
-        "texts",
-        "WAY",
-        "ways of pairing: map, fusion, name, mangled, scope (modules of one path), graph; repeatable",
-        default="all; without scope and graph where there are map entries",
-    ),
-    _option(
-        "exclude_types",
-        "pairing",
-        "texts",
-        "TYPE",
-        "types of operators that pass their input on, as Identity does, and do not count in coverage without a "
-        "partner; repeatable",
-        default="none",
-        value=(),
-    ),
-    _option(
-        "align",
-        "pairing",
-        "texts",
-        "KEY=SPEC",
-        "left rank, net, graph or iteration to pair with which right one, e.g. 'iteration=9->0' (in quotes: > is the "
-        "shell's); repeatable",
-        default="same with same",
-    ),
-    _option("iteration", "selection", "text", "SPEC", "iterations, e.g. 0|2-3, or all", default="all"),
-    _option("rank", "selection", "text", "SPEC", "ranks, e.g. 0|2-3, or all", default="all"),
-    _option("graph", "selection", "text", "SPEC", "graphs, e.g. 0|2-3, or all", default="all"),
-    _option(
-        "granularity",
-        "selection",
-        "choice",
-        "UNIT",
-        "one item per op or per tensor",
-        default="op",
-        value="op",
-        choices=("op", "tensor"),
-    ),
-    _option(
-        "min_coverage",
-        "limits",
-        "number",
-        "PCT",
-        "fail if less of the right side is matched, 0 to 100 per cent",
-        default="off",
-    ),
-    _option(
-        "replay",
-        "inputs",
-        "text",
-        "FILE:FUNCTION",
-        "judge each operator by itself as well: run FILE, whose FUNCTION returns the PyTorch model that the right side "
-        "was recorded of, and give each of its modules the left's own inputs",
-        default="off",
-        ini=None,
-        toml=None,
-    ),
+    _option("profile", "limits", "text", "NAME", default="default", value="default"),
+    _option("limits", "limits", "path", "FILE", default="none"),
+    _option("threshold", "limits", "texts", "METRIC=VALUE", default="the profile's", value=(), toml=None),
+    _option("without", "limits", "texts", "METRIC", default="none", value={}),
+    _option("select", "selection", "texts", "GLOB", default="all", value=()),
+    _option("deselect", "selection", "texts", "GLOB", default="none", value=()),
+    _option("io", "selection", "choice", "IO", default="output", value="output", choices=("output", "input", "all")),
+    _option("pair_by", "pairing", "texts", "WAY", default="all; without scope and graph where there are map entries"),
+    _option("exclude_types", "pairing", "texts", "TYPE", default="none", value=()),
+    _option("align", "pairing", "texts", "KEY=SPEC", default="same with same"),
+    _option("iteration", "selection", "text", "SPEC", default="all"),
+    _option("rank", "selection", "text", "SPEC", default="all"),
+    _option("graph", "selection", "text", "SPEC", default="all"),
+    _option("granularity", "selection", "choice", "UNIT", default="op", value="op", choices=("op", "tensor")),
+    _option("min_coverage", "limits", "number", "PCT", default="off"),
+    _option("replay", "inputs", "text", "FILE:FUNCTION", default="off", ini=None, toml=None),
     ALLOW_INCOMPLETE,
-    _option("report_dir", "output", "path", "DIR", "where reports are written", default="msdump-report"),
-    _option(
-        "detail",
-        "output",
-        "count",
-        "N",
-        f"write the first N failing tensors element by element; without N the first {USUAL_DETAILS}",
-        default="none",
-        value=0,
-    ),
-    _option(
-        "spread",
-        "output",
-        "choice",
-        "WHICH",
-        "keep the distribution of errors, which the page draws: none, failing or all tensors",
-        default="none",
-        value="none",
-        choices=("none", "failing", "all"),
-    ),
-    _option("jobs", "running", "number", "N", "number of workers that compare pairs", default="1", value=1),
-    _option(
-        "cache",
-        "running",
-        "choice",
-        "HOW",
-        "reuse comparisons of earlier runs: off, by size and time of files, or by their content",
-        default="off",
-        value="off",
-        choices=("off", "files", "content"),
-    ),
-    _option(
-        "report",
-        "output",
-        "text",
-        "LIST",
-        f"reports to write: {', '.join(REPORT_KINDS)}",
-        default="json",
-        value=("json",),
-    ),
+    _option("report_dir", "output", "path", "DIR", default="msdump-report"),
+    _option("detail", "output", "count", "N", default="none", value=0),
+    _option("spread", "output", "choice", "WHICH", default="none", value="none", choices=("none", "failing", "all")),
+    _option("jobs", "running", "number", "N", default="1", value=1),
+    _option("cache", "running", "choice", "HOW", default="off", value="off", choices=("off", "files", "content")),
+    _option("report", "output", "text", "LIST", default="json", value=("json",)),
 )
 
 
 # Options of the fixtures; pytest alone has them.
 FIXTURE_OPTIONS: tuple[Option, ...] = (
+    _option("generate", "running", "switch", "", ini=None, toml=None, cli_flags=()),
+    _option("calibrate", "limits", "switch", "", ini=None, toml=None, cli_flags=()),
+    _option("reference_dir", "inputs", "path", "DIR", default="msdump-references in rootdir", toml=None, cli_flags=()),
     _option(
-        "generate",
-        "running",
-        "switch",
-        "",
-        "make every reference of msdump_reference again, and list them",
-        ini=None,
-        toml=None,
-        cli_flags=(),
-    ),
-    _option(
-        "calibrate",
-        "limits",
-        "switch",
-        "",
-        "record each reference of msdump_reference again, and runs that show what rounding does to it; write its "
-        "limits file and skip the test; gates are left out",
-        ini=None,
-        toml=None,
-        cli_flags=(),
-    ),
-    _option(
-        "reference_dir",
-        "inputs",
-        "path",
-        "DIR",
-        "where msdump_reference keeps references",
-        default="msdump-references in rootdir",
-        toml=None,
-        cli_flags=(),
-    ),
-    _option(
-        "reference_save",
-        "inputs",
-        "choice",
-        "HOW",
-        "whether msdump_reference keeps whole tensors, or sketches, which are small enough to commit",
-        default="full",
-        choices=("full", "sketch"),
-        toml=None,
-        cli_flags=(),
+        "reference_save", "inputs", "choice", "HOW", default="full", choices=("full", "sketch"), toml=None, cli_flags=()
     ),
 )
 
 # Options of the output of a finished run: they change neither verdicts nor numbers, and no suite file has them.
 OUTPUT_OPTIONS: tuple[Option, ...] = (
-    _output_option(
-        "show",
-        "choice",
-        "WHICH",
-        "failures on the terminal: causes in full and the next on a line each, a line for every one that is "
-        "failing, or all in full",
-        default="causes",
-        choices=("causes", "failing", "all"),
-    ),
+    _output_option("show", "choice", "WHICH", default="causes", choices=("causes", "failing", "all")),
     _output_option(
         "show",
         "word",
         "",
-        "every failure in full",
+        help="every failure in full",
         value="all",
         flags=("--msdump-full", "--msdump-all"),
         cli_flags=("--full", "--all"),
     ),
-    _output_option("bundle", "path", "DIR", "write tensors, inputs, limits and the command of each cause into DIR"),
-    _output_option(
-        "suggest", "switch", "", "read the tensors without a partner, and add likely partners to the reports"
-    ),
-    _output_option(
-        "limits_update",
-        "choice",
-        "HOW",
-        "after a run that passes, lower the limits of the limits file to what was measured: tighten",
-        choices=("tighten",),
-    ),
-    _output_option(
-        "lang",
-        "choice",
-        "LANG",
-        "language of the terminal: en, zh, or auto, as the locale says",
-        default="auto",
-        choices=("en", "zh", "auto"),
-        ini="msdump_lang",
-    ),
+    _output_option("bundle", "path", "DIR"),
+    _output_option("suggest", "switch", ""),
+    _output_option("limits_update", "choice", "HOW", choices=("tighten",)),
+    _output_option("lang", "choice", "LANG", default="auto", choices=("en", "zh", "auto"), ini="msdump_lang"),
 )
 
 
@@ -441,8 +246,6 @@ def ini_kwargs(option: Option) -> dict[str, Any]:
     kind = {"texts": "linelist", "switch": "bool"}.get(option.kind, "string")
     return {"name": option.ini, "help": option.help_line, "type": kind, "default": None}
 
-
-# -- The language --
 
 # POSIX: the first that is set, and not empty, decides.
 _VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")

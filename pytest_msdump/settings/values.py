@@ -10,8 +10,6 @@ from importlib.metadata import entry_points
 from pytest_msdump.errors import ConfigError, UnknownNameError
 from pytest_msdump.settings.options import REPORT_KINDS, USUAL_DETAILS
 
-__all__ = ["finite", "parse_count", "parse_coverage", "parse_jobs", "parse_report", "parse_spec"]
-
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _SPEC_PART = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
 

@@ -13,19 +13,6 @@ from typing import IO, Any, BinaryIO
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, MsdumpError
 from pytest_msdump.storage.remote import RemotePath
 
-__all__ = [
-    "in_utf8",
-    "irregular_kind",
-    "make_directory",
-    "open_descriptor",
-    "open_regular",
-    "read_regular",
-    "read_user_file",
-    "replacing",
-    "write_atomic",
-    "write_file",
-]
-
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _READ_BYTES = 2**20
 
@@ -112,9 +99,6 @@ def _shown(count: int) -> str:
     return f"{count // 2**20} MiB" if count >= 2**20 else f"{count} bytes"
 
 
-# -- Writing files ---------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a file to write that takes the place of `path` at the end, so that a reader never sees a half."""
@@ -166,6 +150,16 @@ def in_utf8(text: str) -> bytes:
 def _is_half(one: str) -> bool:
     """Whether it is half of a character, and not a byte of a file name."""
     return "\ud800" <= one <= "\udfff" and not "\udc80" <= one <= "\udcff"
+
+
+def make_folder(folder: Path, named: str = "", kind: type[MsdumpError] = ConfigError) -> None:
+    """Make a folder that a user named, unless it is there; an error of this kind that begins with what `named` it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        where = f"{named}: " if named else ""
+        reason = error.strerror or error
+        raise kind(f"{where}{folder}: cannot be made: {reason}; name another folder") from error
 
 
 def make_directory(directory: Path) -> None:

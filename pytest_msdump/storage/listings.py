@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 
 from pytest_msdump.storage.remote import RemoteEntry, RemotePath
 
-__all__ = ["folders_in", "is_there", "names_in", "names_kept", "once", "scan"]
-
 Found = TypeVar("Found")
 
 # What was found while names are kept; ``None`` elsewhere.

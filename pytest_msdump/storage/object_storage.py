@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.errors import ConfigError, DumpNotFoundError
 
-__all__ = ["StoredObject", "list_folder", "list_tree", "look_at", "read_range"]
-
 _EXTRA = "pip install 'pytest-msdump[remote]'"
 _IN_EXTRA = ("s3", "s3a", "memory")
 _LONGEST_TEXT = 300

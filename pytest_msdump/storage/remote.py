@@ -22,20 +22,6 @@ from urllib.parse import unquote
 from pytest_msdump.errors import ConfigError, UnknownDumpFormatError
 from pytest_msdump.storage.object_storage import StoredObject, list_folder, list_tree, look_at, read_range
 
-__all__ = [
-    "FIRST_BYTES",
-    "MOST_BYTES",
-    "RemoteEntry",
-    "RemoteFile",
-    "RemotePath",
-    "Seekable",
-    "absolute_path",
-    "is_url",
-    "list_remote",
-    "parse_location",
-    "refuse_changed",
-]
-
 # The root, the scheme and the host or bucket.
 _HOST_PARTS = 3
 

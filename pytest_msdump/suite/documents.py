@@ -13,8 +13,6 @@ from typing import Any
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.storage.files import read_user_file
 
-__all__ = ["MOST_BYTES", "parse_toml", "path_in_messages", "read_json", "read_toml"]
-
 # A suite file of this size would hold a hundred thousand map entries; beyond it, it is some other file.
 MOST_BYTES = 16 * 1024 * 1024
 

@@ -23,17 +23,6 @@ from pytest_msdump.settings.values import finite, parse_count, parse_coverage, p
 from pytest_msdump.storage.remote import RemotePath, is_url
 from pytest_msdump.suite.documents import read_toml
 
-__all__ = [
-    "FileName",
-    "MapObject",
-    "PlacedPath",
-    "SideText",
-    "parse_threshold",
-    "read_file",
-    "read_map",
-    "read_options",
-]
-
 # Takes a value and where it stands; returns what it means, or raises ConfigError beginning with that place.
 Reader = Callable[[object, str], Any]
 
@@ -181,8 +170,6 @@ def spec_text(value: object, where: str) -> str | None:
     spec = value if isinstance(value, str) else str(whole(value, where))
     return None if parse_spec(spec, where=where) is None else spec
 
-
-# -- Tables of keys --
 
 _FORMATS = ("NCHW", "NHWC", "HWCN", "CHWN")
 
@@ -471,9 +458,6 @@ def _typed_align(value: object, where: str) -> Align:
     return parse_align(table, where=where)
 
 
-# -- ``[msdump.shards]`` and ``[[msdump.dims]]`` --
-
-
 def _sizes(value: object, where: str) -> dict[str, int]:
     if not isinstance(value, Mapping) or not value:
         raise ConfigError(f"{where} must be a table such as {{ tp = 2, cp = 2 }}, not {described(value)}")
@@ -503,9 +487,6 @@ def _dims(table: object, where: str, _label: str) -> DimsEntry:
 def _any_text(value: object, where: str) -> str:
     """Read a text, also an empty one: the dimensions of a number."""
     return value if value == "" and isinstance(value, str) else text(value, where)
-
-
-# -- ``[[msdump.rule]]`` and ``[[msdump.known_drift]]`` --
 
 
 def _levels(value: object, where: str) -> tuple[float | None, float | None]:

@@ -23,17 +23,6 @@ from pytest_msdump.storage.remote import parse_location
 from pytest_msdump.suite.documents import path_in_messages, read_json, read_toml
 from pytest_msdump.suite.keys import FileName, PlacedPath, SideText, read_file, read_options
 
-__all__ = [
-    "SideChoice",
-    "Suite",
-    "dumped_path",
-    "load_suite",
-    "named_sides",
-    "path_in_messages",
-    "read_json",
-    "read_limits",
-]
-
 _PROJECT_FILE = "pyproject.toml"
 
 _RULE_FILES = ("fusion", "quant_fusion", "close_fusion")

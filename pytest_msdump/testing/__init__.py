@@ -1,1 +1,1 @@
-"""For tests, ours and yours: make small dumps, and check that a reader keeps the laws."""
+"""Tests for other packages to inherit: the laws that readers, reports and definitions of operators keep."""

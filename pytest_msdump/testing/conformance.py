@@ -32,7 +32,6 @@ from pytest_msdump.report.base import ReportKind
 from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.settings.options import REPORT_KINDS
 from pytest_msdump.suite import load_suite
-from pytest_msdump.testing.builder import write_reference
 
 __all__ = ["OperatorConformance", "ReaderConformance", "ReportConformance"]
 
@@ -165,9 +164,11 @@ class ReportConformance(ABC):
         """Return a report of pairs that pass and fail, of a hostile name, and of a tensor without a partner."""
         right = {"conv1": [1.0, 2.0], "relu1": [0.0, 2.0], "a\x1b[2J::error::b<b>": [1.0, 1.0], "fc": [3.0]}
         left = {name: values for name, values in right.items() if name != "fc"} | {"relu1": [0.0, -2.0]}
-        write_reference(tmp_path / "left", left)
-        write_reference(tmp_path / "right", right)
-        sides = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right")}
+        for side, tensors in (("left", left), ("right", right)):
+            (tmp_path / side).mkdir()
+            for time, (name, values) in enumerate(tensors.items()):
+                np.save(tmp_path / side / f"{name}.0.{time}.npy", values)
+        sides = {side: str(tmp_path / side) for side in ("left", "right")}
         planned = plan(load_suite(file=None, options=sides, directory=tmp_path))
         return build_report(planned, compare_plan(planned))
 

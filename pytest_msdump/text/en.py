@@ -9,8 +9,6 @@ from pytest_msdump.text.en_findings import FINDINGS
 from pytest_msdump.text.en_unmatched import EN_UNMATCHED
 from pytest_msdump.text.replay import REPLAY_EN
 
-__all__ = ["EN"]
-
 EN: Mapping[str, str | tuple[str, str]] = {
     # -- what joins parts of a sentence
     "between_names": ", ",
@@ -47,21 +45,15 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "header_kernel": "kernel: {kernel}",
     "side": "{directory}  ({about})",
     "reader": "reader {reader}",
-    "given_different_inputs": (
-        "the two runs had different inputs, so later results differ for that reason, too: {names}"
-    ),
-    "given_different_weights": (
-        "the two runs had different weights, so later results differ for that reason, too: {names}"
-    ),
-    "batch_norm_folded": (
-        "the {side:word} side has no {norms}, and the weights of the layers before differ: BatchNorm is probably "
-        "folded into {names}"
-    ),
+    "given_different_inputs": "the two runs had different inputs, so later results differ for that reason, too: "
+    "{names}",
+    "given_different_weights": "the two runs had different weights, so later results differ for that reason, too: "
+    "{names}",
+    "batch_norm_folded": "the {side:word} side has no {norms}, and the weights of the layers before differ: BatchNorm "
+    "is probably folded into {names}",
     "perturbed_run": "this run's inputs and weights were perturbed, to find what rounding does: it is no reference",
-    "sides_look_swapped": (
-        "warning: the sides look swapped: the left is a folder of op.index.timestamp.npy files, the right a {reader} "
-        "dump; left = run under test, right = reference"
-    ),
+    "sides_look_swapped": "warning: the sides look swapped: the left is a folder of op.index.timestamp.npy files, the "
+    "right a {reader} dump; left = run under test, right = reference",
     "dump_not_collected": "pytest collects nothing in {directory}, which is a dump; keep tests outside of dumps",
     "uncompared": (
         "{n} compared tensor has more occurrences, which were not compared: {k}",
@@ -117,17 +109,14 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "more_short": ("and {n} more failed; -rf lists it", "and {n} more failed; -rf lists them"),
     "more_of_operator": ("{line} (and {n} more tensor)", "{line} (and {n} more tensors)"),
     "both_sides": "left {left}, right {right}",
-    "foreign_results": (
-        "ERROR: {n} results come from other dumps than this process sees: files changed during the run, or workers see "
-        "other files"
-    ),
+    "foreign_results": "ERROR: {n} results come from other dumps than this process sees: files changed during the "
+    "run, or workers see other files",
     # -- coverage
     "nothing_compared": "nothing was compared: no left tensor has a partner on the right",
     "missing_mapped": ("{n} map entry found no pair", "{n} map entries found no pair"),
     "missing_fused": ("{n} mapped or fused pair is missing", "{n} mapped or fused pairs are missing"),
-    "coverage_below": (
-        "coverage is {share}, below the {wanted} asked for: {paired} of {total} right tensors have a partner"
-    ),
+    "coverage_below": "coverage is {share}, below the {wanted} asked for: {paired} of {total} right tensors have a "
+    "partner",
     "coverage_fails": "COVERAGE: {problem}",
     "met": "met",
     "met_of": "{paired} of {total} right tensors in the selection ({share})",
@@ -142,9 +131,8 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "first_of_them": "the first of them:",
     "nearest": " (nearest: {names})",
     "do_check_dump": "what to do: check that the run wrote its dump there, and that the path is its root",
-    "do_check_selection": (
-        "what to do: the selection leaves out every tensor; check select, deselect, io, iteration, rank and graph"
-    ),
+    "do_check_selection": "what to do: the selection leaves out every tensor; check select, deselect, io, iteration, "
+    "rank and graph",
     "do_map": "what to do: give both sides the same operator names, or name the pairs in msdump.toml:",
     "do_suggest": "msdump match --suggest finds partners by structure, names and values, and writes the entries",
     "partners": "partners: {how}",
@@ -159,13 +147,10 @@ EN: Mapping[str, str | tuple[str, str]] = {
         "{n} suspicious pair: another tensor fits far better",
         "{n} suspicious pairs: another tensor fits far better",
     ),
-    "better_right": (
-        "{names} on the right fits far better ({why}): a wrong pair, or the left computes the wrong tensor here"
-    ),
-    "better_left": (
-        "{names} on the left fits the right far better ({why}): a wrong pair, or the left computes this tensor "
-        "elsewhere"
-    ),
+    "better_right": "{names} on the right fits far better ({why}): a wrong pair, or the left computes the wrong "
+    "tensor here",
+    "better_left": "{names} on the left fits the right far better ({why}): a wrong pair, or the left computes this "
+    "tensor elsewhere",
     "with_doubt": "{text}; ambiguous: {doubt}",
     "doubt_several": "several tensors have these values",
     "doubt_values": "too few different values to recognise a tensor",
@@ -321,32 +306,25 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "relative_error_too_large": "a relative error is larger than float64 can hold",
     "range_too_large": "the range of a side is larger than float64 can hold",
     "tensors_are_complex": "the tensors are complex",
-    "right_zero_left_next_to_it": (
-        "the right side is all 0, and the left differs from it by no more than {dtype} rounds"
-    ),
+    "right_zero_left_next_to_it": "the right side is all 0, and the left differs from it by no more than {dtype} "
+    "rounds",
     "bits_of_other_types": "dtypes differ: {left} and {right}",
     "bits_not_told": "the sides have no digest (md5, sha1) in common, and equal statistics do not prove equal bits",
     "one_side_nonfinite": "one side has {title}, and the statistics of the {side:word} do not count them",
-    "counted_with_other_tolerance": (
-        "it was counted with rtol {rtol:g} and atol {atol:g}; another tolerance needs the data: compare again"
-    ),
+    "counted_with_other_tolerance": "it was counted with rtol {rtol:g} and atol {atol:g}; another tolerance needs the "
+    "data: compare again",
     # -- shapes that do not meet
-    "element_counts_differ": (
-        "left {left:shape} has {n:elements}, right {right:shape} has {m:elements}: not the same tensor, or not the "
-        "same input; name the intended pair in the map"
-    ),
-    "dimensions_reordered": (
-        "left {left:shape} and right {right:shape} have the same dimensions in another order: {remedy}"
-    ),
+    "element_counts_differ": "left {left:shape} has {n:elements}, right {right:shape} has {m:elements}: not the same "
+    "tensor, or not the same input; name the intended pair in the map",
+    "dimensions_reordered": "left {left:shape} and right {right:shape} have the same dimensions in another order: "
+    "{remedy}",
     "transpose_once": "`transpose = {axes:index}`",
     "transpose_instead": "`transpose = {axes:index}` instead of {applied:index}",
     "transpose_or_reshape": "{why}, or `reshape = true`: only axes of length 1 have moved",
     "other_orders_fit": "{why}; other orders fit too, since dimensions repeat: check the axes",
     "unit_axes_differ": "left {left:shape} and right {right:shape} differ in axes of length 1 only: `reshape = true`",
-    "grouped_differently": (
-        "left {left:shape} and right {right:shape} have {n:elements} each, grouped differently: `reshape = true` if "
-        "the values come in the same order"
-    ),
+    "grouped_differently": "left {left:shape} and right {right:shape} have {n:elements} each, grouped differently: "
+    "`reshape = true` if the values come in the same order",
     # -- why a tensor has no partner
     **EN_UNMATCHED,
     # -- what speaks for a diagnosis
@@ -363,43 +341,32 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "left_is_in_steps": "the left is the right rounded to steps of {step:.6g}, like a quantised tensor",
     "left_is_constant": "every left element is {value:short}; the right ranges from {low:.6g} to {high:.6g}",
     "same_values_elsewhere": "both sides have the same {n} values, in different places",
-    "sorted_alike": (
-        "sorted, the sides differ by {apart:.3g} on average; two samples of one distribution would differ by "
-        "{chance:.3g}"
-    ),
+    "sorted_alike": "sorted, the sides differ by {apart:.3g} on average; two samples of one distribution would differ "
+    "by {chance:.3g}",
     "ranks_uncorrelated": "the rank correlation is {correlation:.3f}, and the values are distributed differently",
-    "ranks_uncorrelated_alike": (
-        "the rank correlation is {correlation:.3f}, but the values are distributed alike: the same tensor in another "
-        "order, or a neighbour of the intended one"
-    ),
+    "ranks_uncorrelated_alike": "the rank correlation is {correlation:.3f}, but the values are distributed alike: the "
+    "same tensor in another order, or a neighbour of the intended one",
     "flat_shift_before": "in flat order, each left element is the right element before it",
     "flat_shift_behind": "in flat order, each left element is the right element after it",
     "axis_shift_before": "along axis {axis}, each left element is the right element before it",
     "axis_shift_behind": "along axis {axis}, each left element is the right element after it",
-    "border_of_zeros_first": (
-        "the left begins with a border of zeros along axes {axes:index}, and the right follows, shifted"
-    ),
+    "border_of_zeros_first": "the left begins with a border of zeros along axes {axes:index}, and the right follows, "
+    "shifted",
     "border_of_zeros": "the left has a border of zeros along axes {axes:index}, and the right beside it, shifted",
     "axis_is_padded": "axis {axis} of the left is padded from {n} to {m}, and the padding was not removed",
     "zero_but_inside": "the left is 0 except at {parts}, where it equals the right: the rest looks like padding",
     "axes_in_other_order": "the {side:word} equals the {other:word} with its axes in the order {axes:index}{name}",
     "name_in_brackets": " ({name})",
-    "still_in_memory_format": (
-        "the {side:word} is still in {memory_format}, in blocks of {block}: converted back, it equals the other side"
-    ),
-    "only_slice_differs": (
-        "{share:percent} of the squared difference is at {parts}, where {n} of {m} elements differ; none of the other "
-        "{rest} differ"
-    ),
-    "slice_differs_most": (
-        "{share:percent} of the squared difference is at {parts}, where {n} of {m} elements differ; of the other "
-        "{rest}, {k} differ"
-    ),
+    "still_in_memory_format": "the {side:word} is still in {memory_format}, in blocks of {block}: converted back, it "
+    "equals the other side",
+    "only_slice_differs": "{share:percent} of the squared difference is at {parts}, where {n} of {m} elements differ; "
+    "none of the other {rest} differ",
+    "slice_differs_most": "{share:percent} of the squared difference is at {parts}, where {n} of {m} elements differ; "
+    "of the other {rest}, {k} differ",
     "index_of_axis": "index {index} of axis {axis}",
     "range_of_axis": "{first} to {last} of axis {axis}",
-    "nonfinite_on_one_side": (
-        "{parts}, of {elements} elements, where the other side differs; the first at {place:place}"
-    ),
+    "nonfinite_on_one_side": "{parts}, of {elements} elements, where the other side differs; the first at "
+    "{place:place}",
     "count_on_side": "{n} {kind} on the {side:word}",
     # -- how two tensors were paired
     "same_name": "same name",

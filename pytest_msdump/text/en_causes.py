@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["CAUSES"]
-
 # As in `text.en`: where the number `n` decides, the singular stands first.
 CAUSES: Mapping[str, str | tuple[str, str]] = {
     # -- roles
@@ -43,10 +41,8 @@ CAUSES: Mapping[str, str | tuple[str, str]] = {
     "why_circle": "it is in a loop of operators that all fail: {suspects}",
     "why_order": "no graph connects the operators: it runs after a failing one, but may be wrong by itself",
     "why_no_order": "no graph connects the operators, and nothing says in which order they ran",
-    "why_order_jump": (
-        "no graph connects the operators; the largest jump before it in execution order is × {step} at {at}, still "
-        "within its limit"
-    ),
+    "why_order_jump": "no graph connects the operators; the largest jump before it in execution order is × {step} at "
+    "{at}, still within its limit",
     "why_feeds": "no graph shows its inputs",
     "why_earlier": "its input may come from an earlier part of the run, which fails, too",
     "why_ranks": "its input comes from other ranks, and some of those fail",

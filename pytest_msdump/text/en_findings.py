@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["FINDINGS"]
-
 FINDINGS: Mapping[str, str | tuple[str, str]] = {
     # -- a number and its limit
     "below_limit": "{metric} {value} is below {limit} ({rule}){detail}",
@@ -14,23 +12,17 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "above_warning_level": "{metric} {value} is above warning level {limit} ({rule}){detail}",
     "golden_above_limit": "{metric}: {detail}: ratio {value} > {limit} ({rule})",
     "golden_above_warning_level": "{metric}: {detail}: ratio {value} > warning level {limit} ({rule})",
-    "detail_golden": (
-        "left against {golden:word} {left:number}, {other_run:word} against {golden:word} {other:number}"
-    ),
-    "golden_not_judged": (
-        "not judged by golden: a tensor was not saved, and not all runs have sketches; the profile's limits hold"
-    ),
+    "detail_golden": "left against {golden:word} {left:number}, {other_run:word} against {golden:word} {other:number}",
+    "golden_not_judged": "not judged by golden: a tensor was not saved, and not all runs have sketches; the profile's "
+    "limits hold",
     "golden_of_other_shape": "{run:word} against {golden:word}: {why}",
     "detail_place": ", at {place:place}",
     "detail_slice": ", at slice {n}",
     "detail_interval": ": {low:number} to {high:number} by sketches",
-    "detail_nonfinite": (
-        ": NaN left {nan_left}, right {nan_right}; Inf left {inf_left}, right {inf_right}; first at {place:place}"
-    ),
-    "detail_saturated": (
-        ": NaN, Inf or at its dtype's maximum on the left, where the right is finite and different; first at "
-        "{place:place}"
-    ),
+    "detail_nonfinite": ": NaN left {nan_left}, right {nan_right}; Inf left {inf_left}, right {inf_right}; first at "
+    "{place:place}",
+    "detail_saturated": ": NaN, Inf or at its dtype's maximum on the left, where the right is finite and different; "
+    "first at {place:place}",
     "detail_tolerance": ": elements outside rtol {rtol:limit}, atol {atol:limit}",
     "leaves_out_zeros": (
         (
@@ -42,9 +34,8 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
             "is not met ({rule})"
         ),
     ),
-    "limit_skipped_near_zero": (
-        "{metric} does not apply to values that are all 0 or next to it; its limit is skipped ({rule})"
-    ),
+    "limit_skipped_near_zero": "{metric} does not apply to values that are all 0 or next to it; its limit is skipped "
+    "({rule})",
     "limit_skipped_one_element": "{metric} does not apply to one-element tensors; its limit is skipped ({rule})",
     "limit_skipped": "{metric} does not apply, because {why}; its limit is skipped ({rule})",
     "metric_undefined": "{metric} is undefined, because {why} ({rule})",
@@ -67,37 +58,27 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     ),
     "multiplier_earned": "false alarms ≤ {alpha:percent} of runs, from {n} control runs",
     "multiplier_tightened": "lowered to what a passing run measured",
-    "limits_chaotic": (
-        "the profile judges this tensor, since rounding alone changes it by any amount ({file}: chaotic)"
-    ),
-    "limits_not_for_gradients": (
-        "the profile judges this gradient: no perturbed run shows what {dtype} does to gradients ({file})"
-    ),
-    "limits_not_scaled": (
-        "the profile judges this tensor, since {file} has no coarse run that shows what {dtype} does to it"
-    ),
+    "limits_chaotic": "the profile judges this tensor, since rounding alone changes it by any amount ({file}: chaotic)",
+    "limits_not_for_gradients": "the profile judges this gradient: no perturbed run shows what {dtype} does to "
+    "gradients ({file})",
+    "limits_not_scaled": "the profile judges this tensor, since {file} has no coarse run that shows what {dtype} does "
+    "to it",
     # -- data types, NaN and Inf, what was not compared
     "dtypes_differ": "dtypes differ: left {left}, right {right}",
     "dtypes_must_be_equal": "dtypes differ: left {left}, right {right}, but must be equal ({rule})",
     "dtypes_judged_as_coarser": "dtypes differ: left {left}, right {right}; judged as {dtype}, the coarser side",
     "dtypes_differ_values_equal": "dtypes differ: left {left}, right {right}; all values are equal",
-    "dtypes_and_values_differ": (
-        "dtypes differ: left {left}, right {right}; accepted only if all values are equal, and {n} are not"
-    ),
-    "complex_against_real": (
-        "dtypes differ: left {left}, right {right}; a real and a complex tensor are not compared; if it is intended, "
-        "add {entry}"
-    ),
-    "nonfinite_forbidden": (
-        "NaN and Inf are forbidden ({rule}) but occur at {n} of {elements} positions: NaN matched {nan_both}, else "
-        "left {nan_left}, right {nan_right}; Inf matched {inf_both}, else left {inf_left}, right {inf_right}; first at "
-        "{place:place}"
-    ),
+    "dtypes_and_values_differ": "dtypes differ: left {left}, right {right}; accepted only if all values are equal, "
+    "and {n} are not",
+    "complex_against_real": "dtypes differ: left {left}, right {right}; a real and a complex tensor are not compared; "
+    "if it is intended, add {entry}",
+    "nonfinite_forbidden": "NaN and Inf are forbidden ({rule}) but occur at {n} of {elements} positions: NaN matched "
+    "{nan_both}, else left {nan_left}, right {nan_right}; Inf matched {inf_both}, else left {inf_left}, right "
+    "{inf_right}; first at {place:place}",
     "device_overflow": "the device's own check found an overflow: {told}",
     "device_overflow_right": "the device's check of the right side: {told}",
-    "uncompared_occurrences": (
-        "further occurrences of this tensor on the {side:word} side have no partner and were not compared: {n}{by}"
-    ),
+    "uncompared_occurrences": "further occurrences of this tensor on the {side:word} side have no partner and were "
+    "not compared: {n}{by}",
     "nothing_compared_empty": "nothing was compared: both sides are empty",
     "no_limit_applies": "the sides differ, but no limit applies to them; give one, e.g. max_absolute_error",
     "sampled": "sampled {n} of {elements} elements: the run saved no more",
@@ -110,19 +91,15 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "coarser_values": "the {side:word} file is {dtype}, but all its values are {values}",
     "computed_in": "the {side:word} file is {dtype}, but was computed in {values}, as its manifest says",
     "judged_as_computed": "{why}; judged as {dtype}",
-    "zero_in_exact_arithmetic": (
-        "zero in exact arithmetic: it is the sum of {terms} gradients that cancel out, and both sides (norm "
-        "{left:number} left, {right:number} right) are below {floor:number}, the rounding error in {dtype}"
-    ),
-    "shape_from_graph": (
-        "the {side:word} file has shape {stored:shape}; it was compared in {used:shape}, the shape in the graph of its "
-        "run"
-    ),
+    "zero_in_exact_arithmetic": "zero in exact arithmetic: it is the sum of {terms} gradients that cancel out, and "
+    "both sides (norm {left:number} left, {right:number} right) are below {floor:number}, the rounding error in "
+    "{dtype}",
+    "shape_from_graph": "the {side:word} file has shape {stored:shape}; it was compared in {used:shape}, the shape in "
+    "the graph of its run",
     "file_not_accepted": "{why}; not accepted ({rule})",
     "judged_by_hint": "{why}; judged as {dtype}, by {entry}",
-    "hint_would_help": (
-        "{why}, but it was judged as {dtype}; if it was computed that way, add {entry} under [{section}]"
-    ),
+    "hint_would_help": "{why}, but it was judged as {dtype}; if it was computed that way, add {entry} under "
+    "[{section}]",
     # -- of shards
     "replica": (
         (
@@ -139,42 +116,34 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
         "{n} of {shards} shards are missing, e.g. that of rank {rank} ({axes}); dump all ranks, or correct axes",
     ),
     "ambiguous": "ambiguous: {why}",
-    "ambiguous_axis": (
-        "dims '{dims}' does not say whether axis {axis} ({n} ranks) cuts the tensor or holds copies; add [{axis}] to a "
-        "dimension, or {axis}:replicated behind #"
-    ),
-    "ambiguous_dims": (
-        "no [[msdump.dims]] matches it, so it may be cut along {axes}, or be the same on all ranks; add an entry"
-    ),
+    "ambiguous_axis": "dims '{dims}' does not say whether axis {axis} ({n} ranks) cuts the tensor or holds copies; "
+    "add [{axis}] to a dimension, or {axis}:replicated behind #",
+    "ambiguous_dims": "no [[msdump.dims]] matches it, so it may be cut along {axes}, or be the same on all ranks; add "
+    "an entry",
     "ambiguous_files": "{files:and} hold the same shard; keep one",
-    "ambiguous_stages": (
-        "pipeline stages {stages:and} each have a tensor of this name; add pp:replicated if they are copies"
-    ),
+    "ambiguous_stages": "pipeline stages {stages:and} each have a tensor of this name; add pp:replicated if they are "
+    "copies",
     "shards_joined": (
         "{n} tensor put together from {shards} shards ({axes})",
         "{n} tensors put together from {shards} shards ({axes})",
     ),
     "shards_axis_twice": "dims '{dims}' name axis {axis} twice; a tensor is cut once along each axis",
-    "shards_do_not_fit": (
-        "shards of shapes {shape:shape} and {other:shape}, types {dtypes:and}, make no tensor by dims '{dims}'; "
-        "correct dims, or dump again"
-    ),
+    "shards_do_not_fit": "shards of shapes {shape:shape} and {other:shape}, types {dtypes:and}, make no tensor by "
+    "dims '{dims}'; correct dims, or dump again",
     "shards_not_added": "shards of {dtype} cannot be added; correct :partial in dims",
     "shards_not_saved": "{file} is a sample, or statistics only; shards are put together from whole tensors",
     "shards_of_other_rank": "a shard of shape {shape:shape} has other dimensions than dims '{dims}'; correct dims",
     "shards_padded": "shards in {memory_format} cannot be joined without their original shape; convert them first",
-    "shards_uneven": (
-        "dimension {dim}: length {n} does not divide by {by}, so it is not of such a cut; correct dims or lengths"
-    ),
+    "shards_uneven": "dimension {dim}: length {n} does not divide by {by}, so it is not of such a cut; correct dims "
+    "or lengths",
     # -- from statistics
     "statistic_explains": "{why}: {statistic} is {left:number} left, {right:number} right",
     "slice_norms_explain": (
         "{why}, at least: the norm of slices {first} to {last} is {left:number} left, {right:number} right"
     ),
     "no_limit_for_statistics": "no limit applies to these statistics; give one, e.g. max_absolute_error",
-    "no_common_statistic": (
-        "the sides have no statistic of their values in common: the left has {left}; the right has {right}"
-    ),
+    "no_common_statistic": "the sides have no statistic of their values in common: the left has {left}; the right has "
+    "{right}",
     "statistic_changed_sign": "{statistic} changed its sign: {left:number} left, {right:number} right",
     "elements_changed_sign": "at least {n} of {elements} elements changed their sign, more than {share:g} of them",
     "zeros_differ": "zeros: {left} left, {right} right, of {elements} elements",
@@ -186,16 +155,13 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "not_saved_both": "neither tensor was saved",
     "digests_differ": "digests differ: the tensors are not equal bit for bit",
     "digests_equal": "digests are equal, and so are all bits",
-    "too_close": (
-        "{metric} is at {low:g} to {high:g} of its limit {limit} by sketches ({rule}): compare the tensors themselves"
-    ),
+    "too_close": "{metric} is at {low:g} to {high:g} of its limit {limit} by sketches ({rule}): compare the tensors "
+    "themselves",
     "sketches_equal_digests_differ": "digests differ, and sketches see no difference; compare the tensors themselves",
-    "sketches_of_two_sizes": (
-        "sketches of {left} and {right} buckets cannot be compared; record or sketch one side again"
-    ),
-    "sketches_of_two_orders": (
-        "sketches of tensors whose axes are in another order cannot be compared; keep the tensors of one side"
-    ),
+    "sketches_of_two_sizes": "sketches of {left} and {right} buckets cannot be compared; record or sketch one side "
+    "again",
+    "sketches_of_two_orders": "sketches of tensors whose axes are in another order cannot be compared; keep the "
+    "tensors of one side",
     "statistics_do_not_tell": "not judged, since statistics do not show it: {listed}",
     "shapes_not_compared": "the {sides:and} table has no shapes, so shapes were not compared",
     "zeros_added": "statistics of {memory_format} include its padding: {n} zeros were added to the other side's",

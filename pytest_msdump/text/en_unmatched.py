@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["EN_UNMATCHED"]
-
 EN_UNMATCHED: Mapping[str, str | tuple[str, str]] = {
     # -- why a tensor has no partner: what a rule file says
     "inserted": "inserted by the compiler: no counterpart in the original model",
@@ -61,38 +59,29 @@ EN_UNMATCHED: Mapping[str, str | tuple[str, str]] = {
     "returns_inner": "it returns the output of a module inside it, which counts in its place",
     "passed_on": "{type} passes its input through, so it does not count in coverage",
     "inside_scope": "it is inside of a module whose output is compared",
-    "norm_folded": (
-        "the {side:word} side has no such tensor: the normalisation after it is folded in, and its output is compared"
-    ),
-    "weight_folded": (
-        "the {side:word} side has the next normalisation folded into this weight; the output of that is compared"
-    ),
-    "scope_calls_unknown": (
-        "{scope} is called several times, and it is unknown to which call each operator of the {side:word} side belongs"
-    ),
-    "scope_calls_mixed": (
-        "other operators run between those of {scope} on the {side:word} side, and no graph shows its output"
-    ),
+    "norm_folded": "the {side:word} side has no such tensor: the normalisation after it is folded in, and its output "
+    "is compared",
+    "weight_folded": "the {side:word} side has the next normalisation folded into this weight; the output of that is "
+    "compared",
+    "scope_calls_unknown": "{scope} is called several times, and it is unknown to which call each operator of the "
+    "{side:word} side belongs",
+    "scope_calls_mixed": "other operators run between those of {scope} on the {side:word} side, and no graph shows "
+    "its output",
     "scope_calls_differ": "{scope} is called {ours} times on the left and {theirs} times on the right",
-    "scope_kinds_differ": (
-        "{scope} is a different kind of module on each side: {ours} on the left, {theirs} on the right"
-    ),
+    "scope_kinds_differ": "{scope} is a different kind of module on each side: {ours} on the left, {theirs} on the "
+    "right",
     "scope_slots_differ": "{scope} has a different number of outputs on each side",
     "scope_several_leave": "several operators of {scope} on the {side:word} side make outputs of the module",
-    "scope_end_unknown": (
-        "the output of {scope} on the {side:word} side is unknown: an operator that may belong to it has no scope"
-    ),
+    "scope_end_unknown": "the output of {scope} on the {side:word} side is unknown: an operator that may belong to it "
+    "has no scope",
     "scope_shapes_differ": "{scope} has different shapes: {left:shape} on the left, {right:shape} on the right",
-    "scope_layout_unknown": (
-        "more than one order of axes fits {scope}: {left:shape} on the left, {right:shape} on the right"
-    ),
-    "numbers_differ": (
-        "{n} numbers in {scope} stand for different kinds of operators on the two sides, so such names pair nothing"
-    ),
+    "scope_layout_unknown": "more than one order of axes fits {scope}: {left:shape} on the left, {right:shape} on the "
+    "right",
+    "numbers_differ": "{n} numbers in {scope} stand for different kinds of operators on the two sides, so such names "
+    "pair nothing",
     "share_a_name": "ambiguous: {ours} on the left and {theirs} on the right share a name; use a map entry",
-    "entry_ambiguous": (
-        "ambiguous: the entry names {ours} on the left and {theirs} on the right; write TYPE.OP to pick one"
-    ),
+    "entry_ambiguous": "ambiguous: the entry names {ours} on the left and {theirs} on the right; write TYPE.OP to "
+    "pick one",
     "entry_without_slots": "no slots to pair at ({place}): {parts:clauses}",
     "has_slots": "{name} on the {side:word} side has {slots}",
     "has_slots_asked": "{name} on the {side:word} side has {slots} (asked for: {slot})",
@@ -106,30 +95,22 @@ EN_UNMATCHED: Mapping[str, str | tuple[str, str]] = {
     "rule_pairs_but": "{rule} pairs it with {name}: {why}",
     # -- why a tensor has no partner: what the other run was set to dump
     "not_dumped_by_script": "not dumped: the {side:word} run dumped only what its script names with set_dump",
-    "not_dumped_no_overflow": (
-        "not dumped: the {side:word} run dumped only operators that overflowed (op_debug_mode 3 in {source})"
-    ),
-    "not_dumped_no_exception": (
-        "not dumped: the {side:word} run dumped only inputs of an operator with an exception (op_debug_mode 4 in "
-        "{source})"
-    ),
+    "not_dumped_no_overflow": "not dumped: the {side:word} run dumped only operators that overflowed (op_debug_mode 3 "
+    "in {source})",
+    "not_dumped_no_exception": "not dumped: the {side:word} run dumped only inputs of an operator with an exception "
+    "(op_debug_mode 4 in {source})",
     "not_dumped_iteration": (
         'not dumped: iteration {iteration} is not selected on the {side:word} side (iteration "{iterations}" in '
         "{source})"
     ),
     "not_dumped_io": "not dumped: {io:word}s only on the {side:word} side (input_output in {source})",
-    "not_dumped_kernels": (
-        "not dumped: the kernels list of the {side:word} side does not name it ({kernels} in {source})"
-    ),
-    "some_kernels_dumped": (
-        "no operator of that name on the {side:word} side, which dumped only what its kernels list names ({kernels} "
-        "in {source})"
-    ),
+    "not_dumped_kernels": "not dumped: the kernels list of the {side:word} side does not name it ({kernels} in "
+    "{source})",
+    "some_kernels_dumped": "no operator of that name on the {side:word} side, which dumped only what its kernels list "
+    "names ({kernels} in {source})",
     "not_dumped_text": "not dumped: {type} takes a string, which MindSpore cannot dump",
     "not_dumped_empty": "not dumped: it is empty, {shape:shape} in the graph, and MindSpore writes no empty tensors",
     "not_dumped_dtype": "not dumped: {dtype}, which MindSpore could not dump on the {side:word} side",
-    "not_dumped_ended": (
-        "not dumped: it is in a graph of the {side:word} run, and no setting leaves it out: the run ended early, or "
-        "the file was deleted"
-    ),
+    "not_dumped_ended": "not dumped: it is in a graph of the {side:word} run, and no setting leaves it out: the run "
+    "ended early, or the file was deleted",
 }

@@ -8,8 +8,6 @@ from math import inf, isfinite, nan
 from operator import index
 from typing import Any, TypeAlias, Union
 
-__all__ = ["LANGUAGES", "Message", "Parameter", "in_clauses", "plain_text"]
-
 Parameter: TypeAlias = Union[str, float, int, "Message", tuple["Parameter", ...], None]
 
 LANGUAGES = ("en", "zh")

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from pytest_msdump.text.en import EN
 from pytest_msdump.text.zh import ZH
 
-__all__ = ["PAGE"]
-
 # Sentences that the terminal says as well, and beginnings of their codes.
 _SHARED = (
     *("grown", "grown_from_equal", "left_out", "grew_within", "loose_limits", "largest_growth"),

@@ -13,8 +13,6 @@ from pytest_msdump.text.en import EN
 from pytest_msdump.text.message import Message, plain_text
 from pytest_msdump.text.zh import ZH
 
-__all__ = ["CATALOGUES", "ENGLISH", "Phrases", "apart", "bound_text", "message_of", "number", "say"]
-
 CATALOGUES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {"en": EN, "zh": ZH}
 
 
@@ -120,9 +118,6 @@ class Phrases:
 
 
 ENGLISH = Phrases("en")
-
-
-# -- numbers ----------------------------------------------------------------------------------------------------------
 
 
 def number(value: float | int) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["REPLAY_EN", "REPLAY_ZH"]
-
 _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
     # -- what a replay says of a tensor: findings and the line of a failure
     "local_wrong_score": (
@@ -34,10 +32,7 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
     # -- why there is no judgement
     "local_random": ("{operation} draws random numbers", "{operation} 使用随机数"),
     "local_single": ("{operation} has no kernel for float64", "{operation} 没有 float64 内核"),
-    "local_unsteady": (
-        "the reference gives another shape each time that it runs",
-        "参考模型每次运行给出的形状不同",
-    ),
+    "local_unsteady": ("the reference gives another shape each time that it runs", "参考模型每次运行给出的形状不同"),
     "local_elsewhere": (
         "it is of another iteration or rank than the one that was replayed",
         "它属于另一次迭代或另一个 rank，未重放",
@@ -50,10 +45,7 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
         "no such gradient came: give a function that runs the model with its loss and backward pass",
         "没有得到该梯度；请给出执行模型、损失及反向传播的函数",
     ),
-    "local_input": (
-        "it is an input, and what made it is judged",
-        "它是输入，判定的是产生它的算子",
-    ),
+    "local_input": ("it is an input, and what made it is judged", "它是输入，判定的是产生它的算子"),
     "local_weight": (
         "it is a weight, which nothing computes; its comparison judges it",
         "它是权重，并非计算所得；由其比对结果判定",

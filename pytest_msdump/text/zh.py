@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from pytest_msdump.text.replay import REPLAY_ZH
 
-__all__ = ["ZH"]
-
 ZH: Mapping[str, str] = {
     # -- what joins parts of a sentence
     "between_names": "、",
@@ -48,10 +46,8 @@ ZH: Mapping[str, str] = {
     "given_different_weights": "两次运行的权重不同，其后的结果也因此不同：{names}",
     "batch_norm_folded": "{side:word}没有 {norms}，且其前各层的权重不同：BatchNorm 似已折叠进 {names}",
     "perturbed_run": "这次运行的输入和权重加过扰动，用于测量舍入的影响，不能作标杆",
-    "sides_look_swapped": (
-        "警告：左右两侧疑似写反：左侧是 op.index.timestamp.npy 文件夹，右侧是 {reader} 格式的 dump 数据；左侧应为待测，"
-        "右侧应为标杆"
-    ),
+    "sides_look_swapped": "警告：左右两侧疑似写反：左侧是 op.index.timestamp.npy 文件夹，右侧是 {reader} 格式的 dump "
+    "数据；左侧应为待测，右侧应为标杆",
     "dump_not_collected": "{directory} 是 dump 目录，pytest 不从中收集测试；请勿将测试放在 dump 目录中",
     "uncompared": "{n} 个已比对的张量另有未比对的重复，共 {k} 次",
     "partial_run": "{side}：目录中有一次不完整的第二次运行：{n} 个张量中的 {newer} 个",
@@ -317,14 +313,12 @@ ZH: Mapping[str, str] = {
     "detail_place": "，位于 {place:place}",
     "detail_slice": "，位于切片 {n}",
     "detail_interval": "，按概要在 {low:number} 与 {high:number} 之间",
-    "detail_nonfinite": (
-        "：NaN 左侧 {nan_left}、右侧 {nan_right}；Inf 左侧 {inf_left}、右侧 {inf_right}；首个位于 {place:place}"
-    ),
+    "detail_nonfinite": "：NaN 左侧 {nan_left}、右侧 {nan_right}；Inf 左侧 {inf_left}、右侧 {inf_right}；首个位于 "
+    "{place:place}",
     "detail_saturated": "：左侧为 NaN、Inf 或其数据类型的最大值，而右侧为有限且不同的值；首个位于 {place:place}",
     "detail_tolerance": "：超出 rtol {rtol:limit}, atol {atol:limit} 的元素数",
-    "leaves_out_zeros": (
-        "{metric} 为 {value}，但未计入右侧为 0 而左侧不为 0 的 {n} 个元素，因此阈值 {limit} 不成立（{rule}）"
-    ),
+    "leaves_out_zeros": "{metric} 为 {value}，但未计入右侧为 0 而左侧不为 0 的 {n} 个元素，因此阈值 {limit} "
+    "不成立（{rule}）",
     "limit_skipped_near_zero": "{metric} 不适用于全为 0 或仅差最小正数的张量，其阈值略过（{rule}）",
     "limit_skipped_one_element": "{metric} 不适用于单元素张量，其阈值略过（{rule}）",
     "limit_skipped": "{metric} 不适用：{why}，其阈值略过（{rule}）",
@@ -351,13 +345,11 @@ ZH: Mapping[str, str] = {
     "dtypes_judged_as_coarser": "数据类型不同：左侧 {left}，右侧 {right}；按较粗的 {dtype} 判定",
     "dtypes_differ_values_equal": "数据类型不同：左侧 {left}，右侧 {right}；所有值相等",
     "dtypes_and_values_differ": "数据类型不同：左侧 {left}，右侧 {right}；仅当所有值相等时才允许，而有 {n} 个不等",
-    "complex_against_real": (
-        "数据类型不同：左侧 {left}，右侧 {right}；实数张量不与复数张量比对；如确有此意，请添加 {entry}"
-    ),
-    "nonfinite_forbidden": (
-        "不允许 NaN 和 Inf（{rule}），而 {elements} 个位置中有 {n} 个：NaN 两侧相同 {nan_both}，否则左侧 {nan_left}、"
-        "右侧 {nan_right}；Inf 两侧相同 {inf_both}，否则左侧 {inf_left}、右侧 {inf_right}；首个位于 {place:place}"
-    ),
+    "complex_against_real": "数据类型不同：左侧 {left}，右侧 {right}；实数张量不与复数张量比对；如确有此意，请添加 "
+    "{entry}",
+    "nonfinite_forbidden": "不允许 NaN 和 Inf（{rule}），而 {elements} 个位置中有 {n} 个：NaN 两侧相同 "
+    "{nan_both}，否则左侧 {nan_left}、右侧 {nan_right}；Inf 两侧相同 {inf_both}，否则左侧 {inf_left}、右侧 "
+    "{inf_right}；首个位于 {place:place}",
     "device_overflow": "设备侧检测到溢出：{told}",
     "device_overflow_right": "设备侧对右侧的检测：{told}",
     "uncompared_occurrences": "{side:word}另有 {n} 次此张量没有配对，因而未比对{by}",
@@ -373,10 +365,8 @@ ZH: Mapping[str, str] = {
     "coarser_values": "{side:word}文件为 {dtype}，但其所有值均为 {values}",
     "computed_in": "{side:word}文件为 {dtype}，但清单表明以 {values} 计算",
     "judged_as_computed": "{why}；按 {dtype} 判定",
-    "zero_in_exact_arithmetic": (
-        "按精确算术应为 0：它是 {terms} 个相互抵消的梯度之和，两侧（范数：左 {left:number}，右 {right:number}）均低于 "
-        "{dtype} 的舍入误差 {floor:number}"
-    ),
+    "zero_in_exact_arithmetic": "按精确算术应为 0：它是 {terms} 个相互抵消的梯度之和，两侧（范数：左 "
+    "{left:number}，右 {right:number}）均低于 {dtype} 的舍入误差 {floor:number}",
     "shape_from_graph": "{side:word}文件的形状为 {stored:shape}；按其计算图中的形状 {used:shape} 比对",
     "file_not_accepted": "{why}；不予接受（{rule}）",
     "judged_by_hint": "{why}；依据 {entry} 按 {dtype} 判定",
@@ -451,19 +441,16 @@ ZH: Mapping[str, str] = {
     "one_side_nonfinite": "一侧含有 {title}，而{side:word}的统计量没有计数",
     "counted_with_other_tolerance": "它是按 rtol {rtol:g}、atol {atol:g} 计数的；换用其他容差需要数据：请重新比对",
     # -- shapes that do not meet
-    "element_counts_differ": (
-        "左侧 {left:shape} 有 {n:elements}，右侧 {right:shape} 有 {m:elements}：不是同一张量，或输入不同；请在映射中"
-        "指明应配对的张量"
-    ),
+    "element_counts_differ": "左侧 {left:shape} 有 {n:elements}，右侧 {right:shape} 有 "
+    "{m:elements}：不是同一张量，或输入不同；请在映射中指明应配对的张量",
     "dimensions_reordered": "左侧 {left:shape} 与右侧 {right:shape} 维度相同而次序不同：{remedy}",
     "transpose_once": "`transpose = {axes:index}`",
     "transpose_instead": "`transpose = {axes:index}`，取代 {applied:index}",
     "transpose_or_reshape": "{why}，或 `reshape = true`：只有长度为 1 的轴移动了",
     "other_orders_fit": "{why}；因有相同的维度，其他轴序也相符，请核对各轴",
     "unit_axes_differ": "左侧 {left:shape} 与右侧 {right:shape} 仅长度为 1 的轴不同：`reshape = true`",
-    "grouped_differently": (
-        "左侧 {left:shape} 与右侧 {right:shape} 各有 {n:elements}，而形状不同：若值的次序相同，可写 `reshape = true`"
-    ),
+    "grouped_differently": "左侧 {left:shape} 与右侧 {right:shape} 各有 "
+    "{n:elements}，而形状不同：若值的次序相同，可写 `reshape = true`",
     # -- why a tensor has no partner: what a rule file says
     "inserted": "由编译器插入：原始模型中没有对应的算子",
     "inner": "多对多融合的内部节点",
@@ -584,9 +571,8 @@ ZH: Mapping[str, str] = {
     "name_in_brackets": "（{name}）",
     "still_in_memory_format": "{side:word}仍为 {memory_format} 内存格式（块大小 {block}）：还原后与另一侧相同",
     "only_slice_differs": "平方差的 {share:percent} 位于{parts}，其中 {m} 个元素有 {n} 个不同；其余 {rest} 个均相同",
-    "slice_differs_most": (
-        "平方差的 {share:percent} 位于{parts}，其中 {m} 个元素有 {n} 个不同；其余 {rest} 个中有 {k} 个不同"
-    ),
+    "slice_differs_most": "平方差的 {share:percent} 位于{parts}，其中 {m} 个元素有 {n} 个不同；其余 {rest} 个中有 {k} "
+    "个不同",
     "index_of_axis": "轴 {axis} 的下标 {index}",
     "range_of_axis": "轴 {axis} 的 {first} 至 {last}",
     "nonfinite_on_one_side": "{elements} 个元素中有{parts}，而另一侧为其他值，首个位于 {place:place}",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from dump_builder import write_reference
 from scipy.stats import binomtest
 
 from pytest_msdump.calibrate.engine import calibrate, multipliers_of
@@ -19,7 +20,6 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.calibration import ASSUMED_MULTIPLIERS
 from pytest_msdump.limits.limits_file import LimitsFile
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.testing.builder import write_reference
 
 Array = npt.NDArray[Any]
 U = 2.0**-24

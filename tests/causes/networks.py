@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from pytest_msdump.testing.builder import write_mindspore
+from dump_builder import write_mindspore
 
 Array = npt.NDArray[Any]
 

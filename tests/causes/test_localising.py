@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dump_builder import START, Tensor, write_mindspore
 from plugin.suites import write_suite
 
 from pytest_msdump.causes.reasons import reason_of
@@ -15,7 +16,6 @@ from pytest_msdump.comparison.planning import plan
 from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.report.record_json import to_json
 from pytest_msdump.suite import load_suite
-from pytest_msdump.testing.builder import START, Tensor, write_mindspore
 from pytest_msdump.text import ENGLISH
 
 GRAPHS = Path(__file__).parents[1] / "data" / "localising"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dump_builder import START, write_mindspore, write_reference
 
 from pytest_msdump.causes.repeats import Repeats, repeat, repeat_lines
 from pytest_msdump.comparison.indexing import index
@@ -19,7 +20,6 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.record import DumpWriter, RawArray
-from pytest_msdump.testing.builder import START, write_mindspore, write_reference
 
 Run = Callable[[int, Path], object]
 

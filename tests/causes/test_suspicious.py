@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from dump_builder import write_mindspore, write_reference
 from outcomes import without_run
 
 from pytest_msdump.causes import mispaired
@@ -24,7 +25,6 @@ from pytest_msdump.report.causes import suspicious_line
 from pytest_msdump.report.json_report import document, read_json, report_from
 from pytest_msdump.report.summary import summary_lines
 from pytest_msdump.suite import load_suite
-from pytest_msdump.testing.builder import write_mindspore, write_reference
 from pytest_msdump.text import Phrases
 
 Array = npt.NDArray[Any]

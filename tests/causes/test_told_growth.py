@@ -12,6 +12,7 @@ import deep_net
 import numpy as np
 import pytest
 import random_nets
+from dump_builder import Tensor, write_mindspore
 
 from pytest_msdump.causes.reasons import reason_of
 from pytest_msdump.comparison.planning import plan
@@ -26,7 +27,6 @@ from pytest_msdump.report.markdown import markdown_text
 from pytest_msdump.report.record_json import checked_record, to_json
 from pytest_msdump.report.summary import summary_lines
 from pytest_msdump.suite import load_suite
-from pytest_msdump.testing.builder import Tensor, write_mindspore
 from pytest_msdump.text import ENGLISH, Phrases
 
 # Shares of the limit: b jumps, and e is the first to fail.

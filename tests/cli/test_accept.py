@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump.cli import main
-from pytest_msdump.testing.builder import write_mindspore, write_reference
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_reference
 from dumps import dumpmade
 from semantics import ascend_made as made
 
 from pytest_msdump import open_dump
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.opening import open_view
-from pytest_msdump.testing.builder import write_reference
 
 RNG = np.random.default_rng(61)
 HALF = RNG.standard_normal((2, 19, 5, 7)).astype(np.float16)

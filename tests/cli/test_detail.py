@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dump_builder import write_reference
 
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.select_pairs import wanted
-from pytest_msdump.testing.builder import write_reference
 
 
 @pytest.fixture

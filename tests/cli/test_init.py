@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_reference
 
 from pytest_msdump.cli import main
 from pytest_msdump.suite import read_toml
-from pytest_msdump.testing.builder import write_reference
 
 pytest_plugins = ["pytester"]
 

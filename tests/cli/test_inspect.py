@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump import cli
 from pytest_msdump.cli import inspect
 from pytest_msdump.comparison.indexing import index
-from pytest_msdump.testing.builder import write_mindspore, write_reference
 
 DATA = Path(__file__).parents[1] / "data"
 LENET = DATA / "lenet" / "target"

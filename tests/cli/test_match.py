@@ -6,13 +6,13 @@ import json
 
 import numpy as np
 import pytest
+from dump_builder import write_reference
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import main, match
 from pytest_msdump.report.tables import table
-from pytest_msdump.testing.builder import write_reference
 
 
 @pytest.fixture(autouse=True)

@@ -10,12 +10,12 @@ import string
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump import assert_dumps_close
 from pytest_msdump.cli import main
 from pytest_msdump.model.tensor import mangle
 from pytest_msdump.suite import read_toml
-from pytest_msdump.testing.builder import write_mindspore, write_reference
 
 
 @pytest.fixture(autouse=True)

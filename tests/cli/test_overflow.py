@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore
 
 from pytest_msdump import cli
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.inspect.overflow import find_overflows
-from pytest_msdump.testing.builder import write_mindspore
 
 
 def main(arguments: list[str]) -> int:

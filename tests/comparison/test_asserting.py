@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore, write_reference
 from dumps.dumpmade import one_output, put
 
 from pytest_msdump import assert_close, assert_dumps_close, assert_no_overflow, compare, open_dump
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, UnknownNameError
-from pytest_msdump.testing.builder import write_mindspore, write_reference
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.planning import Plan, plan
@@ -17,7 +18,6 @@ from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.report.bundling import MOST_CAUSES, write_bundle
 from pytest_msdump.report.record_json import to_json
 from pytest_msdump.suite import load_suite
-from pytest_msdump.testing.builder import write_mindspore, write_reference
 
 GOOD = np.arange(6, dtype="f4").reshape(2, 3)
 

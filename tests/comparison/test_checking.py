@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump.assertions import assert_unsuspicious
 from pytest_msdump.comparison.indexing import index
@@ -15,7 +16,6 @@ from pytest_msdump.inspect.check_text import check_lines
 from pytest_msdump.inspect.checks import check_dump
 from pytest_msdump.inspect.hits import parse_settings
 from pytest_msdump.model.tensor import Coordinates, OpKey
-from pytest_msdump.testing.builder import write_mindspore, write_reference
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "h_overflow"
 AT = Coordinates(iteration=0, occurrence=0)

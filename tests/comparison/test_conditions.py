@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dump_builder import write_reference
 from dumps.dumpmade import FLOAT, FRACTAL_Z, NC1HWC0, dump2, message, op_output, put
 from kernels import EACH
 
@@ -16,7 +17,6 @@ from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.layouts.device_layout import stored
 from pytest_msdump.metrics.kernel import VARIABLE
 from pytest_msdump.suite import load_suite
-from pytest_msdump.testing.builder import write_reference
 
 
 @pytest.fixture(autouse=True, params=EACH)

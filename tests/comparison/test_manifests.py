@@ -6,13 +6,13 @@ import re
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore
 
 from pytest_msdump import assert_dumps_close, open_dump
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.comparison.run_origins import different_origins
 from pytest_msdump.record import DumpWriter
 from pytest_msdump.suite import load_suite
-from pytest_msdump.testing.builder import write_mindspore
 
 X = np.arange(6, dtype="float32").reshape(2, 3)
 

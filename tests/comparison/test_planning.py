@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import START, write_mindspore, write_reference
 
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.suite import load_suite
-from pytest_msdump.testing.builder import START, write_mindspore, write_reference
 
 
 def planned(left: Path, right: Path, **table):

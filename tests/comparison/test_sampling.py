@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from dump_builder import write_mindspore
 from semantics.gate import Answer, ask
 
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.align import LeadingRows
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.model.tensor import TensorSpec
-from pytest_msdump.testing.builder import write_mindspore
 
 OP = "Default/fc-Dense/MatMul-op0"
 WHOLE = np.arange(30, dtype=np.float32).reshape(10, 3) + 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore
 
 from pytest_msdump import assert_no_overflow, cli
-from pytest_msdump.testing.builder import write_mindspore
 
 TITLES = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +25,6 @@ from pytest_msdump.model.ordering import placed_at
 from pytest_msdump.model.shards import DimsEntry, Mesh, Sharding, ShardLayout, parse_dims
 from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.suite import load_suite
-from pytest_msdump.testing.builder import write_mindspore
 
 AXES = ("tp", "cp", "ep", "dp", "sp")
 

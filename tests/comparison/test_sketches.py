@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_reference
 
 from pytest_msdump.comparison.comparing import compare_pair
 from pytest_msdump.dumps.statistics import READER
@@ -14,7 +15,6 @@ from pytest_msdump.limits.policy import Policy, Rule
 from pytest_msdump.metrics.count_sketch import metrics_of, sketch_of
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
-from pytest_msdump.testing.builder import write_reference
 
 SHAPE = (8, 16, 20, 25)
 SLICE = "worst_slice_error"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore
 from semantics.ascend_made import device, nc1hwc0
 from semantics.statistic_files import ALL, COUNTED, DIGESTS, cell, write_statistics
 
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.inspect.verify import verify
-from pytest_msdump.testing.builder import write_mindspore
 
 RANDOM = np.random.default_rng(5)
 TENSORS = {

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_reference
 from outcomes import without_run
 
 from pytest_msdump.cli import main as msdump
 from pytest_msdump.compat.msaccucmp import main
-from pytest_msdump.testing.builder import write_reference
 
 
 @pytest.fixture

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from pytest_msdump.configs.check import check_config
-from pytest_msdump.configs.finding import REFUSED, Setting, checked_mode, chosen, parse_version
+from pytest_msdump.configs.finding import REFUSED, Setting, checked_mode, parse_version
 from pytest_msdump.configs.new import around_step, explain, new_config, script_lines
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.config_keys import MODES
+from pytest_msdump.model.kernel_lists import chosen
 
 COMMON: dict[str, Any] = {
     "dump_mode": 0,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import START, write_mindspore, write_reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,6 @@ from pytest_msdump.dumps.base import index_dump
 from pytest_msdump.dumps.npy_folder import NpyFileReader, NpyFolderReader
 from pytest_msdump.errors import DumpNotFoundError, UnknownDumpFormatError
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.testing.builder import START, write_mindspore, write_reference
 from pytest_msdump.testing.conformance import ReaderConformance
 
 DATA = Path(__file__).parents[1] / "data"

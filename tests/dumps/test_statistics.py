@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import START, write_mindspore
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,6 @@ from pytest_msdump.errors import DumpNotFoundError
 from pytest_msdump.facts.metrics import LABEL_COLUMNS, STATISTICS
 from pytest_msdump.model.statistics import is_printed_as
 from pytest_msdump.model.tensor import Coordinates, TensorSpec
-from pytest_msdump.testing.builder import START, write_mindspore
 
 PREFIX = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape"
 COUNTS = "Count,Negative Zero Count,Positive Zero Count,NaN Count,Negative Inf Count,Positive Inf Count,Zero Count"

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from dump_builder import START, write_mindspore
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,6 @@ from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import in_order
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, mangle
-from pytest_msdump.testing.builder import START, write_mindspore
 
 DATA = Path(__file__).parents[1] / "data"
 LENET = DATA / "lenet" / "target"

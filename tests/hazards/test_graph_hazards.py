@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore
 from semantics.gate import ask
 
 from pytest_msdump import open_dump
 from pytest_msdump.model.graph import Operator
-from pytest_msdump.testing.builder import write_mindspore
 
 TRAINING = Path(__file__).parents[1] / "data" / "training"
 NET = "Default/network-Loss/net-Cnn"

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dump_builder import START, write_mindspore, write_reference
 from dumps.dumpmade import one_output
 from semantics.gate import ask
 
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.indexing import index
-from pytest_msdump.testing.builder import START, write_mindspore, write_reference
 
 LENET = Path(__file__).parents[1] / "data" / "lenet"
 MAP = f"--config={LENET / 'mapping.toml'}"

@@ -28,7 +28,6 @@ ALLOWED = {
     "report/html/page.py": "assets of this package",
     "scheduling/program_version.py": "modules of this package",
     "storage/files.py": "the way itself",
-    "testing/builder.py": "files that the builder has just written",
     "testing/conformance.py": "reports that the test has just written",
 }
 _METHODS = {"read_text", "read_bytes"}

@@ -18,7 +18,7 @@ from pytest_msdump.metrics import measure as streaming
 from pytest_msdump.metrics.kernel import VARIABLE
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.metrics.numpy_kernel import NOTHING, Partial, Task, measure_block
-from pytest_msdump.metrics.pointwise import Tolerance
+from pytest_msdump.metrics.rankings import Tolerance
 from pytest_msdump.metrics.sums import Peak, Sum
 from pytest_msdump.metrics.values import Workspace
 from pytest_msdump.model.comparison import Comparison, Measurement

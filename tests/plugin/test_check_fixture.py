@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_msdump.testing.builder import write_reference
+from dump_builder import write_reference
 
 
 def test_a_hit_fails_the_test_with_the_text_of_the_command(pytester):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from pytest_msdump.testing.builder import write_reference
+from dump_builder import write_reference
 
 OPERATORS = [f"op{number}" for number in range(7)]
 

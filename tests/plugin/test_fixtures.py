@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dump_builder import write_reference
 from plugin.suites import write_suite
-
-from pytest_msdump.testing.builder import write_reference
 
 
 @pytest.fixture

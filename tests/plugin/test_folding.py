@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_reference
 from outcomes import without_run
 from plugin.suites import write_suite
-
-from pytest_msdump.testing.builder import write_reference
 
 GRAPH = Path(__file__).parents[1] / "data" / "localising" / "target_bad" / "ms_output_trace_code_graph_0.ir"
 FOLDED = re.compile(

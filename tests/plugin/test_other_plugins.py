@@ -11,9 +11,8 @@ import os
 
 import numpy as np
 import pytest
+from dump_builder import write_reference
 from outcomes import without_run
-
-from pytest_msdump.testing.builder import write_reference
 
 pytestmark = pytest.mark.e2e
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore
 
 from pytest_msdump import assert_dumps_close, open_dump
 from pytest_msdump.cli import main
@@ -22,7 +23,6 @@ from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.errors import ConfigError, IncompleteRecordingError, MsdumpError, ProgramError
 from pytest_msdump.record import DumpWriter, RawArray, Recorder, manifest, writer
 from pytest_msdump.record.reference import keep_reference
-from pytest_msdump.testing.builder import write_mindspore
 
 pytestmark = pytest.mark.e2e
 

@@ -22,7 +22,7 @@ from pytest_msdump.record.recorder import opened
 # Stands for a script that runs a network: dumps as MindSpore would.
 SCRIPT = """
     import json, os, pathlib, sys
-    from pytest_msdump.testing.builder import write_mindspore
+    from dump_builder import write_mindspore
     print("arguments", sys.argv[1:])
     settings = json.loads(pathlib.Path(os.environ["MINDSPORE_DUMP_CONFIG"]).read_text())["common_dump_settings"]
     print("settings", json.dumps(settings))
@@ -33,7 +33,7 @@ SCRIPT = """
 
 def run_network(values: Any = (1.0,), *, scale: float = 1.0, folder: str = "") -> None:
     """Stands for a function that runs a network."""
-    from pytest_msdump.testing.builder import write_mindspore
+    from dump_builder import write_mindspore
 
     settings = json.loads(Path(os.environ["MINDSPORE_DUMP_CONFIG"]).read_text("utf-8"))["common_dump_settings"]
     array = np.asarray(values) * scale

@@ -116,7 +116,7 @@ def test_a_program_that_is_told_otherwise_gets_the_directory(run: Callable[..., 
 def test_a_program_of_mindspore_gets_its_configuration(run: Callable[..., OpenDump], tmp_path: Path) -> None:
     code = """
         import json, os, pathlib
-        from pytest_msdump.testing.builder import write_mindspore
+        from dump_builder import write_mindspore
         settings = json.loads(pathlib.Path(os.environ["MINDSPORE_DUMP_CONFIG"]).read_text())
         path = pathlib.Path(settings["common_dump_settings"]["path"])
         assert str(path).replace("/", "").replace("_", "").replace("-", "").isalnum(), path

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump import open_dump
 from pytest_msdump.cli import main
 from pytest_msdump.errors import ConfigError, IncompleteRecordingError
 from pytest_msdump.record import DumpWriter, RawArray, sketching
-from pytest_msdump.testing.builder import write_mindspore, write_reference
 
 LARGE = np.random.default_rng(0).standard_normal((8, 40, 25)).astype("f4")
 SMALL = np.arange(12, dtype="f4").reshape(3, 4)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore, write_reference
 from operator_networks import Network, Step, cut_mantissa, full, network, single
 
 from pytest_msdump import cli
@@ -14,7 +15,6 @@ from pytest_msdump.comparison.indexing import index
 from pytest_msdump.errors import NotReplayableError
 from pytest_msdump.replay.kernels import judge, replay
 from pytest_msdump.replay.operators.definition import Call, Result, exact, literal, rounded
-from pytest_msdump.testing.builder import write_mindspore, write_reference
 from pytest_msdump.text import say
 
 DATA = Path(__file__).parents[1] / "data"

@@ -14,9 +14,8 @@ from pytest_msdump.model.record import ReportedTensor
 from pytest_msdump.model.report import NetworkOperator, Report, SideInfo, UnmatchedTensor
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.report.record_json import from_json
-from pytest_msdump.report.vendor_lines import overflow_cell, shape_cell
+from pytest_msdump.report.vendor_lines import ALGORITHMS, overflow_cell, shape_cell
 from pytest_msdump.report.vendor_table import (
-    ALGORITHMS,
     Columns,
     columns_for,
     nine_columns,

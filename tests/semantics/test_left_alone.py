@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from dump_builder import write_reference
 from semantics.gate import ask
-
-from pytest_msdump.testing.builder import write_reference
 
 
 def dump(root, names):

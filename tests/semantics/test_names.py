@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore, write_reference
 from semantics.gate import Answer, ask
 
 from pytest_msdump import assert_dumps_close, open_dump
-from pytest_msdump.testing.builder import write_mindspore, write_reference
 
 ONE, TWO = np.ones(4, np.float32), np.full(4, 2, np.float32)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_reference
 from semantics.gate import Answer, ask
 
 from pytest_msdump import assert_no_overflow
 from pytest_msdump.cli import main
-from pytest_msdump.testing.builder import write_reference
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "h_overflow"
 SENTENCE = "the device's own check found an overflow: AIC reports task 12, stream 3: status 32"

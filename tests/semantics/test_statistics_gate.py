@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dump_builder import write_mindspore, write_reference
 from semantics.gate import Answer, ask
 from semantics.statistic_files import ALL, COUNTED, DEFAULT, DIGESTS, write_statistics
 
 from pytest_msdump.cli import main
-from pytest_msdump.testing.builder import write_mindspore, write_reference
 
 RANDOM = np.random.default_rng(20240601)
 NOISE = RANDOM.standard_normal((16, 64)).astype("f4")

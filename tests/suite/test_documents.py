@@ -11,7 +11,7 @@ import pytest
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.suite import read_toml
-from pytest_msdump.suite.load import path_in_messages, read_json
+from pytest_msdump.suite.documents import path_in_messages, read_json
 
 
 def toml_refusal(path: Path) -> str:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from pytest_msdump.testing.builder import START, write_mindspore, write_reference
+from dump_builder import START, write_mindspore, write_reference
 
 HAZARDS = Path(__file__).parents[1] / "data" / "hazards"
 

@@ -22,8 +22,6 @@ from pytest_msdump.report.record_json import to_json
 from pytest_msdump.text import Message, Phrases, say
 from pytest_msdump.text.message import LANGUAGES
 
-__all__ = ["Pool", "column", "content", "file_columns", "front_coded", "short"]
-
 # For the eye; results.json has all digits.
 _DIGITS = 6
 _LARGEST_EXACT = 2**53

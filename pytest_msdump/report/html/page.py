@@ -15,8 +15,6 @@ from pytest_msdump.report.html.content import content
 from pytest_msdump.storage.files import write_file
 from pytest_msdump.text.page import PAGE
 
-__all__ = ["page", "write_html", "write_together"]
-
 # In the order in which the program reads them; each file is a part of one function, so that nothing becomes global.
 _SCRIPTS = (
     *("data", "dom", "widgets", "sentences", "chart", "table"),

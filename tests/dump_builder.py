@@ -13,8 +13,6 @@ from pytest_msdump.dumps.file_names import MindSporeName, ReferenceName
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import mangle
 
-__all__ = ["START", "Tensor", "write_mindspore", "write_reference"]
-
 # op_type, true name, "input" or "output", slot, values.
 Tensor = tuple[str, str, str, int, npt.ArrayLike]
 
