@@ -63,7 +63,7 @@ class ShardedView(TensorView):
         self._segments = (
             (Segment(0, 1, 0, 0),),
             *(
-                segments_of(dim, local, layout.lengths if any(cut.packed for cut in dim.cuts) else ())
+                segments_of(dim, local, layout.lengths if any(cut.packed for cut in dim.cuts) else (), pick=layout.pick)
                 for dim, local in zip(layout.dims, lengths[1:], strict=True)
             ),
         )
@@ -73,7 +73,7 @@ class ShardedView(TensorView):
             for axis, parts in zip(self._segments, self._grid, strict=True)
         )
         self._local = lengths
-        self._whole = tuple(sum(axis) for axis in lengths)
+        self._whole = tuple(sum(segment.length for segment in axis) for axis in self._segments)
         self._native = self._views[0].read(0, 0).dtype
         self._sum = np.dtype(_SUMMED_AS.get(self._native.kind, self._native))
 

@@ -227,7 +227,8 @@ class TensorRef:
     of the run; where only these were saved, `reader` is ``"statistics"``, which opens nothing. `sample` is the number
     of entries along the first axis where the run saved no more. `sketch` is where its sketch is, if it has one.
     `computed` is the type that a run with mixed precision computed it in, whatever its file has. `shards` are the
-    parts that it is to be put together from; `source` then names all their files.
+    parts that it is to be put together from; `source` then names all their files. `placement` is how the tensor is cut
+    of which this is a part, as the manifest says it.
     """
 
     key: TensorKey
@@ -242,6 +243,7 @@ class TensorRef:
     computed: str | None = None
     sketch: SavedSketch | None = field(default=None, hash=False)
     shards: ShardedTensor | None = field(default=None, hash=False)
+    placement: str = field(default="", hash=False)
 
     @property
     def is_unseen(self) -> bool:

@@ -17,11 +17,11 @@ from pytest_msdump.limits.policy import KnownDrift, Rule, metric_name, profile_n
 from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.coordinates import Align, parse_align
 from pytest_msdump.matching.pairer import ways_named
-from pytest_msdump.model.shards import DimsEntry, Mesh, parse_dims
+from pytest_msdump.model.shards import DimsEntry, Mesh, Renumbering, parse_dims
 from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.settings.values import finite, parse_count, parse_coverage, parse_jobs, parse_report, parse_spec
 from pytest_msdump.storage.remote import RemotePath, is_url
-from pytest_msdump.suite.documents import read_toml
+from pytest_msdump.suite.documents import described, read_toml
 
 __all__ = [
     "FileName",
@@ -44,26 +44,6 @@ MapObject = (
 
 # From 3.11 on, Python itself would also take weeks and dates without dashes.
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-
-
-def described(value: object) -> str:
-    """Describe a value briefly, in TOML's words."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return f"the text {value[:40]!r}"
-    if isinstance(value, int | float):
-        # Beyond float's range Python may refuse to print an integer.
-        return f"the number {value}" if abs(value) < 1e300 or not isinstance(value, int) else "a huge number"
-    # In Python a datetime is also a date.
-    kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
-        (Mapping, "a table"),
-        ((list, tuple), "an array"),
-        (datetime.datetime, "a date with a time"),
-        (datetime.date, "a date"),
-        (datetime.time, "a time"),
-    )
-    return next((name for kind, name in kinds if isinstance(value, kind)), f"a {type(value).__name__}")
 
 
 def read_table(table: object, keys: Mapping[str, Reader], where: str, *, join: str = " ") -> dict[str, Any]:
@@ -481,9 +461,32 @@ def _sizes(value: object, where: str) -> dict[str, int]:
 
 
 def _mesh(value: object, where: str) -> Mesh:
-    keys = read_table(value, {"axes": _sizes, "order": text, "from": choice("order", "dir")}, where, join=".")
+    readers = {"axes": _sizes, "order": text, "from": choice("order", "dir", "meta"), "renumber": _renumberings}
+    keys = read_table(value, readers, where, join=".")
+    source, renumber = keys.get("from", "order"), keys.get("renumber", ())
+    if source == "meta":
+        if given := next((name for name in ("axes", "order") if name in keys), None):
+            raise ConfigError(f'{where}.{given}: with from = "meta" the ranks\' manifests say it; leave it out')
+        return Mesh((), source, renumber)
     require(keys, ("axes",), where)
-    return Mesh.of(keys["axes"], keys.get("order"), by_folder=keys.get("from") == "dir", where=where)
+    return replace(Mesh.of(keys["axes"], keys.get("order"), source=source, where=where), renumber=renumber)
+
+
+def _renumberings(value: object, where: str) -> tuple[Renumbering, ...]:
+    if not isinstance(value, list):
+        raise ConfigError(f"{where} must be an array of tables, not {described(value)}")
+    found = []
+    for number, table in enumerate(value, 1):
+        place = f"{where}[{number}]"
+        readers = {"axis": text, "names": text, "each": _each}
+        keys = read_table(table, readers, place, join=".")
+        require(keys, tuple(readers), place)
+        found.append(Renumbering(keys["axis"], keys["names"], keys["each"], place))
+    return tuple(found)
+
+
+def _each(value: object, where: str) -> tuple[int, ...]:
+    return _lengths(value if isinstance(value, list) else [value], where)
 
 
 def _lengths(value: object, where: str) -> tuple[int, ...]:

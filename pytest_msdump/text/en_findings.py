@@ -135,8 +135,8 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
         ),
     ),
     "incomplete": (
-        "{n} of {shards} shards is missing: that of rank {rank} ({axes}); dump all ranks, or correct axes",
-        "{n} of {shards} shards are missing, e.g. that of rank {rank} ({axes}); dump all ranks, or correct axes",
+        "{n} of {shards} shards is missing: that of {at}; dump all ranks, or correct axes",
+        "{n} of {shards} shards are missing, e.g. that of {at}; dump all ranks, or correct axes",
     ),
     "ambiguous": "ambiguous: {why}",
     "ambiguous_axis": (
@@ -146,9 +146,12 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "ambiguous_dims": (
         "no [[msdump.dims]] matches it, so it may be cut along {axes}, or be the same on all ranks; add an entry"
     ),
+    "ambiguous_placement": "its manifest says a placement that cannot be read ({error}); add a [[msdump.dims]]",
+    "ambiguous_placements": "manifests of its ranks say {placements:and}; add a [[msdump.dims]]",
     "ambiguous_files": "{files:and} hold the same shard; keep one",
     "ambiguous_stages": (
-        "pipeline stages {stages:and} each have a tensor of this name; add pp:replicated if they are copies"
+        "ranks {stages:and} along {axis} each have a tensor of this name; add {axis}:replicated if they are copies, or "
+        "renumber if names count from 0 on each"
     ),
     "shards_joined": (
         "{n} tensor put together from {shards} shards ({axes})",
