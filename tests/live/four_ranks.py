@@ -228,7 +228,7 @@ class Moe(nn.Module):
         number, count = cut.number("ep")
         weight = draw("router", EXPERTS, WIDTH)
         if cut.fault == "router_not_synchronised":
-            weight = weight + number
+            weight = weight + number * draw("own", EXPERTS, WIDTH)
         self.router = Gate(cut, weight)
         self.mine = list(range(EXPERTS)[number * EXPERTS // count : (number + 1) * EXPERTS // count])
         order = self.mine[::-1] if cut.fault == "experts_permuted" else self.mine
