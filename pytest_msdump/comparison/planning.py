@@ -16,7 +16,7 @@ from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.noise_floor import with_terms
 from pytest_msdump.comparison.opening import logical_shape
 from pytest_msdump.comparison.run_origins import different_origins, without_folded
-from pytest_msdump.comparison.sharding import put_together, with_recorded
+from pytest_msdump.comparison.sharding import put_together, with_recorded, with_tokens
 from pytest_msdump.comparison.three_way import with_runs
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.dumps.graphs.execution_order import find_orders, with_model_order
@@ -139,6 +139,7 @@ def plan(suite: Suite) -> Plan:
     right = _narrowed(index(suite.right.path, allow_incomplete=allowed), suite.right)
     sharding = with_recorded(suite.sharding, left, right)
     left, right = put_together(left, "left", sharding), put_together(right, "right", sharding)
+    left, right = with_tokens(left, right, None if sharding is None else sharding.tokens)
     runs = {
         name: _narrowed(index(choice.path, allow_incomplete=allowed), choice)
         for name, choice in (("golden", suite.golden), ("third", suite.third))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 from math import nan, prod
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pytest_msdump.comparison.opening import open_sharded
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.comparison.opening import open_logical, open_sharded
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.limits.judge import verdict_from
 from pytest_msdump.matching.selection import PairFilter, Selection
@@ -21,12 +24,26 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import in_order
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Record
-from pytest_msdump.model.shards import Dims, DimsEntry, Mesh, ShardedTensor, Sharding, ShardLayout, parse_dims
+from pytest_msdump.model.shards import (
+    Dims,
+    DimsEntry,
+    Mesh,
+    ShardedTensor,
+    Sharding,
+    ShardLayout,
+    TokenIds,
+    TokenRuns,
+    parse_dims,
+)
 from pytest_msdump.model.tensor import TensorKey, TensorRef, TensorSource, TensorSpec, mangle
 from pytest_msdump.text import Message, Parameter, say
 
-__all__ = ["put_together", "with_copies_judged", "with_recorded"]
+__all__ = ["put_together", "with_copies_judged", "with_recorded", "with_tokens"]
 
+_PARAMETER = "Parameter"
+_TOKENS = "[msdump.shards] tokens"
+# Ids are read whole.
+_MOST_TOKENS = 2**24
 _RANK_FOLDER = re.compile(r"rank_?(\d{1,9})", re.ASCII | re.IGNORECASE)
 _NUMBERED = re.compile(r"([a-z]+(?:_[a-z]+)*?)(?:_rank)?[_=-]?(\d{1,9})(?=[_,.=-]|$)", re.ASCII)
 
@@ -212,8 +229,8 @@ def _recorded_dims(shards: Sequence[_Shard]) -> Dims | Message | None:
         return _ambiguous("ambiguous_placements", placements=tuple(one or "none" for one in said))
     try:
         return parse_dims(said[0], where="placement") if said[0] else None
-    except ConfigError as error:
-        return _ambiguous("ambiguous_placement", error=str(error))
+    except ConfigError:
+        return _ambiguous("ambiguous_placements", placements=tuple(said))
 
 
 def _mesh_of(shards: Iterable[_Shard], axes: Container[str] | None = None) -> Mesh:
@@ -328,3 +345,108 @@ def _rank_at(shards: ShardedTensor, place: Sequence[int]) -> str:
         ref = shards.copies[0][view.shards_at(place)[0]]
     rank = ref.key.op.at.rank
     return ref.source.folder.name if rank is None else f"rank {rank}"
+
+
+# -- tokens --
+
+
+class _Sequence(NamedTuple):
+    """Ids of one sequence without its padding, and the runs in which they lie in the tensor of ids."""
+
+    ids: npt.NDArray[np.int64]
+    runs: tuple[tuple[int, int], ...]
+
+
+def with_tokens(left: Dump, right: Dump, tokens: TokenIds | None) -> tuple[Dump, Dump]:
+    """Return both dumps with the tokens to compare: those of the same sequences, without padding.
+
+    Reads the ids, and no other tensor. ConfigError where they are not there, or not of the same sequences.
+    """
+    if tokens is None:
+        return left, right
+    sides = {side: _ids_of(dump, side, tokens) for side, dump in (("left", left), ("right", right))}
+    ours, theirs = sides.values()
+    if ours.keys() != theirs.keys():
+        raise ConfigError(f"{_TOKENS}: the sides have ids of different iterations; narrow both to the same")
+    runs: tuple[dict[int | None, TokenRuns], ...] = ({}, {})
+    for at, (shape, mine) in ours.items():
+        other_shape, other = theirs[at]
+        order = _same_order(mine, other, at)
+        runs[0][at] = TokenRuns(shape, tuple(run for one in mine for run in one.runs))
+        runs[1][at] = TokenRuns(other_shape, tuple(run for n in order for run in other[n].runs))
+    takes = PairFilter(Selection(tokens.match, io="all")).takes_ref
+
+    def tokens_of(dump: Dump, found: Mapping[int | None, TokenRuns]) -> Dump:
+        refs = [
+            replace(ref, tokens=found[ref.key.op.at.iteration])
+            if ref.key.op.op_type != _PARAMETER and ref.key.op.at.iteration in found and takes(ref)
+            else ref
+            for ref in dump.refs
+        ]
+        return replace(dump, refs=tuple(refs))
+
+    return tokens_of(left, runs[0]), tokens_of(right, runs[1])
+
+
+def _ids_of(dump: Dump, side: str, tokens: TokenIds) -> Mapping[int | None, tuple[tuple[int, ...], list[_Sequence]]]:
+    """Return the shape of the ids and the sequences of each iteration."""
+    found: dict[str, dict[int | None, npt.NDArray[Any]]] = {}
+    for name in filter(None, (tokens.ids, tokens.mask)):
+        takes = PairFilter(Selection((name,), io="all")).takes_ref
+        for ref in filter(takes, dump.refs):
+            if ref.key.op.at.iteration in found.setdefault(name, {}):
+                raise ConfigError(
+                    f"{_TOKENS}: {name!r} names several tensors on the {side} side; write e.g. NAME:input:0"
+                )
+            found[name][ref.key.op.at.iteration] = _read_ids(ref)
+        if name not in found:
+            raise ConfigError(f"{_TOKENS}: {name!r} names no tensor on the {side} side")
+    masks = found.get(tokens.mask or "", {})
+    made = {}
+    for at, ids in found[tokens.ids].items():
+        mask = masks.get(at)
+        if tokens.mask is not None and (mask is None or mask.shape != ids.shape):
+            raise ConfigError(f"{_TOKENS}: {tokens.mask!r} has another shape than the ids on the {side} side")
+        made[at] = ids.shape, list(_sequences(ids, mask, tokens.pad))
+    return made
+
+
+def _read_ids(ref: TensorRef) -> npt.NDArray[Any]:
+    with closing(open_logical(ref)) as view:
+        if view.size > _MOST_TOKENS or len(view.shape) not in (1, 2):
+            raise ConfigError(f"{ref.source.path}: has shape {view.shape}; ids have one or two dimensions")
+        return view.read(0, view.size).reshape(view.shape).astype(np.int64)
+
+
+def _sequences(ids: npt.NDArray[Any], mask: npt.NDArray[Any] | None, pad: int | None) -> Iterator[_Sequence]:
+    """Yield the rows of a batch; ids without one are a single row: packed sequences."""
+    rows = ids if ids.ndim == 2 else ids[None]
+    kept = np.ones(rows.shape, bool) if mask is None else mask.reshape(rows.shape) != 0
+    for number, (row, keep) in enumerate(zip(rows, kept, strict=True)):
+        places = np.flatnonzero(keep)
+        if mask is None and pad is not None:
+            # Only at the ends: inside of a sequence it may be a token like any other.
+            own = np.flatnonzero(row != pad)
+            places = np.arange(own[0], own[-1] + 1) if own.size else own
+        groups = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if places.size else []
+        runs = tuple((number * len(row) + int(one[0]), len(one)) for one in groups)
+        yield _Sequence(row[places], runs)
+
+
+def _same_order(ours: Sequence[_Sequence], theirs: Sequence[_Sequence], at: int | None) -> Sequence[int]:
+    """Return the numbers of their sequences in the order of ours."""
+    left, right = (np.concatenate([np.empty(0, np.int64), *(one.ids for one in side)]) for side in (ours, theirs))
+    if np.array_equal(left, right):
+        return range(len(theirs))
+    where = "" if at is None else f" of iteration {at}"
+    keys, others = ([one.ids.tobytes() for one in side] for side in (ours, theirs))
+    if sorted(keys) == sorted(others):
+        if len({*keys}) < len(keys):
+            raise ConfigError(f"{_TOKENS}: two sequences{where} have the same ids, so their order is ambiguous")
+        return [others.index(key) for key in keys]
+    length = min(left.size, right.size)
+    first = next(iter(np.flatnonzero(left[:length] != right[:length])), length)
+    raise ConfigError(
+        f"{_TOKENS}: the sides{where} have other tokens ({left.size} left, {right.size} right); they "
+        f"differ from token {first} on; give both the same, or correct pad or mask"
+    )

@@ -74,6 +74,7 @@ def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None
         ref.sketch,
         ref.shards,
         ref.placement,
+        ref.tokens,
     )
 
 

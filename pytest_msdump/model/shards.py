@@ -28,6 +28,8 @@ __all__ = [
     "ShardLayout",
     "ShardedTensor",
     "Sharding",
+    "TokenIds",
+    "TokenRuns",
     "parse_dims",
     "segments_of",
 ]
@@ -256,13 +258,36 @@ class DimsEntry(NamedTuple):
     side: str | None = None
 
 
+class TokenIds(NamedTuple):
+    """Which tensor has the ids of the tokens, and what is padding: ids `pad` at the ends of a sequence, or by `mask`.
+
+    Tensors that `match` and begin with the dimensions of the ids are compared token by token.
+    """
+
+    ids: str
+    pad: int | None = None
+    mask: str | None = None
+    match: tuple[str, ...] = ("*",)
+
+
+class TokenRuns(NamedTuple):
+    """The tokens of a tensor to compare, in order: first one and number of each run; `shape` is that of the ids."""
+
+    shape: tuple[int, ...]
+    runs: tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """``[msdump.shards]`` and ``[[msdump.dims]]``: the mesh of each side that is cut, and the dimensions of tensors."""
+    """``[msdump.shards]`` and ``[[msdump.dims]]``: the mesh of each side that is cut, and the dimensions of tensors.
+
+    `tokens` is by what the sequences of both sides are found again.
+    """
 
     left: Mesh | None = None
     right: Mesh | None = None
     dims: tuple[DimsEntry, ...] = ()
+    tokens: TokenIds | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from pytest_msdump.limits.policy import KnownDrift, Rule, metric_name, profile_n
 from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.coordinates import Align, parse_align
 from pytest_msdump.matching.pairer import ways_named
-from pytest_msdump.model.shards import DimsEntry, Mesh, Renumbering, parse_dims
+from pytest_msdump.model.shards import DimsEntry, Mesh, Renumbering, TokenIds, parse_dims
 from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.settings.values import finite, parse_count, parse_coverage, parse_jobs, parse_report, parse_spec
 from pytest_msdump.storage.remote import RemotePath, is_url
@@ -282,7 +282,7 @@ def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
         "map": lambda value, _where: read_map(value, name, base),
         "rule": _tables(name, "rule", _rule),
         "known_drift": _tables(name, "known_drift", _known_drift),
-        "shards": lambda value, _where: read_table(value, {"left": _mesh, "right": _mesh}, name.place("shards")),
+        "shards": lambda value, _where: read_table(value, _SHARDS, name.place("shards")),
         "dims": _tables(name, "dims", _dims),
     }
 
@@ -472,27 +472,29 @@ def _mesh(value: object, where: str) -> Mesh:
     return replace(Mesh.of(keys["axes"], keys.get("order"), source=source, where=where), renumber=renumber)
 
 
+def _tokens(value: object, where: str) -> TokenIds:
+    keys = read_table(value, {"ids": text, "pad": whole, "mask": text, "match": texts}, where, join=".")
+    require(keys, ("ids",), where)
+    return TokenIds(**keys)
+
+
+_SHARDS: dict[str, Reader] = {"left": _mesh, "right": _mesh, "tokens": _tokens}
+
+
 def _renumberings(value: object, where: str) -> tuple[Renumbering, ...]:
-    if not isinstance(value, list):
-        raise ConfigError(f"{where} must be an array of tables, not {described(value)}")
     found = []
-    for number, table in enumerate(value, 1):
-        place = f"{where}[{number}]"
-        readers = {"axis": text, "names": text, "each": _each}
+    for number, table in enumerate(value if isinstance(value, list) else [value], 1):
+        place, readers = f"{where}[{number}]", {"axis": text, "names": text, "each": _lengths}
         keys = read_table(table, readers, place, join=".")
         require(keys, tuple(readers), place)
-        found.append(Renumbering(keys["axis"], keys["names"], keys["each"], place))
+        found.append(Renumbering(**keys, where=place))
     return tuple(found)
 
 
-def _each(value: object, where: str) -> tuple[int, ...]:
-    return _lengths(value if isinstance(value, list) else [value], where)
-
-
 def _lengths(value: object, where: str) -> tuple[int, ...]:
-    if not isinstance(value, list):
-        raise ConfigError(f"{where} must be an array of whole numbers, not {described(value)}")
-    return tuple(whole(one, f"{where}[{place}]") for place, one in enumerate(value))
+    """Read one whole number, or an array of them."""
+    numbers = value if isinstance(value, list) else [value]
+    return tuple(whole(one, f"{where}[{place}]") for place, one in enumerate(numbers))
 
 
 def _dims(table: object, where: str, _label: str) -> DimsEntry:

@@ -146,7 +146,6 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "ambiguous_dims": (
         "no [[msdump.dims]] matches it, so it may be cut along {axes}, or be the same on all ranks; add an entry"
     ),
-    "ambiguous_placement": "its manifest says a placement that cannot be read ({error}); add a [[msdump.dims]]",
     "ambiguous_placements": "manifests of its ranks say {placements:and}; add a [[msdump.dims]]",
     "ambiguous_files": "{files:and} hold the same shard; keep one",
     "ambiguous_stages": (
@@ -166,6 +165,7 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "shards_not_saved": "{file} is a sample, or statistics only; shards are put together from whole tensors",
     "shards_of_other_rank": "a shard of shape {shape:shape} has other dimensions than dims '{dims}'; correct dims",
     "shards_padded": "shards in {memory_format} cannot be joined without their original shape; convert them first",
+    "tokens_come_first": "tensors are compared token by token, so tokens stay their first axis; leave it out of match",
     "shards_uneven": (
         "dimension {dim}: length {n} does not divide by {by}, so it is not of such a cut; correct dims or lengths"
     ),

@@ -387,7 +387,6 @@ ZH: Mapping[str, str] = {
     "ambiguous_axis": "dims '{dims}' 未说明轴 {axis}（{n} 个 rank）是切分还是副本；请写 [{axis}] 或 {axis}:replicated",
     "ambiguous_dims": "没有与之匹配的 [[msdump.dims]]，可能按 {axes} 切分，也可能各 rank 相同；请添加条目",
     "ambiguous_files": "{files:and} 是同一个分片；请只保留一个",
-    "ambiguous_placement": "清单所记的 placement 无法读取（{error}）；请添加 [[msdump.dims]]",
     "ambiguous_placements": "各 rank 的清单分别记为 {placements:and}；请添加 [[msdump.dims]]",
     "ambiguous_stages": "沿 {axis} 的 {stages:and} 各有同名张量；请写 {axis}:replicated（副本）或 renumber",
     "shards_joined": "由 {shards} 个分片拼成 {n} 个张量（{axes}）",
@@ -397,6 +396,7 @@ ZH: Mapping[str, str] = {
     "shards_not_saved": "{file} 是采样，或只有统计量；分片只能由完整的张量拼成",
     "shards_of_other_rank": "形状 {shape:shape} 的分片不具有 dims '{dims}' 的各维；请更正 dims",
     "shards_padded": "{memory_format} 的分片没有原始形状，无法拼接；请连同形状一起 dump，或先转换",
+    "tokens_come_first": "张量按 token 比较，token 须为第一轴；请在 match 中去掉它",
     "shards_uneven": "维度 {dim} 的长度 {n} 不能被 {by} 整除，不可能来自这样的切分；请更正 dims 或 lengths",
     # -- findings: from statistics
     "statistic_explains": "{why}：{statistic} 左侧 {left:number}，右侧 {right:number}",

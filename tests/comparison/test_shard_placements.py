@@ -276,7 +276,7 @@ def test_a_differing_copy_is_found_by_its_rank(tmp_path):
     [
         ({"leave_out": 3}, "incomplete", None),
         ({"placement": "a[tp] b"}, "ambiguous", "ambiguous_axis"),
-        ({"placement": "a[tp] b["}, "ambiguous", "ambiguous_placement"),
+        ({"placement": "a[tp] b["}, "ambiguous", "ambiguous_placements"),
         (
             {"placement": ["a[tp] b # dp:replicated"] * 3 + ["a b[tp] # dp:replicated"]},
             "ambiguous",
@@ -317,3 +317,101 @@ def test_two_runs_that_are_cut_alike_are_compared_rank_by_rank(tmp_path, capsys)
 def test_terms_of_a_sum_without_dimensions():
     layout = layout_of("# dp:partial", dp=3)
     assert whole([ArrayView(np.float32(n)) for n in (1, 2, 4)], layout) == 7
+
+
+# -- tokens ----------------------------------------------------------------------------------------------------------
+
+TOKENS = '[msdump.shards]\ntokens = { ids = "ids", pad = 0 }\n'
+ROWS = [[5, 6, 7], [8, 9], [5, 0, 4, 3, 2]]
+
+
+def batch(rows, width=None, *, side="right", pad=0, seed=0):
+    """A batch of ids and what a model makes of each token: padding gets noise of its own."""
+    width = width or max(map(len, rows))
+    ids = np.full((len(rows), width), pad, np.int64)
+    hidden = np.random.default_rng(seed).random((len(rows), width, 3), np.float32)
+    for row, tokens in enumerate(rows):
+        at = slice(0, len(tokens)) if side == "right" else slice(width - len(tokens), width)
+        ids[row, at] = tokens
+        hidden[row, at] = [np.random.default_rng([*tokens[: n + 1]]).random(3) for n in range(len(tokens))]
+    return ids, hidden
+
+
+def packed(rows):
+    _, hidden = batch(rows)
+    return np.concatenate([np.array(row) for row in rows]), np.concatenate(
+        [hidden[n, : len(row)] for n, row in enumerate(rows)]
+    )
+
+
+def compare_tokens(folder, left, right, text=TOKENS):
+    for side, arrays in (("left", left), ("right", right)):
+        (folder / side).mkdir()
+        for name, values in zip(("ids", "hidden", "mask"), arrays, strict=False):
+            np.save(folder / side / f"{name}.npy", values)
+    (folder / "m.toml").write_text(f'[msdump]\nleft = "left"\nright = "right"\n{text}', "utf-8")
+    planned = plan(load_suite(file=Path("m.toml"), options={}, directory=folder))
+    return {one.left.address: one for one in build_report(planned, compare_plan(planned)).records}
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        batch(ROWS, side="left", seed=1),
+        batch(ROWS, 9, side="left", seed=1),
+        batch(ROWS[::-1], side="left", seed=1),
+    ],
+    ids=["left", "wider", "another order"],
+)
+def test_batches_of_other_padding_are_compared_token_by_token(tmp_path, right):
+    left = batch(ROWS)
+    found = compare_tokens(tmp_path, left, right)
+    assert {name: (one.equal, one.left.shape, one.right.shape) for name, one in found.items()} == {
+        "ids:output:0": (True, (10,), (10,)),
+        "hidden:output:0": (True, (10, 3), (10, 3)),
+    }
+
+
+def test_packed_sequences_meet_padded_ones(tmp_path):
+    rows = [[5, 6, 7], [8, 9]]
+    assert compare_tokens(tmp_path, packed(rows), batch(rows, 7, side="left"))["hidden:output:0"].equal
+
+
+def test_a_drift_of_a_token_is_found_and_one_of_padding_is_not(tmp_path):
+    left, right = batch(ROWS), batch(ROWS, side="left", seed=1)
+    right[1][1, -1] += 1
+    found = compare_tokens(tmp_path, left, right)["hidden:output:0"]
+    assert (found.verdict.outcome, found.places["max_absolute_error"][0]) == ("fail", 4)
+
+
+def test_a_mask_says_what_is_padding(tmp_path):
+    left, right = batch(ROWS, pad=7), batch(ROWS, side="left", pad=1, seed=1)
+    masks = [batch([[1] * len(row) for row in ROWS], side=side)[0] for side in ("right", "left")]
+    text = '[msdump.shards]\ntokens = { ids = "ids", mask = "mask", match = ["ids", "hidden"] }\n'
+    assert compare_tokens(tmp_path, (*left, masks[0]), (*right, masks[1]), text)["hidden:output:0"].equal
+
+
+@pytest.mark.parametrize(
+    ("right", "said"),
+    [
+        (batch([[5, 6, 7], [8, 1], [5, 0, 4, 3, 2]]), "differ from token 4 on"),
+        (batch(ROWS[:2]), "10 left, 5 right"),
+        (batch([[]], 0), "10 left, 0 right"),
+        ((np.zeros((0, 4), np.int64),), "10 left, 0 right"),
+        ((np.zeros((2, 2, 2), np.int64),), "ids have one or two dimensions"),
+    ],
+)
+def test_other_tokens_are_refused(tmp_path, right, said):
+    with pytest.raises(ConfigError, match=said):
+        compare_tokens(tmp_path, batch(ROWS), right)
+
+
+def test_sequences_that_cannot_be_told_apart_are_not_guessed(tmp_path):
+    rows = [[5, 6], [5, 6], [7, 8]]
+    with pytest.raises(ConfigError, match="their order is ambiguous"):
+        compare_tokens(tmp_path, batch(rows), batch(rows[::-1]))
+
+
+def test_ids_that_are_not_there_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="'idz' names no tensor on the left side"):
+        compare_tokens(tmp_path, batch(ROWS), batch(ROWS), TOKENS.replace('"ids"', '"idz"'))
