@@ -396,7 +396,6 @@ def test_a_mask_says_what_is_padding(tmp_path):
     [
         (batch([[5, 6, 7], [8, 1], [5, 0, 4, 3, 2]]), "differ from token 4 on"),
         (batch(ROWS[:2]), "10 left, 5 right"),
-        (batch([[]], 0), "10 left, 0 right"),
         ((np.zeros((0, 4), np.int64),), "10 left, 0 right"),
         ((np.zeros((2, 2, 2), np.int64),), "ids have one or two dimensions"),
     ],
