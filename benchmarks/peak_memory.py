@@ -3,7 +3,7 @@
 python benchmarks/peak_memory.py            1 GiB a file, about 4 GiB of disk in the temporary folder
 python benchmarks/peak_memory.py --mib 16   a quick look
 python benchmarks/peak_memory.py --limit-mib 150   exit code 1 when a run needs more
-python benchmarks/peak_memory.py --shards --mib 512   eight shards of that size against the whole: 8 GiB of disk
+python benchmarks/peak_memory.py --shards --mib 512   eight shards of that size against the whole: 12 GiB of disk
 
 Each comparison is a process of its own; its peak is the kernel's count (ru_maxrss), interpreter and numpy included.
 """
