@@ -66,12 +66,12 @@ def with_recorded(sharding: Sharding | None, left: Dump, right: Dump) -> Shardin
     known = sharding or Sharding()
     if all(any(ref.placement for ref in dump.refs) for dump in (left, right)) and _groups(left) == _groups(right):
         return sharding
-    meshes = {
-        side: Mesh((), "meta")
-        for side, dump in (("left", left), ("right", right))
-        if getattr(known, side) is None and dump.ranks and any(ref.placement for ref in dump.refs)
-    }
-    return replace(known, **meshes) if meshes else sharding
+    for side, dump in (("left", left), ("right", right)):
+        if getattr(known, side) is None and dump.ranks and any(ref.placement for ref in dump.refs):
+            mesh = Mesh((), "meta")
+            known = replace(known, left=mesh) if side == "left" else replace(known, right=mesh)
+            sharding = known
+    return sharding
 
 
 def _groups(dump: Dump) -> Mapping[int, Mapping[str, Sequence[int]]]:

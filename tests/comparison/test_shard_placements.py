@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
+import sys
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock, patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.cli import main
@@ -414,3 +418,101 @@ def test_sequences_that_cannot_be_told_apart_are_not_guessed(tmp_path):
 def test_ids_that_are_not_there_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="'idz' names no tensor on the left side"):
         compare_tokens(tmp_path, batch(ROWS), batch(ROWS), TOKENS.replace('"ids"', '"idz"'))
+
+
+# -- SGLang's own comparator as a second oracle ------------------------------------------------------------------------
+
+COMPARATOR = "sglang.srt.debug_utils.comparator"
+# What the server side of its dumper asks for; comparing needs none of it.
+SERVER = (
+    "zmq",
+    "sglang.srt.managers",
+    "sglang.srt.managers.io_struct",
+    "sglang.srt.runtime_context",
+    "sglang.srt.utils",
+)
+
+
+@pytest.fixture(scope="module")
+def sglang():
+    """The modules of its unpacked wheel, where that is on the path."""
+    names = {
+        "unsharder": "aligner.unsharder.planner",
+        "unshard": "aligner.unsharder.executor",
+        "reorderer": "aligner.reorderer.planner",
+        "reorder": "aligner.reorderer.executor",
+        "types": "aligner.unsharder.types",
+        "dims_spec": "dims_spec",
+    }
+    torch = pytest.importorskip("torch")
+    with patch.dict(sys.modules, {name: MagicMock() for name in SERVER}):
+        return SimpleNamespace(
+            torch=torch, **{name: pytest.importorskip(f"{COMPARATOR}.{path}") for name, path in names.items()}
+        )
+
+
+def theirs(sglang, text, sizes, shards, lengths):
+    """Merge the shards, by place on the mesh, as SGLang does."""
+    spec = sglang.dims_spec.parse_dims(text)
+    infos = [
+        {
+            sglang.dims_spec.ParallelAxis(axis): sglang.types.AxisInfo(axis_rank=number, axis_size=size)
+            for (axis, size), number in zip(sizes.items(), at, strict=True)
+            if size > 1
+        }
+        for at in shards
+    ]
+    options = {"thd_global_seq_lens": list(lengths) or None}
+    names = [dim.sanitized_name for dim in spec.dims]
+    tensors = [sglang.dims_spec.apply_dim_names(sglang.torch.from_numpy(shard), names) for shard in shards.values()]
+    replicated = frozenset(axis for axis in spec.replicated_axes if sizes[axis.value] > 1)
+    for step in sglang.unsharder.compute_unsharder_plan(
+        spec.dims, infos, explicit_replicated_axes=replicated, **options
+    ):
+        tensors = sglang.unshard.execute_unsharder_plan(step, tensors).tensors
+    for step in (
+        sglang.reorderer.compute_reorderer_plans(spec.dims, infos, **options) if math.prod(sizes.values()) > 1 else ()
+    ):
+        tensors = sglang.reorder.execute_reorderer_plan(step, tensors)
+    (found,) = tensors
+    return sglang.dims_spec.without_dim_names(found).numpy()
+
+
+def ours(text, sizes, shards, lengths):
+    layout = parse_dims(text, where="here", lengths=lengths).layout(Mesh(tuple(sizes.items())))
+    places = {layout.place(dict(zip(sizes, at, strict=True))): shard for at, shard in shards.items()}
+    view = ShardedView([ArrayView(places[0, n]) for n in range(math.prod(layout.grid))], layout)
+    return view.read(0, view.size).reshape(view.shape)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_sglangs_comparator_and_ours_make_one_tensor(sglang, data):
+    cp, tp, ep, dp = (data.draw(st.integers(low, 3)) for low in (2, 1, 1, 1))
+    form = data.draw(st.sampled_from(["packed", "zigzag", "plain", "both", "sum"]))
+    sizes = {"cp": cp, "tp": tp, "ep": ep, "dp": dp}
+    lengths = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3)) if form == "packed" else []
+    lengths = [2 * cp * length for length in lengths]
+    notes = "# ep:replicated dp:replicated"
+    text, merged = {
+        "packed": (f"t[cp:zigzag] h[tp] {notes}", f"t[cp:zigzag+packed] h[tp] {notes}"),
+        "zigzag": (f"b s[cp:zigzag] h[tp] {notes}",) * 2,
+        "plain": (f"b s[cp] h[tp] {notes}",) * 2,
+        "both": (f"b s h[cp,tp] {notes}",) * 2,
+        "sum": (f"b s[cp] h[tp:partial] {notes}",) * 2,
+    }[form]
+    rows = sum(lengths) // cp if form == "packed" else 2 * data.draw(st.integers(1, 3))
+    shape = (rows, 4) if form == "packed" else (2, rows, 4)
+    made = {}
+    shards = {}
+    for at in itertools.product(*map(range, sizes.values())):
+        # Sums of whole numbers are exact in any order.
+        made.setdefault(at[:2], np.random.default_rng([*at[:2]]).integers(0, 99, shape).astype("f4"))
+        shards[at] = made[at[:2]]
+    used = {axis: size for axis, size in sizes.items() if size > 1}
+    if not all(axis in used for axis in ("ep", "dp")):
+        left_out = [f"{axis}:replicated" for axis in ("ep", "dp") if axis not in used]
+        for note in left_out:
+            text, merged = text.replace(note, ""), merged.replace(note, "")
+        text, merged = text.rstrip(" #"), merged.rstrip(" #")
+    np.testing.assert_array_equal(ours(merged, sizes, shards, lengths), theirs(sglang, text, sizes, shards, lengths))
