@@ -485,6 +485,7 @@ def ours(text, sizes, shards, lengths):
     return view.read(0, view.size).reshape(view.shape)
 
 
+@pytest.mark.e2e
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_sglangs_comparator_and_ours_make_one_tensor(sglang, data):
