@@ -82,6 +82,25 @@ def test_key_heads_of_which_several_ranks_hold_copies(kv, copies, per_rank, dim)
         assert found.tobytes() == np.concatenate([q, k]).tobytes()
 
 
+def test_a_differing_copy_of_a_key_head_is_found(tmp_path):
+    q, k = np.arange(8, dtype="f4"), np.arange(8, 10, dtype="f4")
+    for rank in range(4):
+        (tmp_path / f"left/rank_{rank}").mkdir(parents=True)
+        head = k[rank // 2] + (rank == 3)
+        np.save(tmp_path / f"left/rank_{rank}/qk.npy", np.append(q[2 * rank : 2 * rank + 2], head))
+    (tmp_path / "right").mkdir()
+    np.save(tmp_path / "right/qk.npy", np.concatenate([q, k]))
+    (tmp_path / "m.toml").write_text(
+        '[msdump]\nleft = "left"\nright = "right"\n[msdump.shards]\nleft = { axes = { tp = 4 } }\n'
+        '[[msdump.dims]]\nmatch = "qk"\ndims = "(q:2+k/2)[tp]"\n'
+    )
+    planned = plan(load_suite(file=Path("m.toml"), options={}, directory=tmp_path))
+    (found,) = build_report(planned, compare_plan(planned)).records
+    told = found.verdict.findings[0].message
+    assert (found.verdict.outcome, told.code, told.parameters["place"]) == ("fail", "replica", (9,))
+    assert (told.parameters["rank"], told.parameters["first"]) == ("rank_3", "rank_2")
+
+
 def _fields(layout):
     return {name: getattr(layout, name) for name in layout.__dataclass_fields__}
 

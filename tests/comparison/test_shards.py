@@ -635,6 +635,17 @@ def test_any_text_is_read_or_refused_in_a_line(text):
         ("[msdump.shards]\nleft = { axes = { xp = 2 } }", "axis 'xp' is not in order"),
         ('[msdump.shards]\nleft = { axes = { tp = 2 }, order = "tp-tp" }', "must name each axis once"),
         ('[msdump.shards]\nleft = { axes = { tp = 2 }, from = "guess" }', "not one of order, dir, meta"),
+        (
+            '[msdump.shards]\nleft = { from = "meta", order = "tp" }',
+            "left.order: with from = .meta. the ranks' manifests",
+        ),
+        ("[msdump.shards]\nleft = { axes = { tp = 2 }, renumber = 3 }", r"renumber\[1\] must be a table"),
+        (
+            '[msdump.shards]\nleft = { axes = { pp = 2 }, renumber = [{ axis = "pp", names = "x", each = 2 }] }',
+            r"renumber\[1\]: names must have one \{n\}",
+        ),
+        ("[msdump.shards]\ntokens = { pad = 0 }", "needs 'ids'"),
+        ('[msdump.shards]\ntokens = { ids = "x", pad = -1 }', "tokens.pad must be a whole number"),
         ('[[msdump.dims]]\nmatch = "*"\ndims = "h"', r"\[\[msdump.dims\]\] #1: needs \[msdump.shards\]"),
         ('[msdump.shards]\nleft = { axes = { tp = 2 } }\n[[msdump.dims]]\nmatch = "*"', "needs 'dims'"),
     ],
