@@ -63,7 +63,9 @@ class ShardedView(TensorView):
         self._segments = (
             (Segment(0, 1, 0, 0),),
             *(
-                segments_of(dim, local, layout.lengths if any(cut.packed for cut in dim.cuts) else (), pick=layout.pick)
+                segments_of(
+                    dim, local, layout.lengths if any(cut.packed for cut in dim.cuts) else (), pick=layout.pick or 0
+                )
                 for dim, local in zip(layout.dims, lengths[1:], strict=True)
             ),
         )

@@ -178,7 +178,7 @@ class Dims:
 class ShardLayout:
     """How one tensor lies on a mesh: `dims` as in `Dims`, with the sizes and names of the mesh.
 
-    Of copies inside of a block number `pick` is taken.
+    Of copies inside of a block number `pick` is taken, and the first one while none is chosen.
     """
 
     text: str
@@ -188,11 +188,13 @@ class ShardLayout:
     mesh: Mesh
     lengths: tuple[int, ...] = ()
     own: tuple[str, ...] = ()
-    pick: int = 0
+    pick: int | None = None
 
     @property
     def picks(self) -> int:
-        """In how many ways blocks of which several parts hold copies can be put together; `pick` is one of them."""
+        """In how many ways blocks of which several parts hold copies can be put together; 1 once `pick` is chosen."""
+        if self.pick is not None:
+            return 1
         return max((block.copies for dim in self.dims for block in dim.blocks), default=1)
 
     @property
