@@ -20,7 +20,7 @@ from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.facts.operators import VIEW_TYPES
 from pytest_msdump.layouts.device_layout import logical, target
-from pytest_msdump.layouts.sharded import ShardedView
+from pytest_msdump.layouts.sharded import ShardedView, TokenView
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.shards import ShardedTensor
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView, mangle
@@ -34,7 +34,10 @@ Tensor: TypeAlias = Union[TensorView, TensorRef, str, "PathLike[str]", Any]
 
 def open_view(ref: TensorRef) -> TensorView:
     """Open one tensor lazily: its header is read and checked, its data is not."""
-    return reader(ref.reader).open(ref) if ref.shards is None else open_sharded(ref.shards)
+    view = reader(ref.reader).open(ref) if ref.shards is None else open_sharded(ref.shards)
+    if ref.tokens is None or view.shape[: len(ref.tokens.shape)] != ref.tokens.shape:
+        return view
+    return TokenView(view, ref.tokens)
 
 
 def open_sharded(tensor: ShardedTensor) -> ShardedView:

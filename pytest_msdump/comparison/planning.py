@@ -16,7 +16,7 @@ from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.noise_floor import with_terms
 from pytest_msdump.comparison.opening import logical_shape
 from pytest_msdump.comparison.run_origins import different_origins, without_folded
-from pytest_msdump.comparison.sharding import put_together
+from pytest_msdump.comparison.sharding import put_together, with_recorded, with_tokens
 from pytest_msdump.comparison.three_way import with_runs
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.dumps.graphs.execution_order import find_orders, with_model_order
@@ -135,7 +135,9 @@ def plan(suite: Suite) -> Plan:
     allowed = suite.options["allow_incomplete"]
     left = _narrowed(index(suite.left.path, graph_files=suite.graph_files, allow_incomplete=allowed), suite.left)
     right = _narrowed(index(suite.right.path, allow_incomplete=allowed), suite.right)
-    left, right = put_together(left, "left", suite.sharding), put_together(right, "right", suite.sharding)
+    sharding = with_recorded(suite.sharding, left, right)
+    left, right = put_together(left, "left", sharding), put_together(right, "right", sharding)
+    left, right = with_tokens(left, right, None if sharding is None else sharding.tokens)
     runs = {
         name: _narrowed(index(choice.path, allow_incomplete=allowed), choice)
         for name, choice in (("golden", suite.golden), ("third", suite.third))
@@ -161,7 +163,9 @@ def plan(suite: Suite) -> Plan:
     if suite.policy.limits is not None:
         right = _noted(right, _limits_notes(suite.policy.limits, right, pairing))
     # First of all notes: runs with different inputs have nothing to agree about.
-    left = replace(left, notes=(*different_origins(left, right, pairing.pairs), *left.notes))
+    # Of a part of a weight the digest says nothing of the whole.
+    is_cut = any(ref.shards is not None for dump in (left, right) for ref in dump.refs)
+    left = replace(left, notes=(*(() if is_cut else different_origins(left, right, pairing.pairs)), *left.notes))
     runs = {name: _noted(dump, lacking[name]) for name, dump in runs.items()}
     left, pairing = _noted(left, pairing.notes), without_folded(pairing, left, right)
     return Plan(suite, left, right, pairing, rules, golden=runs.get("golden"), third=runs.get("third"))

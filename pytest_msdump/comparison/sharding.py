@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 from math import nan, prod
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pytest_msdump.comparison.opening import open_sharded
-from pytest_msdump.errors import ConfigError
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.comparison.opening import open_logical, open_sharded
+from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.limits.judge import verdict_from
 from pytest_msdump.matching.selection import PairFilter, Selection
 from pytest_msdump.model.comparison import OUTCOMES, Finding
@@ -20,22 +24,60 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import in_order
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Record
-from pytest_msdump.model.shards import DimsEntry, Mesh, ShardedTensor, Sharding, ShardLayout
-from pytest_msdump.model.tensor import TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.model.shards import (
+    Dims,
+    DimsEntry,
+    Mesh,
+    ShardedTensor,
+    Sharding,
+    ShardLayout,
+    TokenIds,
+    TokenRuns,
+    parse_dims,
+)
+from pytest_msdump.model.tensor import TensorKey, TensorRef, TensorSource, TensorSpec, mangle
 from pytest_msdump.text import Message, Parameter, say
 
-__all__ = ["put_together", "with_copies_judged"]
+__all__ = ["put_together", "with_copies_judged", "with_recorded", "with_tokens"]
 
+_PARAMETER = "Parameter"
+_TOKENS = "[msdump.shards] tokens"
+# Ids are read whole.
+_MOST_TOKENS = 2**24
 _RANK_FOLDER = re.compile(r"rank_?(\d{1,9})", re.ASCII | re.IGNORECASE)
 _NUMBERED = re.compile(r"([a-z]+(?:_[a-z]+)*?)(?:_rank)?[_=-]?(\d{1,9})(?=[_,.=-]|$)", re.ASCII)
 
 
 class _Shard(NamedTuple):
-    """A tensor of one rank, without what its folder says, and where that rank is on the mesh."""
+    """A tensor of one rank, without what its folder says, and where that rank is on the mesh.
+
+    Along the axes `own` its number was counted on, so each rank has tensors of its own.
+    """
 
     ref: TensorRef
     key: TensorKey
     coordinates: Mapping[str, int]
+    sizes: Mapping[str, int]
+    own: tuple[str, ...] = ()
+
+
+def with_recorded(sharding: Sharding | None, left: Dump, right: Dump) -> Sharding | None:
+    """Add the meshes that manifests of ranks say, where the suite says none and the sides are not cut alike."""
+    known = sharding or Sharding()
+    if all(any(ref.placement for ref in dump.refs) for dump in (left, right)) and _groups(left) == _groups(right):
+        return sharding
+    for side, dump in (("left", left), ("right", right)):
+        if getattr(known, side) is None and dump.ranks and any(ref.placement for ref in dump.refs):
+            mesh = Mesh((), "meta")
+            known = replace(known, left=mesh) if side == "left" else replace(known, right=mesh)
+            sharding = known
+    return sharding
+
+
+def _groups(dump: Dump) -> Mapping[int, Mapping[str, Sequence[int]]]:
+    """Return the groups of each rank, by axis, as manifests say them."""
+    said = {rank: manifest.distributed for rank, manifest in dump.ranks.items()}
+    return {rank: {} if one is None else one.groups for rank, one in said.items()}
 
 
 def put_together(dump: Dump, side: str, sharding: Sharding | None) -> Dump:
@@ -49,8 +91,15 @@ def put_together(dump: Dump, side: str, sharding: Sharding | None) -> Dump:
         return dump
     groups: defaultdict[TensorKey, list[_Shard]] = defaultdict(list)
     alone = []
+    choose = _chooser(entry for entry in sharding.dims if entry.side in (None, side))
+    at = _by_manifests(dump) if mesh.source == "meta" else None
     for ref in dump.refs:
-        shard = _shard_of(ref, dump.root, mesh, side)
+        if at is None:
+            shard = _shard_of(ref, dump.root, mesh, side)
+        else:
+            # What neither a manifest nor the suite places is each rank's own.
+            is_placed = ref.placement or choose(ref) is not None
+            shard = _shard_at(ref, at.get(ref.key.op.at.rank), mesh) if is_placed else None
         if shard is None:
             alone.append(ref)
         else:
@@ -60,15 +109,46 @@ def put_together(dump: Dump, side: str, sharding: Sharding | None) -> Dump:
             f"[msdump.shards] {side}: {dump.root} has no ranks, in folders such as "
             f"{_folder_example(mesh)}; leave {side} out there, or name the folder that holds those of all ranks"
         )
-    choose = _chooser(entry for entry in sharding.dims if entry.side in (None, side))
     whole = [_whole(key, shards, mesh, choose) for key, shards in groups.items()]
     count = sum(map(len, groups.values()))
-    note = say(Message("shards_joined", {"n": len(whole), "shards": count, "axes": mesh.text}))
+    axes = mesh.text if at is None else _mesh_of(chain.from_iterable(groups.values())).text
+    note = say(Message("shards_joined", {"n": len(whole), "shards": count, "axes": axes}))
     return replace(dump, refs=in_order((*alone, *whole)), notes=(*dump.notes, note))
 
 
+def _by_manifests(dump: Dump) -> Mapping[int | None, Mapping[str, tuple[int, int]]]:
+    """Return the number of each rank along each axis of its manifest, and the size of that axis."""
+    return {
+        rank: {axis: (ranks.index(rank), len(ranks)) for axis, ranks in groups.items()}
+        for rank, groups in _groups(dump).items()
+    }
+
+
+def _shard_at(ref: TensorRef, at: Mapping[str, tuple[int, int]] | None, mesh: Mesh) -> _Shard | None:
+    """Return a tensor of a rank that is at `at`."""
+    if at is None:
+        return None
+    sizes = {axis: size for axis, (_, size) in at.items()}
+    return _renumbered(ref, ref.key, {axis: number for axis, (number, _) in at.items()}, sizes, mesh)
+
+
+def _renumbered(
+    ref: TensorRef, key: TensorKey, coordinates: Mapping[str, int], sizes: Mapping[str, int], mesh: Mesh
+) -> _Shard:
+    """Return a tensor of a rank by its name in the whole, with the numbers of layers and experts that it has there."""
+    op, own = replace(key.op, at=replace(key.op.at, rank=None)), []
+    for rule in mesh.renumber:
+        if rule.axis not in sizes:
+            raise UnknownNameError(f"{rule.where}: {nearest(rule.axis, sizes)}")
+        name = rule.renamed(op.label, coordinates[rule.axis], sizes[rule.axis])
+        if name is not None:
+            op = replace(op, name=mangle(name), true_name=name) if op.true_name is not None else replace(op, name=name)
+            own.append(rule.axis)
+    return _Shard(ref, replace(key, op=op), coordinates, sizes, tuple(own))
+
+
 def _folder_example(mesh: Mesh) -> str:
-    return "_".join(f"{name}0" for name, _ in mesh.axes) if mesh.by_folder else "rank_0"
+    return "_".join(f"{name}0" for name, _ in mesh.axes) if mesh.source == "dir" else "rank_0"
 
 
 def _shard_of(ref: TensorRef, root: Path, mesh: Mesh, side: str) -> _Shard | None:
@@ -76,7 +156,7 @@ def _shard_of(ref: TensorRef, root: Path, mesh: Mesh, side: str) -> _Shard | Non
     rank, key, found = ref.key.op.at.rank, ref.key, None
     folders = ref.source.folder.relative_to(root).parts if ref.source.folder.is_relative_to(root) else ()
     for depth, name in enumerate(folders, 1):
-        found = _axes_in(name, mesh) if mesh.by_folder else None
+        found = _axes_in(name, mesh) if mesh.source == "dir" else None
         match = _RANK_FOLDER.fullmatch(name)
         if found is not None or (rank is None and match):
             rank = int(match[1]) if match and rank is None else rank
@@ -95,8 +175,7 @@ def _shard_of(ref: TensorRef, root: Path, mesh: Mesh, side: str) -> _Shard | Non
             raise ConfigError(
                 f"[msdump.shards] {side}: {ref.source.path} is number {coordinates[name]} of {name}={size}"
             )
-    op = replace(key.op, at=replace(key.op.at, rank=None))
-    return _Shard(ref, replace(key, op=op), coordinates)
+    return _renumbered(ref, key, coordinates, dict(mesh.axes), mesh)
 
 
 def _axes_in(name: str, mesh: Mesh) -> Mapping[str, int] | None:
@@ -139,21 +218,53 @@ def _whole(
     )
     # A tensor of which a rank has only statistics is opened, too, so that it says so.
     saved = next((ref.reader for ref in refs if not ref.is_unseen), "")
-    return replace(whole, reader=saved, shards=_sharded(shards, mesh, choose(whole)))
+    entry = choose(whole)
+    return replace(whole, reader=saved, shards=_sharded(shards, mesh, None if entry is None else entry.dims))
 
 
-def _sharded(shards: Sequence[_Shard], mesh: Mesh, entry: DimsEntry | None) -> ShardedTensor:
+def _recorded_dims(shards: Sequence[_Shard]) -> Dims | Message | None:
+    """Return the dimensions that manifests say; a message where those of ranks differ, or mean nothing."""
+    said = sorted({shard.ref.placement for shard in shards})
+    if len(said) > 1:
+        return _ambiguous("ambiguous_placements", placements=tuple(one or "none" for one in said))
+    try:
+        return parse_dims(said[0], where="placement") if said[0] else None
+    except ConfigError:
+        return _ambiguous("ambiguous_placements", placements=tuple(said))
+
+
+def _mesh_of(shards: Iterable[_Shard], axes: Container[str] | None = None) -> Mesh:
+    """Return the mesh of some ranks: of `axes`, and of any further ones that tell apart ranks which these do not."""
+    found: dict[str, int] = {}
+    seen: dict[tuple[int, ...], Mapping[str, int]] = {}
+    for shard in shards:
+        found |= {axis: size for axis, size in shard.sizes.items() if axes is None or axis in axes}
+        if axes is not None:
+            place = tuple(number for axis, number in shard.coordinates.items() if axis in axes)
+            first = seen.setdefault(place, shard.coordinates)
+            found |= {axis: shard.sizes[axis] for axis, number in first.items() if shard.coordinates[axis] != number}
+    return Mesh(tuple(found.items()), "meta")
+
+
+def _sharded(shards: Sequence[_Shard], mesh: Mesh, dims: Dims | None) -> ShardedTensor:
     """Put shards where they belong."""
     if unseen := [shard.ref for shard in shards if shard.ref.is_unseen or shard.ref.sample is not None]:
         return ShardedTensor(problem=Message("shards_not_saved", {"file": unseen[0].source.name}))
-    if entry is None:
+    if mesh.source == "meta":
+        if len(meshes := sorted({Mesh(tuple(shard.sizes.items())).text for shard in shards})) > 1:
+            return ShardedTensor(problem=_ambiguous("ambiguous_placements", placements=tuple(meshes)))
+        said = dims or _recorded_dims(shards)
+        if isinstance(said, Message):
+            return ShardedTensor(problem=said)
+        dims, mesh = said, _mesh_of(shards, () if said is None else said.axes)
+    if dims is None:
         return ShardedTensor(problem=_ambiguous("ambiguous_dims", axes=mesh.text))
-    layout = entry.dims.layout(mesh)
+    layout = dims.layout(mesh, shards[0].own)
     if isinstance(layout, Message):
         return ShardedTensor(problem=layout)
     stages = sorted({layout.stage(shard.coordinates) for shard in shards})
     if len(stages) > 1:
-        return ShardedTensor(problem=_ambiguous("ambiguous_stages", stages=tuple(stages)))
+        return ShardedTensor(problem=_ambiguous("ambiguous_stages", **_stages(layout, stages)))
     places: dict[tuple[int, int], list[_Shard]] = defaultdict(list)
     for shard in shards:
         places[layout.place(shard.coordinates)].append(shard)
@@ -171,14 +282,22 @@ def _ambiguous(code: str, **parameters: Parameter) -> Message:
     return Message("ambiguous", {"why": Message(code, parameters)})
 
 
-def _incomplete(layout: ShardLayout, places: Container[tuple[int, int]], stage: int, lacking: int) -> Message:
-    """Say how many ranks are missing, and which is the first."""
+def _stages(layout: ShardLayout, stages: Sequence[tuple[int, ...]]) -> dict[str, Parameter]:
+    """Return the first axis along which ranks have tensors of one name, and which ranks."""
+    place = next(place for place in range(len(layout.own)) if len({stage[place] for stage in stages}) > 1)
+    return {"axis": layout.own[place], "stages": tuple(sorted({stage[place] for stage in stages}))}
+
+
+def _incomplete(layout: ShardLayout, places: Container[tuple[int, int]], stage: Sequence[int], lacking: int) -> Message:
+    """Say how many ranks are missing, and where on the mesh the first is."""
     for rank in range(layout.mesh.size):
         at = layout.mesh.coordinates(rank)
         if layout.stage(at) == stage and layout.place(at) not in places:
             axes = ", ".join(f"{name}={number}" for name, number in at.items())
             wanted = prod(layout.grid) * layout.copy_count
-            return Message("incomplete", {"n": lacking, "shards": wanted, "rank": rank, "axes": axes})
+            # Elsewhere the number of a rank does not follow from its place.
+            text = f"rank {rank} ({axes})" if layout.mesh.source == "order" else axes
+            return Message("incomplete", {"n": lacking, "shards": wanted, "at": text})
     raise AssertionError("what is lacking is of a rank")
 
 
@@ -205,7 +324,7 @@ def _differing_copies(
     """Return what is found of copies that are not the first one's equals; of several the worst, the first such."""
     first = replace(ref, shards=shards.copy(0), overflows=()) if shards.copies else ref
     found: list[tuple[str, int, Record]] = []
-    for number in range(1, len(shards.copies)):
+    for number in range(1, shards.copy_count):
         one = compare(Pair(first, replace(first, shards=shards.copy(number)), how="name"))
         if not one.equal:
             found.append((one.verdict.outcome if one.fails else "warn", number, one))
@@ -226,3 +345,108 @@ def _rank_at(shards: ShardedTensor, place: Sequence[int]) -> str:
         ref = shards.copies[0][view.shards_at(place)[0]]
     rank = ref.key.op.at.rank
     return ref.source.folder.name if rank is None else f"rank {rank}"
+
+
+# -- tokens --
+
+
+class _Sequence(NamedTuple):
+    """Ids of one sequence without its padding, and the runs in which they lie in the tensor of ids."""
+
+    ids: npt.NDArray[np.int64]
+    runs: tuple[tuple[int, int], ...]
+
+
+def with_tokens(left: Dump, right: Dump, tokens: TokenIds | None) -> tuple[Dump, Dump]:
+    """Return both dumps with the tokens to compare: those of the same sequences, without padding.
+
+    Reads the ids, and no other tensor. ConfigError where they are not there, or not of the same sequences.
+    """
+    if tokens is None:
+        return left, right
+    sides = {side: _ids_of(dump, side, tokens) for side, dump in (("left", left), ("right", right))}
+    ours, theirs = sides.values()
+    if ours.keys() != theirs.keys():
+        raise ConfigError(f"{_TOKENS}: the sides have ids of different iterations; narrow both to the same")
+    runs: tuple[dict[int | None, TokenRuns], ...] = ({}, {})
+    for at, (shape, mine) in ours.items():
+        other_shape, other = theirs[at]
+        order = _same_order(mine, other, at)
+        runs[0][at] = TokenRuns(shape, tuple(run for one in mine for run in one.runs))
+        runs[1][at] = TokenRuns(other_shape, tuple(run for n in order for run in other[n].runs))
+    takes = PairFilter(Selection(tokens.match, io="all")).takes_ref
+
+    def tokens_of(dump: Dump, found: Mapping[int | None, TokenRuns]) -> Dump:
+        refs = [
+            replace(ref, tokens=found[ref.key.op.at.iteration])
+            if ref.key.op.op_type != _PARAMETER and ref.key.op.at.iteration in found and takes(ref)
+            else ref
+            for ref in dump.refs
+        ]
+        return replace(dump, refs=tuple(refs))
+
+    return tokens_of(left, runs[0]), tokens_of(right, runs[1])
+
+
+def _ids_of(dump: Dump, side: str, tokens: TokenIds) -> Mapping[int | None, tuple[tuple[int, ...], list[_Sequence]]]:
+    """Return the shape of the ids and the sequences of each iteration."""
+    found: dict[str, dict[int | None, npt.NDArray[Any]]] = {}
+    for name in filter(None, (tokens.ids, tokens.mask)):
+        takes = PairFilter(Selection((name,), io="all")).takes_ref
+        for ref in filter(takes, dump.refs):
+            if ref.key.op.at.iteration in found.setdefault(name, {}):
+                raise ConfigError(
+                    f"{_TOKENS}: {name!r} names several tensors on the {side} side; write e.g. NAME:input:0"
+                )
+            found[name][ref.key.op.at.iteration] = _read_ids(ref)
+        if name not in found:
+            raise ConfigError(f"{_TOKENS}: {name!r} names no tensor on the {side} side")
+    masks = found.get(tokens.mask or "", {})
+    made = {}
+    for at, ids in found[tokens.ids].items():
+        mask = masks.get(at)
+        if tokens.mask is not None and (mask is None or mask.shape != ids.shape):
+            raise ConfigError(f"{_TOKENS}: {tokens.mask!r} has another shape than the ids on the {side} side")
+        made[at] = ids.shape, list(_sequences(ids, mask, tokens.pad))
+    return made
+
+
+def _read_ids(ref: TensorRef) -> npt.NDArray[Any]:
+    with closing(open_logical(ref)) as view:
+        if view.size > _MOST_TOKENS or len(view.shape) not in (1, 2):
+            raise ConfigError(f"{ref.source.path}: has shape {view.shape}; ids have one or two dimensions")
+        return view.read(0, view.size).reshape(view.shape).astype(np.int64)
+
+
+def _sequences(ids: npt.NDArray[Any], mask: npt.NDArray[Any] | None, pad: int | None) -> Iterator[_Sequence]:
+    """Yield the rows of a batch; ids without one are a single row: packed sequences."""
+    rows = ids if ids.ndim == 2 else ids[None]
+    kept = np.ones(rows.shape, bool) if mask is None else mask.reshape(rows.shape) != 0
+    for number, (row, keep) in enumerate(zip(rows, kept, strict=True)):
+        places = np.flatnonzero(keep)
+        if mask is None and pad is not None:
+            # Only at the ends: inside of a sequence it may be a token like any other.
+            own = np.flatnonzero(row != pad)
+            places = np.arange(own[0], own[-1] + 1) if own.size else own
+        groups = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if places.size else []
+        runs = tuple((number * len(row) + int(one[0]), len(one)) for one in groups)
+        yield _Sequence(row[places], runs)
+
+
+def _same_order(ours: Sequence[_Sequence], theirs: Sequence[_Sequence], at: int | None) -> Sequence[int]:
+    """Return the numbers of their sequences in the order of ours."""
+    left, right = (np.concatenate([np.empty(0, np.int64), *(one.ids for one in side)]) for side in (ours, theirs))
+    if np.array_equal(left, right):
+        return range(len(theirs))
+    where = "" if at is None else f" of iteration {at}"
+    keys, others = ([one.ids.tobytes() for one in side] for side in (ours, theirs))
+    if sorted(keys) == sorted(others):
+        if len({*keys}) < len(keys):
+            raise ConfigError(f"{_TOKENS}: two sequences{where} have the same ids, so their order is ambiguous")
+        return [others.index(key) for key in keys]
+    length = min(left.size, right.size)
+    first = next(iter(np.flatnonzero(left[:length] != right[:length])), length)
+    raise ConfigError(
+        f"{_TOKENS}: the sides{where} have other tokens ({left.size} left, {right.size} right); they "
+        f"differ from token {first} on; give both the same, or correct pad or mask"
+    )

@@ -174,6 +174,7 @@ def _entry(value: object) -> TensorEntry | None:
         dtype=(canonical(dtype) or dtype) if dtype else None,
         op_type=_text(value.get("op_type"), _MAX_LABEL),
         line=_text(value.get("line"), _MAX_NAME),
+        placement=_text(value.get("placement"), _MAX_NAME) or "",
         **_sketched(value),
     )
 
@@ -303,7 +304,8 @@ def apply_entry(ref: TensorRef, entry: TensorEntry | None, dtype_policy: str = "
     # ``autocast bfloat16``, ``mixed_float16`` or ``amp O2 float16``
     last = canonical(re.split("[ _]", dtype_policy)[-1])
     computed = None if is_weight or last not in _COMPUTE_DTYPES else last
-    return replace(ref, key=key, spec=replace(ref.spec, dtype=entry.dtype), line=frame, computed=computed)
+    spec = replace(ref.spec, dtype=entry.dtype)
+    return replace(ref, key=key, spec=spec, line=frame, computed=computed, placement=entry.placement)
 
 
 def labels_of(manifest: Manifest) -> tuple[tuple[str, str], ...]:

@@ -98,6 +98,8 @@ class TensorEntry:
     `dtype` is the logical type where the file's own header lacks it: bfloat16, the 8-bit floats, complex32. With `norm`
     the file holds a sketch of a tensor that was not saved: `norm` is that of its finite elements, `shape` its shape,
     `statistics` what `facts.metrics.STATISTICS` lists. With `member` it has no file: that of this path has its sketch.
+    `placement` is how a tensor is cut over ranks of which this one holds its part, in the dims language; its axes are
+    the groups of the manifest.
     """
 
     op: str
@@ -110,6 +112,7 @@ class TensorEntry:
     shape: tuple[int, ...] | None = None
     statistics: Mapping[str, Statistic] = field(default_factory=dict, hash=False)
     member: str | None = None
+    placement: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,8 @@ def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None
         ref.computed,
         ref.sketch,
         ref.shards,
+        ref.placement,
+        ref.tokens,
     )
 
 

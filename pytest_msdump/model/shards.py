@@ -17,15 +17,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_ORDER",
+    "Block",
     "Cut",
     "Dim",
     "Dims",
     "DimsEntry",
     "Mesh",
+    "Renumbering",
     "Segment",
     "ShardLayout",
     "ShardedTensor",
     "Sharding",
+    "TokenIds",
+    "TokenRuns",
     "parse_dims",
     "segments_of",
 ]
@@ -41,15 +45,19 @@ _MOST_RANKS = 2**16
 class Mesh:
     """The ranks of a run as a grid: name and size of each axis, the one that changes fastest with the rank first.
 
-    With `by_folder` the numbers along the axes stand in the names of folders, e.g. ``tp0_cp1``.
+    Where a rank is on it follows from its number (`source` is ``"order"``), from names of folders such as ``tp0_cp1``
+    (``"dir"``), or from what the ranks' manifests say (``"meta"``), which know the axes, too. `renumber` says which
+    numbers in names count from 0 on each rank.
     """
 
     axes: tuple[tuple[str, int], ...]
-    by_folder: bool = False
+    source: str = "order"
+    renumber: tuple[Renumbering, ...] = ()
 
     @classmethod
-    def of(cls, sizes: Mapping[str, int], order: str | None, *, by_folder: bool = False, where: str) -> Mesh:
+    def of(cls, sizes: Mapping[str, int], order: str | None, *, source: str = "order", where: str) -> Mesh:
         """Make a mesh; ConfigError, which begins with `where`, if `order` does not name each axis once."""
+        by_folder = source == "dir"
         names = [] if by_folder and order is None else (order or DEFAULT_ORDER).split("-")
         if len(set(names)) < len(names) or not all(names):
             raise ConfigError(f"{where}.order: {order!r} must name each axis once, e.g. {DEFAULT_ORDER!r}")
@@ -59,7 +67,7 @@ class Mesh:
                 raise UnknownNameError(f"{where}: axis {name!r} is not in order {'-'.join(names)!r}; add it there")
         if 0 in sizes.values() or prod(sizes.values()) > _MOST_RANKS:
             raise ConfigError(f"{where}.axes: sizes must be 1 or more, and make at most {_MOST_RANKS} ranks")
-        return cls(tuple((name, sizes[name]) for name in names if name in sizes), by_folder)
+        return cls(tuple((name, sizes[name]) for name in names if name in sizes), source)
 
     @property
     def size(self) -> int:
@@ -92,12 +100,22 @@ class Cut(NamedTuple):
     parts: int = 1
 
 
+class Block(NamedTuple):
+    """One of several blocks side by side in a dimension: its share of each part, as a whole number.
+
+    Of it, `copies` consecutive parts hold the same: key heads, where there are fewer than ranks.
+    """
+
+    share: int = 1
+    copies: int = 1
+
+
 class Dim(NamedTuple):
-    """One dimension and what cuts it, outermost first; `blocks` are laid side by side in it, and each is cut alike."""
+    """One dimension and what cuts it, outermost first; its `blocks` lie side by side, and each is cut alike."""
 
     name: str
     cuts: tuple[Cut, ...] = ()
-    blocks: int = 1
+    blocks: tuple[Block, ...] = (Block(),)
 
     @property
     def parts(self) -> int:
@@ -120,8 +138,18 @@ class Dims:
     aliases: tuple[tuple[str, str], ...] = ()
     lengths: tuple[int, ...] = ()
 
-    def layout(self, mesh: Mesh) -> ShardLayout | Message:
-        """Return how these dimensions lie on a mesh; a message where an axis of the mesh is left open."""
+    @property
+    def axes(self) -> frozenset[str]:
+        """The axes that are mentioned, by their names in the mesh."""
+        names = dict(self.aliases)
+        used = (*(cut.axis for dim in self.dims for cut in dim.cuts), *self.sums, *self.copies)
+        return frozenset(names.get(axis, axis) for axis in used)
+
+    def layout(self, mesh: Mesh, own: Iterable[str] = ()) -> ShardLayout | Message:
+        """Return how these dimensions lie on a mesh; a message where an axis of the mesh is left open.
+
+        Along the axes `own` and the stages of a pipeline each rank has tensors of its own, unless they are mentioned.
+        """
         names, sizes = dict(self.aliases), dict(mesh.axes)
 
         def known(axes: Iterable[str]) -> tuple[str, ...]:
@@ -135,11 +163,12 @@ class Dims:
             )
             for dim in self.dims
         )
-        layout = ShardLayout(self.text, dims, known(self.sums), known(self.copies), mesh, self.lengths)
+        own = tuple(sorted({_STAGES, *own} & sizes.keys() - self.axes))
+        layout = ShardLayout(self.text, dims, known(self.sums), known(self.copies), mesh, self.lengths, own)
         used = [*(cut.axis for dim in dims for cut in dim.cuts), *layout.sums, *layout.copies]
         if twice := next((name for place, name in enumerate(used) if name in used[:place]), None):
             return Message("shards_axis_twice", {"axis": twice, "dims": self.text})
-        if left_open := [name for name, size in mesh.axes if size > 1 and name not in (*used, _STAGES)]:
+        if left_open := [name for name, size in mesh.axes if size > 1 and name not in (*used, *own)]:
             why = Message("ambiguous_axis", {"axis": left_open[0], "n": sizes[left_open[0]], "dims": self.text})
             return Message("ambiguous", {"why": why})
         return layout
@@ -147,7 +176,10 @@ class Dims:
 
 @dataclass(frozen=True, slots=True)
 class ShardLayout:
-    """How one tensor lies on a mesh: `dims` as in `Dims`, with the sizes and names of the mesh."""
+    """How one tensor lies on a mesh: `dims` as in `Dims`, with the sizes and names of the mesh.
+
+    Of copies inside of a block number `pick` is taken, and the first one while none is chosen.
+    """
 
     text: str
     dims: tuple[Dim, ...]
@@ -155,6 +187,15 @@ class ShardLayout:
     copies: tuple[str, ...]
     mesh: Mesh
     lengths: tuple[int, ...] = ()
+    own: tuple[str, ...] = ()
+    pick: int | None = None
+
+    @property
+    def picks(self) -> int:
+        """In how many ways blocks of which several parts hold copies can be put together; 1 once `pick` is chosen."""
+        if self.pick is not None:
+            return 1
+        return max((block.copies for dim in self.dims for block in dim.blocks), default=1)
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -178,9 +219,9 @@ class ShardLayout:
             numbers.append(number)
         return numbers[0], numbers[1]
 
-    def stage(self, coordinates: Mapping[str, int]) -> int:
-        """Return the pipeline stage of a rank; 0 where stages hold copies, or there are none."""
-        return 0 if _STAGES in self.copies else coordinates.get(_STAGES, 0)
+    def stage(self, coordinates: Mapping[str, int]) -> tuple[int, ...]:
+        """Return where a rank is along the axes whose ranks have tensors of their own, such as a pipeline's stages."""
+        return tuple(coordinates[axis] for axis in self.own)
 
     def _count(self, axes: Iterable[str]) -> int:
         sizes = dict(self.mesh.axes)
@@ -198,9 +239,17 @@ class ShardedTensor:
     copies: tuple[tuple[TensorRef, ...], ...] = ()
     problem: Message | None = None
 
+    @property
+    def copy_count(self) -> int:
+        """In how many ways the tensor can be put together."""
+        return len(self.copies) * (1 if self.layout is None else self.layout.picks)
+
     def copy(self, number: int) -> ShardedTensor:
         """Return one copy alone."""
-        return replace(self, copies=(self.copies[number],))
+        if self.layout is None:
+            return self
+        copy, pick = divmod(number, self.layout.picks)
+        return replace(self, copies=(self.copies[copy],), layout=replace(self.layout, pick=pick))
 
 
 class DimsEntry(NamedTuple):
@@ -211,20 +260,83 @@ class DimsEntry(NamedTuple):
     side: str | None = None
 
 
+class TokenIds(NamedTuple):
+    """Which tensor has the ids of the tokens, and what is padding: ids `pad` at the ends of a sequence, or by `mask`.
+
+    Tensors that `match` and begin with the dimensions of the ids are compared token by token.
+    """
+
+    ids: str
+    pad: int | None = None
+    mask: str | None = None
+    match: tuple[str, ...] = ("*",)
+
+
+class TokenRuns(NamedTuple):
+    """The tokens of a tensor to compare, in order: first one and number of each run; `shape` is that of the ids."""
+
+    shape: tuple[int, ...]
+    runs: tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """``[msdump.shards]`` and ``[[msdump.dims]]``: the mesh of each side that is cut, and the dimensions of tensors."""
+    """``[msdump.shards]`` and ``[[msdump.dims]]``: the mesh of each side that is cut, and the dimensions of tensors.
+
+    `tokens` is by what the sequences of both sides are found again.
+    """
 
     left: Mesh | None = None
     right: Mesh | None = None
     dims: tuple[DimsEntry, ...] = ()
+    tokens: TokenIds | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Renumbering:
+    """Numbers in names that count from 0 on each rank along an axis: layers of a stage, experts of a rank.
+
+    `each` is how many there are on each rank, or one number for all; with virtual stages first those of chunk 0.
+    """
+
+    axis: str
+    names: str
+    each: tuple[int, ...]
+    where: str = ""
+
+    def __post_init__(self) -> None:
+        local, _, whole = (part.strip() for part in self.names.partition("->"))
+        if local.count("{n}") != 1 or local.count("{chunk}") > 1 or (whole or "{n}").count("{n}") != 1:
+            raise ConfigError(f"{self.where}: names must have one {{n}}, e.g. 'chunks.{{chunk}}.{{n}} -> layers.{{n}}'")
+        if (not whole and "{chunk}" in local) or "{chunk}" in whole:
+            raise ConfigError(f"{self.where}: names with {{chunk}} need '-> NAMES' without it, e.g. '-> layers.{{n}}'")
+        if not self.each or min(self.each) < 1:
+            raise ConfigError(f"{self.where}: each must be 1 or more")
+
+    def renamed(self, name: str, at: int, size: int) -> str | None:
+        """Return a name of rank `at` of `size` along the axis with its number in the whole; ``None`` for any other."""
+        local, _, whole = (part.strip() for part in self.names.partition("->"))
+        text = re.escape(local).replace(r"\{n\}", r"(?P<n>\d{1,9})").replace(r"\{chunk\}", r"(?P<chunk>\d{1,9})")
+        match = re.search(rf"(?<![^./]){text}(?![^./])", name, re.ASCII)
+        if match is None:
+            return None
+        number, turn = int(match["n"]), int(match.groupdict().get("chunk", 0)) * size + at
+        each = self.each * (turn + 1) if len(self.each) == 1 else self.each
+        if turn >= len(each) or number >= each[turn]:
+            raise ConfigError(
+                f"{self.where}: {name!r} is number {number} of rank {at} along {self.axis}, but each says "
+                f"{each[turn] if turn < len(each) else 'nothing of it'}; correct each"
+            )
+        made = (whole or local).replace("{n}", str(sum(each[:turn]) + number))
+        return f"{name[: match.start()]}{made}{name[match.end() :]}"
 
 
 # -- the dims language --
 
 _DIM = re.compile(r"(1|[A-Za-z_]\w*|\([^()\[\]\s]+\))(?:\[([^\[\]]*)\])?(?:\s+|$)", re.ASCII)
 _AXIS = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_FUSED = re.compile(r"\(\w+(?:([*+])\w+)(?:\1\w+)*\)", re.ASCII)
+_BLOCK = r"\w+(?::([1-9]\d{0,5}))?(?:/([1-9]\d{0,3}))?"
+_FUSED = re.compile(rf"\(\w+(?:\*\w+)+\)|\({_BLOCK}(?:\+{_BLOCK})+\)", re.ASCII)
 _QUALIFIERS = ("natural", "packed", "partial", "sharded", "zigzag")
 _EXAMPLE = "b s[cp:zigzag] h[tp] # dp:replicated"
 
@@ -233,16 +345,16 @@ def parse_dims(text: str, *, where: str, lengths: Sequence[int] = ()) -> Dims:
     """Read the dimensions of a tensor, e.g. ``b s[cp:zigzag,sp] 1 (nh*hd)[tp:partial] # dp:=moe_dp ep:replicated``.
 
     A name for each dimension; behind it in brackets the axes that cut it, the outermost first, each with qualifiers
-    that ``+`` joins. ``(gate+up)`` are blocks side by side. Behind ``#``: axes along which all ranks hold the same, and
-    names of axes. `lengths` are those of the sequences of a packed dimension. ConfigError begins with `where`.
+    that ``+`` joins. ``(gate+up)`` are blocks side by side, ``(q:4+k+v)`` such of which one is four times as large, and
+    of ``(q+k/2)`` two ranks each hold the same k. Behind ``#``: axes along which all ranks hold the same, or terms of a
+    sum, and names of axes. `lengths` are those of the sequences of a packed dimension. ConfigError begins with `where`.
 
     >>> parse_dims("s[cp:zigzag] h[tp:partial] # dp:replicated", where="here").sums
     ('tp',)
     """
     body, _, notes = text.partition("#")
-    copies, aliases = _parse_notes(notes, where)
+    copies, sums, aliases = _parse_notes(notes, where)
     dims: list[Dim] = []
-    sums: list[str] = []
     rest = body.strip()
     while rest:
         match = _DIM.match(rest)
@@ -265,7 +377,7 @@ def parse_dims(text: str, *, where: str, lengths: Sequence[int] = ()) -> Dims:
 def _parse_dim(name: str, modifiers: str | None, where: str) -> tuple[Dim, list[str]]:
     """Return one dimension, and the axes along which shards are added."""
     if name[0] == "(" and not _FUSED.fullmatch(name):
-        raise ConfigError(f"{where}: {name!r} is no fused dimension; write e.g. (nh*hd), or (gate+up) for blocks")
+        raise ConfigError(f"{where}: {name!r} is no fused dimension; write e.g. (nh*hd), or (q:4+k/2) for blocks")
     cuts: list[Cut] = []
     sums: list[str] = []
     for modifier in [] if modifiers is None else modifiers.split(","):
@@ -284,21 +396,26 @@ def _parse_dim(name: str, modifiers: str | None, where: str) -> tuple[Dim, list[
             cuts.append(Cut(axis, "zigzag" in said, "packed" in said))
     if name == "1" and cuts:
         raise ConfigError(f"{where}: a dimension of length 1 cannot be cut")
-    return Dim(name, tuple(cuts), name.count("+") + 1), sums
+    parts = [re.fullmatch(_BLOCK, part, re.ASCII) for part in name[1:-1].split("+")] if "+" in name else []
+    blocks = tuple(Block(int(part[1] or 1), int(part[2] or 1)) for part in parts if part is not None)
+    return Dim(name, tuple(cuts), blocks or (Block(),)), sums
 
 
-def _parse_notes(text: str, where: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+def _parse_notes(text: str, where: str) -> tuple[tuple[str, ...], list[str], tuple[tuple[str, str], ...]]:
     copies: list[str] = []
+    sums: list[str] = []
     aliases: dict[str, str] = {}
     for word in text.split():
         axis, _, said = word.partition(":")
         if _AXIS.fullmatch(axis) and said == "replicated":
             copies.append(axis)
+        elif _AXIS.fullmatch(axis) and said == "partial":
+            sums.append(axis)
         elif _AXIS.fullmatch(axis) and said[:1] == "=" and _AXIS.fullmatch(said[1:]):
             aliases[axis] = said[1:]
         else:
-            raise ConfigError(f"{where}: {word!r} must be AXIS:replicated or AXIS:=NAME")
-    return tuple(copies), tuple(aliases.items())
+            raise ConfigError(f"{where}: {word!r} must be AXIS:replicated, AXIS:partial or AXIS:=NAME")
+    return tuple(copies), sums, tuple(aliases.items())
 
 
 # -- which part of a dimension is where --
@@ -319,26 +436,32 @@ class _Piece(NamedTuple):
     length: int
 
 
-def segments_of(dim: Dim, lengths: Sequence[int], sequences: Sequence[int] = ()) -> tuple[Segment, ...]:
+def segments_of(
+    dim: Dim, lengths: Sequence[int], sequences: Sequence[int] = (), *, pick: int = 0
+) -> tuple[Segment, ...]:
     """Return what a dimension is made of, in order; `lengths` are those of its parts, `sequences` if it is packed.
 
-    TensorShapeError where the lengths cannot come from such cuts.
+    `pick` is as in `ShardLayout`. TensorShapeError where the lengths cannot come from such cuts.
     """
+    shares = sum(block.share for block in dim.blocks)
     for part, length in enumerate(lengths):
-        if length % dim.blocks:
-            raise _uneven(dim, length, dim.blocks, part)
-    pieces = chain.from_iterable(
-        _joined(
-            dim, [_Piece(part, block * (n // dim.blocks), n // dim.blocks) for part, n in enumerate(lengths)], sequences
-        )
-        for block in range(dim.blocks)
-    )
+        if length % shares:
+            raise _uneven(dim, length, shares, part)
     found: list[Segment] = []
-    start = 0
-    for piece in pieces:
-        if piece.length:
-            found.append(Segment(start, piece.length, piece.part, piece.local))
-            start += piece.length
+    start = before = 0
+    for share, copies in dim.blocks:
+        if len(lengths) % copies:
+            raise _uneven(dim, len(lengths), copies)
+        units = [n // shares for n in lengths]
+        pieces = [
+            _Piece(part, before * unit, share * unit if part % copies == pick % copies else 0)
+            for part, unit in enumerate(units)
+        ]
+        for piece in _joined(dim, pieces, sequences):
+            if piece.length:
+                found.append(Segment(start, piece.length, piece.part, piece.local))
+                start += piece.length
+        before += share
     return tuple(found)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pytest_msdump.model.overflow import OverflowEntry
-    from pytest_msdump.model.shards import ShardedTensor
+    from pytest_msdump.model.shards import ShardedTensor, TokenRuns
     from pytest_msdump.model.statistics import Statistics
 
 
@@ -209,7 +209,8 @@ class TensorRef:
     of the run; where only these were saved, `reader` is ``"statistics"``, which opens nothing. `sample` is the number
     of entries along the first axis where the run saved no more. `sketch` is where its sketch is, if it has one.
     `computed` is the type that a run with mixed precision computed it in, whatever its file has. `shards` are the
-    parts that it is to be put together from; `source` then names all their files.
+    parts that it is to be put together from; `source` then names all their files. `placement` is how the tensor is cut
+    of which this is a part, as the manifest says it. `tokens` are those to compare, where others are padding.
     """
 
     key: TensorKey
@@ -224,6 +225,8 @@ class TensorRef:
     computed: str | None = None
     sketch: SavedSketch | None = field(default=None, hash=False)
     shards: ShardedTensor | None = field(default=None, hash=False)
+    placement: str = field(default="", hash=False)
+    tokens: TokenRuns | None = field(default=None, hash=False)
 
     @property
     def is_unseen(self) -> bool:

@@ -20,7 +20,7 @@ from pytest_msdump.model.describe import listed
 from pytest_msdump.record import torch_tensors
 from pytest_msdump.record.call_graph import Call
 from pytest_msdump.record.calls import bound_arguments, leaves, named_leaves
-from pytest_msdump.record.ranks import groups_of
+from pytest_msdump.record.ranks import groups_of, placement_of
 from pytest_msdump.record.recording import HookedRecording
 from pytest_msdump.record.selection import Patterns, is_a, name_modules, names_inside, select_modules
 from pytest_msdump.record.sketching import Sketched
@@ -149,8 +149,9 @@ class TorchRecording(HookedRecording):
         Run the model in a harmless other way for as long as the block runs, with the same inputs and weights. What is
         recorded has the names and shapes that it has without; with ``"batch_split"`` there is no graph in the manifest.
     mesh : torch.distributed.device_mesh.DeviceMesh, optional
-        Its named dimensions go into the manifest, with the ranks of this process's group in each. Default: the meshes
-        that the model's weights are distributed over.
+        Its dimensions go into the manifest, with the ranks of this process's group in each. Default: the meshes that
+        the model's weights are distributed over. Of a ``DTensor`` this process's part is recorded, and how the whole is
+        placed on the mesh, so that a comparison can put it together.
     directory, inputs, parameters, iterations, digests, save, full, buckets, perturb, distributed
         As of `record.recording.HookedRecording`; operations have inputs and models buffers, too.
 
@@ -238,9 +239,12 @@ class TorchRecording(HookedRecording):
         """Write a tensor; where its sketch is kept, nothing else leaves its device."""
         if self._halves is not None and (tensor := self._halves.joined(name, tensor, about)) is None:
             return
+        whole = tensor
         if is_elsewhere(tensor) and self.writer.keeps_sketch(name, tensor.numel()):
             dtype = str(torch_tensors.plain_numbers(tensor).dtype).removeprefix("torch.")
             tensor = Sketched(dtype, tuple(tensor.shape), *sketch_of_tensor(tensor, buckets=self.writer.buckets))
+        if self.rank is not None and (placement := placement_of(whole, self.rank.groups)):
+            about["placement"] = placement
         super().write(name, tensor, **about)
 
     def prepare(self) -> None:

@@ -166,6 +166,7 @@ class DumpWriter:
         dtype: str | None = None,
         op_type: str | None = None,
         line: str | None = None,
+        placement: str = "",
     ) -> Path:
         """Write one tensor, at once and whole. The order of the calls is the execution order of the dump.
 
@@ -188,6 +189,9 @@ class DumpWriter:
             E.g. ``"Conv2d"``; ``"Parameter"`` for weights, which have no place in the execution order.
         line : str, optional
             ``path:line`` of the program that made it.
+        placement : str
+            How the tensor is cut of which this rank holds a part, in the dims language: ``"a[tp] b # dp:replicated"``.
+            The axes are those of ``distributed.groups``.
 
         Returns
         -------
@@ -203,10 +207,10 @@ class DumpWriter:
         """
         self._check(op, slot, io, iteration)
         if isinstance(array, Sketched):
-            values, entry = described(array, TensorEntry(op, io, slot, None, op_type, line))
+            values, entry = described(array, TensorEntry(op, io, slot, None, op_type, line, placement=placement))
         else:
             values, logical = array_to_save(array, dtype)
-            entry = TensorEntry(op, io, slot, logical, op_type, line)
+            entry = TensorEntry(op, io, slot, logical, op_type, line, placement=placement)
             if self.keeps_sketch(op, values.size):
                 values, entry = sketched(values, entry, self.buckets, self._sketches)
         with self._lock:

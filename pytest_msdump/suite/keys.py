@@ -17,11 +17,11 @@ from pytest_msdump.limits.policy import KnownDrift, Rule, metric_name, profile_n
 from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.coordinates import Align, parse_align
 from pytest_msdump.matching.pairer import ways_named
-from pytest_msdump.model.shards import DimsEntry, Mesh, parse_dims
+from pytest_msdump.model.shards import DimsEntry, Mesh, Renumbering, TokenIds, parse_dims
 from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.settings.values import finite, parse_count, parse_coverage, parse_jobs, parse_report, parse_spec
 from pytest_msdump.storage.remote import RemotePath, is_url
-from pytest_msdump.suite.documents import read_toml
+from pytest_msdump.suite.documents import described, read_toml
 
 # Takes a value and where it stands; returns what it means, or raises ConfigError beginning with that place.
 Reader = Callable[[object, str], Any]
@@ -33,26 +33,6 @@ MapObject = (
 
 # From 3.11 on, Python itself would also take weeks and dates without dashes.
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-
-
-def described(value: object) -> str:
-    """Describe a value briefly, in TOML's words."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return f"the text {value[:40]!r}"
-    if isinstance(value, int | float):
-        # Beyond float's range Python may refuse to print an integer.
-        return f"the number {value}" if abs(value) < 1e300 or not isinstance(value, int) else "a huge number"
-    # In Python a datetime is also a date.
-    kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
-        (Mapping, "a table"),
-        ((list, tuple), "an array"),
-        (datetime.datetime, "a date with a time"),
-        (datetime.date, "a date"),
-        (datetime.time, "a time"),
-    )
-    return next((name for kind, name in kinds if isinstance(value, kind)), f"a {type(value).__name__}")
 
 
 def read_table(table: object, keys: Mapping[str, Reader], where: str, *, join: str = " ") -> dict[str, Any]:
@@ -289,7 +269,7 @@ def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
         "map": lambda value, _where: read_map(value, name, base),
         "rule": _tables(name, "rule", _rule),
         "known_drift": _tables(name, "known_drift", _known_drift),
-        "shards": lambda value, _where: read_table(value, {"left": _mesh, "right": _mesh}, name.place("shards")),
+        "shards": lambda value, _where: read_table(value, _SHARDS, name.place("shards")),
         "dims": _tables(name, "dims", _dims),
     }
 
@@ -465,15 +445,40 @@ def _sizes(value: object, where: str) -> dict[str, int]:
 
 
 def _mesh(value: object, where: str) -> Mesh:
-    keys = read_table(value, {"axes": _sizes, "order": text, "from": choice("order", "dir")}, where, join=".")
+    readers = {"axes": _sizes, "order": text, "from": choice("order", "dir", "meta"), "renumber": _renumberings}
+    keys = read_table(value, readers, where, join=".")
+    source, renumber = keys.get("from", "order"), keys.get("renumber", ())
+    if source == "meta":
+        if given := next((name for name in ("axes", "order") if name in keys), None):
+            raise ConfigError(f'{where}.{given}: with from = "meta" the ranks\' manifests say it; leave it out')
+        return Mesh((), source, renumber)
     require(keys, ("axes",), where)
-    return Mesh.of(keys["axes"], keys.get("order"), by_folder=keys.get("from") == "dir", where=where)
+    return replace(Mesh.of(keys["axes"], keys.get("order"), source=source, where=where), renumber=renumber)
+
+
+def _tokens(value: object, where: str) -> TokenIds:
+    keys = read_table(value, {"ids": text, "pad": whole, "mask": text, "match": texts}, where, join=".")
+    require(keys, ("ids",), where)
+    return TokenIds(**keys)
+
+
+_SHARDS: dict[str, Reader] = {"left": _mesh, "right": _mesh, "tokens": _tokens}
+
+
+def _renumberings(value: object, where: str) -> tuple[Renumbering, ...]:
+    found = []
+    for number, table in enumerate(value if isinstance(value, list) else [value], 1):
+        place, readers = f"{where}[{number}]", {"axis": text, "names": text, "each": _lengths}
+        keys = read_table(table, readers, place, join=".")
+        require(keys, tuple(readers), place)
+        found.append(Renumbering(**keys, where=place))
+    return tuple(found)
 
 
 def _lengths(value: object, where: str) -> tuple[int, ...]:
-    if not isinstance(value, list):
-        raise ConfigError(f"{where} must be an array of whole numbers, not {described(value)}")
-    return tuple(whole(one, f"{where}[{place}]") for place, one in enumerate(value))
+    """Read one whole number, or an array of them."""
+    numbers = value if isinstance(value, list) else [value]
+    return tuple(whole(one, f"{where}[{place}]") for place, one in enumerate(numbers))
 
 
 def _dims(table: object, where: str, _label: str) -> DimsEntry:

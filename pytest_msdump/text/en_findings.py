@@ -112,17 +112,18 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
         ),
     ),
     "incomplete": (
-        "{n} of {shards} shards is missing: that of rank {rank} ({axes}); dump all ranks, or correct axes",
-        "{n} of {shards} shards are missing, e.g. that of rank {rank} ({axes}); dump all ranks, or correct axes",
+        "{n} of {shards} shards is missing: that of {at}; dump all ranks, or correct axes",
+        "{n} of {shards} shards are missing, e.g. that of {at}; dump all ranks, or correct axes",
     ),
     "ambiguous": "ambiguous: {why}",
     "ambiguous_axis": "dims '{dims}' does not say whether axis {axis} ({n} ranks) cuts the tensor or holds copies; "
     "add [{axis}] to a dimension, or {axis}:replicated behind #",
     "ambiguous_dims": "no [[msdump.dims]] matches it, so it may be cut along {axes}, or be the same on all ranks; add "
     "an entry",
+    "ambiguous_placements": "manifests of its ranks say {placements:and}; add a [[msdump.dims]]",
     "ambiguous_files": "{files:and} hold the same shard; keep one",
-    "ambiguous_stages": "pipeline stages {stages:and} each have a tensor of this name; add pp:replicated if they are "
-    "copies",
+    "ambiguous_stages": "ranks {stages:and} along {axis} each have a tensor of this name; add {axis}:replicated if they "
+    "are copies, or renumber if names count from 0 on each",
     "shards_joined": (
         "{n} tensor put together from {shards} shards ({axes})",
         "{n} tensors put together from {shards} shards ({axes})",
@@ -134,6 +135,7 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "shards_not_saved": "{file} is a sample, or statistics only; shards are put together from whole tensors",
     "shards_of_other_rank": "a shard of shape {shape:shape} has other dimensions than dims '{dims}'; correct dims",
     "shards_padded": "shards in {memory_format} cannot be joined without their original shape; convert them first",
+    "tokens_come_first": "tensors are compared token by token, so tokens stay their first axis; leave it out of match",
     "shards_uneven": "dimension {dim}: length {n} does not divide by {by}, so it is not of such a cut; correct dims "
     "or lengths",
     # -- from statistics

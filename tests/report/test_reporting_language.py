@@ -337,17 +337,8 @@ def test_a_reason_is_told_in_chinese(why):
     text = reason_of(record, CHINESE)
     assert _english_in(text, "conv") == []
     assert reason_of(record, ENGLISH) == "WHY"
-    if why not in (
-        "order",
-        "no_order",
-        "order_jump",
-        "feeds",
-        "earlier",
-        "ranks",
-        "within",
-        "accumulated",
-        *_BY_REPLAY,
-    ):
+    apart = {"order", "no_order", "order_jump", "feeds", "earlier", "ranks", "within", "accumulated", *_BY_REPLAY}
+    if why not in apart:
         assert "conv3（未落盘）、conv4 之前的 3 个算子（未配对）" in text
 
 
