@@ -68,9 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument("-o", "--out", required=True, metavar="OUT", help="folder for the files; made if missing")
     output.add_argument(
         "--to",
+        metavar="KIND",
         choices=_TARGETS,
         default="npy",
-        help="kind of file (msnpy: npy with MindSpore's names), or of dump: a tree of msprobe, a recording, sketches",
+        help=f"{', '.join(_TARGETS)} (default: npy); msnpy: npy with MindSpore's names; the last three: a whole dump",
     )
     layout.add_argument("--memory-format", metavar="FORMAT", help="e.g. NCHW (default: as stored)")
     layout.add_argument(
