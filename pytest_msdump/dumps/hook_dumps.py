@@ -334,9 +334,9 @@ class DebugTreeReader(_HookReader):
                 for place, leaf in enumerate(leaves):
                     source = TensorSource(path, name)
                     spec, values = _described(leaf.entry)
-                    one = _hooked(leaf, model, source, run, place)
+                    found = _hooked(leaf, model, source, run, place)
                     statistics = Statistics(values, digits=_DIGITS, spec=spec, source=source)
-                    yield one._replace(spec=spec, statistics=statistics)
+                    yield found._replace(spec=spec, statistics=statistics)
         builder.leave_out(folder, sorted(others))
 
 
