@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_msdump.cli.output import add_quiet, argument_groups, print_lines
@@ -19,6 +20,7 @@ from pytest_msdump.convert.dump_files import (
     write_planned,
 )
 from pytest_msdump.convert.formats import known_format
+from pytest_msdump.convert.msprobe_tree import write_msprobe_tree
 from pytest_msdump.convert.one_file import (
     ConvertOptions,
     Outcome,
@@ -33,7 +35,9 @@ from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.layouts.converters import load_converters
 from pytest_msdump.matching.selection import PairFilter, Selection
 from pytest_msdump.model.describe import counted
+from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.record.sketch_dump import sketch_dump
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
 from pytest_msdump.storage.files import make_folder
@@ -45,7 +49,13 @@ DESCRIPTION = (
 )
 EXAMPLES = ("msdump convert run --out arrays", "msdump convert run --out arrays --to npz --select '*conv*'")
 
-_TARGETS = ("npy", "msnpy", "npz", "bin", "txt", "dump")
+# Whole dumps of another format: one dump into a new folder.
+_DUMPS: Mapping[str, Callable[[Dump, Path], int]] = {
+    "msprobe": write_msprobe_tree,
+    "recording": lambda dump, out: sketch_dump(dump, out, full=["*"]),
+    "sketch": sketch_dump,
+}
+_TARGETS = ("npy", "msnpy", "npz", "bin", "txt", "dump", *_DUMPS)
 _MOST_SHOWN = 5
 
 
@@ -55,7 +65,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     inputs, layout, dumps, output = argument_groups(parser, titles).values()
     inputs.add_argument("sources", nargs="+", metavar="SRC", help="a dump, or one file of it; repeatable")
     output.add_argument("-o", "--out", required=True, metavar="OUT", help="folder for the files; made if missing")
-    output.add_argument("--to", choices=_TARGETS, default="npy", help="kind of file; msnpy: npy with MindSpore's names")
+    output.add_argument(
+        "--to",
+        metavar="KIND",
+        choices=_TARGETS,
+        default="npy",
+        help=f"{', '.join(_TARGETS)} (default: npy); msnpy: npy with MindSpore's names; the last three: a whole dump",
+    )
     layout.add_argument("--memory-format", metavar="FORMAT", help="e.g. NCHW (default: as stored)")
     layout.add_argument(
         "--from-format", metavar="FORMAT", help="memory format of the tensors, if their files do not say it"
@@ -87,18 +103,41 @@ def run(parsed: argparse.Namespace) -> int:
             # The vendor's command line has none of them.
             if getattr(parsed, name, None) is not None:
                 raise ConfigError(f"--{name} is for --to dump; --to {parsed.to} was asked for")
+    if parsed.to in _DUMPS:
+        return _to_another_dump(parsed)
     sources, unexplained = _found(parsed)
     return (_to_dumps if parsed.to == "dump" else _to_arrays)(parsed, sources, unexplained)
 
 
-def _found(parsed: argparse.Namespace) -> tuple[Sequence[SourceFile], list[Path]]:
-    """Return the files with selected tensors, and those that no reader knows."""
+def _to_another_dump(parsed: argparse.Namespace) -> int:
+    """Write one dump as another one, tensor by tensor; exit code 4 where one cannot be read."""
+    for name in ("memory_format", "from_format", "shape", "code", "jobs"):
+        if getattr(parsed, name) is not None:
+            raise ConfigError(f"--{name.replace('_', '-')} is for files; --to {parsed.to} was asked for")
+    if len(parsed.sources) > 1:
+        raise ConfigError(f"--to {parsed.to} is for one dump, and there are {len(parsed.sources)}")
+    takes, out = _selected(parsed), Path(parsed.out)
+    progress = Progress("msdump convert", quiet=parsed.quiet)
+    with progress.step("indexing"):
+        dump = index(as_path(parsed.sources[0]), allow_incomplete=bool(parsed.msdump_allow_incomplete))
+    dump = replace(dump, refs=tuple(filter(takes, dump.refs)))
+    if not dump.refs:
+        raise ConfigError("nothing was selected; see what there is with msdump inspect, and change --select or --io")
+    with progress.step("converting"):
+        count = _DUMPS[parsed.to](dump, out)
+    print_lines([f"converted {counted(count, 'tensor')}: {out}"])
+    return 0
+
+
+def _selected(parsed: argparse.Namespace) -> Callable[[TensorRef], bool]:
     selection = Selection(select=tuple(parsed.select), io=parsed.io)
     pair_filter = PairFilter(selection)
+    return lambda ref: ref.key.io in selection.directions and pair_filter.takes_ref(ref)
 
-    def takes(ref: TensorRef) -> bool:
-        return ref.key.io in selection.directions and pair_filter.takes_ref(ref)
 
+def _found(parsed: argparse.Namespace) -> tuple[Sequence[SourceFile], list[Path]]:
+    """Return the files with selected tensors, and those that no reader knows."""
+    takes = _selected(parsed)
     paths = [listed(as_path(text)) for text in parsed.sources]
     several = sum(path.is_dir() for path in paths) > 1
     out = Path(parsed.out)

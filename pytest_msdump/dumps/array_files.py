@@ -31,7 +31,7 @@ class NamedArray:
     """One array of a file: its name, what the file's directory claims of it, and where it is.
 
     `start` and `size` are in bytes. `problem` says why it cannot be opened, as the end of a sentence; `entry` is what
-    else the format has of it.
+    else the format has of it. `keys` lead to it, where tensors are in lists and dicts.
     """
 
     name: str
@@ -40,6 +40,7 @@ class NamedArray:
     size: int
     problem: str = ""
     entry: Any = None
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

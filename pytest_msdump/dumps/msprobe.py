@@ -36,8 +36,11 @@ from pytest_msdump.model.tensor import (
 __all__ = ["MsprobeReader"]
 
 _DUMP, _STACK, _CONSTRUCT, _ERRORS = "dump.json", "stack.json", "construct.json", "dump_error_info.log"
-_BESIDE = frozenset({_DUMP, _STACK, _CONSTRUCT, _ERRORS})
+_DEBUG = "debug.json"
+_BESIDE = frozenset({_DUMP, _STACK, _CONSTRUCT, _ERRORS, _DEBUG})
 _DATA = "dump_tensor_data"
+# Of a process; one without a number is of a run of one.
+_PROCESS = re.compile(r"(?:rank_?|proc)\d{0,18}")
 _STEP, _RANK = re.compile(r"step(\d{1,18})"), re.compile(r"rank_?(\d{1,18})")
 _MAX_JSON_BYTES = 2**28
 _LONGEST_LABEL = 40
@@ -58,10 +61,11 @@ class _Process(NamedTuple):
 
 
 class MsprobeReader(Reader):
-    """What msprobe saved of PyTorch and MindSpore, at the levels L0, L1 and mix: tensors, or statistics alone.
+    """What msprobe saved of PyTorch and MindSpore, at the levels L0, L1, mix and debug: tensors, or statistics alone.
 
     A module is an operator with its path as name, as in our recordings, and so are its gradients, its weights and
-    theirs. An API is ``Functional.relu``, and which call of it is its occurrence. Where ``dump.json`` is missing, names
+    theirs. An API is ``Functional.relu``, and which call of it is its occurrence; so is a variable that the program
+    saved at the level debug. Where ``dump.json`` is missing, names
     of files are all that is known.
     """
 
@@ -72,7 +76,7 @@ class MsprobeReader(Reader):
 
     def recognises(self, root: Path) -> bool:
         """Return whether a folder has dump.json beside what belongs to it, or tensors with msprobe's names."""
-        return root.is_dir() and any(_is_about(folder) or _is_data(root, folder) for folder in walk(root))
+        return root.is_dir() and any(_is_about(root, folder) or _is_data(root, folder) for folder in walk(root))
 
     def index(self, root: Path) -> Dump:
         """List the tensors; reads the JSON files. UnknownDumpFormatError for two processes without a rank."""
@@ -102,7 +106,9 @@ class MsprobeReader(Reader):
     def _add(self, builder: DumpBuilder, process: _Process, at: Coordinates, keys: set[TensorKey]) -> None:
         """Add the tensors that a process saved in one step; of two with one name the first."""
         about, data = process
-        values, stacks = (_read(builder, about, name) for name in (_DUMP, _STACK))
+        # At the level debug there is another file in place of both.
+        main = _DEBUG if _DUMP not in about.files and _DEBUG in about.files else _DUMP
+        values, stacks = (_read(builder, about, name) for name in (main, _STACK))
         for label in ("framework", "task", "level"):
             if isinstance(values.get(label), str) and len(values[label]) <= _LONGEST_LABEL:
                 builder.labels[label].add(values[label])
@@ -110,7 +116,7 @@ class MsprobeReader(Reader):
             builder.note(f"{about.text(_ERRORS)}: msprobe could not save everything, and says there what")
         tensors, wrong = tensors_of(values)
         if wrong:
-            builder.note(f"{about.text(_DUMP)} has {counted(wrong, 'call')} of a kind that is not known, left out")
+            builder.note(f"{about.text(main)} has {counted(wrong, 'call')} of a kind that is not known, left out")
         alone = _unnamed(data, tensors)
         for one in alone:
             builder.note_file(_UNNAMED, data.text(one.file))
@@ -122,7 +128,7 @@ class MsprobeReader(Reader):
             unused.discard(saved.file)
             has_place = saved.is_listed and key.op.op_type != PARAMETER
             is_made = saved.call.way == "forward" and key.op.op_type != PARAMETER
-            folder, name, reader = (about, _DUMP, UNSEEN) if not saved.file else (data, saved.file, self.name)
+            folder, name, reader = (about, main, UNSEEN) if not saved.file else (data, saved.file, self.name)
             source = TensorSource(folder.below(builder.root), name)
             builder.refs.append(
                 TensorRef(
@@ -144,7 +150,7 @@ def _processes(builder: DumpBuilder, root: Path) -> Mapping[tuple[str, ...], _Pr
     about: dict[tuple[str, ...], Folder] = {}
     data: dict[tuple[str, ...], Folder] = {}
     for folder in walk(root):
-        if _is_about(folder):
+        if _is_about(root, folder):
             about[folder.parts] = folder
             builder.leave_out(folder, [name for name in folder.files if name not in _BESIDE])
         elif _is_data(root, folder):
@@ -157,8 +163,10 @@ def _processes(builder: DumpBuilder, root: Path) -> Mapping[tuple[str, ...], _Pr
     }
 
 
-def _is_about(folder: Folder) -> bool:
-    return _DUMP in folder.files and not {_STACK, _CONSTRUCT}.isdisjoint(folder.files)
+def _is_about(root: Path, folder: Folder) -> bool:
+    name = folder.parts[-1] if folder.parts else root.name
+    is_debug = _DEBUG in folder.files and _PROCESS.fullmatch(name)
+    return bool(is_debug) or (_DUMP in folder.files and not {_STACK, _CONSTRUCT}.isdisjoint(folder.files))
 
 
 def _is_data(root: Path, folder: Folder) -> bool:

@@ -25,8 +25,11 @@ _MODULE = re.compile(
     r"(?:Module|Cell)\.(?:(?P<path>.+)\.)?(?P<type>[^.]+)\.(?P<pass>forward|backward|parameters_grad)(?:\.(?P<call>\d{1,9}))?"
 )
 _API = re.compile(r"(?P<path>[A-Za-z]\w*\..*?(?P<type>[^.]+))\.(?P<call>\d{1,9})\.(?P<pass>forward|backward)")
+# What the program saved by a name of its own.
+_VARIABLE = re.compile(r"(?P<path>.+)\.(?P<call>\d{1,9})\.(?P<pass>debug)")
 _FILE = re.compile(
     r"(?P<call>.+?\.(?:forward|backward)(?:\.\d{1,9})?)\.(?P<part>input|output|parameters)(?:\.(?P<index>.+))?"
+    r"|(?P<variable>.+?\.\d{1,9}\.debug)(?:\.(?P<key>.+))?"
     r"|(?P<grad>.+?\.parameters_grad(?:\.\d{1,9})?)\.(?P<weight>.+)"
 )
 _FRAME = re.compile(r"File (?P<file>.+?), line (?P<line>\d{1,9}), in [^\n]*(?:\n(?P<text>.*))?", re.DOTALL)
@@ -40,7 +43,7 @@ _PARTS = {
     "parameters": "parameters",
 }
 _STATISTICS = {"Max": "maximum", "Min": "minimum", "Mean": "mean", "Norm": "l2_norm"}
-_CRC_32 = re.compile(r"[0-9a-f]{8}")
+_DIGESTS = (("crc32", re.compile(r"([0-9a-f]{8})")), ("xor64", re.compile(r"0x([0-9a-f]{16})")))
 # MindSpore's have no array of numpy: they are saved, and the digest is made, as float32.
 _WIDENED = ("mindspore.Tensor", "bfloat16")
 _SUFFIXES = (".pt", ".npy")
@@ -52,11 +55,12 @@ _MOST_AXES = 64
 class Call(NamedTuple):
     """One call of an API or a module: its operator's name, its type, which call it is, and in which pass.
 
-    `way` is ``"forward"``, ``"backward"``, or ``"parameters_grad"`` for the gradients of a module's weights.
+    `way` is ``"forward"``, ``"backward"``, ``"parameters_grad"`` for the gradients of a module's weights, or
+    ``"debug"`` for what the program saved by a name of its own.
     """
 
     name: str
-    op_type: str
+    op_type: str | None
     number: int
     way: str
 
@@ -83,7 +87,7 @@ class SavedTensor(NamedTuple):
             return weight, PARAMETER, "output", 0
         if self.part == "weight":
             return f"{weight}/grad", None, "output", 0
-        if self.call.way == "forward":
+        if self.call.way in ("forward", "debug"):
             return self.call.name, self.call.op_type, self.part, place
         # The input of a backward pass is the gradient of what the forward pass gave. What has no gradient has a place.
         gradient = "grad_output" if self.part == "input" else "grad_input"
@@ -102,10 +106,12 @@ def parse_call(text: str) -> Call | None:
     if len(text) > _LONGEST_NAME:
         return None
     module = _MODULE.fullmatch(text)
-    found = module or _API.fullmatch(text)
+    found = module or _API.fullmatch(text) or _VARIABLE.fullmatch(text)
     if found is None or not text.isprintable():
         return None
     way = found["pass"]
+    if way == "debug":
+        return Call(found["path"], None, int(found["call"]), way)
     if module is not None and way != "parameters_grad":
         name = found["path"] or found["type"]
         return Call(name, found["type"], int(found["call"]), way) if found["call"] else None
@@ -116,12 +122,12 @@ def parse_file(name: str) -> SavedTensor | None:
     """Read the name of a file of ``dump_tensor_data``; ``None`` where it is none of msprobe's."""
     stem = next((name.removesuffix(suffix) for suffix in _SUFFIXES if name.endswith(suffix)), "")
     found = _FILE.fullmatch(stem)
-    call = parse_call(found["call"] or found["grad"]) if found else None
+    call = parse_call(found["call"] or found["variable"] or found["grad"]) if found else None
     if found is None or call is None:
         return None
     if found["grad"]:
         return SavedTensor(call, "weight", (found["weight"],), name, is_listed=False)
-    part, index = found["part"], found["index"] or ""
+    part, index = found["part"] or "output", found["index"] or found["key"] or ""
     # A weight may have dots in its name; what is nested in lists has one number for each.
     return SavedTensor(
         call, part, (index,) if part == "parameters" else tuple(filter(None, index.split("."))), name, is_listed=False
@@ -135,7 +141,9 @@ def tensors_of(values: Mapping[str, Any]) -> tuple[list[SavedTensor], int]:
     wrong = 0
     for name, entry in data.items() if isinstance(data, dict) else ():
         call = parse_call(name)
-        if call is None or not isinstance(entry, dict):
+        if call is not None and call.way == "debug":
+            found += [_saved(call, "output", index, leaf) for index, leaf in _leaves(entry)]
+        elif call is None or not isinstance(entry, dict):
             wrong += entry is not None
         elif call.way == "parameters_grad":
             # By weight, each in a list of one.
@@ -167,13 +175,15 @@ def _saved(call: Call, part: str, index: tuple[str, ...], leaf: Mapping[str, Any
     statistics: dict[str, Statistic] = {"count": prod(shape)}
     # msprobe's are of the absolute values of complex numbers.
     if dtype is None or DTYPES[dtype].kind != "complex":
-        known = {
+        numbers = {
             ours: leaf[theirs] for theirs, ours in _STATISTICS.items() if isinstance(leaf.get(theirs), int | float)
         }
-        statistics |= {name: int(value) if isinstance(value, bool) else value for name, value in known.items()}
+        statistics |= {name: int(value) if isinstance(value, bool) else value for name, value in numbers.items()}
     digest = leaf.get("md5")
-    if isinstance(digest, str) and _CRC_32.fullmatch(digest) and (leaf.get("type"), dtype) != _WIDENED:
-        statistics["crc32"] = digest
+    if isinstance(digest, str) and (leaf.get("type"), dtype) != _WIDENED:
+        known = {name: found[1] for name, pattern in _DIGESTS if (found := pattern.fullmatch(digest))}
+        # Of a tensor without axes msprobe gives the number itself in place of an XOR.
+        statistics |= known if shape or "xor64" not in known else {}
     return SavedTensor(call, part, index, _file(leaf.get("data_name")), spec, statistics)
 
 

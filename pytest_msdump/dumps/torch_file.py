@@ -68,8 +68,11 @@ class TorchFileReader(ArrayFileReader):
             found = tensors_in(_read(file, members[pickle], MAX_PICKLE_BYTES))
         except UnreadablePickleError as error:
             raise TensorFileError(f"{file.where}: its {_PICKLE} {error}") from error
-        repeats = Counter(name for name, _ in found)
-        arrays = {name: _array(file, name, one, members, base, order, repeats[name]) for name, one in found}
+        repeats = Counter(".".join(keys) for keys, _ in found)
+        arrays = {
+            (name := ".".join(keys)): replace(_array(file, name, one, members, base, order, repeats[name]), keys=keys)
+            for keys, one in found
+        }
         return Contents(tuple(arrays.values()))
 
     def view_of(self, file: StoredFile, array: NamedArray) -> StoredView:

@@ -332,10 +332,10 @@ _PASSED = frozenset({"PROTO", "FRAME"})
 _DONE = _PASSED | {name[1:].upper() for name in vars(_Machine) if name.startswith("_") and name[1:].islower()}
 
 
-def tensors_in(content: bytes) -> list[tuple[str, SavedTensor]]:
-    """Return the tensors of a pickle by name: keys of dicts and places in lists, joined by dots.
+def tensors_in(content: bytes) -> list[tuple[tuple[str, ...], SavedTensor]]:
+    """Return the tensors of a pickle, each with the keys of dicts and places in lists that lead to it.
 
-    The name of a tensor that is all of the pickle is empty. UnreadablePickleError where it holds anything else than
+    A tensor that is all of the pickle has none. UnreadablePickleError where it holds anything else than
     tensors, lists, dicts, numbers and texts, or is damaged.
     """
     try:
@@ -351,20 +351,20 @@ def tensors_in(content: bytes) -> list[tuple[str, SavedTensor]]:
     return list(_named(value))
 
 
-def _named(value: Any) -> Iterator[tuple[str, SavedTensor]]:
+def _named(value: Any) -> Iterator[tuple[tuple[str, ...], SavedTensor]]:
     """Yield tensors in their order; a pickle may hold one list in many places, or in itself."""
-    waiting: list[tuple[str, Any, int]] = [("", value, 0)]
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), value)]
     seen = 0
     while waiting:
-        name, one, depth = waiting.pop()
+        keys, one = waiting.pop()
         seen += 1
-        if seen > _MAX_NAMES or depth > _MAX_DEPTH:
+        if seen > _MAX_NAMES or len(keys) > _MAX_DEPTH:
             raise UnreadablePickleError("holds lists within lists beyond any file of tensors; save fewer in a file")
         if isinstance(one, SavedTensor):
-            yield name, one
+            yield keys, one
             continue
         parts = one.items() if isinstance(one, dict) else enumerate(one) if type(one) in (list, tuple) else ()
-        waiting += reversed([(f"{name}.{key}" if name else str(key), part, depth + 1) for key, part in parts])
+        waiting += reversed([((*keys, str(key)), part) for key, part in parts])
 
 
 def _key(value: Any) -> Any:

@@ -101,7 +101,8 @@ def size_problem(info: ZipInfo) -> str:
 
 def data_start(file: StoredFile, member: Member, where: str) -> int:
     """Return where a member's data begins, which its local header says; it ends before the next member."""
-    if member.start + _LOCAL_BYTES > file.size or member.room < _LOCAL_BYTES:
+    # A directory that claims to be longer than the file has members before its beginning.
+    if not 0 <= member.start <= file.size - _LOCAL_BYTES or member.room < _LOCAL_BYTES:
         raise damaged(where, "lies across another one, or outside of the archive")
     local = file.read_bytes(member.start, _LOCAL_BYTES)
     before = _LOCAL_BYTES + int.from_bytes(local[-4:-2], "little") + int.from_bytes(local[-2:], "little")

@@ -153,6 +153,7 @@ STATISTICS: Mapping[str, StatisticFact] = {
     "blake2b": StatisticFact("digest", ("blake2b",), "BLAKE2b of the tensor's bytes, 16 bytes"),
     "xxh3_128": StatisticFact("digest", ("xxh3_128",), "XXH3 of the tensor's bytes, 16 bytes"),
     "crc32": StatisticFact("digest", ("crc32",), "CRC-32 of the tensor's bytes"),
+    "xor64": StatisticFact("digest", ("xor64",), "XOR of the tensor's bytes, 8 at a time, whatever their order"),
 }
 
 # The share of elements that may lie on the other side of 0, by the coarser data type (types that are not here are as

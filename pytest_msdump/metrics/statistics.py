@@ -152,6 +152,8 @@ def _new_hash(name: str) -> Any:
         return hashlib.blake2b(digest_size=16, usedforsecurity=False)
     if name == "crc32":
         return _Crc32()
+    if name == "xor64":
+        return _Xor64()
     if name != "xxh3_128":
         return hashlib.new(name, usedforsecurity=False)
     return None if _xxhash() is None else _xxhash().xxh3_128()
@@ -168,6 +170,22 @@ class _Crc32:
 
     def hexdigest(self) -> str:
         return f"{self._value:08x}"
+
+
+class _Xor64:
+    """The XOR of all words of 8 bytes, the last one filled with zeros, with the methods of a hash."""
+
+    def __init__(self) -> None:
+        self._value, self._bytes = np.uint64(0), 0
+
+    def update(self, data: Array) -> None:
+        before = self._bytes % 8
+        self._bytes += data.nbytes
+        padded = bytes(before) + data.tobytes() + bytes(-self._bytes % 8)
+        self._value ^= np.bitwise_xor.reduce(np.frombuffer(padded, "<u8"), initial=0)
+
+    def hexdigest(self) -> str:
+        return f"{int(self._value):016x}"
 
 
 @cache

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import os
+import pickle
 import time
 from pathlib import Path
 
@@ -46,3 +48,7 @@ def take_memory(_: Path) -> None:
 
 def take_some_memory(_: Path) -> None:
     bytearray(100 * 2**20)
+
+
+def unpickle(_: Path) -> None:
+    pickle.loads(pickle.dumps(collections.Counter()))

@@ -52,6 +52,7 @@ from pytest_msdump.dumps.graphs.graph_files import read_graph
 from pytest_msdump.dumps.graphs.ir import attributes_text, parse_attributes, parse_ir
 from pytest_msdump.dumps.graphs.ms_pb import parse_pb
 from pytest_msdump.dumps.graphs.source_lines import operators_at, user_frames
+from pytest_msdump.dumps.hook_dumps import parse_dumper_name
 from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.dumps.npy import open_npy
 from pytest_msdump.dumps.opdebug import read_overflow_file
@@ -180,7 +181,7 @@ def _trees() -> tuple[Seed, ...]:
     roots = [DATA / "run_facts" / "whole", DATA / "hazards" / "rerun_same_dir"]
     roots += [path for path in sorted((DATA / "generations").iterdir()) if path.is_dir()]
     roots += [path / side for path in sorted((DATA / "ascend_golden").iterdir()) for side in ("left",)]
-    roots += [path for path in sorted((DATA / "msprobe").iterdir()) if path.is_dir()]
+    roots += [path for name in ("msprobe", "hooks") for path in sorted((DATA / name).iterdir()) if path.is_dir()]
     roots += sorted(path for path in (DATA / "ascend_golden" / "h_overflow").iterdir() if path.is_dir())
     found = []
     for root in roots:
@@ -489,7 +490,7 @@ def _names_of(file: Path) -> None:
     name = text.replace("/", "_")
     for parse in (
         parse_ascend, parse_protobuf, parse_converted, parse_converted_bin, parse_reference, parse_mindspore,
-        parse_flat, parse_flat_npy, parse_opdebug, short_name,
+        parse_flat, parse_flat_npy, parse_opdebug, parse_dumper_name, short_name,
     ):  # fmt: skip
         parse(name)
     for kind in (None, *KINDS):

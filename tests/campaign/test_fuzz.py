@@ -18,6 +18,7 @@ from campaign.broken_parsers import (
     seeds,
     take_memory,
     take_some_memory,
+    unpickle,
     wait,
 )
 from campaign.fuzz import Finding, campaign, case_of, main, put
@@ -68,6 +69,7 @@ def test_each_parser_begins_from_files_that_it_reads(name: str, tmp_path: Path) 
         (take_memory, "MemoryError"),
         (crash, "its process ended with 3"),
         (wait, "waited for more than 3 s"),
+        (unpickle, "RuntimeError: code of a file would have run: pickle.find_class"),
     ],
 )
 def test_what_must_not_be_is_found_and_its_case_is_known(

@@ -461,6 +461,17 @@ def test_a_member_that_claims_the_next_one_too_is_refused(tmp_path):
     assert opened(refs["b"]).tolist() == [1, 1, 1]
 
 
+def test_members_before_the_beginning_of_the_archive_are_refused(tmp_path):
+    path = npz(tmp_path / "a.npz", {"a": np.zeros(3)})
+    content = bytearray(path.read_bytes())
+    at = content.rindex(b"PK\5\6") + 16
+    # Where the directory begins: zipfile counts members from the difference to where it is.
+    struct.pack_into("<I", content, at, struct.unpack_from("<I", content, at)[0] + 1000)
+    path.write_bytes(content)
+    (ref,) = index(path).refs
+    assert "outside of the archive" in reason(ref)
+
+
 def test_damage_inside_a_compressed_member_is_found(tmp_path):
     path = npz(tmp_path / "a.npz", {"a": RNG.normal(size=100_000)}, compressed=True)
     poke(path, path.stat().st_size // 2, "<Q", 2**60 + 12345)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 import shutil
 import zlib
 from contextlib import closing
@@ -16,7 +18,10 @@ from pytest_msdump.cli import main
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.dumps.msprobe import MsprobeReader
 from pytest_msdump.dumps.msprobe_json import parse_call, parse_file
+from pytest_msdump.dumps.npy import open_npy
 from pytest_msdump.errors import TensorFileError, UnknownDumpFormatError
+from pytest_msdump.metrics.statistics import statistics_of
+from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.testing.conformance import ReaderConformance
 
 DATA = Path(__file__).parent.parent / "data" / "msprobe"
@@ -55,13 +60,20 @@ class TestConformance(ReaderConformance):
         return MsprobeReader()
 
     @pytest.fixture(
-        params=["tensor_L0", "mindspore_mix", "tensor_L0/step0/rank1", "tensor_L0/step0/rank0/dump_tensor_data"]
+        params=[
+            "tensor_L0",
+            "mindspore_mix",
+            "debug",
+            "debug/step0/proc1",
+            "tensor_L0/step0/rank1",
+            "tensor_L0/step0/rank0/dump_tensor_data",
+        ]
     )
     def dump_root(self, request):
         return DATA / request.param
 
     def is_side_file(self, relative):
-        return relative.name in {"dump.json", "stack.json", "construct.json"}
+        return relative.name in {"dump.json", "stack.json", "construct.json", "debug.json"}
 
 
 # -- What msprobe saved ----------------------------------------------------------------------------------------------
@@ -116,7 +128,7 @@ def test_every_file_is_a_tensor():
             files = {path for path in root.rglob("*") if path.suffix in {".pt", ".npy"}}
             assert {ref.source.path for ref in dump.refs if ref.reader == "msprobe"} == files
             assert dump.unexplained == ()
-            assert dump.notes == ()
+            assert bool(dump.notes) == (root.name == "structure")
     assert index(DATA / "tensor_L0").labels == (("framework", "pytorch"), ("level", "L0"), ("task", "tensor"))
 
 
@@ -149,6 +161,40 @@ def test_statistics_are_those_of_the_tensors_that_hooks_saw():
             assert values["crc32"] == f"{zlib.crc32(seen.tobytes()):08x}"
     with pytest.raises(TensorFileError, match="task = tensor"):
         opened(one(root, "fc:output:0"))
+
+
+def test_an_xor_is_that_of_the_tensors_that_hooks_saw_and_of_other_tensors(tmp_path):
+    root, checked = DATA / "xor_L0", 0
+    for name, call in (("fc", 0), ("act", 0), ("head.0", 0), ("head.0", 1)):
+        seen = VALUES[f"xor_L0/step0/rank0/{name}/{call}"]
+        values = one(root, f"{name}:output:0", call).statistics.values
+        words = [int.from_bytes(seen.tobytes()[at : at + 8], "little") for at in range(0, seen.nbytes, 8)]
+        assert values == {"count": seen.size, "xor64": f"{functools.reduce(operator.xor, words):016x}"}
+        np.save(tmp_path / f"{name}.{call}.npy", seen)
+        checked += 1
+        # In blocks that end within a word.
+        with closing(open_npy(tmp_path / f"{name}.{call}.npy", TensorSpec())) as view:
+            assert statistics_of(view, digests=["xor64"], block_elements=3)["xor64"] == values["xor64"]
+    assert checked == 4
+
+
+def test_variables_of_the_level_debug_are_operators_of_their_names():
+    root = DATA / "debug"
+    saved, exponential = (one(root, f"result:output:{slot}") for slot in (0, 1))
+    np.testing.assert_array_equal(opened(saved), VALUES["debug/step0/rank0/result/0"])
+    np.testing.assert_allclose(opened(exponential), np.exp(opened(saved)), rtol=1e-6)
+    dump = index(DATA / "debug_statistics")
+    assert [(ref.key.address, ref.is_unseen, ref.place) for ref in dump.refs] == [
+        ("result:output:0", True, 0), ("result:output:1", True, 0),
+    ]  # fmt: skip
+    assert dump.refs[0].statistics.values["maximum"] == VALUES["debug_statistics/step0/rank0/result/0"].max()
+    assert dict(dump.labels)["level"] == "debug"
+
+
+def test_a_killed_run_of_the_level_debug_is_read_by_its_names(tmp_path):
+    tree = shutil.copytree(DATA / "debug", tmp_path / "tree")
+    (tree / "step0/proc1/debug.json").unlink()
+    assert [ref.key for ref in index(tree).refs] == [ref.key for ref in index(DATA / "debug").refs]
 
 
 # -- Gates -----------------------------------------------------------------------------------------------------------
@@ -338,6 +384,7 @@ def test_bfloat16_of_mindspore_lies_in_float32_and_is_judged_as_bfloat16(tmp_pat
         ("Functional.conv2d.3.forward", ("Functional.conv2d", "conv2d", 3, "forward")),
         ("Primitive.matmul.MatMul.0.backward", ("Primitive.matmul.MatMul", "MatMul", 0, "backward")),
         ("NPU.npu_fusion_attention.12.forward", ("NPU.npu_fusion_attention", "npu_fusion_attention", 12, "forward")),
+        ("my.loss.2.debug", ("my.loss", None, 2, "debug")),
         ("Module.fc2.Linear.forward", None),
         ("Functional.relu.x.forward", None),
         ("conv1", None),
@@ -362,6 +409,8 @@ def test_names_of_calls(text, expected):
             ("parametrizations.weight",),
         ),
         ("Module.fc.Linear.parameters_grad.0.weight.pt", "weight", ("weight",)),
+        ("my.loss.2.debug.a.0.npy", "output", ("a", "0")),
+        ("my.loss.2.debug.pt", "output", ()),
     ],
 )
 def test_names_of_files(name, part, index_in_it):

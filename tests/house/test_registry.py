@@ -37,6 +37,8 @@ def test_every_reader_in_the_folder_is_found():
     assert set(registry.load("dumps", "Reader")) == {
         "ascend",
         "converted",
+        "debug-tree",
+        "forward-passes",
         "mindspore",
         "msprobe",
         "npy-file",
@@ -45,6 +47,7 @@ def test_every_reader_in_the_folder_is_found():
         "npz",
         "proto-folder",
         "safetensors",
+        "sglang-dumper",
         "statistics",
         "torch-file",
     }

@@ -1,4 +1,4 @@
-"""Make trees with msprobe 26.2.0: ``python make.py torch`` and, where MindSpore is, ``python make.py mindspore``.
+"""Make trees with msprobe 26.2.0: ``make.py torch [NAME…]`` and, where MindSpore is, ``make.py mindspore``.
 
 values.npz has what hooks of our own saw in the same runs of PyTorch. Paths of the machine are taken out of the JSON
 files, and process ids out of names.
@@ -84,20 +84,32 @@ def run_torch(rank: int, task: str, level: str, out: Path, mode: str, ranks: int
         debugger.start(model=net)
         result = net(torch.randn(2, 3) + rank, 2.0, mask=torch.ones(2, 4))
         result.square().mean().backward()
+        # Does nothing but at the level debug.
+        debugger.save({"pair": [result, result.exp()], "count": 2}, "result")
         debugger.stop()
         debugger.step()
+        seen[f"step{step}/rank{rank}/result/0"] = result.detach().numpy().copy()
         for name, weight in net.named_parameters():
             seen[f"step{step}/rank{rank}/{name}/grad"] = weight.grad.numpy().copy()
         net.zero_grad()
     np.savez_compressed(f"{out}.{rank}.npz", **seen)
 
 
-def make_torch() -> None:
+def make_torch(wanted: list[str]) -> None:
     import torch.multiprocessing
 
-    values = {}
-    trees = [("tensor_L0", "tensor", "L0", "statistics", 2, 1), ("statistics_mix", "statistics", "mix", "md5", 1, 2)]
+    values = dict(np.load(HERE / "values.npz"))
+    trees = [
+        ("tensor_L0", "tensor", "L0", "statistics", 2, 1),
+        ("statistics_mix", "statistics", "mix", "md5", 1, 2),
+        ("xor_L0", "statistics", "L0", "xor", 1, 1),
+        ("debug", "tensor", "debug", "statistics", 1, 1),
+        ("debug_statistics", "statistics", "debug", "statistics", 1, 1),
+        ("structure", "structure", "mix", "statistics", 1, 1),
+    ]
     for name, task, level, mode, ranks, steps in trees:
+        if wanted and name not in wanted:
+            continue
         out = HERE / name
         shutil.rmtree(out, ignore_errors=True)
         torch.multiprocessing.spawn(run_torch, (task, level, out, mode, ranks, steps), ranks)
@@ -138,4 +150,4 @@ def make_mindspore() -> None:
 
 
 if __name__ == "__main__":
-    make_torch() if sys.argv[1] == "torch" else make_mindspore()
+    make_torch(sys.argv[2:]) if sys.argv[1] == "torch" else make_mindspore()

@@ -85,5 +85,7 @@ save("no_values.pt", {
 }, {"plain": base})  # fmt: skip
 torch.save(torch.nn.Linear(2, 2), HERE / "whole_module.pt")
 torch.save(base, HERE / "legacy.pt", _use_new_zipfile_serialization=False)
+# As Transformer Engine's DumpTensors does.
+torch.save({"high_precision": base}, HERE / "engine.pt")
 torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), HERE / "script.pt")
 np.savez_compressed(HERE / "values.npz", **values)

@@ -1,0 +1,322 @@
+"""Dumps that hooks of SGLang and Transformers made, compared with what hooks of our own saw, and damaged ones."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_msdump import registry
+from pytest_msdump.cli import main
+from pytest_msdump.comparison.indexing import index
+from pytest_msdump.comparison.planning import plan
+from pytest_msdump.dumps.hook_dumps import (
+    DebugTreeReader,
+    ForwardPassReader,
+    SglangDumperReader,
+    parse_dumper_name,
+)
+from pytest_msdump.errors import TensorFileError, UnknownDumpFormatError
+from pytest_msdump.report.build import build_report, compare_plan
+from pytest_msdump.suite import load_suite
+from pytest_msdump.testing.conformance import ReaderConformance
+
+DATA = Path(__file__).parent.parent / "data" / "hooks"
+VALUES = np.load(DATA / "values.npz")
+READERS = registry.load("dumps", "Reader")
+DUMPER, PASSES, TREE, TEXTS = (DATA / name for name in ("sglang_dumper", "sglang_passes", "debug_tree", "debug_texts"))
+
+
+def opened(ref):
+    with closing(READERS[ref.reader].open(ref)) as view:
+        return view.read(0, view.size).reshape(view.shape).copy()
+
+
+def found(root):
+    """Tensors by rank, iteration, address and occurrence."""
+    places = [(ref.key.op.at, ref) for ref in index(root).refs]
+    return {(at.rank, at.iteration, ref.key.address, at.occurrence): ref for at, ref in places}
+
+
+class TestDumperConformance(ReaderConformance):
+    @pytest.fixture
+    def reader(self):
+        return SglangDumperReader()
+
+    @pytest.fixture(params=[".", "run"])
+    def dump_root(self, request):
+        return DUMPER / request.param
+
+
+class TestTreeConformance(ReaderConformance):
+    @pytest.fixture
+    def reader(self):
+        return DebugTreeReader()
+
+    @pytest.fixture
+    def dump_root(self):
+        return TREE
+
+    def is_side_file(self, relative):
+        return relative.suffix == ".json"
+
+
+class TestPassConformance(ReaderConformance):
+    """The names of tensors are in the files, so that they are read, as those of npz archives are."""
+
+    @pytest.fixture
+    def reader(self):
+        return ForwardPassReader()
+
+    @pytest.fixture(params=[".", "TP1_PP0_Rank1_pid2"])
+    def dump_root(self, request):
+        return PASSES / request.param
+
+    test_index_opens_no_tensor_file = None
+    test_index_does_not_depend_on_the_content = None
+
+
+# -- What hooks of our own saw ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("root", "start", "ranks", "steps"),
+    [(DUMPER, "sglang_dumper/rank{}/", (0, 1), 1), (PASSES, "sglang_passes/rank{}/", (0, 1), 2)],
+)
+def test_modules_gave_what_hooks_of_our_own_saw(root, start, ranks, steps):
+    tensors, checked = found(root), 0
+    seen = dict(VALUES)
+    if root == PASSES:
+        # The hooks keep the output of the last call.
+        seen = {f"{key.rpartition('/')[0]}/0": values for key, values in seen.items()}
+    for key, values in seen.items():
+        for rank in ranks:
+            if key.startswith(start.format(rank)) and not key.endswith("/grad"):
+                step, name, call = key.removeprefix(start.format(rank)).split("/")
+                ref = tensors.get((rank, int(step[4:]), f"{name}:output:0", int(call)))
+                if ref is not None:
+                    np.testing.assert_array_equal(opened(ref), values)
+                    checked += 1
+    # The first pass of the forward hooks is written before all of its modules are done, and they write leaves alone.
+    assert checked == (2 * 7 * steps if root == DUMPER else 2 * (5 + 3))
+
+
+def test_gradients_of_weights_are_those_of_the_run():
+    tensors = found(DUMPER)
+    keys = [key for key in VALUES if key.startswith("sglang_dumper") and key.endswith("/grad")]
+    assert len(keys) == 12
+    for key in keys:
+        _, rank, _, name, _ = key.split("/")
+        weight = tensors[int(rank[4:]), 0, f"{name}:output:0", 0]
+        assert (weight.key.op.op_type, weight.place) == ("Parameter", None)
+        gradient = tensors[int(rank[4:]), 0, f"{name}/grad:output:0", 0]
+        np.testing.assert_array_equal(opened(gradient), VALUES[key])
+
+
+def test_gradients_of_modules_come_in_the_order_of_the_backward_pass():
+    tensors = found(DUMPER)
+
+    def one(name, occurrence=0):
+        return opened(tensors[0, 0, f"{name}:output:0", occurrence])
+
+    # Of 10 squares the mean; the last call of the norm is the first that has a gradient.
+    np.testing.assert_allclose(one("lm_head/grad_output"), one("lm_head") * 2 / 10, rtol=1e-6)
+    np.testing.assert_array_equal(one("model.norm/grad_output"), one("lm_head/grad_input"))
+    np.testing.assert_allclose(one("model.norm/grad_output", 1), one("model.layers.0/grad_input"), rtol=1e-6)
+    np.testing.assert_array_equal(one("logits/layer_id=9"), one("lm_head"))
+    np.testing.assert_array_equal(one("logits/layer_id=9/grad"), one("lm_head/grad_output"))
+
+
+def test_arrays_beside_a_tree_are_those_of_the_last_call():
+    tensors, start = found(TREE), "debug_tree/step0/"
+    last = {key.rpartition("/")[0]: values for key, values in VALUES.items() if key.startswith(start)}
+    checked = 0
+    for key, values in last.items():
+        ref = tensors.get((None, 0, f"{key.removeprefix(start)}:output:0", 0))
+        if ref is not None:
+            np.testing.assert_array_equal(opened(ref), values)
+            checked += 1
+    # Of a module with children the inputs alone are written.
+    assert checked == 2 * 3 + 2
+    mask = opened(tensors[None, 0, "model.layers.1:input:1", 0])
+    np.testing.assert_array_equal(mask, np.full((2, 4), 0.5, np.float32))
+
+
+def test_modules_that_a_tree_leaves_out_have_arrays_and_no_place():
+    refs = index(TREE).refs
+    without = {ref.key.op.label for ref in refs if ref.place is None}
+    assert {"model.layers.1", "model.layers.1.fc", "model.layers.1.act"} <= without
+    order = [ref.key.op.label for ref in refs if ref.place is not None]
+    assert list(dict.fromkeys(order)) == [
+        "Net", "model", "model.layers.0", "model.layers.0.fc", "model.layers.0.act", "model.layers.2",
+        "model.layers.2.fc", "model.layers.2.act", "model.norm", "lm_head",
+    ]  # fmt: skip
+
+
+def test_texts_of_a_tree_are_statistics_of_few_digits():
+    for (_, _, address, occurrence), ref in found(TEXTS).items():
+        key = f"debug_texts/step0/{address.removesuffix(':output:0')}/{occurrence}"
+        assert ref.is_unseen
+        assert ref.statistics.digits == 5
+        if key in VALUES:
+            values, seen = ref.statistics.values, VALUES[key]
+            assert (ref.spec.dtype, ref.spec.shape, values["count"]) == ("float32", seen.shape, seen.size)
+            for name, exact in (("maximum", seen.max()), ("minimum", seen.min()), ("mean", seen.mean())):
+                assert values[name] == pytest.approx(exact, rel=1e-4, abs=1e-7)
+    assert "use_repr=False" in index(TEXTS).notes[0]
+
+
+# -- Gates -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("root", [DUMPER, PASSES, TREE])
+def test_a_run_passes_against_itself_and_a_mistake_is_found(root, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    left = shutil.copytree(root, tmp_path / "left")
+    assert main(["compare", str(left), str(root), "--io", "all"]) == 0, capsys.readouterr().out
+    ref = next(ref for ref in index(left).refs if ref.key.op.label == "model.layers.0.act" and ref.key.io == "output")
+    values, content = opened(ref), ref.source.path.read_bytes()
+    at = content.index(values.tobytes())
+    ref.source.path.write_bytes(content[:at] + (values + np.float32(1)).tobytes() + content[at + values.nbytes :])
+    capsys.readouterr()
+    assert main(["compare", str(left), str(root), "--io", "all"]) == 1
+    assert "model.layers.0.act" in capsys.readouterr().out
+
+
+def test_arrays_are_held_to_texts_of_another_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", str(TREE), str(TEXTS), "--io", "all", "--select", "model.layers.0*"]) == 0
+    assert "6 tensors: 6 pass" in capsys.readouterr().out
+
+
+def test_ranks_of_the_dumper_are_shards(tmp_path):
+    suite = tmp_path / "msdump.toml"
+    suite.write_text(
+        f'[msdump]\nleft = "{DUMPER}"\nright = "{DUMPER}"\nselect = ["logits/layer_id=9"]\n'
+        "[msdump.shards]\nleft = { axes = {tp = 2} }\nright = { axes = {tp = 2} }\n"
+        '[[msdump.dims]]\nmatch = "*"\ndims = "b v[tp]"\n'
+    )
+    planned = plan(load_suite(file=suite, options={}, directory=tmp_path))
+    (record,) = build_report(planned, compare_plan(planned)).records
+    assert (record.verdict.outcome, record.left.shape) == ("pass", (2, 10))
+
+
+# -- Names, two runs, hostile content --------------------------------------------------------------------------------
+
+
+def saved(root, *names):
+    root.mkdir()
+    for name in names:
+        shutil.copyfile(next(DUMPER.glob("run/*rank=0___dump_index=1___*")), root / name)
+    return root
+
+
+def test_repeats_of_one_key_are_occurrences_in_the_order_of_their_numbers(tmp_path):
+    names = [f"step=2___rank=0___dump_index={n}___name=x___recompute_status=disabled.pt" for n in (10, 9)]
+    refs = index(saved(tmp_path / "dump", *names)).refs
+    assert [(ref.key.op.at.occurrence, ref.source.name) for ref in refs] == [(0, names[1]), (1, names[0])]
+    assert {(ref.key.op.at.iteration, ref.key.op.label) for ref in refs} == {(2, "x")}
+
+
+def test_keys_of_coordinates_are_no_part_of_a_name_and_others_are(tmp_path):
+    name = "forward_pass_id=3___rank=1___name=x__y___dump_index=1___phase=a=b___tp_rank=1___pp_rank=0.pt"
+    (ref,) = index(saved(tmp_path / "dump", name)).refs
+    assert (ref.key.op.label, ref.key.op.at.iteration, ref.key.op.at.rank) == ("x__y/phase=a=b", 3, 1)
+
+
+def test_slots_are_places_among_keys_numbers_first(tmp_path):
+    keys = ["mask", "10", "2", "a.0"]
+    names = [f"step=0___rank=0___dump_index={n}___name=non_intrusive__f.inputs.{key}.pt" for n, key in enumerate(keys)]
+    refs = index(saved(tmp_path / "dump", *names)).refs
+    slots = {ref.source.name.rpartition(".inputs.")[2]: ref.key.slot for ref in refs}
+    assert slots == {"2.pt": 0, "10.pt": 1, "a.0.pt": 2, "mask.pt": 3}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x.pt", "step=0___rank=0___dump_index=1.pt", "step=0___rank=x___dump_index=1___name=a.pt",
+        "step=0___rank=0___dump_index=1___name=.pt", "rank=0___dump_index=1___name=a.pt",
+        "step=0___rank=0___dump_index=1___name=a.npy", "step=0___step=1___rank=0___dump_index=1___name=a.pt",
+        "step=0___rank=0___dump_index=1___name=a___b.pt", f"step=0___rank=0___dump_index={'9' * 30}___name=a.pt",
+        "step=0___rank=0___dump_index=١___name=a.pt",
+    ],
+)  # fmt: skip
+def test_other_names_are_none_of_the_dumpers(name):
+    assert parse_dumper_name(name) == {}
+
+
+@pytest.mark.parametrize(
+    ("root", "name"), [(DUMPER / "run", "run"), (PASSES / "TP0_PP0_Rank0_pid1", "TP0_PP0_Rank0_pid7"), (TREE, "tree")]
+)
+def test_two_runs_into_one_folder_are_refused_with_what_to_do(tmp_path, root, name):
+    shutil.copytree(root, tmp_path / root.name)
+    shutil.copytree(root, tmp_path / "other" / name)
+    with pytest.raises(UnknownDumpFormatError, match="two runs into one directory"):
+        index(tmp_path)
+    assert index(tmp_path / "other").refs
+
+
+def test_other_files_are_unexplained(tmp_path):
+    for root in (DUMPER, PASSES, TREE):
+        copy = shutil.copytree(root, tmp_path / root.name)
+        for folder in (copy, *(one for one in copy.iterdir() if one.is_dir())):
+            (folder / "notes.txt").write_text("")
+        dump = index(copy)
+        assert {path.name for path in dump.unexplained} == {"notes.txt"}
+        assert len(dump.refs) == len(index(root).refs)
+
+
+def test_a_value_that_is_no_tensor_is_an_error_of_its_own(tmp_path):
+    name = "step=0___rank=0___dump_index=1___name=a.pt"
+    (ref,) = index(saved(tmp_path / "dump", name)).refs
+    shutil.copyfile(next(PASSES.rglob("*.pt")), ref.source.path)
+    with pytest.raises(TensorFileError, match="has 3 tensors, not the one"):
+        opened(ref)
+    ref.source.path.write_bytes(b"x")
+    with pytest.raises(TensorFileError, match="not a zip archive"):
+        opened(ref)
+
+
+def test_a_pass_that_cannot_be_read_names_its_file(tmp_path):
+    copy = shutil.copytree(PASSES, tmp_path / "dump")
+    broken = next(copy.rglob("Pass00001.pt"))
+    broken.write_bytes(broken.read_bytes()[:300])
+    with pytest.raises(UnknownDumpFormatError, match=r"Pass00001\.pt"):
+        index(copy)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", "3", "{", "[" * 100_000, '{"module_path": 3, "children": {}}', '{"children": [3, null, [{}]]}',
+        '{"inputs": [], "outputs": {"shape": 3, "dtype": 4}}', '{"inputs": {"args": ' + "[" * 500 + "]" * 500 + "}}",
+        '{"module_path": "N", "outputs": {"shape": "torch.Size([9999999999999999])", "dtype": "", "max": "tensor(a)"}}',
+        '{"module_path": "N\\u001b[2J", "outputs": {"shape": "", "dtype": "torch.float32", "max": 4, "mean": null}}',
+    ],
+)  # fmt: skip
+def test_a_tree_that_is_damaged_is_no_crash(tmp_path, text):
+    for name in ("N_debug_tree_FULL_TENSORS.json", "N_debug_tree_SUMMARY.json"):
+        (tmp_path / name).write_text(text)
+    assert len(index(tmp_path).refs) <= 1
+
+
+def test_a_tree_names_no_file_of_another_folder(tmp_path):
+    copy = shutil.copytree(TREE, tmp_path / "tree")
+    path = copy / "Net_debug_tree_FULL_TENSORS.json"
+    path.write_text(path.read_text().replace("./Net.lm_head_outputs.safetensors", "../secret.safetensors"))
+    refs = index(copy).refs
+    assert {ref.source.folder for ref in refs} == {copy}
+    assert len(refs) == len(index(TREE).refs)
+
+
+def test_a_summary_alone_is_read(tmp_path):
+    shutil.copyfile(TEXTS / "Net_debug_tree_SUMMARY.json", tmp_path / "Net_debug_tree_SUMMARY.json")
+    values = [[ref.statistics.values for ref in index(root).refs] for root in (tmp_path, TEXTS)]
+    assert values[0] == values[1]
+    tree = json.loads((tmp_path / "Net_debug_tree_SUMMARY.json").read_text())
+    assert "value" not in tree["inputs"]["args"][0]
