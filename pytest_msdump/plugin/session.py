@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
@@ -44,6 +44,9 @@ from pytest_msdump.report.record_json import from_json, to_json
 from pytest_msdump.report.replayed import LOCAL
 from pytest_msdump.settings.options import option_values
 
+if TYPE_CHECKING:
+    from pytest_msdump.replay.reference_model import Reference
+
 __all__ = ["Gate", "ItemRecords", "progress_of", "sent_with"]
 
 
@@ -77,6 +80,7 @@ class Gate:
         self.cases: list[tuple[tuple[str, tuple[int, ...]], Any]] = []
         self.foreign = 0
         # What a replay of the reference says of each pair, by the digest of the plan.
+        self._references: dict[str, Reference] = {}
         self._local: dict[str, Mapping[int, Local]] = _sent_local(config)
         self._language: str | None = None
         # Names of items of the own suite that were typed as ids.
@@ -119,11 +123,20 @@ class Gate:
             return {}
         if plan.digest not in self._local:
             # Frameworks are loaded where one is used.
-            from pytest_msdump.replay.reference_model import load_reference, replay_plan
+            from pytest_msdump.replay.reference_model import replay_plan
 
             with _uncaptured(self.config), progress_of(self.config).step("replaying the reference"):
-                self._local[plan.digest] = replay_plan(plan, load_reference(typed))
+                self._local[plan.digest] = replay_plan(plan, self.reference(plan))
         return self._local[plan.digest]
+
+    def reference(self, plan: Plan) -> Reference | None:
+        """Return the reference that is to be replayed, where one was asked for; its file runs once."""
+        typed = plan.suite.options["replay"]
+        if typed is not None and typed not in self._references:
+            from pytest_msdump.replay.reference_model import load_reference
+
+            self._references[typed] = load_reference(typed)
+        return self._references.get(typed)
 
     @property
     def local_text(self) -> str:

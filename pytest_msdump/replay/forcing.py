@@ -38,6 +38,8 @@ Array = npt.NDArray[Any]
 GRADIENTS = ("/grad_output", "/grad_input", "/grad")
 OPTIMIZER = "Optimizer"
 _PLAIN = Transform()
+# What the reference gives in its own precision is held in memory up to so many bytes, the rest in files.
+_MOST_KEPT = 2**27
 _WITHOUT = {"kl_divergence": "not needed"}
 _DISTANCES = ("relative_euclidean_distance", "normalized_max_error")
 
@@ -102,8 +104,9 @@ class Forcing:
     def __init__(self, pairs: Sequence[Pair], folder: Path) -> None:
         self.found: dict[int, Local] = {}
         self.places: dict[Place, list[int]] = {}
-        self._pairs, self._folder = pairs, folder
-        self._kept: dict[Place, Path] = {}
+        self._pairs, self._folder = [*pairs], folder
+        self._kept: dict[Place, Array | Path] = {}
+        self._kept_bytes = 0
         self._held: tuple[int, tuple[int, ...], tuple[Array, str]] | None = None
         # Modules without a partner, and where something that they went into was wrong.
         self._wrong: dict[str, str] = {}
@@ -117,6 +120,15 @@ class Forcing:
                 continue
             key = pair.right.key
             self.places.setdefault(Place(key.op.label, key.slot, key.op.at.occurrence or 0), []).append(number)
+
+    def wants(self, place: Place) -> bool:
+        """Whether what the reference gives in this place is asked for."""
+        return place in self.places
+
+    def add(self, place: Place, pair: Pair) -> None:
+        """Put in the left tensor of a pair as well, from now on."""
+        self.places[place] = [len(self._pairs)]
+        self._pairs.append(pair)
 
     @property
     def has_gradients(self) -> bool:
@@ -142,14 +154,20 @@ class Forcing:
 
     def keep(self, place: Place, own: Array) -> None:
         """Keep what the reference gave in its own precision."""
-        if place in self.places and place not in self._kept:
-            self._kept[place] = self._folder / f"{len(self._kept)}.npy"
-            np.save(self._kept[place], own, allow_pickle=False)
+        if place not in self.places or place in self._kept:
+            return
+        if self._kept_bytes + own.nbytes <= _MOST_KEPT:
+            self._kept_bytes += own.nbytes
+            self._kept[place] = own.copy()
+            return
+        file = self._kept[place] = self._folder / f"{len(self._kept)}.npy"
+        np.save(file, own, allow_pickle=False)
 
     def judge(self, place: Place, exact: Array, marks: Marks) -> None:
         """Judge what the left has in a place by what the reference gave there in float64."""
         kind = "gradient" if place.label.endswith(GRADIENTS) else "exp" if marks.has_exp else "plain"
-        own = np.load(self._kept[place], allow_pickle=False) if place in self._kept else None
+        own = self._kept.get(place)
+        own = np.load(own, allow_pickle=False) if isinstance(own, Path) else own
         for number in self.places.get(place, ()):
             read = self._read(number, exact.shape)
             if read is None or number in self.found:

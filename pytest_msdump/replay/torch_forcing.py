@@ -20,7 +20,7 @@ from pytest_msdump.record.torch_operations import around_operations, computes
 from pytest_msdump.record.torch_tensors import is_tensor
 from pytest_msdump.replay.forcing import Forcing, Marks, Place, not_replayable, precision
 
-__all__ = ["force", "names_of", "raised_by_the_model"]
+__all__ = ["force", "names_of", "raised_by_the_model", "run_as_it_is"]
 
 _NOTHING = Marks()
 _LONGEST_REASON = 300
@@ -71,6 +71,14 @@ def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: st
     finally:
         torch.set_default_dtype(before)
     return forcing.whole()
+
+
+def run_as_it_is(model: Any, run: Callable[[Any], Any], forcing: Forcing) -> None:
+    """Run a copy of a model in its own precision, which `force` does first; see there for what is taken and raised."""
+    import torch
+
+    with raised_by_the_model():
+        _OwnRun(_copy(unwrapped(model), torch.float32), forcing).run(run)
 
 
 @contextmanager
@@ -194,9 +202,9 @@ class _Run:
         import torch
 
         place = self._place(label, slot)
-        values = self.forcing.values(place, tuple(tensor.shape))
-        if place in self.forcing.places:
+        if self.forcing.wants(place):
             self.met(place, tensor)
+        values = self.forcing.values(place, tuple(tensor.shape))
         if values is None:
             return tensor
         left = torch.from_numpy(values.copy()).to(tensor.dtype)

@@ -97,7 +97,11 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
     "replay_variant": ("the definition does not cover {name}", "定义不支持 {name}"),
     "replay_random": ("it draws random numbers", "该算子产生随机数"),
     "replay_failed": ("its attributes do not fit its inputs: {why}", "属性与输入不符：{why}"),
-    # -- roles and the summary
+    # -- roles, suggestions and the summary
+    "fits_by_replay": (
+        "the reference makes it of the left's own values, {shape}; values differ by {apart} of their norm",
+        "参考模型由左侧自己的值得出，{shape}；数值之差为其范数的 {apart}",
+    ),
     "why_local": ("wrong by itself, as a replay shows", "重放表明其自身有误"),
     "why_local_inherited": (
         "right by itself: of the left's own inputs the reference makes the same",
