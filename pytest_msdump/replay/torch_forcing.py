@@ -9,6 +9,8 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.facts.replay import EXP_FAMILY
 from pytest_msdump.model.record import Local
@@ -55,6 +57,8 @@ def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: st
     dtype, is_mixed = precision(forcing.dtypes(leaf_names) or forcing.dtypes(names))
     is_autocast = policy.startswith("autocast") or (is_mixed and dtype != "float32")
     low = getattr(torch, dtype)
+    # A quarter of what the weights take in float64.
+    forcing.room += sum(2 * weight.numel() for weight in model.parameters())
     own = _OwnRun(_copy(model, torch.float32 if is_autocast else low), forcing)
     with raised_by_the_model(), torch.autocast("cpu", dtype=low) if is_autocast else nullcontext():
         own.run(run)
@@ -207,7 +211,7 @@ class _Run:
         values = self.forcing.values(place, tuple(tensor.shape))
         if values is None:
             return tensor
-        left = torch.from_numpy(values.copy()).to(tensor.dtype)
+        left = torch.from_numpy(np.require(values, requirements="W")).to(tensor.dtype, copy=True)
         self.placed(left)
         if not (torch.is_grad_enabled() and tensor.requires_grad):
             return left
