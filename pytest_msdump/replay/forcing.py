@@ -97,6 +97,8 @@ class Forcing:
     ----------
     places : mapping of Place to list of int
         The pairs, by number, whose right tensor stands there.
+    pairs : list of Pair
+        All of them.
     found : dict of int to Local
         The judgement of each pair, by number; `whole` fills in why the others have none.
     room : int
@@ -106,7 +108,7 @@ class Forcing:
     def __init__(self, pairs: Sequence[Pair], folder: Path) -> None:
         self.found: dict[int, Local] = {}
         self.places: dict[Place, list[int]] = {}
-        self._pairs, self._folder = [*pairs], folder
+        self.pairs, self._folder = [*pairs], folder
         self._kept: dict[Place, Array | Path] = {}
         self.room = _ROOM
         self._held: tuple[int, tuple[int, ...], tuple[Array, str]] | None = None
@@ -129,12 +131,12 @@ class Forcing:
 
     def add(self, place: Place, pair: Pair) -> None:
         """Put in the left tensor of a pair as well, from now on."""
-        self.places[place] = [len(self._pairs)]
-        self._pairs.append(pair)
+        self.places[place] = [len(self.pairs)]
+        self.pairs.append(pair)
 
     @property
     def has_gradients(self) -> bool:
-        """Whether a backward pass is needed."""
+        """Whether gradients are judged."""
         return any(place.label.endswith(GRADIENTS) for place in self.places)
 
     def dtypes(self, labels: Iterable[str]) -> list[str]:
@@ -143,7 +145,7 @@ class Forcing:
         found = []
         for place, numbers in self.places.items():
             if place.label in wanted:
-                found += [dtype for number in numbers if (dtype := _dtype_of(self._pairs[number]))]
+                found += [dtype for number in numbers if (dtype := _dtype_of(self.pairs[number]))]
         return found
 
     def values(self, place: Place, shape: tuple[int, ...]) -> Array | None:
@@ -204,7 +206,7 @@ class Forcing:
         if self._held is not None and self._held[:2] == (number, shape):
             return self._held[2]
         try:
-            read = in_order_of(self._pairs[number], shape)
+            read = in_order_of(self.pairs[number], shape)
             # What is put in is judged right away.
             self._held = number, shape, read
             return read
@@ -225,7 +227,7 @@ def _why_never(pair: Pair) -> Local | None:
     if key.op.op_type == PARAMETER:
         return not_replayable("weight")
     if key.op.op_type == OPTIMIZER:
-        return not_replayable("optimizer")
+        return not_replayable("optimizer", step=0)
     return None
 
 

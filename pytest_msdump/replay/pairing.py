@@ -81,11 +81,6 @@ class _Search(Forcing):
         self._taken: set[int] = set()
 
     @property
-    def has_gradients(self) -> bool:
-        """Whether the run has a backward pass, judged or not."""
-        return any(ref.key.op.label.endswith(GRADIENTS) for ref in self._offline.right)
-
-    @property
     def suggested(self) -> Suggested:
         """The suggestions, those of the run in the place of others."""
         kept = [self._chosen.get(one.right, one) for one in self._offline.suggestions]

@@ -9,7 +9,7 @@ import runpy
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from pytest_msdump.errors import ConfigError, nearest
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.record import Local
-from pytest_msdump.replay.forcing import Forcing
+from pytest_msdump.replay.forcing import OPTIMIZER, Forcing
 from pytest_msdump.replay.torch_forcing import force, names_of, raised_by_the_model
 
 __all__ = ["Reference", "load_reference", "record_reference", "reference_of", "replay_plan"]
@@ -55,7 +55,7 @@ class Reference:
         for dump in dumps:
             inputs = list(_inputs(dump, name))
             if inputs:
-                return lambda model: model(*_tensors(inputs))
+                return _calling(*_tensors(inputs))
         raise ConfigError(
             f"{self.source} returned a model without inputs, and neither dump has those of {name} (a recording with "
             f"inputs=True has); {_USAGE}"
@@ -101,9 +101,20 @@ def reference_of(model: Any, given: Any = None, *, source: str = "the reference"
     if given is None or (callable(given) and not hasattr(given, "shape") and not isinstance(given, Mapping)):
         return Reference(model, given, source)
     if isinstance(given, Mapping):
-        return Reference(model, lambda one: one(**given), source)
-    arguments = tuple(given) if isinstance(given, (tuple, list)) else (given,)
-    return Reference(model, lambda one: one(*arguments), source)
+        return Reference(model, _calling(**given), source)
+    return Reference(model, _calling(*(given if isinstance(given, (tuple, list)) else (given,))), source)
+
+
+def _calling(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
+    """Return a function that calls a model, for which no gradients are kept."""
+
+    def run(model: Any) -> Any:
+        import torch
+
+        with torch.no_grad():
+            return model(*args, **kwargs)
+
+    return run
 
 
 def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
@@ -123,14 +134,19 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
 
 def record_reference(reference: Reference, left: Dump, directory: Path) -> None:
     """Record the reference as it is into `directory`, for a left side that has no recording of it to pair with."""
-    import torch
+    from torch.optim.optimizer import register_optimizer_step_post_hook
 
     from pytest_msdump.record.torch import TorchRecording
 
     has_gradients = any(ref.key.op.label.endswith(("/grad_output", "/grad")) for ref in left.refs)
     run = reference.runner(left)
     recording = TorchRecording(reference.model, directory, gradients=has_gradients)
-    with recording, torch.set_grad_enabled(has_gradients), raised_by_the_model():
+    with ExitStack() as stack:
+        if any(ref.key.op.op_type == OPTIMIZER for ref in left.refs):
+            # The optimizer is made while the reference runs.
+            stack.callback(register_optimizer_step_post_hook(recording.stepped).remove)
+        stack.enter_context(recording)
+        stack.enter_context(raised_by_the_model())
         run(reference.model)
 
 

@@ -21,6 +21,7 @@ from pytest_msdump.record.torch_hooks import ForwardHooks
 from pytest_msdump.record.torch_operations import around_operations, computes
 from pytest_msdump.record.torch_tensors import is_tensor
 from pytest_msdump.replay.forcing import Forcing, Marks, Place, not_replayable, precision
+from pytest_msdump.replay.torch_steps import Steps
 
 __all__ = ["force", "names_of", "raised_by_the_model", "run_as_it_is"]
 
@@ -60,8 +61,11 @@ def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: st
     # A quarter of what the weights take in float64.
     forcing.room += sum(2 * weight.numel() for weight in model.parameters())
     own = _OwnRun(_copy(model, torch.float32 if is_autocast else low), forcing)
-    with raised_by_the_model(), torch.autocast("cpu", dtype=low) if is_autocast else nullcontext():
+    steps = Steps(dict(enumerate(forcing.pairs)))
+    cast = torch.autocast("cpu", dtype=low) if is_autocast else nullcontext()
+    with raised_by_the_model(), cast, steps.seen(own.model):
         own.run(run)
+    forcing.found |= steps.judged(model)
     atoms, rounded_to = own.atoms, None if is_autocast or dtype == "float32" else low
     del own
     exact = _ExactRun(_copy(model, torch.float64, rounded_to=rounded_to), forcing, atoms, rounded_to)
@@ -139,8 +143,6 @@ class _Run:
 
     def run(self, run: Callable[[Any], Any]) -> None:
         """Run the copy with all hooks."""
-        import torch
-
         with ExitStack() as stack:
             stack.callback(self.model.register_forward_pre_hook(self._cast, with_kwargs=True, prepend=True).remove)
             hooks = ForwardHooks(self.before, self._came_back, self._raised, wants_inputs=False)
@@ -149,7 +151,6 @@ class _Run:
             if self.forcing.has_gradients:
                 stack.callback(self._gradients.remove)
                 self._gradients.hook_parameters(self.model.named_parameters())
-            stack.enter_context(torch.set_grad_enabled(self.forcing.has_gradients))
             run(self.model)
 
     def watch(self, stack: ExitStack) -> None:

@@ -384,6 +384,109 @@ def test_without_a_backward_pass_gradients_say_so(tmp_path):
     assert {one.why.code for one in found.values() if one.why} == {"local_no_gradient", "local_input"}
 
 
+# -- steps of optimizers ----------------------------------------------------------------------------------------------
+
+
+def small():
+    return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
+
+
+BATCH = torch.randn(5, 6, generator=torch.Generator().manual_seed(3))
+
+
+def train(model, optimizer, steps=2, around=nullcontext):
+    for number in range(steps):
+        with around():
+            optimizer.zero_grad()
+            functional.mse_loss(model(BATCH), torch.ones(5, 3) * (number + 1)).backward()
+            optimizer.step()
+
+
+def stepped(folder, optimizer, mistake=None, taken=None, **options):
+    """Return what a replay says of two steps, by address and iteration; a mistake is a setting of the last layer."""
+
+    def made_for(model, **more):
+        return optimizer([{"params": [*model[0].parameters()]}, {"params": [*model[2].parameters()], **more}])
+
+    for side in ("right", "left"):
+        model = made(small, train=True)
+        one = made_for(model, **(mistake or {} if side == "left" else {}))
+        options = {"gradients": True, "iterations": True, **options}
+        with Recorder(folder).torch(model, directory=folder / side, optimizer=one, **options) as recording:
+            train(model, one, around=recording.iteration)
+    table = {"left": str(folder / "left"), "right": str(folder / "right")}
+    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
+    taken = taken or (lambda model: train(model, made_for(model)))
+    found = replay_plan(planned, reference_of(made(small, train=True), taken))
+    keys = [pair.right.key for pair in planned.pairing.pairs]
+    return {
+        f"{keys[number].op.label}#{keys[number].op.at.iteration}": one
+        for number, one in found.items()
+        if keys[number].op.op_type == "Optimizer"
+    }
+
+
+def sgd(**options):
+    return lambda groups: torch.optim.SGD(groups, lr=0.3, **options)
+
+
+STEPS = [
+    (sgd(), {"lr": 0.31}, {"updated#0", "updated#1"}),
+    (sgd(momentum=0.9), {"momentum": 0.8}, {"momentum_buffer#1", "updated#1"}),
+    (
+        sgd(momentum=0.9, weight_decay=0.1, nesterov=True),
+        {"weight_decay": 0.2},
+        {"momentum_buffer#0", "momentum_buffer#1", "updated#0", "updated#1"},
+    ),
+    (lambda groups: torch.optim.Adam(groups, lr=0.01), {"eps": 1e-3}, {"updated#0", "updated#1"}),
+    (
+        lambda groups: torch.optim.AdamW(groups, lr=0.01, weight_decay=0.1),
+        {"betas": (0.9, 0.99)},
+        # In the first step the correction of the bias hides another beta from the parameter itself.
+        {"exp_avg_sq#0", "exp_avg_sq#1", "updated#1"},
+    ),
+    (lambda groups: torch.optim.AdamW(groups, lr=0.01), {"weight_decay": 0.3}, {"updated#0", "updated#1"}),
+]
+
+
+@pytest.mark.parametrize(("optimizer", "mistake", "at"), STEPS)
+def test_steps_are_judged_from_what_the_left_had_before_each(tmp_path, optimizer, mistake, at):
+    good = stepped(tmp_path / "good", optimizer)
+    assert {one.outcome for one in good.values()} == {"pass"}
+    assert len(good) >= 8
+    found = stepped(tmp_path / "wrong", optimizer, mistake)
+    accused = {name for name, one in found.items() if one.outcome == "fail"}
+    # The parameters of the first layer were trained as the reference's, and are innocent.
+    assert accused == {f"2.{name}/{what}" for name in ("weight", "bias") for what in at}
+    assert not reasons(found)
+
+
+def test_steps_that_the_reference_does_not_take_say_so(tmp_path):
+    optimizer = sgd(momentum=0.9)
+    found = stepped(tmp_path, optimizer, taken=lambda model: train(model, optimizer([*model.parameters()]), steps=1))
+    passes = {name for name, one in found.items() if one.outcome == "pass"}
+    assert passes == {name for name in found if name.endswith("#0")}
+    assert set(reasons(found).values()) == {"local_optimizer"}
+
+
+def test_steps_whose_gradients_were_not_recorded_say_so(tmp_path):
+    found = stepped(tmp_path, sgd(), gradients=False)
+    assert set(reasons(found).values()) == {"local_before_step"}
+    assert len(reasons(found)) == len(found)
+
+
+def test_an_optimizer_that_goes_on_from_earlier_steps_says_so(tmp_path):
+    def goes_on(model):
+        one = torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.9)
+        for parameter in model.parameters():
+            one.state[parameter]["momentum_buffer"] = torch.ones_like(parameter)
+        train(model, one)
+
+    found = stepped(tmp_path, sgd(momentum=0.9), taken=goes_on)
+    assert set(reasons(found).values()) == {"local_before_step"}
+    assert len(reasons(found)) == len(found)
+
+
 # -- suggestions ------------------------------------------------------------------------------------------------------
 
 
