@@ -16,8 +16,7 @@ from pytest_msdump.causes.edges import BY_ORDER, Group, Run, groups, link_iterat
 from pytest_msdump.causes.growth import JUMP, Grown, drift_of, growth_by_graph, growth_by_order
 from pytest_msdump.causes.network import Drift, Node
 from pytest_msdump.causes.operator_status import TensorStatus, operator_nodes
-from pytest_msdump.causes.replayed import roles_by_replay
-from pytest_msdump.causes.roles import MOST_LISTED, Role, roles_by_graph, roles_by_order
+from pytest_msdump.causes.roles import MOST_LISTED, Role, roles_by_graph, roles_by_order, roles_by_replay
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.facts.operators import COLLECTIVE_FRAGMENTS, PASSING_TYPES
 from pytest_msdump.model.ordering import PARAMETER

@@ -39,9 +39,9 @@ from pytest_msdump.plugin.sources import (
     option_value,
     suite_files_ahead,
 )
+from pytest_msdump.report.json_forms import LOCAL
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.record_json import from_json, to_json
-from pytest_msdump.report.replayed import LOCAL
 from pytest_msdump.settings.options import option_values
 
 if TYPE_CHECKING:
