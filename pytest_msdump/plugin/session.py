@@ -118,15 +118,15 @@ class Gate:
 
     def local(self, plan: Plan) -> Mapping[int, Local]:
         """Return what a replay of the reference says of each pair, where one was asked for; it runs once."""
-        typed = plan.suite.options["replay"]
-        if typed is None or self.config.option.collectonly:
+        if plan.suite.options["replay"] is None or self.config.option.collectonly:
             return {}
         if plan.digest not in self._local:
             # Frameworks are loaded where one is used.
             from pytest_msdump.replay.reference_model import replay_plan
 
             with _uncaptured(self.config), progress_of(self.config).step("replaying the reference"):
-                self._local[plan.digest] = replay_plan(plan, self.reference(plan))
+                reference = self.reference(plan)
+                self._local[plan.digest] = {} if reference is None else replay_plan(plan, reference)
         return self._local[plan.digest]
 
     def reference(self, plan: Plan) -> Reference | None:

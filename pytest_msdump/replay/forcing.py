@@ -303,7 +303,7 @@ def judge(left: Array, dtype: str, exact: Array, own: Array, *, limit: float) ->
         # What overflows in the left's precision does so in the reference's, too.
         if ours.nonfinite.mismatch and _distance(left, own).nonfinite.mismatch:
             return Local("fail", "score", inf, limit)
-        errors = _known_errors(ours), _known_errors(theirs)
+        errors = _known_errors(ours, inf), _known_errors(theirs, 0.0)
     if dtype in ("float16", "bfloat16"):
         rounded, allowed = rounded_to(exact, dtype), max(FLIPS_ALLOWED, int(FLIPS_SHARE_LIMIT * exact.size))
         flips, own_flips = _flips(left, rounded), _flips(rounded_to(own, dtype), rounded)
@@ -313,7 +313,7 @@ def judge(left: Array, dtype: str, exact: Array, own: Array, *, limit: float) ->
             return Local("pass" if flips <= allowed else "fail", "flips", flips / exact.size, share)
     # The reference may be exact by luck, or by what it does; one rounding of the left is no mistake then.
     floor = rounding_unit(dtype) / 2
-    score = max(one / max(other, floor) if one else 0.0 for one, other in zip(*errors, strict=True))
+    score = max(one / max(other, floor) if one else 0.0 for one, other in zip(errors[0], errors[1], strict=True))
     return Local("pass" if score <= limit else "fail", "score", score, limit)
 
 
@@ -327,11 +327,12 @@ def _distance(one: Array, exact: Array) -> Comparison:
     return measure(ArrayView(one), ArrayView(exact), worst=0, without=_WITHOUT, units=False)
 
 
-def _known_errors(found: Comparison) -> tuple[float, ...]:
+def _known_errors(found: Comparison, undefined: float) -> tuple[float, float]:
     """Return both errors; they are undefined where everything is 0 in exact arithmetic."""
     if found.equal:
         return 0.0, 0.0
-    return tuple(value if isinstance(value := found.values.get(name), float) else inf for name in _DISTANCES)
+    euclid, largest = (found.values.get(name) for name in _DISTANCES)
+    return euclid if isinstance(euclid, float) else undefined, largest if isinstance(largest, float) else undefined
 
 
 def _errors(exact: Array, *others: Array) -> tuple[tuple[float, float], ...] | None:

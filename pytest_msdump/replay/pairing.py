@@ -22,6 +22,7 @@ from pytest_msdump.comparison.user_code import Watch, unwatched
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.matching.kinds import kind_of
 from pytest_msdump.model.pairing import Pair, Transform
+from pytest_msdump.record.onnx import Model
 from pytest_msdump.replay.forcing import GRADIENTS, Forcing, Place
 from pytest_msdump.replay.reference_model import Reference
 from pytest_msdump.replay.torch_forcing import run_as_it_is
@@ -37,7 +38,7 @@ _NEARER = 2.0
 
 
 def suggest_with(reference: Reference | None, plan: Plan, *, watch: Watch = unwatched) -> Suggested:
-    """Return `causes.suggest_partners` of a plan; with a reference, its modules have tried the left's values as well.
+    """Return `causes.suggest_partners` of a plan; of PyTorch's reference the modules have tried the left's values.
 
     The reference, which the right side is a recording of, runs once. Each module goes on with what the left has in the
     place of what was before it, so that a mistake is over behind the module that has it. The left tensor that fits what
@@ -45,7 +46,7 @@ def suggest_with(reference: Reference | None, plan: Plan, *, watch: Watch = unwa
     the reference cannot be run, or the right side is of another model.
     """
     found = suggest_partners(plan, watch=watch)
-    if reference is None or not found.alone:
+    if reference is None or isinstance(reference.model, Model) or not found.alone:
         return found
     with tempfile.TemporaryDirectory(prefix="msdump-replay-") as folder:
         search = _Search(plan, found, Path(folder))

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ from pytest_msdump.errors import ConfigError, nearest
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.record import Local
+from pytest_msdump.record.onnx import Model, OnnxRecording, load_model
 from pytest_msdump.replay.forcing import OPTIMIZER, Forcing
+from pytest_msdump.replay.onnx_forcing import force_nodes, inputs_of
 from pytest_msdump.replay.torch_forcing import force, names_of, raised_by_the_model
 
 __all__ = ["Reference", "load_reference", "record_reference", "reference_of", "replay_plan"]
@@ -63,7 +66,11 @@ class Reference:
 
 
 def load_reference(text: str) -> Reference:
-    """Run FILE and call FUNCTION, of a typed ``FILE:FUNCTION``; ConfigError if that fails."""
+    """Run FILE and call FUNCTION, of a typed ``FILE:FUNCTION``, or load a ``MODEL.onnx``; else a ConfigError."""
+    if text.endswith(".onnx"):
+        if find_spec("onnx") is None:
+            raise ConfigError(f"{text}: onnx is not installed here; pip install 'pytest-msdump[onnx]'")
+        return Reference(load_model(text), None, text)
     name, separator, wanted = text.rpartition(":")
     file = Path(name)
     if not separator or not name or not wanted.isidentifier():
@@ -118,15 +125,19 @@ def _calling(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
 
 
 def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
-    """Return what a replay says of each pair of a plan, by number; see `replay.torch_forcing.force`."""
-    run = reference.runner(plan.left, plan.right)
+    """Return what a replay says of each pair of a plan, by number; see `torch_forcing.force`, `onnx_forcing`."""
     policy = dict(plan.left.labels).get("dtype_policy", "")
     whole, pairs = Selection(io=plan.suite.selection.io), plan.pairing.pairs
     if plan.suite.selection != whole:
         # What is not selected is put in all the same.
         pairs = make_plan(replace(plan.suite, selection=whole)).pairing.pairs
     with tempfile.TemporaryDirectory(prefix="msdump-replay-") as folder:
-        found = force(reference.model, run, Forcing(pairs, Path(folder)), policy=policy)
+        forcing = Forcing(pairs, Path(folder))
+        if isinstance(reference.model, Model):
+            feeds = inputs_of(reference.model, reference.source, (plan.left, plan.right))
+            found = force_nodes(reference.model, feeds, forcing)
+        else:
+            found = force(reference.model, reference.runner(plan.left, plan.right), forcing, policy=policy)
     numbers = {(pair.left.key, pair.right.key): number for number, pair in enumerate(plan.pairing.pairs)}
     known = ((numbers.get((pairs[one].left.key, pairs[one].right.key)), local) for one, local in found.items())
     return {number: local for number, local in known if number is not None}
@@ -134,6 +145,10 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
 
 def record_reference(reference: Reference, left: Dump, directory: Path) -> None:
     """Record the reference as it is into `directory`, for a left side that has no recording of it to pair with."""
+    if isinstance(reference.model, Model):
+        with OnnxRecording(reference.source, directory) as recording:
+            recording.run(None, inputs_of(reference.model, reference.source, (left,)))
+        return
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     from pytest_msdump.record.torch import TorchRecording

@@ -257,7 +257,7 @@ OPTIONS: tuple[Option, ...] = (
         "text",
         "FILE:FUNCTION",
         "judge each operator by itself as well: run FILE, whose FUNCTION returns the PyTorch model that the right side "
-        "was recorded of, and give each of its modules the left's own inputs",
+        "was recorded of, and give each of its modules the left's own inputs; of a MODEL.onnx its nodes",
         default="off",
         ini=None,
         toml=None,
