@@ -5,6 +5,7 @@ Code of a user runs only where its file is typed, never from a suite file or an 
 
 from __future__ import annotations
 
+import copy
 import runpy
 import sys
 import tempfile
@@ -146,8 +147,8 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
 def record_reference(reference: Reference, left: Dump, directory: Path) -> None:
     """Record the reference as it is into `directory`, for a left side that has no recording of it to pair with."""
     if isinstance(reference.model, Model):
-        with OnnxRecording(reference.source, directory) as recording:
-            recording.run(None, inputs_of(reference.model, reference.source, (left,)))
+        with OnnxRecording(reference.source, directory) as nodes:
+            nodes.run(None, inputs_of(reference.model, reference.source, (left,)))
         return
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -155,14 +156,16 @@ def record_reference(reference: Reference, left: Dump, directory: Path) -> None:
 
     has_gradients = any(ref.key.op.label.endswith(("/grad_output", "/grad")) for ref in left.refs)
     run = reference.runner(left)
-    recording = TorchRecording(reference.model, directory, gradients=has_gradients)
+    # What runs may train it.
+    model = copy.deepcopy(reference.model)
+    recording = TorchRecording(model, directory, gradients=has_gradients)
     with ExitStack() as stack:
         if any(ref.key.op.op_type == OPTIMIZER for ref in left.refs):
             # The optimizer is made while the reference runs.
             stack.callback(register_optimizer_step_post_hook(recording.stepped).remove)
         stack.enter_context(recording)
         stack.enter_context(raised_by_the_model())
-        run(reference.model)
+        run(model)
 
 
 def _inputs(dump: Dump, name: str) -> Iterable[Any]:

@@ -487,6 +487,22 @@ def test_an_optimizer_that_goes_on_from_earlier_steps_says_so(tmp_path):
     assert len(reasons(found)) == len(found)
 
 
+def test_without_a_recording_of_the_reference_its_steps_are_judged_and_it_stays_as_it_is(tmp_path):
+    def run(model):
+        train(model, torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.9), steps=1)
+
+    port = made(small, train=True)
+    optimizer = torch.optim.SGD(port.parameters(), lr=0.2, momentum=0.9)
+    with Recorder(tmp_path).torch(port, directory=tmp_path / "left", gradients=True, optimizer=optimizer):
+        train(port, optimizer, steps=1)
+    reference = made(small, train=True)
+    before = copy.deepcopy(reference.state_dict())
+    with pytest.raises(AssertionError, match=r"wrong by themselves: 0\.weight/updated, 0\.bias/updated"):
+        assert_replay(reference, tmp_path / "left", run)
+    for name, one in reference.state_dict().items():
+        torch.testing.assert_close(one, before[name], rtol=0, atol=0)
+
+
 # -- suggestions ------------------------------------------------------------------------------------------------------
 
 
