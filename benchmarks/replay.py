@@ -2,6 +2,7 @@
 
 python benchmarks/replay.py OUT                       every port below OUT whose reference is a PyTorch model
 python benchmarks/replay.py OUT --only vit --halves 20  a random half of the pairs left out, 20 times
+python benchmarks/replay.py OUT --suggest             nothing is paired: are the partners right that it suggests?
 python benchmarks/replay.py OUT --cost resnet18       what a replay of a network of live_networks.py costs; OUT is new
 
 OUT is what benchmarks/ports/make.py was given. The exit code is 1 when a correct port is accused, a right module is, or
@@ -27,12 +28,14 @@ sys.path.insert(0, str(HERE / "ports"))
 import torch  # noqa: E402
 from live_networks import NETWORKS  # noqa: E402
 from models import TIMM, TORCHVISION, declare_nms, images, randomise, seeded  # noqa: E402
-from truth import Cause, Truth, read_truth  # noqa: E402
+from truth import Cause, Truth, read_truth, spelled  # noqa: E402
 
 from pytest_msdump.comparison.planning import Plan, plan  # noqa: E402
+from pytest_msdump.model.ordering import PARAMETER  # noqa: E402
 from pytest_msdump.model.pairing import Pair  # noqa: E402
 from pytest_msdump.model.record import Local, Record  # noqa: E402
 from pytest_msdump.record.torch import TorchRecording  # noqa: E402
+from pytest_msdump.replay.pairing import suggest_with  # noqa: E402
 from pytest_msdump.replay.reference_model import Reference, reference_of, replay_plan  # noqa: E402
 from pytest_msdump.report.build import build_report, compare_plan  # noqa: E402
 from pytest_msdump.suite import load_suite  # noqa: E402
@@ -64,11 +67,19 @@ def _transformer(name: str = "") -> Reference:
 
 def _training() -> Reference:
     from torch import nn
-    from training_ports import _LABELS, Net
+    from training_ports import _LABELS, Net, optimizer_of
 
     given = images((4, 3, 16, 16))
     model = randomise(Net(), given).train()
-    return reference_of(model, lambda one: nn.functional.cross_entropy(one(given), _LABELS).backward())
+
+    def run(one: nn.Module) -> None:
+        optimizer = optimizer_of(one)
+        for _ in range(2):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(one(given), _LABELS).backward()
+            optimizer.step()
+
+    return reference_of(model, run)
 
 
 def reference_of_case(case: str) -> Reference | None:
@@ -93,11 +104,17 @@ def main() -> int:
     parser.add_argument(
         "--cost", action="append", default=[], metavar="NETWORK", help="time and memory of this network"
     )
+    parser.add_argument(
+        "--suggest", action="store_true", help="judge the partners that are suggested, in place of blame"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     arguments = parser.parse_args()
     if arguments.cost:
         return _cost(arguments)
-    print(f"{'case/port':50} judged  not  accused  largest right  end to end  seconds")
+    if arguments.suggest:
+        print(f"{'case/port':50} whole   true  right  wrong  ambiguous  without a replay  seconds")
+    else:
+        print(f"{'case/port':50} judged  not  accused  largest right  end to end  seconds")
     found = []
     for case in sorted({path.parts[-3] for path in arguments.out.glob("*/*/truth.json")}):
         reference = None
@@ -108,9 +125,13 @@ def main() -> int:
             reference = reference or reference_of_case(case)
             if reference is None:
                 break
-            found.append(_judge(path.parent, reference, arguments.halves))
-            print(_line(title, found[-1]), flush=True)
-    return _sums(found, arguments)
+            if arguments.suggest:
+                found.append(_suggested(path.parent, reference))
+                print(_suggestion_line(title, found[-1]), flush=True)
+            else:
+                found.append(_judge(path.parent, reference, arguments.halves))
+                print(_line(title, found[-1]), flush=True)
+    return _sums_of_suggestions(found, arguments) if arguments.suggest else _sums(found, arguments)
 
 
 def _cost(arguments: argparse.Namespace) -> int:
@@ -158,10 +179,66 @@ def _resident(name: str) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{name}:"))
 
 
-def _plan(port: Path) -> Plan:
-    table: dict[str, Any] = json.loads((port.parent / "case.json").read_text("utf-8"))["suite"]
+def _plan(port: Path, **more: Any) -> Plan:
+    table: dict[str, Any] = json.loads((port.parent / "case.json").read_text("utf-8"))["suite"] | more
     table |= {"left": str(port / "left"), "right": str(port.parent / "right")}
     return plan(load_suite(file=None, table=table, options={}, directory=port))
+
+
+def _suggested(port: Path, reference: Reference) -> dict[str, Any]:
+    """Return what is suggested where names pair nothing, with the reference and without it."""
+    planned, truth = _plan(port, pair_by=["map"]), read_truth(port / "truth.json")
+    good = read_truth(port.parent / "good" / "truth.json")
+    holders = {right: set(value["left"]) for value in truth.values for right in value["right"]}
+    entry: dict[str, Any] = {"port": f"{port.parent.name}/{port.name}", "is_whole": len(truth.pairs) == len(good.pairs)}
+    entry["mistakes"] = len(truth.causes)
+    for way, chosen in (("plain", None), ("replay", reference)):
+        began = time.perf_counter()
+        found = suggest_with(chosen, planned)
+        entry["seconds"] = time.perf_counter() - began
+        clear = {one.right: one.fits[0].left for one in found.suggestions if one.is_clear}
+        suggested = {spelled(found.right[right]): spelled(found.left[left]) for right, left in clear.items()}
+        # Whatever else holds the same value on the right has its partner already.
+        folded = {spelled(found.right[number]) for number in found.copies}
+        # Of modules, each call once.
+        weights = {spelled(ref) for ref in found.right if ref.key.op.op_type == PARAMETER}
+        wanted = {right for _, right in truth.pairs if not {"/", "#"} & {*right}} - folded - weights
+        entry["true"] = len(wanted)
+        entry[way] = sum(suggested.get(right) in holders[right] for right in wanted)
+        entry[f"{way}_wrong"] = [
+            (suggested[right], right) for right in wanted if suggested.get(right) not in {None, *holders[right]}
+        ]
+        entry["ambiguous"] = [
+            spelled(found.right[one.right])
+            for one in found.suggestions
+            if not one.is_clear and spelled(found.right[one.right]) in wanted
+        ]
+        entry["none"] = sorted(wanted - suggested.keys() - {*entry["ambiguous"]})
+    return entry
+
+
+def _suggestion_line(title: str, one: dict[str, Any]) -> str:
+    text = (
+        f"{title:50} {'yes' if one['is_whole'] else 'no':5} {one['true']:6} {one['replay']:6} "
+        f"{len(one['replay_wrong']):6} {len(one['ambiguous']):10} {one['plain']:17} {one['seconds']:8.2f}"
+    )
+    text += f"  WRONG {one['replay_wrong'][:4]}" if one["replay_wrong"] else ""
+    return text + (f"  NONE {one['none'][:6]}" if one["none"] else "")
+
+
+def _sums_of_suggestions(found: Sequence[dict[str, Any]], arguments: argparse.Namespace) -> int:
+    whole = [one for one in found if one["is_whole"] and one["mistakes"]]
+    for title, some in (("all ports", found), ("wrong ports whose structure is whole", whole)):
+        true, right = sum(one["true"] for one in some), sum(one["replay"] for one in some)
+        wrong, plain = sum(len(one["replay_wrong"]) for one in some), sum(one["plain"] for one in some)
+        least = min((one["replay"] / one["true"] for one in some if one["true"]), default=1.0)
+        print(
+            f"{title}: {len(some)}, {right} of {true} tensors with the right partner ({right / max(true, 1):.1%}; in "
+            f"one port {least:.1%} at least), {wrong} with a wrong one; {plain} without a replay"
+        )
+    if arguments.json:
+        arguments.json.write_text(json.dumps(found, indent=1), "utf-8")
+    return int(any(one["replay"] < arguments.least * one["true"] for one in whole))
 
 
 def _judge(port: Path, reference: Reference, halves: int) -> dict[str, Any]:
@@ -205,6 +282,9 @@ def _outside(
     wrong, named = [], set()
     for number in accused:
         pair = planned.pairing.pairs[number]
+        if pair.right.key.address in truth.unjudged_right:
+            # Rounding and nothing else: where it is wrong is where the truth cannot see it.
+            continue
         # Of a segment the module is accused that sees it first.
         inside = set(local[number].segment)
         hit = [one.mistake for one in truth.causes if _is_of(pair, one) or inside & _places(one)]

@@ -15,7 +15,7 @@ from truth import Cause, Truth
 
 from pytest_msdump.record import Recorder
 
-__all__ = ["training_cases"]
+__all__ = ["optimizer_of", "training_cases"]
 
 _LABELS = torch.tensor([1, 3, 0, 2])
 
@@ -55,13 +55,18 @@ def training_cases() -> Iterator[Case]:
     yield Case("training-sgd", reference, ports, lambda left, right: left == right)
 
 
-def train(model: nn.Module, directory: Path, mistakes: Sequence[Mistake], memory: Any, **more: Any) -> None:
-    """Record two steps."""
-    model = copy.deepcopy(model).train().to(memory_format=memory)
+def optimizer_of(model: nn.Module) -> Any:
+    """Return the optimizer of the case: biases do not decay."""
     biases = [one for name, one in model.named_parameters() if name.endswith("bias")]
     weights = [one for name, one in model.named_parameters() if not name.endswith("bias")]
     groups = [{"params": weights, "weight_decay": 0.1}, {"params": biases, "weight_decay": 0.0}]
-    optimizer = torch.optim.SGD(groups, lr=0.5, momentum=0.9)
+    return torch.optim.SGD(groups, lr=0.5, momentum=0.9)
+
+
+def train(model: nn.Module, directory: Path, mistakes: Sequence[Mistake], memory: Any, **more: Any) -> None:
+    """Record two steps."""
+    model = copy.deepcopy(model).train().to(memory_format=memory)
+    optimizer = optimizer_of(model)
     for mistake in mistakes:
         mistake.apply(model, optimizer)
     options = {"gradients": True, "parameters": True, "optimizer": optimizer, "iterations": True, **more}

@@ -88,7 +88,7 @@ def fit_text(apart: float, shape: str, by: str = "", say: Phrases = ENGLISH) -> 
     shape = say(f"shape_{shape}")
     if by == "names alone":
         return say("fits_by_name", shape=shape, apart=f"{apart:.2g}")
-    if by == "structure":
-        return say("fits_by_structure", shape=shape, apart=f"{apart:.2g}")
+    if by in ("structure", "replay"):
+        return say(f"fits_by_{by}", shape=shape, apart=f"{apart:.2g}")
     text = say("fits_equal", shape=shape) if apart == 0 else say("fits", shape=shape, apart=f"{apart:.0e}")
     return say.joined([text, say(f"decided_{by}")], "between_clauses") if by in ("names", "order") else text

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pytest_msdump.causes.choose_partners import Fit, Suggestion, Unpaired, is_named_after, suggest
@@ -64,7 +64,7 @@ class Suggested:
 
     `alone` are the right tensors without a partner; `copies` those of them that hold the values of another right tensor
     that has one, or is suggested one. `alignments` has every pair that was tried, `unread` every tensor whose values
-    cannot be looked at.
+    cannot be looked at. `free` are the left tensors without a partner, by what their values are like.
     """
 
     left: tuple[TensorRef, ...]
@@ -74,12 +74,13 @@ class Suggested:
     unread: tuple[Unread, ...]
     alone: tuple[int, ...] = ()
     copies: frozenset[int] = frozenset()
+    free: Mapping[int, Fingerprint] = field(default_factory=dict)
 
     def partner(self, one: Suggestion, fit: Fit, side: str) -> SuggestedPartner:
         """Return one fit of a suggestion as a report has it, with the tensor of `side` as the partner."""
         alignment = self.alignments[fit.left, fit.right]
         by = "names alone" if fit.apart is None else one.how if one.is_clear and one.how in ("names", "order") else ""
-        by = one.how if one.how == "structure" else by
+        by = one.how if one.how in ("structure", "replay") else by
         apart = alignment.apart if fit.apart is None else fit.apart
         shape = shape_word(alignment.transform)
         ref = self.left[fit.left] if side == "left" else self.right[fit.right]
@@ -87,9 +88,8 @@ class Suggested:
         return SuggestedPartner(ref.key.address, confidence, fit_text(apart, shape, by), apart, shape, by)
 
 
-def with_suggestions(plan: Plan, report: Report, *, watch: Watch = unwatched) -> Report:
-    """Return the report with `suggestions` in its unmatched tensors, which are read for it; verdicts stay."""
-    found = suggest_partners(plan, watch=watch)
+def with_suggestions(report: Report, found: Suggested) -> Report:
+    """Return the report with `suggestions` in its unmatched tensors; verdicts stay."""
     partners: defaultdict[tuple[str, str], list[SuggestedPartner]] = defaultdict(list)
     for one in found.suggestions:
         for fit in one.fits:
@@ -143,6 +143,7 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
         (*left.unread, *right.unread),
         alone=tuple(sorted(right.alone)),
         copies=copies,
+        free={number: left.prints[number] for number in sorted(left.alone)},
     )
 
 
@@ -361,14 +362,16 @@ def _candidates(left: _Side, right: _Side, number: int, allowed: Iterable[int]) 
     return list(dict.fromkeys([*(other for _, other in alike[:_MOST_TRIED]), *by_name[:_MOST_TRIED]]))
 
 
-def best_alignment(left: TensorRef, right: TensorRef, formats: Transform) -> Alignment | None:
+def best_alignment(
+    left: TensorRef, right: TensorRef, formats: Transform, values: TensorView | None = None
+) -> Alignment | None:
     """Return the simplest way to bring the right to the left that no other one is clearly better than.
 
-    Both are read whole, in blocks. `formats` are the axis orders of the suite. ``None`` if their shapes cannot be
-    brought together, or a file cannot be read.
+    Both are read whole, in blocks; `values` are those of the right where they are not what its file has. `formats` are
+    the axis orders of the suite. ``None`` if their shapes cannot be brought together, or a file cannot be read.
     """
     try:
-        with closing(open_view(left)) as ours, closing(open_view(right)) as theirs:
+        with closing(open_view(left)) as ours, closing(open_view(right) if values is None else values) as theirs:
             close = _CLOSE.get(coarser(ours.dtype, theirs.dtype), _MOST_APART)
             ranks = {len(ours.shape), len(theirs.shape)}
             turned = [Transform(transpose=axes) for axes in USUAL_AXES if {len(axes)} == ranks]

@@ -72,8 +72,9 @@ def gate(
     report = replace(report, notes=(*report.notes, *notes), run=run_facts())
     if suggests:
         from pytest_msdump.causes.suggest_partners import with_suggestions
+        from pytest_msdump.replay.pairing import suggest_with
 
-        report = with_suggestions(planned, report, watch=watch)
+        report = with_suggestions(report, suggest_with(reference, planned, watch=watch))
     # The vendor's command lines start no thread.
     with nullcontext() if progress is None else progress.step("writing reports"):
         files = write_report(report, planned.suite.options["report"], planned.suite.report_dir)

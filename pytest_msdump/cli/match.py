@@ -57,6 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="read the tensors, and print a suite file with an entry for each tensor that should have a partner",
     )
+    output.add_argument(
+        "--model",
+        metavar="FILE:FUNCTION",
+        help="with --suggest: run FILE, whose FUNCTION returns the PyTorch model that RIGHT was recorded of, and pair "
+        "what its modules make of the left's own values",
+    )
     output.add_argument("-o", "--out", metavar="FILE", help="with --suggest: write a new file")
     output.add_argument(
         "--as",
@@ -77,8 +83,8 @@ def run(parsed: argparse.Namespace) -> int:
         if parsed.json:
             raise ConfigError("--suggest prints TOML; leave --json out")
         return suggest(planned, parsed, progress)
-    if parsed.out is not None or parsed.form is not None:
-        raise ConfigError("-o and --as say where and how --suggest writes; give --suggest as well")
+    if parsed.out is not None or parsed.form is not None or parsed.model is not None:
+        raise ConfigError("-o, --as and --model say where and how --suggest writes; give --suggest as well")
     report = as_report(planned)
     if parsed.json:
         print(printed_json(match_entry(planned, report)))

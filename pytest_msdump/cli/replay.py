@@ -49,6 +49,7 @@ EXAMPLES = (
     "msdump replay evaluated --graph graph_0.ir",
     "msdump replay trained --json",
     "msdump replay trained --model reference.py:build",
+    "msdump replay exported --model model.onnx",
 )
 
 # The folder of the recorded reference in that of the reports.
@@ -83,7 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     model.add_argument(
         "--model",
         metavar="FILE:FUNCTION",
-        help="run FILE, whose FUNCTION returns the reference as a PyTorch model, alone or with its inputs",
+        help="run FILE, whose FUNCTION returns the reference as a PyTorch model, alone or with its inputs; or name a "
+        "MODEL.onnx, which runs node by node",
     )
     for option in _MODEL_OPTIONS:
         model.add_argument(*option.cli_flags, **argparse_kwargs(option))

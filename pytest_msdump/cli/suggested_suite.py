@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.causes.choose_partners import Fit, Suggestion
-from pytest_msdump.causes.suggest_partners import Suggested, suggest_partners
+from pytest_msdump.causes.suggest_partners import Suggested
 from pytest_msdump.cli.output import print_lines
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text, toml_value
 from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.replay.pairing import suggest_with
+from pytest_msdump.replay.reference_model import load_reference
 from pytest_msdump.report.coverage import map_entry_lines
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import OPTIONS
@@ -38,7 +40,10 @@ def suggest(planned: Plan, parsed: argparse.Namespace, progress: Progress) -> in
     """Print or write a suite; return 1 when tensors lack a partner and none was found."""
     target = None if parsed.out is None else new_file(parsed.out)
     folder = Path.cwd() if target is None else target.absolute().parent
-    found = suggest_partners(planned, watch=progress)
+    if parsed.model is not None and parsed.model.endswith(".onnx"):
+        raise ConfigError(f"--model {parsed.model}: only models of PyTorch suggest partners; name FILE:FUNCTION")
+    reference = None if parsed.model is None else load_reference(parsed.model)
+    found = suggest_with(reference, planned, watch=progress)
     suite = SuggestedSuite(planned, found, parsed, folder)
     if parsed.form == "python":
         lines = list(_python_lines(suite.entries.known + suite.entries.clear, found))

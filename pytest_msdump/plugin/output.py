@@ -25,6 +25,7 @@ from pytest_msdump.model.report import Report
 from pytest_msdump.plugin.measuring import keep_records
 from pytest_msdump.plugin.session import Gate, progress_of, sent_with
 from pytest_msdump.plugin.sources import OWN_NODE, Source
+from pytest_msdump.replay.pairing import suggest_with
 from pytest_msdump.report.build import (
     build_report,
     pairing_report,
@@ -135,7 +136,7 @@ def write_reports(gate: Gate) -> None:
         report = build_report(plan, gate.records[plan.digest])
         report = replace(report, notes=(*report.notes, *keep_records(gate, plan)), run=facts)
         if gate.config.option.msdump_suggest:
-            report = with_suggestions(plan, report, watch=progress)
+            report = with_suggestions(report, suggest_with(gate.reference(plan), plan, watch=progress))
         directory = gate.directories.get(source) or report_directory(gate, source, plan, several=several)
         kinds = tuple(kind for kind in plan.suite.options["report"] if not (several and kind in _OF_THE_RUN))
         files: list[Path] = []

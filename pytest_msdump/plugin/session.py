@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
@@ -39,10 +39,13 @@ from pytest_msdump.plugin.sources import (
     option_value,
     suite_files_ahead,
 )
+from pytest_msdump.report.json_forms import LOCAL
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.record_json import from_json, to_json
-from pytest_msdump.report.replayed import LOCAL
 from pytest_msdump.settings.options import option_values
+
+if TYPE_CHECKING:
+    from pytest_msdump.replay.reference_model import Reference
 
 
 class Gate:
@@ -75,6 +78,7 @@ class Gate:
         self.cases: list[tuple[tuple[str, tuple[int, ...]], Any]] = []
         self.foreign = 0
         # What a replay of the reference says of each pair, by the digest of the plan.
+        self._references: dict[str, Reference] = {}
         self._local: dict[str, Mapping[int, Local]] = _sent_local(config)
         self._language: str | None = None
         # Names of items of the own suite that were typed as ids.
@@ -112,16 +116,25 @@ class Gate:
 
     def local(self, plan: Plan) -> Mapping[int, Local]:
         """Return what a replay of the reference says of each pair, where one was asked for; it runs once."""
-        typed = plan.suite.options["replay"]
-        if typed is None or self.config.option.collectonly:
+        if plan.suite.options["replay"] is None or self.config.option.collectonly:
             return {}
         if plan.digest not in self._local:
             # Frameworks are loaded where one is used.
-            from pytest_msdump.replay.reference_model import load_reference, replay_plan
+            from pytest_msdump.replay.reference_model import replay_plan
 
             with _uncaptured(self.config), progress_of(self.config).step("replaying the reference"):
-                self._local[plan.digest] = replay_plan(plan, load_reference(typed))
+                reference = self.reference(plan)
+                self._local[plan.digest] = {} if reference is None else replay_plan(plan, reference)
         return self._local[plan.digest]
+
+    def reference(self, plan: Plan) -> Reference | None:
+        """Return the reference that is to be replayed, where one was asked for; its file runs once."""
+        typed = plan.suite.options["replay"]
+        if typed is not None and typed not in self._references:
+            from pytest_msdump.replay.reference_model import load_reference
+
+            self._references[typed] = load_reference(typed)
+        return self._references.get(typed)
 
     @property
     def local_text(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from math import inf, prod
+from math import inf, prod, sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +38,8 @@ Array = npt.NDArray[Any]
 GRADIENTS = ("/grad_output", "/grad_input", "/grad")
 OPTIMIZER = "Optimizer"
 _PLAIN = Transform()
+_ROOM = 2**27
+_BLOCK = 2**15
 _WITHOUT = {"kl_divergence": "not needed"}
 _DISTANCES = ("relative_euclidean_distance", "normalized_max_error")
 
@@ -95,15 +97,20 @@ class Forcing:
     ----------
     places : mapping of Place to list of int
         The pairs, by number, whose right tensor stands there.
+    pairs : list of Pair
+        All of them.
     found : dict of int to Local
         The judgement of each pair, by number; `whole` fills in why the others have none.
+    room : int
+        Up to so many bytes of what the reference gives in its own precision are held in memory, the rest in files.
     """
 
     def __init__(self, pairs: Sequence[Pair], folder: Path) -> None:
         self.found: dict[int, Local] = {}
         self.places: dict[Place, list[int]] = {}
-        self._pairs, self._folder = pairs, folder
-        self._kept: dict[Place, Path] = {}
+        self.pairs, self._folder = [*pairs], folder
+        self._kept: dict[Place, Array | Path] = {}
+        self.room = _ROOM
         self._held: tuple[int, tuple[int, ...], tuple[Array, str]] | None = None
         # Modules without a partner, and where something that they went into was wrong.
         self._wrong: dict[str, str] = {}
@@ -118,9 +125,18 @@ class Forcing:
             key = pair.right.key
             self.places.setdefault(Place(key.op.label, key.slot, key.op.at.occurrence or 0), []).append(number)
 
+    def wants(self, place: Place) -> bool:
+        """Whether what the reference gives in this place is asked for."""
+        return place in self.places
+
+    def add(self, place: Place, pair: Pair) -> None:
+        """Put in the left tensor of a pair as well, from now on."""
+        self.places[place] = [len(self.pairs)]
+        self.pairs.append(pair)
+
     @property
     def has_gradients(self) -> bool:
-        """Whether a backward pass is needed."""
+        """Whether gradients are judged."""
         return any(place.label.endswith(GRADIENTS) for place in self.places)
 
     def dtypes(self, labels: Iterable[str]) -> list[str]:
@@ -129,7 +145,7 @@ class Forcing:
         found = []
         for place, numbers in self.places.items():
             if place.label in wanted:
-                found += [dtype for number in numbers if (dtype := _dtype_of(self._pairs[number]))]
+                found += [dtype for number in numbers if (dtype := _dtype_of(self.pairs[number]))]
         return found
 
     def values(self, place: Place, shape: tuple[int, ...]) -> Array | None:
@@ -142,14 +158,20 @@ class Forcing:
 
     def keep(self, place: Place, own: Array) -> None:
         """Keep what the reference gave in its own precision."""
-        if place in self.places and place not in self._kept:
-            self._kept[place] = self._folder / f"{len(self._kept)}.npy"
-            np.save(self._kept[place], own, allow_pickle=False)
+        if place not in self.places or place in self._kept:
+            return
+        if own.nbytes <= self.room:
+            self.room -= own.nbytes
+            self._kept[place] = own.copy()
+            return
+        file = self._kept[place] = self._folder / f"{len(self._kept)}.npy"
+        np.save(file, own, allow_pickle=False)
 
     def judge(self, place: Place, exact: Array, marks: Marks) -> None:
         """Judge what the left has in a place by what the reference gave there in float64."""
         kind = "gradient" if place.label.endswith(GRADIENTS) else "exp" if marks.has_exp else "plain"
-        own = np.load(self._kept[place], allow_pickle=False) if place in self._kept else None
+        own = self._kept.pop(place, None)
+        own = np.load(own, allow_pickle=False) if isinstance(own, Path) else own
         for number in self.places.get(place, ()):
             read = self._read(number, exact.shape)
             if read is None or number in self.found:
@@ -184,7 +206,7 @@ class Forcing:
         if self._held is not None and self._held[:2] == (number, shape):
             return self._held[2]
         try:
-            read = in_order_of(self._pairs[number], shape)
+            read = in_order_of(self.pairs[number], shape)
             # What is put in is judged right away.
             self._held = number, shape, read
             return read
@@ -205,7 +227,7 @@ def _why_never(pair: Pair) -> Local | None:
     if key.op.op_type == PARAMETER:
         return not_replayable("weight")
     if key.op.op_type == OPTIMIZER:
-        return not_replayable("optimizer")
+        return not_replayable("optimizer", step=0)
     return None
 
 
@@ -273,12 +295,15 @@ def judge(left: Array, dtype: str, exact: Array, own: Array, *, limit: float) ->
         return not_replayable("dtype", dtype=dtype)
     if not exact.size:
         return not_replayable("empty")
-    ours, theirs = _distance(left, exact), _distance(own, exact)
-    if not ours.finite:
-        return not_replayable("nonfinite")
-    # What overflows in the left's precision does so in the reference's, too.
-    if ours.nonfinite.mismatch and _distance(left, own).nonfinite.mismatch:
-        return Local("fail", "score", inf, limit)
+    errors = _errors(exact, left, own)
+    if errors is None:
+        ours, theirs = _distance(left, exact), _distance(own, exact)
+        if not ours.finite:
+            return not_replayable("nonfinite")
+        # What overflows in the left's precision does so in the reference's, too.
+        if ours.nonfinite.mismatch and _distance(left, own).nonfinite.mismatch:
+            return Local("fail", "score", inf, limit)
+        errors = _known_errors(ours, inf), _known_errors(theirs, 0.0)
     if dtype in ("float16", "bfloat16"):
         rounded, allowed = rounded_to(exact, dtype), max(FLIPS_ALLOWED, int(FLIPS_SHARE_LIMIT * exact.size))
         flips, own_flips = _flips(left, rounded), _flips(rounded_to(own, dtype), rounded)
@@ -288,7 +313,7 @@ def judge(left: Array, dtype: str, exact: Array, own: Array, *, limit: float) ->
             return Local("pass" if flips <= allowed else "fail", "flips", flips / exact.size, share)
     # The reference may be exact by luck, or by what it does; one rounding of the left is no mistake then.
     floor = rounding_unit(dtype) / 2
-    score = max(_score(ours, theirs, name, floor) for name in _DISTANCES)
+    score = max(one / max(other, floor) if one else 0.0 for one, other in zip(errors[0], errors[1], strict=True))
     return Local("pass" if score <= limit else "fail", "score", score, limit)
 
 
@@ -302,14 +327,32 @@ def _distance(one: Array, exact: Array) -> Comparison:
     return measure(ArrayView(one), ArrayView(exact), worst=0, without=_WITHOUT, units=False)
 
 
-def _score(ours: Comparison, theirs: Comparison, name: str, floor: float) -> float:
-    error, own = ours.values.get(name), theirs.values.get(name)
-    if ours.equal:
-        return 0.0
-    if not isinstance(error, float):
-        # It is undefined where everything is 0 in exact arithmetic.
-        return inf
-    return error / max(own if isinstance(own, float) else 0.0, floor)
+def _known_errors(found: Comparison, undefined: float) -> tuple[float, float]:
+    """Return both errors; they are undefined where everything is 0 in exact arithmetic."""
+    if found.equal:
+        return 0.0, 0.0
+    euclid, largest = (found.values.get(name) for name in _DISTANCES)
+    return euclid if isinstance(euclid, float) else undefined, largest if isinstance(largest, float) else undefined
+
+
+def _errors(exact: Array, *others: Array) -> tuple[tuple[float, float], ...] | None:
+    """Return relative Euclidean distance and largest error of each; ``None`` where not all is finite, or exact is 0.
+
+    It reads a block of all at a time: a replay would take a forward pass longer with a pass for each.
+    """
+    flat, norm, peak = exact.reshape(-1), 0.0, 0.0
+    found = [(0.0, 0.0)] * len(others)
+    with np.errstate(all="ignore"):
+        for start in range(0, flat.size, _BLOCK):
+            block = flat[start : start + _BLOCK].astype(np.float64, copy=False)
+            norm, peak = norm + float(block @ block), max(peak, float(block.max()), -float(block.min()))
+            for number, other in enumerate(others):
+                apart = other.reshape(-1)[start : start + _BLOCK] - block
+                squares, largest = found[number]
+                found[number] = squares + float(apart @ apart), max(largest, float(apart.max()), -float(apart.min()))
+    if not 0.0 < norm < inf or not all(squares < inf for squares, _ in found):
+        return None
+    return tuple((sqrt(squares / norm), largest / peak) for squares, largest in found)
 
 
 def _flips(one: Array, other: Array) -> int:

@@ -5,12 +5,14 @@ Code of a user runs only where its file is typed, never from a suite file or an 
 
 from __future__ import annotations
 
+import copy
 import runpy
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,9 @@ from pytest_msdump.errors import ConfigError, nearest
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.record import Local
-from pytest_msdump.replay.forcing import Forcing
+from pytest_msdump.record.onnx import Model, OnnxRecording, load_model
+from pytest_msdump.replay.forcing import OPTIMIZER, Forcing
+from pytest_msdump.replay.onnx_forcing import force_nodes, inputs_of
 from pytest_msdump.replay.torch_forcing import force, names_of, raised_by_the_model
 
 __all__ = ["Reference", "load_reference", "record_reference", "reference_of", "replay_plan"]
@@ -55,7 +59,7 @@ class Reference:
         for dump in dumps:
             inputs = list(_inputs(dump, name))
             if inputs:
-                return lambda model: model(*_tensors(inputs))
+                return _calling(*_tensors(inputs))
         raise ConfigError(
             f"{self.source} returned a model without inputs, and neither dump has those of {name} (a recording with "
             f"inputs=True has); {_USAGE}"
@@ -63,7 +67,11 @@ class Reference:
 
 
 def load_reference(text: str) -> Reference:
-    """Run FILE and call FUNCTION, of a typed ``FILE:FUNCTION``; ConfigError if that fails."""
+    """Run FILE and call FUNCTION, of a typed ``FILE:FUNCTION``, or load a ``MODEL.onnx``; else a ConfigError."""
+    if text.endswith(".onnx"):
+        if find_spec("onnx") is None:
+            raise ConfigError(f"{text}: onnx is not installed here; pip install 'pytest-msdump[onnx]'")
+        return Reference(load_model(text), None, text)
     name, separator, wanted = text.rpartition(":")
     file = Path(name)
     if not separator or not name or not wanted.isidentifier():
@@ -101,21 +109,36 @@ def reference_of(model: Any, given: Any = None, *, source: str = "the reference"
     if given is None or (callable(given) and not hasattr(given, "shape") and not isinstance(given, Mapping)):
         return Reference(model, given, source)
     if isinstance(given, Mapping):
-        return Reference(model, lambda one: one(**given), source)
-    arguments = tuple(given) if isinstance(given, (tuple, list)) else (given,)
-    return Reference(model, lambda one: one(*arguments), source)
+        return Reference(model, _calling(**given), source)
+    return Reference(model, _calling(*(given if isinstance(given, (tuple, list)) else (given,))), source)
+
+
+def _calling(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
+    """Return a function that calls a model, for which no gradients are kept."""
+
+    def run(model: Any) -> Any:
+        import torch
+
+        with torch.no_grad():
+            return model(*args, **kwargs)
+
+    return run
 
 
 def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
-    """Return what a replay says of each pair of a plan, by number; see `replay.torch_forcing.force`."""
-    run = reference.runner(plan.left, plan.right)
+    """Return what a replay says of each pair of a plan, by number; see `torch_forcing.force`, `onnx_forcing`."""
     policy = dict(plan.left.labels).get("dtype_policy", "")
     whole, pairs = Selection(io=plan.suite.selection.io), plan.pairing.pairs
     if plan.suite.selection != whole:
         # What is not selected is put in all the same.
         pairs = make_plan(replace(plan.suite, selection=whole)).pairing.pairs
     with tempfile.TemporaryDirectory(prefix="msdump-replay-") as folder:
-        found = force(reference.model, run, Forcing(pairs, Path(folder)), policy=policy)
+        forcing = Forcing(pairs, Path(folder))
+        if isinstance(reference.model, Model):
+            feeds = inputs_of(reference.model, reference.source, (plan.left, plan.right))
+            found = force_nodes(reference.model, feeds, forcing)
+        else:
+            found = force(reference.model, reference.runner(plan.left, plan.right), forcing, policy=policy)
     numbers = {(pair.left.key, pair.right.key): number for number, pair in enumerate(plan.pairing.pairs)}
     known = ((numbers.get((pairs[one].left.key, pairs[one].right.key)), local) for one, local in found.items())
     return {number: local for number, local in known if number is not None}
@@ -123,15 +146,26 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
 
 def record_reference(reference: Reference, left: Dump, directory: Path) -> None:
     """Record the reference as it is into `directory`, for a left side that has no recording of it to pair with."""
-    import torch
+    if isinstance(reference.model, Model):
+        with OnnxRecording(reference.source, directory) as nodes:
+            nodes.run(None, inputs_of(reference.model, reference.source, (left,)))
+        return
+    from torch.optim.optimizer import register_optimizer_step_post_hook
 
     from pytest_msdump.record.torch import TorchRecording
 
     has_gradients = any(ref.key.op.label.endswith(("/grad_output", "/grad")) for ref in left.refs)
     run = reference.runner(left)
-    recording = TorchRecording(reference.model, directory, gradients=has_gradients)
-    with recording, torch.set_grad_enabled(has_gradients), raised_by_the_model():
-        run(reference.model)
+    # What runs may train it.
+    model = copy.deepcopy(reference.model)
+    recording = TorchRecording(model, directory, gradients=has_gradients)
+    with ExitStack() as stack:
+        if any(ref.key.op.op_type == OPTIMIZER for ref in left.refs):
+            # The optimizer is made while the reference runs.
+            stack.callback(register_optimizer_step_post_hook(recording.stepped).remove)
+        stack.enter_context(recording)
+        stack.enter_context(raised_by_the_model())
+        run(model)
 
 
 def _inputs(dump: Dump, name: str) -> Iterable[Any]:

@@ -9,6 +9,8 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.facts.replay import EXP_FAMILY
 from pytest_msdump.model.record import Local
@@ -19,8 +21,9 @@ from pytest_msdump.record.torch_hooks import ForwardHooks
 from pytest_msdump.record.torch_operations import around_operations, computes
 from pytest_msdump.record.torch_tensors import is_tensor
 from pytest_msdump.replay.forcing import Forcing, Marks, Place, not_replayable, precision
+from pytest_msdump.replay.torch_steps import Steps
 
-__all__ = ["force", "names_of", "raised_by_the_model"]
+__all__ = ["force", "names_of", "raised_by_the_model", "run_as_it_is"]
 
 _NOTHING = Marks()
 _LONGEST_REASON = 300
@@ -55,9 +58,14 @@ def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: st
     dtype, is_mixed = precision(forcing.dtypes(leaf_names) or forcing.dtypes(names))
     is_autocast = policy.startswith("autocast") or (is_mixed and dtype != "float32")
     low = getattr(torch, dtype)
+    # A quarter of what the weights take in float64.
+    forcing.room += sum(2 * weight.numel() for weight in model.parameters())
     own = _OwnRun(_copy(model, torch.float32 if is_autocast else low), forcing)
-    with raised_by_the_model(), torch.autocast("cpu", dtype=low) if is_autocast else nullcontext():
+    steps = Steps(dict(enumerate(forcing.pairs)))
+    cast = torch.autocast("cpu", dtype=low) if is_autocast else nullcontext()
+    with raised_by_the_model(), cast, steps.seen(own.model):
         own.run(run)
+    forcing.found |= steps.judged(model)
     atoms, rounded_to = own.atoms, None if is_autocast or dtype == "float32" else low
     del own
     exact = _ExactRun(_copy(model, torch.float64, rounded_to=rounded_to), forcing, atoms, rounded_to)
@@ -71,6 +79,14 @@ def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: st
     finally:
         torch.set_default_dtype(before)
     return forcing.whole()
+
+
+def run_as_it_is(model: Any, run: Callable[[Any], Any], forcing: Forcing) -> None:
+    """Run a copy of a model in its own precision, which `force` does first; see there for what is taken and raised."""
+    import torch
+
+    with raised_by_the_model():
+        _OwnRun(_copy(unwrapped(model), torch.float32), forcing).run(run)
 
 
 @contextmanager
@@ -127,8 +143,6 @@ class _Run:
 
     def run(self, run: Callable[[Any], Any]) -> None:
         """Run the copy with all hooks."""
-        import torch
-
         with ExitStack() as stack:
             stack.callback(self.model.register_forward_pre_hook(self._cast, with_kwargs=True, prepend=True).remove)
             hooks = ForwardHooks(self.before, self._came_back, self._raised, wants_inputs=False)
@@ -137,7 +151,6 @@ class _Run:
             if self.forcing.has_gradients:
                 stack.callback(self._gradients.remove)
                 self._gradients.hook_parameters(self.model.named_parameters())
-            stack.enter_context(torch.set_grad_enabled(self.forcing.has_gradients))
             run(self.model)
 
     def watch(self, stack: ExitStack) -> None:
@@ -194,12 +207,12 @@ class _Run:
         import torch
 
         place = self._place(label, slot)
-        values = self.forcing.values(place, tuple(tensor.shape))
-        if place in self.forcing.places:
+        if self.forcing.wants(place):
             self.met(place, tensor)
+        values = self.forcing.values(place, tuple(tensor.shape))
         if values is None:
             return tensor
-        left = torch.from_numpy(values.copy()).to(tensor.dtype)
+        left = torch.from_numpy(np.require(values, requirements="W")).to(tensor.dtype, copy=True)
         self.placed(left)
         if not (torch.is_grad_enabled() and tensor.requires_grad):
             return left

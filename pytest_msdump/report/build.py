@@ -106,7 +106,10 @@ def _assembled(plan: Plan, records: Iterable[Record]) -> Report:
         limits=policy_entry(plan.suite.policy),
         min_coverage=plan.suite.min_coverage,
         network=network_of(combined(plan.rules)) if plan.rules.base else (),
-        notes=(*plan.extras.sentences, *([f"ran user code: {replayed}"] if replayed else ())),
+        notes=(
+            *plan.extras.sentences,
+            *([f"ran user code: {replayed}"] if replayed and not replayed.endswith(".onnx") else ()),
+        ),
         rerun=rerun_arguments(plan),
     )
 

@@ -16,7 +16,6 @@ from pytest_msdump.model.record import Check, Record, ReportedTensor
 from pytest_msdump.model.tensor import COORDINATES, SourceFrame, mangle
 from pytest_msdump.report.causes import role_line, suspicious_line
 from pytest_msdump.report.json_forms import encode
-from pytest_msdump.report.replayed import local_line
 from pytest_msdump.report.tables import columns, command, filled, hanging, labelled, pieces, statistics_table, table
 from pytest_msdump.text import ENGLISH, Phrases
 
@@ -451,7 +450,7 @@ def _heading(record: Record, run: tuple[int, bool], width: int, say: Phrases) ->
         rest += filled(terminal_text(text), width - len(indent)) if text else []
     rest += [part for text in _made_by(record, say) for part in pieces(terminal_text(text), width - len(indent))]
     rest += filled(role_line(record, say), width - len(indent)) if record.role is not None else []
-    rest += filled(local, width - len(indent)) if (local := local_line(record, say)) else []
+    rest += filled(local, width - len(indent)) if (local := _local_line(record, say)) else []
     rest += filled(suspicious_line(record, say), width - len(indent)) if record.suspicious else []
     yield from (indent + line for line in rest)
 
@@ -535,3 +534,9 @@ def path_below(root: str, file: str) -> str:
     if not root or file.startswith("/") or root == file or root.endswith(f"/{file}"):
         return root if root.endswith(file) else file
     return f"{root.rstrip('/')}/{file}"
+
+
+def _local_line(record: Record, say: Phrases) -> str:
+    """Return what a replay says of a record, if it is none of its findings; empty where there was no replay."""
+    local = record.local
+    return "" if local is None or local.outcome == "fail" else terminal_text(say.of(local.message))

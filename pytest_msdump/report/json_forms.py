@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.comparison import Scalar
+from pytest_msdump.model.record import Local
 from pytest_msdump.text import Message, message_of, say
 
 # No count, index or address of ours is beyond 64 bits; no exact sum of integers beyond what a float64 can hold.
@@ -343,3 +344,26 @@ NUMBERS = list_of(NUMBER)
 # Reading keeps messages as the file has them: `message_of` makes one of it and of the sentence beside it.
 PARAMETERS = by_name(Form(_read_parameter))
 MESSAGE = Form(table(dict, {"code": TEXT, "parameters": PARAMETERS}).read, attrgetter("entry"))
+
+
+def _local(sentence: str = "", why: Mapping[str, Any] | None = None, **found: Any) -> Local:
+    if found["outcome"] == "not_replayable" and why is None:
+        raise WrongValueError("'why' is missing")
+    if found["outcome"] != "not_replayable" and not found.get("measure"):
+        raise WrongValueError("'measure' is missing")
+    return Local(why=message_of(why, sentence) if why else None, **found)
+
+
+LOCAL = table(
+    _local,
+    {
+        "outcome": one_of(("pass", "fail", "not_replayable")),
+        "measure": optional(one_of(("score", "flips", "differing", "")), ""),
+        "score": optional(NUMBER),
+        "limit": optional(NUMBER),
+        "segment": optional(TEXTS, ()),
+        "why": optional(MESSAGE),
+        "sentence": lenient(TEXT),
+    },
+    parts=lambda one: {**one._asdict(), "sentence": say(one.message)},
+)

@@ -50,6 +50,7 @@ from pytest_msdump.report.json_forms import (
     ELEMENT,
     FLAG,
     INDEX,
+    LOCAL,
     MESSAGE,
     NUMBER,
     NUMBERS,
@@ -75,7 +76,6 @@ from pytest_msdump.report.json_forms import (
     table,
     table_with_message,
 )
-from pytest_msdump.report.replayed import LOCAL
 from pytest_msdump.text import Message, message_of, say
 
 _SIDES = ("left", "right")

@@ -28,7 +28,6 @@ from pytest_msdump.report.coverage import (
     unseen_text,
 )
 from pytest_msdump.report.failure import one_line
-from pytest_msdump.report.replayed import replay_lines
 from pytest_msdump.report.tables import command, hanging
 from pytest_msdump.text import ENGLISH, Phrases
 
@@ -36,6 +35,7 @@ from pytest_msdump.text import ENGLISH, Phrases
 _OLDER_RUN = "older_run"
 
 _SHOWN_REASONS = 3
+_SHOWN_WRONG = 10
 _SHOWN_WARNINGS = 3
 _SHOWN_FILES = 3
 _ALARMING_COVERAGE = 0.5
@@ -102,7 +102,7 @@ def summary_lines(
     problems, found = coverage_problems(report, say), counts(report)
     # If the item `coverage` fails, its own text has all reasons.
     lines = [
-        *replay_lines(report, width=width, unfolded=unfolded, say=say),
+        *_replay_lines(report, width=width, unfolded=unfolded, say=say),
         *_matched(report, found, width, say),
         *(line for sentence in partial_runs(report, say) for line in hanging(sentence, width)),
         *(() if problems else _reasons(report, width, say)),
@@ -215,3 +215,20 @@ def alarm(coverage: Coverage, width: int, say: Phrases = ENGLISH) -> list[str]:
         return []
     share = percent(coverage.value)
     return hanging(say("alarm", paired=coverage.right_paired, total=coverage.right_total, share=share), width)
+
+
+def _replay_lines(report: Report, *, width: int, unfolded: bool = False, say: Phrases) -> list[str]:
+    """Return how many operators are wrong by themselves, and which; then why tensors were not replayed."""
+    known = [(record.local, record) for record in report.records if record.local is not None]
+    if not known:
+        return []
+    wrong = [terminal_text(record.left.key.op.label) for local, record in known if local.outcome == "fail"]
+    rest = Counter(local.why for local, _ in known if local.why is not None).most_common()
+    counted = {"wrong": len(wrong), "rest": sum(count for _, count in rest)}
+    lines = hanging(say("replayed", right=len(known) - sum(counted.values()), **counted), width)
+    if wrong:
+        names = say.named(wrong, len(wrong) if unfolded else _SHOWN_WRONG)
+        lines += hanging(say("replay_wrong", names=names), width, indent=2)
+    for why, count in rest if unfolded else rest[:_SHOWN_REASONS]:
+        lines += hanging(terminal_text(say("replay_rest", n=count, reason=say.of(why))), width, indent=2)
+    return lines

@@ -122,8 +122,8 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "an entry",
     "ambiguous_placements": "manifests of its ranks say {placements:and}; add a [[msdump.dims]]",
     "ambiguous_files": "{files:and} hold the same shard; keep one",
-    "ambiguous_stages": "ranks {stages:and} along {axis} each have a tensor of this name; add {axis}:replicated if they "
-    "are copies, or renumber if names count from 0 on each",
+    "ambiguous_stages": "ranks {stages:and} along {axis} each have a tensor of this name; add {axis}:replicated if "
+    "they are copies, or renumber if names count from 0 on each",
     "shards_joined": (
         "{n} tensor put together from {shards} shards ({axes})",
         "{n} tensors put together from {shards} shards ({axes})",

@@ -13,10 +13,10 @@ _SHARED = (
     *("same_name", "same_name_as", "same_scope", "same_graph"),
     *("between_names", "between_parts", "between_clauses", "between_sources"),
     *("names_and_more", "in_brackets", "after_label", "or_before", "operators_before", "without_cause"),
-    *("by_graph", "by_right_graph", "by_fusion", "by_order", "with_doubt", "fits", "fits_equal", "fits_by_name"),
+    *("by_graph", "by_right_graph", "by_fusion", "by_order", "with_doubt", "fits", "fits_equal"),
     *("shape_same", "shape_transposed", "shape_reshaped", "do_map_instead", "in_place_of"),
 )
-_SHARED_BEGINNINGS = ("why_", "given_", "state_", "better_", "doubt_", "decided_")
+_SHARED_BEGINNINGS = ("why_", "given_", "state_", "better_", "doubt_", "decided_", "fits_by_")
 
 
 def _rows(codes: Iterable[str]) -> dict[str, tuple[str, str]]:

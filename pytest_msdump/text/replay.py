@@ -50,7 +50,15 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
         "it is a weight, which nothing computes; its comparison judges it",
         "它是权重，并非计算所得；由其比对结果判定",
     ),
-    "local_optimizer": ("steps of optimizers are not replayed", "不重放优化器的更新步骤"),
+    "local_optimizer": (
+        "the reference does not take step {step} of its optimizer, counted from 0: give a function that does",
+        "参考模型没有执行优化器的第 {step} 步（从 0 计）；请给出执行该步的函数",
+    ),
+    "local_before_step": (
+        "of what went into this step of the optimizer, {name} was not recorded",
+        "优化器该步的输入中，{name} 未记录",
+    ),
+    "local_no_state": ("the reference's optimizer keeps no {name}", "参考模型的优化器不保存 {name}"),
     "local_unseen": ("the left has only statistics of it", "左侧只有其统计量"),
     "local_sample": ("a part of a tensor cannot stand for it", "张量的一部分不能代替它"),
     "local_shape": ("{reason}", "{reason}"),
@@ -89,7 +97,11 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
     "replay_variant": ("the definition does not cover {name}", "定义不支持 {name}"),
     "replay_random": ("it draws random numbers", "该算子产生随机数"),
     "replay_failed": ("its attributes do not fit its inputs: {why}", "属性与输入不符：{why}"),
-    # -- roles and the summary
+    # -- roles, suggestions and the summary
+    "fits_by_replay": (
+        "the reference makes it of the left's own values, {shape}; values differ by {apart} of their norm",
+        "参考模型由左侧自己的值得出，{shape}；数值之差为其范数的 {apart}",
+    ),
     "why_local": ("wrong by itself, as a replay shows", "重放表明其自身有误"),
     "why_local_inherited": (
         "right by itself: of the left's own inputs the reference makes the same",

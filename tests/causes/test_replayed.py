@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_msdump.causes.localise import roles_by_replay
+from pytest_msdump.causes.roles import roles_by_replay
 from pytest_msdump.model.comparison import Finding, Verdict
 from pytest_msdump.model.record import Local, Record, ReportedTensor
 from pytest_msdump.model.tensor import Coordinates

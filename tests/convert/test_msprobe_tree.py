@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pytest_msdump.testing.builder import write_reference
 
 from pytest_msdump import cli
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import open_logical
-from pytest_msdump.testing.builder import write_reference
 
 DATA = Path(__file__).parents[1] / "data"
 

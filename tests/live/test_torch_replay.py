@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 from pytest_msdump import assert_replay
+from pytest_msdump.causes.suggest_partners import suggest_partners
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.record import Recorder
+from pytest_msdump.replay.pairing import suggest_with
 from pytest_msdump.replay.reference_model import reference_of, replay_plan
 from pytest_msdump.suite import load_suite
 
@@ -382,6 +384,221 @@ def test_without_a_backward_pass_gradients_say_so(tmp_path):
     assert {one.why.code for one in found.values() if one.why} == {"local_no_gradient", "local_input"}
 
 
+# -- steps of optimizers ----------------------------------------------------------------------------------------------
+
+
+def small():
+    return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
+
+
+BATCH = torch.randn(5, 6, generator=torch.Generator().manual_seed(3))
+
+
+def train(model, optimizer, steps=2, around=nullcontext):
+    for number in range(steps):
+        with around():
+            optimizer.zero_grad()
+            functional.mse_loss(model(BATCH), torch.ones(5, 3) * (number + 1)).backward()
+            optimizer.step()
+
+
+def stepped(folder, optimizer, mistake=None, taken=None, **options):
+    """Return what a replay says of two steps, by address and iteration; a mistake is a setting of the last layer."""
+
+    def made_for(model, **more):
+        return optimizer([{"params": [*model[0].parameters()]}, {"params": [*model[2].parameters()], **more}])
+
+    for side in ("right", "left"):
+        model = made(small, train=True)
+        one = made_for(model, **(mistake or {} if side == "left" else {}))
+        options = {"gradients": True, "iterations": True, **options}
+        with Recorder(folder).torch(model, directory=folder / side, optimizer=one, **options) as recording:
+            train(model, one, around=recording.iteration)
+    table = {"left": str(folder / "left"), "right": str(folder / "right")}
+    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
+    taken = taken or (lambda model: train(model, made_for(model)))
+    found = replay_plan(planned, reference_of(made(small, train=True), taken))
+    keys = [pair.right.key for pair in planned.pairing.pairs]
+    return {
+        f"{keys[number].op.label}#{keys[number].op.at.iteration}": one
+        for number, one in found.items()
+        if keys[number].op.op_type == "Optimizer"
+    }
+
+
+def sgd(**options):
+    return lambda groups: torch.optim.SGD(groups, lr=0.3, **options)
+
+
+STEPS = [
+    (sgd(), {"lr": 0.31}, {"updated#0", "updated#1"}),
+    (sgd(momentum=0.9), {"momentum": 0.8}, {"momentum_buffer#1", "updated#1"}),
+    (
+        sgd(momentum=0.9, weight_decay=0.1, nesterov=True),
+        {"weight_decay": 0.2},
+        {"momentum_buffer#0", "momentum_buffer#1", "updated#0", "updated#1"},
+    ),
+    (lambda groups: torch.optim.Adam(groups, lr=0.01), {"eps": 1e-3}, {"updated#0", "updated#1"}),
+    (
+        lambda groups: torch.optim.AdamW(groups, lr=0.01, weight_decay=0.1),
+        {"betas": (0.9, 0.99)},
+        # In the first step the correction of the bias hides another beta from the parameter itself.
+        {"exp_avg_sq#0", "exp_avg_sq#1", "updated#1"},
+    ),
+    (lambda groups: torch.optim.AdamW(groups, lr=0.01), {"weight_decay": 0.3}, {"updated#0", "updated#1"}),
+]
+
+
+@pytest.mark.parametrize(("optimizer", "mistake", "at"), STEPS)
+def test_steps_are_judged_from_what_the_left_had_before_each(tmp_path, optimizer, mistake, at):
+    good = stepped(tmp_path / "good", optimizer)
+    assert {one.outcome for one in good.values()} == {"pass"}
+    assert len(good) >= 8
+    found = stepped(tmp_path / "wrong", optimizer, mistake)
+    accused = {name for name, one in found.items() if one.outcome == "fail"}
+    # The parameters of the first layer were trained as the reference's, and are innocent.
+    assert accused == {f"2.{name}/{what}" for name in ("weight", "bias") for what in at}
+    assert not reasons(found)
+
+
+def test_steps_that_the_reference_does_not_take_say_so(tmp_path):
+    optimizer = sgd(momentum=0.9)
+    found = stepped(tmp_path, optimizer, taken=lambda model: train(model, optimizer([*model.parameters()]), steps=1))
+    passes = {name for name, one in found.items() if one.outcome == "pass"}
+    assert passes == {name for name in found if name.endswith("#0")}
+    assert set(reasons(found).values()) == {"local_optimizer"}
+
+
+def test_steps_whose_gradients_were_not_recorded_say_so(tmp_path):
+    found = stepped(tmp_path, sgd(), gradients=False)
+    assert set(reasons(found).values()) == {"local_before_step"}
+    assert len(reasons(found)) == len(found)
+
+
+def test_an_optimizer_that_goes_on_from_earlier_steps_says_so(tmp_path):
+    def goes_on(model):
+        one = torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.9)
+        for parameter in model.parameters():
+            one.state[parameter]["momentum_buffer"] = torch.ones_like(parameter)
+        train(model, one)
+
+    found = stepped(tmp_path, sgd(momentum=0.9), taken=goes_on)
+    assert set(reasons(found).values()) == {"local_before_step"}
+    assert len(reasons(found)) == len(found)
+
+
+def test_without_a_recording_of_the_reference_its_steps_are_judged_and_it_stays_as_it_is(tmp_path):
+    def run(model):
+        train(model, torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.9), steps=1)
+
+    port = made(small, train=True)
+    optimizer = torch.optim.SGD(port.parameters(), lr=0.2, momentum=0.9)
+    with Recorder(tmp_path).torch(port, directory=tmp_path / "left", gradients=True, optimizer=optimizer):
+        train(port, optimizer, steps=1)
+    reference = made(small, train=True)
+    before = copy.deepcopy(reference.state_dict())
+    with pytest.raises(AssertionError, match=r"wrong by themselves: 0\.weight/updated, 0\.bias/updated"):
+        assert_replay(reference, tmp_path / "left", run)
+    for name, one in reference.state_dict().items():
+        torch.testing.assert_close(one, before[name], rtol=0, atol=0)
+
+
+# -- suggestions ------------------------------------------------------------------------------------------------------
+
+
+class Port(nn.Module):
+    """Net under other names, which computes what attention is given in another order."""
+
+    def __init__(self, reference, scale=1.0):
+        super().__init__()
+        self.tokens, self.heads, self.out = reference.embed, nn.ModuleList(), reference.head
+        self.heads.extend([reference.value, reference.key, reference.query])
+        self.parts = nn.ModuleList(nn.ModuleList([one.norm, one.up, one.act, one.down]) for one in reference.blocks)
+        self.scale = scale
+
+    def forward(self, ids):
+        x = self.tokens(ids)
+        value, key, query = (head(x) for head in self.heads)
+        x = x + torch.softmax(query @ key.mT / 4, -1) @ value
+        for norm, up, act, down in self.parts:
+            x = x + down(act(up(norm(x))))
+        return self.out(x)
+
+
+PARTNERS = {
+    "embed": "tokens",
+    "query": "heads.2",
+    "key": "heads.1",
+    "value": "heads.0",
+    **{
+        f"blocks.{number}.{name}": f"parts.{number}.{place}"
+        for number in range(2)
+        for place, name in enumerate(("norm", "up", "act", "down"))
+    },
+    "head": "out",
+}
+
+
+def wrong_from_the_first(model):
+    with torch.no_grad():
+        model.embed.weight.mul_(torch.linspace(0.6, 1.7, 16))
+        model.key.bias.add_(0.3)
+    model.blocks[0].act = nn.ReLU()
+    return model
+
+
+def suggested(folder, **more):
+    table = {"left": str(folder / "left"), "right": str(folder / "right"), "pair_by": ["map"], **more}
+    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
+    found = suggest_with(reference_of(made(), IDS), planned)
+    clear = {
+        found.right[one.right].key.op.label: found.left[one.fits[0].left].key.op.label
+        for one in found.suggestions
+        if one.is_clear
+    }
+    return found, clear
+
+
+def test_a_port_that_is_wrong_from_its_first_layer_finds_its_partners(tmp_path):
+    with torch.no_grad():
+        record(tmp_path / "right", made(), IDS)
+        record(tmp_path / "left", Port(wrong_from_the_first(made())), IDS)
+    found, clear = suggested(tmp_path)
+    assert {name: left for name, left in clear.items() if name in PARTNERS} == PARTNERS
+    assert {one.how for one in found.suggestions} == {"replay"}
+    by_name = {found.right[one.right].key.op.label: one for one in found.suggestions}
+    # What is right fits to rounding although all before it is wrong.
+    assert by_name["query"].fits[0].apart < 1e-6
+    assert by_name["blocks.1.up"].fits[0].apart < 1e-6
+    assert by_name["key"].fits[0].apart > 1e-3
+    partner = found.partner(by_name["query"], by_name["query"].fits[0], "left")
+    assert partner.why.startswith("the reference makes it of the left's own values, same shape; values differ by ")
+
+
+def test_without_a_reference_the_order_of_such_a_port_misleads(tmp_path):
+    with torch.no_grad():
+        record(tmp_path / "right", made(), IDS)
+        record(tmp_path / "left", Port(wrong_from_the_first(made())), IDS)
+    table = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right"), "pair_by": ["map"]}
+    found = suggest_partners(plan(load_suite(file=None, table=table, options={}, directory=tmp_path)))
+    clear = {
+        found.right[one.right].key.op.label: found.left[one.fits[0].left].key.op.label
+        for one in found.suggestions
+        if one.is_clear
+    }
+    assert clear.get("query") != PARTNERS["query"]
+
+
+def test_what_has_a_partner_keeps_it(tmp_path):
+    with torch.no_grad():
+        record(tmp_path / "right", made(), IDS)
+        record(tmp_path / "left", Port(wrong_from_the_first(made())), IDS)
+    _, clear = suggested(tmp_path, map=[{"left": "heads.0", "right": "query"}])
+    assert "query" not in clear
+    assert "heads.0" not in clear.values()
+    assert clear["key"] == "heads.1"
+
+
 # -- faces ------------------------------------------------------------------------------------------------------------
 
 REFERENCE = """
@@ -466,6 +683,51 @@ def test_what_cannot_be_replayed_is_one_line_and_exit_code_4(folder, model, text
     assert ran.returncode == 4
     assert text in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
+
+
+def test_match_suggests_by_replay_and_the_suite_runs(folder):
+    with torch.no_grad():
+        record(folder / "port", Port(wrong_from_the_first(made())), IDS)
+    words = ("match", "port", "right", "--pair-by", "map", "--suggest", "--model", "reference.py:build")
+    ran = command(folder, "pytest_msdump", *words, "-o", "port.toml")
+    assert ran.returncode == 0, ran.stderr
+    text = (folder / "port.toml").read_text()
+    assert 'left = "heads.2:output:0"\nright = "query:output:0"' in text
+    assert "# the reference makes it of the left's own values, same shape; values differ by" in text
+    assert command(folder, "pytest_msdump", "match", "--config", "port.toml").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("left", "right", "--model", "reference.py:build"), "give --suggest as well"),
+        (
+            ("left", "left2", "--pair-by", "map", "--suggest", "--model", "reference.py:with_inputs"),
+            "names no module that",
+        ),
+    ],
+)
+def test_what_cannot_suggest_is_one_line_and_exit_code_4(folder, words, text):
+    with torch.no_grad():
+        record(folder / "left2", nn.Sequential(nn.Embedding(20, 4), nn.Linear(4, 4), nn.Linear(4, 4)), IDS)
+    ran = command(folder, "pytest_msdump", "match", *words)
+    assert ran.returncode == 4, ran.stdout
+    assert text in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1
+
+
+def test_suggestions_of_a_gate_are_by_replay_where_it_replays(folder):
+    with torch.no_grad():
+        record(folder / "port", Port(wrong_from_the_first(made())), IDS)
+    sides = ("--msdump-left=port", "--msdump-right=right", "--msdump-pair-by=map")
+    ran = command(folder, "pytest", *sides, "--msdump-suggest", "--msdump-replay=reference.py:build")
+    results = json.loads((folder / "msdump-report" / "results.json").read_text())
+    found = {
+        one["address"]: [(partner["address"], partner["by"]) for partner in one["suggestions"]]
+        for one in results["unmatched"]
+        if one["side"] == "right"
+    }
+    assert found["query:output:0"] == [("heads.2:output:0", "replay")], ran.stdout
 
 
 def test_a_suite_file_cannot_name_code(folder):

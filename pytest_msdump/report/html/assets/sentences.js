@@ -60,7 +60,8 @@ function foundBy() {
 function fitText(one) {
   if (one.shape === undefined) return one.why || "";
   const shape = t(`shape_${one.shape}`);
-  if (one.by === "names alone") return t("fits_by_name", { shape, apart: figure(one.apart, 2) });
+  const by = { "names alone": "fits_by_name", structure: "fits_by_structure", replay: "fits_by_replay" }[one.by];
+  if (by) return t(by, { shape, apart: figure(one.apart, 2) });
   const text = one.apart === 0 ? t("fits_equal", { shape }) : t("fits", { shape, apart: one.apart.toExponential(0) });
   return one.by ? [text, t(`decided_${one.by}`)].join(t("between_clauses")) : text;
 }

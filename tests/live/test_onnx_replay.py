@@ -1,0 +1,184 @@
+"""A reference of ONNX replayed node by node with the tensors of ports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from pytest_msdump.testing.builder import write_reference
+
+from pytest_msdump.comparison.planning import plan
+from pytest_msdump.record import Recorder
+from pytest_msdump.replay.reference_model import load_reference, replay_plan
+from pytest_msdump.suite import load_suite
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+helper = onnx.helper
+
+pytestmark = pytest.mark.live
+X = np.random.default_rng(1).standard_normal((2, 3, 8, 8)).astype("f4")
+
+
+def model(epsilon=1e-5, approximate="none", scale=1.0, random=False):
+    generator = np.random.default_rng(2)
+
+    def weight(name, *shape):
+        values = generator.standard_normal(shape).astype("f4") / np.float32(3)
+        return onnx.numpy_helper.from_array(values * np.float32(scale if name == "w2" else 1), name)
+
+    half = onnx.numpy_helper.from_array(np.array(0.5, "f4"))
+    nodes = [
+        helper.make_node("Conv", ["x", "w1", "b1"], ["c1"], "conv", pads=[1, 1, 1, 1]),
+        helper.make_node("LayerNormalization", ["c1", "g"], ["n1"], "norm", epsilon=epsilon),
+        helper.make_node("Gelu", ["n1"], ["a1"], "act", approximate=approximate),
+        helper.make_node("Constant", [], ["half"], "half", value=half),
+        helper.make_node("Cast", ["a1"], ["k1"], "cast", to=onnx.TensorProto.FLOAT),
+        helper.make_node("Mul", ["k1", "half"], ["m1"], "mul"),
+        helper.make_node("RandomUniformLike", ["m1"], ["r1"], "random")
+        if random
+        else helper.make_node("Identity", ["m1"], ["r1"], "same"),
+        helper.make_node("Add", ["r1", "c1"], ["s1"], "add"),
+        helper.make_node("MatMul", ["s1", "w2"], ["y"], "last"),
+        helper.make_node("ArgMax", ["y"], ["top"], "top", axis=-1),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", 1, X.shape)],
+        [helper.make_tensor_value_info("top", 7, None)],
+        [weight("w1", 4, 3, 3, 3), weight("b1", 4), weight("g", 8), weight("w2", 8, 5)],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def record(folder, proto, **options):
+    with Recorder(folder.parent).onnx(proto, directory=folder, **options) as recording:
+        recording.run(None, {"x": X})
+
+
+def replayed(folder, reference, port):
+    onnx.save(reference, folder / "model.onnx")
+    record(folder / "right", reference, inputs=True)
+    record(folder / "left", port)
+    table = {"left": str(folder / "left"), "right": str(folder / "right")}
+    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
+    found = replay_plan(planned, load_reference(str(folder / "model.onnx")))
+    assert sorted(found) == list(range(len(planned.pairing.pairs)))
+    return {planned.pairing.pairs[number].right.key.op.label: one for number, one in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("port", "at"),
+    [
+        (lambda: model(), set()),
+        (lambda: model(epsilon=1e-3), {"norm"}),
+        (lambda: model(approximate="tanh"), {"act"}),
+        (lambda: model(scale=1.001), {"last"}),
+    ],
+)
+def test_exactly_the_wrong_nodes_are_accused(tmp_path, port, at):
+    found = replayed(tmp_path, model(), port())
+    assert {name for name, one in found.items() if one.outcome == "fail"} == at
+    assert {one.why for one in found.values()} == {None}
+    assert found["top"].measure == "differing"
+
+
+def test_a_score_is_the_error_over_that_of_the_node_in_float32(tmp_path):
+    found = replayed(tmp_path, model(), model(scale=1.001))
+    # The port's product is 1.001 times that of its own inputs: 1e-3 of it, over what float32 leaves of a short sum.
+    assert 1e-3 / 2e-7 < found["last"].score < 1e-3 / 2**-26
+
+
+def test_random_numbers_are_a_reason_and_what_follows_is_judged(tmp_path):
+    found = replayed(tmp_path, model(random=True), model(random=True))
+    assert {name: one.why.code for name, one in found.items() if one.why} == {"random": "local_random"}
+    assert {one.outcome for name, one in found.items() if name != "random"} == {"pass"}
+
+
+def halved(array):
+    return array.astype("f2").astype("f8")
+
+
+@pytest.mark.parametrize(("slope", "at"), [(0.0, set()), (0.02, {"relu"})])
+def test_of_a_run_in_16_bits_weights_and_inputs_are_rounded_first(tmp_path, slope, at):
+    generator = np.random.default_rng(4)
+    x, w1, w2 = (generator.standard_normal(shape).astype("f4") for shape in ((60, 12), (12, 40), (40, 30)))
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["x", "w1"], ["h"], "first"),
+            helper.make_node("Relu", ["h"], ["r"], "relu"),
+            helper.make_node("MatMul", ["r", "w2"], ["y"], "second"),
+        ],
+        "net",
+        [helper.make_tensor_value_info("x", 1, x.shape)],
+        [helper.make_tensor_value_info("y", 1, None)],
+        [onnx.numpy_helper.from_array(w1, "w1"), onnx.numpy_helper.from_array(w2, "w2")],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    onnx.save(proto, tmp_path / "model.onnx")
+    with Recorder(tmp_path).onnx(proto, directory=tmp_path / "right", inputs=True) as recording:
+        recording.run(None, {"x": x})
+    first = halved(halved(x) @ halved(w1))
+    relu = halved(np.where(first > 0, first, slope * first))
+    second = halved(relu @ halved(w2))
+    values = {"first": first, "relu": relu, "second": second}
+    write_reference(tmp_path / "left", {name: one.astype("f2") for name, one in values.items()})
+    table = {"left": str(tmp_path / "left"), "right": str(tmp_path / "right")}
+    planned = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
+    found = replay_plan(planned, load_reference(str(tmp_path / "model.onnx")))
+    names = {planned.pairing.pairs[number].right.key.op.label: one for number, one in found.items()}
+    assert {one.measure for one in names.values()} == {"flips"}
+    assert {name for name, one in names.items() if one.outcome == "fail"} == at
+
+
+def command(folder, *words):
+    return subprocess.run(
+        [sys.executable, "-m", "pytest_msdump", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_the_command_takes_a_model_file(tmp_path):
+    onnx.save(model(), tmp_path / "model.onnx")
+    record(tmp_path / "left", model(approximate="tanh"), inputs=True)
+    ran = command(tmp_path, "replay", "left", "--model", "model.onnx")
+    assert ran.returncode == 1, ran.stderr
+    assert "wrong by themselves: act" in ran.stdout
+    results = json.loads((tmp_path / "msdump-report" / "results.json").read_text())
+    assert sum(one["local"]["outcome"] == "pass" for one in results["tensors"]) == 9
+
+
+def test_without_inputs_it_is_one_line_and_exit_code_4(tmp_path):
+    onnx.save(model(), tmp_path / "model.onnx")
+    record(tmp_path / "left", model())
+    ran = command(tmp_path, "replay", "left", "--model", "model.onnx")
+    assert ran.returncode == 4
+    assert "neither dump has the input x of the model" in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1
+
+
+def test_an_onnx_model_suggests_no_partners(tmp_path):
+    onnx.save(model(), tmp_path / "model.onnx")
+    for side in ("left", "right"):
+        record(tmp_path / side, model(), inputs=True)
+    ran = command(tmp_path, "match", "left", "right", "--suggest", "--model", "model.onnx")
+    assert ran.returncode == 4
+    assert "only models of PyTorch suggest partners" in ran.stderr
+
+
+def test_a_gate_replays_the_file_beside_the_comparison(tmp_path):
+    onnx.save(model(), tmp_path / "model.onnx")
+    record(tmp_path / "right", model(), inputs=True)
+    record(tmp_path / "left", model(epsilon=1e-3))
+    ran = command(tmp_path, "compare", "left", "right", "--replay", "model.onnx", "--suggest")
+    assert ran.returncode == 1, ran.stderr
+    assert "wrong by themselves: norm" in ran.stdout
+    assert "ran user code" not in ran.stdout
