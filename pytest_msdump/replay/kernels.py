@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import closing
 from dataclasses import dataclass, field
 from math import inf, prod
@@ -120,12 +120,16 @@ def replay(dump: Dump, *, watch: Callable[[Iterable[Any], str], Iterable[Any]] =
     # A graph that a user saved may have any name; one that is known to have run comes first.
     compiled = sorted((one for one in dump.graphs if not one[1].is_recorded), key=lambda one: not one[1].is_final)
     graphs = [(at, _Links.of(graph)) for at, graph in compiled]
+    links_of = {key: links for key, run in runs.items() if (links := _of_run(run, graphs)) is not None}
+    writing: defaultdict[tuple[_Key, str], set[_Key]] = defaultdict(set)
+    for key, links in links_of.items():
+        for name in links.writers:
+            writing[key.step, name].add(key)
     calls = [
-        _Call(run, links, place, operator, occurrence, runs)
-        for run in runs.values()
-        for links in _of_run(run, graphs)
+        _Call(runs[key], links, place, operator, occurrence, runs, writing)
+        for key, links in links_of.items()
         for place, operator in enumerate(links.graph.operators)
-        for occurrence in sorted(run.tensors.get(mangle(operator.name), ()))
+        for occurrence in sorted(runs[key].tensors.get(mangle(operator.name), ()))
     ]
     replayed: list[Replayed] = []
     refused: list[Refused] = []
@@ -168,6 +172,11 @@ class _Key(NamedTuple):
     def of(cls, at: Coordinates) -> _Key:
         return cls(at.rank, at.net, at.graph, at.iteration)
 
+    @property
+    def step(self) -> _Key:
+        """The step that it belongs to, of whichever graph: loops and branches have graphs of their own."""
+        return self._replace(graph=None)
+
 
 @dataclass(frozen=True)
 class _Run:
@@ -192,9 +201,9 @@ def _runs(dump: Dump) -> dict[_Key, _Run]:
     return runs
 
 
-def _of_run(run: _Run, graphs: list[tuple[Coordinates, _Links]]) -> Iterator[_Links]:
+def _of_run(run: _Run, graphs: list[tuple[Coordinates, _Links]]) -> _Links | None:
     place = (*run.key, None)
-    yield from [links for at, links in graphs if compatible(place_of(at), place)][:1]
+    return next((links for at, links in graphs if compatible(place_of(at), place)), None)
 
 
 @dataclass(frozen=True)
@@ -223,7 +232,7 @@ class _Links:
 
 @dataclass(frozen=True)
 class _Call:
-    """One call of an operator in one run of its graph."""
+    """One call of an operator in one run of its graph; `writing` are the runs that write a weight, by step."""
 
     run: _Run
     links: _Links
@@ -231,6 +240,7 @@ class _Call:
     operator: Operator
     occurrence: int
     runs: Mapping[_Key, _Run]
+    writing: Mapping[tuple[_Key, str], Set[_Key]]
 
     @property
     def op(self) -> OpKey:
@@ -251,7 +261,7 @@ class _Call:
             edge = self.operator.inputs[written] if written < len(self.operator.inputs) else None
             ref = self.own.get(("input", written))
             # Files of weights are written at the end of a step.
-            if edge is not None and edge.is_parameter and self.links.writers[edge.producer][-1] == self.place:
+            if edge is not None and edge.is_parameter and self._writes_last(edge.producer):
                 ref = self.run.weights.get(mangle(edge.producer), ref)
             if ref is not None:
                 found[slot] = ref
@@ -319,24 +329,37 @@ class _Call:
             raise NotReplayableError("replay_not_dumped", name=edge.producer)
         return one["output", edge.slot]
 
+    @property
+    def _is_last(self) -> bool:
+        """Whether it is the last of the turns of a loop."""
+        return self.occurrence == max(self.run.tensors[mangle(self.operator.name)])
+
+    def _is_written_elsewhere(self, name: str) -> bool:
+        return bool(self.writing.get((self.run.key.step, name), set()) - {self.run.key})
+
+    def _writes_last(self, name: str) -> bool:
+        return self.links.writers[name][-1] == self.place and self._is_last and not self._is_written_elsewhere(name)
+
     def _weight(self, name: str) -> TensorRef:
         """Find a weight as it was when this operator ran: files of weights are written at the end of a step."""
         writers = self.links.writers.get(name, ())
-        if any(place >= self.place for place in writers):
-            if any(place < self.place for place in writers):
-                raise NotReplayableError("replay_before", name=name)
+        after = [place for place in writers if place >= self.place]
+        if self._is_written_elsewhere(name) or (writers and (len(after) < len(writers) if after else not self._is_last)):
+            raise NotReplayableError("replay_before", name=name)
+        found = self.run
+        if after:
             for taker, slot in self.links.takers.get(name, ()):
-                for tensors in self.run.tensors.get(taker, {}).values():
-                    if ("input", slot) in tensors:
-                        return tensors["input", slot]
+                ref = self.run.tensors.get(taker, {}).get(self.occurrence, {}).get(("input", slot))
+                if ref is not None:
+                    return ref
             iteration = self.run.key.iteration
             before = None if iteration is None else self.runs.get(self.run.key._replace(iteration=iteration - 1))
-            if before is None or mangle(name) not in before.weights:
+            if before is None or self.occurrence or mangle(name) not in before.weights:
                 raise NotReplayableError("replay_before", name=name)
-            return before.weights[mangle(name)]
-        if mangle(name) not in self.run.weights:
+            found = before
+        if mangle(name) not in found.weights:
             raise NotReplayableError("replay_not_dumped", name=name)
-        return self.run.weights[mangle(name)]
+        return found.weights[mangle(name)]
 
 
 def _spec(specs: tuple[TensorSpec | None, ...], slot: int) -> TensorSpec | None:

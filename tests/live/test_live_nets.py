@@ -54,6 +54,8 @@ ASKED = {
 }
 REFUSED = {saved: Asked(TWO, {"saved_data": saved}) for saved in ("statistic", "full")}
 NAMES = list(ASKED)
+# Its lines are not known: MindSpore tells one for several calls.
+STATE = {f"state {sides}": Asked("loop_with_state", {"input_output": sides}) for sides in (0, 2)}
 
 # Operators within functions of MindSpore that a program calls at several lines: the graph tells one call for all.
 TOLD_OF_ANOTHER_CALL = {
@@ -71,7 +73,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Futu
     with ThreadPoolExecutor(2) as pool:
         yield {
             name: pool.submit(make, str(MINDSPORE), asked, folder / name.replace(" ", "_"))
-            for name, asked in (ASKED | REFUSED).items()
+            for name, asked in (ASKED | REFUSED | STATE).items()
         }
 
 
@@ -328,6 +330,20 @@ def test_every_kernel_is_replayed_or_says_why_and_none_is_accused(made: Made) ->
     known = {"replay_not_dumped", "replay_before", "replay_no_input", "replay_constant_digits"}
     assert {one.why.code for one in found.refused} <= known
     assert found.calls + len(found.refused) or made.asked.common.get("input_output") == 1
+
+
+@pytest.mark.parametrize("name", STATE)
+def test_weights_that_a_loop_writes_are_not_taken_as_they_were_at_its_end(
+    runs: Mapping[str, Future[Made]], name: str
+) -> None:
+    """Files of weights are those of the end; other graphs than the one that has the file write them in each turn."""
+    dump = indexed(done(runs, name).root)
+    found = replay(dump)
+    assert found.accused == ()
+    assert found.calls >= 11
+    turns = {(ref.key.op.label, ref.key.op.at) for ref in operators(dump) if ref.key.io == "output"}
+    assert found.calls + len(found.refused) == len(turns)
+    assert {one.why.code for one in found.refused} == {"replay_not_dumped", "replay_before"}
 
 
 def test_float16_cells_that_were_computed_in_float32_are_read_and_replayed_whole(

@@ -271,7 +271,7 @@ _ALIASES = {
     "SiLUGrad": "SwishGrad",
     "Neg": "Negative",
     "Clip": "ClampTensor ClampScalar ClipByValue",
-    "Identity": "Load Depend StopGradient BroadcastLike",
+    "Identity": "Load Depend StopGradient BroadcastLike TensorMove",
     "Select": "SelectV2 Where",
 }
 _ROWS: Mapping[str, Definition] = {
