@@ -260,6 +260,7 @@ def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _ALIASES = {
+    "LeakyReLU": "LeakyRelu",
     "ReLU": "Relu ReLUV2",
     "Add": "AddV2 TensorAdd",
     "Sub": "Subtract",
@@ -271,7 +272,7 @@ _ALIASES = {
     "SiLUGrad": "SwishGrad",
     "Neg": "Negative",
     "Clip": "ClampTensor ClampScalar ClipByValue",
-    "Identity": "Load Depend StopGradient BroadcastLike TensorMove",
+    "Identity": "Load Depend StopGradient BroadcastLike TensorMove TransData",
     "Select": "SelectV2 Where",
 }
 _ROWS: Mapping[str, Definition] = {
