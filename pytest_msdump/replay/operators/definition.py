@@ -22,6 +22,7 @@ __all__ = [
     "Definition",
     "Result",
     "approximated",
+    "broadcasting",
     "computed",
     "exact",
     "exp_growth",
@@ -190,6 +191,16 @@ def computed(definition: Definition, call: Call) -> list[Result | None]:
     except _WRONG_ATTRIBUTES as error:
         raise NotReplayableError("replay_failed", why=plain_text(str(error))) from error
     return [found] if isinstance(found, Result) else list(found)
+
+
+def broadcasting(definition: Definition, shape: Callable[[Call], tuple[int, ...]]) -> Definition:
+    """Return a definition that refuses inputs which do not broadcast to a shape; see `fitting`."""
+
+    def of(call: Call) -> Result | Sequence[Result | None]:
+        fitting(shape(call), *(given for given in call.inputs if given is not None))
+        return definition(call)
+
+    return of
 
 
 _TYPED = re.compile(r"(?P<type>[A-Za-z]\w*)\((?P<inner>.*)\)", re.DOTALL)
