@@ -153,38 +153,33 @@ def _record(
 
 
 def _exceeds(network: Network, mistake: Mistake, dtype: torch.dtype) -> bool:
-    """Whether a module that is wrong, but computed exactly, rounds more elements otherwise than the limit of flips."""
-    wrong, right = (copy.deepcopy(network.model).to(dtype).to(torch.float64) for _ in range(2))
-    step = Step()
+    """Whether a wrong module makes more other elements, of its inputs in the port, than flips are allowed."""
+    wrong, right = (copy.deepcopy(network.model).to(dtype) for _ in range(2))
+    step, given = Step(), network.given.to(dtype) if network.given.is_floating_point() else network.given
+    taken: list[tuple[Any, Any, list[torch.Tensor]]] = []
+
+    def watch(_: nn.Module, args: Any, options: Any, out: Any) -> None:
+        taken.append((*copy.deepcopy((args, options)), [one.clone() for one in tensors_in(out)]))
+
+    at = mistake.at
     with torch.no_grad():
         mistake.change(wrong, step)
-        # A changed weight is stored in the type, too.
-        wrong.to(dtype).to(torch.float64)
-        given = network.given
-        given = step.given(given.to(dtype).to(torch.float64) if given.is_floating_point() else given)
-        taken: list[tuple[Any, Any, list[torch.Tensor]]] = []
-
-        def watch(_: nn.Module, args: Any, options: Any, out: Any) -> None:
-            taken.append((args, options, [one.clone() for one in tensors_in(out)]))
-
-        at = mistake.at
+        # What is never called itself, as some projections are, stands for the module that holds it.
         while at and not taken:
             try:
-                module = wrong.get_submodule(at)
+                handle = wrong.get_submodule(at).register_forward_hook(watch, with_kwargs=True)
             except AttributeError:
                 # The mistake is in the loss, or in the optimizer.
                 return False
-            handle = module.register_forward_hook(watch, with_kwargs=True)
-            wrong(given)
+            wrong(step.given(given))
             handle.remove()
             at, called = at.rpartition(".")[0], at
         if not taken:
             return False
         args, options, made_of = taken[0]
         others = list(tensors_in(right.get_submodule(called)(*args, **options)))
-    for one, other in zip(made_of, others, strict=True):
-        if one.is_floating_point():
-            flips = int(torch.count_nonzero(one.to(dtype) != other.to(dtype)))
-            if flips > max(FLIPS_ALLOWED, FLIPS_SHARE_LIMIT * one.numel()):
-                return True
-    return False
+    return any(
+        one.is_floating_point()
+        and int(torch.count_nonzero(one != other)) > max(FLIPS_ALLOWED, FLIPS_SHARE_LIMIT * one.numel())
+        for one, other in zip(made_of, others, strict=True)
+    )
