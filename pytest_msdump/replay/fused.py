@@ -110,7 +110,7 @@ def _outputs(
     deviations: dict[int, Array] = {}
     for slot, edge in enumerate(part.inputs):
         place = None if edge is None else (edge.producer, edge.slot)
-        if place in made:
+        if place is not None and place in made:
             inputs.append(made[place].result.value)
             deviations[slot] = made[place].deviation
         elif place is None or place in given:

@@ -208,7 +208,7 @@ def _literals(value: Mapping[str, Any]) -> Iterator[str]:
         yield str(found).lower()
     elif kind == "i" and isinstance(found, int):
         yield str(found)
-    elif kind == "f":
+    elif kind == "f" and found is not None:
         with suppress(TypeError, ValueError):
             # Nine digits are a float32 exactly.
             yield f"F32({float(found):.8e})"
