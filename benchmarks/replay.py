@@ -3,6 +3,7 @@
 python benchmarks/replay.py OUT                       every port below OUT whose reference is a PyTorch model
 python benchmarks/replay.py OUT --only vit --halves 20  a random half of the pairs left out, 20 times
 python benchmarks/replay.py OUT --suggest             nothing is paired: are the partners right that it suggests?
+python benchmarks/replay.py OUT --half bert           ports of a network of rounding/networks.py in 16 bits; OUT is new
 python benchmarks/replay.py OUT --cost resnet18       what a replay of a network of live_networks.py costs; OUT is new
 
 OUT is what benchmarks/ports/make.py was given. The exit code is 1 when a correct port is accused, a right module is, or
@@ -25,9 +26,11 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "ports"))
 
+import rounding.networks  # noqa: E402
 import torch  # noqa: E402
 from live_networks import NETWORKS  # noqa: E402
 from models import TIMM, TORCHVISION, declare_nms, images, randomise, seeded  # noqa: E402
+from rounding.half import half_lines  # noqa: E402
 from truth import Cause, Truth, read_truth, spelled  # noqa: E402
 
 from pytest_msdump.comparison.planning import Plan, plan  # noqa: E402
@@ -107,10 +110,20 @@ def main() -> int:
     parser.add_argument(
         "--suggest", action="store_true", help="judge the partners that are suggested, in place of blame"
     )
+    parser.add_argument(
+        "--half", action="append", default=[], metavar="NETWORK", help="mistakes in 16 bits; all: every small network"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     arguments = parser.parse_args()
     if arguments.cost:
         return _cost(arguments)
+    if arguments.half:
+        torch.set_num_threads(1)
+        small = [name for name, plan in rounding.networks.NETWORKS.items() if plan.is_small]
+        names = small if arguments.half == ["all"] else arguments.half
+        for line in half_lines(names, arguments.out, steps=60, places=1):
+            print(line, flush=True)
+        return 0
     if arguments.suggest:
         print(f"{'case/port':50} whole   true  right  wrong  ambiguous  without a replay  seconds")
     else:

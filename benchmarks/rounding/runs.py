@@ -17,7 +17,7 @@ from torch import nn
 from rounding.networks import Network, loss_of
 from rounding.orders import order
 
-__all__ = ["Setting", "Step", "Tensor", "harmless", "perturbed", "random_controls", "run"]
+__all__ = ["Setting", "Step", "Tensor", "harmless", "perturbed", "random_controls", "run", "tensors_in"]
 
 
 class Tensor(NamedTuple):
@@ -190,7 +190,7 @@ def _computed(
         def hook(_: nn.Module, __: Any, out: Any) -> None:
             call, calls[name] = calls[name], calls[name] + 1
             plain = f"{name}@{call}" if call else name
-            for slot, tensor in enumerate(_tensors(out)):
+            for slot, tensor in enumerate(tensors_in(out)):
                 keep(f"{plain}:{slot}", tensor, False)
                 if tensor.requires_grad:
                     title = f"{plain}/grad_output:{slot}"
@@ -221,14 +221,15 @@ def _computed(
     return found
 
 
-def _tensors(out: Any) -> Iterator[torch.Tensor]:
+def tensors_in(out: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors of what a module returned."""
     if isinstance(out, torch.Tensor):
         yield out
     elif isinstance(out, Mapping):
-        yield from _tensors(tuple(out.values()))
+        yield from tensors_in(tuple(out.values()))
     elif isinstance(out, tuple | list):
         for one in out:
-            yield from _tensors(one)
+            yield from tensors_in(one)
 
 
 def _joined(parts: list[dict[str, tuple[bool, torch.Tensor]]], rows: torch.Tensor, samples: int) -> list[Tensor]:

@@ -127,15 +127,18 @@ def _damaged(where: str, how: str) -> TensorFileError:
     return TensorFileError(f"{where}: its npy header {how}; the file is damaged or forged, dump it again")
 
 
-def open_npy(path: Path | str, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES) -> StoredView:
+def open_npy(
+    path: Path | str, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES, may_be_wider: bool = False
+) -> StoredView:
     """Open an npy file as a tensor; reads its header only.
 
     `path` is a regular file, or a link to one; text is a path of this machine. `claimed` is what the dump says of it:
     its `dtype` is the logical type where the header only has the storage, its `memory_format` is handed on; shapes are
     the header's. `block_bytes` bounds what is held between reads when elements are gathered from other places.
+    With `may_be_wider`, elements of 4 bytes below a header of float16 are float32.
     """
     with opened(path) as file:
-        return npy_view(file, claimed, where=str(path), block_bytes=block_bytes)
+        return npy_view(file, claimed, where=str(path), block_bytes=block_bytes, may_be_wider=may_be_wider)
 
 
 def npy_view(
@@ -146,6 +149,7 @@ def npy_view(
     start: int = 0,
     size: int | None = None,
     block_bytes: int = BLOCK_BYTES,
+    may_be_wider: bool = False,
 ) -> StoredView:
     """Open an npy file that is `size` bytes of a file from byte `start` on, by default all; raises as `open_npy`.
 
@@ -153,8 +157,10 @@ def npy_view(
     """
     size = file.size if size is None else size
     header = parse_header(_read_head(file, start, size, where), where=where)
-    shape = header.shape
-    logical, stored, decode = storage_of(header.descr, claimed.dtype, where=where)
+    shape, descr, dtype = header.shape, header.descr, claimed.dtype
+    if may_be_wider and descr == "<f2" and 0 < 4 * prod(shape) == size - header.data_offset:
+        descr, dtype = "<f4", "float32"
+    logical, stored, decode = storage_of(descr, dtype, where=where)
     _check_size(header, size, prod(shape) * stored.itemsize, where)
     steps = steps_of(shape[::-1])[::-1] if header.fortran_order else steps_of(shape)
     spec = TensorSpec(logical, shape, claimed.memory_format, shape)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 # By what is judged: outputs, those behind an exponential (MindSpore's is off by 17 units), and gradients, whose long
-# sums cancel, so that the order of summation shows.
-SCORE_LIMITS = {"plain": 16.0, "exp": 64.0, "gradient": 64.0}
+# sums cancel, so that the order of summation shows; outputs of 16 bits that round in several places, beside which what
+# an exponential is off by is nothing.
+SCORE_LIMITS = {"plain": 16.0, "exp": 64.0, "gradient": 64.0, "half": 8.0}
 
 # Of elements stored in 16 bits: the share that may not be correctly rounded, and the number that a small tensor may
 # have. Healthy runs were at 0.03 % at most.

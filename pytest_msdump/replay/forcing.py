@@ -182,7 +182,8 @@ class Forcing:
             elif own is None or own.shape != exact.shape:
                 self.found[number] = not_replayable("unsteady")
             else:
-                local = judge(*read, exact, own, limit=SCORE_LIMITS[kind])
+                is_half = kind != "gradient" and read[1] in ("float16", "bfloat16")
+                local = judge(*read, exact, own, limit=SCORE_LIMITS["half" if is_half else kind])
                 inside = marks.modules - {place.label}
                 if local.outcome == "fail" and (known := self._wrong.keys() & inside):
                     # What is wrong there goes on past the module where it was seen, as in a sum of residuals.

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf, prod
 from typing import Any, NamedTuple
 
@@ -31,8 +32,9 @@ from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
 from pytest_msdump.registry import entries
+from pytest_msdump.replay.fused import composed
 from pytest_msdump.replay.operators import arranging, elementwise, linear, normalising, optimizers
-from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result
+from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, computed
 from pytest_msdump.text import Message, plain_text
 
 __all__ = ["Refused", "Replay", "Replayed", "Score", "definitions", "judge", "replay"]
@@ -41,8 +43,9 @@ __all__ = ["Refused", "Replay", "Replayed", "Score", "definitions", "judge", "re
 _SMALLEST: Mapping[str, float] = {"float64": 2.0**-1022, "float16": 2.0**-24}
 _SMALLEST_OF_OTHERS = 2.0**-126
 _NEARLY = 0.99
+# As many originals make a fused operator.
+_FUSED = 2
 _LEAST_OF_APPROXIMATIONS = 64
-_WRONG_ATTRIBUTES = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +122,20 @@ def replay(dump: Dump, *, watch: Callable[[Iterable[Any], str], Iterable[Any]] =
     known, runs = definitions(), _runs(dump)
     # A graph that a user saved may have any name; one that is known to have run comes first.
     compiled = sorted((one for one in dump.graphs if not one[1].is_recorded), key=lambda one: not one[1].is_final)
-    graphs = [(at, _Links.of(graph)) for at, graph in compiled]
+    plain: dict[str, Operator] = {}
+    for _, graph in reversed(compiled):
+        plain |= {one.name: one for one in graph.operators if len(one.originals) < _FUSED}
+    graphs = [(at, _Links.of(graph, plain)) for at, graph in compiled]
+    links_of = {key: links for key, run in runs.items() if (links := _of_run(run, graphs)) is not None}
+    writing: defaultdict[tuple[_Key, str], set[_Key]] = defaultdict(set)
+    for key, links in links_of.items():
+        for name in links.writers:
+            writing[key.step, name].add(key)
     calls = [
-        _Call(run, links, place, operator, occurrence, runs)
-        for run in runs.values()
-        for links in _of_run(run, graphs)
+        _Call(runs[key], links, place, operator, occurrence, runs, writing)
+        for key, links in links_of.items()
         for place, operator in enumerate(links.graph.operators)
-        for occurrence in sorted(run.tensors.get(mangle(operator.name), ()))
+        for occurrence in sorted(runs[key].tensors.get(mangle(operator.name), ()))
     ]
     replayed: list[Replayed] = []
     refused: list[Refused] = []
@@ -168,6 +178,11 @@ class _Key(NamedTuple):
     def of(cls, at: Coordinates) -> _Key:
         return cls(at.rank, at.net, at.graph, at.iteration)
 
+    @property
+    def step(self) -> _Key:
+        """The step that it belongs to, of whichever graph: loops and branches have graphs of their own."""
+        return self._replace(graph=None)
+
 
 @dataclass(frozen=True)
 class _Run:
@@ -192,21 +207,25 @@ def _runs(dump: Dump) -> dict[_Key, _Run]:
     return runs
 
 
-def _of_run(run: _Run, graphs: list[tuple[Coordinates, _Links]]) -> Iterator[_Links]:
+def _of_run(run: _Run, graphs: list[tuple[Coordinates, _Links]]) -> _Links | None:
     place = (*run.key, None)
-    yield from [links for at, links in graphs if compatible(place_of(at), place)][:1]
+    return next((links for at, links in graphs if compatible(place_of(at), place)), None)
 
 
 @dataclass(frozen=True)
 class _Links:
-    """A graph, the places of the operators that write each weight, and the inputs that take it before them."""
+    """A graph, the places of the operators that write each weight, and the inputs that take it before them.
+
+    `plain` are operators that were not fused, of any graph, by name.
+    """
 
     graph: OperatorGraph
+    plain: Mapping[str, Operator]
     writers: Mapping[str, list[int]]
     takers: Mapping[str, list[tuple[str, int]]]
 
     @classmethod
-    def of(cls, graph: OperatorGraph) -> _Links:
+    def of(cls, graph: OperatorGraph, plain: Mapping[str, Operator]) -> _Links:
         writers: defaultdict[str, list[int]] = defaultdict(list)
         takers: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
         for place, operator in enumerate(graph.operators):
@@ -218,12 +237,16 @@ class _Links:
                     writers[edge.producer].append(place)
                 elif edge.producer not in writers:
                     takers[edge.producer].append((mangle(operator.name), slot))
-        return cls(graph, dict(writers), dict(takers))
+        return cls(graph, plain, dict(writers), dict(takers))
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Operator]:
+        return {one.name: one for one in self.graph.operators}
 
 
 @dataclass(frozen=True)
 class _Call:
-    """One call of an operator in one run of its graph."""
+    """One call of an operator in one run of its graph; `writing` are the runs that write a weight, by step."""
 
     run: _Run
     links: _Links
@@ -231,6 +254,7 @@ class _Call:
     operator: Operator
     occurrence: int
     runs: Mapping[_Key, _Run]
+    writing: Mapping[tuple[_Key, str], Set[_Key]]
 
     @property
     def op(self) -> OpKey:
@@ -251,7 +275,7 @@ class _Call:
             edge = self.operator.inputs[written] if written < len(self.operator.inputs) else None
             ref = self.own.get(("input", written))
             # Files of weights are written at the end of a step.
-            if edge is not None and edge.is_parameter and self.links.writers[edge.producer][-1] == self.place:
+            if edge is not None and edge.is_parameter and self._writes_last(edge.producer):
                 ref = self.run.weights.get(mangle(edge.producer), ref)
             if ref is not None:
                 found[slot] = ref
@@ -267,20 +291,38 @@ class _Call:
         """Compute the call again and judge its dumped outputs."""
         operator, outputs = self.operator, self.outputs
         definition = known.get(operator.op_type)
-        if definition is None:
+        is_fused = len(operator.originals) >= _FUSED
+        if operator.l1_group or operator.is_multiop:
+            raise NotReplayableError("replay_variant", name="L1 fusion, operators that share originals")
+        if definition is None and not is_fused:
             if re.fullmatch(RANDOM_TYPES, operator.op_type, re.IGNORECASE):
                 raise NotReplayableError("replay_random")
             raise NotReplayableError("replay_no_definition", name=operator.op_type)
         stored = {slot: _read(ref, self._shape(slot, ref)) for slot, ref in outputs.items()}
-        results = _computed(definition, self._call(stored))
-        found = [
+        call, ways = self._call(stored), []
+        if is_fused:
+            links = self.links
+            ways = [
+                composed(operator, call, links.by_name, links.plain, known, is_rounded=way) for way in (False, True)
+            ]
+        elif definition is not None:
+            ways = [computed(definition, call)]
+        judged = [self._judged(results, stored, outputs) for results in ways]
+        if not judged[0]:
+            raise NotReplayableError("replay_no_output")
+        return next((found for found in judged if all(one.score.is_sound for one in found)), judged[0])
+
+    def _judged(
+        self,
+        results: Sequence[Result | None],
+        stored: Mapping[int, tuple[Array, str]],
+        outputs: Mapping[int, TensorRef],
+    ) -> list[Replayed]:
+        return [
             Replayed(self.op, slot, outputs[slot], values.size, judge(result, values, dtype))
             for slot, (values, dtype) in stored.items()
             if slot < len(results) and (result := results[slot]) is not None
         ]
-        if not found:
-            raise NotReplayableError("replay_no_output")
-        return found
 
     def _call(self, stored: Mapping[int, tuple[Array, str]]) -> Call:
         operator = self.operator
@@ -319,24 +361,39 @@ class _Call:
             raise NotReplayableError("replay_not_dumped", name=edge.producer)
         return one["output", edge.slot]
 
+    @property
+    def _is_last(self) -> bool:
+        """Whether it is the last of the turns of a loop."""
+        return self.occurrence == max(self.run.tensors[mangle(self.operator.name)])
+
+    def _is_written_elsewhere(self, name: str) -> bool:
+        return bool(self.writing.get((self.run.key.step, name), set()) - {self.run.key})
+
+    def _writes_last(self, name: str) -> bool:
+        return self.links.writers[name][-1] == self.place and self._is_last and not self._is_written_elsewhere(name)
+
     def _weight(self, name: str) -> TensorRef:
         """Find a weight as it was when this operator ran: files of weights are written at the end of a step."""
         writers = self.links.writers.get(name, ())
-        if any(place >= self.place for place in writers):
-            if any(place < self.place for place in writers):
-                raise NotReplayableError("replay_before", name=name)
+        after = [place for place in writers if place >= self.place]
+        if self._is_written_elsewhere(name) or (
+            writers and (len(after) < len(writers) if after else not self._is_last)
+        ):
+            raise NotReplayableError("replay_before", name=name)
+        found = self.run
+        if after:
             for taker, slot in self.links.takers.get(name, ()):
-                for tensors in self.run.tensors.get(taker, {}).values():
-                    if ("input", slot) in tensors:
-                        return tensors["input", slot]
+                ref = self.run.tensors.get(taker, {}).get(self.occurrence, {}).get(("input", slot))
+                if ref is not None:
+                    return ref
             iteration = self.run.key.iteration
             before = None if iteration is None else self.runs.get(self.run.key._replace(iteration=iteration - 1))
-            if before is None or mangle(name) not in before.weights:
+            if before is None or self.occurrence or mangle(name) not in before.weights:
                 raise NotReplayableError("replay_before", name=name)
-            return before.weights[mangle(name)]
-        if mangle(name) not in self.run.weights:
+            found = before
+        if mangle(name) not in found.weights:
             raise NotReplayableError("replay_not_dumped", name=name)
-        return self.run.weights[mangle(name)]
+        return found.weights[mangle(name)]
 
 
 def _spec(specs: tuple[TensorSpec | None, ...], slot: int) -> TensorSpec | None:
@@ -362,17 +419,6 @@ def _read(ref: TensorRef, spec: TensorSpec | None) -> tuple[Array, str]:
     if DTYPES[canonical(dtype) or dtype].kind not in ("float", "integer", "bool"):
         raise NotReplayableError("replay_variant", name=dtype)
     return (values.astype(np.float64) if values.dtype.kind == "f" else values.copy()).reshape(shape), dtype
-
-
-def _computed(definition: Definition, call: Call) -> list[Result | None]:
-    try:
-        with np.errstate(all="ignore"):
-            found = definition(call)
-    except NotReplayableError:
-        raise
-    except _WRONG_ATTRIBUTES as error:
-        raise NotReplayableError("replay_failed", why=plain_text(str(error))) from error
-    return [found] if isinstance(found, Result) else list(found)
 
 
 # -- judging -----------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from pytest_msdump.model.ordering import in_order
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import TensorRef, TensorSpec
 from pytest_msdump.replay.kernels import judge
-from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result
+from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, computed
 from pytest_msdump.report.base import ReportKind
 from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.settings.options import REPORT_KINDS
@@ -239,8 +239,8 @@ class OperatorConformance(ABC):
         """Return what the definition gives for each case, beside what it should be."""
         found: list[tuple[Result, Array]] = []
         for call, outputs in cases:
-            made = definition(replace(call, outputs=[TensorSpec(one.dtype.name, one.shape) for one in outputs]))
-            each = [made] if isinstance(made, Result) else made
+            specs = [TensorSpec(one.dtype.name, one.shape) for one in outputs]
+            each = computed(definition, replace(call, outputs=specs))
             found += [(one, output) for one, output in zip(each, outputs, strict=False) if one is not None]
         assert found
         return found

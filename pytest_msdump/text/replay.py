@@ -81,6 +81,14 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
         "运行的计算图中没有此算子，其属性未知",
     ),
     "replay_no_input": ("what its input {slot} was is not known", "其输入 {slot} 的值未知"),
+    "replay_original": (
+        "it is fused, and no graph has its original {name}; name one from before the fusion with --graph FILE",
+        "这是融合算子，没有计算图含其原算子 {name}；用 --graph FILE 指定融合前的图",
+    ),
+    "replay_original_input": (
+        "it is fused, and {name}, which goes into its originals, does not go into it",
+        "这是融合算子，其原算子的输入 {name} 不是它的输入",
+    ),
     "replay_no_attribute": ("its attribute {name} is not known", "其属性 {name} 未知"),
     "replay_no_shape": ("the shape of its output {slot} is not known", "其输出 {slot} 的形状未知"),
     "replay_no_output": ("of its outputs none is judged that was dumped", "已 dump 的输出都不在判定之列"),

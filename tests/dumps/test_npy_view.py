@@ -145,6 +145,20 @@ def test_bfloat16_saved_as_float32_keeps_its_logical_type(tmp_path):
         assert view.read(0, 2).tolist() == [1.0, 2.5]
 
 
+def test_float32_below_a_header_of_float16_is_read_where_a_dump_format_has_it(tmp_path):
+    """MindSpore 2.10 on CPU writes what float16 cells computed in float32; see tests/live/nets/half_cells.py."""
+    path, values = tmp_path / "b.npy", np.array([[1.0, 1 / 3, -2.5]], np.float32)
+    path.write_bytes(raw_npy("<f2", (1, 3), values.tobytes()))
+    with pytest.raises(TensorFileError, match="6 bytes too many"):
+        open_npy(path, TensorSpec("float16"))
+    with open_npy(path, TensorSpec("float16"), may_be_wider=True) as view:
+        assert (view.dtype, view.shape, view.read(0, 3).tolist()) == ("float32", (1, 3), values[0].tolist())
+    for descr, count in (("<f2", 2), ("<f2", 4), ("<i2", 3), ("<f4", 6)):
+        path.write_bytes(raw_npy(descr, (1, count), values.tobytes()[:-1] if descr == "<f4" else values.tobytes()))
+        with pytest.raises(TensorFileError):
+            open_npy(path, TensorSpec(), may_be_wider=True)
+
+
 def test_file_cut_at_every_byte_is_refused_and_only_the_whole_is_read(tmp_path):
     np.save(tmp_path / "whole.npy", np.arange(6, dtype=np.int16))
     data = (tmp_path / "whole.npy").read_bytes()

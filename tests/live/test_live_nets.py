@@ -1,4 +1,4 @@
-"""What MindSpore 2.10 writes of four networks is all known, in its own order, and each operator has its line.
+"""What MindSpore 2.10 writes of five networks is all known, in its own order, and each operator has its line.
 
 The expectations come from the run's own text files, from comments in the networks' sources and from what the programs
 saw, read here by a few lines that have nothing to do with the readers.
@@ -33,11 +33,11 @@ pytestmark = [
     pytest.mark.skipif(not MINDSPORE, reason="MSDUMP_MINDSPORE_PYTHON is not set"),
 ]
 
-CNN, TRANSFORMER, LOOP, TWO = "cnn_training", "transformer_block", "while_loop", "two_nets"
+CNN, TRANSFORMER, LOOP, TWO, HALF = "cnn_training", "transformer_block", "while_loop", "two_nets", "half_cells"
 RELU = "Default/network-Loss/net-Cnn/ReLU-op0"
 CONV = "Default/network-Loss/net-Cnn/conv-Conv2d/Conv2D-op0"
 ASKED = {
-    **{net: Asked(net) for net in (CNN, TRANSFORMER, LOOP, TWO)},
+    **{net: Asked(net) for net in (CNN, TRANSFORMER, LOOP, TWO, HALF)},
     "outputs": Asked(CNN, {"input_output": 2}),
     "inputs": Asked(TRANSFORMER, {"input_output": 1}),
     "by name": Asked(CNN, {"dump_mode": 1, "kernels": [RELU, CONV]}),
@@ -54,6 +54,8 @@ ASKED = {
 }
 REFUSED = {saved: Asked(TWO, {"saved_data": saved}) for saved in ("statistic", "full")}
 NAMES = list(ASKED)
+# Its lines are not known: MindSpore tells one for several calls.
+STATE = {f"state {sides}": Asked("loop_with_state", {"input_output": sides}) for sides in (0, 2)}
 
 # Operators within functions of MindSpore that a program calls at several lines: the graph tells one call for all.
 TOLD_OF_ANOTHER_CALL = {
@@ -71,7 +73,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Futu
     with ThreadPoolExecutor(2) as pool:
         yield {
             name: pool.submit(make, str(MINDSPORE), asked, folder / name.replace(" ", "_"))
-            for name, asked in (ASKED | REFUSED).items()
+            for name, asked in (ASKED | REFUSED | STATE).items()
         }
 
 
@@ -328,6 +330,40 @@ def test_every_kernel_is_replayed_or_says_why_and_none_is_accused(made: Made) ->
     known = {"replay_not_dumped", "replay_before", "replay_no_input", "replay_constant_digits"}
     assert {one.why.code for one in found.refused} <= known
     assert found.calls + len(found.refused) or made.asked.common.get("input_output") == 1
+
+
+@pytest.mark.parametrize("name", STATE)
+def test_weights_that_a_loop_writes_are_not_taken_as_they_were_at_its_end(
+    runs: Mapping[str, Future[Made]], name: str
+) -> None:
+    """Files of weights are those of the end; other graphs than the one that has the file write them in each turn."""
+    dump = indexed(done(runs, name).root)
+    found = replay(dump)
+    assert found.accused == ()
+    assert found.calls >= 11
+    turns = {(ref.key.op.label, ref.key.op.at) for ref in operators(dump) if ref.key.io == "output"}
+    assert found.calls + len(found.refused) == len(turns)
+    assert {one.why.code for one in found.refused} == {"replay_not_dumped", "replay_before"}
+
+
+def test_float16_cells_that_were_computed_in_float32_are_read_and_replayed_whole(
+    runs: Mapping[str, Future[Made]],
+) -> None:
+    """Headers say float16, and the bytes are the processor's float32."""
+    made = done(runs, HALF)
+    wider = [path for path in made.root.rglob("*.Float16.npy") if np_header(path) * 2 == path.stat().st_size - 128]
+    assert {path.name.partition(".")[0] for path in wider} == {"MatMul", "BiasAdd", "Cast"}
+    found = replay(indexed(made.root))
+    assert (found.calls, found.refused) == (22, ())
+
+
+def np_header(path: Path) -> int:
+    """Return the bytes that the shape and type of a header need."""
+    with path.open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        assert version == (1, 0)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    return int(np.prod(shape, dtype=int)) * dtype.itemsize
 
 
 @pytest.mark.parametrize("saved", REFUSED)

@@ -171,6 +171,39 @@ def test_a_weight_is_taken_as_it_was_before_the_step_that_writes_it(tmp_path: Pa
     assert len(found.replayed) == 2 * 2 + 2 + 3
 
 
+@pytest.mark.parametrize("turns", [1, 3])
+def test_what_another_graph_writes_in_a_step_is_not_known_before_it(turns: int, tmp_path: Path) -> None:
+    """Loops have graphs of their own, run many times; weights are written to files once, at the end."""
+    use = Network([Step("Mul", "use", ["w", "g"], lambda w, g: w * g)], {"w": single([1, 2]), "g": single([0.5, 4])})
+    loop = Network(
+        [
+            Step("Mul", "read", ["w", "g"], lambda w, g: w * g),
+            Step("AssignAdd", "add", ["w", "g"], lambda w, g: w + g),
+            Step("Mul", "behind", ["w", "g"], lambda w, g: w * g),
+        ],
+        dict(use.weights),
+    )
+    first, w, g = use.run({})["use"], use.weights["w"], use.weights["g"]
+    graphs = tmp_path / "rank_0" / "graphs"
+    for turn in range(turns):
+        after = w + g
+        values = [("Mul", "read", w * g), ("AssignAdd", "add", after), ("Mul", "behind", after * g)]
+        tensors = [(kind, full(name), "output", 0, value) for kind, name, value in values]
+        w, weights = after, [("Parameter", "w", "output", 0, after), ("Parameter", "g", "output", 0, g)]
+        is_last = turn == turns - 1
+        write_mindspore(tmp_path, tensors + weights * is_last, graph=1, start=1700000000000000 + turn * 10000)
+    write_mindspore(tmp_path, [("Mul", full("use"), "output", 0, first), *weights])
+    graphs.mkdir()
+    for number, net in enumerate((use, loop)):
+        text = net.graph(net.weights | {step.name: single([0, 0]) for step in net.steps})
+        (graphs / f"ms_output_trace_code_graph_{number}.ir").write_text(text)
+    found = replay(index(tmp_path))
+    assert found.accused == ()
+    assert (found.calls, len(found.refused)) == (1, 3 * turns)
+    assert {(one.op.label, one.op.at.occurrence) for one in found.replayed} == {(full("behind"), turns - 1)}
+    assert {one.why.code for one in found.refused} == {"replay_before"}
+
+
 def test_views_have_the_shape_of_the_graph_not_of_their_file(tmp_path: Path) -> None:
     net = Network(
         [

@@ -27,7 +27,15 @@ from pytest_msdump.model.describe import listed
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, OriginOutput
 from pytest_msdump.storage.files import read_user_file
 
-__all__ = ["MAX_BYTES", "READ_ATTRIBUTES", "model_graph", "operators_in_circles", "parse_model", "read_model"]
+__all__ = [
+    "MAX_BYTES",
+    "READ_ATTRIBUTES",
+    "is_of_type",
+    "model_graph",
+    "operators_in_circles",
+    "parse_model",
+    "read_model",
+]
 
 MAX_BYTES = 512 * 2**20
 
@@ -134,6 +142,8 @@ _OF_OPERATORS = frozenset({_ORIGINALS, _MULTIOP, _L1_GROUP, _L2_GROUP})
 _OF_OUTPUTS = frozenset({_ORIGIN_NAME, _ORIGIN_INDEX, _ORIGIN_FORMAT, _GE_FORMAT, _GE_SHAPE})
 READ_ATTRIBUTES = _OF_OPERATORS | _OF_OUTPUTS
 
+_LONGEST = 64
+_PLAIN = re.compile(r"[\w., /-]{1,64}")
 _SLICE = re.compile(r"_lxslice[0-9]+")
 _CONTROL = -1
 
@@ -159,10 +169,49 @@ def _operator(entry: Any) -> tuple[str, Operator]:
         is_multiop=get(attributes.get(_MULTIOP, {}), "b", bool, False, f": {_MULTIOP}"),
         l1_group=_group(attributes, _L1_GROUP),
         l2_group=_group(attributes, _L2_GROUP),
+        attributes=", ".join(_written(entry)),
     )
     if not name:
         raise ConfigError(": 'name' is empty")
     return raw, operator
+
+
+def is_of_type(key: object) -> bool:
+    """Whether an attribute is one of the operator's type, not a mark that the compiler left."""
+    return isinstance(key, str) and re.fullmatch(r"[A-Za-z]\w{0,63}", key) is not None
+
+
+def _written(entry: Mapping[str, Any]) -> Iterator[str]:
+    """Yield an operator's own attributes as an IR of MindSpore has them: numbers, texts, and lists of these."""
+    for attribute in get(entry, "attr", list, [], ""):
+        key, value = attribute.get("key"), attribute.get("value")
+        if is_of_type(key) and isinstance(value, dict):
+            members = value.get("list")
+            found = [value] if not isinstance(members, dict) else _members(members)
+            texts = [text for one in found for text in _literals(one)]
+            if texts and len(texts) == len(found):
+                yield f"{key}: {texts[0]}" if found == [value] else f"{key}: ({', '.join(texts)})"
+
+
+def _members(members: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the members of a list, each as a value; a list has one kind of them, and shapes are short."""
+    lists = [(kind, values) for kind in "ifbs" if isinstance(values := members.get(kind), list) and values]
+    return [{kind: value} for kind, values in lists[:1] for value in values[:_LONGEST]]
+
+
+def _literals(value: Mapping[str, Any]) -> Iterator[str]:
+    kind = next((kind for kind in "sbif" if kind in value), None)
+    found = value.get(kind or "")
+    if kind == "s" and isinstance(found, str) and _PLAIN.fullmatch(found):
+        yield f'"{found}"'
+    elif isinstance(found, bool):
+        yield str(found).lower()
+    elif kind == "i" and isinstance(found, int):
+        yield str(found)
+    elif kind == "f" and found is not None:
+        with suppress(TypeError, ValueError):
+            # Nine digits are a float32 exactly.
+            yield f"F32({float(found):.8e})"
 
 
 def _inputs(entries: Sequence[Any]) -> tuple[Edge | None, ...]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pytest_msdump.dumps.graphs.ge_model import READ_ATTRIBUTES, model_graph
+from pytest_msdump.dumps.graphs.ge_model import READ_ATTRIBUTES, is_of_type, model_graph
 from pytest_msdump.dumps.graphs.ir_types import dtype_name
 from pytest_msdump.dumps.graphs.text_proto import Schema, parse_text
 from pytest_msdump.errors import ConfigError
@@ -25,9 +25,12 @@ from pytest_msdump.model.tensor import TensorSpec
 
 __all__ = ["parse_ge_onnx", "parse_ge_proto"]
 
-_LIST = Schema({"s": None, "i": None}, frozenset({"s", "i"}))
-_VALUE = Schema({"s": None, "i": None, "b": None, "list": _LIST})
-_ATTR = Schema({"key": None, "value": _VALUE}, is_wanted=lambda attr: attr.get("key") in READ_ATTRIBUTES)
+_LIST = Schema(dict.fromkeys("sifb"), frozenset("sifb"))
+_VALUE = Schema({**dict.fromkeys("sifb"), "list": _LIST})
+_ATTR = Schema(
+    {"key": None, "value": _VALUE},
+    is_wanted=lambda attr: attr.get("key") in READ_ATTRIBUTES or is_of_type(attr.get("key")),
+)
 _SHAPE = Schema({"dim": None}, frozenset({"dim"}))
 _DESC = Schema({"dtype": None, "layout": None, "shape": _SHAPE, "attr": _ATTR}, frozenset({"attr"}))
 _OP_LISTS = frozenset({"input", "attr", "input_desc", "output_desc"})

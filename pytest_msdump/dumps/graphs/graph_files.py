@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_msdump.dumps.graphs.execution_order import side_folders
+from pytest_msdump.dumps.graphs.ge_model import parse_model
 from pytest_msdump.dumps.graphs.ge_text import parse_ge_onnx, parse_ge_proto
 from pytest_msdump.dumps.graphs.ir import parse_ir
 from pytest_msdump.dumps.graphs.ms_pb import parse_pb
@@ -53,7 +54,7 @@ def is_graph_file(path: Path) -> bool:
 
 
 def read_graph(path: Path) -> OperatorGraph:
-    """Read an IR of MindSpore, its Protobuf form, or a graph that GE wrote as text, whichever the content is."""
+    """Read an IR of MindSpore, its Protobuf form, a graph that GE wrote as text, or the JSON of a compiled model."""
     data = read_user_file(path, _MAX_BYTES, want="give a graph that MindSpore or GE wrote")
     name = path.name
     graph = _parsed(data, name)
@@ -64,6 +65,8 @@ def _parsed(data: bytes, name: str) -> OperatorGraph:
     if name.lower().endswith(".pb"):
         return parse_pb(data, source=name)
     start = data[:4096].decode("utf-8-sig", errors="replace")
+    if start.lstrip().startswith("{"):
+        return parse_model(data, source=name)
     if _MAGIC_ONNX.match(start):
         return parse_ge_onnx(data.decode("utf-8-sig", errors="replace"), source=name)
     if _MAGIC_GE.match(start):

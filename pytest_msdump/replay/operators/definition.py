@@ -14,6 +14,7 @@ import numpy.typing as npt
 from pytest_msdump.dumps.graphs.ir_types import members
 from pytest_msdump.errors import NotReplayableError
 from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.text import plain_text
 
 __all__ = [
     "Array",
@@ -21,6 +22,8 @@ __all__ = [
     "Definition",
     "Result",
     "approximated",
+    "broadcasting",
+    "computed",
     "exact",
     "exp_growth",
     "fitting",
@@ -174,6 +177,32 @@ class Call:
 # Takes a call; returns the result of each output slot, ``None`` for one that is not judged.
 Definition: TypeAlias = Callable[[Call], "Result | Sequence[Result | None]"]
 
+# What a definition raises where the attributes do not belong to the inputs.
+_WRONG_ATTRIBUTES = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+
+
+def computed(definition: Definition, call: Call) -> list[Result | None]:
+    """Return what a call should have made, by output; raises `NotReplayableError`, and nothing else."""
+    try:
+        with np.errstate(all="ignore"):
+            found = definition(call)
+    except NotReplayableError:
+        raise
+    except _WRONG_ATTRIBUTES as error:
+        raise NotReplayableError("replay_failed", why=plain_text(str(error))) from error
+    return [found] if isinstance(found, Result) else list(found)
+
+
+def broadcasting(definition: Definition, shape: Callable[[Call], tuple[int, ...]]) -> Definition:
+    """Return a definition that refuses inputs which do not broadcast to a shape; see `fitting`."""
+
+    def of(call: Call) -> Result | Sequence[Result | None]:
+        fitting(shape(call), *(given for given in call.inputs if given is not None))
+        return definition(call)
+
+    return of
+
+
 _TYPED = re.compile(r"(?P<type>[A-Za-z]\w*)\((?P<inner>.*)\)", re.DOTALL)
 _TENSOR = re.compile(r"shape=\[(?P<shape>[0-9, ]*)\], dtype=(?P<type>\w+), value=(?P<value>.*)", re.DOTALL)
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "None": None}
@@ -219,7 +248,7 @@ def _float(kind: str, text: str) -> Any:
     except ValueError:
         return text
     # It may have had more digits than a graph writes.
-    if len(text.lower().partition("e")[0].replace(".", "").lstrip("-0")) >= _WRITTEN_DIGITS:
+    if len(text.lower().partition("e")[0].replace(".", "").lstrip("-0")) == _WRITTEN_DIGITS:
         raise NotReplayableError("replay_constant_digits", text=text)
     return number
 

@@ -16,6 +16,7 @@ from pytest_msdump.replay.operators.definition import (
     Definition,
     Result,
     approximated,
+    broadcasting,
     exact,
     exp_growth,
     fitting,
@@ -60,8 +61,7 @@ def _div(call: Call) -> Result:
     left, right = call.given(0), call.given(1)
     if left.dtype.kind in "iu" and right.dtype.kind in "iu":
         raise NotReplayableError("replay_variant", name="integers")
-    with np.errstate(all="ignore"):
-        return rounded(np.asarray(np.true_divide(left, right)))
+    return rounded(np.asarray(np.true_divide(left, right)))
 
 
 def _bias_add(call: Call) -> Result:
@@ -110,8 +110,7 @@ def _like(value: int) -> Definition:
 
 
 def _sigmoid_of(x: Array) -> Array:
-    with np.errstate(over="ignore"):
-        return np.asarray(1 / (1 + np.exp(-x)))
+    return np.asarray(1 / (1 + np.exp(-x)))
 
 
 def _exp(call: Call) -> Result:
@@ -229,37 +228,20 @@ def _hsigmoid_grad(call: Call) -> Result:
 
 def _pow(call: Call) -> Result:
     base, power = call.given(0), call.given(1)
-    with np.errstate(all="ignore"):
-        y = np.asarray(np.power(base, power))
-        return approximated(y, np.abs(y) * exp_growth(power * np.log(np.maximum(np.abs(base), 1e-300))))
+    y = np.asarray(np.power(base, power))
+    return approximated(y, np.abs(y) * exp_growth(power * np.log(np.maximum(np.abs(base), 1e-300))))
 
 
 def _sqrt_grad(call: Call) -> Result:
-    with np.errstate(all="ignore"):
-        return rounded(np.asarray(call.given(1) * 0.5 / call.given(0)), steps=2)
+    return rounded(np.asarray(call.given(1) * 0.5 / call.given(0)), steps=2)
 
 
 def _rsqrt_grad(call: Call) -> Result:
     return rounded(np.asarray(call.given(1) * -0.5 * call.given(0) ** 3), steps=4)
 
 
-def _fitting(definition: Definition) -> Definition:
-    def of(call: Call) -> Any:
-        fitting(call.shape(), *(given for given in call.inputs if given is not None))
-        return definition(call)
-
-    return of
-
-
-def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
-    def silent(*values: Array) -> Any:
-        with np.errstate(all="ignore"):
-            return function(*values)
-
-    return silent
-
-
 _ALIASES = {
+    "LeakyReLU": "LeakyRelu",
     "ReLU": "Relu ReLUV2",
     "Add": "AddV2 TensorAdd",
     "Sub": "Subtract",
@@ -271,7 +253,7 @@ _ALIASES = {
     "SiLUGrad": "SwishGrad",
     "Neg": "Negative",
     "Clip": "ClampTensor ClampScalar ClipByValue",
-    "Identity": "Load Depend StopGradient BroadcastLike",
+    "Identity": "Load Depend StopGradient BroadcastLike TensorMove TransData",
     "Select": "SelectV2 Where",
 }
 _ROWS: Mapping[str, Definition] = {
@@ -289,7 +271,7 @@ _ROWS: Mapping[str, Definition] = {
     "Equal": _exact(operator.eq, 2),
     "Erf": _erf,
     "Exp": _exp,
-    "Expm1": _approximated(_quiet(np.expm1)),
+    "Expm1": _approximated(np.expm1),
     "FillV2": _fill,
     "Floor": _exact(np.floor),
     "GeLU": _gelu,
@@ -304,8 +286,8 @@ _ROWS: Mapping[str, Definition] = {
     "LeakyReLU": _leaky,
     "Less": _exact(operator.lt, 2),
     "LessEqual": _exact(operator.le, 2),
-    "Log": _approximated(_quiet(np.log)),
-    "Log1p": _approximated(_quiet(np.log1p)),
+    "Log": _approximated(np.log),
+    "Log1p": _approximated(np.log1p),
     "LogicalAnd": _exact(np.logical_and, 2),
     "LogicalNot": _exact(np.logical_not),
     "LogicalOr": _exact(np.logical_or, 2),
@@ -321,9 +303,9 @@ _ROWS: Mapping[str, Definition] = {
     "ReLU": _exact(lambda x: np.maximum(x, 0)),
     "ReLU6": _exact(lambda x: np.clip(x, 0, 6)),
     "ReLU6Grad": _exact(lambda dy, x: np.where((x > 0) & (x < 6), dy, 0), 2),
-    "Reciprocal": _rounded(_quiet(lambda x: 1 / x)),
+    "Reciprocal": _rounded(lambda x: 1 / x),
     "ReluGrad": _exact(lambda dy, y: np.where(y > 0, dy, 0), 2),
-    "Rsqrt": _rounded(_quiet(lambda x: 1 / np.sqrt(x)), steps=2),
+    "Rsqrt": _rounded(lambda x: 1 / np.sqrt(x), steps=2),
     "RsqrtGrad": _rsqrt_grad,
     "Select": _select,
     "SiLU": _silu,
@@ -333,7 +315,7 @@ _ROWS: Mapping[str, Definition] = {
     "Sign": _exact(np.sign),
     "Sin": lambda call: approximated(np.sin(x := call.given(0)), np.abs(np.sin(x)) + np.abs(x) / 64),
     "Softplus": _softplus,
-    "Sqrt": _rounded(_quiet(np.sqrt)),
+    "Sqrt": _rounded(np.sqrt),
     "SqrtGrad": _sqrt_grad,
     "Square": _rounded(np.square),
     "Sub": _sum(-1),
@@ -342,7 +324,7 @@ _ROWS: Mapping[str, Definition] = {
     "ZerosLike": _like(0),
 }
 _OTHER_SHAPES = ("BiasAdd", "FillV2", "PReLU")
-_CHECKED = {name: row if name in _OTHER_SHAPES else _fitting(row) for name, row in _ROWS.items()}
+_CHECKED = {name: row if name in _OTHER_SHAPES else broadcasting(row, Call.shape) for name, row in _ROWS.items()}
 DEFINITIONS: Mapping[str, Definition] = {
     **_CHECKED,
     **{other: _CHECKED[name] for name, others in _ALIASES.items() for other in others.split()},

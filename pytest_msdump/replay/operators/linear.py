@@ -13,14 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pytest_msdump.errors import NotReplayableError
-from pytest_msdump.replay.operators.definition import (
-    Array,
-    Call,
-    Definition,
-    Result,
-    exact,
-    rounded,
-)
+from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, exact, rounded
 
 __all__ = ["DEFINITIONS"]
 

@@ -7,11 +7,10 @@ fill their outputs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, exact, fitting, rounded
+from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, broadcasting, exact, rounded
 
 __all__ = ["DEFINITIONS"]
 
@@ -89,14 +88,6 @@ def _assign(sign: int) -> Definition:
     return of
 
 
-def _fitting(definition: Definition) -> Definition:
-    def of(call: Call) -> Any:
-        fitting(call.given(0).shape, *(given for given in call.inputs if given is not None))
-        return definition(call)
-
-    return of
-
-
 _ROWS: Mapping[str, Definition] = {
     "Adam": _adam,
     "AdamWeightDecay": _adam_weight_decay,
@@ -107,7 +98,7 @@ _ROWS: Mapping[str, Definition] = {
     "AssignSub": _assign(-1),
     "SGD": _sgd,
 }
-_CHECKED = {name: _fitting(row) for name, row in _ROWS.items()}
+_CHECKED = {name: broadcasting(row, lambda call: call.given(0).shape) for name, row in _ROWS.items()}
 DEFINITIONS: Mapping[str, Definition] = {
     **_CHECKED,
     "ApplyAdam": _CHECKED["Adam"],
