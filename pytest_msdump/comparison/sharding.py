@@ -38,8 +38,6 @@ from pytest_msdump.model.shards import (
 from pytest_msdump.model.tensor import TensorKey, TensorRef, TensorSource, TensorSpec, mangle
 from pytest_msdump.text import Message, Parameter, say
 
-__all__ = ["put_together", "with_copies_judged", "with_recorded", "with_tokens"]
-
 _PARAMETER = "Parameter"
 _TOKENS = "[msdump.shards] tokens"
 # Ids are read whole.

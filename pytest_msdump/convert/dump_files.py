@@ -30,21 +30,6 @@ from pytest_msdump.layouts.converters import Converters
 from pytest_msdump.layouts.device_layout import check_fits
 from pytest_msdump.model.tensor import TensorRef, TensorView
 
-__all__ = [
-    "KINDS",
-    "DumpPlan",
-    "DumpTensor",
-    "Overrides",
-    "Source",
-    "array_name",
-    "data_type_number",
-    "expected_names",
-    "memory_format_number",
-    "plan_dumps",
-    "write_dump",
-    "write_planned",
-]
-
 Shape = tuple[int, ...]
 
 # -- Which tensor belongs to which file ------------------------------------------------------------------------------

@@ -20,8 +20,6 @@ from pytest_msdump.layouts.converters import Converters
 from pytest_msdump.layouts.device_layout import NAMELESS, logical, stored, target
 from pytest_msdump.model.tensor import ForwardingView, TensorSpec, TensorView
 
-__all__ = ["Converted", "Relabelled", "bring", "convert_shape", "header_format", "known_format"]
-
 Shape = tuple[int, ...]
 
 # A tensor that is brought to a device's format is in memory as a whole, some three times.

@@ -24,8 +24,6 @@ from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import OpKey, TensorRef
 from pytest_msdump.storage.files import in_utf8, write_file
 
-__all__ = ["write_msprobe_tree"]
-
 _STATISTICS = {"Max": "maximum", "Min": "minimum", "Mean": "mean", "Norm": "l2_norm", "md5": "crc32"}
 _GRADIENTS = {"/grad_output": "input", "/grad_input": "output"}
 _DTYPES = {"bfloat16": "BFloat16", "bool": "Bool"}

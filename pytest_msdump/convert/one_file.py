@@ -27,8 +27,6 @@ from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.processes import Workers
 from pytest_msdump.storage.files import in_utf8
 
-__all__ = ["ConvertOptions", "Outcome", "convert_files", "default_jobs", "write_failed_list", "write_mappings"]
-
 _FAILURES = (MsdumpError, OSError, MemoryError)
 # A process takes longer to start than so many small files to convert.
 _WORTH_PROCESSES = 64

@@ -10,8 +10,6 @@ from pytest_msdump.dumps.graphs.caffe_net import PHASES, CaffeLayer, Place, laye
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.storage.files import read_user_file, write_atomic
 
-__all__ = ["Renamed", "Rewired", "rewire", "rewire_file"]
-
 _LARGEST_BYTES = 256 * 2**20
 
 

@@ -18,19 +18,6 @@ from pytest_msdump.errors import ConfigError, DumpNotFoundError, MsdumpError, Un
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE
 from pytest_msdump.storage.files import read_user_file, write_atomic
 
-__all__ = [
-    "Move",
-    "RenamePlan",
-    "apply",
-    "compile_pattern",
-    "new_undo_file",
-    "parts_of",
-    "plan_renaming",
-    "read_undo",
-    "take_back",
-    "write_undo",
-]
-
 _FIELDS = {"op": r".+", "slot": r"[0-9]+", "time": r"[0-9]+", "any": r".*?"}
 _FIELD = re.compile(r"\{(\w*)\}")
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")

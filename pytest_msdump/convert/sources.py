@@ -28,8 +28,6 @@ from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef, mangle
 
-__all__ = ["SUFFIXES", "SourceFile", "Stem", "WantedTensor", "claim_names", "short_name", "sources_of", "stem_of"]
-
 SUFFIXES = {"npy": ".npy", "msnpy": ".npy", "npz": ".npz", "bin": ".bin", "txt": ".txt"}
 
 # Where the vendor's tool begins to write names into mapping.csv.

@@ -20,8 +20,6 @@ from pytest_msdump.model.dump import ARCHIVE_FILE, TensorEntry
 from pytest_msdump.model.statistics import Statistics
 from pytest_msdump.model.tensor import UNSEEN, SavedSketch, TensorRef, TensorSpec, TensorView
 
-__all__ = ["as_sketched", "folders_in", "open_member"]
-
 _SUFFIX = ".npy"
 _NPZ = NpzReader()
 

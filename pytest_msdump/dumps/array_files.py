@@ -20,8 +20,6 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import in_order
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 
-__all__ = ["ArrayFileReader", "Contents", "NamedArray", "dump_of_names", "file_name_of", "is_named_array", "output_of"]
-
 _AT = Coordinates(iteration=0, occurrence=0)
 _NO_ORDER = "listed by name: nothing in it says which operator ran first"
 

@@ -20,8 +20,6 @@ from pytest_msdump.dumps.strided_reader import BLOCK_BYTES, ReusedMemory, Stride
 from pytest_msdump.errors import TensorFileError, TensorShapeError
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 
-__all__ = ["Layout", "PackedReader", "StoredView", "can_be_held", "layout_of", "open_flat", "ordered_axes", "steps_of"]
-
 Array = npt.NDArray[Any]
 
 _MAX_ELEMENTS = 2**63 - 1

@@ -21,8 +21,6 @@ from pytest_msdump.errors import MsdumpError
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = ["remove_leftovers", "text_bytes", "whole_file", "write_npz", "write_view"]
-
 _PREFIX, _SUFFIX = ".msdump-convert-", ".part"
 # A multiple of 8, so that elements of less than a byte end with a whole one.
 _BLOCK_ELEMENTS = 2**17

@@ -49,8 +49,6 @@ from pytest_msdump.model.tensor import (
     location_of,
 )
 
-__all__ = ["MADE_OF_DUMPS", "OVERFLOW_FILES", "AscendReader", "FoundDump", "index_headers"]
-
 # Sentences of `DumpBuilder.note_file`, of which MindSpore's reader shares two.
 MADE_OF_DUMPS = "{files} made of dumps that are still beside them, which are read instead, e.g. {example}"
 OVERFLOW_FILES = "{files} of the overflow check (Opdebug), which are not tensors, e.g. {example}"

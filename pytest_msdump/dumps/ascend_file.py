@@ -19,8 +19,6 @@ from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.dump_proto import NOT_NUMBERS
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["RAW_WORDS", "DumpFile", "open_dump_file", "open_output", "open_part", "part_of", "raw_bytes", "read_header"]
-
 _WINDOW_BYTES = 2**12
 _RAW_BLOCK_BYTES = 2**20
 

@@ -21,8 +21,6 @@ from pytest_msdump.dumps.wire import Memory, Source, Span, fields, named_fields,
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts import dump_proto
 
-__all__ = ["MAX_HEADER_BYTES", "Header", "RawPart", "StoredTensor", "bytes_behind", "parse_header"]
-
 MAX_HEADER_BYTES = 64 * 2**20
 
 _LENGTH_BYTES = 8

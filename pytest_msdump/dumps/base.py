@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pytest_msdump.dumps.reruns import Reruns
     from pytest_msdump.model.tensor import TensorRef, TensorView
 
-__all__ = ["EMPTY", "DumpBuilder", "Reader", "index_dump"]
-
 # The `Dump.reader` of a folder without files, which no reader is needed for.
 EMPTY = "empty"
 

@@ -25,8 +25,6 @@ from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 
-__all__ = ["ConvertedReader"]
-
 _RAW = ".bin"
 # What the tool leaves beside them.
 _UNTYPED = re.compile(r".+\.(?:l1buffer|space)\.[0-9]{1,9}\.bin", re.DOTALL)

@@ -18,8 +18,6 @@ from pytest_msdump.dumps.listing import Folder
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.storage.remote import absolute_path
 
-__all__ = ["RANK_FOLDER", "RANK_FOLDERS", "Place", "below_rank", "is_first_layout", "mindspore_place", "place_of"]
-
 # Directories in a rank's, beside the nets, that hold no tensors.
 RANK_FOLDERS = frozenset({".dump_metadata", "graphs", "execution_order"})
 

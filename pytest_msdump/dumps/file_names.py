@@ -22,33 +22,6 @@ from pytest_msdump.facts.dump_proto import TASK_TYPES
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import TensorSpec, mangle
 
-__all__ = [
-    "PROTOBUF_SUFFIXES",
-    "AscendName",
-    "ConvertedBin",
-    "ConvertedName",
-    "FlatName",
-    "MindSporeName",
-    "OpdebugName",
-    "ReferenceName",
-    "SliceName",
-    "is_time",
-    "number",
-    "parse_ascend",
-    "parse_converted",
-    "parse_converted_bin",
-    "parse_flat",
-    "parse_flat_npy",
-    "parse_mindspore",
-    "parse_opdebug",
-    "parse_protobuf",
-    "parse_reference",
-    "run_of",
-    "slice_name",
-    "slice_number",
-    "slice_numbers",
-]
-
 PROTOBUF_SUFFIXES = (".pb", ".quant")
 _NPY, _BIN = ".npy", ".bin"
 

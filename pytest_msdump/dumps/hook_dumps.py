@@ -40,8 +40,6 @@ from pytest_msdump.model.tensor import (
     mangle,
 )
 
-__all__ = ["DebugTreeReader", "ForwardPassReader", "SglangDumperReader", "parse_dumper_name"]
-
 _UNKNOWN = TensorSpec()
 
 

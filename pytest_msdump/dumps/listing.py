@@ -11,8 +11,6 @@ from pytest_msdump.errors import DumpNotFoundError
 from pytest_msdump.storage.listings import once, scan
 from pytest_msdump.storage.remote import RemoteEntry
 
-__all__ = ["Folder", "walk"]
-
 # A MindSpore tree is five levels deep. Anything below this is listed by its directory's name.
 _DEEPEST = 32
 

@@ -31,8 +31,6 @@ from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef
 from pytest_msdump.storage.listings import is_there
 
-__all__ = ["MAX_BYTES", "apply_entry", "graphs_of", "labels_of", "parse_manifest", "read_manifest", "why_incomplete"]
-
 MAX_BYTES = 2**28
 _MAX_LABEL = 200
 _MAX_NAME = 2**12

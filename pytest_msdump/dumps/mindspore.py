@@ -37,8 +37,6 @@ from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import ForwardingView, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 
-__all__ = ["MindSporeReader"]
-
 _METADATA, _CONFIG = ".dump_metadata", "config.json"
 _RAW, _NPY, _CSV = ".bin", ".npy", ".csv"
 

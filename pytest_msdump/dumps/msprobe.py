@@ -33,8 +33,6 @@ from pytest_msdump.model.tensor import (
     mangle,
 )
 
-__all__ = ["MsprobeReader"]
-
 _DUMP, _STACK, _CONSTRUCT, _ERRORS = "dump.json", "stack.json", "construct.json", "dump_error_info.log"
 _DEBUG = "debug.json"
 _BESIDE = frozenset({_DUMP, _STACK, _CONSTRUCT, _ERRORS, _DEBUG})

@@ -19,8 +19,6 @@ from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.model.tensor import SourceFrame, TensorSpec
 
-__all__ = ["Call", "SavedTensor", "lines_of", "parse_call", "parse_file", "tensors_of"]
-
 _MODULE = re.compile(
     r"(?:Module|Cell)\.(?:(?P<path>.+)\.)?(?P<type>[^.]+)\.(?P<pass>forward|backward|parameters_grad)(?:\.(?P<call>\d{1,9}))?"
 )

@@ -21,8 +21,6 @@ from pytest_msdump.dumps.strided_reader import BLOCK_BYTES
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["NpyHeader", "is_shape", "npy_view", "open_npy", "parse_header"]
-
 _MAGIC = b"\x93NUMPY"
 _LENGTH_BYTES = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
 _KEYS = {"descr", "fortran_order", "shape"}

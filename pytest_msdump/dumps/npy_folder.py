@@ -19,8 +19,6 @@ from pytest_msdump.model.describe import counted
 from pytest_msdump.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, Dump, TensorEntry
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 
-__all__ = ["NpyFileReader", "NpyFolderReader"]
-
 _SUFFIX = ".npy"
 _RECORD = frozenset({MANIFEST_FILE, JOURNAL_FILE, ARCHIVE_FILE})
 _NO_TIME = (

@@ -13,8 +13,6 @@ from pytest_msdump.dumps.npy import open_npy
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef, TensorSource, TensorSpec, TensorView
 
-__all__ = ["NpyTreeReader"]
-
 _SUFFIX = ".npy"
 _UNKNOWN = TensorSpec()
 

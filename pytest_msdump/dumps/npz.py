@@ -19,8 +19,6 @@ from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.dump import MANIFEST_FILE
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["NpzReader"]
-
 _MEMBER = ".npy"
 _UNKNOWN = TensorSpec()
 _HEAD_BYTES = 2**16

@@ -18,8 +18,6 @@ from pytest_msdump.facts import overflow
 from pytest_msdump.model.overflow import OverflowEntry, present
 from pytest_msdump.storage.files import read_regular
 
-__all__ = ["OverflowFile", "entries_of_json", "overflow_files", "read_overflow_file", "record_as_json"]
-
 _HEAD = struct.Struct("<6I")
 _WORD = 8
 _LONGEST_UNIT = 40

@@ -13,8 +13,6 @@ from pytest_msdump.dumps.reruns import Reruns, separate_runs
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 
-__all__ = ["ProtoFolderReader"]
-
 
 class ProtoFolderReader(Reader):
     """Outputs of an original model in a flat folder, one in each file; the folder is iteration 0.

@@ -12,8 +12,6 @@ from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Dump, PartialR
 from pytest_msdump.model.ordering import in_order, placed_at
 from pytest_msdump.model.tensor import TensorRef
 
-__all__ = ["at_rank", "joined", "recorded_ranks"]
-
 
 def recorded_ranks(folders: Iterable[Folder]) -> Mapping[int, str]:
     """Return the folders directly below the root that hold the recording of a rank, by rank."""

@@ -24,8 +24,6 @@ from pytest_msdump.model.dump import PartialRun
 from pytest_msdump.model.ordering import PARAMETER, in_order, placed_at, placed_by_time
 from pytest_msdump.model.tensor import TensorKey, TensorRef
 
-__all__ = ["Reruns", "number_occurrences", "order_by_time", "separate_runs", "separate_tree_runs"]
-
 # How many times the longest pause inside the first pass must be exceeded before repeats that neither are complete nor
 # begin where the pass began count as another run. A module used twice at the end of a network pauses about as long as
 # its neighbours; starting a process again takes far longer.

@@ -21,8 +21,6 @@ from pytest_msdump.model.dump import EVERY_ITERATION, DumpConfiguration, RunFact
 from pytest_msdump.storage.listings import names_in
 from pytest_msdump.storage.remote import absolute_path
 
-__all__ = ["configuration_of", "read_run"]
-
 _MAX_BYTES = 2**20
 _MOST_KERNELS = 10_000
 

@@ -14,8 +14,6 @@ from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.storage.listings import names_in
 from pytest_msdump.storage.remote import absolute_path
 
-__all__ = ["RunHistory", "disagreements", "parse_history", "rank_of", "ranks_in", "read_histories", "run_once"]
-
 _MAX_BYTES = 2**24
 _RANK = re.compile(r"rank_([0-9]{1,9})")
 _FILE = re.compile(r"ms_global_execution_order_graph_([0-9]{1,18})\.csv")

@@ -22,8 +22,6 @@ from pytest_msdump.dumps.stored_file import LFS_POINTER, StoredFile, truncated
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["SafetensorsReader"]
-
 _LENGTH_BYTES = 8
 _MAX_HEADER_BYTES = 100_000_000
 _METADATA = "__metadata__"

@@ -12,17 +12,6 @@ from pytest_msdump.model.graph import KernelArguments
 from pytest_msdump.model.tensor import TensorRef, mangle
 from pytest_msdump.storage.files import read_regular
 
-__all__ = [
-    "MAPPING",
-    "STATISTICS_FILE",
-    "originals_in",
-    "parse_object",
-    "read_kernel_args",
-    "read_mapping",
-    "read_run_labels",
-    "read_text",
-]
-
 MAPPING = "mapping.csv"
 STATISTICS_FILE = "statistic.csv"
 

@@ -21,8 +21,6 @@ from pytest_msdump.dumps.sidefiles import parse_object
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.tensor import TensorSpec, TensorView
 
-__all__ = ["Slicing", "open_sliced", "parse_slicing"]
-
 Array = npt.NDArray[Any]
 
 _MOST_NAMED = 4

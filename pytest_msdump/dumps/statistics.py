@@ -41,8 +41,6 @@ from pytest_msdump.model.tensor import (
 )
 from pytest_msdump.storage.files import open_regular
 
-__all__ = ["READER", "parse_table", "read_statistics"]
-
 # The `TensorRef.reader` of a tensor of which there are statistics only: no reader can open it.
 READER = UNSEEN
 

@@ -18,8 +18,6 @@ from pytest_msdump.errors import TensorFileError
 from pytest_msdump.storage.files import open_descriptor
 from pytest_msdump.storage.remote import RemoteFile, RemotePath
 
-__all__ = ["LFS_POINTER", "StoredFile", "opened", "truncated"]
-
 LFS_POINTER = (b"version https://git-lfs", "is a Git LFS pointer, not the tensor itself; run `git lfs pull`")
 
 _HINTS = {

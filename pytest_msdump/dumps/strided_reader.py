@@ -17,8 +17,6 @@ import numpy.typing as npt
 from pytest_msdump.dumps.stored_file import StoredFile
 from pytest_msdump.pages import pages
 
-__all__ = ["BLOCK_BYTES", "ReusedMemory", "StridedReader"]
-
 Array = npt.NDArray[Any]
 
 BLOCK_BYTES = 16 * 2**20

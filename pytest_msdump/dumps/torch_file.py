@@ -29,8 +29,6 @@ from pytest_msdump.dumps.zip_members import Member, data_start, is_encrypted, me
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["TorchFileReader", "open_only_tensor"]
-
 _Values = npt.NDArray[Any]
 
 # How files begin that PyTorch wrote before release 1.6.

@@ -15,8 +15,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["MAX_PICKLE_BYTES", "SavedTensor", "Storage", "UnreadablePickleError", "tensors_in"]
-
 # Half a million tensors; each operation makes at most one small object.
 MAX_PICKLE_BYTES = 2**26
 _MAX_OPERATIONS = 2**22

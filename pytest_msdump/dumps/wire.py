@@ -15,21 +15,6 @@ from typing import NamedTuple, Protocol
 
 from pytest_msdump.errors import TensorFileError
 
-__all__ = [
-    "LENGTH",
-    "VARINT",
-    "Field",
-    "Memory",
-    "NotAMessageError",
-    "Source",
-    "Span",
-    "fields",
-    "named_fields",
-    "span_of",
-    "varint_of",
-    "varints",
-]
-
 VARINT, _I64, LENGTH, _I32 = 0, 1, 2, 5
 _FIXED = {_I64: 8, _I32: 4}
 _KINDS = {VARINT: "a number", _I64: "eight bytes", LENGTH: "bytes of a stated length", _I32: "four bytes"}

@@ -17,8 +17,6 @@ from pytest_msdump.dumps.stored_file import LFS_POINTER, StoredFile, truncated
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.storage.remote import Seekable
 
-__all__ = ["Member", "damaged", "data_start", "is_encrypted", "members_of", "size_problem"]
-
 # Some 150,000 members; a directory takes a hundred times as much memory as it has bytes.
 _MAX_DIRECTORY_BYTES = 2**24
 # Before a member's data: a signature, fixed fields, and the lengths of its name and of extra fields.

@@ -17,8 +17,6 @@ from pytest_msdump.model.shards import Segment, ShardLayout, TokenRuns, segments
 from pytest_msdump.model.tensor import ForwardingView, TensorSpec, TensorView
 from pytest_msdump.text import Message, Parameter
 
-__all__ = ["ShardedView", "TokenView"]
-
 Array = npt.NDArray[Any]
 
 # Sums of shards, by kind of their type: those of integers are exact.

@@ -15,25 +15,6 @@ from pytest_msdump.text import Message
 if TYPE_CHECKING:
     from pytest_msdump.model.tensor import TensorRef
 
-__all__ = [
-    "DEFAULT_ORDER",
-    "Block",
-    "Cut",
-    "Dim",
-    "Dims",
-    "DimsEntry",
-    "Mesh",
-    "Renumbering",
-    "Segment",
-    "ShardLayout",
-    "ShardedTensor",
-    "Sharding",
-    "TokenIds",
-    "TokenRuns",
-    "parse_dims",
-    "segments_of",
-]
-
 # Megatron-LM's default: tensor parallel ranks are neighbours (`megatron.core.parallel_state`, `order`).
 DEFAULT_ORDER = "tp-cp-ep-dp-pp"
 # Each stage of a pipeline has tensors of its own, so this axis neither cuts nor copies any.

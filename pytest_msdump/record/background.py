@@ -9,8 +9,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-__all__ = ["Background"]
-
 # What may wait to be written.
 _MOST_BYTES = 64 * 2**20
 

@@ -21,8 +21,6 @@ from pytest_msdump.errors import ConfigError, DumpNotFoundError
 from pytest_msdump.record.writer import DumpWriter, safe_name
 from pytest_msdump.storage.files import read_user_file
 
-__all__ = ["Shared", "from_caffe", "shared_bytes"]
-
 _LARGEST_BYTES = 256 * 2**20
 
 

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.model.graph import Edge, Operator
 
-__all__ = ["UNKNOWN", "Call", "IdentityGraph", "ended"]
-
 # What is behind such an edge is not known.
 UNKNOWN = Edge("", 0)
 

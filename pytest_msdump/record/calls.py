@@ -12,8 +12,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-__all__ = ["bound_arguments", "calling_line", "leaves", "named_leaves", "with_leaves"]
-
 _OURS = f"{Path(__file__).parent}{os.sep}"
 # Deeper than any model nests its outputs; a value that holds itself ends here.
 _DEEPEST = 32

@@ -18,8 +18,6 @@ from pytest_msdump.record.recording import HookedRecording
 from pytest_msdump.record.selection import Patterns, select_operators
 from pytest_msdump.record.tf_graphs import array_of, is_symbolic, is_tensor, version
 
-__all__ = ["KerasRecording"]
-
 # A Sequential gives back what its last layer gave back; an InputLayer is not called.
 _LEFT_OUT = ("Sequential", "InputLayer")
 _COMPILED = ("refuse", "eager")

@@ -9,8 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main"]
-
 
 def main(file: str) -> None:
     """Import the module, find the function and call it."""

@@ -23,8 +23,6 @@ from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Manifest, Tens
 from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.storage.files import write_atomic
 
-__all__ = ["add_to_journal", "digest", "digests", "marked_incomplete", "movable", "write_manifest"]
-
 _FIELDS = tuple(one.name for one in fields(TensorEntry))
 # What an entry means where it does not say; such values are left out.
 _DEFAULTS: dict[str, Any] = {

@@ -21,8 +21,6 @@ from pytest_msdump.record.calls import leaves, named_leaves, with_leaves
 from pytest_msdump.record.recording import HookedRecording
 from pytest_msdump.record.selection import Patterns, name_modules, names_inside, select_modules
 
-__all__ = ["CellRecording"]
-
 # Copies that may wait for the end of an iteration.
 _MOST_BYTES = 64 * 2**20
 # Bytes of an element → the type its bits are taken in.

@@ -23,8 +23,6 @@ from pytest_msdump.record.manifest import marked_incomplete
 from pytest_msdump.record.process import DEFAULT_TIMEOUT, Ran, checked_timeout, own_folder, run_process
 from pytest_msdump.record.program import config_document, dump_directory, plain_path, variables, written_config
 
-__all__ = ["run_mindspore"]
-
 _QUESTION = (
     "does it run its network in graph mode or under ms.jit, in the iterations that are asked for, and do the kernels "
     "name operators? PyNative cells are recorded through hooks: give the cell itself"

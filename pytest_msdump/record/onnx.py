@@ -19,8 +19,6 @@ from pytest_msdump.record.recording import RunRecording
 from pytest_msdump.record.selection import Patterns, select_operators
 from pytest_msdump.storage.files import read_user_file
 
-__all__ = ["OnnxRecording"]
-
 _EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 # A message of protobuf holds no more; larger models keep their weights beside them.
 _MOST_BYTES = 2**31

@@ -22,8 +22,6 @@ from typing import NoReturn
 
 from pytest_msdump.errors import ConfigError, ProgramError
 
-__all__ = ["DEFAULT_TIMEOUT", "LogTail", "Ran", "checked_timeout", "own_folder", "run_process", "running_in_group"]
-
 DEFAULT_TIMEOUT = 600.0
 _LOOK_EVERY_SECONDS = 0.02
 # How long what the program started may go on when the program itself has ended: processes of a pool are about to end.

@@ -17,8 +17,6 @@ from pytest_msdump.record.manifest import marked_incomplete
 from pytest_msdump.record.process import DEFAULT_TIMEOUT, Ran, checked_timeout, own_folder, run_process
 from pytest_msdump.storage.files import read_user_file
 
-__all__ = ["DIRECTORY", "config_document", "dump_directory", "plain_path", "run_program", "variables", "written_config"]
-
 _LARGEST_CONFIG_BYTES = 1 << 24
 # All that MindSpore takes in a path.
 _PLAIN = re.compile(r"[A-Za-z0-9_/-]+")

@@ -12,8 +12,6 @@ from typing import Any
 from pytest_msdump.dumps.file_names import number
 from pytest_msdump.model.dump import DistributedRank
 
-__all__ = ["groups_of", "placement_of", "this_rank"]
-
 _AXIS = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 # Rank and number of processes, as torchrun, Open MPI and MindSpore's msrun set them.
 _VARIABLES = (

@@ -23,8 +23,6 @@ from pytest_msdump.record.tf_graphs import TfGraphRecording
 from pytest_msdump.record.torch import TorchRecording
 from pytest_msdump.record.writer import DumpWriter
 
-__all__ = ["Recorder", "opened"]
-
 Directory = str | PathLike[str] | None
 
 # Package → extra of this project that installs it.

@@ -26,8 +26,6 @@ from pytest_msdump.record.sketching import Sketched
 from pytest_msdump.record.variation import Perturbation
 from pytest_msdump.record.writer import DumpWriter
 
-__all__ = ["HookedRecording", "Recording", "RunRecording"]
-
 PARAMETER = "Parameter"
 _Self = TypeVar("_Self", bound="Recording")
 

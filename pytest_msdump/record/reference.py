@@ -32,8 +32,6 @@ from pytest_msdump.record.variation import Control, Perturbation
 from pytest_msdump.record.writer import check_save, safe_name
 from pytest_msdump.storage.files import open_regular, read_regular, write_atomic
 
-__all__ = ["Variations", "check_variations", "keep_reference", "key_digest", "record_variations"]
-
 # A bool is an int, so it comes first. Types that extend these count as the builtin.
 _PLAIN: tuple[Any, ...] = (str, bytes, bool, int, float, complex, type(None))
 _READ_BYTES = 2**20

@@ -8,8 +8,6 @@ from typing import Any
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 
-__all__ = ["Patterns", "name_modules", "names_inside", "select_modules", "select_operators"]
-
 Patterns = str | Sequence[str] | None
 
 _MOST_SHOWN = 30

@@ -16,8 +16,6 @@ from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.record.manifest import marked_incomplete
 from pytest_msdump.record.writer import DumpWriter, check_save
 
-__all__ = ["sketch_dump"]
-
 _KEPT = (
     "framework",
     "version",

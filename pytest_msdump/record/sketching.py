@@ -21,21 +21,6 @@ from pytest_msdump.model.dump import ARCHIVE_FILE, TensorEntry
 from pytest_msdump.model.statistics import Sketch, Statistic
 from pytest_msdump.model.tensor import TensorView
 
-__all__ = [
-    "SOME",
-    "Archive",
-    "Looks",
-    "Sketched",
-    "decoded_blocks",
-    "described",
-    "is_worth_it",
-    "keep_latest",
-    "looks_of",
-    "npy_content",
-    "sketched",
-    "sketched_view",
-]
-
 Array = npt.NDArray[Any]
 
 Looks: TypeAlias = tuple[Any, ...]

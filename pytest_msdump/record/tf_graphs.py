@@ -12,8 +12,6 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.record.recording import RunRecording
 from pytest_msdump.record.selection import Patterns, select_operators
 
-__all__ = ["TfGraphRecording", "array_of", "is_symbolic", "is_tensor", "version"]
-
 # What begins and ends one side of a condition, and the inside of a loop: there, tensors have no value, or many.
 _SWITCHES, _MERGES = ("Switch", "RefSwitch"), ("Merge", "RefMerge")
 _ENTERS, _EXITS = ("Enter", "RefEnter"), ("Exit", "RefExit")

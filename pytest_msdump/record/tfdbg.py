@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.record.writer import FileNames, safe_name
 
-__all__ = ["Listed", "print_commands", "read_listing"]
-
 _LINE = re.compile(r"\s*\[\s*([0-9.]+)(?: ms)?\]\s+(?:\S+\s+\S+\s+)?([^\s:]+):([0-9]{1,9})\s*")
 _COUNT = re.compile(r"(?<![0-9])([0-9]{1,18}) dumped tensor\(s\)")
 _LONGEST_NAME_BYTES = 255

@@ -46,8 +46,6 @@ from pytest_msdump.record.torch_variation import (
 )
 from pytest_msdump.record.variation import Control
 
-__all__ = ["TorchRecording"]
-
 # Wrappers around a whole model; type → attribute that holds it.
 _WRAPPERS = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "DistributedDataParallel": "module"}
 _ALLOWED = {"level": ("module", "operation", "both"), "compiled": ("refuse", "eager")}

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.record.torch_tensors import plain_name
 
-__all__ = ["Edge", "Gradients"]
-
 # Takes the name, the slot and the gradient.
 Write = Callable[[str, int, Any], None]
 # Makes a context in which operations are the recording's own.

@@ -14,8 +14,6 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.record.calls import leaves
 from pytest_msdump.record.torch_tensors import is_tensor
 
-__all__ = ["ForwardHooks"]
-
 
 class ForwardHooks:
     """Hooks around the calls of a model's modules that run before and behind all others.

@@ -20,8 +20,6 @@ from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.record.call_graph import UNKNOWN, Call, ended
 from pytest_msdump.record.torch_tensors import is_tensor
 
-__all__ = ["Provenance", "around_functions", "around_operations", "computes", "function_name"]
-
 # Memory that nothing has been written to yet: its bits differ from run to run.
 _UNWRITTEN = frozenset({"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"})
 # Attributes, what starts a backward pass, and what writes a tensor as text.

@@ -19,8 +19,6 @@ from pytest_msdump.model.statistics import Sketch, Statistic
 from pytest_msdump.record.sketching import decoded_blocks
 from pytest_msdump.record.torch_tensors import array_of, is_elsewhere, plain_numbers
 
-__all__ = ["sketch_by_torch", "sketch_of_tensor"]
-
 
 def sketch_of_tensor(
     tensor: Any, *, buckets: int = BUCKETS, digests: Sequence[str] = ()

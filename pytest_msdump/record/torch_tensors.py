@@ -9,20 +9,6 @@ from pytest_msdump.dtypes.arrays import RawArray
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.dtypes import DTYPES
 
-__all__ = [
-    "array_of",
-    "device",
-    "dtype_policy",
-    "is_elsewhere",
-    "is_tensor",
-    "is_transformed",
-    "optimizer_tensors",
-    "plain_name",
-    "plain_numbers",
-    "run_facts",
-    "weights",
-]
-
 # What wrappers put between the names of a model's own modules.
 _WRAPPER_PARTS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
 # Bytes of an element → the type its bits are taken in.

@@ -15,8 +15,6 @@ from pytest_msdump.record.selection import is_a
 from pytest_msdump.record.torch_tensors import array_of, is_tensor, is_transformed, plain_name, weights
 from pytest_msdump.record.variation import Control
 
-__all__ = ["BatchHalves", "Change", "changed_weights", "perturbed", "setting", "varied_inputs", "with_channels_last"]
-
 # Takes the name and the tensor, and returns another, or the same one.
 Change = Callable[[str, Any], Any]
 

@@ -16,8 +16,6 @@ from pytest_msdump.dtypes.encode import encode
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES, EPSILON
 
-__all__ = ["Control", "Perturbation"]
-
 Array = npt.NDArray[Any]
 
 _WHAT = ("input+weights", "input")

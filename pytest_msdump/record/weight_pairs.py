@@ -19,8 +19,6 @@ from pytest_msdump.record.weight_rules import KINDS, Rule, rule_for, same_kind
 from pytest_msdump.record.weight_sources import Weight, Weights
 from pytest_msdump.suite.keys import FileName, MapObject, read_map
 
-__all__ = ["WeightPair", "map_entries", "pairs"]
-
 _SHOWN = 8
 
 

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from pytest_msdump.facts.operators import NEUTRAL_WEIGHT_NAMES
 
-__all__ = ["FRAMEWORKS", "KINDS", "Rule", "kind_of", "neutral_role", "rule_for", "same_kind"]
-
 Array = npt.NDArray[Any]
 
 # Name that a user may give → framework whose tables are used; without one, names and axes are neutral already.

@@ -13,8 +13,6 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.operators import COUNTERS
 from pytest_msdump.record.weight_rules import FRAMEWORKS, kind_of, neutral_role
 
-__all__ = ["Weight", "Weights", "framework_of", "holders", "of_mapping", "of_model"]
-
 Array = npt.NDArray[Any]
 
 

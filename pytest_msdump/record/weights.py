@@ -25,8 +25,6 @@ from pytest_msdump.record.weight_sources import Weight, Weights, framework_of, h
 from pytest_msdump.storage.files import open_regular, write_atomic
 from pytest_msdump.suite.keys import MapObject
 
-__all__ = ["assert_same_weights", "fitted", "load", "load_weights", "read_weights", "save", "save_weights"]
-
 Array = npt.NDArray[Any]
 
 # A member that numpy.load shows as an array of bytes.

@@ -30,8 +30,6 @@ from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import Local
 from pytest_msdump.text import Message
 
-__all__ = ["GRADIENTS", "OPTIMIZER", "Forcing", "Marks", "Place", "in_order_of", "judge", "not_replayable", "precision"]
-
 Array = npt.NDArray[Any]
 
 # How recordings name gradients: of what a module gave back, of what it was given, of a parameter.

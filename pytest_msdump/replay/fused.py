@@ -23,8 +23,6 @@ from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.replay.operators import elementwise
 from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, computed
 
-__all__ = ["composed"]
-
 # What lies between two originals is hardly ever larger than what goes in and comes out.
 _MOST_LARGER = 64
 # Beyond an operator that mixes elements, errors add up at random.

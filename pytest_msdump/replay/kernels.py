@@ -37,8 +37,6 @@ from pytest_msdump.replay.operators import arranging, elementwise, linear, norma
 from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, computed
 from pytest_msdump.text import Message, plain_text
 
-__all__ = ["Refused", "Replay", "Replayed", "Score", "definitions", "judge", "replay"]
-
 # Below the smallest normal number a kernel may write 0.
 _SMALLEST: Mapping[str, float] = {"float64": 2.0**-1022, "float16": 2.0**-24}
 _SMALLEST_OF_OTHERS = 2.0**-126

@@ -19,8 +19,6 @@ from pytest_msdump.model.record import Local
 from pytest_msdump.record.onnx import Model, Node
 from pytest_msdump.replay.forcing import Forcing, Marks, Place, not_replayable, precision
 
-__all__ = ["force_nodes", "inputs_of"]
-
 Array = npt.NDArray[Any]
 _Values = Mapping[str, Any]
 _RANDOM = frozenset(

@@ -27,8 +27,6 @@ from pytest_msdump.replay.forcing import GRADIENTS, Forcing, Place
 from pytest_msdump.replay.reference_model import Reference
 from pytest_msdump.replay.torch_forcing import run_as_it_is
 
-__all__ = ["suggest_with"]
-
 # Fingerprints further apart are of different tensors; of the others so many are compared element by element.
 _ALIKE, _MOST_TRIED = 0.1, 4
 # Another tensor may be the partner unless it fits so many times worse; what rounding alone does is no difference.

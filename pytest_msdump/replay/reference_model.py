@@ -30,8 +30,6 @@ from pytest_msdump.replay.forcing import OPTIMIZER, Forcing
 from pytest_msdump.replay.onnx_forcing import force_nodes, inputs_of
 from pytest_msdump.replay.torch_forcing import force, names_of, raised_by_the_model
 
-__all__ = ["Reference", "load_reference", "record_reference", "reference_of", "replay_plan"]
-
 # A user's code may raise anything, and may think that it is alone in the process.
 _FAILURES = (Exception, SystemExit)
 _USAGE = (

@@ -23,8 +23,6 @@ from pytest_msdump.record.torch_tensors import is_tensor
 from pytest_msdump.replay.forcing import Forcing, Marks, Place, not_replayable, precision
 from pytest_msdump.replay.torch_steps import Steps
 
-__all__ = ["force", "names_of", "raised_by_the_model", "run_as_it_is"]
-
 _NOTHING = Marks()
 _LONGEST_REASON = 300
 _FEW_MARKS = 16

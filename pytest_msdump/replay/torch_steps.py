@@ -17,8 +17,6 @@ from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Local
 from pytest_msdump.replay.forcing import GRADIENTS, OPTIMIZER, in_order_of, judge, not_replayable
 
-__all__ = ["Steps"]
-
 Array = npt.NDArray[Any]
 # What the parameter itself is called after a step, beside its state; a counter that starts at 0.
 _UPDATED, _COUNTER = "updated", "step"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pytest_msdump.testing.builder import write_reference
+from dump_builder import write_reference
 
 from pytest_msdump import cli
 from pytest_msdump.comparison.indexing import index

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from pytest_msdump.testing.builder import write_reference
+from dump_builder import write_reference
 
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.record import Recorder

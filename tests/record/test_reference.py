@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -99,7 +100,9 @@ def test_what_build_raises_leaves_the_reference_before_as_it_was(tmp_path):
     assert [path.name for path in (tmp_path / "refs").iterdir()] == ["net_a"]
 
 
-def test_without_the_framework_the_text_says_what_to_do(tmp_path):
+def test_without_the_framework_the_text_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+
     def needs(_):
         import no_such_framework  # noqa: F401
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from pytest_msdump.testing.builder import write_mindspore
+from dump_builder import write_mindspore
 
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.replay.kernels import Replay, replay

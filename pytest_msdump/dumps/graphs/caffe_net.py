@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from pytest_msdump.dumps.graphs.text_proto import messages, refuse, unescaped
 from pytest_msdump.errors import ConfigError
 
-__all__ = ["PHASES", "CaffeLayer", "Place", "layers_in_phase", "read_layers"]
-
 PHASES = ("TEST", "TRAIN")
 _LAYERS = ("layer", "layers")
 # Networks nest three deep.

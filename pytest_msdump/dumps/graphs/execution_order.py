@@ -23,20 +23,6 @@ from pytest_msdump.storage.files import read_user_file
 from pytest_msdump.storage.listings import folders_in, names_in
 from pytest_msdump.storage.remote import absolute_path
 
-__all__ = [
-    "GraphId",
-    "find_orders",
-    "graph_of",
-    "has_times",
-    "order_files",
-    "order_of",
-    "read_order",
-    "read_orders",
-    "side_folders",
-    "with_model_order",
-    "with_order",
-]
-
 _RANK = re.compile(r"rank_(?P<rank>[0-9]{1,9})")
 _DEVICE = re.compile(r"(?:device_)?(?P<rank>[0-9]{1,9})")
 # An iteration's directory is three levels below its rank's.

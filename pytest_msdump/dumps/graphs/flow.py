@@ -14,20 +14,6 @@ from pytest_msdump.model.describe import counted, listed
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, SourceStack
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = [
-    "CONSTANT",
-    "MONAD",
-    "Constant",
-    "HostType",
-    "Monad",
-    "Node",
-    "Of",
-    "Operand",
-    "Weight",
-    "consumers",
-    "operator_graph",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Of:

@@ -27,16 +27,6 @@ from pytest_msdump.model.describe import listed
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, OriginOutput
 from pytest_msdump.storage.files import read_user_file
 
-__all__ = [
-    "MAX_BYTES",
-    "READ_ATTRIBUTES",
-    "is_of_type",
-    "model_graph",
-    "operators_in_circles",
-    "parse_model",
-    "read_model",
-]
-
 MAX_BYTES = 512 * 2**20
 
 _COMPILED = ".om"

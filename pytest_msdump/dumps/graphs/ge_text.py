@@ -23,8 +23,6 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["parse_ge_onnx", "parse_ge_proto"]
-
 _LIST = Schema(dict.fromkeys("sifb"), frozenset("sifb"))
 _VALUE = Schema({**dict.fromkeys("sifb"), "list": _LIST})
 _ATTR = Schema(

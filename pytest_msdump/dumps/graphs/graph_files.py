@@ -18,8 +18,6 @@ from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.storage.files import read_user_file
 from pytest_msdump.storage.listings import names_in
 
-__all__ = ["PlacedGraph", "find_irs", "is_graph_file", "read_graph", "read_graphs", "read_named_graphs"]
-
 # The rank, net and number of a graph, and the graph; a coordinate that is not set stands for every value.
 PlacedGraph = tuple[Coordinates, OperatorGraph]
 

@@ -21,8 +21,6 @@ from pytest_msdump.dumps.graphs.source_lines import FrameReader
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.graph import OperatorGraph
 
-__all__ = ["attributes_text", "parse_attributes", "parse_ir"]
-
 _OPEN = "([{"
 _CLOSE = ")]}"
 _PARAMETER = re.compile(r"(?:\$\(@[^:]{0,1000}:|%)?para([0-9]{1,9})_")

@@ -25,8 +25,6 @@ from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.ordering import PARAMETER, in_order
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
 
-__all__ = ["with_ir"]
-
 _COUNTED = re.compile(r"(?P<family>.*)-op(?P<count>[0-9]{1,18})")
 _MOST_LISTED = 3
 

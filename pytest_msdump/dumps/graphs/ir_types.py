@@ -14,8 +14,6 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.dumps.graphs.flow import MONAD, HostType, Monad
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["device_types", "dtype_name", "host_types", "is_device", "members", "separators"]
-
 _SIZES = re.compile(r"-?[0-9]{1,18}")
 _LONGEST_SHAPE = 64
 _DIMENSIONS = r"[(\[](?P<sizes>[-0-9, ]*)[)\]]"

@@ -9,8 +9,6 @@ from typing import Any
 
 from pytest_msdump.errors import ConfigError
 
-__all__ = ["WHOLE", "checked", "document", "get", "may_hold_long_number", "need", "shown", "text_of", "whole", "wholes"]
-
 WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 # Longer ones take minutes to become an int.

@@ -17,8 +17,6 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import TensorSpec
 
-__all__ = ["parse_pb"]
-
 
 class Message(NamedTuple):
     """Bytes of a file that are read as a message."""

@@ -14,8 +14,6 @@ from functools import cache
 from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.tensor import SourceFrame, SourceStack
 
-__all__ = ["FrameReader", "frames_of", "is_framework", "operators_at", "user_frame", "user_frames"]
-
 _CANDIDATE = "Corresponding "
 _DASH = "-"
 _IN_FILE = "In file "

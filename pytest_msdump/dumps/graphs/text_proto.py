@@ -14,8 +14,6 @@ from typing import Any, NoReturn
 
 from pytest_msdump.errors import ConfigError
 
-__all__ = ["Schema", "messages", "parse_text", "refuse", "unescaped"]
-
 _TOKEN = re.compile(
     r"(?P<space>[\s,;]+|#[^\n]*)"
     r"|(?P<name>[A-Za-z_][\w.]*|\[[\w./]+\](?=\s*[:{]))"

@@ -11,8 +11,6 @@ import numpy as np
 from pytest_msdump.errors import NotReplayableError
 from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, exact, fitting, rounded
 
-__all__ = ["DEFINITIONS"]
-
 
 def _reshaped(call: Call) -> Result:
     """Views hand on their elements in C order; the graph knows the shape."""

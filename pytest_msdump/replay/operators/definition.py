@@ -16,21 +16,6 @@ from pytest_msdump.errors import NotReplayableError
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.text import plain_text
 
-__all__ = [
-    "Array",
-    "Call",
-    "Definition",
-    "Result",
-    "approximated",
-    "broadcasting",
-    "computed",
-    "exact",
-    "exp_growth",
-    "fitting",
-    "literal",
-    "rounded",
-]
-
 Array = npt.NDArray[Any]
 
 # Rounding units: of a sum in any order (measured: 1.67 at most), and of exp, log and their like, which kernels

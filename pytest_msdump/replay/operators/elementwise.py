@@ -23,8 +23,6 @@ from pytest_msdump.replay.operators.definition import (
     rounded,
 )
 
-__all__ = ["DEFINITIONS"]
-
 _TANH_CUT, _TANH_END = 4.9, 5
 _TANH_GELU, _CUBE = sqrt(2 / pi), 0.044715
 # Kernels that approximate erf by a polynomial: Abramowitz and Stegun 7.1.26.

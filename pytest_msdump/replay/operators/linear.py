@@ -15,8 +15,6 @@ import numpy as np
 from pytest_msdump.errors import NotReplayableError
 from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, exact, rounded
 
-__all__ = ["DEFINITIONS"]
-
 # Partial sums are looked at this many times.
 _CHUNKS = 16
 # A kernel or its padding is hardly ever larger than what it is laid on.

@@ -20,8 +20,6 @@ from pytest_msdump.replay.operators.definition import (
     rounded,
 )
 
-__all__ = ["DEFINITIONS"]
-
 # Steps that round, between the input and the output of a normalisation.
 _STEPS = 8
 

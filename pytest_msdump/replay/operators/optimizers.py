@@ -12,8 +12,6 @@ import numpy as np
 
 from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, broadcasting, exact, rounded
 
-__all__ = ["DEFINITIONS"]
-
 
 def _moved(weight: Array, step: Array, size: Array | None = None) -> Result:
     """Return a weight after a step, which is itself made of a few rounded numbers."""
