@@ -140,6 +140,9 @@ def copy_project(folder: Path) -> Path:
     for name in ("example_suites", "benchmarks"):
         shutil.copytree(ROOT / name, project / name, ignore=ignore)
     shutil.copy(ROOT / "pyproject.toml", project)
+    # What benchmarks write dumps with.
+    (project / "tests").mkdir()
+    shutil.copy(ROOT / "tests/dump_builder.py", project / "tests")
     return project
 
 

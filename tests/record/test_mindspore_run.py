@@ -31,6 +31,11 @@ SCRIPT = """
     """
 
 
+@pytest.fixture(autouse=True)
+def _programs_can_write_dumps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=os.pathsep)
+
+
 def run_network(values: Any = (1.0,), *, scale: float = 1.0, folder: str = "") -> None:
     """Stands for a function that runs a network."""
     from dump_builder import write_mindspore

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -113,7 +114,10 @@ def test_a_program_that_is_told_otherwise_gets_the_directory(run: Callable[..., 
 
 
 @pytest.mark.e2e
-def test_a_program_of_mindspore_gets_its_configuration(run: Callable[..., OpenDump], tmp_path: Path) -> None:
+def test_a_program_of_mindspore_gets_its_configuration(
+    run: Callable[..., OpenDump], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=os.pathsep)
     code = """
         import json, os, pathlib
         from dump_builder import write_mindspore
