@@ -295,14 +295,12 @@ def _outside(
     wrong, named = [], set()
     for number in accused:
         pair = planned.pairing.pairs[number]
-        if pair.right.key.address in truth.unjudged_right:
-            # Rounding and nothing else: where it is wrong is where the truth cannot see it.
-            continue
         # Of a segment the module is accused that sees it first.
         inside = set(local[number].segment)
         hit = [one.mistake for one in truth.causes if _is_of(pair, one) or inside & _places(one)]
         named.update(hit)
-        if not hit:
+        # What the truth does not judge is rounding alone, or given out by an operator that a mistake removed.
+        if not hit and pair.right.key.address not in truth.unjudged_right:
             wrong.append(number)
     return wrong, named
 

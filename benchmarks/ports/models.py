@@ -62,7 +62,11 @@ def _measure(model: nn.Module, norms: list[Any], given: Any) -> None:
     momenta = [norm.momentum for norm in norms]
     for norm in norms:
         norm.momentum = 1.0
+    # In one thread, so that every machine gets the same bits.
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     model.train()(given)
+    torch.set_num_threads(threads)
     for norm, momentum in zip(norms, momenta, strict=True):
         norm.momentum = momentum
 

@@ -121,16 +121,32 @@ def digest(array: Any) -> str:
     (False, True)
     """
     values, logical = array_to_save(array)
-    flat = values.reshape(-1)
-    exact = hashlib.sha256(f"{logical or values.dtype.newbyteorder('<').str}{values.shape}".encode())
-    sums = [0, 0]
-    for start in range(0, flat.size, _BLOCK_ELEMENTS):
-        block = np.ascontiguousarray(flat[start : start + _BLOCK_ELEMENTS])
-        block = block.astype(block.dtype.newbyteorder("<"), copy=False)
+    exact, sums = _hash_of(values, logical), [0, 0]
+    for block in _blocks(values):
         exact.update(block.tobytes())
         sums = [total + _mixed(block, seed) for total, seed in zip(sums, _SEEDS, strict=True)]
     order_free = "".join(f"{total % 2**64:016x}" for total in sums)
     return f"{exact.hexdigest()[:32]}/{order_free}"
+
+
+def has_digest(array: Any, known: str) -> bool:
+    """Whether an array is the one that a digest was made of, type and shape included. Quicker than making another."""
+    values, logical = array_to_save(array)
+    exact = _hash_of(values, logical)
+    for block in _blocks(values):
+        exact.update(block.tobytes())
+    return bool(exact.hexdigest()[:32] == known.partition("/")[0])
+
+
+def _hash_of(values: npt.NDArray[Any], logical: str | None) -> Any:
+    return hashlib.sha256(f"{logical or values.dtype.newbyteorder('<').str}{values.shape}".encode())
+
+
+def _blocks(values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    flat = values.reshape(-1)
+    for start in range(0, flat.size, _BLOCK_ELEMENTS):
+        block = np.ascontiguousarray(flat[start : start + _BLOCK_ELEMENTS])
+        yield block.astype(block.dtype.newbyteorder("<"), copy=False)
 
 
 def digests(arrays: Mapping[str, Any] | None) -> dict[str, str]:

@@ -25,10 +25,13 @@ from pytest_msdump.errors import ConfigError, nearest
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.record import Local
+from pytest_msdump.record.manifest import has_digest
 from pytest_msdump.record.onnx import Model, OnnxRecording, load_model
+from pytest_msdump.record.torch_tensors import array_of, weights
 from pytest_msdump.replay.forcing import OPTIMIZER, Forcing
 from pytest_msdump.replay.onnx_forcing import force_nodes, inputs_of
 from pytest_msdump.replay.torch_forcing import force, names_of, raised_by_the_model
+from pytest_msdump.text.phrases import ENGLISH
 
 # A user's code may raise anything, and may think that it is alone in the process.
 _FAILURES = (Exception, SystemExit)
@@ -136,10 +139,30 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
             feeds = inputs_of(reference.model, reference.source, (plan.left, plan.right))
             found = force_nodes(reference.model, feeds, forcing)
         else:
+            _refuse_other_weights(reference, plan.right)
             found = force(reference.model, reference.runner(plan.left, plan.right), forcing, policy=policy)
     numbers = {(pair.left.key, pair.right.key): number for number, pair in enumerate(plan.pairing.pairs)}
     known = ((numbers.get((pairs[one].left.key, pairs[one].right.key)), local) for one, local in found.items())
     return {number: local for number, local in known if number is not None}
+
+
+def _refuse_other_weights(reference: Reference, right: Dump) -> None:
+    """Refuse a model that is not the one that the right side was recorded of: its own modules would be accused."""
+    if right.manifest is None:
+        return
+    # In training mode buffers are rather written than read.
+    written = {name for name, _ in reference.model.named_buffers()} if reference.model.training else set()
+    known = right.manifest.weights
+    other = [
+        name
+        for name, tensor in weights(reference.model).items()
+        if name in known and name not in written and not has_digest(array_of(tensor), known[name])
+    ]
+    if other:
+        raise ConfigError(
+            f"{reference.source} has other weights than the model that the right side was recorded of: "
+            f"{ENGLISH.named(other, 4)}; load the same weights, or record the right side again"
+        )
 
 
 def record_reference(reference: Reference, left: Dump, directory: Path) -> None:

@@ -613,6 +613,11 @@ REFERENCE = """
     def with_inputs():
         return build(), IDS
 
+    def retrained():
+        model = build()
+        model.blocks[1].norm.weight.data[0] += 1e-3
+        return model, IDS
+
     def raises():
         raise ValueError("no weights")
 
@@ -683,6 +688,12 @@ def test_what_cannot_be_replayed_is_one_line_and_exit_code_4(folder, model, text
     assert ran.returncode == 4
     assert text in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
+
+
+def test_a_model_with_other_weights_than_the_recorded_one_is_refused(folder):
+    ran = command(folder, "pytest_msdump", "compare", "left", "right", "--replay", "reference.py:retrained")
+    assert ran.returncode == 4
+    assert "has other weights than the model that the right side was recorded of: blocks.1.norm.weight;" in ran.stderr
 
 
 def test_match_suggests_by_replay_and_the_suite_runs(folder):
