@@ -8,9 +8,10 @@ import shutil
 import pytest
 from report.big_results import NAMES, results
 
-from pytest_msdump.model.record import ReportedTensor
+from pytest_msdump.model.record import Local, ReportedTensor
 from pytest_msdump.model.report import Coverage, Report, SideInfo, SuggestedPartner, UnmatchedTensor
 from pytest_msdump.report.html.page import page
+from pytest_msdump.report.json_forms import LOCAL
 from pytest_msdump.report.record_json import from_json
 from pytest_msdump.text import Message, say
 
@@ -116,12 +117,12 @@ def _suspicious(values):
 
 
 def _replayed(values):
-    """What a replay says: one in five is wrong by itself, three times its limit and more; the first is not replayable."""
+    """What a replay says: one in five is wrong by itself, thrice its limit and more; the first is not replayable."""
     for number, record in enumerate(values["tensors"]):
         wrong = number % 5 == 4
         score, limit = (200.0 + number, 64.0) if wrong else (1.0 + number / 100, 16.0)
-        record["local"] = to_json_of(Local("fail" if wrong else "pass", "score", score, limit))
-    values["tensors"][0]["local"] = to_json_of(Local("not_replayable", why=RANDOM))
+        record["local"] = LOCAL.write(Local("fail" if wrong else "pass", "score", score, limit))
+    values["tensors"][0]["local"] = LOCAL.write(Local("not_replayable", why=RANDOM))
     return values
 
 
