@@ -14,7 +14,7 @@ _SHARED = (
     *("between_names", "between_parts", "between_clauses", "between_sources"),
     *("names_and_more", "in_brackets", "after_label", "or_before", "operators_before", "without_cause"),
     *("by_graph", "by_right_graph", "by_fusion", "by_order", "with_doubt", "fits", "fits_equal"),
-    *("shape_same", "shape_transposed", "shape_reshaped", "do_map_instead", "in_place_of"),
+    *("shape_same", "shape_transposed", "shape_reshaped", "do_map_instead", "in_place_of", "replayed"),
 )
 _SHARED_BEGINNINGS = ("why_", "given_", "state_", "better_", "doubt_", "decided_", "fits_by_")
 
@@ -105,6 +105,17 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "score": ("error / rounding", "误差 / 舍入"),
     "rounding": ("rounding", "舍入"),
     "local": ("by itself", "自身"),
+    "by_itself_fail": ("wrong by itself", "自身有误"),
+    "by_itself_pass": ("right by itself", "自身正确"),
+    "by_itself_not_replayable": ("not replayable", "无法重放"),
+    "end_to_end_curve": (
+        "from end to end, over its limit: with what came from the operators before",
+        "端到端误差 / 阈值：含前面算子传来的误差",
+    ),
+    "local_curve": (
+        "by itself, over its limit: the operator alone, given the left's own inputs; a gap was not replayable",
+        "自身误差 / 阈值：以左侧自己的输入单独重放该算子；空缺处无法重放",
+    ),
     "one_less": ("1 − {m}", "1 − {m}"),
     "equal_row": ("equal", "相等"),
     "reset_zoom": ("Whole run", "全部"),

@@ -8,9 +8,10 @@ import shutil
 import pytest
 from report.big_results import NAMES, results
 
-from pytest_msdump.model.record import ReportedTensor
+from pytest_msdump.model.record import Local, ReportedTensor
 from pytest_msdump.model.report import Coverage, Report, SideInfo, SuggestedPartner, UnmatchedTensor
 from pytest_msdump.report.html.page import page
+from pytest_msdump.report.json_forms import LOCAL
 from pytest_msdump.report.record_json import from_json
 from pytest_msdump.text import Message, say
 
@@ -63,6 +64,7 @@ def pages(tmp_path_factory):
         "command": "pytest --msdump-left=target_bad <b>",
     }
     made["suspicious"] = _suspicious(results(20, failing=1.0, names=NAMES))
+    made["replayed"] = _replayed(results(40, failing=0.4, roles=True))
     made["steps"] = results(60, failing=0.2, seed=3)
     for number, record in enumerate(made["steps"]["tensors"]):
         record["iteration"], place = divmod(number, 12)
@@ -114,6 +116,17 @@ def _suspicious(values):
     return values
 
 
+def _replayed(values):
+    """What a replay says: one in five is wrong by itself, thrice its limit and more; the first is not replayable."""
+    for number, record in enumerate(values["tensors"]):
+        wrong = number % 5 == 4
+        score, limit = (200.0 + number, 64.0) if wrong else (1.0 + number / 100, 16.0)
+        record["local"] = LOCAL.write(Local("fail" if wrong else "pass", "score", score, limit))
+    values["tensors"][0]["local"] = LOCAL.write(Local("not_replayable", why=RANDOM))
+    return values
+
+
+RANDOM = Message("local_random", {"operation": "bernoulli_"})
 _REASON = Message(
     "kept_for_entry", {"name": "left", "side": "left", "why": Message("side_is_empty", {"side": "right"})}
 )

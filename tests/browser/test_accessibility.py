@@ -33,7 +33,7 @@ def axe():
 @pytest.mark.parametrize("width", [1440, 390])
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["causes", "passing", "suspicious", "ranks"])
+@pytest.mark.parametrize("name", ["causes", "passing", "suspicious", "replayed", "ranks"])
 def test_axe_finds_nothing(open_page, axe, name, scheme, locale, width):
     tab = open_page(name, width=width, scheme=scheme, locale=locale)
     tab.evaluate(axe)

@@ -213,6 +213,78 @@ def test_the_chart_by_mouse_and_keyboard(open_page):
     assert chart.evaluate("canvas => canvas.toDataURL()") != zoomed
 
 
+# The y of the topmost pixel in the colour of the second curve, for each tensor; None where there is none.
+TOPS = """canvas => {
+    const {width, height} = canvas, pen = new OffscreenCanvas(width, height).getContext("2d");
+    pen.drawImage(canvas, 0, 0);
+    const {data} = pen.getImageData(0, 0, width, height);
+    const accent = (x, y) => [31, 95, 174].every((one, place) => data[4 * (y * width + x) + place] === one);
+    return Array.from({length: 40}, (_, row) => {
+        const x = Math.round(58 + (row + 0.5) / 40 * (width - 68));
+        const y = Array.from({length: height}, (_, y) => y).find((y) => accent(x, y));
+        return y ?? null;
+    });
+}"""
+
+
+def test_a_replay_is_a_second_curve_that_is_above_its_limit_where_an_operator_is_wrong(open_page):
+    tab = open_page("replayed")
+    tops = tab.locator("#chart").evaluate(TOPS)
+    wrong, right = tops[4::5], [top for row, top in enumerate(tops) if row % 5 != 4 and row]
+    assert tops[0] is None
+    assert None not in tops[1:]
+    assert max(wrong) < min(right)
+    assert "replay: 8 wrong by themselves, 31 right, 1 not replayable" in tab.locator("header").inner_text()
+    told = tab.locator("section:has(#chart) .legend").inner_text()
+    assert re.search(
+        r"from end to end, over its limit: .*\n.*by itself, over its limit: .* a gap was not replayable", told
+    )
+    tab.locator("#chart").focus()
+    for key in ("Home", "ArrowRight"):
+        tab.keyboard.press(key)
+    assert "by itself 0.0631 " in tab.locator(".reading").inner_text()
+    tab.get_by_label("Show").select_option("relative_euclidean_distance")
+    tab.locator("h1").hover()
+    assert tab.locator("#chart").evaluate(TOPS)[2:] == [None] * 38
+    assert open_page("causes").locator("section:has(#chart) .legend").count() == 0
+
+
+def test_what_is_wrong_by_itself_is_sorted_and_filtered(open_page):
+    tab = open_page("replayed")
+    tab.click("[data-sort=local]")
+    shown = tab.locator(".grid tbody tr[data-row]").evaluate_all("all => all.map(one => Number(one.dataset.row))")
+    assert shown[:8] == list(range(39, 0, -5))
+    assert "✗ 3.73" in tab.locator("tr[data-row='39']").inner_text()
+    chips = tab.get_by_role("group", name="by itself").get_by_role("button")
+    assert chips.all_inner_texts() == ["wrong by itself 8", "right by itself 31", "not replayable 1"]
+    chips.first.click()
+    assert tab.locator(".grid tbody tr[data-row]").count() == 8
+    chips.first.click()
+    chips.last.click()
+    assert tab.locator(".grid tbody tr[data-row]").count() == 1
+    assert "not replayable" in tab.locator("tr[data-row='0']").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("locale", "row", "told"),
+    [
+        ("en-US", 0, "not replayable, because bernoulli_ draws random numbers"),
+        ("zh-CN", 0, "无法重放：bernoulli_ 使用随机数"),
+        ("en-US", 9, "wrong by itself: for the left's own inputs its error is 209 times the reference's own, limit"),
+        (
+            "en-US",
+            1,
+            "right by itself: for the left's own inputs its error is 1.01 times the reference's own, limit",
+        ),
+    ],
+)
+def test_the_drawer_says_once_what_a_replay_found(open_page, locale, row, told):
+    tab = open_page("replayed", locale=locale)
+    in_execution_order(tab)
+    tab.locator(f"tr[data-row='{row}']").click()
+    assert tab.locator(".drawer").inner_text().count(told) == 1
+
+
 def test_the_graph_opens_what_is_clicked(open_page):
     tab = open_page("causes")
     node = tab.locator("#graph [data-order]").first
@@ -439,8 +511,9 @@ def test_both_languages_and_both_themes(open_page):
     assert tab.locator("#verdict").inner_text() == "FAIL"
 
 
-def test_nothing_of_the_page_is_in_the_other_language(open_page):
-    tab = open_page("causes", locale="zh-CN")
+@pytest.mark.parametrize("name", ["causes", "replayed"])
+def test_nothing_of_the_page_is_in_the_other_language(open_page, name):
+    tab = open_page(name, locale="zh-CN")
     tab.evaluate("document.querySelectorAll('.grid, .mono, select, code').forEach(one => one.remove())")
     text = tab.locator("main").inner_text()
     for english in ("What", "Show", "Search", "tensors", "pass", "fail", "Theme", "Rules"):
@@ -448,7 +521,7 @@ def test_nothing_of_the_page_is_in_the_other_language(open_page):
 
 
 @pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("name", ["large", "causes", "passing", "suspicious"])
+@pytest.mark.parametrize("name", ["large", "causes", "passing", "suspicious", "replayed"])
 def test_nothing_stands_beyond_the_edge(open_page, name, width):
     tab = open_page(name, width=width)
     assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

@@ -55,6 +55,16 @@ def data_of(text):
     return json.loads(found[1])
 
 
+def test_scores_of_a_replay_come_in_units_of_their_limits():
+    values = results(5)
+    found = [("score", 40.0, 16.0), ("flips", 0.0035, 0.001), ("differing", 3.0, 0.0), ("differing", 0.0, 0.0)]
+    for record, (measure, score, limit) in zip(values["tensors"], found, strict=False):
+        outcome = "fail" if score > limit else "pass"
+        record["local"] = {"outcome": outcome, "measure": measure, "score": score, "limit": limit, "sentence": ""}
+    tensors = data_of(page(values).decode())["report"]["tensors"]
+    assert [cell(tensors["local_ratio"], row) for row in range(5)] == [2.5, 3.5, "Infinity", 0, None]
+
+
 def cell(values, row):
     return values["all"] if isinstance(values, dict) else values[row]
 

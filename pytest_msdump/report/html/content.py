@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.model.comparison import Finding
-from pytest_msdump.model.record import Check, Record, ReportedTensor
+from pytest_msdump.model.record import Check, Local, Record, ReportedTensor
 from pytest_msdump.model.report import Report, UnmatchedTensor
 from pytest_msdump.model.tensor import COORDINATES, SourceFrame
 from pytest_msdump.report.causes import loose_limits
@@ -284,13 +284,18 @@ def _counts(records: Sequence[Record]) -> dict[str, Any]:
         "elements": column(None if one is None else one.elements for one in measured),
         "differing": column(None if one is None else one.differing for one in measured),
         "right_zero_mismatch": column(None if one is None else one.right_zero_mismatch for one in measured),
-        "local_score": column(
-            None if record.local is None else short(encode(record.local.score)) for record in records
-        ),
+        "local_ratio": column(short(encode(_local_ratio(record.local))) for record in records),
         "equal": column(None if one is None else int(one.equal) for one in measured),
         "estimated": column(1 if record.estimates else None for record in records),
         "total_elements": column(None if one is None else one.total_elements for one in measured),
     }
+
+
+def _local_ratio(local: Local | None) -> float | None:
+    """Return the score of a replay over its limit; above 1 is wrong, as with an error over its limit."""
+    if local is None or local.score is None:
+        return None
+    return local.score / local.limit if local.limit else local.score and math.inf
 
 
 def _words(records: Sequence[Record]) -> Iterable[tuple[str, list[Any]]]:

@@ -16,11 +16,16 @@ function baseAt(row) {
   return chart.metric === "relative_euclidean_distance" ? bases[row] : null;
 }
 
+// What a replay says of the operator alone is in units of a limit, too, and meets the errors from end to end at 1.
+function localAt(row) {
+  return chart.metric === "ratio" ? localRatio(row) : null;
+}
+
 function scaleOf() {
   let low = chart.metric === "ratio" ? 0.01 : Infinity, high = chart.metric === "ratio" ? 10 : -Infinity;
   for (let row = 0; row < ROWS; row++) {
     const value = charted(row);
-    for (const one of [value, baseAt(row)]) if (one > 0 && Number.isFinite(one)) { low = Math.min(low, one); high = Math.max(high, one); }
+    for (const one of [value, baseAt(row), localAt(row)]) if (one > 0 && Number.isFinite(one)) { low = Math.min(low, one); high = Math.max(high, one); }
   }
   if (low > high) [low, high] = [0.1, 10];
   low = Math.floor(Math.log10(low));
@@ -58,11 +63,13 @@ function drawChart() {
   const size = Math.max(1.6, Math.min(4, 260 / Math.max(1, chart.to - chart.from) + 1.6));
   const order = [];
   for (let row = chart.from; row < chart.to; row++) order.push(row);
+  if (LOCALS.length && chart.metric === "ratio") for (const [values, style] of [[charted, colour("faint")], [localAt, colour("accent")]]) curve(pen, values, style, scale, width, height);
   // Failures last, so that no point hides them.
   order.sort((one, other) => SEVERITY[verdictOf(other)] - SEVERITY[verdictOf(one)] || one - other);
   for (const row of order) {
     const value = charted(row), x = columnOf(row, width);
     if (baseAt(row) !== null) line(pen, x - size, placeOf(baseAt(row), scale, height), x + size, placeOf(baseAt(row), scale, height), colour("soft"));
+    if (localAt(row) !== null) diamond(pen, x, placeOf(localAt(row), scale, height), size + (localOf(row) === "fail" ? 4 : 0.5));
     pen.fillStyle = colour(COLOURS[verdictOf(row)]);
     if (value === null) {
       pen.fillRect(x - 1, MARGIN.top - 8, 2, 5);
@@ -82,6 +89,26 @@ function drawChart() {
     pen.fillRect(chart.drag.start, MARGIN.top, chart.drag.now - chart.drag.start, height - MARGIN.top - MARGIN.bottom);
     pen.globalAlpha = 1;
   }
+}
+
+// Neighbours in execution order are joined; where one has no value there is a gap.
+function curve(pen, values, style, scale, width, height) {
+  pen.strokeStyle = style;
+  pen.lineWidth = 1;
+  pen.beginPath();
+  for (let row = chart.from; row < chart.to; row++) {
+    if (values(row) === null) continue;
+    const draw = row > chart.from && values(row - 1) !== null ? "lineTo" : "moveTo";
+    pen[draw](columnOf(row, width), placeOf(values(row), scale, height));
+  }
+  pen.stroke();
+}
+
+function diamond(pen, x, y, size) {
+  pen.fillStyle = colour("accent");
+  pen.beginPath();
+  for (const [right, down] of [[0, -1], [1, 0], [0, 1], [-1, 0]]) pen.lineTo(x + right * size, y + down * size);
+  pen.fill();
 }
 
 function ring(pen, x, y, radius, style) {
@@ -166,7 +193,8 @@ function pointAt(row) {
   }
   const title = ["ratio", "score"].includes(chart.metric) ? t(chart.metric) : chart.metric;
   const value = chart.metric === "ratio" ? ratioText(ratios[row]) : chart.metric === "score" ? figure(scores[row], 3) : metricText(chart.metric, row, figure(metricOf(chart.metric, row)) + (baseAt(row) === null ? "" : ` (${t("rounding")} ${figure(baseAt(row), 3)})`));
-  chart.reading.append(`${at(tensors.order, row) + 1}  `, h("b", { class: "mono" }, sides.left.address(row)), `  ${title} ${value}  `, badge(verdictOf(row)), " ", roleMark(row) || "");
+  const local = localOf(row) ? `${t("local")} ${localText(row)}  ` : "";
+  chart.reading.append(`${at(tensors.order, row) + 1}  `, h("b", { class: "mono" }, sides.left.address(row)), `  ${title} ${value}  ${local}`, badge(verdictOf(row)), " ", roleMark(row) || "");
 }
 
 function nextFailing(from, step) {
@@ -203,7 +231,8 @@ function chartSection() {
       h("label", { class: "soft small" }, `${t("chart_of")} `, choice),
       failing.length ? h("button", { type: "button", onclick: () => { pointAt(failing[0]); zoomTo(failing[0] - 20, failing[0] + 20); } }, t("zoom_failing")) : null,
       h("button", { type: "button", onclick: () => zoomTo(0, ROWS) }, t("reset_zoom"))),
-    h("div", { class: "chart" }, canvas), chart.reading,
+    h("div", { class: "chart" }, canvas),
+    LOCALS.length ? h("div", { class: "legend" }, h("span", {}, h("i", { class: "dot fill-not_run" }), t("end_to_end_curve")), h("span", {}, h("i", { class: "dot is-local" }), t("local_curve"))) : null, chart.reading,
     jumps.slice(0, MOST_JUMPS).map(jumpLine));
 }
 

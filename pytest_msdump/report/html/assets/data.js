@@ -138,6 +138,10 @@ for (let row = 0; row < ROWS; row++) {
   }
 }
 
+// What a replay says of a tensor: its own error over its limit, and pass, fail or not_replayable; null where none judged.
+const localRatio = (row) => amount(at(tensors.local_ratio, row));
+const localOf = (row) => pooled(tensors.local, row);
+
 const ratios = new Float64Array(ROWS);
 const worstRules = new Array(ROWS);
 for (let row = 0; row < ROWS; row++) ({ largest: ratios[row], rule: worstRules[row] } = worstOf(row));
@@ -154,6 +158,7 @@ jumps.sort((one, other) => amount(detailsOf(other).role_why.growth.step) - amoun
 const accumulated = failing.filter((row) => roleOf(row) === "accumulated");
 const inherited = failing.filter((row) => roleOf(row) === "inherited");
 const unknown = failing.filter((row) => roleOf(row) === "unknown");
+const LOCALS = ["fail", "pass", "not_replayable"].map((outcome) => [outcome, Array.from(ratios.keys()).filter((row) => localOf(row) === outcome)]).filter(([, rows]) => rows.length);
 
 // Edges name operators by their order; an operator has a record for each of its tensors, or none.
 const producers = new Map();

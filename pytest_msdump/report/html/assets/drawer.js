@@ -39,6 +39,7 @@ function drawerParts(row) {
     h("h2", { class: "mono" }, sides.left.address(row)),
     h("p", {}, badge(verdictOf(row)), " ", roleMark(row), " ", h("span", { class: "soft" }, withMetrics(whyText(row)))),
     h("p", { class: "soft small" }, [pairedText(row), ...coordinates(row)].filter(Boolean).join("; ")),
+    more.local && translated(more.local) !== whyText(row) ? h("p", {}, translated(more.local)) : null,
     diagnosisParts(more),
     inheritedParts(more),
     suspiciousParts(row, more),
@@ -132,7 +133,7 @@ function worstPart(row, more) {
 }
 
 function saysPart(more) {
-  const said = [...(more.local && !(more.findings || []).some(([, sentence]) => sentence === more.local) ? [more.local] : []), ...(more.findings || []).map(([, sentence]) => sentence), ...Object.entries(more.undefined_in || {}).map(([name, reason]) => `${name}: ${translated(reason)}`), ...(more.overflows || []), ...(more.notes || [])];
+  const said = [...(more.findings || []).map(([, sentence]) => sentence).filter((sentence) => sentence !== more.local), ...Object.entries(more.undefined_in || {}).map(([name, reason]) => `${name}: ${translated(reason)}`), ...(more.overflows || []), ...(more.notes || [])];
   return said.length ? [h("h3", {}, t("says")), said.map((sentence) => h("p", {}, translated(String(sentence))))] : null;
 }
 

@@ -51,6 +51,11 @@ function closest() {
   return [before, opener(nearest), after];
 }
 
+function replayed() {
+  const [wrong, right, rest] = ["fail", "pass", "not_replayable"].map((outcome) => (LOCALS.find(([one]) => one === outcome) || [outcome, []])[1].length);
+  return t("replayed", { wrong, right, rest });
+}
+
 function verdictSection() {
   const word = wordOf(report);
   const counted = VERDICTS.filter((verdict) => report.counts[verdict]);
@@ -63,7 +68,7 @@ function verdictSection() {
     h("div", { class: "verdict" }, h("div", { class: `stamp ${SHADES[word]}`, id: "verdict" }, t(word)), h("h1", {}, headline()),
       problems().map((problem) => h("div", { class: "problems" }, `${t("coverage_problem")}: ${problem}`))),
     ROWS ? bar : null,
-    h("div", { class: "legend" }, counted.map((verdict) => h("span", {}, h("i", { class: `dot fill-${verdict}` }), h("b", {}, report.counts[verdict]), ` ${t(verdict)}`)),
+    h("div", { class: "legend" }, counted.map((verdict) => h("span", {}, h("i", { class: `dot fill-${verdict}` }), h("b", {}, report.counts[verdict]), ` ${t(verdict)}`)), LOCALS.length ? h("span", {}, replayed()) : null,
       h("span", {}, `${t("matched")} `, h("b", {}, t("matched_of", { p: report.coverage.right_paired ?? 0, t: report.coverage.right_total ?? 0, v: percent(report.coverage.value || 0) }))),
       h("span", {}, `${t("profile")} `, h("b", {}, report.profile))),
     sidesTable(), runFacts(), (report.notes || []).map((text) => h("p", { class: "soft small" }, text)));
@@ -102,7 +107,7 @@ function causesSection() {
     const diagnosis = (detailsOf(row).diagnosis || [])[0];
     return h("tr", {}, h("td", { class: "number" }, at(tensors.order, row) + 1), h("td", {}, opener(row),
       h("div", { class: "why" }, withMetrics([whyText(row), diagnosis ? `${t("looks_like")}: ${looksLike(diagnosis)}` : null, heirs ? t("inherits", { n: heirs }) : null].filter(Boolean).join("; "))),
-      causes.length && reasonText(detailsOf(row)) ? h("div", { class: "why" }, reasonText(detailsOf(row))) : null,
+      causes.length && reasonText(detailsOf(row)) && whyText(row) !== translated(detailsOf(row).local) ? h("div", { class: "why" }, reasonText(detailsOf(row))) : null,
       suspiciousText(row) ? h("div", { class: "why" }, suspiciousText(row)) : null),
       h("td", {}, badge(verdictOf(row))));
   });
@@ -135,14 +140,15 @@ function suspiciousSection() {
 
 function tableSection() {
   const search = h("input", { type: "search", id: "search", placeholder: t("search"), "aria-label": t("search"), value: grid.text, oninput: () => { grid.text = search.value; refilter(); } });
-  const chip = (chosen, word, count) => h("button", { type: "button", "aria-pressed": chosen.has(word), onclick: (event) => {
+  const chip = (chosen, word, count, title = t(word)) => h("button", { type: "button", "aria-pressed": chosen.has(word), onclick: (event) => {
     if (!chosen.delete(word)) chosen.add(word);
     event.currentTarget.setAttribute("aria-pressed", chosen.has(word));
     refilter();
-  } }, `${t(word)} ${count}`);
+  } }, `${title} ${count}`);
   const verdicts = h("span", { class: "chips", role: "group", "aria-label": t("verdict") }, VERDICTS.filter((verdict) => report.counts[verdict]).map((verdict) => chip(grid.verdicts, verdict, report.counts[verdict])));
   const withRole = [["cause", causes], ["accumulated", accumulated], ["inherited", inherited], ["unknown", unknown]].filter(([, rows]) => rows.length);
   const roles = withRole.length ? h("span", { class: "chips", role: "group", "aria-label": t("role") }, withRole.map(([role, rows]) => chip(grid.roles, role, rows.length))) : null;
+  const locals = LOCALS.length ? h("span", { class: "chips", role: "group", "aria-label": t("local") }, LOCALS.map(([outcome, rows]) => chip(grid.locals, outcome, rows.length, t(`by_itself_${outcome}`)))) : null;
   const boxes = COLUMNS.filter((column) => column.id !== "operator" && !(column.when && !column.when())).map((column) => h("label", {}, h("input", { type: "checkbox", checked: chosenColumns.has(column.id), onchange: (event) => {
     if (event.currentTarget.checked) chosenColumns.add(column.id);
     else chosenColumns.delete(column.id);
@@ -157,7 +163,7 @@ function tableSection() {
     GRID_KEYS[event.key]();
   } }, h("table", { "aria-label": t("overview") }));
   redrawTable();
-  return h("section", {}, h("div", { class: "filters" }, search, verdicts, roles, grid.count, h("details", { class: "hide-small" }, h("summary", {}, t("columns")), h("div", {}, boxes)), copy), grid.box);
+  return h("section", {}, h("div", { class: "filters" }, search, verdicts, roles, locals, grid.count, h("details", { class: "hide-small" }, h("summary", {}, t("columns")), h("div", {}, boxes)), copy), grid.box);
 }
 
 function unmatchedSection() {

@@ -1,6 +1,6 @@
 // The table: only the rows that can be seen are there.
 const ROW_PIXELS = 31;
-const grid = { text: "", verdicts: new Set(), roles: new Set(), sort: "verdict", down: false, rows: [], chosen: -1, shown: null, body: null, box: null, count: null, extra: null };
+const grid = { text: "", verdicts: new Set(), roles: new Set(), locals: new Set(), sort: "verdict", down: false, rows: [], chosen: -1, shown: null, body: null, box: null, count: null, extra: null };
 let searched = null;
 
 // Causes, then what fails, then the rest; the table begins with this order.
@@ -8,11 +8,10 @@ function urgency(row) {
   return roleOf(row) === "cause" ? -1 : FAILING.has(verdictOf(row)) ? 0 : SEVERITY[verdictOf(row)];
 }
 
-// What a replay says of an operator by itself: its score, marked where that is wrong.
+// What a replay says of an operator by itself: its error over its limit, marked where that is wrong.
 function localText(row) {
-  const outcome = pooled(tensors.local, row);
-  const score = at(tensors.local_score, row);
-  return outcome === null || score === null ? "–" : `${outcome === "fail" ? "✗ " : ""}${figure(amount(score), 3)}`;
+  if (localRatio(row) === null) return localOf(row) ? t(`by_itself_${localOf(row)}`) : "–";
+  return `${localOf(row) === "fail" ? "✗ " : ""}${ratioText(localRatio(row))}`;
 }
 
 const COLUMNS = [
@@ -27,7 +26,7 @@ const COLUMNS = [
   { id: "iteration", width: 80, number: true, small: true, key: (row) => pooled(tensors.iteration, row) ?? -1, text: (row) => figure(pooled(tensors.iteration, row)), when: () => Array.isArray(tensors.iteration) },
   { id: "rank", width: 60, number: true, small: true, key: (row) => pooled(tensors.rank, row) ?? -1, text: (row) => figure(pooled(tensors.rank, row)), when: () => Array.isArray(tensors.rank) },
   { id: "ratio", width: 96, number: true, key: (row) => ratios[row], text: (row) => ratioText(ratios[row]) },
-  { id: "local", width: 110, number: true, small: true, key: (row) => sortable(amount(at(tensors.local_score, row)), "low"), text: localText, when: () => Array.isArray(tensors.local) || pooled(tensors.local, 0) !== null },
+  { id: "local", width: 110, number: true, small: true, key: (row) => sortable(localRatio(row), "low"), text: localText, when: () => LOCALS.length },
   ...report.metrics.map(([name, title, direction]) => ({
     id: name, title, width: 112, number: true, small: true, metric: true,
     key: (row) => sortable(metricOf(name, row), direction), text: (row) => metricText(name, row),
@@ -64,6 +63,7 @@ function refilter() {
   for (let row = 0; row < ROWS; row++) {
     if (grid.verdicts.size && !grid.verdicts.has(verdictOf(row))) continue;
     if (grid.roles.size && !grid.roles.has(roleOf(row))) continue;
+    if (grid.locals.size && !grid.locals.has(localOf(row))) continue;
     if (inText && !words.every((word) => inText[row].includes(word))) continue;
     found.push(row);
   }
