@@ -28,13 +28,30 @@ class KerasModel(NamedTuple):
     given: Any = None
     training: bool | None = None
 
+    @property
+    def inputs(self) -> Any:
+        """What the model is given, as it takes it."""
+        import keras
+
+        graph = _graph_of(self.model)
+        if graph is None:
+            return self.given
+        flat = _in_order(graph, self.given)
+        is_by_name = isinstance(graph._inputs_struct, Mapping) and not isinstance(self.given, Mapping)
+        if len(flat) != len(graph.inputs) or (is_by_name and len(flat) > 1):
+            names = ", ".join(one.name for one in graph.inputs)
+            raise ConfigError(
+                f"the model {self.model.name} takes {names}; return (model, inputs) with each by its name"
+            )
+        return keras.tree.pack_sequence_as(graph._inputs_struct, flat)
+
     def run(self) -> None:
         """Call the model."""
-        self.model(self.given, **({} if self.training is None else {"training": self.training}))
+        self.model(self.inputs, **({} if self.training is None else {"training": self.training}))
 
 
 def keras_model(model: Any, given: Any, source: str) -> KerasModel | None:
-    """Return a model of Keras with its inputs, ``None`` for another one; ConfigError if it cannot be called so."""
+    """Return a model of Keras with its inputs, ``None`` for another one; ConfigError if it cannot run."""
     keras = sys.modules.get("keras")
     if not isinstance(model, getattr(keras, "Layer", ())):
         return None
@@ -70,7 +87,7 @@ def force_layers(model: KerasModel, forcing: Forcing) -> dict[int, Local]:
     """
     walk = _Walk(model, forcing)
     with raised_by_the_model():
-        walk.run(model.model, model.given)
+        walk.run(model.model, model.inputs)
     for place, numbers in forcing.places.items():
         why = None
         if place.label.endswith(GRADIENTS):
@@ -126,7 +143,7 @@ class _Walk:
             made = graph._run_through_graph(_in_order(graph, args[0]), lambda inner: partial(self._called, inner))
             self._training = training
         else:
-            if training is not None and getattr(layer, "_call_has_training_arg", False):
+            if training is not None and "training" in getattr(layer, "_call_context_args", ()):
                 kwargs["training"] = training
             made = self._computed(layer, name, args, kwargs)
         slots = iter(range(len(leaves(made, _is_value))))
@@ -141,7 +158,7 @@ class _Walk:
         self.inside.pop(name, None)
         kind, words, is_foreign = _described(layer)
         has_exp = is_foreign or EXP_FAMILY.search(words) is not None
-        marks = Marks(frozenset({name, *inner}), has_exp=has_exp)
+        marks = Marks(frozenset({name}), has_exp=has_exp, around=frozenset(inner))
         for value in leaves((args, kwargs), _is_value):
             marks |= value.marks
         stored = self._forcing.dtypes([name])
@@ -201,11 +218,17 @@ class _Precision:
                 if weight.dtype != self._dtype and _is_float(weight):
                     if id(weight) not in values:
                         # The run rounded those that are cast to what it computes in.
-                        values[id(weight)] = _cast(_rounded(weight.value, low) if weight._autocast else weight, self._dtype)
+                        values[id(weight)] = _cast(
+                            _rounded(weight.value, low) if weight._autocast else weight, self._dtype
+                        )
                     _set(stack, weight, "_dtype", self._dtype)
             for one in layers_of(layer).values():
                 known = getattr(one, "_dtype_policy", None)
-                if known is not None and known.quantization_mode is None and known.compute_dtype in (*_LOWER, "float64"):
+                if (
+                    known is not None
+                    and known.quantization_mode is None
+                    and known.compute_dtype in (*_LOWER, "float64")
+                ):
                     _set(stack, one, "_dtype_policy", policy)
                 elif known is None and vars(one).get("dtype") in _LOWER and self._dtype == "float64":
                     _set(stack, one, "dtype", self._dtype)
@@ -225,7 +248,7 @@ def _set(stack: ExitStack, owner: Any, name: str, value: Any) -> None:
 
 
 def _graph_of(layer: Any) -> Any:
-    """Return the graph of a functional or sequential model; ``None`` of a layer, and where a class has its own `call`."""
+    """Return the graph of a functional or sequential model; ``None`` of others, and where `call` is a class's own."""
     graph = getattr(layer, "_functional", None) or layer
     has_own = not getattr(getattr(type(layer), "call", None), "__module__", "").startswith("keras.")
     return None if has_own or not hasattr(graph, "_run_through_graph") else graph
@@ -246,7 +269,7 @@ def _in_order(graph: Any, given: Any) -> list[Any]:
     import keras
 
     if isinstance(given, Mapping) and not isinstance(graph._inputs_struct, Mapping):
-        return [given[one.name] for one in graph.inputs]
+        return [given[one.name] for one in graph.inputs if one.name in given]
     flat: list[Any] = keras.tree.flatten(given)
     return flat
 

@@ -144,7 +144,7 @@ def _calling(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
 
 
 def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
-    """Return what a replay says of each pair of a plan, by number; see `torch_forcing.force`, `onnx_forcing`, `keras_forcing`."""
+    """Return what a replay says of each pair of a plan, by number; see `torch_forcing.force` and its neighbours."""
     policy = dict(plan.left.labels).get("dtype_policy", "")
     whole, pairs = Selection(io=plan.suite.selection.io), plan.pairing.pairs
     if plan.suite.selection != whole:
