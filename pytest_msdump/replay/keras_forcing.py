@@ -52,13 +52,13 @@ class KerasModel(NamedTuple):
 
 def keras_model(model: Any, given: Any, source: str) -> KerasModel | None:
     """Return a model of Keras with its inputs, ``None`` for another one; ConfigError if it cannot run."""
-    keras = sys.modules.get("keras")
-    if not isinstance(model, getattr(keras, "Layer", ())):
+    layers: Any = getattr(sys.modules.get("keras"), "Layer", ())
+    if not isinstance(model, layers):
         return None
     if callable(given) and not hasattr(given, "shape") and not isinstance(given, Mapping):
         raise ConfigError(
-            f"{source} returned a function that runs a Keras model; return (model, inputs) instead, inputs as the model "
-            'takes them; a dict of them by name may have "training": True'
+            f"{source} returned a function that runs a Keras model; return (model, inputs) instead, inputs as it takes "
+            'them; a dict of them by name may have "training": True'
         )
     if not model.built:
         raise ConfigError(f"{source} returned a Keras model that has no weights yet; build it, or call it once")
@@ -88,14 +88,12 @@ def force_layers(model: KerasModel, forcing: Forcing) -> dict[int, Local]:
     walk = _Walk(model, forcing)
     with raised_by_the_model():
         walk.run(model.model, model.inputs)
+    whys = {label: not_replayable("inside", module=module) for label, module in walk.inside.items()}
     for place, numbers in forcing.places.items():
-        why = None
         if place.label.endswith(GRADIENTS):
-            why = not_replayable("forward_only")
-        elif place.label in walk.inside:
-            why = not_replayable("inside", module=walk.inside[place.label])
-        for number in numbers if why is not None else ():
-            forcing.found.setdefault(number, why)
+            whys[place.label] = not_replayable("forward_only")
+        for number in numbers if place.label in whys else ():
+            forcing.found.setdefault(number, whys[place.label])
     return forcing.whole()
 
 
@@ -218,20 +216,16 @@ class _Precision:
                 if weight.dtype != self._dtype and _is_float(weight):
                     if id(weight) not in values:
                         # The run rounded those that are cast to what it computes in.
-                        values[id(weight)] = _cast(
-                            _rounded(weight.value, low) if weight._autocast else weight, self._dtype
-                        )
+                        value = _rounded(weight.value, low) if weight._autocast else weight.value
+                        values[id(weight)] = _cast(value, self._dtype)
                     _set(stack, weight, "_dtype", self._dtype)
             for one in layers_of(layer).values():
                 known = getattr(one, "_dtype_policy", None)
-                if (
-                    known is not None
-                    and known.quantization_mode is None
-                    and known.compute_dtype in (*_LOWER, "float64")
-                ):
-                    _set(stack, one, "_dtype_policy", policy)
-                elif known is None and vars(one).get("dtype") in _LOWER and self._dtype == "float64":
+                # What computes whole numbers, or is quantized, stays; an operation that casts is one by itself.
+                if known is None and vars(one).get("dtype") in _LOWER and self._dtype == "float64":
                     _set(stack, one, "dtype", self._dtype)
+                elif known is not None and known.quantization_mode is None and "float" in str(known.compute_dtype):
+                    _set(stack, one, "_dtype_policy", policy)
             stack.callback(keras.config.set_floatx, keras.config.floatx())
             keras.config.set_floatx(self._dtype)
             stack.enter_context(self._scope)
@@ -260,7 +254,8 @@ def _fits(graph: Any, args: Any, kwargs: Mapping[str, Any]) -> bool:
         return False
     given = _in_order(graph, args[0])
     return len(given) == len(graph.inputs) and all(
-        len(one.own.shape) == len(wanted.shape) for one, wanted in zip(given, graph.inputs, strict=True)
+        _is_value(one) and len(one.own.shape) == len(wanted.shape)
+        for one, wanted in zip(given, graph.inputs, strict=True)
     )
 
 
@@ -281,11 +276,11 @@ def _described(layer: Any) -> tuple[str, str, bool]:
         function
         for one in parts
         for name in ("activation", "recurrent_activation", "function")
-        if callable(function := getattr(one, name, None)) and hasattr(function, "__name__")
+        if callable(function := getattr(one, name, None))
     ]
-    names = [*(type(one).__name__ for one in parts), *(one.__name__ for one in functions)]
-    homes = [*(type(one).__module__ for one in parts), *(one.__module__ for one in functions)]
-    return names[0], " ".join(names).lower(), not all(home.startswith("keras.") for home in homes)
+    kinds = [*map(type, parts), *(one if hasattr(one, "__name__") else type(one) for one in functions)]
+    words = " ".join(kind.__name__ for kind in kinds).lower()
+    return kinds[0].__name__, words, not all(str(kind.__module__).startswith("keras.") for kind in kinds)
 
 
 def _is_value(one: Any) -> bool:
