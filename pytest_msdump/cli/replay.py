@@ -84,8 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     model.add_argument(
         "--model",
         metavar="FILE:FUNCTION",
-        help="run FILE, whose FUNCTION returns the reference as a PyTorch model, alone or with its inputs; or name a "
-        "MODEL.onnx, which runs node by node",
+        help="run FILE, whose FUNCTION returns the reference as a PyTorch or Keras model, alone or with its inputs; or "
+        "name a MODEL.onnx, which runs node by node",
     )
     for option in _MODEL_OPTIONS:
         model.add_argument(*option.cli_flags, **argparse_kwargs(option))

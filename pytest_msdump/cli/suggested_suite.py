@@ -40,9 +40,9 @@ def suggest(planned: Plan, parsed: argparse.Namespace, progress: Progress) -> in
     """Print or write a suite; return 1 when tensors lack a partner and none was found."""
     target = None if parsed.out is None else new_file(parsed.out)
     folder = Path.cwd() if target is None else target.absolute().parent
-    if parsed.model is not None and parsed.model.endswith(".onnx"):
-        raise ConfigError(f"--model {parsed.model}: only models of PyTorch suggest partners; name FILE:FUNCTION")
     reference = None if parsed.model is None else load_reference(parsed.model)
+    if reference is not None and not reference.is_torch:
+        raise ConfigError(f"--model {parsed.model}: only models of PyTorch suggest partners; name FILE:FUNCTION")
     found = suggest_with(reference, planned, watch=progress)
     suite = SuggestedSuite(planned, found, parsed, folder)
     if parsed.form == "python":

@@ -228,7 +228,7 @@ class KerasRecording(HookedRecording):
             args, kwargs = (with_leaves("", values, _has_numbers, self._perturb_input) for values in (args, kwargs))
             given = leaves((args, kwargs), is_tensor)
         if name in self._selected and self.wants_inputs:
-            self.write_all(name, given, "input", type(layer).__name__)
+            self.write_all(name, leaves((args, kwargs), _has_numbers), "input", type(layer).__name__)
         around = (self._names[id(one)] for one in reversed(self._running))
         call = self._graph.called(given, next((one for one in around if one in self._selected), ""))
         self._running.append(layer)

@@ -190,6 +190,12 @@ class Forcing:
                     self._wrong |= dict.fromkeys(inside, place.label)
                 self.found[number] = local._replace(segment=tuple(sorted((inside | marks.around) - {place.label})))
 
+    def put(self, place: Place, own: Array, exact: Array, marks: Marks) -> Array | None:
+        """Judge what the left has in a place by what the reference gave there in both precisions, and return it."""
+        self.keep(place, own)
+        self.judge(place, exact, marks)
+        return self.values(place, exact.shape)
+
     def whole(self, why: Local | None = None) -> dict[int, Local]:
         """Return the judgement of every pair; `why` is of those that the run did not come to, if it broke off."""
         for place, numbers in self.places.items():

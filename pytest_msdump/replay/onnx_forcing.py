@@ -109,9 +109,7 @@ def _put(
     own[name], exact[name], marks[name] = plain, wide, mark
     if not isinstance(wide, np.ndarray):
         return
-    forcing.keep(place, plain)
-    forcing.judge(place, wide, mark)
-    left = forcing.values(place, wide.shape)
+    left = forcing.put(place, plain, wide, mark)
     if left is not None:
         own[name], exact[name], marks[name] = left.astype(plain.dtype), left.astype(wide.dtype), Marks()
 

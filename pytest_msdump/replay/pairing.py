@@ -22,7 +22,6 @@ from pytest_msdump.comparison.user_code import Watch, unwatched
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.matching.kinds import kind_of
 from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.record.onnx import Model
 from pytest_msdump.replay.forcing import GRADIENTS, Forcing, Place
 from pytest_msdump.replay.reference_model import Reference
 from pytest_msdump.replay.torch_forcing import run_as_it_is
@@ -44,7 +43,7 @@ def suggest_with(reference: Reference | None, plan: Plan, *, watch: Watch = unwa
     the reference cannot be run, or the right side is of another model.
     """
     found = suggest_partners(plan, watch=watch)
-    if reference is None or isinstance(reference.model, Model) or not found.alone:
+    if reference is None or not reference.is_torch or not found.alone:
         return found
     with tempfile.TemporaryDirectory(prefix="msdump-replay-") as folder:
         search = _Search(plan, found, Path(folder))

@@ -25,10 +25,12 @@ from pytest_msdump.errors import ConfigError, nearest
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.record import Local
+from pytest_msdump.record.keras import KerasRecording
 from pytest_msdump.record.manifest import has_digest
 from pytest_msdump.record.onnx import Model, OnnxRecording, load_model
 from pytest_msdump.record.torch_tensors import array_of, weights
 from pytest_msdump.replay.forcing import OPTIMIZER, Forcing
+from pytest_msdump.replay.keras_forcing import KerasModel, force_layers, keras_model
 from pytest_msdump.replay.onnx_forcing import force_nodes, inputs_of
 from pytest_msdump.replay.torch_forcing import force, names_of, raised_by_the_model
 from pytest_msdump.text.phrases import ENGLISH
@@ -52,15 +54,30 @@ class Reference:
     run: Callable[[Any], Any] | None
     source: str
 
+    @property
+    def is_torch(self) -> bool:
+        """Whether it is a model of PyTorch."""
+        return not isinstance(self.model, (Model, KerasModel))
+
     def runner(self, *dumps: Dump) -> Callable[[Any], Any]:
         """Return `run`, or a function that calls a model with the inputs that the first of the dumps has of it."""
         if self.run is not None:
             return self.run
-        name = next(iter(names_of(self.model)))
+        return _calling(*_tensors(self._recorded(next(iter(names_of(self.model))), *dumps)))
+
+    def fed(self, *dumps: Dump) -> KerasModel:
+        """Return the model of Keras with its inputs, if need be those that the first of the dumps has of it."""
+        fed: KerasModel = self.model
+        if fed.given is not None:
+            return fed
+        inputs = self._recorded(fed.model.name, *dumps)
+        return fed._replace(given=inputs[0] if len(inputs) == 1 else inputs)
+
+    def _recorded(self, name: str, *dumps: Dump) -> list[Any]:
         for dump in dumps:
             inputs = list(_inputs(dump, name))
             if inputs:
-                return _calling(*_tensors(inputs))
+                return inputs
         raise ConfigError(
             f"{self.source} returned a model without inputs, and neither dump has those of {name} (a recording with "
             f"inputs=True has); {_USAGE}"
@@ -103,9 +120,12 @@ def load_reference(text: str) -> Reference:
 def reference_of(model: Any, given: Any = None, *, source: str = "the reference") -> Reference:
     """Return the reference of a model and its inputs, or of a function that runs it; ConfigError for other models."""
     if not hasattr(model, "named_modules"):
+        keras = keras_model(model, given, source)
+        if keras is not None:
+            return Reference(keras, None, source)
         raise ConfigError(
-            f"{source} returned a {type(model).__name__}; only models of PyTorch (torch.nn.Module) are replayed: "
-            f"{_USAGE}"
+            f"{source} returned a {type(model).__name__}; only models of PyTorch (torch.nn.Module) and Keras are "
+            f"replayed: {_USAGE}"
         )
     if given is None or (callable(given) and not hasattr(given, "shape") and not isinstance(given, Mapping)):
         return Reference(model, given, source)
@@ -127,7 +147,7 @@ def _calling(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
 
 
 def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
-    """Return what a replay says of each pair of a plan, by number; see `torch_forcing.force`, `onnx_forcing`."""
+    """Return what a replay says of each pair of a plan, by number; see `torch_forcing.force` and its neighbours."""
     policy = dict(plan.left.labels).get("dtype_policy", "")
     whole, pairs = Selection(io=plan.suite.selection.io), plan.pairing.pairs
     if plan.suite.selection != whole:
@@ -138,6 +158,8 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
         if isinstance(reference.model, Model):
             feeds = inputs_of(reference.model, reference.source, (plan.left, plan.right))
             found = force_nodes(reference.model, feeds, forcing)
+        elif isinstance(reference.model, KerasModel):
+            found = force_layers(reference.fed(plan.left, plan.right), forcing)
         else:
             _refuse_other_weights(reference, plan.right)
             found = force(reference.model, reference.runner(plan.left, plan.right), forcing, policy=policy)
@@ -170,6 +192,11 @@ def record_reference(reference: Reference, left: Dump, directory: Path) -> None:
     if isinstance(reference.model, Model):
         with OnnxRecording(reference.source, directory) as nodes:
             nodes.run(None, inputs_of(reference.model, reference.source, (left,)))
+        return
+    if isinstance(reference.model, KerasModel):
+        fed = reference.fed(left)
+        with KerasRecording(fed.model, directory), raised_by_the_model():
+            fed.run()
         return
     from torch.optim.optimizer import register_optimizer_step_post_hook
 

@@ -52,8 +52,8 @@ _HELP: Mapping[str, str] = {
     "graph": "graphs, e.g. 0|2-3, or all",
     "granularity": "one item per op or per tensor",
     "min_coverage": "fail if less of the right side is matched, 0 to 100 per cent",
-    "replay": "judge each operator by itself as well: run FILE, whose FUNCTION returns the PyTorch model that the "
-    "right side was recorded of, and give each of its modules the left's own inputs; of a MODEL.onnx its nodes",
+    "replay": "judge each operator by itself as well: run FILE, whose FUNCTION returns the PyTorch or Keras model that "
+    "the right side was recorded of, and give each of its modules the left's own inputs; of a MODEL.onnx its nodes",
     "report_dir": "where reports are written",
     "detail": f"write the first N failing tensors element by element; without N the first {USUAL_DETAILS}",
     "spread": "keep the distribution of errors, which the page draws: none, failing or all tensors",

@@ -41,6 +41,11 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
         "the reference has no call {call} of a module {module}, counted from 0",
         "参考模型没有模块 {module} 的第 {call} 次调用（从 0 计）",
     ),
+    "local_inside": (
+        "it runs inside of {module}, which is no functional model and is judged as a whole",
+        "它在 {module} 内部运行；后者不是函数式模型，作为整体判定",
+    ),
+    "local_forward_only": ("gradients of Keras models are not replayed", "不重放 Keras 模型的梯度"),
     "local_no_gradient": (
         "no such gradient came: give a function that runs the model with its loss and backward pass",
         "没有得到该梯度；请给出执行模型、损失及反向传播的函数",
