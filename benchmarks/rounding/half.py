@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,6 +46,7 @@ class _Counts:
     judged: int = 0
     innocent: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
+    without_run: list[str] = field(default_factory=list)
     runs: int = 0
     good: dict[str, int] = field(default_factory=lambda: dict.fromkeys(JUDGES, 0))
     caught: dict[str, int] = field(default_factory=lambda: dict.fromkeys(JUDGES, 0))
@@ -81,7 +81,7 @@ def half_lines(names: Sequence[str], folder: Path, *, steps: int, places: int) -
             f"{len(one.innocent)} of {one.judged} | {' | '.join(limits)} |"
         )
     for dtype, one in counts.items():
-        for title, some in (("missed", one.missed), ("innocent", one.innocent)):
+        for title, some in (("missed", one.missed), ("innocent", one.innocent), ("without a run", one.without_run)):
             yield from (f"{_type(dtype)} {title}: {text}" for text in some)
 
 
@@ -92,12 +92,15 @@ def _type(dtype: torch.dtype) -> str:
 def _measure(network: Network, dtype: torch.dtype, folder: Path, counts: _Counts, places: int) -> None:
     for mistake in (None, *mistakes_of(network, places)):
         title = f"{network.name}: {mistake.kind} at {mistake.at}" if mistake else f"{network.name}: good"
-        # Neither kernels that a type lacks nor mistakes that a type does not know are runs.
-        with suppress(RuntimeError, NotImplementedError):
+        try:
             if mistake is not None and not _exceeds(network, mistake, dtype):
                 continue
             _record(network, folder / "left", dtype=dtype, change=mistake.change if mistake else None)
-            _judge(network, mistake, title, folder, counts)
+        except (RuntimeError, NotImplementedError) as error:
+            # PyTorch lacks a kernel of this type, or the mistake makes another one of it: there is no such port.
+            counts.without_run.append(f"{title}: {str(error).splitlines()[0]:.100}")
+            continue
+        _judge(network, mistake, title, folder, counts)
 
 
 def _judge(network: Network, mistake: Mistake | None, title: str, folder: Path, counts: _Counts) -> None:

@@ -22,7 +22,7 @@ from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import OpKey, TensorRef
-from pytest_msdump.storage.files import in_utf8, write_file
+from pytest_msdump.storage.files import in_utf8, make_folder, write_file
 
 _STATISTICS = {"Max": "maximum", "Min": "minimum", "Mean": "mean", "Norm": "l2_norm", "md5": "crc32"}
 _GRADIENTS = {"/grad_output": "input", "/grad_input": "output"}
@@ -65,10 +65,7 @@ class _Process:
     def write(self) -> None:
         """Write tensors and JSON files."""
         tensors = self.folder / "dump_tensor_data"
-        try:
-            tensors.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise MsdumpError(f"{tensors}: cannot be made: {error.strerror or error}") from error
+        make_folder(tensors, kind=MsdumpError)
         lines: dict[str, str] = {}
         for ref in self.refs:
             call, part, index = self._place(ref)

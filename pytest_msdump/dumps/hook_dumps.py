@@ -115,8 +115,10 @@ class _HookReader(Reader):
         ordered = sorted(saved, key=lambda one: (one.rank or 0, one.step, one.order is None, one.order or 0))
         for one in ordered:
             parts[one.part].add(one.keys)
-        slots = {part: {keys: slot for slot, keys in enumerate(sorted(found, key=_by_number))}
-                 for part, found in parts.items()}  # fmt: skip
+        slots = {
+            part: {keys: slot for slot, keys in enumerate(sorted(found, key=_by_number))}
+            for part, found in parts.items()
+        }
         repeats: Counter[tuple[Any, ...]] = Counter()
         places: dict[OpKey, int] = {}
         for one in ordered:
@@ -262,10 +264,9 @@ class ForwardPassReader(_HookReader):
             late = [one.name for one in arrays].index(begins) if step and begins in {one.name for one in arrays} else 0
             for part, array in enumerate(arrays):
                 op, *keys = array.keys or (array.name,)
-                yield _Saved(
-                    op, TensorSource(path, name, part=part), run, keys=tuple(keys), rank=int(rank[1]) if rank else None,
-                    step=step - (part < late), order=order + part, spec=array.spec,
-                )  # fmt: skip
+                source, at = TensorSource(path, name, part=part), int(rank[1]) if rank else None
+                saved = _Saved(op, source, run, keys=tuple(keys), rank=at, step=step - (part < late))
+                yield saved._replace(order=order + part, spec=array.spec)
             order += len(arrays)
 
 

@@ -9,7 +9,7 @@ import copy
 import runpy
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -25,10 +25,10 @@ from pytest_msdump.errors import ConfigError, nearest
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.record import Local
-from pytest_msdump.record.keras import KerasRecording
+from pytest_msdump.record import tf_graphs, torch_tensors
+from pytest_msdump.record.keras import KerasRecording, layers_of, variables_of
 from pytest_msdump.record.manifest import has_digest
 from pytest_msdump.record.onnx import Model, OnnxRecording, load_model
-from pytest_msdump.record.torch_tensors import array_of, weights
 from pytest_msdump.replay.forcing import OPTIMIZER, Forcing
 from pytest_msdump.replay.keras_forcing import KerasModel, force_layers, keras_model
 from pytest_msdump.replay.onnx_forcing import force_nodes, inputs_of
@@ -58,6 +58,21 @@ class Reference:
     def is_torch(self) -> bool:
         """Whether it is a model of PyTorch."""
         return not isinstance(self.model, (Model, KerasModel))
+
+    def weights(self) -> Iterator[tuple[str, Any]]:
+        """Yield the weights that a run reads, by the names that recordings give them, as arrays."""
+        # In training mode statistics are rather written than read.
+        if isinstance(self.model, Model):
+            yield from self.model.weights()
+        elif isinstance(self.model, KerasModel):
+            for name, variable in variables_of(layers_of(self.model.model)).items():
+                if variable.trainable or not self.model.training:
+                    yield name, tf_graphs.array_of(variable)
+        else:
+            written = {name for name, _ in self.model.named_buffers()} if self.model.training else set()
+            for name, tensor in torch_tensors.weights(self.model).items():
+                if name not in written:
+                    yield name, torch_tensors.array_of(tensor)
 
     def runner(self, *dumps: Dump) -> Callable[[Any], Any]:
         """Return `run`, or a function that calls a model with the inputs that the first of the dumps has of it."""
@@ -155,13 +170,13 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
         pairs = make_plan(replace(plan.suite, selection=whole)).pairing.pairs
     with tempfile.TemporaryDirectory(prefix="msdump-replay-") as folder:
         forcing = Forcing(pairs, Path(folder))
+        _refuse_other_weights(reference, plan.right)
         if isinstance(reference.model, Model):
             feeds = inputs_of(reference.model, reference.source, (plan.left, plan.right))
             found = force_nodes(reference.model, feeds, forcing)
         elif isinstance(reference.model, KerasModel):
             found = force_layers(reference.fed(plan.left, plan.right), forcing)
         else:
-            _refuse_other_weights(reference, plan.right)
             found = force(reference.model, reference.runner(plan.left, plan.right), forcing, policy=policy)
     numbers = {(pair.left.key, pair.right.key): number for number, pair in enumerate(plan.pairing.pairs)}
     known = ((numbers.get((pairs[one].left.key, pairs[one].right.key)), local) for one, local in found.items())
@@ -170,16 +185,8 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
 
 def _refuse_other_weights(reference: Reference, right: Dump) -> None:
     """Refuse a model that is not the one that the right side was recorded of: its own modules would be accused."""
-    if right.manifest is None:
-        return
-    # In training mode buffers are rather written than read.
-    written = {name for name, _ in reference.model.named_buffers()} if reference.model.training else set()
-    known = right.manifest.weights
-    other = [
-        name
-        for name, tensor in weights(reference.model).items()
-        if name in known and name not in written and not has_digest(array_of(tensor), known[name])
-    ]
+    known = {} if right.manifest is None else right.manifest.weights
+    other = [name for name, array in reference.weights() if name in known and not has_digest(array, known[name])]
     if other:
         raise ConfigError(
             f"{reference.source} has other weights than the model that the right side was recorded of: "

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import sys
 from dataclasses import dataclass, make_dataclass
+from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock, patch
 
@@ -454,7 +456,10 @@ SERVER = (
 
 @pytest.fixture(scope="module")
 def sglang():
-    """The modules of its unpacked wheel, where that is on the path."""
+    """The modules of its unpacked wheel, which MSDUMP_SGLANG names; beside PyTorch and einops, or it is an error."""
+    folder = os.environ.get("MSDUMP_SGLANG")
+    if not folder:
+        pytest.skip("MSDUMP_SGLANG names no unpacked wheel")
     names = {
         "unsharder": "aligner.unsharder.planner",
         "unshard": "aligner.unsharder.executor",
@@ -463,11 +468,14 @@ def sglang():
         "types": "aligner.unsharder.types",
         "dims_spec": "dims_spec",
     }
-    torch = pytest.importorskip("torch")
-    with patch.dict(sys.modules, {name: MagicMock() for name in SERVER}):
-        return SimpleNamespace(
-            torch=torch, **{name: pytest.importorskip(f"{COMPARATOR}.{path}") for name, path in names.items()}
-        )
+    torch, stubs = import_module("torch"), {name: MagicMock() for name in SERVER}
+    # What these packages do when they are imported needs the server.
+    packages = {name: ModuleType(name) for name in ("sglang", "sglang.srt")}
+    for name, package in packages.items():
+        package.__path__ = [str(Path(folder, *name.split(".")))]
+    with patch.dict(sys.modules, stubs | packages):
+        modules = {name: import_module(f"{COMPARATOR}.{path}") for name, path in names.items()}
+        return SimpleNamespace(torch=torch, **modules)
 
 
 def theirs(sglang, text, sizes, shards, lengths):

@@ -1,10 +1,11 @@
-"""Networks of tests/live/nets run by MindSpore, each in a process of its own, and what is known of each run."""
+"""Networks of tests/live/nets run by MindSpore, and the command, each in a process of its own."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +48,18 @@ class Made:
     code: int
     printed: str
     results: Path
+
+
+def msdump(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "pytest_msdump", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def make(python: str, asked: Asked, folder: Path) -> Made:

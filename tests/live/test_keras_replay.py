@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from dump_builder import write_reference
+from live.runs import msdump
 
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.errors import ConfigError
@@ -360,28 +359,17 @@ def wrong():
 """
 
 
-def command(folder, *words):
-    return subprocess.run(
-        [sys.executable, "-m", "pytest_msdump", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
 def test_the_command_takes_a_function_and_recorded_inputs(tmp_path):
     (tmp_path / "reference.py").write_text(REFERENCE)
     space = {}
     exec(REFERENCE, space)
     record(tmp_path / "left", space["wrong"](), np.ones((2, 6), "f4"), inputs=True)
-    ran = command(tmp_path, "replay", "left", "--model", "reference.py:build")
+    ran = msdump(tmp_path, "replay", "left", "--model", "reference.py:build")
     assert ran.returncode == 1, ran.stderr
     assert "wrong by themselves: fc" in ran.stdout
     results = json.loads((tmp_path / "msdump-report" / "results.json").read_text())
     assert [one["local"]["outcome"] for one in results["tensors"]] == ["fail", "pass", "pass"]
-    ran = command(tmp_path, "match", "left", "left", "--suggest", "--model", "reference.py:build")
+    ran = msdump(tmp_path, "match", "left", "left", "--suggest", "--model", "reference.py:build")
     assert ran.returncode == 4
     assert "only models of PyTorch suggest partners" in ran.stderr
 
@@ -391,6 +379,17 @@ def test_without_inputs_it_is_one_line_and_exit_code_4(tmp_path):
     space = {}
     exec(REFERENCE, space)
     record(tmp_path / "left", space["wrong"](), np.ones((2, 6), "f4"))
-    ran = command(tmp_path, "replay", "left", "--model", "reference.py:build")
+    ran = msdump(tmp_path, "replay", "left", "--model", "reference.py:build")
     assert ran.returncode == 4
     assert "neither dump has those of net" in ran.stderr
+
+
+def test_a_model_with_other_weights_than_the_recorded_one_is_refused(tmp_path):
+    (tmp_path / "reference.py").write_text(REFERENCE)
+    space = {}
+    exec(REFERENCE, space)
+    for side, build in (("left", "build"), ("right", "wrong")):
+        record(tmp_path / side, space[build](), np.ones((2, 6), "f4"), inputs=True)
+    ran = msdump(tmp_path, "compare", "left", "right", "--replay", "reference.py:build")
+    assert ran.returncode == 4
+    assert "has other weights than the model that the right side was recorded of: fc/kernel;" in ran.stderr
