@@ -292,6 +292,8 @@ class TorchRecording(HookedRecording):
         super().stop()
         self._calls.clear()
         self._hooks.forget()
+        if self._provenance is not None:
+            self._provenance.forget()
         control = () if self.control is None else (self.control.note,)
         if notes := (*control, *_changes(self._changed)):
             self.writer.describe(notes=notes)

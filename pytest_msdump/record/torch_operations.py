@@ -27,7 +27,9 @@ _NO_FUNCTIONS = frozenset({"__get__", "__set__", "__delete__", "backward", "grad
 _UNKNOWN = (UNKNOWN,)
 # Where more were joined, the rest is not known either.
 _MOST_EDGES = 512
-_FIRST_CLEANUP = 4096
+# How much is followed before what was freed is let go, and how much more before the next time. What is only kept weakly
+# still holds small blocks of the allocator, between which large freed ones cannot be used again.
+_FIRST_CLEANUP, _CLEANUP_GROWTH = 64, 1.25
 
 
 def around_operations(run: Callable[[Any, Any, Any], Any]) -> Any:
@@ -153,13 +155,17 @@ class Provenance:
 
     def begin(self, parameters: Sequence[Any], buffers: Sequence[Any]) -> None:
         """Begin an iteration: nothing is behind weights, and nothing will be, whatever an optimizer writes to them."""
+        self.forget()
+        for tensor in (*parameters, *buffers):
+            self._write(tensor, ())
+        self._parameters |= {storage._cdata for tensor in parameters if (storage := _storage_of(tensor)) is not None}
+
+    def forget(self) -> None:
+        """Follow no tensor any longer."""
         self._origins.clear()
         self._times.clear()
         self._parameters.clear()
         self._cleanup_at = _FIRST_CLEANUP
-        for tensor in (*parameters, *buffers):
-            self._write(tensor, ())
-        self._parameters |= {storage._cdata for tensor in parameters if (storage := _storage_of(tensor)) is not None}
 
     def called(self, given: Sequence[Any], inside: str, *, has_inputs: bool) -> Call:
         """Note that something is called with these tensors; with `has_inputs`, nothing is behind unseen ones."""
@@ -237,7 +243,7 @@ class Provenance:
 
         if len(self._origins) >= self._cleanup_at:
             self._origins = {at: one for at, one in list(self._origins.items()) if not one.storage.expired()}
-            self._cleanup_at = max(_FIRST_CLEANUP, 2 * len(self._origins))
+            self._cleanup_at = max(_FIRST_CLEANUP, int(_CLEANUP_GROWTH * len(self._origins)))
         origin = self._origins[storage._cdata] = _Origin(StorageWeakRef(storage), edges, self._now)
         return origin
 

@@ -5,6 +5,7 @@ Needs PyTorch.
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 import warnings
@@ -411,3 +412,31 @@ def test_a_recording_that_fails_has_no_calls_of_the_next(tmp_path):
         ("b", [["a", 0, 1]]),
         ("Between", [None, ["b", 0]]),
     ]
+
+
+def test_no_more_is_followed_than_the_model_keeps(tmp_path):
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    followed = []
+
+    def count():
+        followed.append(sum(type(one) is StorageWeakRef for one in gc.get_objects()))
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last = torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            for _ in range(2000):
+                x = x * 1.0
+            count()
+            return self.last(x)
+
+    net = Net()
+    with Recorder(tmp_path).torch(net, directory=tmp_path / "d") as recording:
+        net(torch.ones(1, 4))
+    count()
+    del recording
+    assert followed[0] < 100
+    assert followed[1] == 0
