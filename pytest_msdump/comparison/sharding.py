@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import chain
 from math import nan, prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,9 @@ _TOKENS = "[msdump.shards] tokens"
 _MOST_TOKENS = 2**24
 _RANK_FOLDER = re.compile(r"rank_?(\d{1,9})", re.ASCII | re.IGNORECASE)
 _NUMBERED = re.compile(r"([a-z]+(?:_[a-z]+)*?)(?:_rank)?[_=-]?(\d{1,9})(?=[_,.=-]|$)", re.ASCII)
+
+
+_Choose: TypeAlias = Callable[[TensorRef], "DimsEntry | None"]
 
 
 class _Shard(NamedTuple):
@@ -93,7 +96,7 @@ def put_together(dump: Dump, side: str, sharding: Sharding | None) -> Dump:
     at = _by_manifests(dump) if mesh.source == "meta" else None
     for ref in dump.refs:
         if at is None:
-            shard = _shard_of(ref, dump.root, mesh, side)
+            shard = _shard_of(ref, dump.root, mesh, side, choose)
         else:
             # What neither a manifest nor the suite places is each rank's own.
             is_placed = ref.placement or choose(ref) is not None
@@ -109,7 +112,9 @@ def put_together(dump: Dump, side: str, sharding: Sharding | None) -> Dump:
         )
     whole = [_whole(key, shards, mesh, choose) for key, shards in groups.items()]
     count = sum(map(len, groups.values()))
-    axes = mesh.text if at is None else _mesh_of(chain.from_iterable(groups.values())).text
+    axes = mesh.strategy.name if mesh.strategy else mesh.text
+    if at is not None:
+        axes = _mesh_of(chain.from_iterable(groups.values())).text
     note = say(Message("shards_joined", {"n": len(whole), "shards": count, "axes": axes}))
     return replace(dump, refs=in_order((*alone, *whole)), notes=(*dump.notes, note))
 
@@ -149,7 +154,7 @@ def _folder_example(mesh: Mesh) -> str:
     return "_".join(f"{name}0" for name, _ in mesh.axes) if mesh.source == "dir" else "rank_0"
 
 
-def _shard_of(ref: TensorRef, root: Path, mesh: Mesh, side: str) -> _Shard | None:
+def _shard_of(ref: TensorRef, root: Path, mesh: Mesh, side: str, choose: _Choose) -> _Shard | None:
     """Find out which rank a tensor is of; ``None`` where neither the dump nor its folders say so."""
     rank, key, found = ref.key.op.at.rank, ref.key, None
     folders = ref.source.folder.relative_to(root).parts if ref.source.folder.is_relative_to(root) else ()
@@ -162,6 +167,14 @@ def _shard_of(ref: TensorRef, root: Path, mesh: Mesh, side: str) -> _Shard | Non
             break
     if found is None and rank is None:
         return None
+    if mesh.strategy is not None and rank is not None and choose(replace(ref, key=key)) is None:
+        names = filter(None, (key.op.true_name, key.op.name))
+        placement = next(filter(None, (mesh.strategy.at(name, rank) for name in names)), None)
+        if placement is not None:
+            own = Mesh(placement.axes)
+            return _renumbered(replace(ref, placement=placement.dims), key, own.coordinates(rank), dict(own.axes), mesh)
+        if not mesh.axes:
+            return None
     if found is None and (rank is None or rank >= mesh.size):
         raise ConfigError(
             f"[msdump.shards] {side}: {ref.source.path} is of rank {rank}, but {mesh.text or 'no axes'} make "
@@ -191,15 +204,13 @@ def _without_folder(key: TensorKey, path: str, folder: str) -> TensorKey:
     return replace(key, op=replace(key.op, name=name, true_name=None if key.op.true_name is None else name))
 
 
-def _chooser(entries: Iterable[DimsEntry]) -> Callable[[TensorRef], DimsEntry | None]:
+def _chooser(entries: Iterable[DimsEntry]) -> _Choose:
     """Return what finds the last entry that matches a tensor."""
     filters = [(PairFilter(Selection((entry.match,), io="all")), entry) for entry in entries][::-1]
     return lambda ref: next((entry for one, entry in filters if one.takes_ref(ref)), None)
 
 
-def _whole(
-    key: TensorKey, shards: Sequence[_Shard], mesh: Mesh, choose: Callable[[TensorRef], DimsEntry | None]
-) -> TensorRef:
+def _whole(key: TensorKey, shards: Sequence[_Shard], mesh: Mesh, choose: _Choose) -> TensorRef:
     """Return the tensor that shards make, or one that cannot be opened and says why."""
     refs = [shard.ref for shard in shards]
     first = refs[0]
@@ -231,7 +242,7 @@ def _recorded_dims(shards: Sequence[_Shard]) -> Dims | Message | None:
         return _ambiguous("ambiguous_placements", placements=tuple(said))
 
 
-def _mesh_of(shards: Iterable[_Shard], axes: Container[str] | None = None) -> Mesh:
+def _mesh_of(shards: Iterable[_Shard], axes: Container[str] | None = None, *, source: str = "meta") -> Mesh:
     """Return the mesh of some ranks: of `axes`, and of any further ones that tell apart ranks which these do not."""
     found: dict[str, int] = {}
     seen: dict[tuple[int, ...], Mapping[str, int]] = {}
@@ -241,20 +252,21 @@ def _mesh_of(shards: Iterable[_Shard], axes: Container[str] | None = None) -> Me
             place = tuple(number for axis, number in shard.coordinates.items() if axis in axes)
             first = seen.setdefault(place, shard.coordinates)
             found |= {axis: shard.sizes[axis] for axis, number in first.items() if shard.coordinates[axis] != number}
-    return Mesh(tuple(found.items()), "meta")
+    return Mesh(tuple(found.items()), source)
 
 
 def _sharded(shards: Sequence[_Shard], mesh: Mesh, dims: Dims | None) -> ShardedTensor:
     """Put shards where they belong."""
     if unseen := [shard.ref for shard in shards if shard.ref.is_unseen or shard.ref.sample is not None]:
         return ShardedTensor(problem=Message("shards_not_saved", {"file": unseen[0].source.name}))
-    if mesh.source == "meta":
+    if mesh.source == "meta" or (mesh.strategy is not None and dims is None):
         if len(meshes := sorted({Mesh(tuple(shard.sizes.items())).text for shard in shards})) > 1:
             return ShardedTensor(problem=_ambiguous("ambiguous_placements", placements=tuple(meshes)))
         said = dims or _recorded_dims(shards)
         if isinstance(said, Message):
             return ShardedTensor(problem=said)
-        dims, mesh = said, _mesh_of(shards, () if said is None else said.axes)
+        axes = None if mesh.strategy else () if said is None else said.axes
+        dims, mesh = said, _mesh_of(shards, axes, source=mesh.source)
     if dims is None:
         return ShardedTensor(problem=_ambiguous("ambiguous_dims", axes=mesh.text))
     layout = dims.layout(mesh, shards[0].own)

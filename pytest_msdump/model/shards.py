@@ -28,12 +28,13 @@ class Mesh:
 
     Where a rank is on it follows from its number (`source` is ``"order"``), from names of folders such as ``tp0_cp1``
     (``"dir"``), or from what the ranks' manifests say (``"meta"``), which know the axes, too. `renumber` says which
-    numbers in names count from 0 on each rank.
+    numbers in names count from 0 on each rank. Parameters that `strategy` has lie on meshes of their own.
     """
 
     axes: tuple[tuple[str, int], ...]
     source: str = "order"
     renumber: tuple[Renumbering, ...] = ()
+    strategy: Strategy | None = None
 
     @classmethod
     def of(cls, sizes: Mapping[str, int], order: str | None, *, source: str = "order", where: str) -> Mesh:
@@ -66,6 +67,27 @@ class Mesh:
         for name, size in self.axes:
             rank, found[name] = divmod(rank, size)
         return found
+
+
+class Placement(NamedTuple):
+    """How a parameter is cut, in the dims language, and over which axes: the fastest first, the stages last."""
+
+    dims: str
+    axes: tuple[tuple[str, int], ...]
+
+
+class Strategy(NamedTuple):
+    """A strategy file: its name, and the placement of each parameter for each stage of the pipeline that has it."""
+
+    name: str
+    parameters: Mapping[str, Mapping[int, Placement]]
+
+    def at(self, name: str, rank: int) -> Placement | None:
+        """Return how a parameter is cut at a rank; ``None`` where the file says nothing of it."""
+        for stage, placement in self.parameters.get(name, {}).items():
+            if rank // prod(size for _, size in placement.axes[:-1]) == stage:
+                return placement
+        return None
 
 
 class Cut(NamedTuple):
