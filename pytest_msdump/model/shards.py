@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Megatron-LM's default: tensor parallel ranks are neighbours (`megatron.core.parallel_state`, `order`).
 DEFAULT_ORDER = "tp-cp-ep-dp-pp"
 # Each stage of a pipeline has tensors of its own, so this axis neither cuts nor copies any.
-_STAGES = "pp"
+STAGES = "pp"
 _MOST_RANKS = 2**16
 
 
@@ -166,7 +166,7 @@ class Dims:
             )
             for dim in self.dims
         )
-        own = tuple(sorted({_STAGES, *own} & sizes.keys() - self.axes))
+        own = tuple(sorted({STAGES, *own} & sizes.keys() - self.axes))
         layout = ShardLayout(self.text, dims, known(self.sums), known(self.copies), mesh, self.lengths, own)
         used = [*(cut.axis for dim in dims for cut in dim.cuts), *layout.sums, *layout.copies]
         if twice := next((name for place, name in enumerate(used) if name in used[:place]), None):
@@ -266,19 +266,24 @@ class DimsEntry(NamedTuple):
 class TokenIds(NamedTuple):
     """Which tensor has the ids of the tokens, and what is padding: ids `pad` at the ends of a sequence, or by `mask`.
 
-    Tensors that `match` and begin with the dimensions of the ids are compared token by token.
+    Tensors that `match` and begin with the dimensions of the ids are compared token by token. `steps` is the coordinate
+    that counts the steps in which a side computes its sequences, ``"iteration"`` or ``"occurrence"``.
     """
 
     ids: str
     pad: int | None = None
     mask: str | None = None
     match: tuple[str, ...] = ("*",)
+    steps: str | None = None
 
 
 class TokenRuns(NamedTuple):
-    """The tokens of a tensor to compare, in order: first one and number of each run; `shape` is that of the ids."""
+    """The tokens of a tensor to compare, in order: first one and number of each run.
 
-    shape: tuple[int, ...]
+    `shapes` are those of the ids of each step; they count from 0 through all steps, and a run is of one of them.
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
     runs: tuple[tuple[int, int], ...]
 
 
@@ -286,11 +291,10 @@ class TokenRuns(NamedTuple):
 class Sharding:
     """``[msdump.shards]`` and ``[[msdump.dims]]``: the mesh of each side that is cut, and the dimensions of tensors.
 
-    `tokens` is by what the sequences of both sides are found again.
+    `tokens` is by what the sequences of all sides are found again.
     """
 
-    left: Mesh | None = None
-    right: Mesh | None = None
+    meshes: Mapping[str, Mesh] = field(default_factory=dict)
     dims: tuple[DimsEntry, ...] = ()
     tokens: TokenIds | None = None
 

@@ -152,6 +152,7 @@ def spec_text(value: object, where: str) -> str | None:
     return None if parse_spec(spec, where=where) is None else spec
 
 
+_SIDES = ("left", "right", "golden", "third")
 _FORMATS = ("NCHW", "NHWC", "HWCN", "CHWN")
 
 
@@ -239,7 +240,7 @@ def _shared_keys(base: Path) -> dict[str, Reader]:
         if option.toml
     }
     return readers | {
-        **dict.fromkeys(("left", "right", "golden", "third"), side),
+        **dict.fromkeys(_SIDES, side),
         "profile": _profile,
         "pair_by": _ways,
         "without": _without,
@@ -262,7 +263,7 @@ def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
     def mesh(value: object, where: str) -> Mesh:
         return _mesh(value, where, base)
 
-    shards: dict[str, Reader] = {"left": mesh, "right": mesh, "tokens": _tokens}
+    shards: dict[str, Reader] = {**dict.fromkeys(_SIDES, mesh), "tokens": _tokens}
     return _shared_keys(base) | {
         "min_coverage": _coverage_share,
         "graph_files": graph_files,
@@ -468,7 +469,8 @@ def _mesh(value: object, where: str, base: Path) -> Mesh:
 
 
 def _tokens(value: object, where: str) -> TokenIds:
-    keys = read_table(value, {"ids": text, "pad": whole, "mask": text, "match": texts}, where, join=".")
+    readers = {"ids": text, "pad": whole, "mask": text, "match": texts, "steps": choice("iteration", "occurrence")}
+    keys = read_table(value, readers, where, join=".")
     require(keys, ("ids",), where)
     return TokenIds(**keys)
 
@@ -490,7 +492,7 @@ def _lengths(value: object, where: str) -> tuple[int, ...]:
 
 
 def _dims(table: object, where: str, _label: str) -> DimsEntry:
-    readers = {"match": text, "dims": _any_text, "side": choice("left", "right"), "lengths": _lengths}
+    readers = {"match": text, "dims": _any_text, "side": choice(*_SIDES), "lengths": _lengths}
     keys = read_table(table, readers, where)
     require(keys, ("match", "dims"), where)
     dims = parse_dims(keys["dims"], where=f"{where} dims", lengths=keys.get("lengths", ()))

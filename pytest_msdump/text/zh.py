@@ -373,7 +373,7 @@ ZH: Mapping[str, str] = {
     "hint_would_help": "{why}，却按 {dtype} 判定；如确以此精度计算，请在 [{section}] 下添加 {entry}",
     # -- of shards
     "replica": "{side:word}侧有 {n} 个副本本应相同却不同，如 {rank} 与 {first} 至多相差 {value}，在 {place:place}",
-    "incomplete": "{shards} 个分片中缺 {n} 个，其中有 {at} 的；请 dump 所有 rank，或更正 axes",
+    "incomplete": "{side:word}侧的 {shards} 个分片中缺 {n} 个，其中有 {at} 的；请 dump 所有 rank，或更正 axes",
     "ambiguous": "无法确定：{why}",
     "ambiguous_axis": "dims '{dims}' 未说明轴 {axis}（{n} 个 rank）是切分还是副本；请写 [{axis}] 或 {axis}:replicated",
     "ambiguous_dims": "没有与之匹配的 [[msdump.dims]]，可能按 {axes} 切分，也可能各 rank 相同；请添加条目",
@@ -384,9 +384,13 @@ ZH: Mapping[str, str] = {
     "shards_axis_twice": "dims '{dims}' 两次写了轴 {axis}；张量沿每个轴只切分一次",
     "shards_do_not_fit": "形状 {shape:shape} 与 {other:shape}（{dtypes:and}）的分片按 dims '{dims}' 拼不成一个张量",
     "shards_not_added": "{dtype} 的分片不能相加；请更正 dims 中的 :partial",
-    "shards_not_saved": "{file} 是采样，或只有统计量；分片只能由完整的张量拼成",
+    "shards_not_saved": "{file} 是采样，或只有统计量；分片与各步只能由完整的张量拼成",
     "shards_of_other_rank": "形状 {shape:shape} 的分片不具有 dims '{dims}' 的各维；请更正 dims",
     "shards_padded": "{memory_format} 的分片没有原始形状，无法拼接；请连同形状一起 dump，或先转换",
+    "steps_lacking": "在 {steps} 个有 id 的步中只有 {n} 个有它，无法连接；请在每步都 dump，或从 tokens.match 中去掉",
+    "steps_without_tokens": "形状 {shape:shape} 并非每步都以 id 的形状 {ids:shape} 开头且其后相同，无法连接；请从 "
+    "tokens.match 中去掉",
+    "tokens_in_common": "{tokens} 个 token 中有 {n} 个属于各侧共有的序列；其余不比对",
     "tokens_come_first": "张量按 token 比较，token 须为第一轴；请在 match 中去掉它",
     "shards_uneven": "维度 {dim} 的长度 {n} 不能被 {by} 整除，不可能来自这样的切分；请更正 dims 或 lengths",
     # -- findings: from statistics

@@ -208,7 +208,7 @@ def test_a_missing_rank_is_named(tmp_path):
     told = found_in(tmp_path, run(tmp_path, leave_out=[(6, "head.last")]))["head.last"].verdict
     assert told.outcome == "error"
     assert told.findings[0].sentence == (
-        "1 of 4 shards is missing: that of rank 6 (a0=2, pp=1); dump all ranks, or correct axes"
+        "1 of 4 shards of the left side is missing: that of rank 6 (a0=2, pp=1); dump all ranks, or correct axes"
     )
 
 
