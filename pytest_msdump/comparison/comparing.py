@@ -84,8 +84,6 @@ def compare_pair(pair: Pair, policy: Policy, extras: Extras = NO_EXTRAS, roots: 
             return compare_by_statistics(pair, policy, roots)
         with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
             record = compare_views(pair, left, right, policy, extras, roots)
-        if pair.left.shards is None and pair.right.shards is None:
-            return record
         plain = replace(NO_EXTRAS, first=extras.first)
         return with_copies_judged(record, pair, lambda copies: compare_pair(copies, policy, plain))
     except MsdumpError as error:

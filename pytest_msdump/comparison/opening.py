@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from os import PathLike, fspath
 from pathlib import Path
@@ -20,9 +20,10 @@ from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.facts.operators import VIEW_TYPES
 from pytest_msdump.layouts.device_layout import logical, target
-from pytest_msdump.layouts.sharded import ShardedView, TokenView
+from pytest_msdump.layouts.sharded import ShardedView
+from pytest_msdump.layouts.tokens import TokenView, begins_with_tokens
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.shards import ShardedTensor
+from pytest_msdump.model.shards import ShardedTensor, TokenRuns
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView, mangle
 from pytest_msdump.storage.remote import RemotePath, parse_location
 from pytest_msdump.text import Message
@@ -34,10 +35,27 @@ Tensor: TypeAlias = Union[TensorView, TensorRef, str, "PathLike[str]", Any]
 
 def open_view(ref: TensorRef) -> TensorView:
     """Open one tensor lazily: its header is read and checked, its data is not."""
+    if ref.steps and ref.tokens is not None:
+        return _open_steps(ref.steps, ref.tokens)
     view = reader(ref.reader).open(ref) if ref.shards is None else open_sharded(ref.shards)
-    if ref.tokens is None or view.shape[: len(ref.tokens.shape)] != ref.tokens.shape:
+    if ref.tokens is None or not begins_with_tokens([view], ref.tokens):
         return view
-    return TokenView(view, ref.tokens)
+    return TokenView([view], ref.tokens)
+
+
+def _open_steps(steps: Sequence[TensorRef], tokens: TokenRuns) -> TokenView:
+    """Open the tensors of several steps as one; TensorShapeError where these have not the tokens of their steps."""
+    with ExitStack() as stack:
+        for step in steps:
+            if step.is_unseen or step.sample is not None:
+                raise TensorShapeError(Message("shards_not_saved", {"file": step.source.name}))
+        views = [stack.enter_context(closing(open_logical(step))) for step in steps]
+        if not begins_with_tokens(views, tokens):
+            shapes = views[0].shape, tokens.shapes[0]
+            raise TensorShapeError(Message("steps_without_tokens", {"shape": shapes[0], "ids": shapes[1]}))
+        whole = TokenView(views, tokens)
+        stack.pop_all()
+    return whole
 
 
 def open_sharded(tensor: ShardedTensor) -> ShardedView:

@@ -16,8 +16,9 @@ from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.noise_floor import with_terms
 from pytest_msdump.comparison.opening import logical_shape
 from pytest_msdump.comparison.run_origins import different_origins, without_folded
-from pytest_msdump.comparison.sharding import put_together, with_recorded, with_tokens
+from pytest_msdump.comparison.sharding import put_together, with_recorded
 from pytest_msdump.comparison.three_way import with_runs
+from pytest_msdump.comparison.tokens import with_tokens
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.dumps.graphs.execution_order import find_orders, with_model_order
 from pytest_msdump.dumps.graphs.ge_model import read_model
@@ -30,6 +31,7 @@ from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
+from pytest_msdump.model.shards import Sharding
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
 from pytest_msdump.settings.values import parse_spec
 from pytest_msdump.text import Message, say
@@ -133,16 +135,16 @@ def plan(suite: Suite) -> Plan:
     """Index both sides of a suite by name and pair them; what cannot be used raises `ConfigError`."""
     choose_kernel()
     allowed = suite.options["allow_incomplete"]
-    left = _narrowed(index(suite.left.path, graph_files=suite.graph_files, allow_incomplete=allowed), suite.left)
-    right = _narrowed(index(suite.right.path, allow_incomplete=allowed), suite.right)
-    sharding = with_recorded(suite.sharding, left, right)
-    left, right = put_together(left, "left", sharding), put_together(right, "right", sharding)
-    left, right = with_tokens(left, right, None if sharding is None else sharding.tokens)
+    graphs = {"left": suite.graph_files}
+    sides = {"left": suite.left, "right": suite.right, "golden": suite.golden, "third": suite.third}
     runs = {
-        name: _narrowed(index(choice.path, allow_incomplete=allowed), choice)
-        for name, choice in (("golden", suite.golden), ("third", suite.third))
+        side: _narrowed(index(choice.path, graph_files=graphs.get(side, ()), allow_incomplete=allowed), choice)
+        for side, choice in sides.items()
         if choice is not None
     }
+    sharding = with_recorded(suite.sharding or Sharding(), runs)
+    runs = with_tokens({side: put_together(dump, side, sharding) for side, dump in runs.items()}, sharding.tokens)
+    left, right = runs.pop("left"), runs.pop("right")
     rules = FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
     left, right = _ruled(left, right, rules, has_files=bool(suite.graph_files))
     pairing = pair_dumps(

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 from math import nan, prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
-from pytest_msdump.comparison.opening import open_logical, open_sharded
+from pytest_msdump.comparison.opening import open_sharded, open_view
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.layouts.tokens import TokenView
 from pytest_msdump.limits.judge import verdict_from
 from pytest_msdump.matching.selection import PairFilter, Selection
 from pytest_msdump.model.comparison import OUTCOMES, Finding
@@ -25,25 +23,23 @@ from pytest_msdump.model.ordering import in_order
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.shards import (
+    STAGES,
     Dims,
     DimsEntry,
     Mesh,
     ShardedTensor,
     Sharding,
     ShardLayout,
-    TokenIds,
-    TokenRuns,
     parse_dims,
 )
 from pytest_msdump.model.tensor import TensorKey, TensorRef, TensorSource, TensorSpec, mangle
 from pytest_msdump.text import Message, Parameter, say
 
-_PARAMETER = "Parameter"
-_TOKENS = "[msdump.shards] tokens"
-# Ids are read whole.
-_MOST_TOKENS = 2**24
 _RANK_FOLDER = re.compile(r"rank_?(\d{1,9})", re.ASCII | re.IGNORECASE)
 _NUMBERED = re.compile(r"([a-z]+(?:_[a-z]+)*?)(?:_rank)?[_=-]?(\d{1,9})(?=[_,.=-]|$)", re.ASCII)
+
+
+_Choose: TypeAlias = Callable[[TensorRef], "DimsEntry | None"]
 
 
 class _Shard(NamedTuple):
@@ -59,17 +55,14 @@ class _Shard(NamedTuple):
     own: tuple[str, ...] = ()
 
 
-def with_recorded(sharding: Sharding | None, left: Dump, right: Dump) -> Sharding | None:
-    """Add the meshes that manifests of ranks say, where the suite says none and the sides are not cut alike."""
-    known = sharding or Sharding()
-    if all(any(ref.placement for ref in dump.refs) for dump in (left, right)) and _groups(left) == _groups(right):
-        return sharding
-    for side, dump in (("left", left), ("right", right)):
-        if getattr(known, side) is None and dump.ranks and any(ref.placement for ref in dump.refs):
-            mesh = Mesh((), "meta")
-            known = replace(known, left=mesh) if side == "left" else replace(known, right=mesh)
-            sharding = known
-    return sharding
+def with_recorded(sharding: Sharding, dumps: Mapping[str, Dump]) -> Sharding:
+    """Add the meshes that manifests of ranks say, where the suite says none and left and right are not cut alike."""
+    cut = {
+        side: _groups(dump) for side, dump in dumps.items() if dump.ranks and any(ref.placement for ref in dump.refs)
+    }
+    alike = cut["left"] if "left" in cut and cut["left"] == cut.get("right") else None
+    said = {side: Mesh((), "meta") for side, groups in cut.items() if groups != alike}
+    return replace(sharding, meshes={**said, **sharding.meshes})
 
 
 def _groups(dump: Dump) -> Mapping[int, Mapping[str, Sequence[int]]]:
@@ -78,14 +71,14 @@ def _groups(dump: Dump) -> Mapping[int, Mapping[str, Sequence[int]]]:
     return {rank: {} if one is None else one.groups for rank, one in said.items()}
 
 
-def put_together(dump: Dump, side: str, sharding: Sharding | None) -> Dump:
+def put_together(dump: Dump, side: str, sharding: Sharding) -> Dump:
     """Return a dump with the tensors of all its ranks as whole ones; as it is where `sharding` has no mesh for `side`.
 
     Opens no file. What cannot be put together says why when it is opened. ConfigError where the ranks are not those of
     the mesh.
     """
-    mesh = None if sharding is None else {"left": sharding.left, "right": sharding.right}[side]
-    if sharding is None or mesh is None or not dump.refs:
+    mesh = sharding.meshes.get(side)
+    if mesh is None or not dump.refs:
         return dump
     groups: defaultdict[TensorKey, list[_Shard]] = defaultdict(list)
     alone = []
@@ -93,7 +86,7 @@ def put_together(dump: Dump, side: str, sharding: Sharding | None) -> Dump:
     at = _by_manifests(dump) if mesh.source == "meta" else None
     for ref in dump.refs:
         if at is None:
-            shard = _shard_of(ref, dump.root, mesh, side)
+            shard = _shard_of(ref, dump.root, mesh, side, choose)
         else:
             # What neither a manifest nor the suite places is each rank's own.
             is_placed = ref.placement or choose(ref) is not None
@@ -107,9 +100,11 @@ def put_together(dump: Dump, side: str, sharding: Sharding | None) -> Dump:
             f"[msdump.shards] {side}: {dump.root} has no ranks, in folders such as "
             f"{_folder_example(mesh)}; leave {side} out there, or name the folder that holds those of all ranks"
         )
-    whole = [_whole(key, shards, mesh, choose) for key, shards in groups.items()]
+    whole = [_whole(key, shards, mesh, side, choose) for key, shards in groups.items()]
     count = sum(map(len, groups.values()))
-    axes = mesh.text if at is None else _mesh_of(chain.from_iterable(groups.values())).text
+    axes = mesh.strategy.name if mesh.strategy else mesh.text
+    if at is not None:
+        axes = _mesh_of(chain.from_iterable(groups.values())).text
     note = say(Message("shards_joined", {"n": len(whole), "shards": count, "axes": axes}))
     return replace(dump, refs=in_order((*alone, *whole)), notes=(*dump.notes, note))
 
@@ -149,7 +144,7 @@ def _folder_example(mesh: Mesh) -> str:
     return "_".join(f"{name}0" for name, _ in mesh.axes) if mesh.source == "dir" else "rank_0"
 
 
-def _shard_of(ref: TensorRef, root: Path, mesh: Mesh, side: str) -> _Shard | None:
+def _shard_of(ref: TensorRef, root: Path, mesh: Mesh, side: str, choose: _Choose) -> _Shard | None:
     """Find out which rank a tensor is of; ``None`` where neither the dump nor its folders say so."""
     rank, key, found = ref.key.op.at.rank, ref.key, None
     folders = ref.source.folder.relative_to(root).parts if ref.source.folder.is_relative_to(root) else ()
@@ -162,6 +157,14 @@ def _shard_of(ref: TensorRef, root: Path, mesh: Mesh, side: str) -> _Shard | Non
             break
     if found is None and rank is None:
         return None
+    if mesh.strategy is not None and rank is not None and choose(replace(ref, key=key)) is None:
+        names = filter(None, (key.op.true_name, key.op.name))
+        placement = next(filter(None, (mesh.strategy.at(name, rank) for name in names)), None)
+        if placement is not None:
+            own = Mesh(placement.axes)
+            return _renumbered(replace(ref, placement=placement.dims), key, own.coordinates(rank), dict(own.axes), mesh)
+        if not mesh.axes:
+            return None
     if found is None and (rank is None or rank >= mesh.size):
         raise ConfigError(
             f"[msdump.shards] {side}: {ref.source.path} is of rank {rank}, but {mesh.text or 'no axes'} make "
@@ -191,33 +194,38 @@ def _without_folder(key: TensorKey, path: str, folder: str) -> TensorKey:
     return replace(key, op=replace(key.op, name=name, true_name=None if key.op.true_name is None else name))
 
 
-def _chooser(entries: Iterable[DimsEntry]) -> Callable[[TensorRef], DimsEntry | None]:
+def _chooser(entries: Iterable[DimsEntry]) -> _Choose:
     """Return what finds the last entry that matches a tensor."""
     filters = [(PairFilter(Selection((entry.match,), io="all")), entry) for entry in entries][::-1]
     return lambda ref: next((entry for one, entry in filters if one.takes_ref(ref)), None)
 
 
-def _whole(
-    key: TensorKey, shards: Sequence[_Shard], mesh: Mesh, choose: Callable[[TensorRef], DimsEntry | None]
-) -> TensorRef:
+def _whole(key: TensorKey, shards: Sequence[_Shard], mesh: Mesh, side: str, choose: _Choose) -> TensorRef:
     """Return the tensor that shards make, or one that cannot be opened and says why."""
-    refs = [shard.ref for shard in shards]
+    whole = joined(key, [shard.ref for shard in shards])
+    entry = choose(whole)
+    return replace(whole, shards=_sharded(shards, mesh, side, None if entry is None else entry.dims))
+
+
+def joined(key: TensorKey, refs: Sequence[TensorRef]) -> TensorRef:
+    """Return what is known of a tensor that is to be made of several."""
     first = refs[0]
     dtypes = {ref.spec.dtype for ref in refs}
-    whole = TensorRef(
+    return TensorRef(
         key,
         TensorSpec(dtypes.pop() if len(dtypes) == 1 else None),
-        TensorSource.of(first.source.path, first.source.timestamp, pieces=tuple(ref.source.path for ref in refs)),
-        reader=first.reader,
+        TensorSource.of(
+            first.source.path,
+            first.source.timestamp,
+            pieces=tuple(path for ref in refs for path in ref.source.pieces or (ref.source.path,)),
+        ),
+        # One of which only statistics were saved is opened, too, so that it says so.
+        reader=next((ref.reader for ref in refs if not ref.is_unseen), ""),
         place=first.place,
         line=first.line,
         overflows=tuple(dict.fromkeys(entry for ref in refs for entry in ref.overflows)),
         computed=first.computed,
     )
-    # A tensor of which a rank has only statistics is opened, too, so that it says so.
-    saved = next((ref.reader for ref in refs if not ref.is_unseen), "")
-    entry = choose(whole)
-    return replace(whole, reader=saved, shards=_sharded(shards, mesh, None if entry is None else entry.dims))
 
 
 def _recorded_dims(shards: Sequence[_Shard]) -> Dims | Message | None:
@@ -231,7 +239,7 @@ def _recorded_dims(shards: Sequence[_Shard]) -> Dims | Message | None:
         return _ambiguous("ambiguous_placements", placements=tuple(said))
 
 
-def _mesh_of(shards: Iterable[_Shard], axes: Container[str] | None = None) -> Mesh:
+def _mesh_of(shards: Iterable[_Shard], axes: Container[str] | None = None, *, source: str = "meta") -> Mesh:
     """Return the mesh of some ranks: of `axes`, and of any further ones that tell apart ranks which these do not."""
     found: dict[str, int] = {}
     seen: dict[tuple[int, ...], Mapping[str, int]] = {}
@@ -241,20 +249,21 @@ def _mesh_of(shards: Iterable[_Shard], axes: Container[str] | None = None) -> Me
             place = tuple(number for axis, number in shard.coordinates.items() if axis in axes)
             first = seen.setdefault(place, shard.coordinates)
             found |= {axis: shard.sizes[axis] for axis, number in first.items() if shard.coordinates[axis] != number}
-    return Mesh(tuple(found.items()), "meta")
+    return Mesh(tuple(found.items()), source)
 
 
-def _sharded(shards: Sequence[_Shard], mesh: Mesh, dims: Dims | None) -> ShardedTensor:
+def _sharded(shards: Sequence[_Shard], mesh: Mesh, side: str, dims: Dims | None) -> ShardedTensor:
     """Put shards where they belong."""
     if unseen := [shard.ref for shard in shards if shard.ref.is_unseen or shard.ref.sample is not None]:
         return ShardedTensor(problem=Message("shards_not_saved", {"file": unseen[0].source.name}))
-    if mesh.source == "meta":
+    if mesh.source == "meta" or (mesh.strategy is not None and dims is None):
         if len(meshes := sorted({Mesh(tuple(shard.sizes.items())).text for shard in shards})) > 1:
             return ShardedTensor(problem=_ambiguous("ambiguous_placements", placements=tuple(meshes)))
         said = dims or _recorded_dims(shards)
         if isinstance(said, Message):
             return ShardedTensor(problem=said)
-        dims, mesh = said, _mesh_of(shards, () if said is None else said.axes)
+        axes = None if mesh.strategy else () if said is None else said.axes
+        dims, mesh = said, _mesh_of(shards, axes, source=mesh.source)
     if dims is None:
         return ShardedTensor(problem=_ambiguous("ambiguous_dims", axes=mesh.text))
     layout = dims.layout(mesh, shards[0].own)
@@ -266,14 +275,21 @@ def _sharded(shards: Sequence[_Shard], mesh: Mesh, dims: Dims | None) -> Sharded
     places: dict[tuple[int, int], list[_Shard]] = defaultdict(list)
     for shard in shards:
         places[layout.place(shard.coordinates)].append(shard)
-    count = prod(layout.grid)
-    if lacking := count * layout.copy_count - len(places):
-        return ShardedTensor(layout, problem=_incomplete(layout, places, stages[0], lacking))
+    # A stage may hold no copy, as those between the two ends of tied embeddings do.
+    holding = {shard.coordinates[STAGES] for shard in shards} if STAGES in layout.copies else set()
+    count = prod(layout.grid) * layout.copy_count
+    if len(places) < (count // dict(mesh.axes)[STAGES] * len(holding) if holding else count):
+
+        def is_wanted(at: Mapping[str, int]) -> bool:
+            return layout.stage(at) == stages[0] and (not holding or at[STAGES] in holding)
+
+        return ShardedTensor(layout, problem=_incomplete(layout, places, is_wanted, side))
     if twice := next((held for held in places.values() if len(held) > 1), None):
         files = tuple(f"{source.folder.name}/{source.name}" for source in (shard.ref.source for shard in twice[:2]))
         return ShardedTensor(layout, problem=_ambiguous("ambiguous_files", files=files))
-    copies = range(layout.copy_count)
-    return ShardedTensor(layout, tuple(tuple(places[copy, n][0].ref for n in range(count)) for copy in copies))
+    shown = range(prod(layout.grid))
+    copies = sorted({copy for copy, _ in places})
+    return ShardedTensor(layout, tuple(tuple(places[copy, n][0].ref for n in shown) for copy in copies))
 
 
 def _ambiguous(code: str, **parameters: Parameter) -> Message:
@@ -286,17 +302,18 @@ def _stages(layout: ShardLayout, stages: Sequence[tuple[int, ...]]) -> dict[str,
     return {"axis": layout.own[place], "stages": tuple(sorted({stage[place] for stage in stages}))}
 
 
-def _incomplete(layout: ShardLayout, places: Container[tuple[int, int]], stage: Sequence[int], lacking: int) -> Message:
+def _incomplete(
+    layout: ShardLayout, places: Container[tuple[int, int]], is_wanted: Callable[[Mapping[str, int]], bool], side: str
+) -> Message:
     """Say how many ranks are missing, and where on the mesh the first is."""
-    for rank in range(layout.mesh.size):
-        at = layout.mesh.coordinates(rank)
-        if layout.stage(at) == stage and layout.place(at) not in places:
-            axes = ", ".join(f"{name}={number}" for name, number in at.items())
-            wanted = prod(layout.grid) * layout.copy_count
-            # Elsewhere the number of a rank does not follow from its place.
-            text = f"rank {rank} ({axes})" if layout.mesh.source == "order" else axes
-            return Message("incomplete", {"n": lacking, "shards": wanted, "at": text})
-    raise AssertionError("what is lacking is of a rank")
+    ranks = enumerate(map(layout.mesh.coordinates, range(layout.mesh.size)))
+    wanted = [(rank, at) for rank, at in ranks if is_wanted(at)]
+    lacking = [(rank, at) for rank, at in wanted if layout.place(at) not in places]
+    rank, at = lacking[0]
+    axes = ", ".join(f"{name}={number}" for name, number in at.items())
+    # Elsewhere the number of a rank does not follow from its place.
+    text = f"rank {rank} ({axes})" if layout.mesh.source == "order" else axes
+    return Message("incomplete", {"n": len(lacking), "shards": len(wanted), "side": side, "at": text})
 
 
 def with_copies_judged(record: Record, pair: Pair, compare: Callable[[Pair], Record]) -> Record:
@@ -305,25 +322,27 @@ def with_copies_judged(record: Record, pair: Pair, compare: Callable[[Pair], Rec
     `compare` measures and judges the first copy of the whole tensor against each further one. Copies that differ
     within the limits are a warning.
     """
-    found = [
-        _differing_copies(side, ref, ref.shards, compare)
-        for side, ref in (("left", pair.left), ("right", pair.right))
-        if ref.shards is not None
-    ]
+    sides = {"left": pair.left, "right": pair.right, "golden": pair.golden, "third": pair.third}
+    found = [_differing_copies(side, ref, compare) for side, ref in sides.items() if ref is not None]
     findings = [finding for finding in found if finding is not None]
     if not findings:
         return record
     return replace(record, verdict=verdict_from((*findings, *record.verdict.findings), record.verdict.would_pass))
 
 
-def _differing_copies(
-    side: str, ref: TensorRef, shards: ShardedTensor, compare: Callable[[Pair], Record]
-) -> Finding | None:
+def _copy(ref: TensorRef, number: int) -> TensorRef:
+    """Return a tensor of one copy of its shards, in each step that it has."""
+    if ref.shards is not None and ref.shards.copies:
+        ref = replace(ref, shards=ref.shards.copy(min(number, ref.shards.copy_count - 1)))
+    return replace(ref, steps=tuple(_copy(step, number) for step in ref.steps), overflows=())
+
+
+def _differing_copies(side: str, ref: TensorRef, compare: Callable[[Pair], Record]) -> Finding | None:
     """Return what is found of copies that are not the first one's equals; of several the worst, the first such."""
-    first = replace(ref, shards=shards.copy(0), overflows=()) if shards.copies else ref
+    copies = max((one.shards.copy_count for one in (ref, *ref.steps) if one.shards is not None), default=0)
     found: list[tuple[str, int, Record]] = []
-    for number in range(1, shards.copy_count):
-        one = compare(Pair(first, replace(first, shards=shards.copy(number)), how="name"))
+    for number in range(1, copies):
+        one = compare(Pair(_copy(ref, 0), _copy(ref, number), how="name"))
         if not one.equal:
             found.append((one.verdict.outcome if one.fails else "warn", number, one))
     if not found:
@@ -332,119 +351,19 @@ def _differing_copies(
     if worst.comparison is None:
         return worst.verdict.findings[0]
     place = worst.nonfinite.first_mismatch or worst.places.get("max_absolute_error", ())
-    rank, other = (_rank_at(shards.copy(each), place) for each in (number, 0))
+    rank, other = (_rank_at(_copy(ref, each), place) for each in (number, 0))
     said: dict[str, Parameter] = {"n": len(found), "side": side, "rank": rank, "first": other, "place": place}
     return Finding(outcome, Message("replica", {**said, "value": worst.metrics.get("max_absolute_error", nan)}))
 
 
-def _rank_at(shards: ShardedTensor, place: Sequence[int]) -> str:
-    """Name the rank, or the folder, that holds an element."""
+def _rank_at(ref: TensorRef, place: Sequence[int]) -> str:
+    """Name the rank, or the folder, that holds an element of a tensor of one copy."""
+    with closing(open_view(ref)) as whole:
+        if isinstance(whole, TokenView):
+            step, place = whole.source_of(place)
+            ref = ref.steps[step] if ref.steps else ref
+    shards = ref.shards or ShardedTensor()
     with closing(open_sharded(shards)) as view:
         ref = shards.copies[0][view.shards_at(place)[0]]
     rank = ref.key.op.at.rank
     return ref.source.folder.name if rank is None else f"rank {rank}"
-
-
-# -- tokens --
-
-
-class _Sequence(NamedTuple):
-    """Ids of one sequence without its padding, and the runs in which they lie in the tensor of ids."""
-
-    ids: npt.NDArray[np.int64]
-    runs: tuple[tuple[int, int], ...]
-
-
-def with_tokens(left: Dump, right: Dump, tokens: TokenIds | None) -> tuple[Dump, Dump]:
-    """Return both dumps with the tokens to compare: those of the same sequences, without padding.
-
-    Reads the ids, and no other tensor. ConfigError where they are not there, or not of the same sequences.
-    """
-    if tokens is None:
-        return left, right
-    sides = {side: _ids_of(dump, side, tokens) for side, dump in (("left", left), ("right", right))}
-    ours, theirs = sides.values()
-    if ours.keys() != theirs.keys():
-        raise ConfigError(f"{_TOKENS}: the sides have ids of different iterations; narrow both to the same")
-    runs: tuple[dict[int | None, TokenRuns], ...] = ({}, {})
-    for at, (shape, mine) in ours.items():
-        other_shape, other = theirs[at]
-        order = _same_order(mine, other, at)
-        runs[0][at] = TokenRuns(shape, tuple(run for one in mine for run in one.runs))
-        runs[1][at] = TokenRuns(other_shape, tuple(run for n in order for run in other[n].runs))
-    takes = PairFilter(Selection(tokens.match, io="all")).takes_ref
-
-    def tokens_of(dump: Dump, found: Mapping[int | None, TokenRuns]) -> Dump:
-        refs = [
-            replace(ref, tokens=found[ref.key.op.at.iteration])
-            if ref.key.op.op_type != _PARAMETER and ref.key.op.at.iteration in found and takes(ref)
-            else ref
-            for ref in dump.refs
-        ]
-        return replace(dump, refs=tuple(refs))
-
-    return tokens_of(left, runs[0]), tokens_of(right, runs[1])
-
-
-def _ids_of(dump: Dump, side: str, tokens: TokenIds) -> Mapping[int | None, tuple[tuple[int, ...], list[_Sequence]]]:
-    """Return the shape of the ids and the sequences of each iteration."""
-    found: dict[str, dict[int | None, npt.NDArray[Any]]] = {}
-    for name in filter(None, (tokens.ids, tokens.mask)):
-        takes = PairFilter(Selection((name,), io="all")).takes_ref
-        for ref in filter(takes, dump.refs):
-            if ref.key.op.at.iteration in found.setdefault(name, {}):
-                raise ConfigError(
-                    f"{_TOKENS}: {name!r} names several tensors on the {side} side; write e.g. NAME:input:0"
-                )
-            found[name][ref.key.op.at.iteration] = _read_ids(ref)
-        if name not in found:
-            raise ConfigError(f"{_TOKENS}: {name!r} names no tensor on the {side} side")
-    masks = found.get(tokens.mask or "", {})
-    made = {}
-    for at, ids in found[tokens.ids].items():
-        mask = masks.get(at)
-        if tokens.mask is not None and (mask is None or mask.shape != ids.shape):
-            raise ConfigError(f"{_TOKENS}: {tokens.mask!r} has another shape than the ids on the {side} side")
-        made[at] = ids.shape, list(_sequences(ids, mask, tokens.pad))
-    return made
-
-
-def _read_ids(ref: TensorRef) -> npt.NDArray[Any]:
-    with closing(open_logical(ref)) as view:
-        if view.size > _MOST_TOKENS or len(view.shape) not in (1, 2):
-            raise ConfigError(f"{ref.source.path}: has shape {view.shape}; ids have one or two dimensions")
-        return view.read(0, view.size).reshape(view.shape).astype(np.int64)
-
-
-def _sequences(ids: npt.NDArray[Any], mask: npt.NDArray[Any] | None, pad: int | None) -> Iterator[_Sequence]:
-    """Yield the rows of a batch; ids without one are a single row: packed sequences."""
-    rows = ids if ids.ndim == 2 else ids[None]
-    kept = np.ones(rows.shape, bool) if mask is None else mask.reshape(rows.shape) != 0
-    for number, (row, keep) in enumerate(zip(rows, kept, strict=True)):
-        places = np.flatnonzero(keep)
-        if mask is None and pad is not None:
-            # Only at the ends: inside of a sequence it may be a token like any other.
-            own = np.flatnonzero(row != pad)
-            places = np.arange(own[0], own[-1] + 1) if own.size else own
-        groups = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if places.size else []
-        runs = tuple((number * len(row) + int(one[0]), len(one)) for one in groups)
-        yield _Sequence(row[places], runs)
-
-
-def _same_order(ours: Sequence[_Sequence], theirs: Sequence[_Sequence], at: int | None) -> Sequence[int]:
-    """Return the numbers of their sequences in the order of ours."""
-    left, right = (np.concatenate([np.empty(0, np.int64), *(one.ids for one in side)]) for side in (ours, theirs))
-    if np.array_equal(left, right):
-        return range(len(theirs))
-    where = "" if at is None else f" of iteration {at}"
-    keys, others = ([one.ids.tobytes() for one in side] for side in (ours, theirs))
-    if sorted(keys) == sorted(others):
-        if len({*keys}) < len(keys):
-            raise ConfigError(f"{_TOKENS}: two sequences{where} have the same ids, so their order is ambiguous")
-        return [others.index(key) for key in keys]
-    length = min(left.size, right.size)
-    first = next(iter(np.flatnonzero(left[:length] != right[:length])), length)
-    raise ConfigError(
-        f"{_TOKENS}: the sides{where} have other tokens ({left.size} left, {right.size} right); they "
-        f"differ from token {first} on; give both the same, or correct pad or mask"
-    )

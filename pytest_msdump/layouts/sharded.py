@@ -1,11 +1,11 @@
-"""Views of parts: shards as the one tensor that they are, and the tokens that are no padding. Memory is bounded."""
+"""The view of shards as the one tensor that they were cut from. Memory is bounded."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, product
+from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.errors import TensorShapeError
-from pytest_msdump.model.shards import Segment, ShardLayout, TokenRuns, segments_of
-from pytest_msdump.model.tensor import ForwardingView, TensorSpec, TensorView
+from pytest_msdump.model.shards import Segment, ShardLayout, segments_of
+from pytest_msdump.model.tensor import TensorSpec, TensorView
 from pytest_msdump.text import Message, Parameter
 
 Array = npt.NDArray[Any]
@@ -210,42 +210,3 @@ class ShardedView(TensorView):
         for number in numbers[1:]:
             total += self._views[number].read(start, stop)
         return total
-
-
-class TokenView(ForwardingView):
-    """The tokens of a tensor that are to be compared, one after the other along its first axis."""
-
-    def __init__(self, view: TensorView, tokens: TokenRuns) -> None:
-        self._tokens, self._axes = tokens, len(tokens.shape)
-        rest = view.shape[self._axes :]
-        super().__init__(view, (sum(length for _, length in tokens.runs), *rest))
-        self._step = prod(rest)
-        self._starts = [0, *accumulate(length for _, length in tokens.runs)]
-
-    @property
-    def spec(self) -> TensorSpec:
-        """What the file holds, with the shape of what is compared."""
-        return replace(self._view.spec, shape=self.shape, logical_shape=self.shape, memory_format=None)
-
-    def read(self, start: int, stop: int) -> Array:
-        """Return elements `start` to `stop` in C order."""
-        out = np.empty(stop - start, self._view.read(0, 0).dtype)
-        step, place = self._step, start
-        run = bisect_right(self._starts, start // step) - 1 if step else 0
-        while place < stop:
-            begin, end = self._starts[run] * step, self._starts[run + 1] * step
-            until = min(stop, end)
-            if place < until:
-                shift = self._tokens.runs[run][0] * step - begin
-                out[place - start : until - start] = self._view.read(place + shift, until + shift)
-                place = until
-            run += 1
-        return out
-
-    def permuted(self, axes: tuple[int, ...]) -> TensorView:
-        """Return these tokens with the axes behind them in another order; tokens stay the first axis."""
-        order = tuple(axis % len(self.shape) for axis in axes)
-        if order[0]:
-            raise TensorShapeError(Message("tokens_come_first"))
-        inner = (*range(self._axes), *(axis + self._axes - 1 for axis in order[1:]))
-        return TokenView(self._view.permuted(inner), self._tokens)

@@ -73,6 +73,7 @@ def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None
         ref.shards,
         ref.placement,
         ref.tokens,
+        ref.steps,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Megatron-LM's default: tensor parallel ranks are neighbours (`megatron.core.parallel_state`, `order`).
 DEFAULT_ORDER = "tp-cp-ep-dp-pp"
 # Each stage of a pipeline has tensors of its own, so this axis neither cuts nor copies any.
-_STAGES = "pp"
+STAGES = "pp"
 _MOST_RANKS = 2**16
 
 
@@ -28,12 +28,13 @@ class Mesh:
 
     Where a rank is on it follows from its number (`source` is ``"order"``), from names of folders such as ``tp0_cp1``
     (``"dir"``), or from what the ranks' manifests say (``"meta"``), which know the axes, too. `renumber` says which
-    numbers in names count from 0 on each rank.
+    numbers in names count from 0 on each rank. Parameters that `strategy` has lie on meshes of their own.
     """
 
     axes: tuple[tuple[str, int], ...]
     source: str = "order"
     renumber: tuple[Renumbering, ...] = ()
+    strategy: Strategy | None = None
 
     @classmethod
     def of(cls, sizes: Mapping[str, int], order: str | None, *, source: str = "order", where: str) -> Mesh:
@@ -66,6 +67,27 @@ class Mesh:
         for name, size in self.axes:
             rank, found[name] = divmod(rank, size)
         return found
+
+
+class Placement(NamedTuple):
+    """How a parameter is cut, in the dims language, and over which axes: the fastest first, the stages last."""
+
+    dims: str
+    axes: tuple[tuple[str, int], ...]
+
+
+class Strategy(NamedTuple):
+    """A strategy file: its name, and the placement of each parameter for each stage of the pipeline that has it."""
+
+    name: str
+    parameters: Mapping[str, Mapping[int, Placement]]
+
+    def at(self, name: str, rank: int) -> Placement | None:
+        """Return how a parameter is cut at a rank; ``None`` where the file says nothing of it."""
+        for stage, placement in self.parameters.get(name, {}).items():
+            if rank // prod(size for _, size in placement.axes[:-1]) == stage:
+                return placement
+        return None
 
 
 class Cut(NamedTuple):
@@ -144,7 +166,7 @@ class Dims:
             )
             for dim in self.dims
         )
-        own = tuple(sorted({_STAGES, *own} & sizes.keys() - self.axes))
+        own = tuple(sorted({STAGES, *own} & sizes.keys() - self.axes))
         layout = ShardLayout(self.text, dims, known(self.sums), known(self.copies), mesh, self.lengths, own)
         used = [*(cut.axis for dim in dims for cut in dim.cuts), *layout.sums, *layout.copies]
         if twice := next((name for place, name in enumerate(used) if name in used[:place]), None):
@@ -244,19 +266,24 @@ class DimsEntry(NamedTuple):
 class TokenIds(NamedTuple):
     """Which tensor has the ids of the tokens, and what is padding: ids `pad` at the ends of a sequence, or by `mask`.
 
-    Tensors that `match` and begin with the dimensions of the ids are compared token by token.
+    Tensors that `match` and begin with the dimensions of the ids are compared token by token. `steps` is the coordinate
+    that counts the steps in which a side computes its sequences, ``"iteration"`` or ``"occurrence"``.
     """
 
     ids: str
     pad: int | None = None
     mask: str | None = None
     match: tuple[str, ...] = ("*",)
+    steps: str | None = None
 
 
 class TokenRuns(NamedTuple):
-    """The tokens of a tensor to compare, in order: first one and number of each run; `shape` is that of the ids."""
+    """The tokens of a tensor to compare, in order: first one and number of each run.
 
-    shape: tuple[int, ...]
+    `shapes` are those of the ids of each step; they count from 0 through all steps, and a run is of one of them.
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
     runs: tuple[tuple[int, int], ...]
 
 
@@ -264,11 +291,10 @@ class TokenRuns(NamedTuple):
 class Sharding:
     """``[msdump.shards]`` and ``[[msdump.dims]]``: the mesh of each side that is cut, and the dimensions of tensors.
 
-    `tokens` is by what the sequences of both sides are found again.
+    `tokens` is by what the sequences of all sides are found again.
     """
 
-    left: Mesh | None = None
-    right: Mesh | None = None
+    meshes: Mapping[str, Mesh] = field(default_factory=dict)
     dims: tuple[DimsEntry, ...] = ()
     tokens: TokenIds | None = None
 

@@ -210,7 +210,8 @@ class TensorRef:
     of entries along the first axis where the run saved no more. `sketch` is where its sketch is, if it has one.
     `computed` is the type that a run with mixed precision computed it in, whatever its file has. `shards` are the
     parts that it is to be put together from; `source` then names all their files. `placement` is how the tensor is cut
-    of which this is a part, as the manifest says it. `tokens` are those to compare, where others are padding.
+    of which this is a part, as the manifest says it. `tokens` are those to compare, where others are padding; `steps`
+    are the tensors that have them, one for each pass of a model, where one alone does not.
     """
 
     key: TensorKey
@@ -227,6 +228,7 @@ class TensorRef:
     shards: ShardedTensor | None = field(default=None, hash=False)
     placement: str = field(default="", hash=False)
     tokens: TokenRuns | None = field(default=None, hash=False)
+    steps: tuple[TensorRef, ...] = field(default=(), hash=False)
 
     @property
     def is_unseen(self) -> bool:

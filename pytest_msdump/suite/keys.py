@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_msdump.dumps.strategy import read_strategy
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.limits.policy import KnownDrift, Rule, metric_name, profile_names
@@ -21,7 +22,7 @@ from pytest_msdump.model.shards import DimsEntry, Mesh, Renumbering, TokenIds, p
 from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.settings.values import finite, parse_count, parse_coverage, parse_jobs, parse_report, parse_spec
 from pytest_msdump.storage.remote import RemotePath, is_url
-from pytest_msdump.suite.documents import described, read_toml
+from pytest_msdump.suite.documents import described, path_in_messages, read_toml
 
 # Takes a value and where it stands; returns what it means, or raises ConfigError beginning with that place.
 Reader = Callable[[object, str], Any]
@@ -151,6 +152,7 @@ def spec_text(value: object, where: str) -> str | None:
     return None if parse_spec(spec, where=where) is None else spec
 
 
+_SIDES = ("left", "right", "golden", "third")
 _FORMATS = ("NCHW", "NHWC", "HWCN", "CHWN")
 
 
@@ -238,7 +240,7 @@ def _shared_keys(base: Path) -> dict[str, Reader]:
         if option.toml
     }
     return readers | {
-        **dict.fromkeys(("left", "right", "golden", "third"), side),
+        **dict.fromkeys(_SIDES, side),
         "profile": _profile,
         "pair_by": _ways,
         "without": _without,
@@ -258,6 +260,10 @@ def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
             raise ConfigError(f"{where} must be an array of paths, not {described(value)}")
         return tuple(base / _own_path(one, f"{where}[{place}]") for place, one in enumerate(value))
 
+    def mesh(value: object, where: str) -> Mesh:
+        return _mesh(value, where, base)
+
+    shards: dict[str, Reader] = {**dict.fromkeys(_SIDES, mesh), "tokens": _tokens}
     return _shared_keys(base) | {
         "min_coverage": _coverage_share,
         "graph_files": graph_files,
@@ -269,7 +275,7 @@ def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
         "map": lambda value, _where: read_map(value, name, base),
         "rule": _tables(name, "rule", _rule),
         "known_drift": _tables(name, "known_drift", _known_drift),
-        "shards": lambda value, _where: read_table(value, _SHARDS, name.place("shards")),
+        "shards": lambda value, _where: read_table(value, shards, name.place("shards")),
         "dims": _tables(name, "dims", _dims),
     }
 
@@ -444,25 +450,29 @@ def _sizes(value: object, where: str) -> dict[str, int]:
     return {axis: whole(size, f"{where}.{axis}") for axis, size in value.items()}
 
 
-def _mesh(value: object, where: str) -> Mesh:
+def _mesh(value: object, where: str, base: Path) -> Mesh:
     readers = {"axes": _sizes, "order": text, "from": choice("order", "dir", "meta"), "renumber": _renumberings}
-    keys = read_table(value, readers, where, join=".")
+    keys = read_table(value, readers | {"strategy": _own_path}, where, join=".")
     source, renumber = keys.get("from", "order"), keys.get("renumber", ())
+    if file := keys.get("strategy"):
+        if source != "order":
+            raise ConfigError(f"{where}.strategy: is about ranks by their number; leave from out")
+        strategy = read_strategy(base / file, name=f"{where}.strategy: {path_in_messages(base / file)}")
+        keys.setdefault("axes", {})
     if source == "meta":
         if given := next((name for name in ("axes", "order") if name in keys), None):
             raise ConfigError(f'{where}.{given}: with from = "meta" the ranks\' manifests say it; leave it out')
         return Mesh((), source, renumber)
     require(keys, ("axes",), where)
-    return replace(Mesh.of(keys["axes"], keys.get("order"), source=source, where=where), renumber=renumber)
+    mesh = Mesh.of(keys["axes"], keys.get("order"), source=source, where=where)
+    return replace(mesh, renumber=renumber, strategy=strategy if file else None)
 
 
 def _tokens(value: object, where: str) -> TokenIds:
-    keys = read_table(value, {"ids": text, "pad": whole, "mask": text, "match": texts}, where, join=".")
+    readers = {"ids": text, "pad": whole, "mask": text, "match": texts, "steps": choice("iteration", "occurrence")}
+    keys = read_table(value, readers, where, join=".")
     require(keys, ("ids",), where)
     return TokenIds(**keys)
-
-
-_SHARDS: dict[str, Reader] = {"left": _mesh, "right": _mesh, "tokens": _tokens}
 
 
 def _renumberings(value: object, where: str) -> tuple[Renumbering, ...]:
@@ -482,7 +492,7 @@ def _lengths(value: object, where: str) -> tuple[int, ...]:
 
 
 def _dims(table: object, where: str, _label: str) -> DimsEntry:
-    readers = {"match": text, "dims": _any_text, "side": choice("left", "right"), "lengths": _lengths}
+    readers = {"match": text, "dims": _any_text, "side": choice(*_SIDES), "lengths": _lengths}
     keys = read_table(table, readers, where)
     require(keys, ("match", "dims"), where)
     dims = parse_dims(keys["dims"], where=f"{where} dims", lengths=keys.get("lengths", ()))

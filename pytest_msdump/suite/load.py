@@ -212,13 +212,16 @@ def _align(sources: _Sources) -> Align:
 
 def _sharding(sources: _Sources) -> Sharding | None:
     """Return how the sides are cut over ranks; ``None`` where neither is."""
-    meshes, dims = sources.get("shards"), sources.get("dims", ())
-    if dims and not meshes:
+    shards, dims = sources.get("shards"), sources.get("dims", ())
+    if dims and not shards:
         raise ConfigError(
             f"{sources.name.place('dims', 1)}: needs {sources.name.label('shards').split()[-1]}, which says how many "
             "ranks a side has; write e.g. left = { axes = { tp = 2 } } there"
         )
-    return Sharding(**meshes, dims=dims) if meshes else None
+    if not shards:
+        return None
+    meshes = {side: mesh for side, mesh in shards.items() if side != "tokens"}
+    return Sharding(meshes, dims, shards.get("tokens"))
 
 
 def _cache(sources: _Sources, environ: Mapping[str, str]) -> dict[str, str]:

@@ -112,15 +112,19 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
         ),
     ),
     "incomplete": (
-        "{n} of {shards} shards is missing: that of {at}; dump all ranks, or correct axes",
-        "{n} of {shards} shards are missing, e.g. that of {at}; dump all ranks, or correct axes",
+        "{n} of {shards} shards of the {side:word} side is missing: that of {at}; dump all ranks, or correct axes",
+        (
+            "{n} of {shards} shards of the {side:word} side are missing, e.g. that of {at}; dump all ranks, or correct "
+            "axes"
+        ),
     ),
     "ambiguous": "ambiguous: {why}",
     "ambiguous_axis": "dims '{dims}' does not say whether axis {axis} ({n} ranks) cuts the tensor or holds copies; "
     "add [{axis}] to a dimension, or {axis}:replicated behind #",
     "ambiguous_dims": "no [[msdump.dims]] matches it, so it may be cut along {axes}, or be the same on all ranks; add "
     "an entry",
-    "ambiguous_placements": "manifests of its ranks say {placements:and}; add a [[msdump.dims]]",
+    "ambiguous_placements": "what is recorded of its ranks differs, or says no dims: {placements:and}; add a "
+    "[[msdump.dims]]",
     "ambiguous_files": "{files:and} hold the same shard; keep one",
     "ambiguous_stages": "ranks {stages:and} along {axis} each have a tensor of this name; add {axis}:replicated if "
     "they are copies, or renumber if names count from 0 on each",
@@ -132,9 +136,14 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "shards_do_not_fit": "shards of shapes {shape:shape} and {other:shape}, types {dtypes:and}, make no tensor by "
     "dims '{dims}'; correct dims, or dump again",
     "shards_not_added": "shards of {dtype} cannot be added; correct :partial in dims",
-    "shards_not_saved": "{file} is a sample, or statistics only; shards are put together from whole tensors",
+    "shards_not_saved": "{file} is a sample, or statistics only; shards and steps are put together from whole tensors",
     "shards_of_other_rank": "a shard of shape {shape:shape} has other dimensions than dims '{dims}'; correct dims",
     "shards_padded": "shards in {memory_format} cannot be joined without their original shape; convert them first",
+    "steps_lacking": "it is in {n} of the {steps} steps that have ids, so steps cannot be joined; dump it in these, or "
+    "leave it out of tokens.match",
+    "steps_without_tokens": "its shape {shape:shape} does not begin with that of the ids, {ids:shape}, in each step "
+    "and go on alike, so steps cannot be joined; leave it out of tokens.match",
+    "tokens_in_common": "{n} of {tokens} tokens are those of a sequence that all sides have; the rest is not compared",
     "tokens_come_first": "tensors are compared token by token, so tokens stay their first axis; leave it out of match",
     "shards_uneven": "dimension {dim}: length {n} does not divide by {by}, so it is not of such a cut; correct dims "
     "or lengths",

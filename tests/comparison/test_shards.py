@@ -445,7 +445,7 @@ def test_a_missing_rank_is_an_error_of_its_tensors(tmp_path):
     found = records(tmp_path, text)
     assert (found["x"].verdict.outcome, codes(found["x"])) == ("error", ["incomplete"])
     assert found["x"].verdict.findings[0].sentence == (
-        "1 of 2 shards is missing: that of rank 1 (tp=1); dump all ranks, or correct axes"
+        "1 of 2 shards of the left side is missing: that of rank 1 (tp=1); dump all ranks, or correct axes"
     )
     assert found["whole"].verdict.outcome == "pass"
 
@@ -491,7 +491,7 @@ def test_samples_of_shards_are_not_joined(tmp_path):
     cut_in_two(tmp_path)
     dump = index(tmp_path / "left")
     dump = replace(dump, refs=tuple(replace(ref, sample=2) for ref in dump.refs))
-    sharding = Sharding(Mesh((("tp", 2),)), dims=(DimsEntry("*", parse_dims("h[tp]", where="here")),))
+    sharding = Sharding({"left": Mesh((("tp", 2),))}, dims=(DimsEntry("*", parse_dims("h[tp]", where="here")),))
     with pytest.raises(TensorShapeError, match="is a sample, or statistics only"):
         open_view(put_together(dump, "left", sharding).refs[0])
 
@@ -655,3 +655,38 @@ def test_the_suite_file_refuses_in_a_line(tmp_path, text, said):
     with pytest.raises(ConfigError, match=said) as refused:
         load_suite(file=Path("msdump.toml"), options={}, directory=tmp_path)
     assert "\n" not in str(refused.value)
+
+
+# -- tensors of some stages only ---------------------------------------------------------------------------------------
+
+
+def tied(folder, *, stages=(0, 3), leave_out=(), stale=None):
+    """Embeddings of a model whose ends are tied: the stages between them, of four, have none."""
+    tensor = draw(6, 4)
+    for rank in range(8):
+        if rank // 2 in stages and rank not in leave_out:
+            save(folder / f"left/rank_{rank}", {"embed": np.split(tensor, 2)[rank % 2] + np.float32(rank == stale)})
+        save(folder / f"left/rank_{rank}", {f"layer{rank // 2}": draw(2)})
+    save(folder / "right", {"embed": tensor})
+    text = '[msdump.shards]\nleft = { axes = { tp = 2, pp = 4 } }\n[[msdump.dims]]\nmatch = "*"\n'
+    return records(folder, f'{text}dims = "v[tp] h # pp:replicated"\n')["embed"]
+
+
+@pytest.mark.parametrize("stages", [(0, 3), (1, 2, 3), (0,), (3,), range(4)])
+def test_stages_without_a_copy_are_not_missing(tmp_path, stages):
+    found = tied(tmp_path, stages=stages)
+    assert (found.verdict.outcome, found.equal) == ("pass", True)
+
+
+def test_a_stage_that_updated_its_own_copy_twice_is_found(tmp_path):
+    told = tied(tmp_path, stale=7).verdict.findings[0].message
+    assert (told.code, told.parameters["rank"], told.parameters["first"]) == ("replica", "rank_7", "rank_1")
+
+
+@pytest.mark.parametrize(("rank", "named"), [(1, "rank 1 (tp=1, pp=0)"), (6, "rank 6 (tp=0, pp=3)")])
+def test_a_missing_rank_of_a_stage_that_has_a_copy_is_named(tmp_path, rank, named):
+    told = tied(tmp_path, leave_out=[rank]).verdict
+    assert told.outcome == "error"
+    assert told.findings[0].sentence == (
+        f"1 of 4 shards of the left side is missing: that of {named}; dump all ranks, or correct axes"
+    )
