@@ -91,12 +91,14 @@ class Group:
         numbers: Mapping[OpKey, int],
         graphs: Iterable[_Graph],
         other: _Graph | None = None,
+        *,
+        around: Mapping[Run, Run],
     ) -> None:
         named = [(graph, [graph.name_of(op) for op in tensors]) for graph in graphs]
         # Of several that name as many operators, the first.
         graph, names = max(named, key=lambda one: len(tensors) - one[1].count(None), default=(_NO_GRAPH, []))
         if names.count(None) == len(names):
-            graph, names = _NO_GRAPH, [None] * len(tensors)
+            graph, names = replace(_NO_GRAPH, around=around), [None] * len(tensors)
         self.at = at
         if graph.is_recorded:
             graph = replace(graph, operators=with_training(graph.operators, tensors, is_first=not at.iteration))
@@ -123,6 +125,16 @@ class Group:
     def knows_calls(self) -> bool:
         """Whether edges say which call of an operator they mean, as those of a recording do."""
         return self._graph.is_recorded
+
+    @cached_property
+    def has_place_per_call(self) -> bool:
+        """Whether each call has a place of its own in the order: calls of one operator are no passes of a loop."""
+        places = [
+            refs[0].place
+            for op, refs in self.tensors.items()
+            if refs[0].place is not None and op.op_type != PARAMETER and op not in self.namesakes
+        ]
+        return len(set(places)) == len(places)
 
     def run_of(self, op: OpKey) -> Run:
         """Return the operator as the graph names it, or under its own name."""
@@ -256,6 +268,9 @@ def groups(
         parts.setdefault(part_of(op.at), {}).setdefault(op, []).append(ref)
     compiled = [_graph(BY_MODEL, [model])] if model else []
     known: dict[tuple[int, ...], _Graph] = {}
+    around: defaultdict[Coordinates, dict[Run, Run]] = defaultdict(dict)
+    for op, outer_op in left.around.items():
+        around[part_of(op.at)][_run_of(op)] = _run_of(outer_op)
     found = []
     other: _OtherSide | None = None
     for at, tensors in parts.items():
@@ -265,10 +280,11 @@ def groups(
         identity = tuple(map(id, own))
         if own and identity not in known:
             known[identity] = _graph(BY_GRAPH, own)
-        group = Group(at, tensors, numbers, [*compiled, *([known[identity]] if own else [])])
+        group = Group(at, tensors, numbers, [*compiled, *([known[identity]] if own else [])], around=around[at])
         if right is not None and right.graphs and (group.by == BY_ORDER or group.knows_calls):
             other = other or _OtherSide(groups(right), pairs)
-            group = Group(at, tensors, numbers, [known[identity]] if group.knows_calls else [], other.graph(tensors))
+            graphs = [known[identity]] if group.knows_calls else []
+            group = Group(at, tensors, numbers, graphs, other.graph(tensors), around=around[at])
         found.append(group)
     return found
 

@@ -152,15 +152,26 @@ def growth_by_graph(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Grown[Op]]:
 def growth_by_order(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Grown[Op]]:
     """Return how the error of each operator grew over that of all that ran before, where no graph has its inputs.
 
-    What feeds it is among these, so the error grew at least as much. Its own inputs count where they were compared.
+    What feeds it is among these, so the error grew at least as much. Its own inputs, and what ran inside of it, count
+    where they were compared. A call that is given an error which nothing before it has explains none of the module
+    around it: the module made that error itself, out of sight.
     """
     found: dict[Op, Grown[Op]] = {}
+    unexplained: set[Op] = set()
     before: _Feeds[Op] = _Feeds()
     for op, node in nodes.items():
         if node.is_compared:
             own: _Feeds[Op] = _Feeds()
             for feed in node.feeds or ():
-                own.add(feed.producer, feed.drift)
+                if not feed.is_inside:
+                    own.add(feed.producer, feed.drift)
+            if own.drifts:
+                given = max((drift for _, drift in own.drifts), key=lambda drift: drift.share or 0.0)
+                if _grown(op, given, before, found).is_jump:
+                    unexplained.add(op)
+                inside = [one.producer for one in node.feeds or () if one.is_inside and one.producer is not None]
+                for one in inside if unexplained.isdisjoint(inside) else ():
+                    own.add(one, nodes[one].drift)
             found[op] = _grown(op, node.drift, own if own.drifts else before, found)
             before.add(op, node.drift)
             before = before.largest()

@@ -130,9 +130,10 @@ class _Part:
         self._first_failing_pass = min((run.occurrence for run in failing if run.kind == "op"), default=0)
 
     def _in_order(self) -> Iterator[tuple[Run, Node[Run]]]:
-        """Yield operators as they ran, without a graph: passes of loops one after another, then parameters.
+        """Yield operators as they ran, without a graph, then parameters.
 
-        Operators without a known place come before all, and each gap in the numbering is an unseen operator.
+        Passes of a loop that share their places come one after another. Operators without a known place come before
+        all, and each gap in the numbering is an unseen operator.
         """
         placed: list[tuple[int, int, Run]] = []
         parameters: list[Run] = []
@@ -144,6 +145,8 @@ class _Part:
                 placed.append((run.occurrence, place, run))
             elif self._nodes[run].status != "passes":
                 yield run, replace(self._nodes[run], status="unseen")
+        if self.group.has_place_per_call:
+            placed = [(0, place, run) for _, place, run in placed]
         expected = 0
         for occurrence, place, run in sorted(placed):
             if occurrence == 0 and place > expected:
@@ -164,7 +167,8 @@ class _Part:
 
     def follows_failing_pass(self, run: Run) -> bool:
         """Whether an earlier pass of a loop fails, and no edge shows what it carries on."""
-        return run.occurrence > self._first_failing_pass and not self.group.knows_calls
+        is_call = self.group.knows_calls or self.group.has_place_per_call
+        return run.occurrence > self._first_failing_pass and not is_call
 
     def reads_other_ranks(self, run: Run) -> bool:
         """Whether an operator is a collective that takes values of other ranks."""

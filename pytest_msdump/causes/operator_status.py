@@ -186,23 +186,26 @@ def _feeds(group: Group, status: TensorStatus, run: Run) -> Sequence[Feed[Run]] 
         outer = [entry for entry in inputs if entry.producer not in inside and entry not in decided]
         feeds = [_feed(group, status, run, entry, own) for entry in outer]
         compared = [one for one in inside if _worst(status.of_outputs(group, one).values())]
-        inner = dict.fromkeys([*compared, *_failing_inside(group, status, run)])
+        failing = (one for one, verdict in _compared_inside(group, status, run) if verdict == "fails")
+        inner = dict.fromkeys([*compared, *failing])
         return [*feeds, *(Feed(one, is_inside=True) for one in inner)]
+    within = [Feed(one, is_inside=True) for one, _ in _compared_inside(group, status, run)]
     # Without a graph, inputs that pass prove something only if all of them were compared.
     known = {one and one.status for one in own.values()}
-    return [one or Feed(None) for one in own.values()] if "fails" in known or (own and None not in known) else None
+    is_known = "fails" in known or (own and None not in known)
+    return [*((one or Feed(None) for one in own.values()) if is_known else ()), *within] or None
 
 
-def _failing_inside(group: Group, status: TensorStatus, run: Run) -> Iterator[Run]:
-    """Yield the calls inside of a module that fail; those of modules inside of it that were compared are theirs."""
+def _compared_inside(group: Group, status: TensorStatus, run: Run) -> Iterator[tuple[Run, str]]:
+    """Yield the calls inside of a module with their verdict; those of modules inside of it with one are theirs."""
     waiting = list(group.calls_inside.get(run, ()))
     while waiting:
         inner = waiting.pop()
         verdict = _worst(status.of_outputs(group, inner).values())
-        if verdict == "fails":
-            yield inner
-        elif verdict is None:
+        if verdict is None:
             waiting += group.calls_inside.get(inner, ())
+        else:
+            yield inner, verdict
 
 
 def _writers(group: Group, status: TensorStatus, parameter: str) -> Iterator[Feed[Run]]:

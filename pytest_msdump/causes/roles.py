@@ -63,7 +63,8 @@ def roles_by_order(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] |
 
     The first to fail is the cause unless an operator before it was not seen, or the error was nearly as large before;
     so is a later one whose error is far larger than all before it. Others are unknown: one that passes clears nothing.
-    An operator's own inputs, where they were compared, decide before its place does.
+    An operator's own inputs, where they were compared, decide before its place does, and a module inherits from what
+    fails inside of it. Where all that fails inside was given it there, the module made it itself.
     """
     roles: dict[Op, Role[Op]] = {}
     grown = growth_by_order(nodes) if grown is None else grown
@@ -71,7 +72,10 @@ def roles_by_order(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] |
     parts: list[Op] = []
     jump: Op | None = None
     for op, node in nodes.items():
-        inputs = {feed.status for feed in node.feeds or ()}
+        inputs = {feed.status for feed in node.feeds or () if not feed.is_inside}
+        inside = [one for feed in node.feeds or () if feed.is_inside and (one := feed.producer) in roles]
+        begun = _begun_inside(inside, roles)
+        is_given_inside = bool(inside) and not begun and all(roles[one].name == "inherited" for one in inside)
         factor = grown[op].factor if op in grown else None
         is_small = op in grown and grown[op].is_small
         if node.status == "unseen":
@@ -83,9 +87,11 @@ def roles_by_order(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] |
             parts.clear()
         elif node.status == "fails":
             is_first = all(role.name == "accumulated" for role in roles.values())
-            if "fails" in inputs:
-                role: Role[Op] = Role("inherited") if factor is None or is_small else Role("cause", why="grew")
-            elif inputs == {"passes"} and not is_small:
+            if begun and (factor is None or is_small):
+                role: Role[Op] = Role("inherited", causes=begun)
+            elif "fails" in inputs:
+                role = Role("inherited") if factor is None or is_small else Role("cause", why="grew")
+            elif inputs == {"passes"} and (is_given_inside or not is_small):
                 role = Role("cause")
             elif is_first and is_small and jump is None:
                 role = Role("accumulated", causes=tuple(roles)[:1])
@@ -102,6 +108,15 @@ def roles_by_order(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] |
         if op in grown and grown[op].is_jump and (jump is None or (factor or 0) > (grown[jump].factor or 0)):
             jump = op
     return roles
+
+
+def _begun_inside(inside: Iterable[Op | None], roles: Mapping[Op, Role[Op]]) -> tuple[Op, ...]:
+    """Return where the failures inside of a module begin; none of those that accumulated, or of an unknown input."""
+    found: dict[Op, None] = {}
+    for one in inside:
+        if one is not None and roles[one].name != "accumulated":
+            found |= dict.fromkeys(roles[one].causes if roles[one].name == "inherited" else (one,))
+    return tuple(found)[:MOST_LISTED]
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from pytest_msdump.storage.remote import RemotePath
 if TYPE_CHECKING:
     from pytest_msdump.dumps.dump_tree import Place
     from pytest_msdump.dumps.reruns import Reruns
-    from pytest_msdump.model.tensor import TensorRef, TensorView
+    from pytest_msdump.model.tensor import OpKey, TensorRef, TensorView
 
 # The `Dump.reader` of a folder without files, which no reader is needed for.
 EMPTY = "empty"
@@ -96,12 +96,15 @@ class DumpBuilder:
         Every tensor, in any order.
     labels : mapping of str to set of str
         What is known of the run; a label may be found several times.
+    around : dict of OpKey to OpKey
+        See `Dump.around`.
     """
 
     def __init__(self, root: Path, reader: str) -> None:
         self.root, self.reader = root, reader
         self.refs: list[TensorRef] = []
         self.labels: defaultdict[str, set[str]] = defaultdict(set)
+        self.around: dict[OpKey, OpKey] = {}
         self._unexplained: list[Path] = []
         self._notes: list[str] = []
         self._examples: defaultdict[str, list[str]] = defaultdict(list)
@@ -143,4 +146,5 @@ class DumpBuilder:
             unexplained=tuple(sorted(self._unexplained)),
             labels=tuple((name, ", ".join(sorted(values))) for name, values in sorted(self.labels.items())),
             notes=(*runs.notes, *self._notes, *file_notes),
+            around=self.around,
         )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.dumps.base import DumpBuilder, Reader
 from pytest_msdump.dumps.listing import Folder, walk
-from pytest_msdump.dumps.msprobe_json import Call, SavedTensor, lines_of, parse_file, tensors_of
+from pytest_msdump.dumps.msprobe_json import Call, SavedTensor, containers_of, lines_of, parse_file, tensors_of
 from pytest_msdump.dumps.npy import open_npy
 from pytest_msdump.dumps.reruns import Reruns
 from pytest_msdump.dumps.sidefiles import parse_object, read_text
@@ -42,6 +42,8 @@ _PROCESS = re.compile(r"(?:rank_?|proc)\d{0,18}")
 _STEP, _RANK = re.compile(r"step(\d{1,18})"), re.compile(r"rank_?(\d{1,18})")
 _MAX_JSON_BYTES = 2**28
 _LONGEST_LABEL = 40
+# Calls without tensors between a call and the module around it.
+_DEEPEST = 64
 _NPY = ".npy"
 _UNKNOWN = TensorSpec()
 _UNNAMED = (
@@ -106,7 +108,7 @@ class MsprobeReader(Reader):
         about, data = process
         # At the level debug there is another file in place of both.
         main = _DEBUG if _DUMP not in about.files and _DEBUG in about.files else _DUMP
-        values, stacks = (_read(builder, about, name) for name in (main, _STACK))
+        values, stacks, containers = (_read(builder, about, name) for name in (main, _STACK, _CONSTRUCT))
         for label in ("framework", "task", "level"):
             if isinstance(values.get(label), str) and len(values[label]) <= _LONGEST_LABEL:
                 builder.labels[label].add(values[label])
@@ -119,6 +121,7 @@ class MsprobeReader(Reader):
         for one in alone:
             builder.note_file(_UNNAMED, data.text(one.file))
         lines, places, unused = lines_of(stacks), dict[OpKey, int](), set(data.files)
+        made: dict[Call, OpKey] = {}
         for saved, key in _keyed((*tensors, *alone), at):
             if key in keys:
                 continue
@@ -126,6 +129,8 @@ class MsprobeReader(Reader):
             unused.discard(saved.file)
             has_place = saved.is_listed and key.op.op_type != PARAMETER
             is_made = saved.call.way == "forward" and key.op.op_type != PARAMETER
+            if has_place and saved.part == "output":
+                made[saved.call] = key.op
             folder, name, reader = (about, main, UNSEEN) if not saved.file else (data, saved.file, self.name)
             source = TensorSource(folder.below(builder.root), name)
             builder.refs.append(
@@ -141,6 +146,16 @@ class MsprobeReader(Reader):
                 )
             )
         builder.leave_out(data, sorted(unused - _BESIDE))
+        around = containers_of(containers)
+        for call, op in made.items():
+            outer = around.get(call)
+            for _ in range(_DEEPEST):
+                if outer is None or outer in made:
+                    break
+                outer = around.get(outer)
+            # What ends earlier contains nothing, whatever the file says: no circles.
+            if outer in made and places[made[outer]] > places[op]:
+                builder.around[op] = made[outer]
 
 
 def _processes(builder: DumpBuilder, root: Path) -> Mapping[tuple[str, ...], _Process]:

@@ -191,6 +191,12 @@ def _file(name: Any) -> str:
     return name if is_name else ""
 
 
+def containers_of(values: Mapping[str, Any]) -> dict[Call, Call]:
+    """Return by call of ``construct.json`` the call of a module that it ran inside of."""
+    parsed = ((parse_call(name), parse_call(outer)) for name, outer in values.items() if isinstance(outer, str))
+    return {call: outer for call, outer in parsed if call is not None and outer is not None}
+
+
 def lines_of(values: Mapping[str, Any]) -> dict[Call, SourceFrame]:
     """Return by call of ``stack.json`` the innermost line of the program that is in no installed package."""
     lines: dict[Call, SourceFrame] = {}

@@ -52,7 +52,8 @@ class Dump:
     every value. `run` is what the files beside the tensors say of the run. `manifest` is of a dump that this package
     recorded, without its tensors and its graph; `incomplete` says in a clause why a recording is not a whole one.
     Where each rank has a recording of its own, `ranks` has their manifests, and `manifest` only what is no rank's own.
-    `partial` is set where a later run into the same directory wrote some of the tensors only.
+    `partial` is set where a later run into the same directory wrote some of the tensors only. `around` has by call the
+    nearest call of a module around it, where a dump knows that and no more of its graph; it ended later.
     """
 
     root: Path
@@ -68,6 +69,7 @@ class Dump:
     ranks: Mapping[int, Manifest] = field(default_factory=dict)
     incomplete: str = ""
     partial: PartialRun | None = None
+    around: Mapping[OpKey, OpKey] = field(default_factory=dict)
 
     @property
     def operators(self) -> int:
