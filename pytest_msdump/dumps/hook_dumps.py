@@ -12,6 +12,7 @@ import re
 from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -23,9 +24,9 @@ from pytest_msdump.dumps.listing import Folder, walk
 from pytest_msdump.dumps.reruns import Reruns
 from pytest_msdump.dumps.safetensors import SafetensorsReader
 from pytest_msdump.dumps.sidefiles import parse_object, read_text
-from pytest_msdump.dumps.torch_file import TorchFileReader
+from pytest_msdump.dumps.torch_file import TorchFileReader, saved_value
 from pytest_msdump.errors import TensorFileError, UnknownDumpFormatError
-from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.dump import DistributedRank, Dump, Manifest
 from pytest_msdump.model.ordering import PARAMETER, in_order
 from pytest_msdump.model.statistics import Statistic, Statistics
 from pytest_msdump.model.tensor import (
@@ -161,6 +162,9 @@ _COORDINATES = frozenset(
 )
 _HOOKED = re.compile(r"(?:(?P<path>.+)\.)?(?P<io>inputs|output)(?:\.(?P<keys>.+))?", re.DOTALL)
 _GRADIENT, _WEIGHT, _MODULE = "grad__", "param__", "non_intrusive__"
+# Of virtual stages a process has several; the others are axes together.
+_NO_AXES = frozenset({"vpp", "tcp", "etmp"})
+_LONGEST_DIMS, _MOST_RANKS = 2**12, 2**20
 # The whole model has no path, and its class is not written.
 _WHOLE_MODEL = "(model)"
 
@@ -201,6 +205,48 @@ class SglangDumperReader(_HookReader):
             if keys := parse_dumper_name(name):
                 yield _dumped(keys, TensorSource(path, name), run)
         builder.leave_out(folder, [name for name in folder.files if not parse_dumper_name(name)])
+
+    def with_placements(self, dump: Dump) -> Dump:
+        """Take the mesh, and how each tensor is cut, from `meta` beside each value; see `Reader.with_placements`.
+
+        UnknownDumpFormatError for a file that cannot be read, and where files of a rank do not agree on where it is.
+        """
+        refs: list[TensorRef] = []
+        ranks: dict[int, DistributedRank] = {}
+        for ref in dump.refs:
+            try:
+                value = saved_value(ref.source.path)
+            except TensorFileError as error:
+                raise UnknownDumpFormatError(str(error)) from error
+            meta = _mapping(_mapping(value).get("meta"))
+            dims, rank = meta.get("dims"), ref.key.op.at.rank or 0
+            said = DistributedRank(rank, numbers=_numbers(meta))
+            if ranks.setdefault(rank, said) != said:
+                raise UnknownDumpFormatError(
+                    f"{ref.source.path}: says that rank {rank} is elsewhere than other files do: two runs into one "
+                    "directory? Give one of them, or move the other one away"
+                )
+            refs.append(replace(ref, placement=dims if isinstance(dims, str) and len(dims) <= _LONGEST_DIMS else ""))
+        manifests = {rank: Manifest(distributed=one) for rank, one in ranks.items()}
+        return replace(dump, refs=tuple(refs), ranks=manifests)
+
+
+def _mapping(value: Any) -> Mapping[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _numbers(meta: Mapping[Any, Any]) -> Mapping[str, tuple[int, int]]:
+    """Return the number of a rank along each axis and the size of that axis, as SGLang and Megatron say them."""
+    found = {}
+    for info in (_mapping(meta.get(f"{project}_parallel_info")) for project in ("sglang", "megatron")):
+        for name, number in info.items():
+            axis = str(name).removesuffix("_rank")
+            size = info.get(f"{axis}_size") if axis != name else None
+            is_axis = axis not in _NO_AXES and type(number) is int and type(size) is int
+            # One of a single rank cuts nothing.
+            if is_axis and 0 <= number < size <= _MOST_RANKS and size > 1:
+                found[axis] = number, size
+    return found
 
 
 def _dumped(keys: Mapping[str, str], source: TensorSource, run: str) -> _Saved:
