@@ -162,6 +162,8 @@ _COORDINATES = frozenset(
 )
 _HOOKED = re.compile(r"(?:(?P<path>.+)\.)?(?P<io>inputs|output)(?:\.(?P<keys>.+))?", re.DOTALL)
 _GRADIENT, _WEIGHT, _MODULE = "grad__", "param__", "non_intrusive__"
+# Along which axis ranks have batches of their own, where it is not ``dp``.
+_DATA_AXIS = re.compile(r"#.*\bdp:=(\w+)")
 # Of virtual stages a process has several; the others are axes together.
 _NO_AXES = frozenset({"vpp", "tcp", "etmp"})
 _LONGEST_DIMS, _MOST_RANKS = 2**12, 2**20
@@ -209,26 +211,40 @@ class SglangDumperReader(_HookReader):
     def with_placements(self, dump: Dump) -> Dump:
         """Take the mesh, and how each tensor is cut, from `meta` beside each value; see `Reader.with_placements`.
 
+        Data parallel ranks without a batch have tensors without elements, which are left out where others have some.
         UnknownDumpFormatError for a file that cannot be read, and where files of a rank do not agree on where it is.
         """
         refs: list[TensorRef] = []
+        idle: list[TensorRef] = []
         ranks: dict[int, DistributedRank] = {}
         for ref in dump.refs:
             try:
                 value = saved_value(ref.source.path)
             except TensorFileError as error:
                 raise UnknownDumpFormatError(str(error)) from error
-            meta = _mapping(_mapping(value).get("meta"))
-            dims, rank = meta.get("dims"), ref.key.op.at.rank or 0
-            said = DistributedRank(rank, numbers=_numbers(meta))
+            meta, rank = _mapping(_mapping(value).get("meta")), ref.key.op.at.rank or 0
+            dims, said = _dims(meta), DistributedRank(rank, numbers=_numbers(meta))
             if ranks.setdefault(rank, said) != said:
                 raise UnknownDumpFormatError(
                     f"{ref.source.path}: says that rank {rank} is elsewhere than other files do: two runs into one "
                     "directory? Give one of them, or move the other one away"
                 )
-            refs.append(replace(ref, placement=dims if isinstance(dims, str) and len(dims) <= _LONGEST_DIMS else ""))
+            data = found[1] if (found := _DATA_AXIS.search(dims)) else "dp"
+            is_idle = data in said.numbers and 0 in getattr(_mapping(value).get("value"), "shape", ())
+            (idle if is_idle else refs).append(replace(ref, placement=dims))
+        busy = {_of_any_rank(ref.key) for ref in refs}
+        refs += [ref for ref in idle if _of_any_rank(ref.key) not in busy]
         manifests = {rank: Manifest(distributed=one) for rank, one in ranks.items()}
-        return replace(dump, refs=tuple(refs), ranks=manifests)
+        return replace(dump, refs=in_order(refs), ranks=manifests)
+
+
+def _of_any_rank(key: TensorKey) -> TensorKey:
+    return replace(key, op=replace(key.op, at=replace(key.op.at, rank=None)))
+
+
+def _dims(meta: Mapping[Any, Any]) -> str:
+    dims = meta.get("dims")
+    return dims if isinstance(dims, str) and len(dims) <= _LONGEST_DIMS else ""
 
 
 def _mapping(value: Any) -> Mapping[Any, Any]:
@@ -242,9 +258,10 @@ def _numbers(meta: Mapping[Any, Any]) -> Mapping[str, tuple[int, int]]:
         for name, number in info.items():
             axis = str(name).removesuffix("_rank")
             size = info.get(f"{axis}_size") if axis != name else None
-            is_axis = axis not in _NO_AXES and type(number) is int and type(size) is int
+            if axis in _NO_AXES or type(number) is not int or type(size) is not int:
+                continue
             # One of a single rank cuts nothing.
-            if is_axis and 0 <= number < size <= _MOST_RANKS and size > 1:
+            if 0 <= number < size <= _MOST_RANKS and size > 1:
                 found[axis] = number, size
     return found
 

@@ -239,16 +239,31 @@ def changed(path, by):
 
 
 CUT = {"megatron_4": {"hidden", "qkv", "out", "router"}, "sglang_2": {"attention", "experts", "logits", "ids"}}
+CUT["sglang_dp_4"] = {"attention", "ids"}
 
 
 @pytest.mark.parametrize("name", CUT)
 def test_ranks_are_put_together_as_their_files_say(name, tmp_path):
-    whole = SHARDS / f"{name.partition('_')[0]}_1"
+    whole = SHARDS / f"{name[:-2]}_1"
     records = records_by_meta(tmp_path, SHARDS / name, whole)
     assert records.keys() == CUT[name] | {"loss"}
     assert all(record.equal for record in records.values())
     shapes = {ref.key.op.label: opened(ref).shape for ref in index(whole).refs}
     assert {op: record.left.shape for op, record in records.items()} == shapes
+
+
+def test_batches_of_two_data_parallel_groups_are_not_one_tensor(tmp_path):
+    left = shutil.copytree(SHARDS / "sglang_dp_4", tmp_path / "left")
+    for path in (shard_file(left, "attention", rank) for rank in (2, 3)):
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in members.items():
+                # 21 elements of the storage, and 7 rows of 3 in place of none.
+                many = content.replace(b"cpuq\x06K\x00t", b"cpuq\x06K\x15t").replace(b"QK\x00K\x00K", b"QK\x00K\x07K")
+                archive.writestr(name, bytes(84) if name.endswith("data/0") else many)
+    record = records_by_meta(tmp_path, left, SHARDS / "sglang_dp_1")["attention"]
+    assert (record.verdict.outcome, record.verdict.findings[0].message.code) == ("error", "ambiguous")
 
 
 @pytest.mark.parametrize("name", ["hidden", "qkv", "out"])

@@ -147,6 +147,8 @@ WHOLE = {
         "logits": ((7, 1, 10), "t 1 v # tp:replicated"),
         "ids": ((7,), "t # attn_tp:replicated"),
     },
+    # The second data parallel group has no batch.
+    "sglang_dp": {"attention": ((7, 6), "t h[attn_tp] # dp:=attn_dp"), "ids": ((7,), "t # dp:=attn_dp attn_tp:replicated")},
 }
 
 
@@ -159,7 +161,8 @@ def whole(kind: str) -> dict[str, np.ndarray]:
 def part(kind: str, name: str, values: np.ndarray, rank: int) -> np.ndarray:
     """What a rank has: tensor parallel ranks are neighbours."""
     tp, cp = rank % 2, rank // 2
-    if kind == "sglang":
+    if kind.startswith("sglang"):
+        values = values[:0] if kind == "sglang_dp" and cp else values
         cut = {"attention": lambda: np.split(values, 2, 1)[tp], "experts": lambda: np.split(values, 2)[tp]}
         return cut.get(name, lambda: values)()
     if name == "router":
@@ -174,7 +177,7 @@ def part(kind: str, name: str, values: np.ndarray, rank: int) -> np.ndarray:
 def in_parallel(library: Any, kind: str, rank: int) -> None:
     """Give the dumper's plugin the parallel state of Megatron or of SGLang's server, which alone is made up."""
     tp, cp = rank % 2, rank // 2
-    plugin = next(one for one in library._plugins if one.name == kind)
+    plugin = next(one for one in library._plugins if one.name == kind.partition("_")[0])
     type(plugin)._available = True
     if kind == "megatron":
         known = {"tensor_model_parallel": (tp, 2), "context_parallel": (cp, 2), "tensor_and_context_parallel": (rank, 4)}
@@ -196,6 +199,8 @@ def in_parallel(library: Any, kind: str, rank: int) -> None:
         sys.modules["megatron.training.global_vars"] = arguments
     else:
         ranks = dict.fromkeys(("tp", "moe_ep", "attn_tp"), (tp, 2))
+        if kind == "sglang_dp":
+            ranks = {"tp": (rank, 4), "attn_tp": (tp, 2), "attn_dp": (cp, 2)}
         axes = ("tp", "pp", "moe_ep", "moe_tp", "moe_dp", "attn_tp", "attn_dp", "attn_cp")
         numbers = {f"{axis}_rank": ranks.get(axis, (0, 1))[0] for axis in axes}
         sizes = {f"{axis}_size": ranks.get(axis, (0, 1))[1] for axis in axes}
@@ -222,7 +227,8 @@ def run_shards(rank: int, root: Path, out: Path, kind: str, ranks: int, port: in
 
 
 def make_shards(root: Path, out: Path) -> None:
-    for number, (kind, ranks) in enumerate((("megatron", 4), ("megatron", 1), ("sglang", 2), ("sglang", 1))):
+    runs = (("megatron", 4), ("megatron", 1), ("sglang", 2), ("sglang", 1), ("sglang_dp", 4), ("sglang_dp", 1))
+    for number, (kind, ranks) in enumerate(runs):
         folder = out / f"{kind}_{ranks}"
         torch.multiprocessing.spawn(run_shards, (root, folder, kind, ranks, 29550 + number), ranks)
 
