@@ -12,6 +12,7 @@ from math import nan, prod
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from pytest_msdump.comparison.indexing import readers
 from pytest_msdump.comparison.opening import open_sharded, open_view
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.layouts.tokens import TokenView
@@ -74,8 +75,8 @@ def _groups(dump: Dump) -> Mapping[int, Mapping[str, Sequence[int]]]:
 def put_together(dump: Dump, side: str, sharding: Sharding) -> Dump:
     """Return a dump with the tensors of all its ranks as whole ones; as it is where `sharding` has no mesh for `side`.
 
-    Opens no file. What cannot be put together says why when it is opened. ConfigError where the ranks are not those of
-    the mesh.
+    Opens no file, but for those that alone say where they belong (`Reader.with_placements`). What cannot be put
+    together says why when it is opened. ConfigError where the ranks are not those of the mesh.
     """
     mesh = sharding.meshes.get(side)
     if mesh is None or not dump.refs:
@@ -83,6 +84,8 @@ def put_together(dump: Dump, side: str, sharding: Sharding) -> Dump:
     groups: defaultdict[TensorKey, list[_Shard]] = defaultdict(list)
     alone = []
     choose = _chooser(entry for entry in sharding.dims if entry.side in (None, side))
+    if mesh.source == "meta" and dump.reader in readers():
+        dump = readers()[dump.reader].with_placements(dump)
     at = _by_manifests(dump) if mesh.source == "meta" else None
     for ref in dump.refs:
         if at is None:
@@ -111,10 +114,8 @@ def put_together(dump: Dump, side: str, sharding: Sharding) -> Dump:
 
 def _by_manifests(dump: Dump) -> Mapping[int | None, Mapping[str, tuple[int, int]]]:
     """Return the number of each rank along each axis of its manifest, and the size of that axis."""
-    return {
-        rank: {axis: (ranks.index(rank), len(ranks)) for axis, ranks in groups.items()}
-        for rank, groups in _groups(dump).items()
-    }
+    said = {rank: manifest.distributed for rank, manifest in dump.ranks.items()}
+    return {rank: {} if one is None else one.coordinates for rank, one in said.items()}
 
 
 def _shard_at(ref: TensorRef, at: Mapping[str, tuple[int, int]] | None, mesh: Mesh) -> _Shard | None:

@@ -64,6 +64,13 @@ class Reader(ABC):
             The file is not what it claims to be.
         """
 
+    def with_placements(self, dump: Dump) -> Dump:
+        """Return a dump of this reader with what only its files say of ranks and of how tensors are cut over them.
+
+        Called where a suite asks for it (``from = "meta"``), since it may open every file; by default nothing is added.
+        """
+        return dump
+
 
 def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
     """Choose the reader for `root`, a directory or one file, by looking at names, and index it."""

@@ -12,6 +12,7 @@ import re
 from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -23,9 +24,9 @@ from pytest_msdump.dumps.listing import Folder, walk
 from pytest_msdump.dumps.reruns import Reruns
 from pytest_msdump.dumps.safetensors import SafetensorsReader
 from pytest_msdump.dumps.sidefiles import parse_object, read_text
-from pytest_msdump.dumps.torch_file import TorchFileReader
+from pytest_msdump.dumps.torch_file import TorchFileReader, saved_value
 from pytest_msdump.errors import TensorFileError, UnknownDumpFormatError
-from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.dump import DistributedRank, Dump, Manifest
 from pytest_msdump.model.ordering import PARAMETER, in_order
 from pytest_msdump.model.statistics import Statistic, Statistics
 from pytest_msdump.model.tensor import (
@@ -161,6 +162,11 @@ _COORDINATES = frozenset(
 )
 _HOOKED = re.compile(r"(?:(?P<path>.+)\.)?(?P<io>inputs|output)(?:\.(?P<keys>.+))?", re.DOTALL)
 _GRADIENT, _WEIGHT, _MODULE = "grad__", "param__", "non_intrusive__"
+# Along which axis ranks have batches of their own, where it is not ``dp``.
+_DATA_AXIS = re.compile(r"#.*\bdp:=(\w+)")
+# Of virtual stages a process has several; the others are axes together.
+_NO_AXES = frozenset({"vpp", "tcp", "etmp"})
+_LONGEST_DIMS, _MOST_RANKS = 2**12, 2**20
 # The whole model has no path, and its class is not written.
 _WHOLE_MODEL = "(model)"
 
@@ -201,6 +207,63 @@ class SglangDumperReader(_HookReader):
             if keys := parse_dumper_name(name):
                 yield _dumped(keys, TensorSource(path, name), run)
         builder.leave_out(folder, [name for name in folder.files if not parse_dumper_name(name)])
+
+    def with_placements(self, dump: Dump) -> Dump:
+        """Take the mesh, and how each tensor is cut, from `meta` beside each value; see `Reader.with_placements`.
+
+        Data parallel ranks without a batch have tensors without elements, which are left out where others have some.
+        UnknownDumpFormatError for a file that cannot be read, and where files of a rank do not agree on where it is.
+        """
+        refs: list[TensorRef] = []
+        idle: list[TensorRef] = []
+        ranks: dict[int, DistributedRank] = {}
+        for ref in dump.refs:
+            try:
+                value = saved_value(ref.source.path)
+            except TensorFileError as error:
+                raise UnknownDumpFormatError(str(error)) from error
+            meta, rank = _mapping(_mapping(value).get("meta")), ref.key.op.at.rank or 0
+            dims, said = _dims(meta), DistributedRank(rank, numbers=_numbers(meta))
+            if ranks.setdefault(rank, said) != said:
+                raise UnknownDumpFormatError(
+                    f"{ref.source.path}: says that rank {rank} is elsewhere than other files do: two runs into one "
+                    "directory? Give one of them, or move the other one away"
+                )
+            data = found[1] if (found := _DATA_AXIS.search(dims)) else "dp"
+            is_idle = data in said.numbers and 0 in getattr(_mapping(value).get("value"), "shape", ())
+            (idle if is_idle else refs).append(replace(ref, placement=dims))
+        busy = {_of_any_rank(ref.key) for ref in refs}
+        refs += [ref for ref in idle if _of_any_rank(ref.key) not in busy]
+        manifests = {rank: Manifest(distributed=one) for rank, one in ranks.items()}
+        return replace(dump, refs=in_order(refs), ranks=manifests)
+
+
+def _of_any_rank(key: TensorKey) -> TensorKey:
+    return replace(key, op=replace(key.op, at=replace(key.op.at, rank=None)))
+
+
+def _dims(meta: Mapping[Any, Any]) -> str:
+    dims = meta.get("dims")
+    return dims if isinstance(dims, str) and len(dims) <= _LONGEST_DIMS else ""
+
+
+def _mapping(value: Any) -> Mapping[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _numbers(meta: Mapping[Any, Any]) -> Mapping[str, tuple[int, int]]:
+    """Return the number of a rank along each axis and the size of that axis, as SGLang and Megatron say them."""
+    found = {}
+    for info in (_mapping(meta.get(f"{project}_parallel_info")) for project in ("sglang", "megatron")):
+        for name, number in info.items():
+            axis = str(name).removesuffix("_rank")
+            size = info.get(f"{axis}_size") if axis != name else None
+            if axis in _NO_AXES or type(number) is not int or type(size) is not int:
+                continue
+            # One of a single rank cuts nothing.
+            if 0 <= number < size <= _MOST_RANKS and size > 1:
+                found[axis] = number, size
+    return found
 
 
 def _dumped(keys: Mapping[str, str], source: TensorSource, run: str) -> _Saved:

@@ -9,7 +9,7 @@ mindstudio-probe 26.2.0, "PyTorch/MindSpore data dump" documentation, and ``core
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -211,8 +211,13 @@ def lines_of(values: Mapping[str, Any]) -> dict[Call, SourceFrame]:
 
 
 def _line(stack: Sequence[Any]) -> SourceFrame | None:
-    for text in stack:
-        found = _FRAME.fullmatch(text) if isinstance(text, str) and len(text) <= 4 * _LONGEST_NAME else None
-        if found and not _FRAMEWORK.search(found["file"]) and 0 < int(found["line"]) < 2**31:
+    texts = (text for text in stack if isinstance(text, str) and len(text) <= 4 * _LONGEST_NAME)
+    return innermost(filter(None, map(_FRAME.fullmatch, texts)))
+
+
+def innermost(frames: Iterable[re.Match[str]]) -> SourceFrame | None:
+    """Return the first line of a program that is in no installed package; a frame has `file`, `line` and `text`."""
+    for found in frames:
+        if not _FRAMEWORK.search(found["file"]) and 0 < int(found["line"]) < 2**31:
             return SourceFrame(found["file"], int(found["line"]), (found["text"] or "").strip())
     return None

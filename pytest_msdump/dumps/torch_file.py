@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -24,7 +25,7 @@ from pytest_msdump.dtypes.decode import can_decode
 from pytest_msdump.dumps.array_files import ArrayFileReader, Contents, NamedArray
 from pytest_msdump.dumps.array_reader import Layout, StoredView, can_be_held, layout_of
 from pytest_msdump.dumps.stored_file import StoredFile
-from pytest_msdump.dumps.torch_pickle import MAX_PICKLE_BYTES, SavedTensor, UnreadablePickleError, tensors_in
+from pytest_msdump.dumps.torch_pickle import MAX_PICKLE_BYTES, SavedTensor, UnreadablePickleError, tensors_in, value_in
 from pytest_msdump.dumps.zip_members import Member, data_start, is_encrypted, members_of, size_problem
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.tensor import TensorSpec
@@ -51,19 +52,10 @@ class TorchFileReader(ArrayFileReader):
 
     def contents_of(self, file: StoredFile) -> Contents:
         """Read ``data.pkl``; see `ArrayFileReader.contents_of`."""
-        if file.read_bytes(0, min(file.size, len(_LEGACY))) == _LEGACY:
-            raise TensorFileError(
-                f"{file.where}: is of the form that torch.save had before PyTorch 1.6, which has to be unpickled; save "
-                "it again: torch.save(torch.load(FILE, weights_only=True), FILE)"
-            )
-        members = {member.name: member for member in members_of(file, "save it again with torch.save")}
-        pickle = next((name for name in members if name.partition("/")[2] == _PICKLE), None)
-        if pickle is None:
-            raise TensorFileError(f"{file.where}: has no {_PICKLE}, so torch.save did not write it")
-        base = pickle.removesuffix(_PICKLE)
+        members, base, value = _value_of(file)
         order = _byte_order(file, members.get(base + _BYTE_ORDER))
         try:
-            found = tensors_in(_read(file, members[pickle], MAX_PICKLE_BYTES))
+            found = tensors_in(value)
         except UnreadablePickleError as error:
             raise TensorFileError(f"{file.where}: its {_PICKLE} {error}") from error
         repeats = Counter(".".join(keys) for keys, _ in found)
@@ -87,6 +79,29 @@ def open_only_tensor(path: Path) -> StoredView:
     if len(arrays) != 1:
         raise TensorFileError(f"{path}: has {len(arrays)} tensors, and one was saved; the file is of something else")
     return reader.opened_view(path, arrays[0])
+
+
+def saved_value(path: Path) -> Any:
+    """Return what a file holds, as `torch_pickle.value_in` does. TensorFileError where it cannot be read."""
+    with closing(StoredFile(path)) as file:
+        return _value_of(file)[2]
+
+
+def _value_of(file: StoredFile) -> tuple[Mapping[str, Member], str, Any]:
+    """Return the members of a file, how the names of all of them begin, and what its pickle holds."""
+    if file.read_bytes(0, min(file.size, len(_LEGACY))) == _LEGACY:
+        raise TensorFileError(
+            f"{file.where}: is of the form that torch.save had before PyTorch 1.6, which has to be unpickled; save "
+            "it again: torch.save(torch.load(FILE, weights_only=True), FILE)"
+        )
+    members = {member.name: member for member in members_of(file, "save it again with torch.save")}
+    pickle = next((name for name in members if name.partition("/")[2] == _PICKLE), None)
+    if pickle is None:
+        raise TensorFileError(f"{file.where}: has no {_PICKLE}, so torch.save did not write it")
+    try:
+        return members, pickle.removesuffix(_PICKLE), value_in(_read(file, members[pickle], MAX_PICKLE_BYTES))
+    except UnreadablePickleError as error:
+        raise TensorFileError(f"{file.where}: its {_PICKLE} {error}") from error
 
 
 def _read(file: StoredFile, member: Member, most: int) -> bytes:

@@ -330,22 +330,28 @@ _PASSED = frozenset({"PROTO", "FRAME"})
 _DONE = _PASSED | {name[1:].upper() for name in vars(_Machine) if name.startswith("_") and name[1:].islower()}
 
 
-def tensors_in(content: bytes) -> list[tuple[tuple[str, ...], SavedTensor]]:
-    """Return the tensors of a pickle, each with the keys of dicts and places in lists that lead to it.
+def value_in(content: bytes) -> Any:
+    """Return what a pickle holds: lists, dicts, numbers, texts, and tensors as `SavedTensor`.
 
-    A tensor that is all of the pickle has none. UnreadablePickleError where it holds anything else than
-    tensors, lists, dicts, numbers and texts, or is damaged.
+    UnreadablePickleError where it holds anything else, or is damaged.
     """
     try:
         with warnings.catch_warnings():
             # Of an escape in a text of protocol 0, which is refused once it has been read.
             warnings.simplefilter("ignore", DeprecationWarning)
-            value = _Machine().run(content)
+            return _Machine().run(content)
     except UnreadablePickleError:
         raise
     # What a damaged pickle does to the stack, and what pickletools says of one that ends early.
     except (IndexError, KeyError, ValueError, TypeError, RecursionError, OverflowError) as error:
         raise UnreadablePickleError(f"is damaged ({error!s:.80})") from error
+
+
+def tensors_in(value: Any) -> list[tuple[tuple[str, ...], SavedTensor]]:
+    """Return the tensors of a value, each with the keys of dicts and places in lists that lead to it.
+
+    A tensor that is all of the value has none. UnreadablePickleError for more than any file of tensors has.
+    """
     return list(_named(value))
 
 

@@ -128,7 +128,7 @@ DIGITS = 6
 class StatisticFact(NamedTuple):
     """One statistic: `kind` is value, count or digest; `columns` its titles in tables, lower case; `says` it in words.
 
-    Values are of the finite elements alone, but for the norm, which is NaN or infinite with any such element.
+    Values are of the finite elements alone, but for norms, which are NaN or infinite with any such element.
     """
 
     kind: str
@@ -141,6 +141,7 @@ STATISTICS: Mapping[str, StatisticFact] = {
     "minimum": StatisticFact("value", ("min value",), "smallest finite element"),
     "mean": StatisticFact("value", ("avg value",), "mean of the finite elements"),
     "l2_norm": StatisticFact("value", ("l2norm value", "l2 value", "l2norm"), "square root of the sum of squares"),
+    "l1_norm": StatisticFact("value", ("l1norm value",), "sum of the magnitudes"),
     "count": StatisticFact("count", ("count",), "number of elements"),
     "negative_count": StatisticFact("count", ("negative zero count",), "finite elements below 0"),
     "positive_count": StatisticFact("count", ("positive zero count",), "finite elements above 0"),
@@ -154,6 +155,7 @@ STATISTICS: Mapping[str, StatisticFact] = {
     "xxh3_128": StatisticFact("digest", ("xxh3_128",), "XXH3 of the tensor's bytes, 16 bytes"),
     "crc32": StatisticFact("digest", ("crc32",), "CRC-32 of the tensor's bytes"),
     "xor64": StatisticFact("digest", ("xor64",), "XOR of the tensor's bytes, 8 at a time, whatever their order"),
+    "xor64_wide": StatisticFact("digest", ("xor64_wide",), "XOR of the elements as float64 or int64, in any order"),
 }
 
 # The share of elements that may lie on the other side of 0, by the coarser data type (types that are not here are as

@@ -3,7 +3,8 @@
 The difference of two statistics is divided by the unit that makes it comparable with a metric: two tensors whose
 largest elements differ by d have a `max_absolute_error` of at least d, and two whose norms differ by d a Euclidean
 distance of at least d. Where no bound could ever be broken (there is no norm, or no limit of single elements), the
-extremes are held to the limit of `relative_euclidean_distance` as well, relative to the largest element.
+extremes are held to the limit of `relative_euclidean_distance` as well, relative to the largest element; and so are L1
+norms, relative to that of the right side.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.model.statistics import Statistic, Statistics, is_printed_as
 from pytest_msdump.text import Message
 
-_VALUES = ("maximum", "minimum", "mean", "l2_norm")
+_VALUES = ("maximum", "minimum", "mean", "l2_norm", "l1_norm")
+_NORMS = ("l2_norm", "l1_norm")
 _EXTREMES = ("maximum", "minimum")
-# Relative error of a sum in the float32 of a device, added up in another order.
-_SUMMING = 1e-6
+# Relative error of a sum in the float32 of a device, added up in another order; L1 norms are summed in float64.
+_SUMMING, _SUMMING_WIDE = 1e-6, 2.0**-40
 _ELEMENTWISE = frozenset({"max_absolute_error", "normalized_max_error", "max_relative_error", "allclose"})
 _ANY = math.inf
 
@@ -54,11 +56,12 @@ class Distance(NamedTuple):
 
 
 class _Scale(NamedTuple):
-    """The size of the right side: its largest magnitude, its norm, and the number of its finite elements."""
+    """The size of the right side: its largest magnitude, its norms, and the number of its finite elements."""
 
     peak: float
     norm: float | None
     elements: float | None
+    sum: float | None = None
 
     @property
     def typical(self) -> float:
@@ -125,7 +128,7 @@ def _classes(side: Statistics) -> dict[str, _Range]:
         int(any(map(math.isnan, numbers.values()))),
         int(any(math.isinf(numbers[name]) for name in reliable if name in numbers)),
     )
-    most = 0.0 if math.isfinite(numbers.get("l2_norm", math.nan)) else _ANY
+    most = 0.0 if any(math.isfinite(numbers.get(name, math.nan)) for name in _NORMS) else _ANY
     ranges: dict[str, _Range] = {"nan": (least[0], most), "inf": (least[1], most)}
     if nan is not None:
         ranges["nan"] = (nan, nan)
@@ -145,15 +148,14 @@ def _finite_values(side: Statistics) -> dict[str, float | int]:
 
 
 def _scale(right: Mapping[str, float | int], elements: int | None, classes: Mapping[str, _Range]) -> _Scale:
-    norm = right.get("l2_norm")
     finite = None if elements is None else max(0.0, elements - classes["nan"][0] - classes["inf"][0])
-    norm = None if norm is None else float(norm)
+    norm, total = (float(right[name]) if name in right else None for name in _NORMS)
     peak = max((abs(float(right[name])) for name in _EXTREMES if name in right), default=0.0)
     if not all(name in right for name in _EXTREMES):
         # The unknown extreme may be far larger, but no tensor's largest element is below its typical one.
         typical = norm / math.sqrt(finite) if norm is not None and finite else norm or 0.0
-        peak = max(peak, typical, abs(float(right.get("mean", 0.0))))
-    return _Scale(peak, norm, finite)
+        peak = max(peak, typical, abs(float(right.get("mean", 0.0))), total / finite if total and finite else 0.0)
+    return _Scale(peak, norm, finite, total)
 
 
 def _gap(
@@ -167,7 +169,9 @@ def _gap(
     """Subtract, less what rounding by the writers of both numbers explains."""
     exact = is_integer and name in _EXTREMES
     slack = sum(_half_unit(value, places, exact=exact) for value, places in zip((left, right), digits, strict=True))
-    if name not in _EXTREMES:
+    if name == "l1_norm":
+        slack += _SUMMING_WIDE * (scale.sum or 0.0)
+    elif name not in _EXTREMES:
         slack += _SUMMING * ((scale.norm or 0.0) if name == "l2_norm" else scale.typical)
     difference = abs(left - right)
     return Gap(left, right, difference if not slack else max(0.0, difference - slack), slack)
@@ -203,6 +207,11 @@ def _units(scale: _Scale, *, has_norm: bool, elementwise: bool) -> dict[str, dic
         units["max_relative_error"]["l2_norm"] = scale.norm
     if scale.elements:
         units["root_mean_square_error"]["l2_norm"] = math.sqrt(scale.elements)
+        for metric in ("max_absolute_error", "mean_absolute_error", "root_mean_square_error"):
+            units[metric] = {**units[metric], "l1_norm": scale.elements}
+    if scale.sum is not None:
+        for metric in ("max_relative_error", "accumulated_relative_error", "relative_euclidean_distance"):
+            units[metric]["l1_norm"] = scale.sum
     return units
 
 
@@ -216,6 +225,8 @@ def _tolerated(name: str, scale: _Scale, tolerance: tuple[float, float]) -> floa
     rtol, atol = tolerance
     if name == "l2_norm":
         return atol * math.sqrt(scale.elements or 1.0) + rtol * (scale.norm or 0.0)
+    if name == "l1_norm":
+        return atol * (scale.elements or 1.0) + rtol * (scale.sum or 0.0)
     return atol + rtol * (scale.typical if name == "mean" else scale.peak)
 
 

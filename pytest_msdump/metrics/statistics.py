@@ -24,8 +24,9 @@ from pytest_msdump.model.statistics import Statistic
 from pytest_msdump.model.tensor import TensorView
 
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
-# Those that no framework writes: of values where a view does not keep the bytes.
-_OWN_DIGESTS = frozenset({"blake2b", "xxh3_128"})
+# Those that can be of values, where a view does not keep the bytes.
+_OF_VALUES = frozenset({"blake2b", "xxh3_128", "xor64_wide"})
+_WIDEST = {"f": "<f8", "c": "<c16"}
 _BITS_OF_HALF = np.uint32(16)
 
 
@@ -102,7 +103,7 @@ class Tally:
 def statistics_of(
     view: TensorView, *, digests: Sequence[str] = (), block_elements: int = 131072
 ) -> Mapping[str, Statistic]:
-    """Compute what `facts.metrics` lists, as a run of MindSpore does on the host, by name.
+    """Compute what `facts.metrics` lists but for the L1 norm, as a run of MindSpore does on the host, by name.
 
     Extremes are exact for integers; they and the mean are ``None`` where no element is finite. Complex numbers have
     `count` and digests only, as in MindSpore. `digests` (``"md5"``, ``"sha1"``) cost more than all the rest, and are
@@ -125,7 +126,7 @@ def statistics_of(
 class Digests:
     """Digests of a tensor's bytes by name; UnknownNameError for others.
 
-    Where its type's bytes are not kept, our own are of the values, and there are no others.
+    Where its type's bytes are not kept, there are those that can be of values.
     """
 
     def __init__(self, names: Sequence[str], dtype: str) -> None:
@@ -133,13 +134,14 @@ class Digests:
             if name not in _DIGESTS:
                 raise UnknownNameError(f"no digest '{name}'; {nearest(name, _DIGESTS)}")
         self._dtype = dtype
-        made = {name: _new_hash(name) for name in names if name in _OWN_DIGESTS or _has_bytes(dtype)}
+        made = {name: _new_hash(name) for name in names if name in _OF_VALUES or _has_bytes(dtype)}
         self._hashes = {name: one for name, one in made.items() if one is not None}
 
     def add(self, block: Array) -> None:
         """Add the next elements."""
-        for one in self._hashes.values():
-            one.update(_bytes_of(block, self._dtype))
+        for name, one in self._hashes.items():
+            is_wide = name == "xor64_wide"
+            one.update(block.astype(_WIDEST.get(block.dtype.kind, "<i8")) if is_wide else _bytes_of(block, self._dtype))
 
     def values(self) -> dict[str, Statistic]:
         """Return the digests, hexadecimal."""
@@ -152,7 +154,7 @@ def _new_hash(name: str) -> Any:
         return hashlib.blake2b(digest_size=16, usedforsecurity=False)
     if name == "crc32":
         return _Crc32()
-    if name == "xor64":
+    if name in ("xor64", "xor64_wide"):
         return _Xor64()
     if name != "xxh3_128":
         return hashlib.new(name, usedforsecurity=False)

@@ -121,12 +121,20 @@ class TensorEntry:
 class DistributedRank:
     """One process of a distributed run; `groups` are the ranks of its groups, its own among them, by name of the axis.
 
-    `world_size` is how many processes there were, ``None`` where that is not known.
+    `world_size` is how many processes there were, ``None`` where that is not known. Where the ranks of its groups are
+    not, `numbers` has by axis which one of them it is, and of how many.
     """
 
     rank: int
     world_size: int | None = None
     groups: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    numbers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def coordinates(self) -> Mapping[str, tuple[int, int]]:
+        """Its number along each axis, and the size of that axis."""
+        known = {axis: (ranks.index(self.rank), len(ranks)) for axis, ranks in self.groups.items()}
+        return known | dict(self.numbers)
 
     @property
     def folder(self) -> str:

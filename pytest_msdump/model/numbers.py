@@ -49,9 +49,16 @@ def beside(value: float | int, limit: float | int) -> tuple[str, str]:
 
     >>> beside(0.9989999999, 0.999), beside(0.5, 1.0)
     (('0.9989999999', '0.999'), ('0.5', '1'))
+
+    How far from 1 a value is does not matter to a limit that is somewhere else.
+
+    >>> beside(0.9999999974, 0.999), beside(0.9999999974, 0.05)
+    (('1 - 2.6e-09', '0.999'), ('1', '0.05'))
     """
     limit_text = repr(limit).removesuffix(".0")
-    texts = [number(value), *(plain(value, digits) for digits in range(7, 18))]
+    short = plain(value)
+    is_elsewhere = short in ("1", "-1") and abs(limit - float(short)) > 0.5
+    texts = [short if is_elsewhere else number(value), *(plain(value, digits) for digits in range(7, 18))]
     if value != limit:
         texts = [text for text in texts if text != limit_text] or texts[-1:]
     return texts[0], limit_text

@@ -461,7 +461,7 @@ def _mesh(value: object, where: str, base: Path) -> Mesh:
         keys.setdefault("axes", {})
     if source == "meta":
         if given := next((name for name in ("axes", "order") if name in keys), None):
-            raise ConfigError(f'{where}.{given}: with from = "meta" the ranks\' manifests say it; leave it out')
+            raise ConfigError(f'{where}.{given}: with from = "meta" the ranks themselves say it; leave it out')
         return Mesh((), source, renumber)
     require(keys, ("axes",), where)
     mesh = Mesh.of(keys["axes"], keys.get("order"), source=source, where=where)

@@ -123,8 +123,7 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "add [{axis}] to a dimension, or {axis}:replicated behind #",
     "ambiguous_dims": "no [[msdump.dims]] matches it, so it may be cut along {axes}, or be the same on all ranks; add "
     "an entry",
-    "ambiguous_placements": "what is recorded of its ranks differs, or says no dims: {placements:and}; add a "
-    "[[msdump.dims]]",
+    "ambiguous_placements": "its ranks say {placements:and}; add a [[msdump.dims]]",
     "ambiguous_files": "{files:and} hold the same shard; keep one",
     "ambiguous_stages": "ranks {stages:and} along {axis} each have a tensor of this name; add {axis}:replicated if "
     "they are copies, or renumber if names count from 0 on each",

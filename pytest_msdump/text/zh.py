@@ -377,7 +377,7 @@ ZH: Mapping[str, str] = {
     "ambiguous": "无法确定：{why}",
     "ambiguous_axis": "dims '{dims}' 未说明轴 {axis}（{n} 个 rank）是切分还是副本；请写 [{axis}] 或 {axis}:replicated",
     "ambiguous_dims": "没有与之匹配的 [[msdump.dims]]，可能按 {axes} 切分，也可能各 rank 相同；请添加条目",
-    "ambiguous_placements": "各 rank 的记录不一致或无法理解：{placements:and}；请添加 [[msdump.dims]]",
+    "ambiguous_placements": "各 rank 分别记为 {placements:and}；请添加 [[msdump.dims]]",
     "ambiguous_files": "{files:and} 是同一个分片；请只保留一个",
     "ambiguous_stages": "沿 {axis} 的 {stages:and} 各有同名张量；请写 {axis}:replicated（副本）或 renumber",
     "shards_joined": "由 {shards} 个分片拼成 {n} 个张量（{axes}）",

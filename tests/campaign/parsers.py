@@ -59,7 +59,7 @@ from pytest_msdump.dumps.opdebug import read_overflow_file
 from pytest_msdump.dumps.run_facts import read_run
 from pytest_msdump.dumps.run_history import parse_history
 from pytest_msdump.dumps.sidefiles import read_kernel_args, read_mapping, read_run_labels
-from pytest_msdump.dumps.torch_pickle import tensors_in
+from pytest_msdump.dumps.torch_pickle import tensors_in, value_in
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.facts.config_keys import MODES
 from pytest_msdump.inspect.file import file_header
@@ -535,7 +535,7 @@ def _history(file: Path) -> None:
 
 def _pickle(file: Path) -> None:
     try:
-        tensors_in(file.read_bytes())
+        tensors_in(value_in(file.read_bytes()))
     except ValueError as error:
         said_well(error)
 
@@ -608,6 +608,7 @@ PARSERS: dict[str, Parser] = {
         Parser("prototxt", _made("a.prototxt", _PROTOTXT), lambda file: rewire(_text(file), source="a"), 3),
         Parser("weights", _weights, load, 3),
         Parser("file of torch.save", _found("*.pt", "*.pth"), _dump, 4),
+        Parser("log of DebugMode", _found("debug_mode/*.json"), _dump, 3),
         Parser("pickle of tensors", _pickles, _pickle, 4),
         Parser("list of tfdbg", _made("list", _TFDBG), _listing, 1),
         Parser("undo file", _made("u.json", '{"schema_version": 1, "renamed": [["a.npy", "b.npy"]]}'), read_undo, 1),

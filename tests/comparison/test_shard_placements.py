@@ -7,6 +7,8 @@ import json
 import math
 import os
 import sys
+from collections import defaultdict
+from contextlib import closing
 from dataclasses import dataclass, make_dataclass
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +22,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.opening import ArrayView
+from pytest_msdump.comparison.indexing import index
+from pytest_msdump.comparison.opening import ArrayView, open_logical
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.comparison.sharding import put_together
 from pytest_msdump.errors import ConfigError, TensorShapeError
@@ -461,6 +464,7 @@ def sglang():
     if not folder:
         pytest.skip("MSDUMP_SGLANG names no unpacked wheel")
     names = {
+        "parallel_info": "aligner.unsharder.parallel_info",
         "unsharder": "aligner.unsharder.planner",
         "unshard": "aligner.unsharder.executor",
         "reorderer": "aligner.reorderer.planner",
@@ -480,7 +484,6 @@ def sglang():
 
 def theirs(sglang, text, sizes, shards, lengths):
     """Merge the shards, by place on the mesh, as SGLang does."""
-    spec = sglang.dims_spec.parse_dims(text)
     infos = [
         {
             sglang.dims_spec.ParallelAxis(axis): sglang.types.AxisInfo(axis_rank=number, axis_size=size)
@@ -489,17 +492,20 @@ def theirs(sglang, text, sizes, shards, lengths):
         }
         for at in shards
     ]
-    options = {"thd_global_seq_lens": list(lengths) or None}
+    return theirs_of(sglang, text, infos, [sglang.torch.from_numpy(shard) for shard in shards.values()], lengths)
+
+
+def theirs_of(sglang, text, infos, shards, lengths=()):
+    """Merge the shards, by what each rank says of itself."""
+    spec, options = sglang.dims_spec.parse_dims(text), {"thd_global_seq_lens": list(lengths) or None}
     names = [dim.sanitized_name for dim in spec.dims]
-    tensors = [sglang.dims_spec.apply_dim_names(sglang.torch.from_numpy(shard), names) for shard in shards.values()]
-    replicated = frozenset(axis for axis in spec.replicated_axes if sizes[axis.value] > 1)
+    tensors = [sglang.dims_spec.apply_dim_names(shard, names) for shard in shards]
+    replicated = frozenset(axis for axis in spec.replicated_axes if any(axis in info for info in infos))
     for step in sglang.unsharder.compute_unsharder_plan(
         spec.dims, infos, explicit_replicated_axes=replicated, **options
     ):
         tensors = sglang.unshard.execute_unsharder_plan(step, tensors).tensors
-    for step in (
-        sglang.reorderer.compute_reorderer_plans(spec.dims, infos, **options) if math.prod(sizes.values()) > 1 else ()
-    ):
+    for step in sglang.reorderer.compute_reorderer_plans(spec.dims, infos, **options) if any(infos) else ():
         tensors = sglang.reorder.execute_reorderer_plan(step, tensors)
     (found,) = tensors
     return sglang.dims_spec.without_dim_names(found).numpy()
@@ -544,3 +550,22 @@ def test_sglangs_comparator_and_ours_make_one_tensor(sglang, data):
             text, merged = text.replace(note, ""), merged.replace(note, "")
         text, merged = text.rstrip(" #"), merged.rstrip(" #")
     np.testing.assert_array_equal(ours(merged, sizes, shards, lengths), theirs(sglang, text, sizes, shards, lengths))
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("name", ["megatron_4", "sglang_2"])
+def test_sglangs_comparator_and_ours_make_one_tensor_of_its_own_dump(sglang, name):
+    root = Path(__file__).parents[1] / "data" / "hooks" / "sglang_shards" / name
+    files = defaultdict(list)
+    for path in sorted(root.rglob("*.pt")):
+        files[path.name.partition("name=")[2].partition("___")[0]].append(sglang.torch.load(path))
+    put = {ref.key.op.label: ref for ref in put_together(index(root), "left", Sharding(left=Mesh((), "meta"))).refs}
+    compared = 0
+    for tensor, saved in files.items():
+        if text := saved[0]["meta"].get("dims"):
+            infos = [sglang.parallel_info.normalize_parallel_info(one["meta"]) for one in saved]
+            with closing(open_logical(put[tensor])) as view:
+                found = view.read(0, view.size).reshape(view.shape)
+            np.testing.assert_array_equal(found, theirs_of(sglang, text, infos, [one["value"] for one in saved]))
+            compared += 1
+    assert compared == 4

@@ -637,7 +637,7 @@ def test_any_text_is_read_or_refused_in_a_line(text):
         ('[msdump.shards]\nleft = { axes = { tp = 2 }, from = "guess" }', "not one of order, dir, meta"),
         (
             '[msdump.shards]\nleft = { from = "meta", order = "tp" }',
-            "left.order: with from = .meta. the ranks' manifests",
+            "left.order: with from = .meta. the ranks themselves",
         ),
         ("[msdump.shards]\nleft = { axes = { tp = 2 }, renumber = 3 }", r"renumber\[1\] must be a table"),
         (

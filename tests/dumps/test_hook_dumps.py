@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
+import zipfile
 from contextlib import closing
 from pathlib import Path
 
@@ -29,6 +31,7 @@ DATA = Path(__file__).parent.parent / "data" / "hooks"
 VALUES = np.load(DATA / "values.npz")
 READERS = registry.load("dumps", "Reader")
 DUMPER, PASSES, TREE, TEXTS = (DATA / name for name in ("sglang_dumper", "sglang_passes", "debug_tree", "debug_texts"))
+SHARDS = DATA / "sglang_shards"
 
 
 def opened(ref):
@@ -203,6 +206,141 @@ def test_ranks_of_the_dumper_are_shards(tmp_path):
     planned = plan(load_suite(file=suite, options={}, directory=tmp_path))
     (record,) = build_report(planned, compare_plan(planned)).records
     assert (record.verdict.outcome, record.left.shape) == ("pass", (2, 10))
+
+
+# -- What files say of their rank -------------------------------------------------------------------------------------
+
+
+def plan_by_meta(folder, left, right, more=""):
+    suite = folder / "msdump.toml"
+    suite.write_text(
+        f'[msdump]\nleft = "{left}"\nright = "{right}"\n[msdump.shards]\nleft = {{ from = "meta" }}\n{more}'
+    )
+    return plan(load_suite(file=suite, options={}, directory=folder))
+
+
+def records_by_meta(folder, left, right, more=""):
+    planned = plan_by_meta(folder, left, right, more)
+    records = build_report(planned, compare_plan(planned)).records
+    return {record.left.key.op.label: record for record in records}
+
+
+def shard_file(root, name, rank):
+    (found,) = root.glob(f"run/*rank={rank}___*name={name}___*")
+    return found
+
+
+def changed(path, by):
+    """Add a number to the first element of the one tensor of a file."""
+    values = opened(next(ref for ref in index(path.parent).refs if ref.source.path == path)).ravel()
+    content = path.read_bytes()
+    at = content.index(values.tobytes())
+    path.write_bytes(content[:at] + (values[:1] + np.float32(by)).tobytes() + content[at + 4 :])
+
+
+CUT = {"megatron_4": {"hidden", "qkv", "out", "router"}, "sglang_2": {"attention", "experts", "logits", "ids"}}
+CUT["sglang_dp_4"] = {"attention", "ids"}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_ranks_are_put_together_as_their_files_say(name, tmp_path):
+    whole = SHARDS / f"{name[:-2]}_1"
+    records = records_by_meta(tmp_path, SHARDS / name, whole)
+    assert records.keys() == CUT[name] | {"loss"}
+    assert all(record.equal for record in records.values())
+    shapes = {ref.key.op.label: opened(ref).shape for ref in index(whole).refs}
+    assert {op: record.left.shape for op, record in records.items()} == shapes
+
+
+def test_batches_of_two_data_parallel_groups_are_not_one_tensor(tmp_path):
+    left = shutil.copytree(SHARDS / "sglang_dp_4", tmp_path / "left")
+    for path in (shard_file(left, "attention", rank) for rank in (2, 3)):
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in members.items():
+                # 21 elements of the storage, and 7 rows of 3 in place of none.
+                many = content.replace(b"cpuq\x06K\x00t", b"cpuq\x06K\x15t").replace(b"QK\x00K\x00K", b"QK\x00K\x07K")
+                archive.writestr(name, bytes(84) if name.endswith("data/0") else many)
+    record = records_by_meta(tmp_path, left, SHARDS / "sglang_dp_1")["attention"]
+    assert (record.verdict.outcome, record.verdict.findings[0].message.code) == ("error", "ambiguous")
+
+
+@pytest.mark.parametrize("name", ["hidden", "qkv", "out"])
+def test_a_mistake_of_one_rank_is_found_in_its_tensor(name, tmp_path):
+    left = shutil.copytree(SHARDS / "megatron_4", tmp_path / "left")
+    changed(shard_file(left, name, 2), 1)
+    records = records_by_meta(tmp_path, left, SHARDS / "megatron_1")
+    assert [op for op, record in records.items() if record.verdict.outcome != "pass"] == [name]
+
+
+def test_a_copy_that_differs_is_found_with_its_rank(tmp_path):
+    left = shutil.copytree(SHARDS / "megatron_4", tmp_path / "left")
+    changed(shard_file(left, "router", 3), 1)
+    finding = records_by_meta(tmp_path, left, SHARDS / "megatron_1")["router"].verdict.findings[0]
+    assert (finding.outcome, finding.message.code, finding.message.parameters["rank"]) == ("fail", "replica", "rank 3")
+
+
+def test_a_file_that_is_missing_is_an_error_of_its_tensor(tmp_path):
+    left = shutil.copytree(SHARDS / "megatron_4", tmp_path / "left")
+    shard_file(left, "qkv", 1).unlink()
+    record = records_by_meta(tmp_path, left, SHARDS / "megatron_1")["qkv"]
+    assert (record.verdict.outcome, record.verdict.findings[0].message.code) == ("error", "incomplete")
+
+
+def test_the_suite_wins_over_what_files_say(tmp_path):
+    entry = '[[msdump.dims]]\nmatch = "loss"\ndims = "# tp:partial cp:partial"\n'
+    record = records_by_meta(tmp_path, SHARDS / "megatron_4", SHARDS / "megatron_1", entry)["loss"]
+    assert record.verdict.outcome != "pass"
+    # 0 + 1 + 2 + 3 on the left, 0 on the right.
+    assert record.metrics["max_absolute_error"] == 6
+
+
+def test_files_are_not_read_unless_the_suite_asks(monkeypatch, tmp_path):
+    def refuse(path):
+        raise AssertionError(path)
+
+    monkeypatch.setattr("pytest_msdump.dumps.hook_dumps.saved_value", refuse)
+    assert not any(ref.placement for ref in index(SHARDS / "megatron_4").refs)
+    with pytest.raises(AssertionError):
+        plan_by_meta(tmp_path, SHARDS / "megatron_4", SHARDS / "megatron_1")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    left = shutil.copytree(SHARDS / "megatron_4", tmp_path / "left")
+    broken = shard_file(left, "router", 1)
+    broken.write_bytes(broken.read_bytes()[:400])
+    with pytest.raises(UnknownDumpFormatError, match="rank=1___dump_index=4___name=router"):
+        plan_by_meta(tmp_path, left, SHARDS / "megatron_1")
+
+
+def test_a_rank_is_in_one_place(tmp_path):
+    left = shutil.copytree(SHARDS / "megatron_4", tmp_path / "left")
+    shutil.copyfile(shard_file(left, "out", 0), shard_file(left, "out", 3))
+    with pytest.raises(UnknownDumpFormatError, match="rank 3 is elsewhere than other files"):
+        plan_by_meta(tmp_path, left, SHARDS / "megatron_1")
+
+
+@pytest.mark.parametrize(
+    ("value", "numbers", "dims"),
+    [
+        (7, {}, ""), ({"meta": 3}, {}, ""), ({"meta": {"dims": 3}}, {}, ""), ({"meta": {"dims": "h[tp]"}}, {}, "h[tp]"),
+        ({"meta": {"dims": "h " * 5000}}, {}, ""), ({"meta": {"sglang_parallel_info": [1]}}, {}, ""),
+        ({"meta": {"sglang_parallel_info": {"tp_rank": 1, "tp_size": 2}}}, {"tp": (1, 2)}, ""),
+        ({"meta": {"sglang_parallel_info": {"tp_rank": 2, "tp_size": 2, 3: 4, "pp_rank": 0}}}, {}, ""),
+        ({"meta": {"megatron_parallel_info": {"tp_rank": True, "tp_size": 2, "cp_rank": 0, "cp_size": 1}}}, {}, ""),
+        ({"meta": {"megatron_parallel_info": {"dp_rank": -1, "dp_size": 2, "ep_rank": 0, "ep_size": 10**30}}}, {}, ""),
+        ({"meta": {"megatron_parallel_info": {"vpp_rank": 0, "vpp_size": 2, "tcp_rank": 1, "tcp_size": 4}}}, {}, ""),
+        ({"meta": {"megatron_parallel_info": {"sp_rank": 0, "sp_size": 2, "error": "x"}}}, {"sp": (0, 2)}, ""),
+    ],
+)  # fmt: skip
+def test_only_what_can_be_meant_is_taken_from_a_file(value, numbers, dims, tmp_path):
+    path = tmp_path / "step=0___rank=4___dump_index=1___name=x.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps(value, 2))
+    placed = SglangDumperReader().with_placements(index(tmp_path))
+    assert placed.refs[0].placement == dims
+    assert placed.ranks[4].distributed.coordinates == numbers
 
 
 # -- Names, two runs, hostile content --------------------------------------------------------------------------------

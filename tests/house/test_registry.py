@@ -37,6 +37,7 @@ def test_every_reader_in_the_folder_is_found():
     assert set(registry.load("dumps", "Reader")) == {
         "ascend",
         "converted",
+        "debug-mode",
         "debug-tree",
         "forward-passes",
         "mindspore",

@@ -82,6 +82,33 @@ def test_no_metric_is_said_to_be_larger_than_tensors_show(pair, digits):
         assert found.at_least[metric] <= value * (1 + 1e-9) + 1e-12, metric
 
 
+@given(PAIRS)
+@settings(max_examples=300, deadline=None)
+def test_a_sum_of_magnitudes_says_no_more_than_tensors_show(pair):
+    left, right = pair
+    sides = [Statistics({"l1_norm": float(np.abs(side).sum())}, digits=None) for side in pair]
+    types = {"left_dtype": "float64", "right_dtype": "float64", "elements": right.size}
+    found = distance(*sides, limited=frozenset(), tolerance=(1e-2, 1e-3), **types).at_least
+    exact = exact_metrics(left, right)
+    # Of its share in all magnitudes the distance is an estimate.
+    exact["relative_euclidean_distance"] = np.abs(left - right).sum() / np.abs(right).sum()
+    # The largest element is not known, so nothing is relative to it.
+    assert exact.keys() - found.keys() == {"normalized_max_error"}
+    for metric in exact.keys() & found.keys():
+        assert found[metric] <= exact[metric] * (1 + 1e-9) + 1e-12, metric
+
+
+@pytest.mark.parametrize(("dtype", "just"), [("float32", 1e-3), ("float16", 1e-2), ("bfloat16", 5e-2)])
+def test_a_sum_of_magnitudes_is_judged_by_the_limit_of_the_distance(dtype, just):
+    right = Statistics({"l1_norm": 3.0}, digits=None)
+    for share, expected in ((0, "pass"), (0.9, "pass"), (1.1, "fail")):
+        left = Statistics({"l1_norm": 3.0 * (1 + share * just)}, digits=None)
+        assert outcome(left, right, dtype=dtype) == expected
+    for value, expected in ((6.0, "fail"), (0.0, "fail"), (math.nan, "undefined"), (math.inf, "undefined")):
+        other = Statistics({"l1_norm": value}, digits=None)
+        assert outcome(other, right, dtype=dtype) == outcome(right, other, dtype=dtype) == expected
+
+
 @given(arrays("f8", st.integers(1, 20), elements=st.floats(-1e30, 1e30)), st.sampled_from([6, 7, 9, 17]))
 @settings(max_examples=200, deadline=None)
 def test_printing_alone_makes_no_difference(array, digits):
@@ -192,12 +219,13 @@ def test_a_whole_number_of_a_float_table_is_printed_too():
         assert (found.at_least["max_absolute_error"] > 0) is apart
 
 
-@pytest.mark.parametrize("statistic", ["maximum", "mean", "l2_norm"])
+@pytest.mark.parametrize("statistic", ["maximum", "mean", "l2_norm", "l1_norm"])
 @pytest.mark.parametrize(("share", "outside"), [(0.99, 0), (1.01, 1)])
 def test_tolerances_of_elements_bound_what_is_made_of_them(statistic, share, outside):
     rtol, atol, elements = 1e-2, 1e-3, 4
-    right = {"maximum": 2.0, "minimum": -1.0, "mean": 0.25, "l2_norm": 3.0}
+    right = {"maximum": 2.0, "minimum": -1.0, "mean": 0.25, "l2_norm": 3.0, "l1_norm": 5.0}
     allowed = {"maximum": atol + rtol * 2, "mean": atol + rtol * 1.5, "l2_norm": atol * 2 + rtol * 3}
+    allowed["l1_norm"] = atol * 4 + rtol * 5
     left = {**right, statistic: right[statistic] + share * allowed[statistic]}
     found = distance(
         *(Statistics(side, digits=None) for side in (left, right)),

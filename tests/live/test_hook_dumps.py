@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pytest_msdump.cli import main
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import open_logical
 
@@ -57,3 +58,16 @@ def test_passes_and_gradients_of_two_ranks_are_what_hooks_saw(made):
     assert held_to(out / "sglang_passes", values, "sglang_passes/rank{}") == 16
     gradients = {key: array for key, array in values.items() if key.endswith("/grad")}
     assert held_to(out / "sglang_dumper", gradients, "sglang_dumper/rank{}") == 12
+
+
+@pytest.mark.skipif(not SGLANG, reason="MSDUMP_SGLANG names no unpacked wheel")
+@pytest.mark.parametrize(("name", "whole"), [("megatron_4", "megatron_1"), ("sglang_2", "sglang_1")])
+def test_ranks_of_a_sharded_run_make_the_whole_one(made, name, whole, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    root = made[0] / "sglang_shards"
+    suite = f'[msdump]\nleft = "{root / name}"\nright = "{root / whole}"\n[msdump.shards.left]\nfrom = "meta"\n'
+    (tmp_path / "msdump.toml").write_text(suite)
+    assert main(["compare", "--config", "msdump.toml"]) == 0
+    out = capsys.readouterr().out
+    assert "left: 4 tensors put together" in out
+    assert "every pair is equal, bit for bit" in out
