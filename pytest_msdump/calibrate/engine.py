@@ -88,30 +88,11 @@ def calibrate(
 ) -> LimitsFile:
     """Return the limits that runs of a reference show.
 
-    Parameters
-    ----------
-    reference : Path
-        The dump that runs under test are compared with.
-    perturbed : sequence of Path
-        Runs of it whose inputs and weights were changed by a rounding unit; one is enough.
-    controls : sequence of Path
-        Runs of it that differ harmlessly: threads, layout, kernels, order of the batch.
-    golden : Path, optional
-        A run of higher precision.
-    coarse : sequence of Path
-        Runs that were perturbed more, usually by 2**-12: for runs under test in a coarser type.
-    alpha : float
-        Share of harmless runs that may alarm.
-    u : float, optional
-        How much of each value the perturbed runs changed, where their manifests do not say it; by default the rounding
-        unit of the reference.
-    watch : Watch
-        Shows how far it is.
-
-    Raises
-    ------
-    ConfigError
-        A run lacks a tensor, has one of another shape, or NaN where the reference has none; or it is not perturbed.
+    In `perturbed` runs inputs and weights were changed by a rounding unit, in `coarse` ones by more, for runs under
+    test in a coarser type; `controls` differ harmlessly: threads, layout, kernels, order of the batch; `golden` has
+    higher precision. `alpha` is the share of harmless runs that may alarm, `u` what the perturbed runs changed where
+    their manifests do not say it. ConfigError where a run lacks a tensor, has one of another shape, or NaN where the
+    reference has none; or is not perturbed.
     """
     if not perturbed:
         raise ConfigError("there is no perturbed run; give one or more after the reference")

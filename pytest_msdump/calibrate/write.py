@@ -12,7 +12,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.calibration import ASSUMED_MULTIPLIERS, CALIBRATED_METRICS
 from pytest_msdump.limits.limits_file import Accepted, Base, LimitsFile, TensorLimits, limits_text, name_of, rounded_up
 from pytest_msdump.model.record import Record
-from pytest_msdump.storage.files import write_atomic
+from pytest_msdump.storage.files import naming, write_atomic
 from pytest_msdump.suite.load import Suite, read_limits
 from pytest_msdump.text import number
 
@@ -40,7 +40,8 @@ def write_limits(path: Path, limits: LimitsFile, *, accept_looser: bool = False,
         today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
         accepted = (Accepted(today, reason.strip()),) if risen else ()
         limits = replace(limits, accepted=(*before.accepted, *accepted))
-    _write(path, limits)
+    with naming(path, kind=ConfigError):
+        write_atomic(path, limits_text(limits).encode("ascii"))
     return risen
 
 
@@ -95,15 +96,9 @@ def tighten(path: Path, records: Iterable[Record]) -> int:
     after = tightened(before, records)
     lowered = sum(before.tensors[name] != tensor for name, tensor in after.tensors.items())
     if lowered:
-        _write(path, after)
+        with naming(path, kind=ConfigError):
+            write_atomic(path, limits_text(after).encode("ascii"))
     return lowered
-
-
-def _write(path: Path, limits: LimitsFile) -> None:
-    try:
-        write_atomic(path, limits_text(limits).encode("ascii"))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
 def _risen(before: LimitsFile, after: LimitsFile) -> Iterator[str]:

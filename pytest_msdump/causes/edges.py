@@ -247,11 +247,6 @@ class Group:
         return Run("op", edge.producer, next(iter(dumped)) if len(dumped) == 1 else consumer.occurrence)
 
 
-def part_of(at: Coordinates) -> Coordinates:
-    """Return rank, net, graph and iteration alone."""
-    return Coordinates(at.rank, at.net, at.graph, at.iteration)
-
-
 def groups(
     left: Dump, model: OperatorGraph | None = None, *, right: Dump | None = None, pairs: Sequence[Pair] = ()
 ) -> list[Group]:
@@ -265,7 +260,7 @@ def groups(
     for ref in left.refs:
         op = ref.key.op
         numbers.setdefault(op, len(numbers))
-        parts.setdefault(part_of(op.at), {}).setdefault(op, []).append(ref)
+        parts.setdefault(op.at.part, {}).setdefault(op, []).append(ref)
     compiled = [_graph(BY_MODEL, [model])] if model else []
     known: dict[tuple[int, ...], _Graph] = {}
     around: defaultdict[Coordinates, dict[Run, Run]] = defaultdict(dict)
@@ -326,7 +321,7 @@ class _OtherSide:
         for op in tensors:
             own = _run_of(op)
             for right in self._rights.get(op, ()) if op.op_type != PARAMETER else ():
-                group = self._groups[part_of(right.at)]
+                group = self._groups[right.at.part]
                 feeds = group.inputs(group.run_of(right))
                 if feeds is None or own.occurrence in operators[own.name]:
                     continue
@@ -364,7 +359,7 @@ class _OtherSide:
         """Return the left tensors of a right output, in the consumer's part of the run; without any, of all outputs."""
         found = self._lefts.get(right, {}) if right is not None else {}
         keys = found.get(slot) or [key for of_slot in found.values() for key in of_slot]
-        return [key for key in keys if part_of(key.op.at) == part_of(consumer.at)]
+        return [key for key in keys if key.op.at.part == consumer.at.part]
 
     def _outer(self, group: Group, run: Run, op: OpKey) -> Run | None:
         """Return the left partner of the nearest module around a right operator that has one."""

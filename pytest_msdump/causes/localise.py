@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 
-from pytest_msdump.causes.edges import BY_ORDER, Group, Run, groups, link_iterations, part_of
+from pytest_msdump.causes.edges import BY_ORDER, Group, Run, groups, link_iterations
 from pytest_msdump.causes.growth import JUMP, Grown, drift_of, growth_by_graph, growth_by_order
 from pytest_msdump.causes.network import Drift, Node
 from pytest_msdump.causes.operator_status import TensorStatus, operator_nodes
@@ -53,7 +53,7 @@ def localise(plan: Plan, records: Mapping[int, Record]) -> Localised:
     compared = [(number, pair.left.key) for number, pair in enumerate(plan.pairing.pairs) if number in records]
     localised = {}
     for number, key in compared:
-        record, part = records[number], parts[part_of(key.op.at)]
+        record, part = records[number], parts[key.op.at.part]
         placed = part.with_role(record, key) if record.fails or key.io == "output" else record
         if placed is not record:
             localised[number] = placed
@@ -88,7 +88,7 @@ class _LeftOut:
         """Return the operators without a partner between the partner of a left tensor and what was paired before it."""
         found: dict[str, None] = {}
         for partner in self._partners.get(key, ()):
-            group = self._groups.get(part_of(partner.at))
+            group = self._groups.get(partner.at.part)
             # A tensor that was put together from several files stands under a key of its own.
             if group is None or partner not in group.tensors:
                 continue

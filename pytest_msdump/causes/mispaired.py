@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from math import inf, prod, sqrt
-from typing import Any
+from typing import Any, TypeAlias
 
 from pytest_msdump.causes.fingerprint import Sample, fingerprint, sample, sampled_distance
 from pytest_msdump.causes.reasons import fit_text
@@ -37,6 +37,9 @@ _MOST_PAIRS = 200
 _MOST_OPENED = 128
 _MOST_READ = 4
 _MOST_KEPT = 4000
+
+# A tensor that fits, how it is brought to the other one, and its state.
+_Found: TypeAlias = tuple[TensorRef, Alignment, str]
 
 _ROLES = {"cause": 0, "unknown": 1}
 _SHAPES = ("same", "transposed", "reshaped")
@@ -111,17 +114,6 @@ def _error(record: Record) -> float:
     return sqrt(max(0.0, 1.0 - cosine * cosine)) if cosine > 0 else 1.0
 
 
-@dataclass(frozen=True)
-class _Found:
-    ref: TensorRef
-    alignment: Alignment
-    state: str
-
-    def rival(self, number: int) -> Rival:
-        effort = _SHAPES.index(shape_word(self.alignment.transform))
-        return Rival(number, self.alignment.apart, self.state, effort)
-
-
 def _paired_with(pair: Pair, side: str, other: TensorRef) -> tuple[TensorRef, TensorRef]:
     """Return left and right of the pair with another tensor on one side."""
     return (pair.left, other) if side == "right" else (other, pair.right)
@@ -156,14 +148,17 @@ class _Search:
 
     def _choose(self, pair: Pair, side: str, found: Sequence[_Found], is_cut: bool) -> Better:
         kept = pair.left if side == "right" else pair.right
-        is_distinctive = bool(found) and _is_distinctive(kept) and _is_distinctive(found[0].ref)
-        rivals = [one.rival(number) for number, one in enumerate(found)]
+        is_distinctive = bool(found) and _is_distinctive(kept) and _is_distinctive(found[0][0])
+        rivals = [
+            Rival(number, how.apart, state, _SHAPES.index(shape_word(how.transform)))
+            for number, (_, how, state) in enumerate(found)
+        ]
         better = better_fits(rivals, is_distinctive=is_distinctive, is_mapped=pair.how == "mapped")
         if not better.rivals or better.doubt:
             return better
         if not is_cut:
             # Another tensor of the side that is kept may fit the rival as well.
-            turned = Pair(*_paired_with(pair, side, found[better.rivals[0].number].ref), "")
+            turned = Pair(*_paired_with(pair, side, found[better.rivals[0].number][0]), "")
             others, is_cut = self._fitting(turned, "left" if side == "right" else "right", inf)
             is_cut = is_cut or bool(others)
         return Better(better.rivals, "several") if is_cut else better
@@ -181,7 +176,7 @@ class _Search:
         for _, _, other in alike[:_MOST_READ]:
             alignment = best_alignment(*_paired_with(pair, side, other), self._formats)
             if alignment is not None and alignment.is_close and alignment.apart <= enough:
-                found.append(_Found(other, alignment, own.state(other.key, at)))
+                found.append((other, alignment, own.state(other.key, at)))
         return found, len(alike) > _MOST_READ
 
     def _distance(self, left: TensorRef, right: TensorRef) -> float:
@@ -197,17 +192,17 @@ class _Search:
         return min(distances)
 
     def _better_fit(self, pair: Pair, side: str, found: _Found, doubt: str) -> BetterFit:
-        apart, transform = found.alignment.apart, found.alignment.transform
-        shape = shape_word(transform)
+        ref, alignment, _ = found
+        apart, shape = alignment.apart, shape_word(alignment.transform)
         return BetterFit(
             side=side,
-            address=found.ref.key.address,
+            address=ref.key.address,
             confidence="ambiguous" if doubt else "clear",
             why=fit_text(apart, shape),
             apart=apart,
             shape=shape,
             doubt=doubt,
-            map=None if doubt else self._map_entry(*_paired_with(pair, side, found.ref), transform),
+            map=None if doubt else self._map_entry(*_paired_with(pair, side, ref), alignment.transform),
         )
 
     def _map_entry(self, left: TensorRef, right: TensorRef, transform: Transform) -> dict[str, Any]:

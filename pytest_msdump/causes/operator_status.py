@@ -131,15 +131,8 @@ def _larger(one: Drift | None, other: Drift | None) -> Drift | None:
 def _drift(group: Group, status: TensorStatus, run: Run) -> Drift | None:
     """Return how far what an operator wrote is apart."""
     if run.kind == "given":
-        return _drift_before(group, status, run.name)
+        return _before(group, status, run.name).drift
     return status.drift_of_outputs(group, run) if run.kind in ("op", "parameter") else None
-
-
-def _drift_before(group: Group, status: TensorStatus, parameter: str) -> Drift | None:
-    if parameter not in group.before:
-        return None
-    earlier, op = group.before[parameter]
-    return status.drift_of_outputs(earlier, earlier.run_of(op))
 
 
 def _worst(known: Iterable[str | None]) -> str | None:
@@ -150,7 +143,7 @@ def _worst(known: Iterable[str | None]) -> str | None:
 
 def _status(group: Group, status: TensorStatus, run: Run) -> str:
     if run.kind == "given":
-        return _before(group, status, run.name) or "given"
+        return _before(group, status, run.name).status or "given"
     if run.kind == "update":
         return "part"
     outputs = status.of_outputs(group, run)
@@ -166,12 +159,14 @@ def _status(group: Group, status: TensorStatus, run: Run) -> str:
     return "part" if keys and all(map(status.is_part, keys)) else "unseen"
 
 
-def _before(group: Group, status: TensorStatus, parameter: str) -> str | None:
-    """Return the status of a parameter as the iteration before left it; ``None`` if it was not compared there."""
+def _before(group: Group, status: TensorStatus, parameter: str) -> Feed[Run]:
+    """Return a parameter as the iteration before left it; without a status if it was not compared there."""
+    given = Run("given", parameter)
     if parameter not in group.before:
-        return None
+        return Feed(given)
     earlier, op = group.before[parameter]
-    return _worst(status.of_outputs(earlier, earlier.run_of(op)).values())
+    run = earlier.run_of(op)
+    return Feed(given, _worst(status.of_outputs(earlier, run).values()), status.drift_of_outputs(earlier, run))
 
 
 def _feeds(group: Group, status: TensorStatus, run: Run) -> Sequence[Feed[Run]] | None:
@@ -216,8 +211,8 @@ def _writers(group: Group, status: TensorStatus, parameter: str) -> Iterator[Fee
         verdict = _worst(status.of_outputs(group, writer).values())
         yield Feed(writer if verdict else writer._replace(kind="update"))
     before = _before(group, status, parameter)
-    if not writers and before:
-        yield Feed(Run("given", parameter), before, _drift_before(group, status, parameter))
+    if not writers and before.status:
+        yield before
 
 
 def _own_inputs(group: Group, status: TensorStatus, run: Run) -> dict[int, Feed[Run] | None]:
@@ -236,10 +231,8 @@ def _feed(
     if producer.kind == "parameter":
         # MindSpore dumps parameters after the step; the value before it is the one that the iteration before left.
         before = _before(group, status, producer.name)
-        if before == "fails" or not group.reads_after_step(run, producer.name):
-            given = producer._replace(kind="given")
-            drift = own.drift if own else _drift_before(group, status, producer.name)
-            return Feed(given, own.status if own else before, drift)
+        if before.status == "fails" or not group.reads_after_step(run, producer.name):
+            return replace(before, status=own.status, drift=own.drift) if own else before
     if own is not None:
         return replace(own, producer=producer)
     outputs = status.of_outputs(group, producer)

@@ -308,7 +308,7 @@ def roles_by_replay(records: Mapping[int, Record], edges: Iterable[tuple[int, in
     right = {record.left.address for record in records.values() if _outcome(record) == "pass"}
     for number in by_order:
         record = records[number]
-        order, outcome, seen = record.order, _outcome(record), before[_part(record)]
+        order, outcome, seen = record.order, _outcome(record), before[record.left.at.part]
         fed = [one for producer in sorted(feeds[order]) for one in above.get(producer, ())]
         origins = tuple(dict.fromkeys(fed if feeds[order] else seen))[:MOST_LISTED]
         begins = outcome == "fail" or (outcome == "" and record.fails and record.role in ("cause", "unknown"))
@@ -331,10 +331,6 @@ def roles_by_replay(records: Mapping[int, Record], edges: Iterable[tuple[int, in
 def _outcome(record: Record) -> str:
     """Return what a replay says; nothing where it has no judgement."""
     return "" if record.local is None or record.local.outcome == "not_replayable" else record.local.outcome
-
-
-def _part(record: Record) -> Coordinates:
-    return replace(record.left.at, occurrence=None)
 
 
 def _with_role(record: Record, name: str, causes: tuple[str, ...], why: str) -> Record:

@@ -6,9 +6,9 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,18 +33,18 @@ _ROUNDING = {"float64": 1e-9, "float32": 1e-5}
 _COARSE_ROUNDING = 5e-3
 
 
-@dataclass(frozen=True)
-class Values:
-    """What is known of a side's tensors by their values, by number: fingerprints, and a few elements of each."""
+class Look(NamedTuple):
+    """What a tensor that was read looks like: its logical shape, its fingerprint, a few elements."""
 
-    prints: Mapping[int, Fingerprint]
-    samples: Mapping[int, Sample]
+    shape: tuple[int, ...]
+    print: Fingerprint
+    sample: Sample
 
 
-def steps_of(refs: Mapping[int, TensorRef], shapes: Mapping[int, tuple[int, ...]], values: Values) -> list[Step]:
+def steps_of(refs: Mapping[int, TensorRef], looks: Mapping[int, Look]) -> list[Step]:
     """Return the steps of these outputs, in execution order, each with tensors by their numbers."""
     steps: list[Step] = []
-    for members in _same_values(refs, values.prints):
+    for members in _same_values(refs, looks):
         keys = [refs[number].key for number in members]
         kinds = [(kind_of(key.op.op_type, key.op.label), key.slot) for key in keys]
         specific = frozenset((kind, slot) for kind, slot in kinds if kind not in ("", _PASSING))
@@ -53,19 +53,19 @@ def steps_of(refs: Mapping[int, TensorRef], shapes: Mapping[int, tuple[int, ...]
                 members,
                 specific or frozenset(one for one in kinds if one[0]),
                 tuple(refs[number].key.op.label for number in members),
-                tuple(dict.fromkeys(shapes[number] for number in members if number in shapes)),
+                tuple(dict.fromkeys(looks[number].shape for number in members)),
             )
         )
-    return _with_sums(steps, refs, values)
+    return _with_sums(steps, refs, looks)
 
 
-def _same_values(refs: Mapping[int, TensorRef], prints: Mapping[int, Fingerprint]) -> list[tuple[int, ...]]:
+def _same_values(refs: Mapping[int, TensorRef], looks: Mapping[int, Look]) -> list[tuple[int, ...]]:
     """Return the numbers of tensors that hold the same values in C order, in order of the first of each."""
     alike: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
     for number in refs:
-        found = prints.get(number)
+        found = looks[number].print
         # Masks and constants are the same by chance.
-        key = (found.size, found.values.tobytes()) if found is not None and found.is_distinctive else (number,)
+        key = (found.size, found.values.tobytes()) if found.is_distinctive else (number,)
         alike[key].append(number)
     groups: defaultdict[object, list[int]] = defaultdict(list)
     for numbers in alike.values():
@@ -83,15 +83,15 @@ def _digest(ref: TensorRef) -> bytes:
     return digest.digest()
 
 
-def _with_sums(steps: Sequence[Step], refs: Mapping[int, TensorRef], values: Values) -> list[Step]:
+def _with_sums(steps: Sequence[Step], refs: Mapping[int, TensorRef], looks: Mapping[int, Look]) -> list[Step]:
     """Mark what is the sum of two steps before it, which the type of a residual block does not say, and biases."""
     found: list[Step] = []
     before: defaultdict[int, list[Array]] = defaultdict(list)
     for step in steps:
         number = step.members[0]
-        sample = values.samples.get(number)
-        if sample is not None and sample.unit is not None:
-            terms = before[values.prints[number].size]
+        sample = looks[number].sample
+        if sample.unit is not None:
+            terms = before[looks[number].print.size]
             may_be_sum = step.is_of(_ADD) or all(kind in _UNSPECIFIC for kind, _ in step.kinds)
             coarse = _ROUNDING.get(refs[number].spec.dtype or "float32", _COARSE_ROUNDING)
             if may_be_sum and _is_sum(sample.values, terms[::-1][:_REACH], coarse):

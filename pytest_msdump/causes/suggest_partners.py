@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pytest_msdump.causes.choose_partners import Fit, Suggestion, Unpaired, is_named_after, suggest
-from pytest_msdump.causes.fingerprint import Fingerprint, Sample, disagreement, distances, fingerprint, sample
+from pytest_msdump.causes.fingerprint import Fingerprint, disagreement, distances, fingerprint, sample
 from pytest_msdump.causes.reasons import fit_text
-from pytest_msdump.causes.steps import Values, pairs_by_structure, steps_of
+from pytest_msdump.causes.steps import Look, pairs_by_structure, steps_of
 from pytest_msdump.causes.structure import Step, name_agreement, tokens_of
 from pytest_msdump.comparison.align import align
 from pytest_msdump.comparison.opening import open_logical, open_view
@@ -143,7 +143,7 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
         (*left.unread, *right.unread),
         alone=tuple(sorted(right.alone)),
         copies=copies,
-        free={number: left.prints[number] for number in sorted(left.alone)},
+        free={number: left.looks[number].print for number in sorted(left.alone)},
     )
 
 
@@ -155,9 +155,7 @@ class _Side:
         paired = {id(getattr(pair, name)) for pair in pairing.pairs}
         self._numbers: dict[_Name, int] = {}
         self.refs: list[TensorRef] = []
-        self.prints: dict[int, Fingerprint] = {}
-        self.samples: dict[int, Sample] = {}
-        self.shapes: dict[int, tuple[int, ...]] = {}
+        self.looks: dict[int, Look] = {}
         self.unread: list[Unread] = []
         has_partner: set[int] = set()
         for ref in _in_order_of_calls(dump.refs):
@@ -174,7 +172,7 @@ class _Side:
         wanted -= has_partner
         for number in watch(sorted(wanted | has_partner), "tensors read"):
             self._read(name, number, is_wanted=number in wanted)
-        self.alone = frozenset(wanted & self.prints.keys())
+        self.alone = frozenset(wanted & self.looks.keys())
 
     def _read(self, side: str, number: int, *, is_wanted: bool) -> None:
         ref = self.refs[number]
@@ -182,9 +180,7 @@ class _Side:
             reason = _unreadable(ref)
             if not reason:
                 with closing(open_logical(ref)) as view:
-                    self.prints[number] = fingerprint(view)
-                    self.samples[number] = sample(view)
-                    self.shapes[number] = view.shape
+                    self.looks[number] = Look(view.shape, fingerprint(view), sample(view))
                 return
         except MsdumpError as error:
             reason = str(error)
@@ -210,10 +206,10 @@ class _Side:
         """The steps of the network."""
         outputs = {
             number: self.refs[number]
-            for number in sorted(self.prints)
+            for number in sorted(self.looks)
             if self.refs[number].key.io == "output" and self.refs[number].place is not None
         }
-        return steps_of(outputs, self.shapes, Values(self.prints, self.samples))
+        return steps_of(outputs, self.looks)
 
     def copies(self, paired: set[int]) -> frozenset[int]:
         """Return the tensors without a partner that hold the values of one that has one."""
@@ -233,7 +229,7 @@ class _Side:
                 ref.key.op.label,
                 number,
                 ref.place is not None,
-                number in self.prints and self.prints[number].is_distinctive,
+                number in self.looks and self.looks[number].print.is_distinctive,
             )
             for number, ref in enumerate(self.refs)
         ]
@@ -310,7 +306,8 @@ class _Search:
                 (
                     likeness(one, other),
                     rights.is_repeated(other),
-                    (lefts.shapes[one] == rights.shapes[other]) + (len(lefts.shapes[one]) == len(rights.shapes[other])),
+                    (lefts.looks[one].shape == rights.looks[other].shape)
+                    + (len(lefts.looks[one].shape) == len(rights.looks[other].shape)),
                     one,
                     other,
                 )
@@ -345,19 +342,19 @@ def _unreadable(ref: TensorRef) -> str:
 
 def _candidates(left: _Side, right: _Side, number: int, allowed: Iterable[int]) -> list[int]:
     """Return left tensors that may be the partner and compute the same: the most alike by values, then by name."""
-    key, found = right.refs[number].key, right.prints[number]
+    key, found = right.refs[number].key, right.looks[number].print
     kind = kind_of(key.op.op_type)
     same = [
         other
         for other in sorted(allowed)
         if left.refs[other].key.io == key.io and (not kind or kind_of(left.refs[other].key.op.op_type) in ("", kind))
     ]
-    apart = distances(found, [left.prints[other] for other in same])
+    apart = distances(found, [left.looks[other].print for other in same])
     alike = sorted((float(distance), other) for distance, other in zip(apart, same, strict=True) if distance <= _ALIKE)
     by_name = [
         other
         for other in same
-        if left.prints[other].size == found.size and is_named_after(left.refs[other].key.op.label, key.op.label)
+        if left.looks[other].print.size == found.size and is_named_after(left.refs[other].key.op.label, key.op.label)
     ]
     return list(dict.fromkeys([*(other for _, other in alike[:_MOST_TRIED]), *by_name[:_MOST_TRIED]]))
 

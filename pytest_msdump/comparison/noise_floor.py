@@ -62,17 +62,13 @@ def _terms_of(dump: Dump) -> _Terms:
         op, is_known = ref.key.op, not ref.is_unseen or ref.sketch is not None
         if op.label.endswith(_OUTPUT_GRADIENT) and (ref.key.io, ref.key.slot) == ("output", 0) and is_known:
             # A record does not depend on the place among other operators.
-            found[op.label.removesuffix(_OUTPUT_GRADIENT), _any_call(op.at)].append(replace(ref, place=None))
+            found[op.label.removesuffix(_OUTPUT_GRADIENT), op.at.part].append(replace(ref, place=None))
     return {module: tuple(refs) for module, refs in found.items()}
 
 
 def _of_bias(ref: TensorRef, terms: _Terms) -> tuple[TensorRef, ...]:
     named = _BIAS_GRADIENT.fullmatch(ref.key.op.label)
-    return () if named is None else terms.get((named[1], _any_call(ref.key.op.at)), ())
-
-
-def _any_call(at: Coordinates) -> Coordinates:
-    return replace(at, occurrence=None)
+    return () if named is None else terms.get((named[1], ref.key.op.at.part), ())
 
 
 def rounding_alone(pair: Pair, aligned: AlignedViews, dtype: str) -> Message | None:

@@ -11,10 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from pytest_msdump.diagnosis.claim import Claim, Trial, confidence_of, fit, is_beyond_chance
+from pytest_msdump.diagnosis.claim import Claim, Sides, Trial, confidence_of, fit, is_beyond_chance
 from pytest_msdump.diagnosis.moved import of_neighbours, of_other_orders, of_padding
 from pytest_msdump.diagnosis.pointwise import of_mapped_values, of_rounding
-from pytest_msdump.diagnosis.sample import Sides
 from pytest_msdump.diagnosis.values import constant, of_border, one_slice, permuted, unrelated
 from pytest_msdump.facts.diagnoses import CONFIDENCES, DIAGNOSES
 from pytest_msdump.facts.dtypes import DTYPES

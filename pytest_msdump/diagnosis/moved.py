@@ -10,8 +10,7 @@ from math import prod
 
 import numpy as np
 
-from pytest_msdump.diagnosis.claim import Claim, Trial
-from pytest_msdump.diagnosis.sample import Array, Sides, doubles
+from pytest_msdump.diagnosis.claim import Array, Claim, Sides, Trial, doubles
 from pytest_msdump.diagnosis.values import distribution_distance, have_stayed, thinned
 from pytest_msdump.layouts.axes import ReshapedView
 from pytest_msdump.layouts.blocks import Part, Placement, stored_shape

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pytest_msdump.diagnosis.claim import Claim, Trial, inner
-from pytest_msdump.diagnosis.sample import Array, Sides, Slack
+from pytest_msdump.diagnosis.claim import Array, Claim, Sides, Slack, Trial, inner
 from pytest_msdump.dtypes.decode import rounded_to
 from pytest_msdump.dtypes.low_precision import byte_table
 from pytest_msdump.facts.dtypes import DTYPES

@@ -8,9 +8,9 @@ from math import prod
 
 import numpy as np
 
-from pytest_msdump.diagnosis.claim import Claim, Trial, inner
-from pytest_msdump.diagnosis.sample import Array, Sides
+from pytest_msdump.diagnosis.claim import Array, Claim, Sides, Trial, inner
 from pytest_msdump.dtypes.decode import to_double
+from pytest_msdump.metrics.statistics import order_free_sums
 from pytest_msdump.model.record import Diagnosis
 from pytest_msdump.text import Message, Parameter
 
@@ -68,26 +68,11 @@ def distribution_distance(left: Array, right: Array) -> float:
 
 
 def _digests_agree(sides: Sides) -> bool:
-    totals = [[np.uint64(0), np.uint64(0)], [np.uint64(0), np.uint64(0)]]
-    with np.errstate(over="ignore"):
-        for start, stop in sides.ranges():
-            for number, block in enumerate(sides.read(start, stop)):
-                for way, digest in enumerate(_digest(block)):
-                    totals[number][way] += digest
-    return totals[0] == totals[1]
-
-
-def _digest(block: Array) -> tuple[np.uint64, np.uint64]:
-    """Return two sums of scrambled bits, which no order changes; minus zero counts as zero."""
-    bits = (block + 0.0).view(np.uint64)
-    digests = []
-    for factor, shift in ((0x9E3779B97F4A7C15, 29), (0xC2B2AE3D27D4EB4F, 31)):
-        mixed = bits * np.uint64(factor)
-        mixed ^= mixed >> np.uint64(shift)
-        mixed *= np.uint64(0xD6E8FEB86659FD93)
-        mixed ^= mixed >> np.uint64(32)
-        digests.append(np.add.reduce(mixed, dtype=np.uint64))
-    return digests[0], digests[1]
+    totals = np.zeros((2, 2), np.uint64)
+    for start, stop in sides.ranges():
+        # Minus zero counts as zero.
+        totals += [order_free_sums(block + 0.0) for block in sides.read(start, stop)]
+    return bool((totals[0] == totals[1]).all())
 
 
 def _permuted_with_noise(sides: Sides) -> Diagnosis | None:

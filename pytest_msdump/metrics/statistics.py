@@ -352,3 +352,25 @@ def exact_total(values: Doubles) -> Fraction:
         total += Fraction(float(np.add.reduce(added)))
         np.subtract(values, added, out=values)
     return total
+
+
+_SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+
+
+def order_free_sums(block: Array) -> Array:
+    """Return two sums of a well-spread 64-bit number for each element of a contiguous block: the same in any order."""
+    # The two components of a complex number stay together: the second is spread before it is added.
+    words = block.view(np.uint8).reshape(block.size, -1)
+    padded = np.zeros((block.size, -(-words.shape[1] // 8) * 8), np.uint8)
+    padded[:, : words.shape[1]] = words
+    sums = []
+    for seed in _SEEDS:
+        bits = np.full(block.size, seed, np.uint64)
+        for column in padded.view("<u8").T:
+            # The finaliser of splitmix64.
+            bits = bits ^ column.astype(np.uint64)
+            bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            bits = bits ^ (bits >> np.uint64(31))
+        sums.append(bits.sum(dtype=np.uint64))
+    return np.array(sums)

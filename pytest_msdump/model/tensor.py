@@ -73,6 +73,11 @@ class Coordinates:
     iteration: int | None = None
     occurrence: int | None = None
 
+    @property
+    def part(self) -> Coordinates:
+        """The part of the run: rank, net, graph and iteration, without the occurrence."""
+        return Coordinates(self.rank, self.net, self.graph, self.iteration)
+
     def shown(self, names: Iterable[str] = COORDINATES) -> str:
         """Return those of `names` that this dump has, e.g. ``"rank1-Net-graph0-iter2-occ1"``."""
         found = ((_SHOWN_AS[name], getattr(self, name)) for name in names)

@@ -94,7 +94,9 @@ def from_caffe(
         for top in tops:
             if top.over is None:
                 writer.write(top.layer.name, net.blobs[top.blob].data, slot=top.slot, op_type=top.layer.type or None)
-        writer.describe(inputs=inputs, weights=dict(_weights(net)))
+        blobs = ((layer, enumerate(parts)) for layer, parts in getattr(net, "params", {}).items())
+        weights = {f"{layer}.{index}": blob.data for layer, parts in blobs for index, blob in parts}
+        writer.describe(inputs=inputs, weights=weights)
     _warn([top for top in tops if top.over is not None], Path(prototxt))
     return writer.directory
 
@@ -111,12 +113,6 @@ def written_tops(prototxt: str | PathLike[str], phase: str) -> list[Top]:
         for layer in layers
         for slot, top in enumerate(layer.tops)
     ]
-
-
-def _weights(net: Any) -> Iterator[tuple[str, Any]]:
-    for layer, blobs in getattr(net, "params", {}).items():
-        for index, blob in enumerate(blobs):
-            yield f"{layer}.{index}", blob.data
 
 
 def _warn(left_out: Sequence[Top], prototxt: Path) -> None:

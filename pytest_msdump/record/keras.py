@@ -153,9 +153,7 @@ class KerasRecording(HookedRecording):
         """The model's name."""
         return str(self.model.name)
 
-    def array_of(self, tensor: Any) -> Any:
-        """Return a tensor as an array, ``None`` where it has no numbers."""
-        return array_of(tensor)
+    array_of = staticmethod(array_of)
 
     def prepare(self) -> None:
         """Refuse a model that has no weights to record, or to perturb, yet."""

@@ -9,7 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, asdict, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.dtypes.arrays import array_to_save
-from pytest_msdump.errors import MsdumpError
+from pytest_msdump.metrics.statistics import order_free_sums
 from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
 from pytest_msdump.model.graph import Edge, Operator
-from pytest_msdump.storage.files import write_atomic
+from pytest_msdump.storage.files import naming, write_atomic
 
 _FIELDS = tuple(one.name for one in fields(TensorEntry))
 # What an entry means where it does not say; such values are left out.
@@ -56,19 +56,13 @@ def add_to_journal(directory: Path, file: str, entry: TensorEntry) -> None:
 def marked_incomplete(directory: Path) -> Iterator[None]:
     """Mark a folder that a program dumps to as incomplete, by an empty journal, until the block ends well."""
     journal = directory / JOURNAL_FILE
-    try:
+    with naming(directory, "cannot be written to"):
         directory.mkdir(parents=True, exist_ok=True)
         journal.touch()
-    except OSError as error:
-        raise MsdumpError(f"{directory}: cannot be written to: {error.strerror or error}") from error
     yield
-    try:
+    # The program may have removed its folder, or made it anew.
+    with naming(journal, "cannot be removed"), suppress(FileNotFoundError, NotADirectoryError):
         journal.unlink()
-    except (FileNotFoundError, NotADirectoryError):
-        # The program has removed its folder, or made it anew.
-        return
-    except OSError as error:
-        raise MsdumpError(f"{journal}: cannot be removed: {error.strerror or error}") from error
 
 
 def _written(entry: TensorEntry) -> dict[str, Any]:
@@ -107,7 +101,6 @@ def _calls(iteration: int, calls: Sequence[Operator]) -> Iterator[dict[str, Any]
 
 
 _BLOCK_ELEMENTS = 2**18
-_SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 
 
 def digest(array: Any) -> str:
@@ -121,11 +114,11 @@ def digest(array: Any) -> str:
     (False, True)
     """
     values, logical = array_to_save(array)
-    exact, sums = _hash_of(values, logical), [0, 0]
+    exact, sums = _hash_of(values, logical), np.zeros(2, np.uint64)
     for block in _blocks(values):
         exact.update(block.tobytes())
-        sums = [total + _mixed(block, seed) for total, seed in zip(sums, _SEEDS, strict=True)]
-    order_free = "".join(f"{total % 2**64:016x}" for total in sums)
+        sums += order_free_sums(block)
+    order_free = "".join(f"{total:016x}" for total in sums.tolist())
     return f"{exact.hexdigest()[:32]}/{order_free}"
 
 
@@ -152,26 +145,6 @@ def _blocks(values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
 def digests(arrays: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the digests of arrays by name; a text is a digest already."""
     return {name: array if isinstance(array, str) else digest(array) for name, array in (arrays or {}).items()}
-
-
-def _mixed(block: npt.NDArray[Any], seed: int) -> int:
-    """Return the sum of one well-spread 64-bit number for each element: the same in any order."""
-    # The two components of a complex number stay together: the second is spread before it is added.
-    words = block.view(np.uint8).reshape(block.size, -1)
-    padded = np.zeros((block.size, -(-words.shape[1] // 8) * 8), np.uint8)
-    padded[:, : words.shape[1]] = words
-    mixed = np.full(block.size, seed, np.uint64)
-    for column in padded.view("<u8").T:
-        mixed = _spread(mixed ^ column.astype(np.uint64))
-    return int(mixed.sum(dtype=np.uint64))
-
-
-def _spread(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of splitmix64."""
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    spread: npt.NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
-    return spread
 
 
 _START = r"(?:(?<![\w.~/\\-])|(?<=^-\w))"

@@ -29,6 +29,33 @@ _BITS = {1: "uint8", 2: "uint16"}
 _AMP_TYPES = {"BF16": "bfloat16", "FP16": "float16"}
 
 
+def is_tensor(value: Any) -> bool:
+    """Whether `value` is a tensor of MindSpore."""
+    import mindspore
+
+    return isinstance(value, mindspore.Tensor)
+
+
+def array_of(tensor: Any) -> Any:
+    """Return a numpy array, or a `RawArray` for types that numpy lacks; ConfigError for a tensor without numbers."""
+    import mindspore
+
+    text = str(tensor.dtype).lower()
+    # MindSpore's qint4x2 calls itself int4, and has two elements in each byte, in an order that nothing public says.
+    name = "qint4x2" if text == "int4" else canonical(text) or text
+    try:
+        if name in DTYPES and DTYPES[name].native == name:
+            return tensor.asnumpy()
+        # Not as its bytes in memory: those of a transposed tensor lie in another order.
+        bits = tensor.view(getattr(mindspore, _BITS[tensor.itemsize])).asnumpy()
+        return RawArray(bits, tuple(tensor.shape), name)
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(
+            f"a {type(tensor).__name__} of {tensor.dtype} cannot be recorded ({reason}); leave it out with exclude="
+        ) from error
+
+
 class CellRecording(HookedRecording):
     """Record what the cells of a network give back while a ``with`` block runs.
 
@@ -59,6 +86,7 @@ class CellRecording(HookedRecording):
         "none of the chosen cells was called; call the network inside of the with "
         "block, and not from a function that ms.jit compiles: compiled code calls no hooks"
     )
+    array_of = staticmethod(array_of)
     NO_GRADIENTS = "call the function of value_and_grad inside of the with block"
 
     def __init__(
@@ -86,10 +114,6 @@ class CellRecording(HookedRecording):
     def title(self) -> str:
         """The name of the network's type."""
         return type(self._network).__name__
-
-    def array_of(self, tensor: Any) -> Any:
-        """Return a tensor as an array, bit for bit."""
-        return array_of(tensor)
 
     def watch(self, stack: ExitStack) -> None:
         """Describe the run, and add all hooks."""
@@ -224,33 +248,6 @@ class CellRecording(HookedRecording):
     def _after_backward(self, name: str, _: Any, gradients: Any, __: Any) -> None:
         for slot, gradient in enumerate(leaves(gradients, lambda leaf: leaf is None or is_tensor(leaf))):
             self.write_gradient(f"{name}/grad_input", slot, gradient)
-
-
-def is_tensor(value: Any) -> bool:
-    """Whether `value` is a tensor of MindSpore."""
-    import mindspore
-
-    return isinstance(value, mindspore.Tensor)
-
-
-def array_of(tensor: Any) -> Any:
-    """Return a numpy array, or a `RawArray` for types that numpy lacks; ConfigError for a tensor without numbers."""
-    import mindspore
-
-    text = str(tensor.dtype).lower()
-    # MindSpore's qint4x2 calls itself int4, and has two elements in each byte, in an order that nothing public says.
-    name = "qint4x2" if text == "int4" else canonical(text) or text
-    try:
-        if name in DTYPES and DTYPES[name].native == name:
-            return tensor.asnumpy()
-        # Not as its bytes in memory: those of a transposed tensor lie in another order.
-        bits = tensor.view(getattr(mindspore, _BITS[tensor.itemsize])).asnumpy()
-        return RawArray(bits, tuple(tensor.shape), name)
-    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ConfigError(
-            f"a {type(tensor).__name__} of {tensor.dtype} cannot be recorded ({reason}); leave it out with exclude="
-        ) from error
 
 
 def _tensor_of(array: Any) -> Any:

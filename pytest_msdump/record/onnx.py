@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pytest_msdump.dtypes.arrays import RawArray, array_to_save
+from pytest_msdump.dtypes.decode import stored_as
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.record.recording import RunRecording
@@ -331,18 +332,11 @@ def array_of(value: Any) -> Any:
     shape = tuple(value.shape())
     count = math.prod(shape)
     data = ctypes.string_at(value.data_ptr(), -(-count * bits // 8)) if count else b""
-    return RawArray(data if bits >= 8 else _unpacked(data, bits, count, signed=name in _SIGNED), shape, name)
-
-
-def _unpacked(data: bytes, bits: int, count: int, *, signed: bool) -> bytes:
-    """Return a byte for each element of those packed into bytes, the first in the lowest bits."""
-    packed = np.frombuffer(data, np.uint8)
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    codes = ((packed[:, None] >> shifts) & np.uint8(2**bits - 1)).reshape(-1)[:count]
-    if signed:
-        codes = np.where(codes >= 2 ** (bits - 1), codes.astype(np.int16) - 2**bits, codes).astype(np.int8)
-    unpacked: bytes = codes.tobytes()
-    return unpacked
+    if bits < 8:
+        # A byte for each code.
+        codes = stored_as(name if name in _SIGNED else f"uint{bits}")
+        data = codes.decode(np.frombuffer(data, codes.stored))[:count].tobytes()
+    return RawArray(data, shape, name)
 
 
 def value_of(array: Any) -> Any:

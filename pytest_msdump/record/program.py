@@ -11,11 +11,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.dump import JOURNAL_FILE
 from pytest_msdump.record.manifest import marked_incomplete
 from pytest_msdump.record.process import DEFAULT_TIMEOUT, Ran, checked_timeout, own_folder, run_process
-from pytest_msdump.storage.files import read_user_file
+from pytest_msdump.storage.files import naming, read_user_file
 
 _LARGEST_CONFIG_BYTES = 1 << 24
 # All that MindSpore takes in a path.
@@ -28,12 +28,10 @@ _CONFIG, DIRECTORY = "{config}", "{directory}"
 def dump_directory(directory: str | PathLike[str]) -> Path:
     """Make the directory that a run dumps to, and return its absolute path; one that is not empty is refused."""
     path = Path(directory).absolute()
-    try:
+    with naming(path, "cannot be written to"):
         path.mkdir(parents=True, exist_ok=True)
         # An earlier run that dumped nothing has left its journal.
         occupied = next((file for file in sorted(path.iterdir()) if file.name != JOURNAL_FILE), None)
-    except OSError as error:
-        raise MsdumpError(f"{path}: cannot be written to: {error.strerror or error}") from error
     if occupied is not None:
         raise ConfigError(
             f"{path}: is not empty (it holds e.g. '{occupied.name}'), and two runs in one folder could be taken for "
@@ -88,26 +86,18 @@ def written_config(document: Mapping[str, Any], file: Path) -> Iterator[Path]:
             f"{aside}: a run that was broken off left this, which is what {file.name} was before; rename it back first"
         )
     was_there = os.path.lexists(file)
-    with _writing(file):
+    with naming(file):
         if was_there:
             file.rename(aside)
     try:
-        with _writing(file):
+        with naming(file):
             file.write_text(json.dumps(document, indent=4) + "\n", "utf-8")
         yield file
     finally:
-        with _writing(file):
+        with naming(file):
             file.unlink(missing_ok=True)
             if was_there:
                 aside.rename(file)
-
-
-@contextmanager
-def _writing(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise MsdumpError(f"{file}: cannot be written: {error.strerror or error}") from error
 
 
 def run_program(
@@ -160,12 +150,19 @@ def run_program(
         raise ConfigError("give acl_json or dump_config, not both: a program reads one of them")
     if config_file is not None and acl_json is None and dump_config is None:
         raise ConfigError("config_file says where a configuration is written; give acl_json or dump_config too")
-    limit, document = checked_timeout(timeout), _document(acl_json, dump_config)
+    limit = checked_timeout(timeout)
+    argument, section, key = (
+        ("dump_config", "common_dump_settings", "path") if acl_json is None else ("acl_json", "dump", "dump_path")
+    )
+    given = dump_config if acl_json is None else acl_json
+    document = None if given is None else config_document(given, argument)
     path = dump_directory(directory)
     with own_folder() as folder:
         if document is not None:
-            dump_path = plain_path(path, folder) if dump_config is not None else path
-            _set_path(document, str(dump_path), acl=acl_json is not None)
+            settings = document.setdefault(section, {})
+            if not isinstance(settings, dict):
+                raise ConfigError(f"{argument}: '{section}' is an object of keys")
+            settings[key] = str(plain_path(path, folder) if acl_json is None else path)
         name = "acl.json" if acl_json is not None else "data_dump.json"
         file = Path(cwd or ".", config_file).absolute() if config_file is not None else folder / name
         words = [os.fspath(word).replace(_CONFIG, str(file)).replace(DIRECTORY, str(path)) for word in command]
@@ -188,19 +185,3 @@ def variables(folder: Path, own: Mapping[str, str], env: Mapping[str, str] | Non
     temporary = folder / "tmp"
     temporary.mkdir()
     return {**os.environ, "TMPDIR": str(temporary), **own, **(env or {})}
-
-
-def _document(acl_json: Any, dump_config: Any) -> dict[str, Any] | None:
-    if acl_json is not None:
-        return config_document(acl_json, "acl_json")
-    if dump_config is not None:
-        return config_document(dump_config, "dump_config")
-    return None
-
-
-def _set_path(document: dict[str, Any], path: str, *, acl: bool) -> None:
-    section, key = ("dump", "dump_path") if acl else ("common_dump_settings", "path")
-    settings = document.setdefault(section, {})
-    if not isinstance(settings, dict):
-        raise ConfigError(f"{'acl_json' if acl else 'dump_config'}: '{section}' is an object of keys")
-    settings[key] = path

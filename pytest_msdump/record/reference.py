@@ -30,7 +30,7 @@ from pytest_msdump.record.manifest import digest, movable, write_manifest
 from pytest_msdump.record.sketch_dump import sketch_dump
 from pytest_msdump.record.variation import Control, Perturbation
 from pytest_msdump.record.writer import check_save, safe_name
-from pytest_msdump.storage.files import open_regular, read_regular, write_atomic
+from pytest_msdump.storage.files import naming, open_regular, read_regular, write_atomic
 
 # A bool is an int, so it comes first. Types that extend these count as the builtin.
 _PLAIN: tuple[Any, ...] = (str, bytes, bool, int, float, complex, type(None))
@@ -253,11 +253,9 @@ def _key_of(kept: Path) -> str | None:
 def _locked(kept: Path) -> Iterator[None]:
     """Wait until no other process makes this reference. The lock of a process that dies is free."""
     lock = kept.with_name(f".{kept.name}.lock")
-    try:
+    with naming(kept.parent, "references cannot be kept here"):
         kept.parent.mkdir(parents=True, exist_ok=True)
         descriptor = _open_locked(lock)
-    except OSError as error:
-        raise MsdumpError(f"{kept.parent}: references cannot be kept here: {error.strerror or error}") from error
     try:
         yield
     finally:
@@ -290,27 +288,19 @@ def _make(
     for left in [*kept.parent.glob(f".{kept.name}.*.tmp"), *kept.parent.glob(f".{kept.name}.*.old")]:
         shutil.rmtree(left, ignore_errors=True)
     try:
-        with _naming_path(kept):
+        with naming(kept):
             built.mkdir()
         _build(build, built, kept, name, key)
         has_sketches = saving is None or (built / ARCHIVE_FILE).exists() or not any(built.iterdir())
         if not has_sketches:
             sketch_dump(index(built), sketches, **(saving or {}))
         made = built if has_sketches else sketches
-        with _naming_path(kept):
+        with naming(kept):
             _sign(made, name, key, root)
             _swap(made, kept)
     finally:
         shutil.rmtree(built, ignore_errors=True)
         shutil.rmtree(sketches, ignore_errors=True)
-
-
-@contextmanager
-def _naming_path(kept: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise MsdumpError(f"{kept}: cannot be written: {error.strerror or error}") from error
 
 
 def _build(build: Callable[[Path], object], folder: Path, kept: Path, name: str, key: str) -> None:

@@ -14,22 +14,9 @@ from pytest_msdump.metrics.count_sketch import BUCKETS
 from pytest_msdump.model.dump import DistributedRank, Dump
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.record.manifest import marked_incomplete
-from pytest_msdump.record.writer import DumpWriter, check_save
+from pytest_msdump.record.writer import DESCRIBED, DumpWriter, check_save
 
-_KEPT = (
-    "framework",
-    "version",
-    "device",
-    "dtype_policy",
-    "seeds",
-    "inputs",
-    "weights",
-    "command",
-    "key",
-    "notes",
-    "distributed",
-    "perturbation",
-)
+_KEPT = (*DESCRIBED, "seeds", "inputs", "weights", "distributed")
 
 
 def sketch_dump(dump: Dump, directory: Path, *, full: Sequence[str] = (), buckets: int = BUCKETS) -> int:

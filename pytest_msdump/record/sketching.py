@@ -19,7 +19,6 @@ from pytest_msdump.metrics.count_sketch import packed, sketch_blocks
 from pytest_msdump.metrics.statistics import Digests, quick_digest
 from pytest_msdump.model.dump import ARCHIVE_FILE, TensorEntry
 from pytest_msdump.model.statistics import Sketch, Statistic
-from pytest_msdump.model.tensor import TensorView
 
 Array = npt.NDArray[Any]
 
@@ -29,7 +28,7 @@ SOME, _MOST_KNOWN = 64, 1024
 
 # A tensor of fewer elements for each bucket is kept as it is.
 _WORTH = 4
-_BLOCK = 2**17
+BLOCK_ELEMENTS = 2**17
 
 
 class Sketched(NamedTuple):
@@ -66,7 +65,7 @@ def sketched(
                 entry, dtype=dtype, shape=values.shape, norm=like.norm, statistics=like.statistics
             )
         blocks, _ = decoded_blocks(values, entry.dtype)
-    made = _described(blocks, replace(entry, dtype=dtype, shape=values.shape), buckets)
+    made = described(sketch_of(blocks, dtype, values.shape, buckets), entry)
     keep_latest(known, looks, made)
     return made
 
@@ -87,22 +86,14 @@ def keep_latest(known: dict[Looks, Any], looks: Looks, value: Any) -> None:
 def decoded_blocks(values: Array, dtype: str | None) -> tuple[Iterator[Array], str]:
     """Return the numbers of an array as `array_to_save` returns it, block by block, and their logical type."""
     storage, flat = storage_of(values.dtype.str, dtype, where="an array in memory"), values.reshape(-1)
-    return (storage.decode(flat[start : start + _BLOCK]) for start in range(0, flat.size, _BLOCK)), storage.logical
+    return (
+        storage.decode(flat[start : start + BLOCK_ELEMENTS]) for start in range(0, flat.size, BLOCK_ELEMENTS)
+    ), storage.logical
 
 
-def sketched_view(view: TensorView, entry: TensorEntry, buckets: int) -> tuple[Array, TensorEntry]:
-    """Return the same of a tensor that is read piece by piece."""
-    entry = replace(entry, dtype=view.dtype)
-    if not is_worth_it(view.size, buckets):
-        return view.read(0, view.size).reshape(view.shape), entry
-    return _described(view.blocks(_BLOCK), replace(entry, shape=view.shape), buckets)
-
-
-def _described(blocks: Iterable[Array], entry: TensorEntry, buckets: int) -> tuple[Array, TensorEntry]:
-    dtype, shape = entry.dtype or "", entry.shape or ()
-    return described(
-        Sketched(dtype, shape, *sketch_blocks(blocks, dtype, shape, buckets=buckets, digests=[quick_digest()])), entry
-    )
+def sketch_of(blocks: Iterable[Array], dtype: str, shape: tuple[int, ...], buckets: int) -> Sketched:
+    """Return the sketch of a tensor, which is read block by block."""
+    return Sketched(dtype, shape, *sketch_blocks(blocks, dtype, shape, buckets=buckets, digests=[quick_digest()]))
 
 
 def described(made: Sketched, entry: TensorEntry) -> tuple[Array, TensorEntry]:

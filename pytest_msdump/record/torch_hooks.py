@@ -28,7 +28,7 @@ class ForwardHooks:
         self,
         before: Callable[[Any, Any, Any, bool], tuple[Any, Any] | None],
         after: Callable[[Any, Any, bool], Any],
-        raised: Callable[[Any], None],
+        raised: Callable[[Any], object],
         *,
         wants_inputs: bool,
     ) -> None:

@@ -82,10 +82,14 @@ def varied_inputs(name: str, args: Any, kwargs: Any, change: Change) -> tuple[An
 
 def setting(control: Control) -> AbstractContextManager[Any]:
     """Return a context in which PyTorch computes by this control; it changes nothing for one of tensors."""
+    import torch
+    from torch.backends import mkldnn
+
     if control.threads:
-        return _threads(control.threads)
+        return _set(torch.set_num_threads, torch.get_num_threads(), control.threads)
     if control.name == "onednn=off":
-        return _without_onednn()
+        # Not `flags` of the same module, which resets the others, and warns of some.
+        return _set(partial(setattr, mkldnn, "enabled"), mkldnn.enabled, False)
     if control.name == "sdpa=math":
         from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -95,28 +99,12 @@ def setting(control: Control) -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def _without_onednn() -> Iterator[None]:
-    # Not `flags` of the same module, which resets the others, and warns of some.
-    from torch.backends import mkldnn
-
-    before = mkldnn.enabled
-    mkldnn.enabled = False
+def _set(put: Callable[[Any], object], before: Any, value: Any) -> Iterator[None]:
+    put(value)
     try:
         yield
     finally:
-        mkldnn.enabled = before
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+        put(before)
 
 
 class BatchHalves:

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.maps import is_template, renaming_of_template
-from pytest_msdump.record.weight_rules import KINDS, Rule, rule_for, same_kind
-from pytest_msdump.record.weight_sources import Weight, Weights
+from pytest_msdump.record.weight_sources import KINDS, Rule, Weight, Weights, rule_for, same_kind
 from pytest_msdump.suite.keys import FileName, MapObject, read_map
 
 _SHOWN = 8

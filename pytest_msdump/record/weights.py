@@ -20,9 +20,8 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, TensorFileError, UnknownNameError, nearest
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.record.weight_pairs import WeightPair, map_entries, pairs
-from pytest_msdump.record.weight_rules import FRAMEWORKS
-from pytest_msdump.record.weight_sources import Weight, Weights, framework_of, holders, of_mapping, of_model
-from pytest_msdump.storage.files import open_regular, write_atomic
+from pytest_msdump.record.weight_sources import FRAMEWORKS, Weight, Weights, framework_of, holders, of_mapping, of_model
+from pytest_msdump.storage.files import naming, open_regular, write_atomic
 from pytest_msdump.suite.keys import MapObject
 
 Array = npt.NDArray[Any]
@@ -273,10 +272,8 @@ def save(weights: Weights, path: Path) -> Path:
         for name, values in (*arrays.items(), (_ABOUT, np.frombuffer(text, np.uint8))):
             with archive.open(zipfile.ZipInfo(f"{name}.npy", _FIXED_TIME), "w", force_zip64=True) as member:
                 npy_format.write_array(member, values, allow_pickle=False)
-    try:
+    with naming(path, kind=ConfigError):
         return write_atomic(path, content.getvalue())
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def load(path: Path) -> Weights | dict[str, Array]:

@@ -35,6 +35,7 @@ from pytest_msdump.model.graph import Operator
 from pytest_msdump.model.tensor import TensorRef, TensorView
 from pytest_msdump.record.manifest import add_to_journal, digests, write_manifest
 from pytest_msdump.record.sketching import (
+    BLOCK_ELEMENTS,
     SOME,
     Archive,
     Looks,
@@ -44,8 +45,8 @@ from pytest_msdump.record.sketching import (
     keep_latest,
     looks_of,
     npy_content,
+    sketch_of,
     sketched,
-    sketched_view,
 )
 from pytest_msdump.storage.files import write_atomic
 
@@ -53,7 +54,8 @@ __all__ = ["SAVE", "DumpWriter", "FileNames", "RawArray", "check_save", "safe_na
 
 _IO = ("input", "output")
 SAVE = ("full", "sketch")
-_DESCRIBED = frozenset({"framework", "version", "device", "dtype_policy", "key", "command", "notes", "perturbation"})
+# What `DumpWriter.describe` takes beside inputs, weights and seeds.
+DESCRIBED = frozenset({"framework", "version", "device", "dtype_policy", "key", "command", "notes", "perturbation"})
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME_BYTES = 255
 # Where MindSpore's own short names begin.
@@ -227,8 +229,12 @@ class DumpWriter:
         op, iteration = key.op.true_name or key.op.name, key.op.at.iteration or 0 if self._iterations else 0
         line = f"{frame.file}:{frame.line}" if frame is not None else None
         self._check(op, key.slot, key.io, iteration)
-        entry = TensorEntry(op, key.io, key.slot, None, key.op.op_type, line)
-        values, entry = sketched_view(view, entry, self.buckets if self.keeps_sketch(op, view.size) else view.size)
+        entry = TensorEntry(op, key.io, key.slot, view.dtype, key.op.op_type, line)
+        if self.keeps_sketch(op, view.size):
+            blocks = view.blocks(BLOCK_ELEMENTS)
+            values, entry = described(sketch_of(blocks, view.dtype, view.shape, self.buckets), entry)
+        else:
+            values = view.read(0, view.size).reshape(view.shape)
         with self._lock:
             self._write(entry, values, iteration)
 
@@ -252,7 +258,7 @@ class DumpWriter:
             `framework`, `version`, `device`, `dtype_policy`, `key`; `command` as a sequence of arguments; `notes`;
             `perturbation`, a mapping with `u`, `what` and `seed`.
         """
-        unknown = set(about) - _DESCRIBED
+        unknown = set(about) - DESCRIBED
         if unknown:
             raise TypeError(f"describe() got an unexpected name '{min(unknown)}'")
         with self._lock:

@@ -53,9 +53,8 @@ class Place(NamedTuple):
 class Marks(NamedTuple):
     """What has run since the last tensors of the left were put in, as far as it went into a tensor.
 
-    `modules` ran there, `around` are modules whose own functions did, between others; `has_exp` says whether an
-    exponential did; `random` and `single` are operations that draw random numbers, and that have no kernel for
-    float64. `is_wide` is what was asked for in more precision than the run.
+    `modules` ran there, `around` are those whose own functions did, between others; `random` and `single` are
+    operations that draw random numbers, and that have no kernel for float64; `is_wide` asked for more than the run has.
     """
 
     modules: frozenset[str] = frozenset()
@@ -84,23 +83,9 @@ def not_replayable(code: str, **parameters: Any) -> Local:
 class Forcing:
     """The tensors of the left that are put into one run of a reference, and what became of each.
 
-    Parameters
-    ----------
-    pairs : sequence of Pair
-        The right side is a recording of the reference, whose names are those of its modules.
-    folder : Path
-        An empty folder for what the reference gives in its own precision.
-
-    Attributes
-    ----------
-    places : mapping of Place to list of int
-        The pairs, by number, whose right tensor stands there.
-    pairs : list of Pair
-        All of them.
-    found : dict of int to Local
-        The judgement of each pair, by number; `whole` fills in why the others have none.
-    room : int
-        Up to so many bytes of what the reference gives in its own precision are held in memory, the rest in files.
+    The right sides of `pairs` are a recording of the reference. Of what it gives in its own precision, `room` bytes are
+    held in memory, and the rest in `folder`. `places` has the pairs, by number, whose right tensor stands there;
+    `found` the judgement of each pair, and `whole` fills in why the others have none.
     """
 
     def __init__(self, pairs: Sequence[Pair], folder: Path) -> None:
@@ -271,23 +256,10 @@ def in_order_of(pair: Pair, shape: tuple[int, ...]) -> tuple[Array, str]:
 def judge(left: Array, dtype: str, exact: Array, own: Array, *, limit: float) -> Local:
     """Judge a tensor by what the reference made of the same inputs in float64, and in its own precision.
 
-    Parameters
-    ----------
-    left, dtype : array and str
-        What the left stored, and the logical type of it, as `facts.dtypes` names it.
-    exact, own : array
-        What the reference gave in float64, and in the precision that the left has.
-    limit : float
-        Of the score: the left's error over that of `own`, the larger of relative Euclidean distance and largest error.
+    `limit` is of the score: the left's error over that of `own`, the larger of relative Euclidean distance and largest
+    error. 16-bit floats are judged by the share of elements that are not correctly rounded if the reference's own run
+    rounds correctly; where it does not either (several operations that each round), by the score.
 
-    Returns
-    -------
-    Local
-        16-bit floats are judged by the share of elements that are not correctly rounded if the reference's own run
-        rounds correctly; where it does not either (several operations that each round), by the score.
-
-    Examples
-    --------
     >>> exact = np.array([1.0, 2.0, 3.0]) / 3
     >>> judge(exact.astype("f4"), "float32", exact, exact.astype("f4"), limit=8.0).outcome
     'pass'
@@ -295,7 +267,9 @@ def judge(left: Array, dtype: str, exact: Array, own: Array, *, limit: float) ->
     'fail'
     """
     if DTYPES[dtype].kind != "float" or exact.dtype.kind != "f":
-        return _judge_exactly(left, exact)
+        # Whole numbers: the same inputs give the same ones.
+        differing = int(np.count_nonzero(left != exact))
+        return Local("fail" if differing else "pass", "differing", float(differing), 0.0)
     if dtype not in EPSILON or dtype == "float64":
         return not_replayable("dtype", dtype=dtype)
     if not exact.size:
@@ -320,12 +294,6 @@ def judge(left: Array, dtype: str, exact: Array, own: Array, *, limit: float) ->
     floor = rounding_unit(dtype) / 2
     score = max(one / max(other, floor) if one else 0.0 for one, other in zip(errors[0], errors[1], strict=True))
     return Local("pass" if score <= limit else "fail", "score", score, limit)
-
-
-def _judge_exactly(left: Array, exact: Array) -> Local:
-    """Judge whole numbers: the same inputs give the same ones."""
-    differing = int(np.count_nonzero(left != exact))
-    return Local("fail" if differing else "pass", "differing", float(differing), 0.0)
 
 
 def _distance(one: Array, exact: Array) -> Comparison:

@@ -69,10 +69,17 @@ def composed(
             raise NotReplayableError("replay_failed", why=", ".join(waiting))
     found: list[Result | None] = []
     for slot in range(len(call.outputs)):
-        origin = operator.outputs[slot] if slot < len(operator.outputs) else None
-        place = (origin.name, origin.index) if origin is not None and origin.name else (operator.originals[-1], slot)
+        place = _original_output(operator, slot)
         found.append(made[place].result if place in made else None)
     return found
+
+
+def _original_output(operator: Operator, slot: int) -> _Place:
+    """Return which output of the original model an output of the compiled one is."""
+    origin = operator.outputs[slot] if slot < len(operator.outputs) else None
+    if origin is not None and origin.name:
+        return origin.name, origin.index
+    return (operator.originals[-1] if operator.originals else operator.name), slot
 
 
 def _origin(graph: Mapping[str, Operator], edge: Edge) -> _Place:
@@ -85,10 +92,7 @@ def _origin(graph: Mapping[str, Operator], edge: Edge) -> _Place:
             break
         edge = before[0]
     producer = graph.get(edge.producer)
-    origin = producer.outputs[edge.slot] if producer and edge.slot < len(producer.outputs) else None
-    if origin is not None and origin.name:
-        return origin.name, origin.index
-    return (producer.originals[-1] if producer and producer.originals else edge.producer), edge.slot
+    return _original_output(producer, edge.slot) if producer else (edge.producer, edge.slot)
 
 
 def _outputs(
@@ -143,8 +147,7 @@ def _specs(part: Operator, operator: Operator, call: Call) -> list[TensorSpec | 
     if any(one is not None and prod(one.shape or ()) > _MOST_LARGER * largest for one in specs):
         raise NotReplayableError("replay_shapes", name=part.name)
     for slot, spec in enumerate(call.outputs):
-        origin = operator.outputs[slot] if slot < len(operator.outputs) else None
-        name, index = (origin.name, origin.index) if origin and origin.name else (operator.originals[-1], slot)
+        name, index = _original_output(operator, slot)
         if name == part.name and spec is not None:
             specs += [None] * (index + 1 - len(specs))
             specs[index] = spec

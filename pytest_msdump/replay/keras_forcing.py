@@ -72,18 +72,8 @@ def keras_model(model: Any, given: Any, source: str) -> KerasModel | None:
 def force_layers(model: KerasModel, forcing: Forcing) -> dict[int, Local]:
     """Run each layer in the left's precision and in float64, with the left's tensors; return each pair's judgement.
 
-    Parameters
-    ----------
-    model : KerasModel
-        It stays as it is. Models that are functional or sequential are walked through, inner ones, too; every other
-        layer is run as a whole.
-    forcing : Forcing
-        The left's tensors, whose partners are named as `record.keras` names layers.
-
-    Raises
-    ------
-    ConfigError
-        A layer raised in the left's precision.
+    Functional and sequential models are walked through, inner ones, too; every other layer is run as a whole.
+    ConfigError where one raises in the left's precision.
     """
     walk = _Walk(model, forcing)
     with raised_by_the_model():

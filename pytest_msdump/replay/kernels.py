@@ -11,10 +11,10 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -124,16 +124,20 @@ def replay(dump: Dump, *, watch: Callable[[Iterable[Any], str], Iterable[Any]] =
     for _, graph in reversed(compiled):
         plain |= {one.name: one for one in graph.operators if len(one.originals) < _FUSED}
     graphs = [(at, _Links.of(graph, plain)) for at, graph in compiled]
-    links_of = {key: links for key, run in runs.items() if (links := _of_run(run, graphs)) is not None}
-    writing: defaultdict[tuple[_Key, str], set[_Key]] = defaultdict(set)
-    for key, links in links_of.items():
+    linked = [
+        (run, links)
+        for run in runs.values()
+        for links in [one for at, one in graphs if compatible(place_of(at), place_of(run.at))][:1]
+    ]
+    writing: defaultdict[tuple[Coordinates, str], set[Coordinates]] = defaultdict(set)
+    for run, links in linked:
         for name in links.writers:
-            writing[key.step, name].add(key)
+            writing[run.step, name].add(run.at)
     calls = [
-        _Call(runs[key], links, place, operator, occurrence, runs, writing)
-        for key, links in links_of.items()
+        _Call(run, links, place, operator, occurrence, runs, writing)
+        for run, links in linked
         for place, operator in enumerate(links.graph.operators)
-        for occurrence in sorted(runs[key].tensors.get(mangle(operator.name), ()))
+        for occurrence in sorted(run.tensors.get(mangle(operator.name), ()))
     ]
     replayed: list[Replayed] = []
     refused: list[Refused] = []
@@ -148,15 +152,15 @@ def replay(dump: Dump, *, watch: Callable[[Iterable[Any], str], Iterable[Any]] =
     seen = {id(call.operator) for call in calls if call.outputs}
     ran = {id(call.links): call.links for call in calls}
     undumped = sum(id(one) not in seen for links in ran.values() for one in links.graph.operators)
-    unknown = _without_operator(runs, {(call.run.key, mangle(call.operator.name)) for call in calls})
+    unknown = _without_operator(runs, {(call.run.at, mangle(call.operator.name)) for call in calls})
     return Replay(dump, done, tuple(replayed), (*refused, *unknown), undumped)
 
 
-def _without_operator(runs: Mapping[_Key, _Run], known: set[tuple[_Key, str]]) -> Iterator[Refused]:
+def _without_operator(runs: Mapping[Coordinates, _Run], known: set[tuple[Coordinates, str]]) -> Iterator[Refused]:
     """Yield the dumped operators that no graph has."""
     for run in runs.values():
         for name, occurrences in run.tensors.items():
-            if (run.key, name) not in known:
+            if (run.at, name) not in known:
                 for tensors in occurrences.values():
                     ref = next((ref for (io, _), ref in tensors.items() if io == "output"), None)
                     if ref is not None:
@@ -166,48 +170,31 @@ def _without_operator(runs: Mapping[_Key, _Run], known: set[tuple[_Key, str]]) -
 # -- the tensors of a run ----------------------------------------------------------------------------------------------
 
 
-class _Key(NamedTuple):
-    rank: int | None
-    net: str | None
-    graph: int | None
-    iteration: int | None
-
-    @classmethod
-    def of(cls, at: Coordinates) -> _Key:
-        return cls(at.rank, at.net, at.graph, at.iteration)
-
-    @property
-    def step(self) -> _Key:
-        """The step that it belongs to, of whichever graph: loops and branches have graphs of their own."""
-        return self._replace(graph=None)
-
-
 @dataclass(frozen=True)
 class _Run:
     """One run of one graph: its tensors by operator, occurrence, and input or output, and its weights."""
 
-    key: _Key
+    at: Coordinates
     tensors: dict[str, dict[int, dict[tuple[str, int], TensorRef]]] = field(default_factory=dict)
     weights: dict[str, TensorRef] = field(default_factory=dict)
 
+    @property
+    def step(self) -> Coordinates:
+        """The step that it belongs to, of whichever graph: loops and branches have graphs of their own."""
+        return replace(self.at, graph=None)
 
-def _runs(dump: Dump) -> dict[_Key, _Run]:
-    runs: dict[_Key, _Run] = {}
+
+def _runs(dump: Dump) -> dict[Coordinates, _Run]:
+    runs: dict[Coordinates, _Run] = {}
     for ref in dump.refs:
         op = ref.key.op
-        key = _Key.of(op.at)
-        run = runs.setdefault(key, _Run(key))
+        run = runs.setdefault(op.at.part, _Run(op.at.part))
         if op.op_type == PARAMETER:
             run.weights.setdefault(mangle(op.label), ref)
         else:
             occurrences = run.tensors.setdefault(mangle(op.label), {})
             occurrences.setdefault(op.at.occurrence or 0, {})[ref.key.io, ref.key.slot] = ref
     return runs
-
-
-def _of_run(run: _Run, graphs: list[tuple[Coordinates, _Links]]) -> _Links | None:
-    place = (*run.key, None)
-    return next((links for at, links in graphs if compatible(place_of(at), place)), None)
 
 
 @dataclass(frozen=True)
@@ -251,8 +238,8 @@ class _Call:
     place: int
     operator: Operator
     occurrence: int
-    runs: Mapping[_Key, _Run]
-    writing: Mapping[tuple[_Key, str], Set[_Key]]
+    runs: Mapping[Coordinates, _Run]
+    writing: Mapping[tuple[Coordinates, str], Set[Coordinates]]
 
     @property
     def op(self) -> OpKey:
@@ -365,7 +352,7 @@ class _Call:
         return self.occurrence == max(self.run.tensors[mangle(self.operator.name)])
 
     def _is_written_elsewhere(self, name: str) -> bool:
-        return bool(self.writing.get((self.run.key.step, name), set()) - {self.run.key})
+        return bool(self.writing.get((self.run.step, name), set()) - {self.run.at})
 
     def _writes_last(self, name: str) -> bool:
         return self.links.writers[name][-1] == self.place and self._is_last and not self._is_written_elsewhere(name)
@@ -384,8 +371,8 @@ class _Call:
                 ref = self.run.tensors.get(taker, {}).get(self.occurrence, {}).get(("input", slot))
                 if ref is not None:
                     return ref
-            iteration = self.run.key.iteration
-            before = None if iteration is None else self.runs.get(self.run.key._replace(iteration=iteration - 1))
+            iteration = self.run.at.iteration
+            before = None if iteration is None else self.runs.get(replace(self.run.at, iteration=iteration - 1))
             if before is None or self.occurrence or mangle(name) not in before.weights:
                 raise NotReplayableError("replay_before", name=name)
             found = before
@@ -423,10 +410,7 @@ def _read(ref: TensorRef, spec: TensorSpec | None) -> tuple[Array, str]:
 
 
 def judge(result: Result, stored: Array, dtype: str) -> Score:
-    """Judge the values of an output, which the dump holds as `dtype`.
-
-    Raises `NotReplayableError` where the result has another shape: then the call was not understood.
-    """
+    """Judge the values of an output, held as `dtype`; `NotReplayableError` for a result of another shape."""
     if np.shape(result.value) != stored.shape:
         raise NotReplayableError("replay_shapes", name="output")
     if not stored.size:

@@ -49,17 +49,7 @@ def inputs_of(model: Model, source: str, dumps: Iterable[Dump]) -> dict[str, Arr
 
 
 def force_nodes(model: Model, feeds: _Values, forcing: Forcing) -> dict[int, Local]:
-    """Run each node in float32 and in float64, both with the left's tensors, and return the judgement of each pair.
-
-    Parameters
-    ----------
-    model : Model
-        It stays as it is.
-    feeds : mapping of str to array
-        The inputs of the model.
-    forcing : Forcing
-        The left's tensors, whose partners are named as `record.onnx` names nodes.
-    """
+    """Run each node in float32 and in float64, both with the left's tensors; return the judgement of each pair."""
     nodes = model.nodes
     dtype, _ = precision(forcing.dtypes(node.name for node in nodes))
     given = {**dict(model.weights()), **feeds}

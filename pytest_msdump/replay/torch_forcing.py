@@ -31,22 +31,9 @@ _FEW_MARKS = 16
 def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: str = "") -> dict[int, Local]:
     """Run copies of a model with the left's tensors in their places, and return the judgement of each pair, by number.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-        In the mode, evaluation or training, that was recorded; it stays as it is.
-    run : callable
-        Gets a copy and runs what was recorded: a forward pass, and where gradients are judged the loss and its
-        backward pass. What the copy is given is cast to its precision.
-    forcing : Forcing
-        The left's tensors.
-    policy : str
-        E.g. ``"autocast bfloat16"``, as a recording notes it; by default it follows from the left's types.
-
-    Raises
-    ------
-    ConfigError
-        The run raised, in the left's precision.
+    `run` gets a copy and runs what was recorded, with the backward pass where gradients are judged; the model itself
+    stays as it is. `policy` is e.g. ``"autocast bfloat16"``, as a recording notes it; by default it follows from the
+    left's types. ConfigError where the run raises in the left's precision.
     """
     import torch
 
@@ -143,7 +130,7 @@ class _Run:
         """Run the copy with all hooks."""
         with ExitStack() as stack:
             stack.callback(self.model.register_forward_pre_hook(self._cast, with_kwargs=True, prepend=True).remove)
-            hooks = ForwardHooks(self.before, self._came_back, self._raised, wants_inputs=False)
+            hooks = ForwardHooks(self.before, self._came_back, self._ended, wants_inputs=False)
             hooks.watch(self.model, stack)
             self.watch(stack)
             if self.forcing.has_gradients:
@@ -166,9 +153,6 @@ class _Run:
         del args, kwargs, is_changed
         if id(module) in self.names:
             self._inner.append((module, 0))
-
-    def _raised(self, module: Any) -> None:
-        self._ended(module)
 
     def _ended(self, module: Any) -> int:
         """Return how many modules ran inside of one that is over."""
@@ -324,9 +308,7 @@ class _ExactRun(_Run):
         with self.ours():
             for weight in weights:
                 weight.data = weight.data.to(dtype).to(weight.dtype)
-            return with_leaves(
-                "", args, is_tensor, lambda _, one: _through(one, dtype) if one.is_floating_point() else one
-            )
+            return _floats_through(args, dtype)
 
     def _operated(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation in float64, and note what went into what it gives."""
@@ -379,34 +361,34 @@ def _in_double(func: Any, args: Any, kwargs: Any) -> tuple[Any, Marks]:
     is_functional = _is_functional(func)
     given = leaves((args, kwargs), is_tensor)
     if is_functional and any(one.dtype in lower for one in given):
-        args, kwargs = with_leaves(
-            "", (args, kwargs), is_tensor, lambda _, one: one.double() if one.dtype in lower else one
-        )
+        args, kwargs = _cast_from(lower, torch.float64, (args, kwargs))
     marks = Marks(has_exp=_has_exp(func), random=_name(func) if _is_random(func, kwargs) else "")
     try:
         return func(*args, **kwargs), marks
     except (NotImplementedError, RuntimeError):
         if not is_functional or not any(one.dtype is torch.float64 for one in given):
             raise
-    args, kwargs = with_leaves(
-        "", (args, kwargs), is_tensor, lambda _, one: one.float() if one.dtype is torch.float64 else one
-    )
-    result = with_leaves(
-        "", func(*args, **kwargs), is_tensor, lambda _, one: one.double() if one.dtype is torch.float32 else one
-    )
+    args, kwargs = _cast_from((torch.float64,), torch.float32, (args, kwargs))
+    result = _cast_from((torch.float32,), torch.float64, func(*args, **kwargs))
     return result, marks | Marks(single=_name(func))
+
+
+def _cast_from(dtypes: tuple[Any, ...], dtype: Any, value: Any) -> Any:
+    return with_leaves("", value, is_tensor, lambda _, one: one.to(dtype) if one.dtype in dtypes else one)
 
 
 def _rounded(func: Any, result: Any, dtype: Any) -> Any:
     """Round what an operation gave, where it wrote it, to a 16-bit type."""
     if _is_functional(func):
-        return with_leaves(
-            "", result, is_tensor, lambda _, one: _through(one, dtype) if one.is_floating_point() else one
-        )
+        return _floats_through(result, dtype)
     for tensor in leaves(result, is_tensor):
         if tensor.is_floating_point():
             tensor.copy_(_through(tensor, dtype))
     return result
+
+
+def _floats_through(value: Any, dtype: Any) -> Any:
+    return with_leaves("", value, is_tensor, lambda _, one: _through(one, dtype) if one.is_floating_point() else one)
 
 
 @cache

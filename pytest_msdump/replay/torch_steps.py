@@ -27,10 +27,7 @@ _WAYS = ("foreach", "fused", "capturable", "differentiable")
 class Steps:
     """The steps of a reference's optimizers, as its run takes them; the left's are judged by them.
 
-    Parameters
-    ----------
-    pairs : mapping of int to Pair
-        Those of a replay, by number: gradients, and what was recorded after each step.
+    `pairs` are those of a replay, by number: gradients, and what was recorded after each step.
     """
 
     def __init__(self, pairs: Mapping[int, Pair]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from pytest_msdump.causes.reasons import factor_text, fit_text, reason_of
@@ -163,7 +162,7 @@ def _heads(
         text = say(f"{role}_line", operator=_label(record), reason=reason_of(record, say), **place)
         yield from hanging(terminal_text(text), width, indent=2)
         for line, found in followers:
-            yield from _below(line, found.get((_where(record), record.left.address), []), width, unfolded, say)
+            yield from _below(line, found.get((record.left.at.part, record.left.address), []), width, unfolded, say)
     if len(heads) > len(shown):
         more = {"cause": "more_causes", "accumulated": "more_accumulated"}[role]
         yield f"  {say(more, n=len(heads) - len(shown))}"
@@ -174,13 +173,8 @@ def _followers(entries: Iterable[Record], role: str = "inherited") -> dict[tuple
     for record in entries:
         if record.role == role:
             for cause in record.causes:
-                found.setdefault((_where(record), cause), []).append(record)
+                found.setdefault((record.left.at.part, cause), []).append(record)
     return found
-
-
-def _where(record: Record) -> Coordinates:
-    """Return the part of the run; an operator and its causes are in the same."""
-    return replace(record.left.at, occurrence=None)
 
 
 def _below(line: str, followers: Sequence[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
@@ -202,7 +196,9 @@ def _unknown(operators: Iterable[Record], width: int, unfolded: bool, say: Phras
         names = say.named(map(_label, members), len(members) if unfolded else _MOST_NAMED)
         yield from hanging(terminal_text(say("unknown_line", names=names, reason=because)), width, indent=2)
         below = {
-            one.order: one for record in members for one in followers.get((_where(record), record.left.address), [])
+            one.order: one
+            for record in members
+            for one in followers.get((record.left.at.part, record.left.address), [])
         }
         yield from _below("inherited_line", [below[order] for order in sorted(below)], width, unfolded, say)
     if len(reasons) > _MOST_CAUSES and not unfolded:

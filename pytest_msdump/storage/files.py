@@ -152,6 +152,15 @@ def _is_half(one: str) -> bool:
     return "\ud800" <= one <= "\udfff" and not "\udc80" <= one <= "\udcff"
 
 
+@contextmanager
+def naming(path: Path, what: str = "cannot be written", kind: type[MsdumpError] = MsdumpError) -> Iterator[None]:
+    """Raise an OSError of the block as one of ours, which says what cannot be done with which path."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{path}: {what}: {error.strerror or error}") from error
+
+
 def make_folder(folder: Path, named: str = "", kind: type[MsdumpError] = ConfigError) -> None:
     """Make a folder that a user named, unless it is there; an error of this kind that begins with what `named` it."""
     try:

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.diagnosis.claim import Fit, confidence_of
+from pytest_msdump.diagnosis.claim import Fit, Sides, confidence_of
 from pytest_msdump.diagnosis.diagnose import diagnose
-from pytest_msdump.diagnosis.sample import Sides
 from pytest_msdump.facts.diagnoses import CONFIDENCES, DIAGNOSES
 
 X = np.random.default_rng(7).normal(size=(4, 32, 10, 12)).astype(np.float32)
@@ -221,9 +220,9 @@ LARGE = {
 
 @pytest.mark.parametrize("kind", LARGE)
 def test_a_tensor_too_large_to_be_held_is_told_the_same_of(kind, monkeypatch):
-    monkeypatch.setattr("pytest_msdump.diagnosis.sample._HELD_ELEMENTS", 100)
-    monkeypatch.setattr("pytest_msdump.diagnosis.sample._SAMPLE_BLOCK_ELEMENTS", 100)
-    monkeypatch.setattr("pytest_msdump.diagnosis.sample.BLOCK_ELEMENTS", 1000)
+    monkeypatch.setattr("pytest_msdump.diagnosis.claim._HELD_ELEMENTS", 100)
+    monkeypatch.setattr("pytest_msdump.diagnosis.claim._SAMPLE_BLOCK_ELEMENTS", 100)
+    monkeypatch.setattr("pytest_msdump.diagnosis.claim.BLOCK_ELEMENTS", 1000)
     change, details = LARGE[kind]
     found = told(np.ascontiguousarray(change(X)), X)
     assert [(entry.id, entry.confidence, dict(entry.details)) for entry in found] == [(kind, "high", details)]

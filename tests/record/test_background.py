@@ -11,9 +11,8 @@ import pytest
 
 from pytest_msdump import open_dump
 from pytest_msdump.errors import IncompleteRecordingError, MsdumpError
-from pytest_msdump.record import background, writer
-from pytest_msdump.record.background import Background
-from pytest_msdump.record.recording import HookedRecording
+from pytest_msdump.record import recording, writer
+from pytest_msdump.record.recording import Background, HookedRecording
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def test_jobs_are_done_in_their_order_by_one_other_thread(beside):
 
 
 def test_a_caller_waits_where_too_many_bytes_would(beside, monkeypatch):
-    monkeypatch.setattr(background, "_MOST_BYTES", 100)
+    monkeypatch.setattr(recording, "_MOST_BYTES", 100)
     may_go_on, begun = threading.Event(), []
     beside.do(60, may_go_on.wait)
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, broadcasting, exact, rounded
+from pytest_msdump.replay.operators.elementwise import sum_of_two
 
 
 def _moved(weight: Array, step: Array, size: Array | None = None) -> Result:
@@ -78,22 +79,14 @@ def _rms_prop(call: Call) -> Result:
     return _moved(weight, step, 4 * (np.abs(momentum * moment) + np.abs(step)))
 
 
-def _assign(sign: int) -> Definition:
-    def of(call: Call) -> Result:
-        before, value = call.given(0), call.given(1)
-        return rounded(before + sign * value, 2, np.hypot(before, value))
-
-    return of
-
-
 _ROWS: Mapping[str, Definition] = {
     "Adam": _adam,
     "AdamWeightDecay": _adam_weight_decay,
     "ApplyGradientDescent": _plain,
     "ApplyMomentum": _momentum,
     "ApplyRMSProp": _rms_prop,
-    "AssignAdd": _assign(1),
-    "AssignSub": _assign(-1),
+    "AssignAdd": sum_of_two(1),
+    "AssignSub": sum_of_two(-1),
     "SGD": _sgd,
 }
 _CHECKED = {name: broadcasting(row, lambda call: call.given(0).shape) for name, row in _ROWS.items()}
