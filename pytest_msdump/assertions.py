@@ -20,7 +20,8 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.inspect.check_text import check_lines
 from pytest_msdump.inspect.checks import Checked, check_dump
 from pytest_msdump.inspect.hits import parse_settings
-from pytest_msdump.inspect.overflow import OneSide, scan, scan_ref
+from pytest_msdump.inspect.measure import Contents, contents
+from pytest_msdump.inspect.overflow import scan_ref
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pair, Transform
@@ -324,7 +325,7 @@ def assert_no_overflow(dump_or_array: OpenDump | Dump | Tensor) -> None:
         if isinstance(side, str):
             found.append(f"{name}: {side}")
         elif side.nan or side.inf or side.saturated:
-            found.append(f"{name}: {_overflow_text(side)}")
+            found.append(f"{name}: {side.overflow_text}")
     if not seen:
         raise AssertionError(f"nothing was checked: {dump_or_array!s:.80} holds no element")
     lines = [*reported, *found]
@@ -344,10 +345,10 @@ def _dump_of(given: OpenDump | Dump | Tensor) -> Dump | None:
     return dump if isinstance(dump, Dump) else None
 
 
-def _of_tensor(given: Tensor) -> Iterable[tuple[str, OneSide | str]]:
+def _of_tensor(given: Tensor) -> Iterable[tuple[str, Contents | str]]:
     with ExitStack() as stack:
         _, view = open_tensor(given, "tensor", stack)
-        return [("tensor", scan(view))] if view.size else []
+        return [("tensor", contents(view, ranges=None))] if view.size else []
 
 
 def _reported(dump: Dump) -> Iterator[str]:
@@ -359,18 +360,10 @@ def _reported(dump: Dump) -> Iterator[str]:
     yield from (f"{file.path.name}: {file.problem}" for file in files if file.problem)
 
 
-def _scanned(refs: Sequence[TensorRef]) -> Iterable[tuple[str, OneSide | str]]:
+def _scanned(refs: Sequence[TensorRef]) -> Iterable[tuple[str, Contents | str]]:
     """Open, scan and close one tensor after the other."""
     for ref in refs:
         yield ref.key.address, scan_ref(ref)
-
-
-def _overflow_text(side: OneSide) -> str:
-    """Counts by class and the first position."""
-    counts = (("NaN", side.nan), ("Inf", side.inf), ("at the dtype's maximum", side.saturated))
-    counted = ", ".join(f"{count} {what}" for what, count in counts if count)
-    place = "the tensor itself was not saved" if side.first is None else f"first at {list(side.first)}"
-    return f"{counted} of {side.elements} elements; {place}"
 
 
 _SWITCHES: Mapping[bool, str] = {True: "on", False: "off"}

@@ -265,7 +265,7 @@ def groups(
     known: dict[tuple[int, ...], _Graph] = {}
     around: defaultdict[Coordinates, dict[Run, Run]] = defaultdict(dict)
     for op, outer_op in left.around.items():
-        around[part_of(op.at)][_run_of(op)] = _run_of(outer_op)
+        around[op.at.part][_run_of(op)] = _run_of(outer_op)
     found = []
     other: _OtherSide | None = None
     for at, tensors in parts.items():

@@ -22,7 +22,7 @@ from pytest_msdump.report.build import build_report, run_facts, start_report, wr
 from pytest_msdump.report.causes import choose_shown, short_reason
 from pytest_msdump.report.ci import commands_for_github
 from pytest_msdump.report.coverage import coverage_problems, coverage_text
-from pytest_msdump.report.failure import failure_text, record_text
+from pytest_msdump.report.failure import failure_text
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.summary import header_lines, summary_lines
 from pytest_msdump.report.vendor_table import nine_columns
@@ -123,8 +123,8 @@ def print_report(report: Report, files: Sequence[Path], *, show: str = "causes",
     if failing:
         _print(_failures(report, failing, width, show, say))
     elif len(report.records) == 1:
-        record, left = report.records[0], report.left
-        _print(["", record_text(record, operators=left.operators, width=width, by_name=left.by_name, say=say)])
+        about: dict[str, Any] = {"operators": report.left.operators, "by_name": report.left.by_name}
+        _print(["", failure_text(report.records, **about, width=width, in_full=True, say=say)])
     problems = coverage_problems(report, say)
     if problems and report.ended:
         _print(["", coverage_text(report, width=width, say=say)])

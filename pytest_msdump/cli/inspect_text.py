@@ -15,7 +15,7 @@ from pytest_msdump.inspect.file import InspectedFile, InspectedTensor
 from pytest_msdump.inspect.measure import Histogram
 from pytest_msdump.inspect.survey import Survey, SurveyedOperator
 from pytest_msdump.model.describe import bytes_text, counted, frame_lines, shape_text, spec_text, where_text, wrapped
-from pytest_msdump.model.dump import EVERY_ITERATION, Dump, DumpConfiguration
+from pytest_msdump.model.dump import EVERY_ITERATION, Dump
 from pytest_msdump.model.graph import Edge, KernelArguments, Operator, OperatorGraph
 from pytest_msdump.model.numbers import index_text, number
 from pytest_msdump.model.statistics import Statistic, StatisticTables
@@ -60,7 +60,12 @@ def survey_lines(found: Survey, *, width: int, everything: bool = False) -> Iter
             head, *rest = wrapped(sentence, width, indent=4)
             yield f"  - {head.strip()}"
             yield from rest
-        yield from _unreadable(found, width, everything)
+        unreadable = found.unreadable if everything else found.unreadable[:_MOST_UNREADABLE]
+        for ref, problem in unreadable:
+            yield f"  - {terminal_text(ref.key.address)} cannot be read"
+            yield from wrapped(problem, width, indent=4)
+        if len(unreadable) < len(found.unreadable):
+            yield f"  - and {len(found.unreadable) - len(unreadable)} more that cannot be read; --all lists them all"
     if found.operators:
         yield ""
         shown = found.operators if everything else found.operators[:_MOST_OPERATORS]
@@ -74,7 +79,10 @@ def _facts(found: Survey) -> Iterator[tuple[str, str]]:
         yield name, _values_text(values)
     yield from ((title, value) for title, value in found.dump.labels if title not in found.coordinates)
     for one in found.dump.run.configurations if found.dump.run else ():
-        yield "asked for", _asked_text(one)
+        io = {"all": "inputs and outputs", "input": "inputs", "output": "outputs"}.get(one.io, one.io)
+        times = "every iteration" if one.iterations == EVERY_ITERATION else f"iterations {one.iterations}"
+        kernels = one.kernels_text or ("the operators that the script names" if one.by_script else "every operator")
+        yield "asked for", f"{io} of {kernels}, {times} ({one.source})"
     for title, counts in (("types", found.dtypes), ("memory formats", found.memory_formats)):
         if counts:
             yield title[:_LABEL].removeprefix("memory "), ", ".join(f"{name} {count}" for name, count in counts.items())
@@ -83,13 +91,6 @@ def _facts(found: Survey) -> Iterator[tuple[str, str]]:
         final = "" if graph.is_final else "; not the one that ran"
         count = counted(len(graph.operators), "operator")
         yield "graph file", f"{graph.source}{f' of {where}' if where else ''}: {count}{final}"
-
-
-def _asked_text(one: DumpConfiguration) -> str:
-    io = {"all": "inputs and outputs", "input": "inputs", "output": "outputs"}.get(one.io, one.io)
-    times = "every iteration" if one.iterations == EVERY_ITERATION else f"iterations {one.iterations}"
-    kernels = one.kernels_text or ("the operators that the script names" if one.by_script else "every operator")
-    return f"{io} of {kernels}, {times} ({one.source})"
 
 
 def _values_text(values: Sequence[int | str]) -> str:
@@ -103,15 +104,6 @@ def _values_text(values: Sequence[int | str]) -> str:
             runs.append([value])
     texts = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
     return terminal_text(", ".join(texts))
-
-
-def _unreadable(found: Survey, width: int, everything: bool) -> Iterator[str]:
-    shown = found.unreadable if everything else found.unreadable[:_MOST_UNREADABLE]
-    for ref, problem in shown:
-        yield f"  - {terminal_text(ref.key.address)} cannot be read"
-        yield from wrapped(problem, width, indent=4)
-    if len(shown) < len(found.unreadable):
-        yield f"  - and {len(found.unreadable) - len(shown)} more that cannot be read; --all lists them all"
 
 
 def _table(operators: Sequence[SurveyedOperator], width: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pytest_msdump.cli.output import add_quiet, print_lines
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import as_path
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.inspect.overflow import OneSide, OperatorOverflow, Overflows, find_overflows, write_overflow_files
+from pytest_msdump.inspect.overflow import OperatorOverflow, Overflows, find_overflows, write_overflow_files
 from pytest_msdump.model.describe import counted, frame_lines, where_text
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
@@ -113,16 +113,8 @@ def _operator(operator: OperatorOverflow, total: int) -> Iterator[str]:
     if line is not None:
         yield from frame_lines(line, _WIDTH, indent=12)
     for report in operator.reported:
-        entry = report.entry
-        yield f"            {entry.unit} reports task {entry.task_id}, stream {entry.stream_id}: {entry.words}"
+        yield f"            {report.entry.sentence}"
     for ref, side in operator.tensors:
-        yield f"            {ref.key.io}:{ref.key.slot}  {_values(side)}"
+        yield f"            {ref.key.io}:{ref.key.slot}  {side.overflow_text}"
     if operator.tensors:
         yield f"            {operator.tensors[0][0].source.path}"
-
-
-def _values(side: OneSide) -> str:
-    counts = (("NaN", side.nan), ("Inf", side.inf), ("at the dtype's maximum", side.saturated))
-    text = ", ".join(f"{count} {what}" for what, count in counts if count)
-    place = "the tensor itself was not saved" if side.first is None else f"first at {list(side.first)}"
-    return f"{text} of {counted(side.elements, 'element')}; {place}"

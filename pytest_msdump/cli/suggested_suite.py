@@ -151,7 +151,10 @@ class _Entries:
     def __init__(self, planned: Plan, found: Suggested) -> None:
         self._found = found
         self._names = [_Names(refs) for refs in (found.left, found.right)]
-        self._shared = _shared_names((*planned.left.refs, *planned.right.refs))
+        types: defaultdict[str, set[str | None]] = defaultdict(set)
+        for ref in (*planned.left.refs, *planned.right.refs):
+            types[ref.key.op.label].add(ref.key.op.op_type)
+        self._shared = frozenset(name for name, kinds in types.items() if len(kinds - {None}) > 1)
         self._every_call = self._pairs_every_call([one for one in found.suggestions if one.is_clear])
         self.known = [_known_entry(entry) for entry in planned.suite.entries if entry.rename is None]
         self._said: set[tuple[Any, Any]] = set()
@@ -233,13 +236,6 @@ class _Names:
         if self.calls[key.typed_address] > 1 and not of_every_call:
             name += f"@{key.op.at.occurrence or 0}"
         return f"{name}:{key.io}:{key.slot}"
-
-
-def _shared_names(refs: Iterable[TensorRef]) -> frozenset[str]:
-    types: defaultdict[str, set[str | None]] = defaultdict(set)
-    for ref in refs:
-        types[ref.key.op.label].add(ref.key.op.op_type)
-    return frozenset(name for name, kinds in types.items() if len(kinds - {None}) > 1)
 
 
 def _known_entry(entry: MapEntry) -> dict[str, Any]:

@@ -123,7 +123,9 @@ class _Wanted:
 def _run(words: Sequence[str]) -> int:
     command, rest = (words[0], words[1:]) if words else ("", ())
     if command in ("-h", "--help"):
-        print(_overview())  # noqa: T201 - what was asked for
+        grammars = (GRAMMAR, *(grammar for grammar, _ in COMMANDS.values()))
+        usages = [f"usage: {grammar.program} OPTIONS" for grammar in grammars]
+        print("\n".join((*usages, "", "COMMAND --help shows the options of a command.")))  # noqa: T201 - what was asked for
         return 0
     if command in COMMANDS:
         return COMMANDS[command][1](_PROGRAM, rest)
@@ -227,12 +229,6 @@ def _compared(wanted: _Wanted, job: Job | None) -> int:
     if not wanted.columns.overflow:
         return gate(planned, outputs.result)
     return gate(planned, lambda report: outputs.result(with_overflow(planned, report)))
-
-
-def _overview() -> str:
-    grammars = (GRAMMAR, *(grammar for grammar, _ in COMMANDS.values()))
-    usages = [f"usage: {grammar.program} OPTIONS" for grammar in grammars]
-    return "\n".join((*usages, "", "COMMAND --help shows the options of a command."))
 
 
 _LAYOUT = "TIME/DEVICE/MODEL/MODEL_ID/STEP"

@@ -124,7 +124,9 @@ def advice(titles: Sequence[str], rows: Sequence[Sequence[str]], *, inputs: Set[
 
 def _global(table: Sequence[Mapping[str, str]]) -> Advice:
     kind = "Global Consistency"
-    compared = [row for row in table if _is_compared(row)]
+    compared = [
+        row for row in table if row.get("Verdict") in _COMPARED or ("Verdict" not in row and _cosine(row) is not None)
+    ]
     if not compared:
         return Advice(kind, _NONE, _NOTHING)
     bad = [row for row in compared if _is_bad(row)]
@@ -137,10 +139,6 @@ def _global(table: Sequence[Mapping[str, str]]) -> Advice:
     else:
         text = "the difference that begins here is gone at the end of the network; it matters only if results differ"
     return Advice(kind, index, text)
-
-
-def _is_compared(row: Mapping[str, str]) -> bool:
-    return row["Verdict"] in _COMPARED if "Verdict" in row else _cosine(row) is not None
 
 
 def _is_bad(row: Mapping[str, str]) -> bool:

@@ -385,7 +385,11 @@ def _value(key: ConfigKey, value: object, setting: Setting) -> Iterator[ConfigFi
     place = f"{key.section}.{key.name}"
     wrong = _wrong(key, value, setting)
     if wrong:
-        yield ConfigFinding(_level(key, value, setting), place, wrong)
+        # A value that is never looked at is not refused.
+        unread = key.name in ("file_format", "statistic_category") and setting.mode not in key.modes
+        harmless = key.kind == "texts" and isinstance(value, list)
+        level = WARNING if unread or harmless or key.name == "statistic_category" else REFUSED
+        yield ConfigFinding(level, place, wrong)
         return
     if setting.mode is not None and setting.mode not in key.modes and not _is_usual(key, value):
         yield warning(place, f"{key.name} has no effect in mode {setting.mode}")
@@ -393,13 +397,6 @@ def _value(key: ConfigKey, value: object, setting: Setting) -> Iterator[ConfigFi
         yield from _step_findings(str(value), place, setting)
     if key.kind == "numbers":
         yield from _number_findings(value, place, setting)
-
-
-def _level(key: ConfigKey, value: object, setting: Setting) -> str:
-    """Return the level of a wrong value: one that is never looked at is not refused."""
-    unread = key.name in ("file_format", "statistic_category") and setting.mode not in key.modes
-    harmless = key.kind == "texts" and isinstance(value, list)
-    return WARNING if unread or harmless or key.name == "statistic_category" else REFUSED
 
 
 def _is_usual(key: ConfigKey, value: object) -> bool:

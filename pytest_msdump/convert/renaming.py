@@ -205,7 +205,8 @@ def plan_renaming(folder: Path, pattern: str) -> RenamePlan:
             others.append(old)
         else:
             claims.add(old, place, parts)
-            moves.append(Move(old, place + _filename(parts, entry)))
+            time = parts.time if parts.time is not None else max(entry.stat().st_mtime_ns // 1_000, _EARLIEST)
+            moves.append(Move(old, place + ReferenceName(parts.op, parts.slot, time).filename))
     _check(folder, moves, pattern, others)
     return RenamePlan(folder, tuple(moves), fitting, tuple(others))
 
@@ -262,11 +263,6 @@ def _listed(folder: Path) -> list[os.DirEntry[str]]:
         raise DumpNotFoundError(f"{folder}: no such directory; give the folder of the files to rename") from error
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be listed: {error.strerror or error}") from error
-
-
-def _filename(parts: Parts, entry: os.DirEntry[str]) -> str:
-    time = parts.time if parts.time is not None else max(entry.stat().st_mtime_ns // 1_000, _EARLIEST)
-    return ReferenceName(parts.op, parts.slot, time).filename
 
 
 def _check(folder: Path, moves: Sequence[Move], pattern: str, others: Sequence[str]) -> None:

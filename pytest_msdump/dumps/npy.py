@@ -86,7 +86,13 @@ def _evaluate(content: bytes, encoding: str) -> object:
 def _extent(head: bytes, where: str) -> tuple[tuple[int, int], int]:
     """Return the npy version and the number of bytes before the data."""
     if not head.startswith(_MAGIC):
-        _refuse_others(head, where)
+        for start, sentence in _FOREIGN:
+            if head.startswith(start):
+                raise TensorFileError(f"{where}: {sentence}")
+        if not head:
+            raise truncated(where, "is empty (0 bytes)")
+        if head[: len(_MAGIC)] != _MAGIC[: len(head)]:
+            raise TensorFileError(f"{where}: is not an npy file (it begins with {head[:6]!r}); save it with numpy.save")
     if len(head) < len(_MAGIC) + 6:
         raise truncated(where, f"cut off inside its header, after {len(head)} bytes")
     version = (head[6], head[7])
@@ -100,16 +106,6 @@ def _extent(head: bytes, where: str) -> tuple[tuple[int, int], int]:
     if length > _MAX_HEADER_BYTES:
         raise _damaged(where, f"claims to be {length} bytes long, at most {_MAX_HEADER_BYTES} are believed")
     return version, begin + length
-
-
-def _refuse_others(head: bytes, where: str) -> None:
-    for start, sentence in _FOREIGN:
-        if head.startswith(start):
-            raise TensorFileError(f"{where}: {sentence}")
-    if not head:
-        raise truncated(where, "is empty (0 bytes)")
-    if head[: len(_MAGIC)] != _MAGIC[: len(head)]:
-        raise TensorFileError(f"{where}: is not an npy file (it begins with {head[:6]!r}); save it with numpy.save")
 
 
 def is_shape(shape: object) -> bool:

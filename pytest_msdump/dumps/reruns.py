@@ -59,7 +59,10 @@ def separate_tree_runs(root: Path, refs: Iterable[TensorRef]) -> Reruns:
     for _, members in sorted(folders.items()):
         folder = members[0].source.folder
         split, note = _split_steps(folder, members)
-        by_index[_index_in_step(root, folder)] += split
+        # The device's own count below a step of the user's.
+        parts = folder.relative_to(root).parts if folder.is_relative_to(root) else ()
+        match = _STEPPED.fullmatch("/".join(parts))
+        by_index[int(match["index"]) if match else 0] += split
         notes += note
     newest: list[TensorRef] = []
     older: list[TensorRef] = []
@@ -375,13 +378,6 @@ def _number_on(refs: Sequence[TensorRef], seen: Counter[Hashable]) -> Sequence[T
 
 # One run of an operator: the time and the path of its dump file, or of its files of one time.
 _Run = tuple[int, str]
-
-
-def _index_in_step(root: Path, folder: Path) -> int:
-    """Return the device's own count below a step of the user's; 0 elsewhere."""
-    parts = folder.relative_to(root).parts if folder.is_relative_to(root) else ()
-    match = _STEPPED.fullmatch("/".join(parts))
-    return int(match["index"]) if match else 0
 
 
 def _split_steps(folder: Path, refs: Sequence[TensorRef]) -> tuple[Sequence[TensorRef], Sequence[str]]:

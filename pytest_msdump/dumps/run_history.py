@@ -100,7 +100,13 @@ def disagreements(
         by_rank[history.rank].append(history)
     for rank, own in sorted(by_rank.items()):
         yield from _absent(own, dumped[rank], ran_nothing)
-        yield from _extra(own, dumped[rank])
+        # Of all graphs together: where networks take turns, one's runs are noted for the other.
+        listed = frozenset().union(*(history.iterations for history in own))
+        extra = frozenset().union(*dumped[rank].values()) - listed
+        if extra:
+            first, more = own[0].source, len(own) - 1
+            source = f"{first} and {more} more do not" if more else f"{first} does not"
+            yield f"incomplete or mixed dump: there are tensors of {_shown(extra)}, which {source} list"
 
 
 def _absent(
@@ -115,16 +121,6 @@ def _absent(
                 f"incomplete or mixed dump: {history.source} lists {_shown(history.iterations)}, but of "
                 f"{_shown(absent)} there is no tensor of graph {history.graph}"
             )
-
-
-def _extra(histories: Sequence[RunHistory], dumped: Mapping[int, set[int]]) -> Iterator[str]:
-    # Of all graphs together: where networks take turns, one's runs are noted for the other.
-    listed = frozenset().union(*(history.iterations for history in histories))
-    extra = frozenset().union(*dumped.values()) - listed
-    if extra:
-        first, more = histories[0].source, len(histories) - 1
-        source = f"{first} and {more} more do not" if more else f"{first} does not"
-        yield f"incomplete or mixed dump: there are tensors of {_shown(extra)}, which {source} list"
 
 
 def _shown(numbers: Iterable[int]) -> str:

@@ -30,7 +30,6 @@ from pytest_msdump.inspect.hits import (
 from pytest_msdump.inspect.measure import change, contents, contents_of_statistics
 from pytest_msdump.model.describe import counted
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.tensor import OpKey, TensorRef
 
 _OF_CHANGES = tuple(name for name, fact in CHECKS.items() if fact.family in ("unchanged", "change"))
@@ -162,7 +161,7 @@ def _device_hits(dump: Dump, settings: CheckSettings) -> Iterator[Hit]:
         return
     for ref in {ref.key.op: ref for ref in reversed(dump.refs) if ref.overflows}.values():
         for entry in ref.overflows:
-            yield Hit("operator_overflow", ref, _entry_text(entry))
+            yield Hit("operator_overflow", ref, entry.sentence)
 
 
 def _reports(dump: Dump, settings: CheckSettings) -> Iterator[tuple[Path, str]]:
@@ -173,11 +172,7 @@ def _reports(dump: Dump, settings: CheckSettings) -> Iterator[tuple[Path, str]]:
     yield from ((file.path, file.problem) for file in files if file.problem)
     for report in reported_overflows(dump, files):
         if not report.refs:
-            yield report.file.path, f"{_entry_text(report.entry)}; nothing was dumped of it"
-
-
-def _entry_text(entry: OverflowEntry) -> str:
-    return f"{entry.unit} reports task {entry.task_id}, stream {entry.stream_id}: {entry.words}"
+            yield report.file.path, f"{report.entry.sentence}; nothing was dumped of it"
 
 
 def _check_tensor(ref: TensorRef, settings: CheckSettings) -> Sequence[Hit] | str:

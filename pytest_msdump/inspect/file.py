@@ -22,8 +22,7 @@ from pytest_msdump.dumps.wire import Span, named_fields, span_of, varint_of
 from pytest_msdump.errors import DumpNotFoundError, MsdumpError, TensorFileError, UnknownDumpFormatError
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.dump_proto import DUMP_DATA
-from pytest_msdump.inspect.measure import Histogram, histogram
-from pytest_msdump.inspect.overflow import OneSide, scan
+from pytest_msdump.inspect.measure import Contents, Histogram, contents, histogram
 from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import KernelArguments, OperatorGraph
@@ -68,7 +67,7 @@ class InspectedTensor:
     spec: TensorSpec | None = None
     shape: tuple[int, ...] | None = None
     dtype: str | None = None
-    side: OneSide | None = None
+    side: Contents | None = None
     statistics: Mapping[str, Statistic] = field(default_factory=dict)
     histogram: Histogram | None = None
     problem: str = ""
@@ -160,7 +159,7 @@ def _absolute(path: Path) -> str:
 def _inspect_tensor(ref: TensorRef, *, bins: int) -> InspectedTensor:
     try:
         with closing(open_logical(ref)) as view:
-            statistics, side, bars = statistics_of(view), scan(view), None
+            statistics, side, bars = statistics_of(view), contents(view, ranges=None), None
             kind = DTYPES[view.dtype].kind
             if kind != "complex" and side.minimum is not None and side.maximum is not None:
                 whole = kind in ("integer", "bool")

@@ -226,9 +226,9 @@ def _quantities(found: Contents) -> Mapping[str, float]:
 
 def _overflow(check: str, ref: TensorRef, found: Contents) -> Hit:
     counts = [f"{count} {word}" for count, word in ((found.nan, "NaN"), (found.inf, "Inf")) if count]
-    where = "" if found.first is None else f"; first at {index_text(found.first)}"
+    where = "" if found.first_nonfinite is None else f"; first at {index_text(found.first_nonfinite)}"
     sentence = f"{' and '.join(counts)} of {counted(found.elements, 'element')}{where}"
-    return Hit(check, ref, sentence, value=float(found.nan + found.inf), threshold=0.0, where=found.first)
+    return Hit(check, ref, sentence, value=float(found.nan + found.inf), threshold=0.0, where=found.first_nonfinite)
 
 
 def _crossings(

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-import numpy as np
-
 from pytest_msdump.comparison.device_overflow import ReportedOverflow, reported_overflows
 from pytest_msdump.comparison.opening import open_logical, open_view
 from pytest_msdump.comparison.planning import Plan
@@ -20,46 +18,17 @@ from pytest_msdump.comparison.user_code import Watch, unwatched
 from pytest_msdump.dumps.array_writer import write_view
 from pytest_msdump.dumps.opdebug import OverflowFile, overflow_files
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.inspect.measure import numbers_of_statistics
+from pytest_msdump.inspect.measure import Contents, contents, contents_of_statistics
 from pytest_msdump.layouts.converters import Converters
 from pytest_msdump.layouts.device_layout import logical, target
-from pytest_msdump.metrics.definitions import unravel
-from pytest_msdump.metrics.sums import EMPTY, Moments, moments
-from pytest_msdump.metrics.values import Array, Workspace, components, magnitudes, numbers
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.report import Report
-from pytest_msdump.model.statistics import Statistics, is_printed_as
-from pytest_msdump.model.tensor import OpKey, TensorRef, TensorView
+from pytest_msdump.model.statistics import Statistics
+from pytest_msdump.model.tensor import OpKey, TensorRef
 from pytest_msdump.storage.files import write_file
 
 _NONFINITE_COUNTS = {"nan_count", "negative_inf_count", "positive_inf_count"}
-
-
-@dataclass(frozen=True, slots=True)
-class OneSide:
-    """NaN, Inf, saturation and range of one tensor.
-
-    A complex number is NaN if either part is, else Inf if either part is. `saturated` counts finite elements at their
-    dtype's maximum magnitude (0 for integers and bools); `first` is the logical index of the first element that is NaN,
-    Inf or saturated. `minimum`, `maximum` and `mean` are of the finite elements, exact for integers, of the moduli of
-    complex numbers, and ``None`` without any.
-    """
-
-    elements: int
-    nan: int
-    inf: int
-    saturated: int
-    first: tuple[int, ...] | None
-    minimum: float | int | None
-    maximum: float | int | None
-    mean: float | None
-
-    @property
-    def overflows(self) -> bool:
-        """Whether any element is NaN, Inf or saturated."""
-        return bool(self.nan or self.inf or self.saturated)
 
 
 @dataclass(frozen=True)
@@ -75,7 +44,7 @@ class OperatorOverflow:
     order: int
     role: str
     reported: tuple[ReportedOverflow, ...] = ()
-    tensors: tuple[tuple[TensorRef, OneSide], ...] = ()
+    tensors: tuple[tuple[TensorRef, Contents], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,7 +79,7 @@ def find_overflows(dump: Dump, *, watch: Watch = unwatched) -> Overflows:
         members[ref.key.op].append(ref)
     operators = []
     for order, (op, refs) in enumerate(watch(list(members.items()), "operators")):
-        seen: dict[TensorRef, OneSide] = {}
+        seen: dict[TensorRef, Contents] = {}
         for ref in refs:
             side = scan_ref(ref)
             if isinstance(side, str):
@@ -124,111 +93,28 @@ def find_overflows(dump: Dump, *, watch: Watch = unwatched) -> Overflows:
     return Overflows(dump, files, tuple(operators), tuple(unplaced), tuple(unreadable))
 
 
-def _role(seen: Mapping[TensorRef, OneSide], bad: Mapping[TensorRef, OneSide]) -> str:
+def _role(seen: Mapping[TensorRef, Contents], bad: Mapping[TensorRef, Contents]) -> str:
     if any(ref.key.io == "input" for ref in bad):
         return "propagated"
     return "origin" if any(ref.key.io == "input" for ref in seen) else "unknown"
 
 
-def scan_ref(ref: TensorRef) -> OneSide | str:
-    """Look for overflow in one tensor of a dump; return why if it cannot be read.
-
-    If only statistics were saved, `first` is unknown, a norm that is NaN or infinite counts as one such element, and an
-    extreme at the end of the type's range as one saturated element.
-    """
-    if ref.is_unseen:
-        return _scan_statistics(ref)
-    try:
-        with closing(open_logical(ref)) as view:
-            return scan(view)
-    except (MsdumpError, OSError) as error:
-        return str(error)
-
-
-def _scan_statistics(ref: TensorRef) -> OneSide | str:
-    saved = ref.statistics or Statistics()
-    known, nan, inf = numbers_of_statistics(saved.values)
-    if "l2_norm" not in known and not known.keys() >= _NONFINITE_COUNTS:
+def scan_ref(ref: TensorRef) -> Contents | str:
+    """Look for overflow in one tensor of a dump, or in its saved statistics; return why if that cannot be done."""
+    if not ref.is_unseen:
+        try:
+            with closing(open_logical(ref)) as view:
+                return contents(view, ranges=None)
+        except (MsdumpError, OSError) as error:
+            return str(error)
+    saved, shape = ref.statistics or Statistics(), ref.spec.shape
+    known = [name for name, value in saved.values.items() if isinstance(value, int | float)]
+    elements = 1 if shape is None else math.prod(shape)
+    found = contents_of_statistics(saved.values, elements=elements, dtype=ref.spec.dtype or "", digits=saved.digits)
+    if found is None or ("l2_norm" not in known and not _NONFINITE_COUNTS.issubset(known)):
         names = ", ".join(known) or "nothing"
         return f"it was saved as statistics only, and these ({names}) do not show whether it has NaN or Inf"
-    shape, fact = ref.spec.shape, DTYPES.get(ref.spec.dtype or "")
-    extremes = [abs(known[name]) for name in ("minimum", "maximum") if name in known]
-    largest = None if fact is None else fact.maximum
-    return OneSide(
-        elements=int(known["count"] if "count" in known else 1 if shape is None else math.prod(shape)),
-        nan=nan,
-        inf=inf,
-        saturated=sum(
-            largest is not None and is_printed_as(one, largest, digits=saved.digits or 17) for one in extremes
-        ),
-        first=None,
-        minimum=known.get("minimum"),
-        maximum=known.get("maximum"),
-        mean=known.get("mean"),
-    )
-
-
-def scan(view: TensorView, *, block_elements: int = 131072) -> OneSide:
-    """Look through one tensor for NaN, Inf and saturation, in one pass of blocks of `block_elements`."""
-    if block_elements < 1:
-        raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")
-    tally = _Tally(DTYPES[view.dtype].maximum)
-    with np.errstate(all="ignore"):
-        for start in range(0, view.size, block_elements):
-            tally.add(numbers(view.read(start, min(start + block_elements, view.size))), start)
-    return OneSide(
-        elements=view.size,
-        nan=tally.nan,
-        inf=tally.inf,
-        saturated=tally.saturated,
-        first=None if tally.first is None else unravel(tally.first, view.shape),
-        minimum=tally.minimum,
-        maximum=tally.maximum,
-        mean=tally.values.mean if tally.values.elements else None,
-    )
-
-
-class _Tally:
-    """Counts over the blocks seen; `largest` is the dtype's maximum, ``None`` if it has neither NaN nor Inf."""
-
-    def __init__(self, largest: float | None) -> None:
-        self.largest = largest
-        self.nan = self.inf = self.saturated = 0
-        self.first: int | None = None
-        self.values: Moments = EMPTY
-        self.minimum: float | int | None = None
-        self.maximum: float | int | None = None
-        self._workspace = Workspace()
-
-    def add(self, block: Array, start: int) -> None:
-        parts = components(block, "left", self._workspace)
-        if self.largest is None:
-            self._extend(parts[0], block.min().item(), block.max().item())
-            return
-        # A largest part below the dtype's maximum shows in one comparison that there is nothing to count.
-        if not all(float(np.abs(part).max()) < self.largest for part in parts):
-            self._count(parts, start, self.largest)
-        values = magnitudes(parts) if len(parts) > 1 else parts[0]
-        finite = values[np.isfinite(values)]
-        if finite.size:
-            self._extend(finite, float(finite.min()), float(finite.max()))
-
-    def _extend(self, values: Array, minimum: float | int, maximum: float | int) -> None:
-        self.minimum = minimum if self.minimum is None else min(self.minimum, minimum)
-        self.maximum = maximum if self.maximum is None else max(self.maximum, maximum)
-        self.values = self.values.merge(moments(values, float(values.min()), float(values.max()), self._workspace))
-
-    def _count(self, parts: tuple[Array, ...], start: int, largest: float) -> None:
-        nan = np.isnan(parts).any(axis=0)
-        inf = np.isinf(parts).any(axis=0) & ~nan
-        saturated = (np.abs(parts) == largest).any(axis=0) & ~nan & ~inf
-        bad = nan | inf | saturated
-        self.nan += int(np.count_nonzero(nan))
-        self.inf += int(np.count_nonzero(inf))
-        self.saturated += int(np.count_nonzero(saturated))
-        place = int(bad.argmax())
-        if self.first is None and bad[place]:
-            self.first = start + place
+    return found
 
 
 _RULE_WIDTH = 102
@@ -277,7 +163,7 @@ def _tensor_lines(ref: TensorRef, directory: Path, written: list[Path]) -> Itera
     try:
         with closing(open_view(ref)) as view:
             written.append(write_view(view, directory / name))
-            side, spec = scan(view), view.spec
+            side, spec = contents(view, ranges=None), view.spec
     except (MsdumpError, OSError) as error:
         yield f" -[{error}]"
         return
@@ -323,7 +209,8 @@ def _has_overflow(ref: TensorRef, transform: Transform, converters: Converters) 
             shape, axes = target(
                 view.spec, rule_format=transform.left_logical_format, rule_shape=transform.left_logical_shape
             )
-            return scan(logical(view, logical_shape=shape, logical_format=axes, converters=converters)).overflows
+            stored = logical(view, logical_shape=shape, logical_format=axes, converters=converters)
+            return contents(stored, ranges=None).overflows
     except (MsdumpError, OSError):
         # Its record says why it cannot be read.
         return None

@@ -78,10 +78,16 @@ def survey(dump: Dump, *, watch: Watch = unwatched) -> Survey:
         else:
             headers[ref] = header
     sizes = {path: _size(path) for ref in dump.refs for path in _files(ref)}
+    found: dict[str, tuple[int | str, ...]] = {}
+    for name in COORDINATES:
+        values = {getattr(ref.key.op.at, name) for ref in dump.refs} - {None}
+        # Every dump has occurrence 0, so that alone is not worth a line.
+        if values and (name, values) != ("occurrence", {0}):
+            found[name] = tuple(sorted(values))
     return Survey(
         dump=dump,
         operators=tuple(_operators(dump.refs, headers, sizes)),
-        coordinates=_coordinates(dump.refs),
+        coordinates=found,
         files=len(sizes),
         size=sum(sizes.values()),
         dtypes=dict(Counter(header.dtype for header in headers.values()).most_common()),
@@ -112,16 +118,6 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
-
-
-def _coordinates(refs: Sequence[TensorRef]) -> Mapping[str, tuple[int | str, ...]]:
-    found: dict[str, tuple[int | str, ...]] = {}
-    for name in COORDINATES:
-        values = {getattr(ref.key.op.at, name) for ref in refs} - {None}
-        # Every dump has occurrence 0, so that alone is not worth a line.
-        if values and (name, values) != ("occurrence", {0}):
-            found[name] = tuple(sorted(values))
-    return found
 
 
 def _operators(

@@ -116,7 +116,9 @@ def explain_shapes(left_shape: Shape, right_shape: Shape, *, applied: tuple[int,
 
 def _transposes(left: Shape, right: Shape, applied: tuple[int, ...] | None) -> Message:
     """Name the TOML line(s) for shapes of equal dimensions in another order."""
-    axes = next((usual for usual in _USUAL if _fits(usual, left, right)), None) or _first_fit(left, right)
+    axes = next(
+        (usual for usual in _USUAL if len(usual) == len(left) and tuple(right[axis] for axis in usual) == left), None
+    ) or _first_fit(left, right)
     message = Message("transpose_once", {"axes": axes})
     if applied is not None:
         line = tuple(applied[axis] for axis in axes)
@@ -126,10 +128,6 @@ def _transposes(left: Shape, right: Shape, applied: tuple[int, ...] | None) -> M
     if prod(factorial(count) for length, count in Counter(left).items() if length != 1) > 1:
         return Message("other_orders_fit", {"why": message})
     return message
-
-
-def _fits(axes: tuple[int, ...], left: Shape, right: Shape) -> bool:
-    return len(axes) == len(left) and tuple(right[axis] for axis in axes) == left
 
 
 def _first_fit(left: Shape, right: Shape) -> tuple[int, ...]:

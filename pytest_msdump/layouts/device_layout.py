@@ -101,7 +101,12 @@ def logical(
         if own is not None:
             return own
     if known is None:
-        return _of_unknown_format(view, logical_shape)
+        if logical_shape in (None, view.shape):
+            return view
+        raise TensorShapeError(
+            f"memory format {view.spec.memory_format} has no conversion from stored shape {view.shape} to "
+            f"{logical_shape}; write one, convert_X_to_Y.py, and name its folder with -custom"
+        )
     if logical_shape is None:
         if may_be_padded(known):
             raise TensorShapeError(
@@ -112,15 +117,6 @@ def logical(
     if 0 in logical_shape or view.size == 0:
         return view
     return _brought(view, known, logical_shape, logical_format)
-
-
-def _of_unknown_format(view: TensorView, logical_shape: Shape | None) -> TensorView:
-    if logical_shape in (None, view.shape):
-        return view
-    raise TensorShapeError(
-        f"memory format {view.spec.memory_format} has no conversion from stored shape {view.shape} to {logical_shape}; "
-        "write one, convert_X_to_Y.py, and name its folder with -custom"
-    )
 
 
 def _brought(view: TensorView, known: str, shape: Shape, letters: str | None) -> TensorView:

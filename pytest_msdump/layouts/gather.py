@@ -113,7 +113,7 @@ class BlockedView(ForwardingView):
         prefix: Shape = ()
         for axis, length in enumerate(self.shape):
             index = element // self._steps[axis] % length
-            block = max((part.block for part in self._parts(axis)), default=1)
+            block = max((part.block for part in self._placement.parts if part.axis == self._order[axis]), default=1)
             unit = self._box_elements(prefix, index // block * block, index // block * block + 1)
             if unit <= 2 * self._limit or axis == len(self.shape) - 1:
                 low, high = self._range(axis, index, block, unit)
@@ -129,9 +129,6 @@ class BlockedView(ForwardingView):
         width = blocks * block
         low = index // width * width
         return low, min(low + width, self.shape[axis])
-
-    def _parts(self, axis: int) -> Sequence[Part]:
-        return [part for part in self._placement.parts if part.axis == self._order[axis]]
 
     def _box(self, prefix: Shape, low: int, high: int) -> list[tuple[int, int]]:
         """Return the range of each stored axis that holds a window. Places in a block are always taken whole."""

@@ -151,7 +151,12 @@ def _limits(
     """Combine the profile or the golden rule, a limits file, rules and known drifts, and the command line."""
     rules, drifts = [policy.rules[number] for number in numbers], [policy.known_drift[one] for one in drift_numbers]
     profile = PROFILES[policy.profile]
-    typed = _typed_limits(policy)
+    # The command line, and over it the marker.
+    typed = {
+        metric_id(text): (Limit(metric_id(text), bound, label(text, bound)),)
+        for given, label in ((policy.thresholds, policy.threshold_label), (policy.marker, marker_label))
+        for text, bound in given.items()
+    }
     expired = [drift for drift in drifts if today is None or today > drift.until]
     holding = [drift for drift in drifts if drift not in expired]
     # The last drift that names a metric.
@@ -285,15 +290,6 @@ def _rule_limits(rules: Iterable[Rule]) -> _Levels:
         )
         for rule in rules
         for metric, (fail, warn) in rule.bounds.items()
-    }
-
-
-def _typed_limits(policy: Policy) -> _Levels:
-    """Return the limits of the command line, and over them those of the marker."""
-    return {
-        metric_id(text): (Limit(metric_id(text), bound, label(text, bound)),)
-        for typed, label in ((policy.thresholds, policy.threshold_label), (policy.marker, marker_label))
-        for text, bound in typed.items()
     }
 
 

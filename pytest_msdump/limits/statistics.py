@@ -279,7 +279,14 @@ def _statistic_findings(case: _Case, known: Limits) -> Iterator[Finding]:
     if case.equal_bits or _all_nonfinite(case):
         return
     if not case.found.gaps and case.equal_bits is None:
-        yield Finding("undefined", _nothing_in_common(case))
+        sides = {
+            label: tuple(statistic_name(name) for name in STATISTICS if side.values.get(name) is not None)
+            for label, side in (("left", case.left), ("right", case.right))
+        }
+        yield Finding(
+            "undefined",
+            Message("no_common_statistic", {label: names or Message("none") for label, names in sides.items()}),
+        )
     elif not any(limit.metric in (*case.found.by, *case.intervals, _BITS) for limit in known.limits):
         yield Finding("undefined", Message("no_limit_for_statistics"))
     yield from _changed_signs(case, known)
@@ -295,34 +302,21 @@ def _all_nonfinite(case: _Case) -> bool:
     return bool(case.elements) and "nonfinite_mismatch" in case.found.at_least and min(counts) == case.elements
 
 
-def _nothing_in_common(case: _Case) -> Message:
-    sides = {
-        label: tuple(statistic_name(name) for name in STATISTICS if side.values.get(name) is not None)
-        for label, side in (("left", case.left), ("right", case.right))
-    }
-    return Message("no_common_statistic", {label: names or Message("none") for label, names in sides.items()})
-
-
 def _changed_signs(case: _Case, known: Limits) -> Iterator[Finding]:
     """Yield the numbers that lie on different sides of 0, each too far from it for noise."""
     for name in _SIGNED:
         gap = case.found.gaps.get(name)
         if gap is None or not (gap.left < 0 < gap.right or gap.right < 0 < gap.left):
             continue
-        allowed = _allowed_difference(name, case.found.allowed, known)
+        bounds = [
+            limit.bound * case.found.allowed[limit.metric][name]
+            for limit in known.limits
+            if limit.level == "fail" and name in case.found.allowed.get(limit.metric, {})
+        ]
+        allowed = min(bounds, default=0.0)
         if min(abs(gap.left), abs(gap.right)) > _NOISE * allowed + gap.slack:
             numbers = {"statistic": statistic_name(name), "left": gap.left, "right": gap.right}
             yield Finding("fail", Message("statistic_changed_sign", numbers), rule=_RULE)
-
-
-def _allowed_difference(name: str, units: Mapping[str, Mapping[str, float]], known: Limits) -> float:
-    """Return the largest difference of a statistic that all limits allow; 0 without a limit on it."""
-    bounds = [
-        limit.bound * units[limit.metric][name]
-        for limit in known.limits
-        if limit.level == "fail" and name in units.get(limit.metric, {})
-    ]
-    return min(bounds, default=0.0)
 
 
 def _changed_sign_counts(case: _Case) -> Iterator[Finding]:

@@ -40,18 +40,16 @@ def pair_by_graph(state: PairingState, request: PairingRequest) -> None:
     found = Candidates(state, request, "graph")
     for at, ours in runs[0].items():
         for other, theirs in runs[1].items():
-            if compatible(at, other) and all(_has_layers(run) for run in (ours, theirs)):
+            # Nodes of an exported model may be parts of layers, or several.
+            if compatible(at, other) and all(
+                run.style == "modules" and run.graph is not None and run.graph.is_recorded for run in (ours, theirs)
+            ):
                 pairs = [(state.left.op_of[pair.left], state.right.op_of[pair.right]) for pair in state.pairs]
                 flows = _Flow(state.left, ours, request), _Flow(state.right, theirs, request)
                 for one, other_op in _meetings(*flows, pairs):
                     label = state.left.ops[one].key.label
                     found.take((label,), _leaving(state.left, one), _leaving(state.right, other_op))
     found.add()
-
-
-def _has_layers(run: Run) -> bool:
-    """Whether a run has a graph of its layers; nodes of an exported model may be parts of layers, or several."""
-    return run.style == "modules" and run.graph is not None and run.graph.is_recorded
 
 
 def _leaving(side: Side, op: int) -> Leaving:
@@ -115,6 +113,9 @@ class _Flow:
                 shapes = [request.shape_of(side.refs[ref]) for ref in _leaving(side, op).tensors.values()]
                 self.layers.append(_Layer(op, (kind, *map(_long, shapes)), frozenset(sorted(feeds)[-_MOST_FEEDS:])))
             inside[call.inside] |= own
+        self._link()
+
+    def _link(self) -> None:
         for number, layer in enumerate(self.layers):
             for feed in layer.feeds:
                 self.layers[feed].takers.append(number)
@@ -122,11 +123,8 @@ class _Flow:
     def only_latest(self) -> None:
         """Let each layer be fed by that of its feeds which ran last: where gaps are, no more is known of them."""
         for layer in self.layers:
-            layer.takers = []
-        for number, layer in enumerate(self.layers):
-            layer.feeds = frozenset(sorted(layer.feeds)[-1:])
-            for feed in layer.feeds:
-                self.layers[feed].takers.append(number)
+            layer.feeds, layer.takers = frozenset(sorted(layer.feeds)[-1:]), []
+        self._link()
 
     def upwards(self, known: Mapping[int, int], names: _Names) -> list[Hashable]:
         """Name each layer by the chain that leads to it, from a `known` one or from the beginning."""

@@ -106,17 +106,14 @@ class _RulePairer:
         if any(compatible(op.at, place) for place in self._mapped.get(partner, ())):
             return Message("paired_by_entry", said)
         if state.is_free("left", ref, other.at):
-            state.add(FoundPair(ref, partner, "fused", by, self._transform(origin.shape, origin.memory_format)))
+            # Most tensors share theirs.
+            transform = self._transforms.get((origin.shape, origin.memory_format))
+            if transform is None:
+                known = None if origin.shape is None or min(origin.shape, default=0) < 0 else origin.shape
+                transform = replace(self._formats, left_logical_shape=known, left_logical_format=origin.memory_format)
+                self._transforms[origin.shape, origin.memory_format] = transform
+            state.add(FoundPair(ref, partner, "fused", by, transform))
         return None
-
-    def _transform(self, shape: tuple[int, ...] | None, memory_format: str | None) -> Transform:
-        # Most tensors share theirs.
-        transform = self._transforms.get((shape, memory_format))
-        if transform is None:
-            known = None if shape is None or min(shape, default=0) < 0 else shape
-            transform = replace(self._formats, left_logical_shape=known, left_logical_format=memory_format)
-            self._transforms[shape, memory_format] = transform
-        return transform
 
     def _absent(self, ref: int, op: Operator, wish: Wish) -> Message | None:
         """Return why the right side has no tensor of the wanted name here; note where it is lost."""

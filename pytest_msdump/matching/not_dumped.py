@@ -52,7 +52,8 @@ class Absence:
         why = self._scene(run) or self._iteration(run, place[_ITERATION])
         if why or is_known:
             return why or self._io(run, io) or self._undumpable(op, io, ref.key.slot, ref.spec.dtype)
-        if self._ran_without(op):
+        is_operator = op.true_name is not None and op.op_type != PARAMETER
+        if is_operator and self._final and self._operator(op) is None:
             return None
         is_framework = op.op_type is not None or op.true_name is not None
         why = self._kernels(run, op) if is_framework else self._some_kernels(run)
@@ -123,11 +124,6 @@ class Absence:
             if name in DTYPES and DTYPES[name].kind == "complex":
                 return self._said("not_dumped_dtype", dtype=name)
         return None
-
-    def _ran_without(self, op: OpKey) -> bool:
-        """Whether the graphs of this side show that it has no such operator at all."""
-        is_operator = op.true_name is not None and op.op_type != PARAMETER
-        return is_operator and bool(self._final) and self._operator(op) is None
 
     def _operator(self, op: OpKey) -> Operator | None:
         """The operator in this side's graphs, dumped or not."""

@@ -187,7 +187,8 @@ class Run:
         for number, key in zip(numbers, keys, strict=True):
             if key.op_type == PARAMETER or not _outputs(side, number):
                 continue
-            if key.label in scopes or self._is_inner(key):
+            is_node = self.style == "nodes" or _MINDSPORE.fullmatch(key.label) or key.label.startswith("/")
+            if key.label in scopes or is_node:
                 inner.setdefault(key.label, []).append(number)
             elif (own := _module_path(key.label)) is not None:
                 self.modules[own].append(number)
@@ -220,9 +221,6 @@ class Run:
         for path, numbers in self.modules.items():
             names[path].update((key.label, key.op_type) for key in (self._side.ops[number].key for number in numbers))
         return frozenset(path for paths in self.by_key.values() for path in paths if len(names[path]) <= 1)
-
-    def _is_inner(self, key: OpKey) -> bool:
-        return self.style == "nodes" or bool(_MINDSPORE.fullmatch(key.label)) or key.label.startswith("/")
 
     def _name_root(self, keys: Sequence[OpKey]) -> None:
         """The model itself is the last module, by the name of its type; behind it may be gradients and a loss."""
@@ -423,16 +421,11 @@ class Run:
             return "scope_end_unknown"
         if any(number not in inside and self.steps[number].scope.path is not None for number in range(first, last)):
             return "scope_calls_mixed"
-        after = self._following(last)
+        after = next((step for step in self.steps[last + 1 :] if not step.scope.is_apart), None)
         is_open = after is not None and after.scope.path is None
         if (is_open or self._has_gap(first, last)) and not self._ends_itself(last, path):
             return "scope_end_unknown"
-        slots = self._own_slots(last)
-        return [(last, slot) for slot in slots]
-
-    def _following(self, number: int) -> _Step | None:
-        """Return the next operator of the model."""
-        return next((step for step in self.steps[number + 1 :] if not step.scope.is_apart), None)
+        return [(last, slot) for slot in self._own_slots(last)]
 
     def _has_gap(self, first: int, last: int) -> bool:
         """Whether the execution order has operators among or right behind these that were not dumped."""

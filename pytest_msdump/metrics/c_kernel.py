@@ -223,10 +223,11 @@ class CompiledSums:
         if not self._found.elements or self._job is None:
             return NOTHING
         found, job = self._found, self._job
+        counts = [getattr(found.classes, name) for name in Classes._fields]
         return Partial(
             elements=found.elements,
             bits=found.bits if job.compare_bits else None,
-            classes=_classes(found.classes),
+            classes=Classes(*counts[:8], *map(_place, counts[8:])),
             left=_moments(found.left),
             right=_moments(found.right),
             product=_sum(found.product),
@@ -404,11 +405,6 @@ def _moments(found: _Moments) -> tuple[Moments, ...]:
     if not found.elements:
         return ()
     return (Moments(found.elements, _sum(found.total), _sum(found.deviations), found.minimum, found.maximum),)
-
-
-def _classes(found: _Classes) -> Classes:
-    counts = [getattr(found, name) for name in Classes._fields]
-    return Classes(*counts[:8], *map(_place, counts[8:]))
 
 
 def _errors(found: _Errors, number: type[int] | type[float]) -> Errors:

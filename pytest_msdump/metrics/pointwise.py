@@ -78,9 +78,9 @@ def split_classes(left: Array, right: Array, start: int) -> tuple[Classes, Posit
         _count(inf_right & differ),
         _count(differ),
         _count(left_only),
-        _first(differ, start),
-        _first(~finite, start),
-        _first(left_only, start),
+        first_place(differ, start),
+        first_place(~finite, start),
+        first_place(left_only, start),
     )
     return classes, np.flatnonzero(finite)
 
@@ -89,7 +89,8 @@ def _count(mask: npt.NDArray[np.bool_]) -> int:
     return int(np.count_nonzero(mask))
 
 
-def _first(mask: npt.NDArray[np.bool_], start: int) -> int | None:
+def first_place(mask: npt.NDArray[np.bool_], start: int) -> int | None:
+    """Return the number of the first element that a mask has, of a block that begins at `start`."""
     place = int(mask.argmax())
     return start + place if mask[place] else None
 

@@ -140,8 +140,13 @@ class Digests:
     def add(self, block: Array) -> None:
         """Add the next elements."""
         for name, one in self._hashes.items():
-            is_wide = name == "xor64_wide"
-            one.update(block.astype(_WIDEST.get(block.dtype.kind, "<i8")) if is_wide else _bytes_of(block, self._dtype))
+            part = block
+            if name == "xor64_wide":
+                part = block.astype(_WIDEST.get(block.dtype.kind, "<i8"))
+            elif self._dtype == "bfloat16":
+                # Every bfloat16 is the upper half of the float32 that stands for it.
+                part = (np.ascontiguousarray(block).view(np.uint32) >> _BITS_OF_HALF).astype("<u2")
+            one.update(np.ascontiguousarray(part, part.dtype.newbyteorder("<")))
 
     def values(self) -> dict[str, Statistic]:
         """Return the digests, hexadecimal."""
@@ -208,14 +213,6 @@ def _has_bytes(dtype: str) -> bool:
     """Whether the values of a view give the bytes of the run."""
     fact = DTYPES[dtype]
     return dtype == "bfloat16" or np.dtype(fact.native).itemsize * 8 == fact.bits
-
-
-def _bytes_of(block: Array, dtype: str) -> Array:
-    """Return a block whose bytes are those of the run, little-endian."""
-    if dtype == "bfloat16":
-        # Every bfloat16 is the upper half of the float32 that stands for it.
-        block = (np.ascontiguousarray(block).view(np.uint32) >> _BITS_OF_HALF).astype("<u2")
-    return np.ascontiguousarray(block, block.dtype.newbyteorder("<"))
 
 
 _Block: TypeAlias = tuple[int, Array, Array]

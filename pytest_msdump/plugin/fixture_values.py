@@ -28,7 +28,7 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.plugin.sources import absolute
 from pytest_msdump.record.recorder import Recorder, opened
-from pytest_msdump.record.reference import Variations, check_variations, keep_reference, key_digest, record_variations
+from pytest_msdump.record.reference import check_variations, keep_reference, key_digest, record_variations
 from pytest_msdump.record.variation import Control, Perturbation
 from pytest_msdump.storage.files import read_regular
 
@@ -135,7 +135,8 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
             buckets=buckets,
         )
         if is_calibrating:
-            path = _limits_path(config, kept)
+            typed = config.getoption("msdump_limits")
+            path = absolute(config, typed) if typed else kept.with_name(f"{kept.name}.limits.json")
             calibrated = _mark_folder(config, folders, "calibrated") / key_digest(str(path), str(kept))
             if not calibrated.exists():
                 if str(path) in _made(config, "calibrated"):
@@ -146,7 +147,13 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
                     )
                 with TemporaryDirectory(dir=folders.getbasetemp()) as folder, _failing_plainly():
                     runs = record_variations(name, build, kept, Path(folder), controls=controls)
-                    _write_limits(path, runs)
+                    # Here, since only such a run needs it.
+                    from pytest_msdump.calibrate.engine import calibrate
+                    from pytest_msdump.calibrate.write import write_limits
+
+                    write_limits(
+                        path, calibrate(runs.reference, [runs.perturbed], controls=runs.controls, coarse=[runs.coarse])
+                    )
                 calibrated.parent.mkdir(parents=True, exist_ok=True)
                 calibrated.write_bytes(os.fsencode(path))
             pytest.skip(f"--msdump-calibrate wrote {os.path.relpath(path)}")
@@ -162,19 +169,6 @@ def _failing_plainly() -> Iterator[None]:
         yield
     except MsdumpError as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
-
-
-def _limits_path(config: pytest.Config, kept: Path) -> Path:
-    typed = config.getoption("msdump_limits")
-    return absolute(config, typed) if typed else kept.with_name(f"{kept.name}.limits.json")
-
-
-def _write_limits(path: Path, runs: Variations) -> None:
-    # Here, since only such a run needs it.
-    from pytest_msdump.calibrate.engine import calibrate
-    from pytest_msdump.calibrate.write import write_limits
-
-    write_limits(path, calibrate(runs.reference, [runs.perturbed], controls=runs.controls, coarse=[runs.coarse]))
 
 
 def _mark_folder(config: pytest.Config, folders: pytest.TempPathFactory, what: str) -> Path:

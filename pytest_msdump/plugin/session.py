@@ -79,7 +79,11 @@ class Gate:
         self.foreign = 0
         # What a replay of the reference says of each pair, by the digest of the plan.
         self._references: dict[str, Reference] = {}
-        self._local: dict[str, Mapping[int, Local]] = _sent_local(config)
+        # The controller replays it for all workers.
+        sent = json.loads(getattr(config, "workerinput", {}).get("msdump_local", "{}"))
+        self._local: dict[str, Mapping[int, Local]] = {
+            digest: {int(number): LOCAL.read(one) for number, one in local.items()} for digest, local in sent.items()
+        }
         self._language: str | None = None
         # Names of items of the own suite that were typed as ids.
         self._typed: list[str] = []
@@ -269,12 +273,6 @@ class Gate:
             path = os.path.relpath(source.file, self.config.invocation_params.dir)
             return ["pytest", f"{path}::{name}", *typed]
         return ["pytest", *typed, f"--msdump-select={glob.escape(select)}"]
-
-
-def _sent_local(config: pytest.Config) -> dict[str, Mapping[int, Local]]:
-    """Return what the controller has sent, which replays the reference for all workers."""
-    sent = json.loads(getattr(config, "workerinput", {}).get("msdump_local", "{}"))
-    return {digest: {int(number): LOCAL.read(one) for number, one in local.items()} for digest, local in sent.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,11 +29,11 @@ from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.report.base import ReportKind
 from pytest_msdump.report.ci import write_for_gitlab
-from pytest_msdump.report.html.page import write_html
+from pytest_msdump.report.html.page import page
 from pytest_msdump.report.json_report import write_json
-from pytest_msdump.report.markdown import append_summary, write_markdown
+from pytest_msdump.report.markdown import append_summary, markdown_text
 from pytest_msdump.report.vendor_table import write_csv
-from pytest_msdump.storage.files import open_regular
+from pytest_msdump.storage.files import in_utf8, open_regular, write_file
 
 # Printed, not written.
 _PRINTED = ("github",)
@@ -70,22 +70,18 @@ def build_report(plan: Plan, records: Mapping[int, Record]) -> Report:
     """Return the report of the records, by number of the pair; a pair without a record is `not_run`."""
     roots = roots_of(plan)
     found = [records.get(number) or record_of(pair, roots=roots) for number, pair in enumerate(plan.pairing.pairs)]
-    return _with_causes(plan, _assembled(plan, found))
-
-
-def _with_causes(plan: Plan, report: Report) -> Report:
-    """Return the report with what all pairs together show: roles, causes, edges, pairs that look wrong."""
-    records = {number: record for number, record in enumerate(report.records) if record.was_run}
+    report = _assembled(plan, found)
+    run = {number: record for number, record in enumerate(report.records) if record.was_run}
     # Two files are no network.
-    if not records or plan.left.root.is_file():
+    if not run or plan.left.root.is_file():
         return report
-    found = localise(plan, records)
-    placed = {**records, **found.records}
-    if any(record.fails for record in records.values()):
+    causes = localise(plan, run)
+    placed = {**run, **causes.records}
+    if any(record.fails for record in run.values()):
         suspicious = mispaired(plan, placed)
         placed |= {number: replace(placed[number], suspicious=fits) for number, fits in suspicious.items()}
     whole = tuple(placed.get(number, record) for number, record in enumerate(report.records))
-    return replace(report, records=whole, localised_by=found.by, edges=found.edges)
+    return replace(report, records=whole, localised_by=causes.by, edges=causes.edges)
 
 
 def pairing_report(plan: Plan) -> Report:
@@ -265,8 +261,8 @@ def write_report(report: Report, kinds: tuple[str, ...], directory: Path, *, roo
     writers: Mapping[str, Callable[[], Path]] = {
         "json": lambda: write_json(report, directory),
         "csv": lambda: write_csv(report, directory),
-        "html": lambda: write_html(report, directory),
-        "md": lambda: write_markdown(report, directory),
+        "html": lambda: write_file(directory, "index.html", page(report)),
+        "md": lambda: write_file(directory, "summary.md", in_utf8(markdown_text(report))),
         "gitlab": lambda: write_for_gitlab([report], directory, root),
     }
     files = [

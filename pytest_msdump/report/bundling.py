@@ -79,7 +79,12 @@ def _write_cause(plan: Plan, report: Report, directory: Path, numbers: Sequence[
     ):
         compared = {getattr(pair, side).key for pair in pairs}
         inputs = [ref for ref in dump.refs if ref.key.io == "input" and ref.key.op in keys and ref.key not in compared]
-        yield from _inputs(folder, side, inputs)
+        # A number distinguishes several operators.
+        operators: dict[OpKey, int] = {}
+        for ref in inputs:
+            number = operators.setdefault(ref.key.op, len(operators))
+            among = f"_of_{number}" if number else ""
+            yield from _alone(folder, f"input_{ref.key.slot}{among}_{side}", ref)
     entries = [to_json(record) for record in records]
     tensors = [{key: entry[key] for key in _LIMITS if key in entry} for entry in entries]
     limits = {"profile": report.profile, "limits": dict(report.limits), "tensors": tensors}
@@ -107,15 +112,6 @@ def _written(folder: Path, name: str, pair: Pair, extras: Extras) -> Iterator[st
             yield from _alone(folder, f"{name}_{side}", ref)
     else:
         yield from (f"  {path.name}" for path in paths)
-
-
-def _inputs(folder: Path, side: str, refs: Iterable[TensorRef]) -> Iterator[str]:
-    """Write the inputs of the operators of one side; a number distinguishes several operators."""
-    operators: dict[OpKey, int] = {}
-    for ref in refs:
-        number = operators.setdefault(ref.key.op, len(operators))
-        among = f"_of_{number}" if number else ""
-        yield from _alone(folder, f"input_{ref.key.slot}{among}_{side}", ref)
 
 
 def _alone(folder: Path, name: str, ref: TensorRef) -> Iterator[str]:

@@ -41,14 +41,18 @@ _AT_ITSELF = ("first", "passing", "grew", "jump")
 
 def role_lines(report: Report, *, width: int, unfolded: bool = False, say: Phrases = ENGLISH) -> list[str]:
     """Return how many operators caused and inherited errors, and which; `unfolded` lists all of them."""
-    operators = _operators(report.records)
+    # One record for each failing operator: a cause before others.
+    found: dict[int, Record] = {}
+    for record in with_causes_first(record for record in report.records if record.role is not None):
+        found.setdefault(record.order, record)
+    operators = [found[order] for order in sorted(found)]
     lines: list[str] = []
     if operators:
-        lines += hanging(terminal_text(_headline(operators.values(), report.localised_by, say)), width)
+        lines += hanging(terminal_text(_headline(operators, report.localised_by, say)), width)
         for role in ("cause", "accumulated"):
-            lines += _heads(operators.values(), role, report.left.operators, width, unfolded, say)
-        lines += _unknown(operators.values(), width, unfolded, say)
-        lines += _without_cause(operators.values(), width, unfolded, say)
+            lines += _heads(operators, role, report.left.operators, width, unfolded, say)
+        lines += _unknown(operators, width, unfolded, say)
+        lines += _without_cause(operators, width, unfolded, say)
     lines += _jumps(report.records, width, unfolded, say)
     lines += hanging(terminal_text(text), width) if (text := loose_limits(report.records, say)) else []
     return [*lines, *(_amplifying(report.records, width, say) if unfolded else ())]
@@ -124,14 +128,6 @@ def role_line(record: Record, say: Phrases = ENGLISH) -> str:
         text = say("role_from", role=text, names=say.named(map(_operator_of, record.causes), _MOST_NAMED))
     because = reason_of(record, say)
     return say("role_because", role=text, reason=because) if because else text
-
-
-def _operators(records: Iterable[Record]) -> dict[int, Record]:
-    """Return one record for each failing operator: a cause before others."""
-    found: dict[int, Record] = {}
-    for record in with_causes_first(record for record in records if record.role is not None):
-        found.setdefault(record.order, record)
-    return dict(sorted(found.items()))
 
 
 def _headline(operators: Iterable[Record], by: str, say: Phrases) -> str:

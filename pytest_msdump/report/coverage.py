@@ -11,17 +11,19 @@ from pytest_msdump.causes.steps import entry_by_structure
 from pytest_msdump.escape import terminal_text, toml_value
 from pytest_msdump.facts.operators import PASSING_TYPES
 from pytest_msdump.matching.pairer import WAYS
+from pytest_msdump.model.comparison import OUTCOMES
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
 from pytest_msdump.report.tables import hanging, labelled, table
 from pytest_msdump.text import ENGLISH, Phrases
 
-_COUNTED = ("pass", "warn", "fail", "undefined", "error", "not_run")
+# Outcomes of pairs in the order in which they are told.
+COUNTED = (*OUTCOMES, "not_run")
 
 
 def counts(report: Report) -> dict[str, int]:
     """Return how many tensors came to which verdict, and how many found no partner, by side."""
-    found = dict.fromkeys((*_COUNTED, "unmatched_left", "unmatched_right"), 0)
+    found = dict.fromkeys((*COUNTED, "unmatched_left", "unmatched_right"), 0)
     found.update(Counter(record.verdict.outcome for record in report.records))
     for entry in report.unmatched:
         found[f"unmatched_{entry.side}"] += 1
@@ -42,18 +44,14 @@ def sides_are_identical(records: Iterable[Record]) -> bool:
 def sentence_on_unseen(records: Iterable[Record], say: Phrases = ENGLISH) -> str:
     """Return how many pairs were judged by statistics, as a sentence; empty for none."""
     entries = list(records)
-    return unseen_text(sum(record.statistics is not None for record in entries), len(entries), say)
+    unseen = sum(record.statistics is not None for record in entries)
+    return say("by_statistics", unseen=unseen, n=len(entries)) if unseen else ""
 
 
 def sentence_on_uncompared(records: Iterable[Record], say: Phrases = ENGLISH) -> str:
     """Return how many compared tensors have further occurrences without a partner, as a sentence; empty for none."""
     found = [sum(record.uncompared) for record in records if any(record.uncompared)]
     return say("uncompared", n=len(found), k=sum(found)) if found else ""
-
-
-def unseen_text(unseen: int, pairs: int, say: Phrases = ENGLISH) -> str:
-    """Return how many pairs have statistics only, as a sentence; empty for none."""
-    return say("by_statistics", unseen=unseen, n=pairs) if unseen else ""
 
 
 def coverage_problems(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]:

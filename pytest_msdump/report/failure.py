@@ -330,10 +330,11 @@ def failure_text(
     left_root: str = "",
     right_root: str = "",
     is_brief: bool = False,
+    in_full: bool = False,
     by_name: bool = False,
     say: Phrases = ENGLISH,
 ) -> str:
-    """Return the text of one test item: its failing tensors in full, the others on a line each.
+    """Return the text of one test item: its failing tensors in full, the others on a line each unless `in_full`.
 
     `operators` is the number of left operators, for "op 5 of 14"; `by_name` is that of `SideInfo`; a `width` below 80
     counts as 80; `rerun` has the words of the command that runs just this item; `report_dir` is where the run's
@@ -344,9 +345,9 @@ def failure_text(
     width = max(width, _NARROWEST)
     lines: list[str] = []
     for record in records:
-        if record.fails:
+        if record.fails or in_full:
             lines += ["", *_block(record, (operators, by_name), width, (left_root, right_root), say, is_brief=is_brief)]
-    others = [one_line(record, say) for record in records if not record.fails]
+    others = [one_line(record, say) for record in records if not record.fails and not in_full]
     if others:
         lines.append("")
         lines += [line for text in others for line in hanging(text, width)]
@@ -355,20 +356,6 @@ def failure_text(
     if report_dir and all(accepted_bounds(record.verdict) for record in records if record.fails):
         lines += ["", say("accept", directory=shell_line([report_dir]))]
     return "\n".join(lines[1:])
-
-
-def record_text(
-    record: Record,
-    *,
-    operators: int,
-    width: int = 80,
-    left_root: str = "",
-    right_root: str = "",
-    by_name: bool = False,
-    say: Phrases = ENGLISH,
-) -> str:
-    """Return one record in full, whatever its verdict; parameters as of `failure_text`."""
-    return "\n".join(_block(record, (operators, by_name), max(width, _NARROWEST), (left_root, right_root), say))
 
 
 def one_line(record: Record, say: Phrases = ENGLISH) -> str:

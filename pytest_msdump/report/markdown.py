@@ -21,16 +21,11 @@ from pytest_msdump.report.coverage import (
     sentence_on_unseen,
 )
 from pytest_msdump.report.failure import one_line
-from pytest_msdump.storage.files import in_utf8, write_file
+from pytest_msdump.storage.files import in_utf8
 from pytest_msdump.text import ENGLISH
 
 _LISTED = 10
 _TITLES = {name: name for name in OUTCOMES} | {"not_run": "not run"}
-
-
-def write_markdown(report: Report, directory: Path) -> Path:
-    """Write summary.md into `directory` and return its path."""
-    return write_file(directory, "summary.md", in_utf8(markdown_text(report)))
 
 
 def append_summary(report: Report, file: Path) -> None:

@@ -15,6 +15,7 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Coverage, Report, SideInfo
 from pytest_msdump.report.causes import role_lines, suspicious_lines
 from pytest_msdump.report.coverage import (
+    COUNTED,
     counts,
     coverage_problems,
     first_failing,
@@ -25,7 +26,6 @@ from pytest_msdump.report.coverage import (
     sentence_on_uncompared,
     sentence_on_unseen,
     sides_are_identical,
-    unseen_text,
 )
 from pytest_msdump.report.failure import one_line
 from pytest_msdump.report.tables import command, hanging
@@ -49,8 +49,6 @@ _REFERENCE_READER = "npy-folder"
 
 # A larger relative distance is not asked about.
 _MOST_ROUNDING = 0.08
-
-_COUNTED = ("pass", "warn", "fail", "undefined", "error", "not_run")
 
 
 def header_lines(
@@ -77,7 +75,7 @@ def header_lines(
     if kernel:
         lines.append(f"        {say('header_kernel', kernel=kernel)}")
     if unseen:
-        lines.append(f"        {unseen_text(unseen, pairs, say)}")
+        lines.append(f"        {say('by_statistics', unseen=unseen, n=pairs)}")
     if left.reader == _REFERENCE_READER and right.reader in _RUN_READERS:
         lines.append(f"        {say('sides_look_swapped', reader=right.reader)}")
     for name, side in (("left", left), ("right", right), *further.items()):
@@ -196,7 +194,7 @@ def _reasons(report: Report, width: int, say: Phrases) -> Iterator[str]:
 
 
 def _outcomes(report: Report, found: Mapping[str, int], say: Phrases) -> Iterator[str]:
-    parts = [say(f"count_{key}", n=found[key]) for key in _COUNTED if found[key]]
+    parts = [say(f"count_{key}", n=found[key]) for key in COUNTED if found[key]]
     if parts:
         yield say("outcomes", n=len(report.records), counts=say.joined(parts))
 
@@ -217,7 +215,7 @@ def alarm(coverage: Coverage, width: int, say: Phrases = ENGLISH) -> list[str]:
     return hanging(say("alarm", paired=coverage.right_paired, total=coverage.right_total, share=share), width)
 
 
-def _replay_lines(report: Report, *, width: int, unfolded: bool = False, say: Phrases) -> list[str]:
+def _replay_lines(report: Report, *, width: int, unfolded: bool, say: Phrases) -> list[str]:
     """Return how many operators are wrong by themselves, and which; then why tensors were not replayed."""
     known = [(record.local, record) for record in report.records if record.local is not None]
     if not known:

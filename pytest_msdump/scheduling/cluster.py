@@ -82,7 +82,7 @@ class Cluster:
                 self.notes.append(
                     f"--scheduler {self._address}: workers that compared nothing: {self._crew.sentence()}"
                 )
-            yield from self._through(waiting, suspects, self._window())
+            yield from self._through(waiting, suspects, max(2, _WAITING * sum(self._crew.able.values())))
             # Pairs that were on a lost worker are done one at a time, which shows the one that ends workers.
             for job in suspects:
                 if not self._is_deserted:
@@ -176,7 +176,8 @@ class Cluster:
                 )
             if future in self._running:
                 return future
-            if self._has_workers():
+            self._crew.refresh()
+            if self._crew.able:
                 if not self._running:
                     return None
                 alone_since = None
@@ -195,11 +196,6 @@ class Cluster:
         able = self._crew.able
         return bool(task.workers and able) and not set(task.workers) & set(able)
 
-    def _has_workers(self) -> bool:
-        """Whether a worker is there that can compare."""
-        self._crew.refresh()
-        return bool(self._crew.able)
-
     def _await_workers(self) -> None:
         """Wait for the first worker, and refuse a cluster where none can compare."""
         until = time.monotonic() + self._patience
@@ -211,9 +207,6 @@ class Cluster:
             return
         why = f"none of its workers can compare: {self._crew.sentence()}" if self._crew.unable else "it has no worker"
         raise ConfigError(f"--scheduler {self._address}: {why}")
-
-    def _window(self) -> int:
-        return max(2, _WAITING * sum(self._crew.able.values()))
 
     def _tasks(self, numbers: Sequence[int]) -> Iterator[_Task]:
         """Put small pairs together and leave large ones alone, in enough tasks for all workers."""

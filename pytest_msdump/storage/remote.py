@@ -363,7 +363,12 @@ def parse_location(text: str, base: Path, *, where: str = "") -> Path:
     if problem:
         raise ConfigError(f"{place}{problem}")
     if scheme == "file":
-        return _local_path(rest, place)
+        host, slash, path = rest.partition("/")
+        if host not in ("", "localhost") or not slash:
+            raise ConfigError(
+                f"{place}file://{rest} names another machine; write file:///path for a folder of this one"
+            )
+        return Path(unquote(f"/{path}"))
     # An empty host is the rule only where there is none.
     body = (rest.lstrip("/") if scheme == "memory" else rest).rstrip("/")
     parts = body.split("/")
@@ -385,10 +390,3 @@ def _problem(scheme: str, rest: str) -> str:
     if "::" in rest.split("/", 1)[0]:
         return f"{scheme}://…::… chains file systems, which is not known here; give the folder's own URL"
     return ""
-
-
-def _local_path(rest: str, place: str) -> Path:
-    host, slash, path = rest.partition("/")
-    if host not in ("", "localhost") or not slash:
-        raise ConfigError(f"{place}file://{rest} names another machine; write file:///path for a folder of this one")
-    return Path(unquote(f"/{path}"))

@@ -28,7 +28,7 @@ def test_counts_and_means_are_numpys_for_every_block_size(array, block_elements)
     assert found.zero == (array == 0).sum()
     assert found.within == (((finite >= -1) & (finite <= 0)).sum(),)
     bad = np.flatnonzero(~np.isfinite(array))
-    assert found.first == ((int(bad[0]),) if bad.size else None)
+    assert found.first_nonfinite == found.first == ((int(bad[0]),) if bad.size else None)
     if not finite.size:
         assert (found.minimum, found.maximum, found.mean, found.abs_mean) == (None,) * 4
         return

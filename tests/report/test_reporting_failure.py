@@ -20,7 +20,7 @@ from pytest_msdump.model.record import Check
 from pytest_msdump.model.report import NetworkOperator
 from pytest_msdump.model.tensor import Coordinates, TensorSpec
 from pytest_msdump.report.coverage import coverage_text
-from pytest_msdump.report.failure import failure_text, one_line, record_text
+from pytest_msdump.report.failure import failure_text, one_line
 from pytest_msdump.report.summary import header_lines, summary_lines
 from pytest_msdump.text import Message, plain_text
 
@@ -303,7 +303,7 @@ def test_two_loose_files_have_no_place_in_a_run():
 
 
 def test_a_passing_record_can_be_told_in_full():
-    text = record_text(samples.passed(), operators=14, left_root="target_bad")
+    text = failure_text([samples.passed()], in_full=True, operators=14, left_root="target_bad")
     assert text.startswith(
         "PASS  Default/conv2-Conv2d/BiasAdd-op0:output:0\n      op 5 of 14 in execution order; rank 0"
     )

@@ -62,7 +62,12 @@ def read_layers(text: str, *, source: str) -> list[CaffeLayer]:
         elif kind == "open":
             path.append(name)
             if path[0] in _LAYERS:
-                _begin(layers, path)
+                if len(path) == 1:
+                    layers.append(CaffeLayer())
+                elif path[1:] == ["include"]:
+                    layers[-1].include.append({})
+                elif path[1:] == ["exclude"]:
+                    layers[-1].exclude.append({})
         elif path and path[0] in _LAYERS:
             _keep(layers[-1], path[1:], name, word, start)
         elif not path and name in _LAYERS:
@@ -73,15 +78,6 @@ def read_layers(text: str, *, source: str) -> list[CaffeLayer]:
         if not layer.name:
             raise ConfigError(f"{source}: layer {number} has no name; give it one")
     return layers
-
-
-def _begin(layers: list[CaffeLayer], path: Sequence[str]) -> None:
-    if len(path) == 1:
-        layers.append(CaffeLayer())
-    elif path[1:] == ["include"]:
-        layers[-1].include.append({})
-    elif path[1:] == ["exclude"]:
-        layers[-1].exclude.append({})
 
 
 def _keep(layer: CaffeLayer, path: Sequence[str], name: str, word: str, start: int) -> None:

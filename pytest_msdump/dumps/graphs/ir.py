@@ -60,21 +60,18 @@ class Names:
             return CONSTANT if number is None else Of(number)
         parameter = _PARAMETER.match(text)
         if parameter:
-            return Weight(self._weight(text, parameter))
+            written = text[parameter.end() :].removesuffix(")") if text.startswith("$") else text[parameter.end() :]
+            number = int(parameter[1])
+            # Graphs of control flow list their parameters without names.
+            if not self.parameters.get(number):
+                self.parameters[number] = written or f"para{number}"
+            return Weight(self.parameters[number])
         foreign = _FOREIGN.fullmatch(text)
         if foreign:
             number = self._foreign.get((foreign["graph"], foreign["alias"]))
             return CONSTANT if number is None else Of(number)
         whole = _WHOLE.fullmatch(text)
         return Constant(int(whole[1])) if whole else CONSTANT
-
-    def _weight(self, text: str, match: re.Match[str]) -> str:
-        written = text[match.end() :].removesuffix(")") if text.startswith("$") else text[match.end() :]
-        number = int(match[1])
-        # Graphs of control flow list their parameters without names.
-        if not self.parameters.get(number):
-            self.parameters[number] = written or f"para{number}"
-        return self.parameters[number]
 
 
 def split_call(text: str) -> tuple[str, int]:

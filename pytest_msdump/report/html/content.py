@@ -243,7 +243,8 @@ def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
     values, records = head_json(report) | {"missing": list(map(MISSING.write, report.missing))}, report.records
     numbers = [record.metrics for record in records]
     limited = [[check for check in record.checks if check.limit is not None] for record in records]
-    metrics = _metrics(numbers)
+    named = {name for one in numbers for name, value in one.items() if not isinstance(value, tuple)}
+    metrics = [*(name for name in METRICS if name in named), *sorted(named - METRICS.keys())]
     data: dict[str, Any] = {
         **{key: values[key] for key in _HEAD if key in values},
         "unseen": {language: sentence_on_unseen(records, Phrases(language)) for language in LANGUAGES},
@@ -309,12 +310,6 @@ def _words(records: Sequence[Record]) -> Iterable[tuple[str, list[Any]]]:
         yield name, [None if one is None else encode(getattr(one, name)) for one in measured]
     for name in COORDINATES:
         yield name, [getattr(record.left.at, name) for record in records]
-
-
-def _metrics(numbers: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the metrics that are single numbers, known ones first."""
-    found = {name for one in numbers for name, value in one.items() if not isinstance(value, tuple)}
-    return [*(name for name in METRICS if name in found), *sorted(found - METRICS.keys())]
 
 
 def _fact(name: str) -> tuple[str, str]:

@@ -22,11 +22,6 @@ _SCRIPTS = (
 )
 
 
-def write_html(report: Report, directory: Path) -> Path:
-    """Write index.html into `directory` and return its path."""
-    return write_file(directory, "index.html", page(report))
-
-
 def write_together(reports: Mapping[str, Report], directory: Path) -> Path:
     """Write all.html, one page of several reports by name, into `directory` and return its path."""
     return write_file(directory, "all.html", page(*reports.values(), names=tuple(reports)))
