@@ -99,7 +99,9 @@ def calibrate(
     if not 0 < alpha < 1:
         raise ConfigError(f"alpha = {alpha:g} is no share of runs; give a number between 0 and 1, e.g. 0.05")
     runs = [_run(path, reference, "perturbed run", watch) for path in perturbed]
-    dtype = _usual_dtype(runs[0])
+    floats = Counter(one.dtype for one in runs[0].tensors.values() if not one.is_exact).most_common(1)
+    # The float type that most tensors of the reference have.
+    dtype = floats[0][0] if floats else ""
     by_u: dict[float, list[_Run]] = {}
     for run in runs:
         by_u.setdefault(_u_of(run, u or rounding_unit(dtype) or COARSE_UNIT), []).append(run)
@@ -270,12 +272,6 @@ def _measured(record: Record, place: str, kind: str) -> _Tensor:
         differing=found.differing,
         values={metric: float(value) for metric, value in values.items() if isinstance(value, int | float)},
     )
-
-
-def _usual_dtype(run: _Run) -> str:
-    """Return the float type that most tensors of the reference have."""
-    counted = Counter(one.dtype for one in run.tensors.values() if not one.is_exact)
-    return counted.most_common(1)[0][0] if counted else ""
 
 
 def _u_of(run: _Run, otherwise: float) -> float:
