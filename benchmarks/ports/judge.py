@@ -28,7 +28,7 @@ from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.record import RoleReason
-from pytest_msdump.record.sketch_dump import sketch_dump
+from pytest_msdump.record.writer import sketch_dump
 from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.report.coverage import first_failing
 from pytest_msdump.suite import load_suite
