@@ -221,8 +221,7 @@ def _differences(sketched: Judged, full: Judged) -> Iterator[str]:
 
 def _limits(case: Path, made: Path) -> Path:
     """Return a limits file of a case, which is made where there is none."""
-    from pytest_msdump.calibrate.engine import calibrate
-    from pytest_msdump.calibrate.write import write_limits
+    from pytest_msdump.calibrate.engine import calibrate, write_limits
 
     path = made / f"{case.name}.limits.json"
     if not path.exists():

@@ -171,8 +171,7 @@ def _limits_path(config: pytest.Config, kept: Path) -> Path:
 
 def _write_limits(path: Path, runs: Variations) -> None:
     # Here, since only such a run needs it.
-    from pytest_msdump.calibrate.engine import calibrate
-    from pytest_msdump.calibrate.write import write_limits
+    from pytest_msdump.calibrate.engine import calibrate, write_limits
 
     write_limits(path, calibrate(runs.reference, [runs.perturbed], controls=runs.controls, coarse=[runs.coarse]))
 
