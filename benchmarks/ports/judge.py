@@ -28,7 +28,7 @@ from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.record import RoleReason
-from pytest_msdump.record.sketch_dump import sketch_dump
+from pytest_msdump.record.writer import sketch_dump
 from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.report.coverage import first_failing
 from pytest_msdump.suite import load_suite
@@ -221,8 +221,7 @@ def _differences(sketched: Judged, full: Judged) -> Iterator[str]:
 
 def _limits(case: Path, made: Path) -> Path:
     """Return a limits file of a case, which is made where there is none."""
-    from pytest_msdump.calibrate.engine import calibrate
-    from pytest_msdump.calibrate.write import write_limits
+    from pytest_msdump.calibrate.engine import calibrate, write_limits
 
     path = made / f"{case.name}.limits.json"
     if not path.exists():

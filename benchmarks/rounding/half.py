@@ -12,8 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pytest_msdump.calibrate.engine import calibrate
-from pytest_msdump.calibrate.write import write_limits
+from pytest_msdump.calibrate.engine import calibrate, write_limits
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.facts.replay import FLIPS_ALLOWED, FLIPS_SHARE_LIMIT
 from pytest_msdump.record.torch import TorchRecording

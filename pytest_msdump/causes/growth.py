@@ -244,7 +244,9 @@ def _distance(record: Record) -> Drift | None:
     value = record.metrics.get(_DISTANCE)
     if not isinstance(value, (int, float)) or not isfinite(value):
         return None
-    limit, base = _limit(record, _DISTANCE) or None, _base(record)
+    bases = (check.base for check in record.checks if check.metric == _DISTANCE and check.level == "fail")
+    # What rounding does to the distance, if its limit is a limits file's.
+    limit, base = _limit(record, _DISTANCE) or None, next(bases, None)
     # Harmless runs reach any score that is within the limit.
     noise = limit if base and limit else _NOISE.get(record.judged_as, 0.0)
     return Drift(float(value), limit, noise, base=base)
@@ -273,8 +275,3 @@ def _limit(record: Record, metric: str) -> float | None:
     bounds = (check.limit for check in record.checks if check.metric == metric and check.level == "fail")
     bound = next(bounds, None)
     return bound if bound is not None and isfinite(bound) else None
-
-
-def _base(record: Record) -> float | None:
-    """Return what rounding does to the distance, if its limit is a limits file's."""
-    return next((check.base for check in record.checks if check.metric == _DISTANCE and check.level == "fail"), None)

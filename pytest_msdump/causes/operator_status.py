@@ -247,11 +247,8 @@ def _feed(
         known_outside = status.of_outputs(group, outer)
         if _worst(known_outside.values()) and not is_compared:
             return Feed(outer)
-        if list(known_outside.values()) in (["fails"], ["passes"]) and producer in _producers(group, outer):
+        inside = {entry.producer for entry in group.inputs(outer) or ()}
+        if list(known_outside.values()) in (["fails"], ["passes"]) and producer in inside:
             given_back = outer
         outer = group.around(outer)
     return Feed(given_back) if given_back else Feed(producer, known, None if read is None else status.drift_of(read))
-
-
-def _producers(group: Group, run: Run) -> set[Run]:
-    return {entry.producer for entry in group.inputs(run) or ()}

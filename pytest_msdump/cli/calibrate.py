@@ -73,8 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Compare the runs, write the file, and print what is in it."""
     # Computes with numpy, which a command that is only asked for its help does not need.
-    from pytest_msdump.calibrate.engine import calibrate
-    from pytest_msdump.calibrate.write import write_limits
+    from pytest_msdump.calibrate.engine import calibrate, write_limits
     from pytest_msdump.report.progress import Progress
 
     if parsed.reason and not parsed.accept_looser:

@@ -37,7 +37,7 @@ from pytest_msdump.matching.selection import PairFilter, Selection
 from pytest_msdump.model.describe import counted
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef
-from pytest_msdump.record.sketch_dump import sketch_dump
+from pytest_msdump.record.writer import sketch_dump
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
 from pytest_msdump.storage.files import make_folder

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.calibrate.write import limits_file_to_lower, tighten
+from pytest_msdump.calibrate.engine import limits_file_to_lower, tighten
 from pytest_msdump.cli.output import print_lines, table_file, terminal_width, write_table
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.escape import terminal_text

@@ -12,7 +12,7 @@ from pytest_msdump.comparison.opening import as_path
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.metrics.count_sketch import BUCKETS
 from pytest_msdump.model.describe import counted
-from pytest_msdump.record.sketch_dump import sketch_dump
+from pytest_msdump.record.writer import sketch_dump
 from pytest_msdump.report.progress import Progress
 
 DESCRIPTION = (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_msdump.cli.output import print_lines
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.record.tfdbg import print_commands, read_listing
+from pytest_msdump.record.tf_graphs import print_commands, read_listing
 from pytest_msdump.storage.files import read_user_file
 
 DESCRIPTION = (

@@ -230,11 +230,6 @@ class Fit:
         """Share of the active elements that the claim explains."""
         return self.explained / self.active if self.active else 0.0
 
-    @property
-    def passive(self) -> int:
-        """Elements where the claim says that both sides agree."""
-        return self.elements - self.active
-
 
 def inner(left: Array, right: Array) -> float:
     """Return the sum of products. Not a BLAS product: its threads collapse when other jobs run."""
@@ -278,8 +273,10 @@ def confidence_of(found: Fit, *, elements: int) -> str | None:
     """
     if not np.isfinite(found.drift) or found.active < 4:
         return None
+    # Elements where the claim says that both sides agree.
+    passive = found.elements - found.active
     for name, open_share, share in _BOUNDS:
-        agreed = found.agreed >= share * found.passive
+        agreed = found.agreed >= share * passive
         if found.unexplained <= open_share and found.explained_share >= share and agreed:
             enough = found.elements >= max(_FEWEST_FOR_HIGH, 0.5 * elements) and found.active >= _FEWEST_ACTIVE
             return name if enough else "medium"

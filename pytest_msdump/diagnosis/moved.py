@@ -201,13 +201,10 @@ class ShiftClaim(Claim):
         inside = self._inside(start, stop)
         self._fill(claimed, inside, start, self._distance(1))
         if self.rolled:
-            self._fill(claimed, ~inside, start, self._distance(1 - self._length))
+            # The number of steps once around; only one axis is ever rolled.
+            length = self.sides.shape[next(iter(self.steps))] if self.steps else self.sides.size
+            self._fill(claimed, ~inside, start, self._distance(1 - length))
         return Trial(left, claimed, right)
-
-    @property
-    def _length(self) -> int:
-        """The number of steps once around; only one axis is ever rolled."""
-        return self.sides.shape[next(iter(self.steps))] if self.steps else self.sides.size
 
     def _distance(self, steps: int) -> int:
         shape = self.sides.shape

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -178,10 +179,7 @@ def _clip(sides: Sides, low: float, high: float) -> PointwiseClaim:
     largest = Message("largest_of_type", {"dtype": sides.left.dtype}) if is_largest else None
     ends = "at_both_ends" if len(details) == 2 else "below" if "low" in details else "above"
     message = Message(f"left_stops_{ends}", {**details, "largest": largest})
-
-    def clip(block: Array) -> Array:
-        return np.clip(block, low, high)
-
+    clip = partial(np.clip, a_min=low, a_max=high)
     return PointwiseClaim("clipped", sides, message, details, clip, left_open=_BESIDE_THE_END)
 
 
@@ -247,17 +245,15 @@ def of_rounding(sides: Sides) -> Iterator[PointwiseClaim]:
             yield RoundingClaim("rounded", sides, message, {"grid": name}, function, own_rounding=own, own_agreeing=own)
     step = _grid_step(left[_inside_range(sides, left)])
     if step is not None and step > 1.001 * (_grid_step(right) or 0.0) and not (sides.are_integers and step <= 1):
-        yield _on_steps(sides, step, float(left.min()), float(left.max()))
+        message, details = Message("left_is_in_steps", {"step": step}), {"grid": "steps", "step": step}
+        # The left's own type rounded the steps once more.
+        own = Slack(sides.rounding.relative, 0.01 * step)
+        rounded = partial(_in_steps, step=step, low=float(left.min()), high=float(left.max()))
+        yield RoundingClaim("rounded", sides, message, details, rounded, own_rounding=own, own_agreeing=own)
 
 
-def _on_steps(sides: Sides, step: float, low: float, high: float) -> RoundingClaim:
-    def rounded(block: Array) -> Array:
-        return np.clip(np.rint(block / step) * step, low, high)
-
-    message, details = Message("left_is_in_steps", {"step": step}), {"grid": "steps", "step": step}
-    # The left's own type rounded the steps once more.
-    own = Slack(sides.rounding.relative, 0.01 * step)
-    return RoundingClaim("rounded", sides, message, details, rounded, own_rounding=own, own_agreeing=own)
+def _in_steps(block: Array, step: float, low: float, high: float) -> Array:
+    return np.clip(np.rint(block / step) * step, low, high)
 
 
 def _grid_step(values: Array) -> float | None:
@@ -295,10 +291,7 @@ def to_float8(block: Array, name: str) -> Array:
 
 
 _GRIDS: dict[str, Callable[[Array], Array]] = {
-    "float16": lambda block: rounded_to(block, "float16"),
-    "bfloat16": lambda block: rounded_to(block, "bfloat16"),
+    **{name: partial(rounded_to, name=name) for name in ("float16", "bfloat16")},
     "bfloat16, towards zero": _cut_to_bfloat16,
-    "float8_e4m3fn": lambda block: to_float8(block, "float8_e4m3fn"),
-    "float8_e5m2": lambda block: to_float8(block, "float8_e5m2"),
-    "hifloat8": lambda block: to_float8(block, "hifloat8"),
+    **{name: partial(to_float8, name=name) for name in ("float8_e4m3fn", "float8_e5m2", "hifloat8")},
 }

@@ -35,11 +35,9 @@ def detail_pair(
     options: DetailOptions = DetailOptions(),  # noqa: B008 - frozen
     extras: Extras = NO_EXTRAS,
 ) -> Detail:
-    """Open a pair and write it in detail into `folder`.
+    """Open a pair and write it in detail into `folder`; MsdumpError, with no file written, where that cannot be done.
 
-    `stem` begins the names of its files: operator, io and slot by default. `names` are the left and the right operator
-    in the summary. `extras` are a user's own conversions, and how much of each tensor to look at. MsdumpError, with no
-    file written, where the tensors cannot be brought together, or read, or nothing can be written.
+    `stem` begins the names of its files: operator, io and slot by default.
     """
     if pair.left.is_unseen or pair.right.is_unseen:
         raise MsdumpError(f"{pair.left.key.address}: only statistics were saved, so there are no elements to look at")
@@ -177,10 +175,9 @@ def _within(name: str, number: int, most: int) -> int:
 def details_of_failing(
     plan: Plan, records: Mapping[int, Record], directory: Path, run: str
 ) -> list[tuple[str, Path | str]]:
-    """Write the failing ones of some records in detail, until the run has written as many as its suite asks for.
+    """Write failing records in detail until the run, which `run` names, has written as many as its suite asks for.
 
-    `records` are by number of the pair; `directory` is that of the reports; `run` is the same in all processes of a run
-    and no other one. Returns each address with the summary's file, or with the sentence why there is none.
+    Returns each address with the summary's file, or with the sentence why there is none.
     """
     failing = [number for number, record in sorted(records.items()) if record.fails]
     if not plan.suite.options["detail"] or not failing:
@@ -197,9 +194,13 @@ def details_of_failing(
 
 
 def _write_failing(plan: Plan, number: int, directory: Path, run: str) -> Path | str:
-    slot = _take_slot(directory, run, plan.suite.options["detail"])
+    count = plan.suite.options["detail"]
+    slot = _take_slot(directory, run, count)
     if slot is None:
-        return _left_out(plan.suite.options["detail"])
+        what = (
+            "1 failing tensor of this run has its" if count == 1 else f"{count} failing tensors of this run have theirs"
+        )
+        return f"left out, since {what} already; --msdump-detail={count * 2} for more"
     stem = detail_stems(plan.pairing.pairs)[number]
     try:
         return detail_pair(plan.pairing.pairs[number], directory / FOLDER, stem=stem, extras=plan.extras).files[0]
@@ -207,11 +208,6 @@ def _write_failing(plan: Plan, number: int, directory: Path, run: str) -> Path |
         # A tensor that cannot be written leaves its slot to another one.
         slot.unlink()
         raise
-
-
-def _left_out(count: int) -> str:
-    what = "1 failing tensor of this run has its" if count == 1 else f"{count} failing tensors of this run have theirs"
-    return f"left out, since {what} already; --msdump-detail={count * 2} for more"
 
 
 def _slots(directory: Path, run: str) -> Path:

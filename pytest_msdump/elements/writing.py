@@ -332,11 +332,7 @@ def detail_views(
     letters: str | None = None,
     options: DetailOptions = DetailOptions(),
 ) -> Detail:
-    """Write two tensors of one logical shape in detail: all files, or none if an error is raised.
-
-    `stem` begins the names of the files, as `elements.files.file_stem` gives it; `names` are the left and the right
-    operator; `letters` are the axes, e.g. ``"NCHW"``.
-    """
+    """Write two tensors of one logical shape in detail: all files, or none if an error is raised."""
     style = options.style
     axes = named_axes(left.shape, letters, pads=style.pads_axes)
     tops = Top(options.top, by_absolute), Top(options.top, by_relative)

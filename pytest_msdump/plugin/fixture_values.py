@@ -148,8 +148,7 @@ def reference_keeper(config: pytest.Config, folders: pytest.TempPathFactory) -> 
                 with TemporaryDirectory(dir=folders.getbasetemp()) as folder, _failing_plainly():
                     runs = record_variations(name, build, kept, Path(folder), controls=controls)
                     # Here, since only such a run needs it.
-                    from pytest_msdump.calibrate.engine import calibrate
-                    from pytest_msdump.calibrate.write import write_limits
+                    from pytest_msdump.calibrate.engine import calibrate, write_limits
 
                     write_limits(
                         path, calibrate(runs.reference, [runs.perturbed], controls=runs.controls, coarse=[runs.coarse])

@@ -13,7 +13,7 @@ import pytest
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 from _pytest._io import TerminalWriter
 
-from pytest_msdump.calibrate.write import limits_file_to_lower, tighten
+from pytest_msdump.calibrate.engine import limits_file_to_lower, tighten
 from pytest_msdump.causes.suggest_partners import with_suggestions
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.elements.write_pair import FOLDER, close_slots, details_of_failing

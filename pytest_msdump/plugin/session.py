@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from pytest_msdump.calibrate.write import limits_file_to_lower
+from pytest_msdump.calibrate.engine import limits_file_to_lower
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.model.pairing import Pair

@@ -121,9 +121,9 @@ class OnnxRecording(RunRecording):
         if options is None:
             options = onnxruntime.SessionOptions()
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        if self.model.has_external_data and self.model.folder:
-            options.add_session_config_entry(_EXTERNAL_FOLDER, str(self.model.folder))
         graph = self.model.proto.graph
+        if self.model.folder and any(initializer.data_location for initializer in graph.initializer):
+            options.add_session_config_entry(_EXTERNAL_FOLDER, str(self.model.folder))
         at_hand = {entry.name for entry in (*graph.input, *graph.initializer)}
         wanted = [
             name
@@ -227,11 +227,6 @@ class Model(NamedTuple):
 
         for initializer in self.proto.graph.initializer:
             yield initializer.name, numpy_helper.to_array(initializer, base_dir=str(self.folder or ""))
-
-    @property
-    def has_external_data(self) -> bool:
-        """Whether weights lie in files beside the model."""
-        return any(initializer.data_location for initializer in self.proto.graph.initializer)
 
 
 def load_model(model: Any) -> Model:

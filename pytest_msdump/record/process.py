@@ -193,11 +193,9 @@ def run_process(
 ) -> Ran:
     """Run a program, showing what it prints as it comes, and end all that it has started.
 
-    `title` names it in errors, `directory` goes into the result, `environment` holds all variables of the program,
-    `cwd` is here by default. `prints_where` says that it prints where it is when it gets SIGABRT, as Python does with
-    PYTHONFAULTHANDLER. `show` gets each piece of what it prints; ``sys.stdout.write`` by default. A program that cannot
-    be started raises `ConfigError`; one that failed, or did not end in time, `ProgramError` with the end of what it
-    printed.
+    `environment` holds all variables of the program. `prints_where` says that it prints where it is when it gets
+    SIGABRT, as Python does with PYTHONFAULTHANDLER. `ConfigError` for one that cannot be started, `ProgramError` with
+    the end of what it printed for one that failed, or did not end in time.
     """
     if not hasattr(os, "waitid"):
         raise ConfigError(f"{title}: programs are run on Linux only; run it by hand and open its dump")

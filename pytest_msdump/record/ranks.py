@@ -47,14 +47,11 @@ def groups_of(mesh: Any, weights: Iterable[Any]) -> Mapping[str, Sequence[int]]:
     groups: dict[str, Sequence[int]] = {}
     for each in dict.fromkeys(one for one in found if one is not None):
         at = each.get_coordinate() or ()
-        for axis, name in zip(range(len(at)), _axes_of(each), strict=True):
+        names = each.mesh_dim_names or tuple(f"axis{number}" for number in range(each.ndim))
+        for axis, name in zip(range(len(at)), names, strict=True):
             group = each.mesh[tuple(slice(None) if other == axis else place for other, place in enumerate(at))]
             groups.setdefault(name, tuple(group.tolist()))
     return groups
-
-
-def _axes_of(mesh: Any) -> Sequence[str]:
-    return mesh.mesh_dim_names or tuple(f"axis{number}" for number in range(mesh.ndim))
 
 
 def placement_of(tensor: Any, groups: Mapping[str, Sequence[int]]) -> str:

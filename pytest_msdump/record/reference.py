@@ -27,9 +27,8 @@ from pytest_msdump.facts.calibration import COARSE_UNIT
 from pytest_msdump.metrics.count_sketch import BUCKETS
 from pytest_msdump.model.dump import ARCHIVE_FILE, MANIFEST_FILE, Manifest
 from pytest_msdump.record.manifest import digest, movable, write_manifest
-from pytest_msdump.record.sketch_dump import sketch_dump
 from pytest_msdump.record.variation import Control, Perturbation
-from pytest_msdump.record.writer import check_save, safe_name
+from pytest_msdump.record.writer import check_save, safe_name, sketch_dump
 from pytest_msdump.storage.files import naming, open_regular, read_regular, write_atomic
 
 # A bool is an int, so it comes first. Types that extend these count as the builtin.

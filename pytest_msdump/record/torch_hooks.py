@@ -20,8 +20,7 @@ class ForwardHooks:
 
     `before` gets a module, its arguments and keywords, `after` a module and its result, and both whether other hooks
     changed them. Where `before` returns arguments and keywords, the module gets those; what `after` returns takes the
-    place of the result, but for ``None``. `raised` gets a module that gave
-    nothing back, which is so as well where it raised.
+    place of the result, but for ``None``. `raised` gets a module that gave nothing back, be it that it raised.
     """
 
     def __init__(

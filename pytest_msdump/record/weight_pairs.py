@@ -208,9 +208,12 @@ def _pair(name: str, left: Weight, right_name: str, right: Weight, types: Mappin
     title = f"{_called(name, left)} ↔ {_called(right_name, right)}"
     if len(kinds) > 1:
         raise ConfigError(f"{title}: the layers are {left.layer} and {right.layer}; map each to its own kind of layer")
+    # One framework has one order of axes, whatever the layer is.
+    is_one_order = left.framework == right.framework and not kinds
+    rules = [[None] if is_one_order else _rules(held, role, kinds) for held in (left, right)]
     ways = [
         WeightPair(name, left, right_name, right, ours, theirs)
-        for ours, theirs in _ways(left, right, role, kinds)
+        for ours, theirs in product(*rules)
         if _shape(left, ours) == _shape(right, theirs)
     ]
     if len(ways) == 1:
@@ -223,13 +226,6 @@ def _pair(name: str, left: Weight, right_name: str, right: Weight, types: Mappin
         )
     tail = "" if kinds else f"; no type is known of the layer: types={{'{layer}': …}} names one of {', '.join(KINDS)}"
     raise ConfigError(f"{title}: the shapes {shapes} cannot be brought together{tail}")
-
-
-def _ways(left: Weight, right: Weight, role: str, kinds: Sequence[str]) -> list[tuple[Rule | None, Rule | None]]:
-    # One framework has one order of axes, whatever the layer is.
-    if left.framework == right.framework and not kinds:
-        return [(None, None)]
-    return list(product(_rules(left, role, kinds), _rules(right, role, kinds)))
 
 
 def _rules(held: Weight, role: str, kinds: Sequence[str]) -> list[Rule | None]:

@@ -91,7 +91,17 @@ def save_weights(source: Any, path: str | PathLike[str], *, framework: str = "")
     ConfigError
         As `read_weights`; it cannot be written.
     """
-    return save(read_weights(source, framework=framework), Path(path))
+    weights = read_weights(source, framework=framework)
+    about = {name: {field: getattr(weight, field) for field in _FIELDS} for name, weight in weights.items()}
+    text = json.dumps({"schema_version": _SCHEMA, "weights": about}, ensure_ascii=False).encode()
+    content = BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        arrays = {name: weight.values for name, weight in weights.items()}
+        for name, values in (*arrays.items(), (_ABOUT, np.frombuffer(text, np.uint8))):
+            with archive.open(zipfile.ZipInfo(f"{name}.npy", _FIXED_TIME), "w", force_zip64=True) as member:
+                npy_format.write_array(member, values, allow_pickle=False)
+    with naming(Path(path), kind=ConfigError):
+        return write_atomic(Path(path), content.getvalue())
 
 
 def load_weights(
@@ -262,22 +272,8 @@ def _keras(variable: Any, weight: Weight) -> None:
 _ASSIGN = {"torch": _torch, "mindspore": _mindspore, "keras": _keras}
 
 
-def save(weights: Weights, path: Path) -> Path:
-    """Write weights to an ``.npz``, whole or not at all; equal weights give equal files."""
-    about = {name: {field: getattr(weight, field) for field in _FIELDS} for name, weight in weights.items()}
-    text = json.dumps({"schema_version": _SCHEMA, "weights": about}, ensure_ascii=False).encode()
-    content = BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        arrays = {name: weight.values for name, weight in weights.items()}
-        for name, values in (*arrays.items(), (_ABOUT, np.frombuffer(text, np.uint8))):
-            with archive.open(zipfile.ZipInfo(f"{name}.npy", _FIXED_TIME), "w", force_zip64=True) as member:
-                npy_format.write_array(member, values, allow_pickle=False)
-    with naming(path, kind=ConfigError):
-        return write_atomic(path, content.getvalue())
-
-
 def load(path: Path) -> Weights | dict[str, Array]:
-    """Read an ``.npz``: weights where `save` wrote it, else the arrays by name."""
+    """Read an ``.npz``: weights where `save_weights` wrote it, else the arrays by name."""
     try:
         with open_regular(Path(path)) as stream, zipfile.ZipFile(stream) as archive:
             arrays = {info.filename.removesuffix(".npy"): _array(archive, info) for info in archive.infolist()}

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from os import PathLike
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.dtypes.arrays import RawArray, array_to_save
 from pytest_msdump.dumps.file_names import ReferenceName
 from pytest_msdump.dumps.manifest import read_manifest
@@ -28,12 +30,13 @@ from pytest_msdump.model.dump import (
     JOURNAL_FILE,
     MANIFEST_FILE,
     DistributedRank,
+    Dump,
     Manifest,
     TensorEntry,
 )
 from pytest_msdump.model.graph import Operator
 from pytest_msdump.model.tensor import TensorRef, TensorView
-from pytest_msdump.record.manifest import add_to_journal, digests, write_manifest
+from pytest_msdump.record.manifest import add_to_journal, digests, marked_incomplete, write_manifest
 from pytest_msdump.record.sketching import (
     BLOCK_ELEMENTS,
     SOME,
@@ -50,7 +53,7 @@ from pytest_msdump.record.sketching import (
 )
 from pytest_msdump.storage.files import write_atomic
 
-__all__ = ["SAVE", "DumpWriter", "FileNames", "RawArray", "check_save", "safe_name"]
+__all__ = ["SAVE", "DumpWriter", "FileNames", "RawArray", "check_save", "safe_name", "sketch_dump"]
 
 _IO = ("input", "output")
 SAVE = ("full", "sketch")
@@ -224,7 +227,7 @@ class DumpWriter:
         return not is_full and is_worth_it(elements, self.buckets)
 
     def write_view(self, ref: TensorRef, view: TensorView) -> None:
-        """Write the sketch of a tensor of another dump, which is read piece by piece; see `record.sketch_dump`."""
+        """Write the sketch of a tensor of another dump, which is read piece by piece; see `sketch_dump`."""
         key, frame = ref.key, ref.line
         op, iteration = key.op.true_name or key.op.name, key.op.at.iteration or 0 if self._iterations else 0
         line = f"{frame.file}:{frame.line}" if frame is not None else None
@@ -432,3 +435,48 @@ class FileNames:
             self._stems[op] = stem
             self._taken |= {stem, stem + _INPUT}
         return self._stems[op]
+
+
+# -- dumps of any format -----------------------------------------------------------------------------------------------
+
+_KEPT = (*DESCRIBED, "seeds", "inputs", "weights", "distributed")
+
+
+def sketch_dump(dump: Dump, directory: Path, *, full: Sequence[str] = (), buckets: int = BUCKETS) -> int:
+    """Write a dump's sketches into a new folder, and return how many tensors there were.
+
+    What a manifest says of the run is taken over. Of several ranks each gets a recording of its own. ConfigError for a
+    dump of several nets or graphs, for one of statistics, and for a folder that is not empty; TensorFileError, and a
+    folder that is marked as incomplete, where a tensor cannot be read.
+    """
+    check_save("sketch", buckets)
+    parts: dict[int | None, list[TensorRef]] = {rank: [] for rank in dump.ranks}
+    for ref in dump.refs:
+        parts.setdefault(ref.key.op.at.rank, []).append(ref)
+    if len({(ref.key.op.at.net, ref.key.op.at.graph) for ref in dump.refs}) > 1 or (None in parts and len(parts) > 1):
+        raise ConfigError(f"{dump.root}: holds several nets or graphs; sketch the folder of each by itself")
+    if unseen := [ref for ref in dump.refs if ref.is_unseen]:
+        raise ConfigError(f"{dump.root}: {unseen[0].key.address} was not saved, so there is nothing to sketch")
+    if directory.is_dir() and any(directory.iterdir()):
+        raise ConfigError(f"{directory}: is not empty; empty it, or give another folder")
+    # So that some of the ranks are not taken for all of them.
+    with marked_incomplete(directory):
+        for rank, refs in parts.items():
+            _write_rank(
+                dump, refs, directory, None if len(parts) == 1 and not dump.ranks else rank, full=full, buckets=buckets
+            )
+    return len(dump.refs)
+
+
+def _write_rank(dump: Dump, refs: Sequence[TensorRef], directory: Path, rank: int | None, **saving: Any) -> None:
+    """Write the sketches of one rank into its folder, or those of the whole dump."""
+    several = len({ref.key.op.at.iteration for ref in refs}) > 1
+    root = dump.root / f"rank_{rank}" if rank in dump.ranks else dump.root
+    manifest, _ = read_manifest(root) if root.is_dir() else (None, ())
+    own = None if rank is None else (manifest and manifest.distributed) or DistributedRank(rank)
+    with DumpWriter(directory, iterations=several, save="sketch", distributed=own, **saving) as writer:
+        if manifest is not None:
+            writer.adopt({name: value for name in _KEPT if (value := getattr(manifest, name))}, manifest.graph)
+        for ref in refs:
+            with closing(open_logical(ref)) as view:
+                writer.write_view(ref, view)

@@ -9,7 +9,7 @@ import copy
 import runpy
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -78,7 +78,10 @@ class Reference:
         """Return `run`, or a function that calls a model with the inputs that the first of the dumps has of it."""
         if self.run is not None:
             return self.run
-        return _calling(*_tensors(self._recorded(next(iter(names_of(self.model))), *dumps)))
+        import torch
+
+        inputs = self._recorded(next(iter(names_of(self.model))), *dumps)
+        return _calling(*(torch.from_numpy(np.array(array)) for array in inputs))
 
     def fed(self, *dumps: Dump) -> KerasModel:
         """Return the model of Keras with its inputs, if need be those that the first of the dumps has of it."""
@@ -230,9 +233,3 @@ def _inputs(dump: Dump, name: str) -> Iterable[Any]:
     for ref in sorted(first, key=lambda one: one.key.slot):
         with closing(open_view(ref)) as view:
             yield view.read(0, view.size).reshape(view.shape).copy()
-
-
-def _tensors(arrays: Sequence[Any]) -> list[Any]:
-    import torch
-
-    return [torch.from_numpy(np.array(array)) for array in arrays]

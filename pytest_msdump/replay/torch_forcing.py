@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -180,15 +180,12 @@ class _Run:
                 self._gradients.hook_outputs(name, leaves(changed, is_tensor))
         return changed
 
-    def _place(self, label: str, slot: int) -> Place:
-        self._calls[label, slot] += 1
-        return Place(label, slot, self._calls[label, slot] - 1)
-
     def _put(self, label: str, slot: int, tensor: Any) -> Any:
         """Return the left's tensor for one of the reference's, through which its gradient goes on; else itself."""
         import torch
 
-        place = self._place(label, slot)
+        place = Place(label, slot, self._calls[label, slot])
+        self._calls[label, slot] += 1
         if self.forcing.wants(place):
             self.met(place, tensor)
         values = self.forcing.values(place, tuple(tensor.shape))
@@ -320,7 +317,8 @@ class _ExactRun(_Run):
             marks |= self._marks_of(tensor)
         if not computes(func):
             return result
-        is_between = self._is_between_modules()
+        # What runs now belongs to no module that the run has as one operation.
+        is_between = not self._inner or self.names[id(self._inner[-1][0])] not in self._atoms
         if is_between and self._inner:
             marks = marks._replace(around=marks.around | {self.names[id(self._inner[-1][0])]})
         if asked is not None:
@@ -330,10 +328,6 @@ class _ExactRun(_Run):
         for tensor in leaves(result, is_tensor):
             self._mark(tensor, marks)
         return result
-
-    def _is_between_modules(self) -> bool:
-        """Whether what runs now belongs to no module that the run has as one operation."""
-        return not self._inner or self.names[id(self._inner[-1][0])] not in self._atoms
 
     def _marks_of(self, tensor: Any) -> Marks:
         _, marks = self._marks.get(tensor.untyped_storage()._cdata, (None, _NOTHING))
@@ -358,19 +352,21 @@ def _in_double(func: Any, args: Any, kwargs: Any) -> tuple[Any, Marks]:
     lower = (torch.float32, torch.float16, torch.bfloat16)
     if kwargs.get("dtype") in lower:
         kwargs = {**kwargs, "dtype": torch.float64}
-    is_functional = _is_functional(func)
+    operation = _described(func)
     given = leaves((args, kwargs), is_tensor)
-    if is_functional and any(one.dtype in lower for one in given):
+    if operation.is_functional and any(one.dtype in lower for one in given):
         args, kwargs = _cast_from(lower, torch.float64, (args, kwargs))
-    marks = Marks(has_exp=_has_exp(func), random=_name(func) if _is_random(func, kwargs) else "")
+    # Fused attention draws random numbers for dropout only.
+    is_random = operation.may_be_random and ("scaled_dot_product" not in operation.name or kwargs.get("dropout_p"))
+    marks = Marks(has_exp=operation.has_exp, random=operation.name if is_random else "")
     try:
         return func(*args, **kwargs), marks
     except (NotImplementedError, RuntimeError):
-        if not is_functional or not any(one.dtype is torch.float64 for one in given):
+        if not operation.is_functional or not any(one.dtype is torch.float64 for one in given):
             raise
     args, kwargs = _cast_from((torch.float64,), torch.float32, (args, kwargs))
     result = _cast_from((torch.float32,), torch.float64, func(*args, **kwargs))
-    return result, marks | Marks(single=_name(func))
+    return result, marks | Marks(single=operation.name)
 
 
 def _cast_from(dtypes: tuple[Any, ...], dtype: Any, value: Any) -> Any:
@@ -379,7 +375,7 @@ def _cast_from(dtypes: tuple[Any, ...], dtype: Any, value: Any) -> Any:
 
 def _rounded(func: Any, result: Any, dtype: Any) -> Any:
     """Round what an operation gave, where it wrote it, to a 16-bit type."""
-    if _is_functional(func):
+    if _described(func).is_functional:
         return _floats_through(result, dtype)
     for tensor in leaves(result, is_tensor):
         if tensor.is_floating_point():
@@ -402,33 +398,24 @@ def _through(tensor: Any, dtype: Any) -> Any:
     return tensor.to(dtype).to(tensor.dtype)
 
 
-def _name(func: Any) -> str:
-    schema = getattr(func, "_schema", None)
-    return str(func) if schema is None else str(schema.name).partition("::")[2]
+class _Operation(NamedTuple):
+    """An operation; `is_functional` says that it writes to none of its arguments, and gives back no view of one."""
+
+    name: str
+    has_exp: bool
+    is_functional: bool
+    may_be_random: bool
 
 
 @cache
-def _has_exp(func: Any) -> bool:
-    return EXP_FAMILY.search(_name(func)) is not None
-
-
-@cache
-def _is_functional(func: Any) -> bool:
-    """Whether an operation writes to none of its arguments, and gives back no view of one."""
-    schema = getattr(func, "_schema", None)
-    return schema is not None and all(one.alias_info is None for one in (*schema.arguments, *schema.returns))
-
-
-def _is_random(func: Any, kwargs: Any) -> bool:
-    """Whether an operation draws random numbers; fused attention does so for dropout only."""
-    return _may_be_random(func) and ("scaled_dot_product" not in _name(func) or bool(kwargs.get("dropout_p")))
-
-
-@cache
-def _may_be_random(func: Any) -> bool:
+def _described(func: Any) -> _Operation:
     import torch
 
-    return torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
+    schema = getattr(func, "_schema", None)
+    name = str(func) if schema is None else str(schema.name).partition("::")[2]
+    is_functional = schema is not None and all(one.alias_info is None for one in (*schema.arguments, *schema.returns))
+    may_be_random = torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
+    return _Operation(name, EXP_FAMILY.search(name) is not None, is_functional, may_be_random)
 
 
 @cache

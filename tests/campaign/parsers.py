@@ -69,7 +69,7 @@ from pytest_msdump.matching.coordinates import parse_align
 from pytest_msdump.matching.rules import FusionRules, combined
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
-from pytest_msdump.record.tfdbg import print_commands, read_listing
+from pytest_msdump.record.tf_graphs import print_commands, read_listing
 from pytest_msdump.record.weights import load
 from pytest_msdump.report.json_report import document, read_json, report_from
 from pytest_msdump.scheduling.cache import CacheFile

@@ -18,7 +18,7 @@ from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.record import DumpWriter, RawArray
 from pytest_msdump.record.manifest import write_manifest
-from pytest_msdump.record.sketch_dump import sketch_dump
+from pytest_msdump.record.writer import sketch_dump
 from pytest_msdump.testing.conformance import ReaderConformance
 
 

@@ -10,7 +10,7 @@ import pytest
 from pytest_msdump.cli import main
 from pytest_msdump.dumps.file_names import parse_reference
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.record.tfdbg import Listed, print_commands, read_listing
+from pytest_msdump.record.tf_graphs import Listed, print_commands, read_listing
 
 LISTING = """\
 run-end: run #1: 1 fetch (y_hat:0); 2 feeds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -21,8 +22,7 @@ def _reshaped(call: Call) -> Result:
 
 
 def _transpose(call: Call) -> Result:
-    value = call.given(0)
-    return exact(value.transpose(call.attribute("perm", 1)))
+    return exact(call.given(0).transpose(call.attribute("perm", 1)))
 
 
 def _last(call: Call) -> int:
@@ -46,8 +46,7 @@ def _stack(call: Call) -> Result:
 
 
 def _unstack(call: Call) -> list[Result | None]:
-    value, axis = call.given(0), int(call.attribute("axis", default=0))
-    return [exact(part) for part in np.moveaxis(value, axis, 0)]
+    return [exact(part) for part in np.moveaxis(call.given(0), int(call.attribute("axis", default=0)), 0)]
 
 
 def _split(call: Call) -> list[Result | None]:
@@ -114,10 +113,6 @@ def _tile(call: Call) -> Result:
     value, times = call.given(0), call.attribute("multiples dims", 1)
     _fits(call, value.size * prod(times))
     return exact(np.tile(value, times))
-
-
-def _broadcast(call: Call) -> Result:
-    return exact(np.broadcast_to(call.given(0), call.shape()))
 
 
 def _pad(call: Call) -> Result:
@@ -225,10 +220,6 @@ def _bias_add_grad(call: Call) -> Result:
     return _added_up(dy, (0,), len(dy))
 
 
-def _mean(call: Call) -> Result:
-    return _sum(call, mean=True)
-
-
 def _reduction(function: Callable[..., Any]) -> Definition:
     def of(call: Call) -> Result:
         value, axes, keep = _reduced(call)
@@ -239,10 +230,8 @@ def _reduction(function: Callable[..., Any]) -> Definition:
 
 def _arg(function: Callable[..., Any]) -> Definition:
     def of(call: Call) -> Result:
-        value = call.given(0)
-        return exact(
-            np.asarray(function(value, axis=int(call.attribute("axis dimension", 1, -1)))).reshape(call.shape())
-        )
+        found = function(call.given(0), axis=int(call.attribute("axis dimension", 1, -1)))
+        return exact(np.reshape(found, call.shape()))
 
     return of
 
@@ -262,7 +251,7 @@ DEFINITIONS: Mapping[str, Definition] = {
     **dict.fromkeys(("Argmax", "ArgMax", "ArgMaxV2"), _arg(np.argmax)),
     **dict.fromkeys(("Argmin", "ArgMin"), _arg(np.argmin)),
     "BiasAddGrad": _bias_add_grad,
-    **dict.fromkeys(("BroadcastTo", "BroadcastToD"), _broadcast),
+    **dict.fromkeys(("BroadcastTo", "BroadcastToD"), lambda call: exact(np.broadcast_to(call.given(0), call.shape()))),
     **dict.fromkeys(("Concat", "ConcatD"), _concat),
     "CumSum": _cumsum,
     **dict.fromkeys(("Gather", "GatherV2"), _gather),
@@ -273,7 +262,7 @@ DEFINITIONS: Mapping[str, Definition] = {
     "ReduceAll": _reduction(np.all),
     "ReduceAny": _reduction(np.any),
     **dict.fromkeys(("ReduceMax", "ReduceMaxD"), _reduction(np.max)),
-    **dict.fromkeys(("ReduceMean", "ReduceMeanD"), _mean),
+    **dict.fromkeys(("ReduceMean", "ReduceMeanD"), partial(_sum, mean=True)),
     **dict.fromkeys(("ReduceMin", "ReduceMinD"), _reduction(np.min)),
     **dict.fromkeys(("ReduceSum", "ReduceSumD", "SumExt"), _sum),
     "Slice": _slice,

@@ -134,7 +134,8 @@ class Call:
         Graphs write numbers with six digits, so that a dumped one is better. Arrays are returned as tuples.
         """
         if slot is not None and self.has(slot):
-            return _plain(self.given(slot))
+            value = self.given(slot)
+            return tuple(value.tolist()) if value.ndim else value.item()
         for name in names.split():
             if name in self.attributes:
                 return literal(self.attributes[name])
@@ -236,7 +237,3 @@ def _float(kind: str, text: str) -> Any:
     if len(text.lower().partition("e")[0].replace(".", "").lstrip("-0")) == _WRITTEN_DIGITS:
         raise NotReplayableError("replay_constant_digits", text=text)
     return number
-
-
-def _plain(value: Array) -> Any:
-    return tuple(value.tolist()) if value.ndim else value.item()

@@ -144,14 +144,16 @@ def _group(call: Call) -> int:
     return int(call.attribute("group groups", default=1))
 
 
-def _four(*arrays: Array) -> None:
+def _four(call: Call, *slots: int) -> list[Array]:
+    """Return inputs, which have to have four axes."""
+    arrays = [call.given(slot) for slot in slots]
     if any(array.ndim != 4 for array in arrays):
         raise NotReplayableError("replay_variant", name="not 4-D")
+    return arrays
 
 
 def _conv2d(call: Call) -> Result:
-    x, w, groups = call.given(0), call.given(1), _group(call)
-    _four(x, w)
+    (x, w), groups = _four(call, 0, 1), _group(call)
     window = _window(call, x.shape, call.shape(), (w.shape[2], w.shape[3]), (None, None))
 
     def parts(x: Array, w: Array) -> Iterator[Array]:
@@ -176,8 +178,7 @@ def _total(parts: Iterator[Array]) -> Array:
 
 def _conv2d_input(call: Call) -> Result:
     """Gradient of a convolution's input, which is also a transposed convolution."""
-    dy, w, groups = call.given(0), call.given(1), _group(call)
-    _four(dy, w)
+    (dy, w), groups = _four(call, 0, 1), _group(call)
     shape = call.shape()
     window = _window(call, shape, dy.shape, (w.shape[2], w.shape[3]), (None, None))
 
@@ -185,21 +186,16 @@ def _conv2d_input(call: Call) -> Result:
         grouped = _groups(dy, groups)
         for i, j in np.ndindex(*window.kernel):
             padded = window.padded(np.zeros(shape))
-            one = _only(window, padded, i, j)
+            one = next(view for row, column, view in window.views(padded) if (row, column) == (i, j))
             one += (_kernels(w, groups, i, j).swapaxes(1, 2) @ grouped).reshape(one.shape)
             yield window.cropped(padded)
 
     return _summed(parts, dy, w, prod(window.kernel) * w.shape[0] / groups)
 
 
-def _only(window: _Window, padded: Array, row: int, column: int) -> Array:
-    return next(view for i, j, view in window.views(padded) if (i, j) == (row, column))
-
-
 def _conv2d_filter(call: Call) -> Result:
     """Gradient of a convolution's weights."""
-    dy, x, groups = call.given(0), call.given(1), _group(call)
-    _four(dy, x)
+    (dy, x), groups = _four(call, 0, 1), _group(call)
     shape = call.shape()
     window = _window(call, x.shape, dy.shape, (shape[2], shape[3]), (None, None))
 
@@ -226,8 +222,7 @@ def _pool_window(call: Call, size: tuple[int, ...], out: tuple[int, ...], first:
 
 
 def _max_pool(call: Call) -> Result:
-    x = call.given(0)
-    _four(x)
+    (x,) = _four(call, 0)
     window = _pool_window(call, x.shape, call.shape(), None)
     best = np.full(call.shape(), -np.inf)
     for _, _, view in window.views(window.padded(x, -np.inf)):
@@ -237,8 +232,7 @@ def _max_pool(call: Call) -> Result:
 
 def _max_pool_grad(call: Call) -> Result:
     """The gradient goes to the first of the largest."""
-    x, y, dy = call.given(0), call.given(1), call.given(2)
-    _four(x, y, dy)
+    x, y, dy = _four(call, 0, 1, 2)
     window = _pool_window(call, x.shape, y.shape, None)
     padded = window.padded(x, -np.inf)
     grad, open_ = np.zeros(padded.shape), np.ones(y.shape, bool)
@@ -268,8 +262,7 @@ def _counts(call: Call, window: _Window, shape: tuple[int, ...]) -> Array:
 
 
 def _avg_pool(call: Call) -> Result:
-    x = call.given(0)
-    _four(x)
+    (x,) = _four(call, 0)
     window = _pool_window(call, x.shape, call.shape(), 1)
     padded, counts = window.padded(x), _counts(call, window, x.shape)
     total = _total(view.copy() for _, _, view in window.views(padded))
@@ -278,8 +271,7 @@ def _avg_pool(call: Call) -> Result:
 
 
 def _avg_pool_grad(call: Call) -> Result:
-    x, dy = call.given(0), call.given(2)
-    _four(x, dy)
+    x, dy = _four(call, 0, 2)
     window = _pool_window(call, x.shape, dy.shape, 3)
     counts = _counts(call, window, x.shape)
     size = np.sqrt(_spread(window, np.square(dy / counts), x.shape))

@@ -40,11 +40,6 @@ def _sgd(call: Call) -> Result:
     return _moved(weight, rate * gradient, np.abs(rate) * 2 * size)
 
 
-def _plain(call: Call) -> Result:
-    weight, rate, gradient = (call.given(slot) for slot in range(3))
-    return _moved(weight, rate * gradient)
-
-
 def _adam(call: Call) -> list[Result | None]:
     weight, m, v, power1, power2, rate, beta1, beta2, eps, gradient = (call.given(slot) for slot in range(10))
     new_m, new_v = m + (gradient - m) * (1 - beta1), v + (gradient * gradient - v) * (1 - beta2)
@@ -82,7 +77,7 @@ def _rms_prop(call: Call) -> Result:
 _ROWS: Mapping[str, Definition] = {
     "Adam": _adam,
     "AdamWeightDecay": _adam_weight_decay,
-    "ApplyGradientDescent": _plain,
+    "ApplyGradientDescent": lambda call: _moved(call.given(0), call.given(1) * call.given(2)),
     "ApplyMomentum": _momentum,
     "ApplyRMSProp": _rms_prop,
     "AssignAdd": sum_of_two(1),
