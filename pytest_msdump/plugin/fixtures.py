@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     from pytest_msdump.record.recorder import Recorder
     from pytest_msdump.record.variation import Control, Perturbation
 
+__all__ = [
+    "msdump",
+    "msdump_control",
+    "msdump_left",
+    "msdump_pairs",
+    "msdump_perturb",
+    "msdump_recorder",
+    "msdump_reference",
+    "msdump_repeats",
+    "msdump_replay",
+    "msdump_right",
+]
+
 
 def _values() -> ModuleType:
     """Return the module that makes the values; it loads numpy."""
