@@ -30,18 +30,19 @@ def check_folder(text: str) -> None:
 
 def run_detail(parsed: argparse.Namespace, planned: Plan, progress: Progress) -> int:
     """Compare the operator of ``-d``, write its details; return the exit code."""
-    rows = _count(parsed.detail_rows, "--rows", 0, MOST_ROWS)
+    rows = whole_number(parsed.detail_rows, "--rows", 0, MOST_ROWS)
     options = DetailOptions(
-        top=_count(parsed.detail_top, "--top", 1, MOST_TOP) or DetailOptions().top,
+        top=whole_number(parsed.detail_top, "--top", 1, MOST_TOP) or DetailOptions().top,
         rows=rows or MOST_ROWS,
         every_element=rows != 0,
     )
     folder = planned.suite.report_dir / FOLDER if parsed.table is None else Path(parsed.table).absolute()
-    choice = wanted(parsed.detail_operator, parsed.detail_io, _count(parsed.detail_slot, "-i", 0, 10**9))
+    choice = wanted(parsed.detail_operator, parsed.detail_io, whole_number(parsed.detail_slot, "-i", 0, 10**9))
     return detail_gate(planned, choice, folder, options, progress=progress, say=phrases(parsed))
 
 
-def _count(text: str | None, flag: str, least: int, most: int) -> int | None:
+def whole_number(text: str | None, flag: str, least: int, most: int) -> int | None:
+    """Read the number that follows a flag; ``None`` where it was not given."""
     if text is None:
         return None
     if not (text.isascii() and text.isdigit()) or len(text) > 18 or not least <= int(text) <= most:

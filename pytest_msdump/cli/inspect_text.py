@@ -238,8 +238,7 @@ def _files(dump: Dump, placed: PlacedOperator, most: int | None) -> Iterator[str
         yield "  not dumped"
     for path in files[:most]:
         yield f"  {terminal_text(os.path.relpath(path, dump.root))}"
-    if most is not None and len(files) > most:
-        yield f"  and {counted(len(files) - most, 'more file')}; --all lists them all"
+    yield from _more(len(files), most, "file")
 
 
 def file_lines(found: InspectedFile, *, width: int, everything: bool = False) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from pytest_msdump.suite import Suite, load_suite
 
 _HELP = ("-h", "--help")
 _NARROWEST = 60
+_MOST_TRIES = 1000
 
 # Options that both of the vendor's programs have, and their flags of ``msdump compare``.
 _NEW_FLAGS = {
@@ -161,6 +163,20 @@ def output_folder(text: str | None, flag: str = "-out") -> Path:
     folder = Path(text or ".").absolute()
     make_folder(folder, flag)
     return folder
+
+
+def new_file(folder: Path, stem: str, suffix: str) -> Path:
+    """Make an empty file of a new name; the second one of a second ends in _1."""
+    for number in range(_MOST_TRIES):
+        path = folder / f"{stem}_{time.strftime('%Y%m%d%H%M%S')}{f'_{number}' if number else ''}{suffix}"
+        try:
+            path.touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise MsdumpError(f"{path} cannot be written: {error.strerror or error}; see -out") from error
+        return path
+    raise MsdumpError(f"{folder} holds {_MOST_TRIES} files {stem}*{suffix}; name another folder with -out")
 
 
 def write_text(path: Path, text: str) -> Path:

@@ -9,7 +9,6 @@ Ascend "Accuracy Comparison Tool", ``msaccucmp.py compare``, release 26.2.0; bat
 from __future__ import annotations
 
 import re
-import time
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +26,7 @@ from pytest_msdump.compat.arguments import (
     chosen_algorithms,
     chosen_groups,
     narrowed,
+    new_file,
     new_spelling,
     output_folder,
     passed_arguments,
@@ -326,7 +326,6 @@ def _names(names: Iterable[str]) -> str:
     return listed(list(dict.fromkeys(names)))
 
 
-_MOST_TRIES = 1000
 _UNKNOWN = "NaN"
 _MAPPING_TITLES = ("Index", "OpType", "NPUDump", "GroundTruth", "TensorIndex", "NPUDumpPath", "GroundTruthPath")
 _NAMES_ONLY = Columns(algorithms=(), verdict=False)
@@ -370,25 +369,12 @@ class Outputs:
         return vendor_table(report, columns, right_alone=False, sequences=self.sequences)
 
     def _csv(self, kind: str, table: tuple[Sequence[str], Sequence[Sequence[str]]]) -> Path:
-        path = self._new(f"{self.prefix}{kind}_{time.strftime('%Y%m%d%H%M%S')}")
+        path = new_file(self.folder, f"{self.prefix}{kind}", ".csv")
         try:
             return write_table(TableFile(path, as_csv=True), *table, flag="-out")
         except MsdumpError:
             path.unlink(missing_ok=True)
             raise
-
-    def _new(self, stem: str) -> Path:
-        """Make an empty file of a new name; the second one of a second ends in _1."""
-        for number in range(_MOST_TRIES):
-            path = self.folder / f"{stem}{f'_{number}' if number else ''}.csv"
-            try:
-                path.touch(exist_ok=False)
-            except FileExistsError:
-                continue
-            except OSError as error:
-                raise MsdumpError(f"{path} cannot be written: {error.strerror or error}; see -out") from error
-            return path
-        raise MsdumpError(f"{self.folder} holds {_MOST_TRIES} files {stem}*.csv; name another folder with -out")
 
 
 def _files_by_tensor(report: Report) -> dict[tuple[bool, str], list[tuple[str, str]]]:

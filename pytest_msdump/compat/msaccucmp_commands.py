@@ -9,14 +9,22 @@ with a line ``Algorithm: value`` for each.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_msdump.cli import convert, overflow
 from pytest_msdump.cli.gate import gate
 from pytest_msdump.comparison.planning import plan
-from pytest_msdump.compat.arguments import Arguments, Flag, Grammar, output_folder, say, vendor_suite, write_text
+from pytest_msdump.compat.arguments import (
+    Arguments,
+    Flag,
+    Grammar,
+    new_file,
+    output_folder,
+    say,
+    vendor_suite,
+    write_text,
+)
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.escape import shell_line
 from pytest_msdump.model.report import Report
@@ -150,14 +158,9 @@ def run_file_compare(program: str, words: Sequence[str]) -> int:
     planned = plan(suite)
     typed = ["msdump", "compare", left, right, "--io", "all", "--report-dir", str(reports)]
     say(program, f"the same gate as: {shell_line(typed)}")
-    return gate(planned, lambda report: [write_text(_new_file(folder), _file_compare_text(report))])
-
-
-def _new_file(folder: Path) -> Path:
-    """Return a name that no file has; the second one of a second ends in _1."""
-    stem = f"file_result_{time.strftime('%Y%m%d%H%M%S')}"
-    names = (folder / f"{stem}{f'_{number}' if number else ''}.txt" for number in range(1000))
-    return next((path for path in names if not path.exists()), folder / f"{stem}.txt")
+    return gate(
+        planned, lambda report: [write_text(new_file(folder, "file_result", ".txt"), _file_compare_text(report))]
+    )
 
 
 def _file_compare_text(report: Report) -> str:

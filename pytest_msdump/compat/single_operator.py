@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_msdump.cli.compare_detail import check_folder, detail_gate
+from pytest_msdump.cli.compare_detail import check_folder, detail_gate, whole_number
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.select_pairs import Wanted
 from pytest_msdump.compat.arguments import Arguments, Flag, output_folder
@@ -51,11 +51,11 @@ def check_older(arguments: Arguments) -> None:
 def run_newer(planned: Plan, arguments: Arguments) -> int:
     """Compare the operator and write its files, in the titles of release 26.2.0."""
     kind = "input" if "input" in arguments else "output"
-    choice = Wanted(arguments.values["operator"], kind, _number(arguments, kind, f"-{kind[0]}", 0, 10**9) or 0)
+    choice = Wanted(arguments.values["operator"], kind, whole_number(arguments.get(kind), f"-{kind[0]}", 0, 10**9) or 0)
     options = DetailOptions(
         NEWER,
-        top=_number(arguments, "top", "-n", 1, MOST_TOP) or DetailOptions().top,
-        rows=_number(arguments, "rows", "-ml", _FEWEST_ROWS, MOST_ROWS) or MOST_ROWS,
+        top=whole_number(arguments.get("top"), "-n", 1, MOST_TOP) or DetailOptions().top,
+        rows=whole_number(arguments.get("rows"), "-ml", _FEWEST_ROWS, MOST_ROWS) or MOST_ROWS,
         every_element="brief" not in arguments,
     )
     return detail_gate(planned, choice, output_folder(arguments.get("out")), options, prints_top=True)
@@ -66,7 +66,7 @@ def run_older(planned: Plan, arguments: Arguments) -> int:
     kind = arguments.get("kind") or "output"
     if kind not in ("input", "output"):
         raise ConfigError(f"-t: {kind!r} is neither input nor output")
-    choice = Wanted(arguments.values["operator"], kind, _number(arguments, "slot", "-i", 0, 10**9) or 0)
+    choice = Wanted(arguments.values["operator"], kind, whole_number(arguments.get("slot"), "-i", 0, 10**9) or 0)
     folder = output_folder(arguments.values["table"], flag="-o")
     return detail_gate(planned, choice, folder, DetailOptions(OLDER))
 
@@ -85,12 +85,3 @@ def _needs_operator(arguments: Arguments, flags: tuple[Flag, ...], operator: str
     for flag in flags:
         if flag.name in arguments:
             raise ConfigError(f"{flag.names[0]}: says more about one operator; say which with {operator} OP")
-
-
-def _number(arguments: Arguments, name: str, flag: str, least: int, most: int) -> int | None:
-    text = arguments.get(name)
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit()) or len(text) > 18 or not least <= int(text) <= most:
-        raise ConfigError(f"{flag}: {text!r} is not a whole number from {least} to {most}")
-    return int(text)

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -211,10 +210,10 @@ def index_headers(found: Iterable[FoundDump], builder: DumpBuilder, *, reader: s
         if one.name.is_ffts:
             sliced[one.name.op_type, slice_name(one.name.op).op].append(one)
         else:
-            refs += _whole_refs(one, builder, reader)
+            refs += _refs((one,), builder, reader)
     for files in sliced.values():
         for members in _passes(files):
-            refs += _sliced_refs(members, builder, reader)
+            refs += _refs(members, builder, reader)
     return refs
 
 
@@ -234,35 +233,26 @@ def _passes(files: Sequence[FoundDump]) -> Sequence[Sequence[FoundDump]]:
     return list(zip(*ordered, strict=True))
 
 
-def _whole_refs(one: FoundDump, builder: DumpBuilder, reader: str) -> Iterator[TensorRef]:
-    header = _header(one, builder)
-    folder, file, name, _ = one
-    if header is None:
-        yield _unreadable(one, TensorSource(folder, file, name.timestamp), reader)
-        return
-    op = _key(one, header.op_name)
-    for part, tensor in enumerate(header.tensors):
-        source = TensorSource(folder, file, name.timestamp, part, device_address=tensor.address)
-        claimed = _claimed(tensor.data_type, tensor.shape, tensor.memory_format, tensor.original_shape, tensor.groups)
-        yield TensorRef(TensorKey(op, tensor.io, tensor.slot), claimed, source, reader)
-
-
-def _sliced_refs(members: Sequence[FoundDump], builder: DumpBuilder, reader: str) -> Iterator[TensorRef]:
+def _refs(members: Sequence[FoundDump], builder: DumpBuilder, reader: str) -> Iterator[TensorRef]:
+    """Yield the tensors of one operator, from one file or from those of its slices."""
     headers = [_header(one, builder) for one in members]
-    timestamp = min(members, key=attrgetter("name.timestamp")).name.timestamp
-    pieces = tuple(one.path for one in members)
-    header = headers[0]
+    first, header = members[0], headers[0]
+    is_sliced = first.name.is_ffts
+    pieces = tuple(one.path for one in members) if is_sliced else ()
+    timestamp = min(one.name.timestamp for one in members)
     if header is None:
-        yield _unreadable(members[0], TensorSource.of(pieces[0], timestamp, pieces=pieces), reader)
+        source = TensorSource(first.folder, first.file, timestamp, pieces=pieces)
+        yield TensorRef(TensorKey(_key(first, ""), "output", 0), TensorSpec(), source, reader)
         return
-    op = _key(members[0], header.op_name)
-    by_threads = slice_name(members[0].name.op).number is None
+    op = _key(first, header.op_name)
+    by_threads = len(members) > 1 and slice_name(first.name.op).number is None
     for part, tensor in enumerate(header.tensors):
-        if tensor.io == "input" and by_threads and len(members) > 1:
-            builder.note_file(_FIRST_THREAD, members[0].file)
-        source = TensorSource.of(pieces[0], timestamp, part, pieces, tensor.address)
+        if tensor.io == "input" and by_threads:
+            builder.note_file(_FIRST_THREAD, first.file)
+        source = TensorSource(first.folder, first.file, timestamp, part, pieces, tensor.address)
         # Shapes are known when the slices are joined.
-        claimed = _claimed(tensor.data_type, None, tensor.memory_format, None, tensor.groups)
+        shape, original_shape = (None, None) if is_sliced else (tensor.shape, tensor.original_shape)
+        claimed = _claimed(tensor.data_type, shape, tensor.memory_format, original_shape, tensor.groups)
         yield TensorRef(TensorKey(op, tensor.io, tensor.slot), claimed, source, reader)
 
 
@@ -293,10 +283,6 @@ def _key(one: FoundDump, header_name: str) -> OpKey:
     elif true_name != name and (spelling := file_spelling(true_name)) != name and spelling != file_spelling(name):
         true_name = name
     return OpKey(name, one.at, one.name.op_type, true_name if true_name != name else None)
-
-
-def _unreadable(one: FoundDump, source: TensorSource, reader: str) -> TensorRef:
-    return TensorRef(TensorKey(_key(one, ""), "output", 0), TensorSpec(), source, reader)
 
 
 # A network has many tensors and few kinds of them, which share their memory.

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
-from pytest_msdump.dumps.archive import as_sketched, folders_in, open_member
 from pytest_msdump.dumps.base import DumpBuilder, Reader
+from pytest_msdump.dumps.dump_tree import RANK_FOLDER
 from pytest_msdump.dumps.file_names import number, parse_mindspore, parse_reference
 from pytest_msdump.dumps.listing import Folder, walk
 from pytest_msdump.dumps.manifest import apply_entry, graphs_of, labels_of, read_manifest, why_incomplete
 from pytest_msdump.dumps.npy import open_npy
-from pytest_msdump.dumps.rank_folders import at_rank, joined, recorded_ranks
+from pytest_msdump.dumps.npz import NpzReader
 from pytest_msdump.dumps.reruns import Reruns, number_occurrences, separate_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, originals_in
+from pytest_msdump.dumps.stored_file import opened
+from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.describe import counted
-from pytest_msdump.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, Dump, TensorEntry
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
+from pytest_msdump.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, Dump, PartialRun, TensorEntry
+from pytest_msdump.model.ordering import in_order, placed_at
+from pytest_msdump.model.statistics import Statistics
+from pytest_msdump.model.tensor import (
+    UNSEEN,
+    Coordinates,
+    OpKey,
+    SavedSketch,
+    TensorKey,
+    TensorRef,
+    TensorSource,
+    TensorSpec,
+    TensorView,
+)
 
 _SUFFIX = ".npy"
 _RECORD = frozenset({MANIFEST_FILE, JOURNAL_FILE, ARCHIVE_FILE})
@@ -27,6 +43,7 @@ _NO_TIME = (
 )
 # What the name of a file claims of its tensor.
 _UNKNOWN = TensorSpec()
+_NPZ = NpzReader()
 
 
 class NpyFileReader(Reader):
@@ -90,7 +107,7 @@ class NpyFolderReader(Reader):
         if not root.is_dir():
             return False
         folders = tuple(walk(root))
-        return bool(recorded_ranks(folders)) or any(
+        return bool(_recorded_ranks(folders)) or any(
             _holds_tensors(folder) or (not folder.parts and not _RECORD.isdisjoint(folder.files))
             for folder in folders
             if _may_hold(folder)
@@ -99,10 +116,10 @@ class NpyFolderReader(Reader):
     def index(self, root: Path) -> Dump:
         """List the tensors of `root`; see `Reader.index`."""
         folders = tuple(walk(root))
-        ranks = recorded_ranks(folders)
+        ranks = _recorded_ranks(folders)
         whole = self._index_one(root, folders)
         found = {rank: self._index_one(root / name, tuple(walk(root / name))) for rank, name in ranks.items()}
-        return joined(whole, found) if found else whole
+        return _joined(whole, found) if found else whole
 
     def _index_one(self, root: Path, folders: Sequence[Folder]) -> Dump:
         """List the tensors of one recording."""
@@ -110,7 +127,7 @@ class NpyFolderReader(Reader):
         manifest, notes = read_manifest(root)
         builder.note(*notes)
         entries = {} if manifest is None else manifest.tensors
-        archived, damage = folders_in(root, entries) if ARCHIVE_FILE in folders[0].files else ({}, "")
+        archived, damage = _folders_in(root, entries) if ARCHIVE_FILE in folders[0].files else ({}, "")
         refs = _find(builder, folders, archived)
         if damage:
             builder.note(damage)
@@ -118,7 +135,10 @@ class NpyFolderReader(Reader):
             runs = separate_runs(refs.values())
         else:
             policy = manifest.dtype_policy
-            named = [_named(ref, entries.get(path), policy) for path, ref in refs.items()]
+            named = [
+                _as_sketched(apply_entry(ref, entries.get(path), policy), entries.get(path))
+                for path, ref in refs.items()
+            ]
             is_one_run = refs.keys() <= entries.keys()
             runs = Reruns(number_occurrences(named)) if is_one_run else separate_runs(named)
         builder.note(*runs.notes)
@@ -132,16 +152,11 @@ class NpyFolderReader(Reader):
             manifest=replace(manifest, tensors={}, graph={}),
             incomplete=why_incomplete(manifest, refs),
         )
-        return dump if manifest.distributed is None else at_rank(dump, manifest.distributed.rank)
+        return dump if manifest.distributed is None else _of_rank(dump, manifest.distributed.rank)
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily; see `Reader.open`."""
-        return open_npy(ref.source.location, ref.spec) if ref.source.part is None else open_member(ref)
-
-
-def _named(ref: TensorRef, entry: TensorEntry | None, dtype_policy: str) -> TensorRef:
-    found = apply_entry(ref, entry, dtype_policy)
-    return found if entry is None or ref.source.part is None else as_sketched(found, entry)
+        return open_npy(ref.source.location, ref.spec) if ref.source.part is None else _open_member(ref)
 
 
 def _find(
@@ -209,3 +224,130 @@ def _iterations(folders: Sequence[Folder]) -> Mapping[tuple[str, ...], int]:
     # Shorter names come last and win: of `1` and `01`, `1` is the iteration.
     by_number = {int(parts[0]): parts for parts in steps}
     return {parts: iteration for iteration, parts in by_number.items()}
+
+
+# -- The tensors of a recording in one archive -----------------------------------------------------------------------
+
+# Its members are npy files, named as the files of a recording are; a member of which the manifest has statistics is the
+# sketch of a tensor that was not saved. Of tensors with equal sketches one has a member.
+
+
+def _open_member(ref: TensorRef) -> TensorView:
+    """Open a tensor lazily; TensorFileError where it is damaged, or not there any more."""
+    path, part = ref.source.path, ref.source.part or 0
+    arrays = _NPZ.arrays(path)
+    parsed = parse_reference(Path(arrays[part].name).name + _SUFFIX) if part < len(arrays) else None
+    if parsed is None or parsed.timestamp != ref.source.timestamp:
+        raise TensorFileError(f"{path}: {ref.key.address} was in it when it was indexed; run again")
+    if arrays[part].problem:
+        raise TensorFileError(f"{path}: {arrays[part].name}: {arrays[part].problem}")
+    with opened(path) as file:
+        return _NPZ.view_of(file, replace(arrays[part], spec=ref.spec))
+
+
+def _folders_in(root: Path, entries: Mapping[str, TensorEntry]) -> tuple[dict[Folder, Mapping[str, int]], str]:
+    """Return the tensors of the archive in a folder, as folders, with their members' numbers; and why there are none.
+
+    `entries` are what the manifest says of them: some have the member of another one.
+    """
+    path = root / ARCHIVE_FILE
+    try:
+        arrays = _NPZ.arrays(path)
+    except TensorFileError as error:
+        return {}, str(error)
+    members = {array.name + _SUFFIX: part for part, array in enumerate(arrays)}
+    shared = {file: members[entry.member] for file, entry in entries.items() if entry.member in members}
+    held: defaultdict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
+    for file, part in {**shared, **members}.items():
+        *parts, name = file.split("/")
+        held[tuple(parts)][name] = part
+    return {Folder(parts, tuple(sorted(names)), ()): names for parts, names in sorted(held.items())}, ""
+
+
+def _as_sketched(ref: TensorRef, entry: TensorEntry | None) -> TensorRef:
+    """Return a tensor of which the archive has the sketch and the manifest the statistics; others as they are."""
+    if ref.source.part is None or entry is None or entry.norm is None:
+        return ref
+    spec = TensorSpec(entry.dtype, entry.shape)
+    source = ref.source
+    if entry.member is not None:
+        parsed = parse_reference(Path(entry.member).name)
+        source = replace(source, timestamp=parsed.timestamp if parsed else None)
+    member = replace(ref, spec=TensorSpec(), source=source)
+    return replace(
+        ref,
+        spec=spec,
+        reader=UNSEEN,
+        statistics=Statistics(entry.statistics, digits=None),
+        sketch=SavedSketch(member, entry.norm),
+    )
+
+
+# -- Recordings of the processes of one distributed run, each in its `rank_R` ----------------------------------------
+
+
+def _recorded_ranks(folders: Iterable[Folder]) -> Mapping[int, str]:
+    """Return the folders directly below the root that hold the recording of a rank, by rank."""
+    names = [folder.parts[0] for folder in folders if len(folder.parts) == 1 and _is_recording(folder)]
+    return dict(sorted((int(match[1]), name) for name in names if (match := RANK_FOLDER.fullmatch(name))))
+
+
+def _is_recording(folder: Folder) -> bool:
+    return MANIFEST_FILE in folder.files or JOURNAL_FILE in folder.files
+
+
+def _of_rank(dump: Dump, rank: int) -> Dump:
+    """Return a dump as that of a rank."""
+    return replace(
+        dump,
+        refs=tuple(_at_rank(ref, rank) for ref in dump.refs),
+        older=tuple(_at_rank(ref, rank) for ref in dump.older),
+        graphs=tuple((replace(where, rank=rank), graph) for where, graph in dump.graphs),
+    )
+
+
+def _at_rank(ref: TensorRef, rank: int) -> TensorRef:
+    op = ref.key.op
+    return placed_at(ref, ref.place, key=replace(ref.key, op=replace(op, at=replace(op.at, rank=rank))))
+
+
+def _joined(whole: Dump, recordings: Mapping[int, Dump]) -> Dump:
+    """Return the recordings of ranks as one dump; `whole` is what lies around them."""
+    ranks = {rank: _of_rank(dump, rank) for rank, dump in recordings.items()}
+    dumps = [whole, *ranks.values()]
+    manifests = {rank: dump.manifest for rank, dump in ranks.items() if dump.manifest is not None}
+    names = {rank: f"rank_{rank}" for rank in ranks}
+    outside = [path for path in whole.unexplained if path.parts[0] not in names.values()]
+    inside = [names[rank] / path for rank, dump in ranks.items() for path in dump.unexplained]
+    return replace(
+        whole,
+        refs=in_order(ref for dump in dumps for ref in dump.refs),
+        older=in_order(ref for dump in dumps for ref in dump.older),
+        partial=PartialRun.total(dump.partial for dump in dumps),
+        unexplained=tuple(sorted((*outside, *inside))),
+        labels=tuple(sorted({label for dump in dumps for label in dump.labels})),
+        notes=(*whole.notes, *(f"{names[rank]}: {note}" for rank, dump in ranks.items() for note in dump.notes)),
+        graphs=tuple(graph for dump in dumps for graph in dump.graphs),
+        manifest=replace(next(iter(manifests.values())), inputs={}, weights={}, seeds={}, distributed=None),
+        ranks=manifests,
+        incomplete=whole.incomplete or _why_incomplete(ranks),
+    )
+
+
+def _why_incomplete(ranks: Mapping[int, Dump]) -> str:
+    """Return what is missing of a whole run, empty where every rank is there and whole."""
+    sizes: dict[int | None, int] = {}
+    for rank, dump in ranks.items():
+        said = dump.manifest.distributed if dump.manifest is not None else None
+        if dump.incomplete:
+            return f"rank_{rank}: {dump.incomplete}"
+        if said is None or said.rank != rank:
+            return f"rank_{rank}/{MANIFEST_FILE} does not say that it is of rank {rank}, and how many there were"
+        sizes.setdefault(said.world_size, rank)
+    (size, one), *others = sizes.items()
+    for other_size, other in others:
+        return f"rank_{one} is of a run of {size} ranks, rank_{other} of one of {other_size}"
+    if size is None or size == len(ranks):
+        return ""
+    absent = next(rank for rank in count() if rank not in ranks)
+    return f"{size - len(ranks)} of {size} ranks have no recording, e.g. rank_{absent}"

@@ -149,7 +149,7 @@ def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison
         message = Message("leaves_out_zeros", _parameters(value, first) | {"n": comparison.right_zero_mismatch})
         return _Judgement(metric, value, first, first.level, message, curable=False)
     for limit in levels:
-        if not _meets(value, limit):
+        if not meets(value, limit):
             message = _beyond(value, limit, _detail(measured, comparison))
             return _Judgement(metric, value, limit, limit.level, message, curable=metric != "nonfinite_mismatch")
     if limits.known_drift is not None:
@@ -172,7 +172,7 @@ def _larger_is_better(metric: str) -> bool:
     return METRICS[metric].direction == "high"
 
 
-def _meets(value: float | int, limit: Limit) -> bool:
+def meets(value: float | int, limit: Limit) -> bool:
     """Whether a number is within a limit; exactly on it is within, NaN never is."""
     return value >= limit.bound if _larger_is_better(limit.metric) else value <= limit.bound
 
@@ -181,7 +181,7 @@ def _within_known_drift(value: float | int, limit: Limit, limits: Limits) -> _Ju
     """A number within a known drift: fine when the normal limits hold as well, else a warning."""
     metric = limit.metric
     normal = [other for other in limits.strict if other.metric == metric]
-    broken = next((other for other in normal if not _meets(value, other)), None)
+    broken = next((other for other in normal if not meets(value, other)), None)
     if normal and broken is None:
         return _Judgement(metric, value, limit, "ok")
     way = "down_to" if _larger_is_better(metric) else "up_to"

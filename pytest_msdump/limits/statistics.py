@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.metrics import METRICS, SIGN_CHANGES, STATISTICS
-from pytest_msdump.limits.judge import judge, passing_bound, verdict_from
+from pytest_msdump.limits.judge import judge, meets, passing_bound, verdict_from
 from pytest_msdump.limits.statistic_distance import Distance, distance
 from pytest_msdump.model.comparison import Comparison, Finding, Limit, Limits, Measurement, Nonfinite, Verdict
 from pytest_msdump.model.record import Check
@@ -146,7 +146,7 @@ def _as_measured(case: _Case) -> Comparison:
     """Return what is known of the pair as if it had been measured; metrics without a bound are not in it."""
     found = case.found
     measurements = {metric: Measurement(metric, value) for metric, value in found.at_least.items()}
-    measurements |= {metric: Measurement(metric, _best(metric, one)) for metric, one in case.intervals.items()}
+    measurements |= {metric: Measurement(metric, _ends(metric, one)[0]) for metric, one in case.intervals.items()}
     measurements |= {metric: Measurement(metric, undefined=reason) for metric, reason in found.undefined.items()}
     measurements[_BITS] = _bits(case)
     apart = case.intervals.get("relative_euclidean_distance")
@@ -179,23 +179,18 @@ def _bits(case: _Case) -> Measurement:
     return Measurement(_BITS, undefined=Message("bits_not_told"))
 
 
-def _best(metric: str, interval: Interval) -> float:
-    """Return the end of an interval that meets a limit sooner."""
-    return interval.high if METRICS[metric].direction == "high" else interval.low
-
-
-def _is_close(limit: Limit, interval: Interval) -> bool:
-    """Whether the better end of an interval meets a limit, and the worse one does not."""
-    if METRICS[limit.metric].direction == "high":
-        return interval.low < limit.bound <= interval.high
-    return interval.low <= limit.bound < interval.high
+def _ends(metric: str, interval: Interval) -> tuple[float, float]:
+    """Return the end of an interval that meets a limit sooner, and the other one."""
+    _, low, high = interval
+    return (high, low) if METRICS[metric].direction == "high" else (low, high)
 
 
 def _close_limits(case: _Case) -> Iterator[tuple[Limit, Interval]]:
-    for limit in case.limits.limits:
-        interval = case.intervals.get(limit.metric)
-        if interval is not None and not case.equal_bits and _is_close(limit, interval):
-            yield limit, interval
+    for limit in case.limits.limits if not case.equal_bits else ():
+        if interval := case.intervals.get(limit.metric):
+            better, worse = _ends(limit.metric, interval)
+            if meets(better, limit) and not meets(worse, limit):
+                yield limit, interval
 
 
 def _estimated(check: Check, case: _Case) -> Check:
@@ -216,11 +211,7 @@ def _estimated(check: Check, case: _Case) -> Check:
 
 def _would_pass(bounds: Mapping[str, float], intervals: Mapping[str, Interval]) -> dict[str, float]:
     """Return the bounds that the worse ends of intervals meet, too."""
-    ends = {
-        metric: one.low if METRICS[metric].direction == "high" else one.high
-        for metric, one in intervals.items()
-        if metric in bounds
-    }
+    ends = {metric: _ends(metric, intervals[metric])[1] for metric in bounds if metric in intervals}
     found = {**bounds, **{metric: passing_bound(metric, end) for metric, end in ends.items()}}
     return {metric: bound for metric, bound in found.items() if bound is not None}
 

@@ -19,7 +19,7 @@ from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.facts.profiles import DUAL_BENCHMARK
 from pytest_msdump.metrics.definitions import LEFT_OUT
 from pytest_msdump.metrics.sums import ZERO, Sum, dot
-from pytest_msdump.metrics.values import Array, Doubles, Workspace, components, differences, magnitudes, numbers
+from pytest_msdump.metrics.values import Array, Blocks, Doubles, Workspace, components, differences, magnitudes, numbers
 from pytest_msdump.model.comparison import GoldenErrors, Measurement, ThreeWay
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.text import Message
@@ -37,10 +37,9 @@ def golden_errors(
     Both are read once, `block_elements` at a time; sums are in float64 and do not overflow.
     """
     sums, workspace = _Sums(view.dtype, golden.dtype), Workspace()
-    for start in range(0, view.size, block_elements):
-        stop = min(start + block_elements, view.size)
-        with np.errstate(all="ignore"):
-            sums.add(numbers(view.read(start, stop)), numbers(golden.read(start, stop)), workspace)
+    with np.errstate(all="ignore"):
+        for _, block, golden_block in Blocks(view, golden, block_elements):
+            sums.add(numbers(block), numbers(golden_block), workspace)
     return sums.errors(), sums.golden.root_of_ratio(Sum(sums.finite)) if sums.finite else 0.0
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TypeAlias
 
 import numpy as np
 
@@ -26,13 +25,10 @@ from pytest_msdump.metrics.slices import Grid, grid_of
 from pytest_msdump.metrics.spread import CoarserValues
 from pytest_msdump.metrics.statistics import with_exact_moments
 from pytest_msdump.metrics.sums import Moments
-from pytest_msdump.metrics.values import Array, Workspace
+from pytest_msdump.metrics.values import Array, Block, Blocks, Workspace
 from pytest_msdump.model.comparison import Comparison, Nonfinite, WorstElement
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.text import Message
-
-# Number of the first element, and the elements of both sides.
-_Block: TypeAlias = tuple[int, Array, Array]
 
 # Blocks of a large tensor stay in a core's second cache from reading to measuring; a tensor of up to `_HELD_ELEMENTS`
 # is read once for both passes.
@@ -80,10 +76,10 @@ def measure(
         grid = grid_of(left.shape, slice_axis)
     slices = grid if isinstance(grid, Grid) else None
     task, size = Task(left.dtype, right.dtype, Tolerance(rtol, atol), worst, slices, units), left.size
-    blocks: _Blocks | tuple[_Block] = (
+    blocks: Blocks | tuple[Block] = (
         ((0, left.read(0, size), right.read(0, size)),)
         if 0 < size <= block_elements
-        else _Blocks(left, right, block_elements)
+        else Blocks(left, right, block_elements)
     )
     compiled, workspace = CompiledSums(task), Workspace()
     coarser = CoarserValues(left.dtype), CoarserValues(right.dtype)
@@ -98,27 +94,14 @@ def _kind(coarser: CoarserValues, moments: Sequence[Moments]) -> str | None:
     return coarser.found(max((max(-one.minimum, one.maximum) for one in moments), default=0.0))
 
 
-class _Blocks:
-    """Both sides, read block by block each time they are iterated over."""
-
-    def __init__(self, left: TensorView, right: TensorView, block_elements: int) -> None:
-        self._left, self._right, self._step = left, right, block_elements
-
-    def __iter__(self) -> Iterator[_Block]:
-        size = self._left.size
-        for start in range(0, size, self._step):
-            stop = min(start + self._step, size)
-            yield start, self._left.read(start, stop), self._right.read(start, stop)
-
-
-def _tiles(start: int, left: Array, right: Array) -> Iterator[_Block]:
+def _tiles(start: int, left: Array, right: Array) -> Iterator[Block]:
     """Cut a block into tiles: numpy's passes want less at a time than reading does."""
     for tile in range(0, left.size, _TILE_ELEMENTS):
         yield start + tile, left[tile : tile + _TILE_ELEMENTS], right[tile : tile + _TILE_ELEMENTS]
 
 
 def _first_pass(
-    blocks: Iterable[_Block],
+    blocks: Iterable[Block],
     task: Task,
     compiled: CompiledSums,
     workspace: Workspace,
@@ -137,7 +120,7 @@ def _first_pass(
     return total.merge(found, task.worst)
 
 
-def _measured(total: Partial, block: _Block, task: Task, workspace: Workspace) -> Partial:
+def _measured(total: Partial, block: Block, task: Task, workspace: Workspace) -> Partial:
     """Add one block, measured with numpy."""
     with np.errstate(all="ignore"):
         for start, a, b in _tiles(*block):
@@ -147,7 +130,7 @@ def _measured(total: Partial, block: _Block, task: Task, workspace: Workspace) -
     return total
 
 
-def _second_pass(blocks: Iterable[_Block], partial: Partial, workspace: Workspace) -> float | None:
+def _second_pass(blocks: Iterable[Block], partial: Partial, workspace: Workspace) -> float | None:
     """Return the KL divergence; ``None`` where it needs no pass, or where no pass would help."""
     if not partial.errors.differing or len(partial.left) > 1 or len(partial.right) > 1:
         return None

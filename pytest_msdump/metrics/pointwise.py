@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.metrics.rankings import Candidate, Moduli, Ranking, Scores, Tolerance, rank
-from pytest_msdump.metrics.sums import NO_PEAK, ZERO, Peak, Sum, scale_exponent
+from pytest_msdump.metrics.sums import NO_PEAK, ZERO, Peak, Sum, downscaled
 from pytest_msdump.metrics.values import Array, Differences, Doubles, Positions, Workspace, inner
 
 _NAN = 100
@@ -231,17 +231,13 @@ def _largest(values: Array, places: Places) -> Peak:
 
 
 def _total(values: Doubles, peak: float, workspace: Workspace) -> Sum:
-    exponent = scale_exponent(peak)
-    if exponent:
-        values = np.multiply(values, math.ldexp(1.0, -exponent), out=workspace.doubles("scratch", values.size))
-    return Sum(float(np.add.reduce(values)), 0.0, exponent)
+    scaled, exponent = downscaled(values, peak, workspace)
+    return Sum(float(np.add.reduce(scaled)), 0.0, exponent)
 
 
 def _square_total(values: Doubles, peak: float, workspace: Workspace) -> Sum:
-    exponent = scale_exponent(peak)
-    if exponent:
-        values = np.multiply(values, math.ldexp(1.0, -exponent), out=workspace.doubles("scratch", values.size))
-    return Sum(inner(values, values), 0.0, 2 * exponent)
+    scaled, exponent = downscaled(values, peak, workspace)
+    return Sum(inner(scaled, scaled), 0.0, 2 * exponent)
 
 
 def _exact_sum(difference: Differences) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.metrics.values import Blocks
 from pytest_msdump.model.record import AxisErrors, Histogram, MagnitudeErrors, Spread, ValueCounts
 from pytest_msdump.model.tensor import TensorView
 
@@ -109,23 +109,17 @@ def spread(left: TensorView, right: TensorView) -> Spread | None:
     if not left.size or left.size != right.size:
         return None
     low, high = math.inf, -math.inf
-    for _, one, other in _blocks(left, right):
+    blocks = Blocks(left, right, _BLOCK_ELEMENTS)
+    for _, one, other in blocks:
         if "c" in (one.dtype.kind, other.dtype.kind):
             return None
         both = np.stack([to_double(one), to_double(other)])
         both = both[:, np.isfinite(both).all(axis=0)]
         low, high = min(low, *both.min(axis=1, initial=low)), max(high, *both.max(axis=1, initial=high))
     found = _Sums(shape, float(low), float(high))
-    for start, one, other in _blocks(left, right):
+    for start, one, other in blocks:
         found.add(to_double(one), to_double(other), start)
     return found.spread()
-
-
-def _blocks(left: TensorView, right: TensorView) -> Iterator[tuple[int, npt.NDArray[Any], npt.NDArray[Any]]]:
-    """Yield blocks of both sides, each with the place where it begins."""
-    for start in range(0, left.size, _BLOCK_ELEMENTS):
-        stop = min(left.size, start + _BLOCK_ELEMENTS)
-        yield start, np.asarray(left.read(start, stop)), np.asarray(right.read(start, stop))
 
 
 def _decade(values: _Floats) -> npt.NDArray[np.int64]:

@@ -190,21 +190,25 @@ class Moments(NamedTuple):
 EMPTY = Moments()
 
 
+def downscaled(values: Doubles, peak: float, workspace: Workspace) -> tuple[Doubles, int]:
+    """Return values whose squares fit float64, and by which power of two they were divided; `peak` is the largest."""
+    exponent = scale_exponent(peak)
+    if not exponent:
+        return values, 0
+    return np.multiply(values, math.ldexp(1.0, -exponent), out=workspace.doubles("scratch", values.size)), exponent
+
+
 def moments(values: Doubles, minimum: float | int, maximum: float | int, workspace: Workspace) -> Moments:
     """Return the moments of finite `values` (1-D, not empty), whose range is known."""
     count = values.size
-    exponent = scale_exponent(max(-minimum, maximum))
-    scaled = values
-    buffer = workspace.doubles("scratch", count)
-    if exponent:
-        scaled = np.multiply(values, math.ldexp(1.0, -exponent), out=buffer)
+    scaled, exponent = downscaled(values, max(-minimum, maximum), workspace)
     if minimum == maximum:
         return Moments(count, Sum(float(scaled[0]) * count, 0.0, exponent), ZERO, minimum, maximum)
     total = float(np.add.reduce(scaled))
     about_mean = total / count * total
     deviations = inner(scaled, scaled) - about_mean
     if not about_mean <= _MEAN_CANCELS_LITTLE * deviations:
-        centred = np.subtract(scaled, total / count, out=buffer)
+        centred = np.subtract(scaled, total / count, out=workspace.doubles("scratch", count))
         deviations = inner(centred, centred)
     return Moments(count, Sum(total, 0.0, exponent), Sum(deviations, 0.0, 2 * exponent), minimum, maximum)
 

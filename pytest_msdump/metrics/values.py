@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from pytest_msdump.model.tensor import TensorView
 
 Array: TypeAlias = npt.NDArray[Any]
 Doubles: TypeAlias = npt.NDArray[np.float64]
@@ -16,6 +19,23 @@ STRIP = 8192
 
 # All integers of so many bits are numbers of float64, and so is what is left of a longer one without its lowest bits.
 _EXACT_BITS, _LOWEST_BITS = 53, 2**11 - 1
+
+
+# Number of the first element, and the elements of both sides.
+Block: TypeAlias = tuple[int, Array, Array]
+
+
+class Blocks:
+    """Both sides, read block by block each time they are iterated over."""
+
+    def __init__(self, left: TensorView, right: TensorView, block_elements: int) -> None:
+        self._left, self._right, self._step = left, right, block_elements
+
+    def __iter__(self) -> Iterator[Block]:
+        size = self._left.size
+        for start in range(0, size, self._step):
+            stop = min(start + self._step, size)
+            yield start, self._left.read(start, stop), self._right.read(start, stop)
 
 
 class Workspace:
