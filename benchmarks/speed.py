@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from cases.environments import PEERS, VENDOR, VENDOR_RELEASE, cache_folder, environment
-from cases.files import index
+from cases.files import index, torch_file
 from cases.items import dormant, pytest_items
 from cases.networks import network, tiny
 from cases.pair import ITEM_BYTES, pair, pair1g
@@ -42,6 +42,7 @@ CASES: dict[str, Callable[[Setting], Iterator[Case]]] = {
     "network": network,
     "tiny": tiny,
     "index": index,
+    "torch-file": torch_file,
     "pytest": pytest_items,
     "dormant": dormant,
 }

@@ -86,7 +86,7 @@ def test_the_benchmark_of_details_writes_every_element(tmp_path: Path) -> None:
 
 
 SPEED = BENCHMARK.with_name("speed.py")
-MEASURED = ("pair-float32", "tiny", "index", "pytest", "dormant")
+MEASURED = ("pair-float32", "tiny", "index", "torch-file", "pytest", "dormant")
 
 
 def _speed(*words: str | Path) -> subprocess.CompletedProcess[str]:

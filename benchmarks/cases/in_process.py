@@ -1,6 +1,7 @@
 """Comparisons that are functions of a library: the work alone is timed, loading and imports are not.
 
 python in_process.py reads|allclose|torch|polygraphy LEFT RIGHT
+python in_process.py numpy_load|torch_file ARRAY FILE
 python in_process.py ours LEFT RIGHT OPTION …    our command line, which has compared other files once before
 """
 
@@ -94,10 +95,42 @@ def _polygraphy(left: Path, right: Path) -> Callable[[], None]:
     return work
 
 
+def _numpy_load(array: Path, _: Path) -> Callable[[], None]:
+    import numpy as np
+
+    def work() -> None:
+        assert np.load(array).size
+
+    return work
+
+
+def _torch_file(array: Path, file: Path) -> Callable[[], None]:
+    """The whole tensor in one piece, which is held to numpy's once before."""
+    import numpy as np
+
+    from pytest_msdump.dumps.torch_file import open_only_tensor
+
+    def read() -> Any:
+        view = open_only_tensor(file)
+        try:
+            return view.read(0, view.size)
+        finally:
+            view.close()
+
+    assert np.array_equal(read(), np.load(array))
+
+    def work() -> None:
+        assert read().size
+
+    return work
+
+
 WORKS: dict[str, Callable[[Path, Path], Callable[[], None]]] = {
     "reads": _reads,
     "allclose": _allclose,
     "torch": _torch,
+    "numpy_load": _numpy_load,
+    "torch_file": _torch_file,
     "polygraphy": _polygraphy,
 }
 

@@ -52,7 +52,7 @@ from pytest_msdump.dumps.graphs.graph_files import read_graph
 from pytest_msdump.dumps.graphs.ir import attributes_text, parse_attributes, parse_ir
 from pytest_msdump.dumps.graphs.ms_pb import parse_pb
 from pytest_msdump.dumps.graphs.source_lines import operators_at, user_frames
-from pytest_msdump.dumps.hook_dumps import parse_dumper_name
+from pytest_msdump.dumps.hook_dumps import SglangDumperReader, parse_dumper_name
 from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.dumps.npy import open_npy
 from pytest_msdump.dumps.opdebug import read_overflow_file
@@ -373,6 +373,10 @@ def _dump(root: Path) -> None:
     file_header(root)
 
 
+def _placed(file: Path) -> None:
+    SglangDumperReader().with_placements(index(file.parent))
+
+
 def _tree(root: Path) -> None:
     _read_all(index(root).refs)
 
@@ -608,6 +612,7 @@ PARSERS: dict[str, Parser] = {
         Parser("prototxt", _made("a.prototxt", _PROTOTXT), lambda file: rewire(_text(file), source="a"), 3),
         Parser("weights", _weights, load, 3),
         Parser("file of torch.save", _found("*.pt", "*.pth"), _dump, 4),
+        Parser("what a dumped file says", _found("step=*.pt"), _placed, 2),
         Parser("log of DebugMode", _found("debug_mode/*.json"), _dump, 3),
         Parser("pickle of tensors", _pickles, _pickle, 4),
         Parser("list of tfdbg", _made("list", _TFDBG), _listing, 1),

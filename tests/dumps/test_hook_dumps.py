@@ -252,6 +252,13 @@ def test_ranks_are_put_together_as_their_files_say(name, tmp_path):
     assert {op: record.left.shape for op, record in records.items()} == shapes
 
 
+def test_a_tensor_that_is_empty_wherever_it_is_stays(tmp_path):
+    left = shutil.copytree(SHARDS / "sglang_dp_4", tmp_path / "left")
+    for rank in (0, 1):
+        shard_file(left, "attention", rank).unlink()
+    assert records_by_meta(tmp_path, left, SHARDS / "sglang_dp_1")["attention"].verdict.outcome == "error"
+
+
 def test_batches_of_two_data_parallel_groups_are_not_one_tensor(tmp_path):
     left = shutil.copytree(SHARDS / "sglang_dp_4", tmp_path / "left")
     for path in (shard_file(left, "attention", rank) for rank in (2, 3)):
