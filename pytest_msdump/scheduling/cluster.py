@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_msdump.comparison.comparing import Comparer, comparer_of
 from pytest_msdump.comparison.planning import Plan
@@ -20,10 +20,13 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Record
 from pytest_msdump.scheduling.program_version import Stamp, bytes_to_read, differences, files_of, stamp, state_of
-from pytest_msdump.storage.remote import RemotePath
+from pytest_msdump.storage.object_storage import StoredObject
+from pytest_msdump.storage.remote import RemotePath, expect_version, listed_version
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+
+_Identity: TypeAlias = "tuple[int, int] | StoredObject | None"
 
 _CONNECT_SECONDS = 10
 _SHOWN = 3
@@ -47,16 +50,12 @@ class Cluster:
     """Compares pairs of a plan on a cluster; `address` is its scheduler's name in messages, `notes` are for the report.
 
     Where there is no worker it waits for `patience_seconds`. ConfigError where user code is to run, which does not
-    travel, a side is on object storage, or no worker can compare.
+    travel, or no worker can compare.
     """
 
     def __init__(self, plan: Plan, client: Client, address: str, *, patience_seconds: float = 60) -> None:
         if plan.extras.converters or plan.extras.algorithms:
             raise ConfigError("--scheduler: code of -custom does not run on other machines; leave out one of the two")
-        if any(isinstance(root, RemotePath) for root in plan.roots):
-            raise ConfigError(
-                "--scheduler: a side on object storage is not compared by a cluster; leave out one of the two"
-            )
         self._plan = plan
         self._client = client
         self._address = address
@@ -273,7 +272,7 @@ class _Crew:
     def __init__(self, client: Client, wanted: Stamp, folders: tuple[Path, ...]) -> None:
         self._client = client
         self._wanted = wanted
-        self._ask = _question(tuple(map(str, folders)))
+        self._ask = _question(tuple(str(folder) for folder in folders if not isinstance(folder, RemotePath)))
         self._problems: dict[str, str] = {}
         self._threads: dict[str, int] = {}
 
@@ -345,11 +344,11 @@ def _question(folders: tuple[str, ...]) -> Callable[[], dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A pair, its number in the plan, and size and time of its files as the machine with the plan sees them."""
+    """A pair, its number in the plan, and what its files are as the machine with the plan sees them."""
 
     number: int
     pair: Pair
-    seen: tuple[tuple[Path, tuple[int, int] | None], ...]
+    seen: tuple[tuple[Path, _Identity], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +378,10 @@ def compare_batch(jobs: Sequence[Job], comparer: Comparer, wanted: Stamp) -> Ans
 
 def _record(job: Job, comparer: Comparer) -> Record:
     for path, seen in job.seen:
+        if isinstance(path, RemotePath) and isinstance(seen, StoredObject):
+            # Whatever is read is held against it.
+            expect_version(path, seen)
+            continue
         here = _identity(path)
         if here != seen:
             what = "is not there" if here is None else "is another file there, of another size or time"
@@ -387,7 +390,9 @@ def _record(job: Job, comparer: Comparer) -> Record:
     return comparer.compare(job.pair)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Size and time of the content, which are the same on every machine that mounts one storage."""
+def _identity(path: Path) -> _Identity:
+    """Size and time of the content, which are the same on every machine that mounts one storage; or its version."""
+    if isinstance(path, RemotePath):
+        return listed_version(path)
     state = state_of(path)
     return None if state is None else (state.size, state.modified)

@@ -16,7 +16,7 @@ import pytest_msdump
 from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.tensor import TensorRef
-from pytest_msdump.storage.remote import RemotePath
+from pytest_msdump.storage.remote import RemotePath, listed_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,5 +98,8 @@ def state_of(path: Path) -> FileState | None:
 def bytes_to_read(pair: Pair) -> int:
     """Return the size of a pair's tensors on disk; 0 if unknown, or if only statistics were saved."""
     refs = [pair.left, pair.right, *filter(None, (pair.golden, pair.third))]
-    states = [state_of(path) for ref in refs for path in _files(ref)]
-    return 0 if any(ref.is_unseen for ref in refs) else sum(state.size for state in states if state is not None)
+    if any(ref.is_unseen for ref in refs):
+        return 0
+    paths = [path for ref in refs for path in _files(ref)]
+    found = [listed_version(path) if isinstance(path, RemotePath) else state_of(path) for path in paths]
+    return sum(one.size for one in found if one is not None)

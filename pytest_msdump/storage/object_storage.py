@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
+from threading import get_ident
 from typing import Any, NamedTuple
 
 from pytest_msdump.errors import ConfigError, DumpNotFoundError
@@ -140,13 +141,16 @@ def _below(folder: str, name: str) -> str:
 def _connect(url: str) -> tuple[Any, str]:
     """Return the file system of fsspec, and its name for the object."""
     scheme, _, rest = url.partition("://")
-    system = _system(f"{scheme}://{rest.partition('/')[0]}")
+    system = _system(f"{scheme}://{rest.partition('/')[0]}", get_ident())
     return system, system._strip_protocol(url)
 
 
-@lru_cache(maxsize=16)
-def _system(anchor: str) -> Any:
-    """Return the file system of a scheme and host; without the rest of the URL, which fsspec could take for options."""
+@lru_cache(maxsize=64)
+def _system(anchor: str, _thread: int) -> Any:
+    """Return the file system of a scheme and host; without the rest of the URL, which fsspec could take for options.
+
+    One for each thread: a worker of a cluster may have several, and a storage may have one connection.
+    """
     scheme = anchor.partition(":")[0]
     try:
         from fsspec.core import url_to_fs

@@ -331,6 +331,16 @@ def list_remote(root: RemotePath) -> tuple[Path, ...]:
     return tuple(unfit)
 
 
+def listed_version(path: RemotePath) -> StoredObject:
+    """Return the version of a file that this process has listed."""
+    return _listings().version(path)
+
+
+def expect_version(path: RemotePath, version: StoredObject) -> None:
+    """Have a file read in a version that another process has listed, and in no other."""
+    _listings().nodes[str(path)] = version
+
+
 def refuse_changed() -> None:
     """Raise `ConfigError` when a file read since `list_remote` was not the one listed: a dump is of one moment."""
     for sentence in _listings().changed:

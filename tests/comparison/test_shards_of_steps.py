@@ -111,6 +111,13 @@ def test_prefill_and_decode_equal_one_pass(tmp_path, steps):
     assert made.pairing.unmatched_left == made.pairing.unmatched_right == ()
 
 
+@pytest.mark.parametrize("change", [lambda _, one: one, lambda _, one: {name: v[0] for name, v in one.items()}])
+def test_one_sequence_with_a_batch_dimension_and_without(tmp_path, change):
+    run(tmp_path / "left", by_token(IDS[:1], 4), change=change)
+    run(tmp_path / "right", [IDS[:1]])
+    assert {(one.verdict.outcome, one.left.shape[0]) for one in compare(tmp_path)[0].values()} == {("pass", 9)}
+
+
 def test_both_sides_may_have_steps(tmp_path):
     run(tmp_path / "left", by_token(IDS, 4))
     run(tmp_path / "right", [IDS[:, :2], IDS[:, 2:7], IDS[:, 7:]])

@@ -44,6 +44,27 @@ def slow(log: Path, seconds: float) -> Any:
     return _plugin(happens, str(log), seconds)
 
 
+def reads(log: Path) -> Any:
+    """Each file whose values are read from object storage is logged, with the process."""
+
+    def happens(_worker: Any, log: str) -> Any:
+        import os
+
+        from pytest_msdump.storage import remote
+
+        original = remote.read_range
+
+        def read_range(place: Any, *words: Any, **options: Any) -> Any:
+            with open(log, "a") as file:  # noqa: PTH123
+                file.write(f"{os.getpid()} {str(place).rpartition('/')[2]}\n")
+            return original(place, *words, **options)
+
+        remote.read_range = read_range
+        return lambda: setattr(remote, "read_range", original)
+
+    return _plugin(happens, str(log))
+
+
 def deadly(name: str) -> Any:
     """One pair ends whoever compares it."""
 

@@ -10,11 +10,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from contextlib import contextmanager
+from pathlib import Path
 
+import numpy as np
 import pytest
 from scheduling import clusters
 from scheduling.dumps import LARGE, as_written, file_of, has_not_ended, results, write_pairs
+from storage.shelf import SHELF
 
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.planning import plan
@@ -33,7 +37,7 @@ def _missing():
 
 
 @contextmanager
-def two_workers():
+def two_workers(**options):
     """Two worker processes, which are started again when they end."""
     try:
         import dask
@@ -43,7 +47,13 @@ def two_workers():
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0, silence_logs=50
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            memory_limit=0,
+            silence_logs=50,
+            **options,
         ) as made,
     ):
         yield made
@@ -348,3 +358,98 @@ def test_without_dask_one_line_says_what_to_install(capsys, monkeypatch):
     assert compare("--scheduler", "tcp://127.0.0.1:8786") == 4
     (line,) = capsys.readouterr().err.splitlines()
     assert "pip install 'pytest-msdump[distributed]'" in line
+
+
+# -- shards on object storage ------------------------------------------------------------------------------------------
+
+TESTS = Path(__file__).parents[1]
+SHARDS = """[msdump]
+left = "shelf://left"
+right = "shelf://right"
+[msdump.shards]
+left = {{ axes = {{ tp = 2, cp = 2 }} }}
+{dims}"""
+
+
+def write_shards(folder):
+    """Four ranks with many tensors each, and the whole ones: a drift, a copy that differs, and a missing rank."""
+    random = np.random.default_rng(3)
+    for number in range(6):
+        hidden = random.standard_normal((2, 8, 4 * LARGE // 64)).astype(np.float32)
+        norm = random.standard_normal(30).astype(np.float32)
+        parts = random.standard_normal((2, 40)).astype(np.float32)
+        whole = {"hidden": hidden * np.float32(1.1 if number == 1 else 1), "norm": norm, "out": parts.sum(0)}
+        for name, values in whole.items():
+            save(folder / f"right/{name}{number}.npy", values)
+        for rank in range(4):
+            tp, cp = rank % 2, rank // 2
+            chunks = np.split(hidden, 4, 1)
+            mine = {
+                "hidden": np.split(np.concatenate([chunks[cp], chunks[3 - cp]], 1), 2, 2)[tp],
+                "norm": norm + np.float32(rank == 3 and number == 2),
+                "out": np.split(parts[tp], 2)[cp],
+            }
+            for name, values in mine.items():
+                if (rank, name, number) != (2, "out", 4):
+                    save(folder / f"left/rank_{rank}/{name}{number}.npy", values)
+    dims = {"hidden*": "b s[cp:zigzag] h[tp]", "norm*": "h # tp:replicated cp:replicated", "out*": "h[tp:partial,cp]"}
+    entries = "".join(f'[[msdump.dims]]\nmatch = "{match}"\ndims = "{text}"\n' for match, text in dims.items())
+    (folder / "shards.toml").write_text(SHARDS.format(dims=entries), "utf-8")
+
+
+def save(path, values):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, values)
+
+
+@pytest.mark.dask
+def test_shards_on_object_storage_are_put_together_by_workers(tmp_path, monkeypatch):
+    """The report is that of one process; the shards of a tensor are read by one worker, and by nothing else."""
+    write_shards(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(SHELF, str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), str(TESTS.parent)]))
+    words = ["compare", "--config", "shards.toml", "--quiet", "--cache=off"]
+    assert main(words) == 1
+    alone = as_written(tmp_path)
+    codes = {
+        record["left"]["name"]: [one["code"] for one in record["findings"]] for record in results(tmp_path)["tensors"]
+    }
+    assert {name: found for name, found in codes.items() if found} == {
+        "hidden1": codes["hidden1"],
+        "norm2": ["replica"],
+        "out4": ["incomplete"],
+    }
+    log = tmp_path / "log"
+    with two_workers(preload="storage.shelf") as made, befallen(made.scheduler_address, clusters.reads(log)):
+        assert main([*words, "--scheduler", made.scheduler_address]) == 1
+    assert as_written(tmp_path) == alone
+    readers = defaultdict(set)
+    for line in log.read_text().splitlines():
+        process, name = line.split()
+        readers[name.removesuffix(".npy")].add(process)
+    assert {name for name in readers if name.startswith("hidden")} == {f"hidden{number}" for number in range(6)}
+    assert {len(found) for found in readers.values()} == {1}
+    assert os.getpid() not in {int(one) for found in readers.values() for one in found}
+    assert len(set.union(*readers.values())) == 2
+
+
+@pytest.mark.dask
+def test_an_object_that_has_changed_since_it_was_listed_is_an_error_of_its_pair(tmp_path, monkeypatch):
+    from distributed import Client
+
+    from pytest_msdump.scheduling.cluster import Cluster
+
+    write_shards(tmp_path)
+    monkeypatch.setenv(SHELF, str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), str(TESTS.parent)]))
+    planned = plan(load_suite(file=Path("shards.toml"), options={}, directory=tmp_path))
+    with two_workers(preload="storage.shelf") as made, Client(made.scheduler_address, set_as_default=False) as client:
+        cluster = Cluster(planned, client, made.scheduler_address)
+        # Listed first, then written anew: of the same size, but the drift is gone.
+        save(tmp_path / "right/hidden1.npy", np.load(tmp_path / "right/hidden1.npy") / np.float32(1.1))
+        records = dict(cluster.records(range(len(planned.pairing.pairs))))
+    verdicts = {record.left.key.op.name: record.verdict for record in records.values()}
+    assert verdicts["hidden1"].outcome == "error"
+    assert "changed" in verdicts["hidden1"].findings[0].sentence
+    assert [name for name, one in verdicts.items() if one.outcome == "error"] == ["hidden1", "out4"]

@@ -101,9 +101,6 @@ def test_what_differs_is_named(changes, sentence):
 
 
 def test_a_cluster_refuses_what_does_not_travel(planned):
-    far = replace(planned, right=replace(planned.right, root=FAR))
-    with pytest.raises(ConfigError, match="a side on object storage is not compared by a cluster"):
-        Cluster(far, None, "tcp://there:1")
     own = replace(planned, extras=Extras(algorithms={"mine": print}))
     with pytest.raises(ConfigError, match="code of -custom does not run"):
         Cluster(own, None, "tcp://there:1")
