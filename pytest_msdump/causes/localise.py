@@ -155,9 +155,9 @@ class _Part:
             yield run, self._nodes[run]
         yield from ((run, self._nodes[run]) for run in parameters)
 
-    def has_own_evidence(self, run: Run) -> bool:
-        """Whether all inputs of an operator were compared and pass."""
-        return {self._status.of(ref.key) for ref in self.group.refs_of(run) if ref.key.io == "input"} == {"passes"}
+    def inputs_of(self, run: Run) -> set[str | None]:
+        """Return the statuses of an operator's own inputs; exactly ``"passes"`` is evidence against it."""
+        return {self._status.of(ref.key) for ref in self.group.refs_of(run) if ref.key.io == "input"}
 
     def may_inherit_from_before(self, run: Run) -> bool:
         """Whether an operator takes something that an earlier part of the run left behind and that was not compared."""
@@ -237,7 +237,7 @@ class _Part:
         """Return why it has its role; ``None`` for an inherited failure whose causes say it."""
         why, suspects = role.why, role.suspects
         if role.name == "cause":
-            is_first = self.group.by == BY_ORDER and not self.has_own_evidence(run)
+            is_first = self.group.by == BY_ORDER and self.inputs_of(run) != {"passes"}
             why = why or ("first" if is_first else "passing")
         elif role.name == "accumulated":
             why = "accumulated"
@@ -314,9 +314,13 @@ def _take_back_doubtful_causes(parts: Iterable[_Part]) -> None:
     for part in parts:
         rank = part.group.at.rank
         failing = [run for run, role in part.roles.items() if role.name == "cause" and role.why != "jump"]
-        causes = [run for run in failing if not part.has_own_evidence(run)]
-        for run in causes:
-            if part.follows_failing_pass(run) or (rank in failing_before and part.may_inherit_from_before(run)):
+        for run in failing:
+            if part.inputs_of(run) == {"passes"}:
+                # A collective's other inputs are those of the other ranks.
+                peers = (other for other in parts if replace(other.group.at, rank=rank) == part.group.at)
+                if part.reads_other_ranks(run) and any("fails" in other.inputs_of(run) for other in peers):
+                    part.roles[run] = Role("unknown", why="ranks")
+            elif part.follows_failing_pass(run) or (rank in failing_before and part.may_inherit_from_before(run)):
                 part.roles[run] = Role("unknown", why="earlier")
             elif failing_ranks - {rank} and part.reads_other_ranks(run):
                 part.roles[run] = Role("unknown", why="ranks")

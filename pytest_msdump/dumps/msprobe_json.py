@@ -31,7 +31,8 @@ _FILE = re.compile(
     r"|(?P<grad>.+?\.parameters_grad(?:\.\d{1,9})?)\.(?P<weight>.+)"
 )
 _FRAME = re.compile(r"File (?P<file>.+?), line (?P<line>\d{1,9}), in [^\n]*(?:\n(?P<text>.*))?", re.DOTALL)
-_FRAMEWORK = re.compile(r"(?:^|[/\\])(?:site|dist)-packages[/\\]|^<")
+# msprobe from its sources lies in no such folder.
+_FRAMEWORK = re.compile(r"(?:^|[/\\])(?:(?:site|dist)-packages|msprobe[/\\](?:core|pytorch|mindspore))[/\\]|^<")
 # Keys of an entry of dump.json that hold tensors, and which part of the call they are.
 _PARTS = {
     "input_args": "input",
@@ -137,7 +138,7 @@ def tensors_of(values: Mapping[str, Any]) -> tuple[list[SavedTensor], int]:
     data = values.get("data")
     found: list[SavedTensor] = []
     wrong = 0
-    for name, entry in data.items() if isinstance(data, dict) else ():
+    for name, entry in _in_order(data) if isinstance(data, dict) else ():
         call = parse_call(name)
         if call is not None and call.way == "debug":
             found += [_saved(call, "output", index, leaf) for index, leaf in _leaves(entry)]
@@ -150,6 +151,15 @@ def tensors_of(values: Mapping[str, Any]) -> tuple[list[SavedTensor], int]:
             parts = ((part, _leaves(entry.get(key))) for key, part in _PARTS.items())
             found += [_saved(call, part, index, leaf) for part, leaves in parts for index, leaf in leaves]
     return found, wrong
+
+
+def _in_order(data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return entries in the order of their calls: 8.3 has gradients of weights with the forward pass."""
+    entries = list(data.items())
+    first = next((place for place, (name, _) in enumerate(entries) if ".backward" in name), len(entries))
+    last = next((place for place in reversed(range(first)) if ".forward" in entries[place][0]), 0)
+    order = sorted(range(len(entries)), key=lambda place: place < last and ".parameters_grad" in entries[place][0])
+    return [entries[place] for place in order]
 
 
 def _leaves(value: Any, depth: int = 0) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:

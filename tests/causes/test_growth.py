@@ -335,6 +335,25 @@ def test_by_order_small_steps_accumulate() -> None:
     assert roles["e"].causes == ("d",)
 
 
+def test_by_order_what_ran_inside_of_a_module_explains_its_error() -> None:
+    equal, large = Drift(0.0, 1.0), Drift(0.5, 1.0)
+    inside = {"x": Node("passes", [Feed(None, "passes", equal)], large)}
+    module = Node("passes", [Feed(None, "passes", equal), Feed("x", is_inside=True)], Drift(0.6, 1.0))
+    grown = growth_by_order({**inside, "m": module})
+    assert grown["x"].is_jump
+    assert not grown["m"].is_jump
+    assert grown["m"].origins == ("x",)
+    # Five times as much is its own.
+    assert growth_by_order({**inside, "m": replace(module, drift=Drift(2.5, 1.0))})["m"].is_jump
+
+
+def test_by_order_what_was_given_an_unknown_error_inside_of_a_module_does_not_explain_its_error() -> None:
+    equal, large = Drift(0.0, 1.0), Drift(0.5, 1.0)
+    given = Node("passes", [Feed(None, "passes", large)], large)
+    module = Node("passes", [Feed(None, "passes", equal), Feed("x", is_inside=True)], large)
+    assert growth_by_order({"a": Node("passes", (), equal), "x": given, "m": module})["m"].is_jump
+
+
 def test_many_operators_in_a_line() -> None:
     count = 40_000
     line = {n: Node("passes", [Feed(n - 1)] if n else (), Drift(1e-7 * (1 + n), 1.0)) for n in range(count)}

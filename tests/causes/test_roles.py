@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.causes.network import Feed, Node, components
+from pytest_msdump.causes.network import Drift, Feed, Node, components
 from pytest_msdump.causes.roles import MOST_LISTED, Role, roles_by_graph, roles_by_order
 
 MANY = 40_000
@@ -178,3 +178,32 @@ def test_by_order_own_inputs_tell() -> None:
         "y": "cause",
         "z": "inherited",
     }
+
+
+def module(status: str, given: str, *inside: str) -> Node[str]:
+    return Node(status, [Feed(None, given), *(Feed(one, is_inside=True) for one in inside)])
+
+
+def test_by_order_a_module_inherits_from_what_fails_inside_of_it() -> None:
+    wrong = {"x": Node("fails", [Feed(None, "passes")])}
+    after = {"y": Node("fails", [Feed(None, "fails")])}
+    roles = roles_by_order(
+        {**wrong, **after, "m": module("fails", "passes", "y", "x"), "n": module("fails", "passes", "m")}
+    )
+    assert roles["m"] == roles["n"] == Role("inherited", causes=("x",))
+    # Where its own inputs were not compared, too.
+    assert roles_by_order({"x": Node("fails", None), "m": Node("fails", [Feed("x", is_inside=True)])})["m"].causes == (
+        "x",
+    )
+
+
+def test_by_order_a_module_is_the_cause_where_all_that_fails_inside_was_given_it() -> None:
+    roles = roles_by_order({"y": Node("fails", [Feed(None, "fails")]), "m": module("fails", "passes", "y")})
+    assert (roles["y"].name, roles["m"].name) == ("inherited", "cause")
+    roles = roles_by_order({"x": node("passes"), "m": module("fails", "passes", "x")})
+    assert roles["m"].name == "cause"
+    # A larger error before, in another branch, does not take it back.
+    equal, large = Drift(0.0, 1.0), Drift(2.0, 1.0)
+    given = Node("fails", [Feed(None, "fails", large)], large)
+    outer = Node("fails", [Feed(None, "passes", equal), Feed("y", is_inside=True)], large)
+    assert roles_by_order({"a": Node("fails", (), Drift(3.0, 1.0)), "y": given, "m": outer})["m"].name == "cause"

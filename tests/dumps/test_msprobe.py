@@ -63,6 +63,7 @@ class TestConformance(ReaderConformance):
         params=[
             "tensor_L0",
             "mindspore_mix",
+            "gelu",
             "debug",
             "debug/step0/proc1",
             "tensor_L0/step0/rank1",
@@ -225,6 +226,93 @@ def test_two_runs_that_are_equal_pass_and_a_mistake_is_found_with_its_line(tree,
     assert f"[net.py:{line_of('self.act(self.fc(x))')}]" in text
 
 
+@pytest.mark.parametrize(
+    ("words", "why"), [(["--io", "all"], "all of its inputs that were compared pass"), ([], "the first to fail")]
+)
+def test_a_module_that_passes_a_mistake_on_is_not_accused_beside_it(words, why, capsys, tmp_path, monkeypatch):
+    """The second call of an API; the first calls of those that follow in the program come earlier."""
+    monkeypatch.chdir(tmp_path)
+    code, text = ran(capsys, "compare", DATA / "gelu_wrong", DATA / "gelu", "--profile", "torch", *words)
+    lines = [line.strip() for line in text.splitlines()]
+    assert code == 1
+    assert f"[net.py:{line_of('functional.gelu(wide')}]" in text
+    assert [line for line in lines if line.startswith("cause ")] == [next(one for one in lines if "cause Func" in one)]
+    assert f"cause Functional.gelu (op 12 of 24): {why}" in " ".join(lines)
+    assert "1 inherited: 1" in lines
+
+
+def test_calls_know_the_module_around_them():
+    dump = index(DATA / "gelu")
+    around = {"Functional.gelu": "", "Tensor.__add__": "", "Functional.layer_norm": ".norm", "Functional.linear": ".up"}
+    assert {(op.label, op.at.occurrence): outer.label for op, outer in dump.around.items()} == {
+        **{(name, call): f"{call}{inner}" for call in (0, 1) for name, inner in around.items()},
+        **{(f"{call}.{name}", 0): f"{call}" for call in (0, 1) for name in ("norm", "up")},
+    }
+
+
+@pytest.mark.parametrize(
+    "outer",
+    ["Module.m.M.forward.0", "Torch.f.0.forward", "Torch.f.9.forward", "", "x", None, 3, [], {}, "M" * 5000],
+)
+def test_a_construct_that_is_damaged_says_nothing(tmp_path, outer):
+    """What ended before contains nothing, and so there is no circle."""
+    names = ["Module.m.M.forward.0", "Torch.f.0.forward", "Torch.g.0.forward"]
+    root = written(tmp_path, {name: {"output": [LEAF]} for name in names})
+    values = {names[1]: outer, names[0]: names[1], "Torch.a.0.forward": "Torch.a.0.forward", "": None}
+    (root / "step0/rank0/construct.json").write_text(json.dumps(values))
+    dump = index(root)
+    assert len(dump.refs) == 3
+    assert {op.label: outer.label for op, outer in dump.around.items()} == {"m": "Torch.f"}
+
+
+def test_a_call_knows_the_next_module_around_it_that_has_tensors(tmp_path):
+    names = ["Torch.f.0.forward", "Module.m.M.forward.0"]
+    root = written(tmp_path, {name: {"output": [LEAF]} for name in names})
+    between = "Module.m.inner.N.forward.0"
+    (root / "step0/rank0/construct.json").write_text(json.dumps({names[0]: between, between: names[1]}))
+    assert {op.label: outer.label for op, outer in index(root).around.items()} == {"Torch.f": "m"}
+
+
+def test_a_collective_that_another_rank_gave_an_error_is_not_the_cause(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def leaf(norm):
+        return LEAF | {"Norm": norm}
+
+    def written_ranks(name, other, reduced):
+        for rank, given in enumerate((1.0, other)):
+            data = {
+                "Functional.f.0.forward": {"input_args": [leaf(1.0)], "output": [leaf(given)]},
+                "Distributed.all_reduce.0.forward": {"input_args": [leaf(given)], "output": [leaf(reduced)]},
+            }
+            written(tmp_path / name / str(rank), data)
+            (tmp_path / name / str(rank) / "step0/rank0").rename(tmp_path / name / f"rank{rank}")
+        return tmp_path / name
+
+    right = written_ranks("right", 1.0, 2.0)
+    _, text = ran(capsys, "compare", written_ranks("given", 1.5, 2.5), right, "--io", "all")
+    assert [line.split("(")[0].strip() for line in text.splitlines() if " cause " in line and "role" not in line] == [
+        "cause Functional.f"
+    ]
+    # Where it was given the same on every rank, it is.
+    _, text = ran(capsys, "compare", written_ranks("own", 1.0, 2.5), right, "--io", "all")
+    assert "cause Distributed.all_reduce" in text
+
+
+def test_gradients_of_weights_that_8_3_lists_with_the_forward_pass_come_last(tmp_path):
+    names = ["a.A.forward.0", "a.A.parameters_grad", "b.B.forward.0", "b.B.parameters_grad.0", "b.B.backward.0"]
+    data = {
+        f"Module.{name}": {"weight": [LEAF]}
+        if "grad" in name
+        else {"output": [LEAF]}
+        if "forward" in name
+        else {"input": [LEAF]}
+        for name in names
+    }
+    labels = [ref.key.op.label for ref in index(written(tmp_path, data)).refs]
+    assert labels == ["a", "b", "b.weight/grad", "b/grad_output", "a.weight/grad"]
+
+
 def test_statistics_of_one_run_compare_with_those_of_another(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     other = shutil.copytree(DATA / "statistics_mix", tmp_path / "other")
@@ -354,9 +442,13 @@ def test_a_json_that_is_damaged_is_no_crash(tmp_path, text):
 
 
 def test_lines_of_older_and_odd_stacks(tmp_path):
-    frames = ["File /x/site-packages/torch/a.py, line 1, in f, \n a", "File my net.py, line 12, in g, \n  y = f(x)"]
+    frames = [
+        "File /x/msprobe/core/dump/a.py, line 9, in f, \n a",
+        "File /x/site-packages/torch/a.py, line 1, in f, \n a",
+        "File my net.py, line 12, in g, \n  y = f(x)",
+    ]
     names = ["Torch.f.0.forward", "Torch.g.0.forward"]
-    stack = {"0": [[names[0], 3], frames], names[1]: [frames[1]], "x": [[names[0]], [7, "no frame"]]}
+    stack = {"0": [[names[0], 3], frames], names[1]: [frames[-1]], "x": [[names[0]], [7, "no frame"]]}
     refs = index(written(tmp_path, {name: {"output": [LEAF]} for name in names}, stack)).refs
     assert [(ref.line.place, ref.line.text) for ref in refs] == [("my net.py:12", "y = f(x)")] * 2
 

@@ -19,8 +19,8 @@ HERE = Path(__file__).resolve().parent
 PATHS = [(re.compile(r"/[^ \",]*/(lib/python3)"), r"/env/\1"), (re.compile(r"/[^ \",]*/make\.py"), "net.py")]
 
 
-def config(task: str, level: str, out: Path, mode: str) -> str:
-    own = {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": mode}
+def config(task: str, level: str, out: Path, mode: str, data_mode: str = "all") -> str:
+    own = {"scope": [], "list": [], "data_mode": [data_mode], "summary_mode": mode}
     path = Path(f"{out}.{os.getpid()}.json")
     path.write_text(
         json.dumps({"task": task, "dump_path": str(out), "rank": [], "step": [], "level": level, task: own})
@@ -95,6 +95,30 @@ def run_torch(rank: int, task: str, level: str, out: Path, mode: str, ranks: int
     np.savez_compressed(f"{out}.{rank}.npz", **seen)
 
 
+def run_gelu(_: int, out: Path, kind: str) -> None:
+    """Save a forward pass of two blocks; `kind` is the GELU of the second."""
+    import torch
+    from msprobe.pytorch import PrecisionDebugger
+
+    torch.manual_seed(3)
+
+    class Block(torch.nn.Module):
+        def __init__(self, kind: str) -> None:
+            super().__init__()
+            self.norm, self.up, self.kind = torch.nn.LayerNorm(4), torch.nn.Linear(4, 4), kind
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            wide = self.up(self.norm(x))
+            return x + torch.nn.functional.gelu(wide, approximate=self.kind)
+
+    net = torch.nn.Sequential(Block("none"), Block(kind))
+    debugger = PrecisionDebugger(config_path=config("tensor", "mix", out, "statistics", "forward"))
+    debugger.start(model=net)
+    net(torch.randn(3, 4)).square().mean()
+    debugger.stop()
+    debugger.step()
+
+
 def make_torch(wanted: list[str]) -> None:
     import torch.multiprocessing
 
@@ -118,6 +142,11 @@ def make_torch(wanted: list[str]) -> None:
             values |= {f"{name}/{key}": array for key, array in np.load(path).items()}
             path.unlink()
     np.savez_compressed(HERE / "values.npz", **values)
+    for name, kind in (("gelu", "none"), ("gelu_wrong", "tanh")):
+        if not wanted or name in wanted:
+            shutil.rmtree(HERE / name, ignore_errors=True)
+            torch.multiprocessing.spawn(run_gelu, (HERE / name, kind))
+            clean(HERE / name)
 
 
 def make_mindspore() -> None:
