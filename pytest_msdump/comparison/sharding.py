@@ -109,7 +109,9 @@ def put_together(dump: Dump, side: str, sharding: Sharding) -> Dump:
     if at is not None:
         axes = _mesh_of(chain.from_iterable(groups.values())).text
     note = say(Message("shards_joined", {"n": len(whole), "shards": count, "axes": axes}))
-    return replace(dump, refs=in_order((*alone, *whole)), notes=(*dump.notes, note))
+    ops = {shard.ref.key.op: shard.key.op for shards in groups.values() for shard in shards}
+    around = {ops.get(op, op): ops.get(outer, outer) for op, outer in dump.around.items()}
+    return replace(dump, refs=in_order((*alone, *whole)), notes=(*dump.notes, note), around=around)
 
 
 def _by_manifests(dump: Dump) -> Mapping[int | None, Mapping[str, tuple[int, int]]]:

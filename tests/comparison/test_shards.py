@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -690,3 +691,16 @@ def test_a_missing_rank_of_a_stage_that_has_a_copy_is_named(tmp_path, rank, name
     assert told.findings[0].sentence == (
         f"1 of 4 shards of the left side is missing: that of {named}; dump all ranks, or correct axes"
     )
+
+
+def test_a_call_of_a_whole_tensor_keeps_the_module_around_it(tmp_path):
+    tree = Path(__file__).parent.parent / "data/msprobe/gelu/step0/proc1"
+    for rank in range(2):
+        shutil.copytree(tree, tmp_path / f"step0/rank{rank}")
+    alone, ranks = index(tree), index(tmp_path)
+    dims = DimsEntry("*", parse_dims("# tp:replicated", where="here"))
+    whole = put_together(ranks, "left", Sharding({"left": Mesh((("tp", 2),))}, (dims,)))
+    assert {(op.label, op.at.occurrence): outer.label for op, outer in whole.around.items()} == {
+        (op.label, op.at.occurrence): outer.label for op, outer in alone.around.items()
+    }
+    assert {op.at.rank for op in (*whole.around, *whole.around.values())} == {None}

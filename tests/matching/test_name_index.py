@@ -56,6 +56,7 @@ def test_a_tensor_keeps_all_it_has_when_it_gets_a_place():
         "shards": object(),
         "placement": "d0[tp]",
         "tokens": object(),
+        "steps": (object(),),
     }
     assert set(given_) == {field.name for field in fields(TensorRef)}
     ref = TensorRef(**given_)

@@ -22,7 +22,7 @@ from pytest_msdump.model.pairing import Missing, Unmatched
 from pytest_msdump.model.record import Diagnosis, RoleReason, Suspect
 from pytest_msdump.report.causes import role_line, role_lines
 from pytest_msdump.report.coverage import coverage_text
-from pytest_msdump.report.failure import diagnosis_lines, failure_text, one_line, record_text
+from pytest_msdump.report.failure import diagnosis_lines, failure_text, one_line
 from pytest_msdump.report.json_report import MISSING, UNMATCHED, document, report_from
 from pytest_msdump.report.record_json import from_json
 from pytest_msdump.report.summary import header_lines, summary_lines
@@ -119,7 +119,11 @@ def _record(name):
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_tensor_is_told_in_chinese(name, width):
     record = _record(name)
-    for text in (_told(record, width), one_line(record, CHINESE), record_text(record, operators=3, say=CHINESE)):
+    for text in (
+        _told(record, width),
+        one_line(record, CHINESE),
+        failure_text([record], operators=3, in_full=True, say=CHINESE),
+    ):
         assert _english_in(text, samples.entry(record), "target_bad reference pytest") == []
         assert re.search(r"[\u4e00-\u9fff]", text)
 
