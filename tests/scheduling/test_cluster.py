@@ -436,19 +436,20 @@ def test_shards_on_object_storage_are_put_together_by_workers(tmp_path, monkeypa
 
 @pytest.mark.dask
 def test_an_object_that_has_changed_since_it_was_listed_is_an_error_of_its_pair(tmp_path, monkeypatch):
-    from distributed import Client
-
-    from pytest_msdump.scheduling.cluster import Cluster
-
     write_shards(tmp_path)
     monkeypatch.setenv(SHELF, str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), str(TESTS.parent)]))
     planned = plan(load_suite(file=Path("shards.toml"), options={}, directory=tmp_path))
-    with two_workers(preload="storage.shelf") as made, Client(made.scheduler_address, set_as_default=False) as client:
-        cluster = Cluster(planned, client, made.scheduler_address)
-        # Listed first, then written anew: of the same size, but the drift is gone.
-        save(tmp_path / "right/hidden1.npy", np.load(tmp_path / "right/hidden1.npy") / np.float32(1.1))
-        records = dict(cluster.records(range(len(planned.pairing.pairs))))
+    with two_workers(preload="storage.shelf") as made:
+        from distributed import Client
+
+        from pytest_msdump.scheduling.cluster import Cluster
+
+        with Client(made.scheduler_address, set_as_default=False) as client:
+            cluster = Cluster(planned, client, made.scheduler_address)
+            # Listed first, then written anew: of the same size, but the drift is gone.
+            save(tmp_path / "right/hidden1.npy", np.load(tmp_path / "right/hidden1.npy") / np.float32(1.1))
+            records = dict(cluster.records(range(len(planned.pairing.pairs))))
     verdicts = {record.left.key.op.name: record.verdict for record in records.values()}
     assert verdicts["hidden1"].outcome == "error"
     assert "changed" in verdicts["hidden1"].findings[0].sentence
