@@ -559,7 +559,8 @@ def test_sglangs_comparator_and_ours_make_one_tensor_of_its_own_dump(sglang, nam
     files = defaultdict(list)
     for path in sorted(root.rglob("*.pt")):
         files[path.name.partition("name=")[2].partition("___")[0]].append(sglang.torch.load(path))
-    put = {ref.key.op.label: ref for ref in put_together(index(root), "left", Sharding(left=Mesh((), "meta"))).refs}
+    whole = put_together(index(root), "left", Sharding({"left": Mesh((), "meta")}))
+    put = {ref.key.op.label: ref for ref in whole.refs}
     compared = 0
     for tensor, saved in files.items():
         if text := saved[0]["meta"].get("dims"):
