@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,19 @@ class Run:
         """Keep a tensor of this step; of an address that was seen before it is the next call's."""
         call = self._calls[self.step, address] = self._calls.get((self.step, address), -1) + 1
         self._seen[f"{self.step}/{address}/{call}"] = value.copy()
+
+    def hooks(self, path: str, array: Callable[[Any], np.ndarray]) -> tuple[Callable[..., None], Callable[..., None]]:
+        """Return the forward and the backward hook of a module, which keep what it takes and gives."""
+
+        def forward(_: Any, given: Any, result: Any) -> None:
+            self.saw(f"{path}:input:0", array(given[0]))
+            self.saw(f"{path}:output:0", array(result))
+
+        def backward(_: Any, inputs: Any, outputs: Any) -> None:
+            self.saw(f"{path}/grad_output:output:0", array(outputs[0]))
+            self.saw(f"{path}/grad_input:output:0", array(inputs[0]))
+
+        return forward, backward
 
     def end(self) -> None:
         """Write what was seen."""

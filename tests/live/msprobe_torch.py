@@ -30,20 +30,13 @@ class Block(torch.nn.Module):
         return total
 
 
+def array(value):
+    return value.detach().numpy()
+
+
 def run(one):
     def saw(address, value):
-        one.saw(address, value.detach().numpy())
-
-    def keep(path):
-        def forward(_, given, result):
-            saw(f"{path}:input:0", given[0])
-            saw(f"{path}:output:0", result)
-
-        def backward(_, inputs, outputs):
-            saw(f"{path}/grad_output:output:0", outputs[0])
-            saw(f"{path}/grad_input:output:0", inputs[0])
-
-        return forward, backward
+        one.saw(address, array(value))
 
     store = f"file://{one.folder / one.name}.store"
     torch.distributed.init_process_group("gloo", init_method=store, rank=one.rank, world_size=2)
@@ -51,7 +44,7 @@ def run(one):
     net = torch.nn.Sequential(Block("none", saw), Block("tanh" if one.is_wrong else "none", saw))
     for path, module in net.named_modules():
         if path:
-            forward, backward = keep(path)
+            forward, backward = one.hooks(path, array)
             module.register_forward_hook(forward)
             module.register_full_backward_hook(backward)
     debugger = PrecisionDebugger(config_path=str(one.config))
