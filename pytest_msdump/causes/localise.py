@@ -222,8 +222,12 @@ class _Part:
         if is_explained:
             feeds = [feed.producer for feed in self._nodes[run].feeds or () if feed.producer]
         if not feeds or (key.io == "output" and not is_explained):
-            order = "no_order" if role is None else "order"
-            return Role("unknown", why=order if self.group.by == BY_ORDER else "feeds")
+            if self.group.by != BY_ORDER:
+                return Role("unknown", why="feeds")
+            if key.io == "input":
+                # Made by what ran before.
+                return Role("inherited")
+            return Role("unknown", why="no_order" if role is None else "order")
         failing = next((one for one in feeds if one in self.roles), None)
         if failing is None:
             return Role("unknown", suspects=(feeds[0],), why="input")

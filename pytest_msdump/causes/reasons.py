@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from pytest_msdump.escape import terminal_text
@@ -32,7 +33,7 @@ def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
     'an input of it, or an operator before it, fails, too; its error grew × 42, from 0.25 to 10.5 of its limit'
     """
     suspects = say.named((_suspect_text(one, say) for one in why.suspects), _MOST_NAMED)
-    grown = _numbers(why.growth)
+    grown = _numbers(why.growth, say)
     text = say(f"why_{why.why}", suspects=suspects, **grown)
     parts = [text]
     if why.why in _OF_CAUSES and why.growth is not None:
@@ -49,22 +50,24 @@ def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
     return say.joined(parts, "between_clauses")
 
 
-def _numbers(growth: ErrorGrowth | None) -> dict[str, Any]:
+def _numbers(growth: ErrorGrowth | None, say: Phrases) -> dict[str, Any]:
     """Return what sentences say of how an error grew."""
     if growth is None:
         return {"start": "?", "end": "?", "step": "?", "at": "?", "n": 0}
     shown = {name: number(getattr(growth, name), _DIGITS) for name in ("start", "end")}
-    return {**shown, "step": factor_text(growth.step), "at": growth.at, "n": growth.operators}
+    return {**shown, "step": step_text(growth.step, say), "at": growth.at, "n": growth.operators}
 
 
-def factor_text(factor: float) -> str:
-    """Return a factor with three digits.
+def step_text(factor: float, say: Phrases = ENGLISH) -> str:
+    """Return by how much an error grew, with three digits.
 
-    >>> factor_text(28.3018), factor_text(290237.0), factor_text(float("inf"))
-    ('28.3', '290000', 'Inf')
+    >>> step_text(28.3018), step_text(290237.0), step_text(float("inf"))
+    ('× 28.3', '× 290000', 'from 0')
     """
+    if factor == inf:
+        return say("step_from_equal")
     short = float(f"{factor:.{_DIGITS}g}")
-    return number(int(short) if 100 <= short < 1e6 else factor, _DIGITS)
+    return say("step_times", factor=number(int(short) if 100 <= short < 1e6 else factor, _DIGITS))
 
 
 def _suspect_text(suspect: Suspect, say: Phrases) -> str:

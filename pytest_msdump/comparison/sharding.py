@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
@@ -103,15 +103,16 @@ def put_together(dump: Dump, side: str, sharding: Sharding) -> Dump:
             f"[msdump.shards] {side}: {dump.root} has no ranks, in folders such as "
             f"{_folder_example(mesh)}; leave {side} out there, or name the folder that holds those of all ranks"
         )
-    whole = [_whole(key, shards, mesh, side, choose) for key, shards in groups.items()]
-    count = sum(map(len, groups.values()))
-    axes = mesh.strategy.name if mesh.strategy else mesh.text
-    if at is not None:
-        axes = _mesh_of(chain.from_iterable(groups.values())).text
-    note = say(Message("shards_joined", {"n": len(whole), "shards": count, "axes": axes}))
+    every = [*chain.from_iterable(groups.values())]
+    stages = _absent_stages(every)
+    whole = [_whole(key, shards, mesh, side, choose, stages) for key, shards in groups.items()]
+    axes = mesh.strategy.name if mesh.strategy else (mesh if at is None else _mesh_of(every)).text
+    notes = [say(Message("shards_joined", {"n": len(whole), "shards": len(every), "axes": axes}))]
+    if at is None and mesh.strategy is None and (absent := _absent(mesh, every)):
+        notes.append(say(Message("ranks_absent", {"n": len(absent), "ranks": mesh.size, "at": absent[0]})))
     ops = {shard.ref.key.op: shard.key.op for shards in groups.values() for shard in shards}
     around = {ops.get(op, op): ops.get(outer, outer) for op, outer in dump.around.items()}
-    return replace(dump, refs=in_order((*alone, *whole)), notes=(*dump.notes, note), around=around)
+    return replace(dump, refs=in_order((*alone, *whole)), notes=(*dump.notes, *notes), around=around)
 
 
 def _by_manifests(dump: Dump) -> Mapping[int | None, Mapping[str, tuple[int, int]]]:
@@ -203,11 +204,36 @@ def _chooser(entries: Iterable[DimsEntry]) -> _Choose:
     return lambda ref: next((entry for one, entry in filters if one.takes_ref(ref)), None)
 
 
-def _whole(key: TensorKey, shards: Sequence[_Shard], mesh: Mesh, side: str, choose: _Choose) -> TensorRef:
-    """Return the tensor that shards make, or one that cannot be opened and says why."""
+def _absent(mesh: Mesh, shards: Iterable[_Shard]) -> list[str]:
+    """Name the ranks of a mesh that have no file at all."""
+    ranks = map(mesh.coordinates, range(mesh.size))
+    seen = {tuple(shard.coordinates.get(name) for name, _ in mesh.axes) for shard in shards}
+    return [_rank_text(mesh, rank, at) for rank, at in enumerate(ranks) if tuple(at.values()) not in seen]
+
+
+def _absent_stages(shards: Iterable[_Shard]) -> Set[int]:
+    """Return the stages of a pipeline that have no file at all."""
+    staged = [shard for shard in shards if STAGES in shard.sizes]
+    count = max((shard.sizes[STAGES] for shard in staged), default=0)
+    return {*range(count)} - {shard.coordinates[STAGES] for shard in staged}
+
+
+def _rank_text(mesh: Mesh, rank: int, at: Mapping[str, int]) -> str:
+    axes = ", ".join(f"{name}={number}" for name, number in at.items())
+    # Elsewhere the number of a rank does not follow from its place.
+    return f"rank {rank} ({axes})" if mesh.source == "order" else axes
+
+
+def _whole(
+    key: TensorKey, shards: Sequence[_Shard], mesh: Mesh, side: str, choose: _Choose, absent: Set[int]
+) -> TensorRef:
+    """Return the tensor that shards make, or one that cannot be opened and says why.
+
+    The stages `absent` have no file, so a tensor that has copies along the stages may lack theirs.
+    """
     whole = joined(key, [shard.ref for shard in shards])
     entry = choose(whole)
-    return replace(whole, shards=_sharded(shards, mesh, side, None if entry is None else entry.dims))
+    return replace(whole, shards=_sharded(shards, mesh, side, None if entry is None else entry.dims, absent))
 
 
 def joined(key: TensorKey, refs: Sequence[TensorRef]) -> TensorRef:
@@ -255,7 +281,7 @@ def _mesh_of(shards: Iterable[_Shard], axes: Container[str] | None = None, *, so
     return Mesh(tuple(found.items()), source)
 
 
-def _sharded(shards: Sequence[_Shard], mesh: Mesh, side: str, dims: Dims | None) -> ShardedTensor:
+def _sharded(shards: Sequence[_Shard], mesh: Mesh, side: str, dims: Dims | None, absent: Set[int]) -> ShardedTensor:
     """Put shards where they belong."""
     if unseen := [shard.ref for shard in shards if shard.ref.is_unseen or shard.ref.sample is not None]:
         return ShardedTensor(problem=Message("shards_not_saved", {"file": unseen[0].source.name}))
@@ -279,7 +305,7 @@ def _sharded(shards: Sequence[_Shard], mesh: Mesh, side: str, dims: Dims | None)
     for shard in shards:
         places[layout.place(shard.coordinates)].append(shard)
     # A stage may hold no copy, as those between the two ends of tied embeddings do.
-    holding = {shard.coordinates[STAGES] for shard in shards} if STAGES in layout.copies else set()
+    holding = {shard.coordinates[STAGES] for shard in shards} | absent if STAGES in layout.copies else set()
     count = prod(layout.grid) * layout.copy_count
     if len(places) < (count // dict(mesh.axes)[STAGES] * len(holding) if holding else count):
 
@@ -312,11 +338,8 @@ def _incomplete(
     ranks = enumerate(map(layout.mesh.coordinates, range(layout.mesh.size)))
     wanted = [(rank, at) for rank, at in ranks if is_wanted(at)]
     lacking = [(rank, at) for rank, at in wanted if layout.place(at) not in places]
-    rank, at = lacking[0]
-    axes = ", ".join(f"{name}={number}" for name, number in at.items())
-    # Elsewhere the number of a rank does not follow from its place.
-    text = f"rank {rank} ({axes})" if layout.mesh.source == "order" else axes
-    return Message("incomplete", {"n": len(lacking), "shards": len(wanted), "side": side, "at": text})
+    at_rank = _rank_text(layout.mesh, *lacking[0])
+    return Message("incomplete", {"n": len(lacking), "shards": len(wanted), "side": side, "at": at_rank})
 
 
 def with_copies_judged(record: Record, pair: Pair, compare: Callable[[Pair], Record]) -> Record:

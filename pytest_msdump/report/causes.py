@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from pytest_msdump.causes.reasons import factor_text, fit_text, reason_of
+from pytest_msdump.causes.reasons import fit_text, reason_of, step_text
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.model.comparison import Finding
@@ -216,7 +216,7 @@ def _jumps(records: Iterable[Record], width: int, unfolded: bool, say: Phrases) 
     # Among equals the first in execution order.
     grown.sort(key=lambda one: (-one[0], one[1].order))
     for step, record in grown if unfolded else grown[:_MOST_JUMPS]:
-        text = say("grew_within", step=factor_text(step), operator=_label(record))
+        text = say("grew_within", step=step_text(step, say), operator=_label(record))
         yield from hanging(terminal_text(text), width)
 
 
@@ -231,7 +231,7 @@ def loose_limits(records: Iterable[Record], say: Phrases = ENGLISH) -> str:
     if not grown:
         return text
     step, record = max(grown, key=lambda one: (one[0], -one[1].order))
-    largest = say("largest_growth", step=factor_text(step), operator=_label(record))
+    largest = say("largest_growth", step=step_text(step, say), operator=_label(record))
     return say.joined((text, largest), "between_clauses")
 
 

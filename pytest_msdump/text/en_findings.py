@@ -131,6 +131,10 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
         "{n} tensor put together from {shards} shards ({axes})",
         "{n} tensors put together from {shards} shards ({axes})",
     ),
+    "ranks_absent": (
+        "{n} of {ranks} ranks has no file: {at}; dump all ranks, or correct axes",
+        "{n} of {ranks} ranks have no file, e.g. {at}; dump all ranks, or correct axes",
+    ),
     "shards_axis_twice": "dims '{dims}' name axis {axis} twice; a tensor is cut once along each axis",
     "shards_do_not_fit": "shards of shapes {shape:shape} and {other:shape}, types {dtypes:and}, make no tensor by "
     "dims '{dims}'; correct dims, or dump again",

@@ -9,7 +9,8 @@ from pytest_msdump.text.zh import ZH
 
 # Sentences that the terminal says as well, and beginnings of their codes.
 _SHARED = (
-    *("grown", "grown_from_equal", "left_out", "grew_within", "loose_limits", "largest_growth"),
+    *("grown", "grown_from_equal", "left_out", "loose_limits", "largest_growth"),
+    *("grew_within", "step_times", "step_from_equal"),
     *("same_name", "same_name_as", "same_scope", "same_graph"),
     *("between_names", "between_parts", "between_clauses", "between_sources"),
     *("names_and_more", "in_brackets", "after_label", "or_before", "operators_before", "without_cause"),

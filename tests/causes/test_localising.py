@@ -119,6 +119,15 @@ def test_an_input_that_fails_says_where_it_comes_from(tmp_path: Path) -> None:
     assert (told["role"], told["causes"]) == ("inherited", ["Default/a:output:0"])
 
 
+def test_without_a_graph_an_input_that_fails_is_inherited(tmp_path: Path) -> None:
+    write_pair(tmp_path, [*outputs("a", "b", bad=("a",)), ("ReLU", "Default/b", "input", 0, False)])
+    found = records(tmp_path, io="all")
+    assert {address: record["role"] for address, record in found.items() if "role" in record} == {
+        "Default/a:output:0": "cause",
+        "Default/b:input:0": "inherited",
+    }
+
+
 def test_of_inputs_alone_the_operator_above_is_suspected(tmp_path: Path) -> None:
     write_pair(tmp_path, [*outputs("a", "b", bad=("a",)), ("ReLU", "Default/b", "input", 0, False)])
     write_ir(tmp_path, ["a ReLU x", "b ReLU a"])

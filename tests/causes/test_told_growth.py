@@ -167,6 +167,8 @@ def test_a_jump_within_the_limit_of_a_run_that_passes_is_told(tmp_path: Path) ->
     assert not any(record.role for record in report.records)
     assert "grew × 99.9 at Default/b, still within its limit" in text_of(summary_lines(report, width=100))
     assert "grew" not in text_of(summary_lines(chain(tmp_path / "2", (0.04, 0.1, 0.2)), width=100))
+    from_equal = text_of(summary_lines(chain(tmp_path / "3", (0.0, 0.1, 0.2)), width=100))
+    assert "grew from 0 at Default/b, still within its limit" in from_equal
 
 
 def test_without_a_graph_the_largest_jump_before_is_named_and_is_no_cause(tmp_path: Path) -> None:

@@ -661,10 +661,10 @@ def test_the_suite_file_refuses_in_a_line(tmp_path, text, said):
 # -- tensors of some stages only ---------------------------------------------------------------------------------------
 
 
-def tied(folder, *, stages=(0, 3), leave_out=(), stale=None):
+def tied(folder, *, stages=(0, 3), leave_out=(), absent=(), stale=None):
     """Embeddings of a model whose ends are tied: the stages between them, of four, have none."""
     tensor = draw(6, 4)
-    for rank in range(8):
+    for rank in (rank for rank in range(8) if rank // 2 not in absent):
         if rank // 2 in stages and rank not in leave_out:
             save(folder / f"left/rank_{rank}", {"embed": np.split(tensor, 2)[rank % 2] + np.float32(rank == stale)})
         save(folder / f"left/rank_{rank}", {f"layer{rank // 2}": draw(2)})
@@ -691,6 +691,24 @@ def test_a_missing_rank_of_a_stage_that_has_a_copy_is_named(tmp_path, rank, name
     assert told.findings[0].sentence == (
         f"1 of 4 shards of the left side is missing: that of {named}; dump all ranks, or correct axes"
     )
+
+
+@pytest.mark.parametrize("gone", [(0,), (3,), (1, 2)])
+def test_a_stage_without_any_file_may_have_had_a_copy(tmp_path, gone):
+    found = tied(tmp_path, absent=gone)
+    assert codes(found) == ["incomplete"]
+    assert found.verdict.outcome == "error"
+
+
+def test_the_header_names_a_rank_without_any_file(tmp_path):
+    for rank in (0, 1, 3):
+        save(tmp_path / f"rank_{rank}", {"x": draw(2)})
+    dims = DimsEntry("*", parse_dims("h # tp:replicated", where="here"))
+    for size, count in ((4, 1), (6, 3)):
+        whole = put_together(index(tmp_path), "left", Sharding({"left": Mesh((("tp", size),))}, (dims,)))
+        assert [note.partition(", ")[0] for note in whole.notes if "no file" in note] == [
+            f"{count} of {size} ranks {'has no file: rank 2 (tp=2); dump all ranks' if count == 1 else 'have no file'}"
+        ]
 
 
 def test_a_call_of_a_whole_tensor_keeps_the_module_around_it(tmp_path):

@@ -238,7 +238,7 @@ function chartSection() {
 
 // Where an error jumped within its limit; the chart has a ring there.
 function jumpLine(row) {
-  const [before, after] = t("grew_within", { step: figure(amount(detailsOf(row).role_why.growth.step), 3) }).split("{operator}");
+  const [before, after] = t("grew_within", { step: stepText(detailsOf(row).role_why.growth.step) }).split("{operator}");
   return h("p", { class: "soft small" }, before, opener(row), after);
 }
 

@@ -34,7 +34,7 @@ function reasonText(more) {
   const suspects = named((why.suspects || []).map(described));
   const growth = why.growth || {};
   const shown = (name) => (growth[name] === undefined ? "?" : figure(amount(growth[name]), 3));
-  const grown = { start: shown("start"), end: shown("end"), step: shown("step"), at: growth.at === undefined ? "?" : pool[growth.at], n: growth.operators || 0 };
+  const grown = { start: shown("start"), end: shown("end"), step: stepText(growth.step), at: growth.at === undefined ? "?" : pool[growth.at], n: growth.operators || 0 };
   const leftOut = (why.left_out || []).map((number) => pool[number]);
   const text = t(`why_${why.why}`, { suspects, ...grown });
   const missing = leftOut.length ? t("left_out", { names: named(leftOut) }) : null;
@@ -48,6 +48,12 @@ function reasonText(more) {
     given.length ? t("given_unseen", { names: named(given) }) : null,
     before.length ? t("given_before", { names: named(before) }) : null,
   ].filter(Boolean).join(t("between_clauses"));
+}
+
+// By how much an error grew.
+function stepText(step) {
+  if (amount(step) === Infinity) return t("step_from_equal");
+  return t("step_times", { factor: step === undefined ? "?" : figure(amount(step), 3) });
 }
 
 // Where the edges come from.
