@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 
@@ -26,6 +27,24 @@ if language_of(None, os.environ) == "zh":
 def lenet() -> Path:
     """Real dumps of one small network: a PyTorch reference, a right MindSpore port and two wrong ones."""
     return Path(__file__).parent / "data" / "lenet"
+
+
+# Of a parametrised test only each nth case is run, from the first one on: enough for a further Python.
+_EVERY = int(os.environ.get("MSDUMP_EVERY", "1"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out cases, as `MSDUMP_EVERY` says."""
+    seen: Counter[str] = Counter()
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        (left_out if seen[name] % _EVERY else kept).append(item)
+        seen[name] += 1
+    if left_out:
+        items[:] = kept
+        config.hook.pytest_deselected(items=left_out)
 
 
 # Events by which Python says that a process is started.
