@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 
@@ -29,21 +28,13 @@ def lenet() -> Path:
     return Path(__file__).parent / "data" / "lenet"
 
 
-# Of a parametrised test only each nth case is run, from the first one on: enough for a further Python.
-_EVERY = int(os.environ.get("MSDUMP_EVERY", "1"))
-
-
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out cases, as `MSDUMP_EVERY` says."""
-    seen: Counter[str] = Counter()
-    kept: list[pytest.Item] = []
-    left_out: list[pytest.Item] = []
-    for item in items:
-        name = item.nodeid.partition("[")[0]
-        (left_out if seen[name] % _EVERY else kept).append(item)
-        seen[name] += 1
-    if left_out:
-        items[:] = kept
+    """Of the tests that were chosen keep each nth, from the mth on, where ``MSDUMP_PART=m/n`` asks for it."""
+    first, _, parts = os.environ.get("MSDUMP_PART", "1/1").partition("/")
+    place, count = int(first) - 1, int(parts)
+    if left_out := [item for number, item in enumerate(items) if number % count != place]:
+        items[:] = items[place::count]
         config.hook.pytest_deselected(items=left_out)
 
 
