@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -69,9 +70,29 @@ def test_lanes_see_tracked_files_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lane", ["main", "py310_numpy1_pytest8", "py313"])
 def test_the_lanes_that_measure_with_the_kernel_demand_it(lane: str) -> None:
-    body = re.search(rf"^lane_{lane}\(\) \{{.*", SCRIPT, re.MULTILINE)
+    body = re.search(rf"^lane_{lane}\(\) \{{.*?\}}$", SCRIPT, re.MULTILINE | re.DOTALL)
     assert body is not None
     assert "demand_kernel" in body[0]
+
+
+def test_parts_of_the_tests_are_all_of_them_together(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (conftest,) = (
+        plugin
+        for plugin in pytestconfig.pluginmanager.get_plugins()
+        if getattr(plugin, "__file__", None) == str(ROOT / "tests/conftest.py")
+    )
+    kept: list[int] = []
+    left_out: list[list[int]] = []
+    config = SimpleNamespace(hook=SimpleNamespace(pytest_deselected=lambda items: left_out.append(items)))
+    for part in ("1/3", "2/3", "3/3"):
+        items = list(range(10))
+        monkeypatch.setenv("MSDUMP_PART", part)
+        conftest.pytest_collection_modifyitems(config, items)
+        kept += items
+        assert sorted(items + left_out[-1]) == list(range(10))
+    assert sorted(kept) == list(range(10))
 
 
 @pytest.mark.e2e
