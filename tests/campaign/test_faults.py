@@ -253,7 +253,7 @@ def test_a_fault_fails_the_gate_and_is_named(fault: Fault, tmp_path: Path) -> No
 @pytest.mark.e2e
 @pytest.mark.parametrize(
     ("what", "workers"),
-    [*((what, ()) for what in BY_PYTEST), *((what, ("-n", "2")) for what in BY_PYTEST[:1] + BY_PYTEST[-1:])],
+    [*((what, ()) for what in BY_PYTEST), *((what, ("-n", "2")) for what in BY_PYTEST[:2] + BY_PYTEST[-2:])],
     ids=lambda value: value if isinstance(value, str) else " ".join(value) or "one process",
 )
 def test_pytest_says_the_same(what: str, workers: tuple[str, ...], tmp_path: Path) -> None:
