@@ -28,14 +28,23 @@ def lenet() -> Path:
     return Path(__file__).parent / "data" / "lenet"
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the tests that were chosen keep each nth, from the mth on, where ``MSDUMP_PART=m/n`` asks for it."""
-    first, _, parts = os.environ.get("MSDUMP_PART", "1/1").partition("/")
-    place, count = int(first) - 1, int(parts)
-    if left_out := [item for number, item in enumerate(items) if number % count != place]:
-        items[:] = items[place::count]
-        config.hook.pytest_deselected(items=left_out)
+# How many cases of a parametrised test are not `full`.
+CASES = int(os.environ.get("MSDUMP_CASES", "12"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as `full` what starts processes, and of a test with many cases all but some that are spread over them."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        if item.get_closest_marker("e2e"):
+            item.add_marker("full")
+    for group in cases.values():
+        kept = {place * len(group) // CASES for place in range(CASES)}
+        for place, item in enumerate(group):
+            if len(group) > CASES and place not in kept:
+                item.add_marker("full")
 
 
 # Events by which Python says that a process is started.
@@ -57,7 +66,5 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Fail a test that starts a process without saying so: runs that leave out `e2e` are to stay quick."""
     yield
-    # A run of some marks only is not the one that holds tests to their marks.
-    checked = not item.config.getoption("markexpr")
-    if _started and checked and not any(item.get_closest_marker(name) for name in _SAYS_SO):
+    if _started and not any(item.get_closest_marker(name) for name in _SAYS_SO):
         pytest.fail(f"this test starts a process ({', '.join(sorted(_started))}): mark it with pytest.mark.e2e")

@@ -121,5 +121,6 @@ def test_a_case_is_the_same_each_time_and_is_answered_well(bench: Bench, number:
     assert bench.run(5, number)[:3] == result[:3]
 
 
+@pytest.mark.full
 def test_the_page_shows_which_mistakes_pass(tmp_path: Path) -> None:
     assert list(sensitivity.mistake_table(tmp_path)) == sensitivity.of_page("Mistakes")

@@ -14,6 +14,7 @@ from pytest_msdump.metrics import numpy_kernel as numpy_kernel
 
 
 @pytest.mark.parametrize("kernel", EACH)
+@pytest.mark.full
 def test_each_kernel_agrees_with_exact_arithmetic(kernel: str) -> None:
     told: list[str] = []
     assert oracle.run(150, 20, kernels=(kernel,), tell=told.append) == 0, told
@@ -36,6 +37,7 @@ def test_a_number_that_is_off_by_more_than_a_billionth_is_seen() -> None:
 
 
 @pytest.mark.parametrize("broken", ["means", "differences"])
+@pytest.mark.full
 def test_a_kernel_that_rounds_twice_is_seen(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if broken == "means":
         monkeypatch.setattr(loop, "with_exact_moments", lambda partial, _: partial)

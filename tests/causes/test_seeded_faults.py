@@ -30,6 +30,7 @@ def roles(report: Report, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(20))
+@pytest.mark.full
 def test_the_cause_is_the_operator_with_the_fault(tmp_path: Path, seed: int) -> None:
     ops = network(seed)
     fault = random.Random(seed).choice(ops).name
@@ -70,6 +71,7 @@ def test_two_independent_faults_are_both_causes(tmp_path: Path, seed: int) -> No
 
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("seed", range(30, 36))
+@pytest.mark.full
 def test_with_operators_missing_no_innocent_operator_is_called_a_cause(tmp_path: Path, seed: int, side: str) -> None:
     ops, choice = network(seed), random.Random(seed)
     fault = choice.choice(ops[:40]).name

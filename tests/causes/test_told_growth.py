@@ -232,6 +232,7 @@ def test_an_operator_that_the_left_leaves_out_is_named_with_the_failure_behind_i
 
 @pytest.mark.parametrize("graph", [True, False])
 @pytest.mark.parametrize("mistake", [True, False])
+@pytest.mark.full
 def test_a_mistake_behind_an_error_that_grew_through_a_deep_network(tmp_path: Path, mistake: bool, graph: bool) -> None:
     deep_net.write_net(tmp_path, mistake=mistake, graph=graph)
     report = deep_net.compared(tmp_path)

@@ -113,6 +113,7 @@ def cut_tensors(draw):
 
 @settings(max_examples=2_500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cut_tensors(), st.data())
+@pytest.mark.full
 def test_any_placement_is_merged_bit_for_bit(cut, data):
     tensor, text, sizes, shards, order = cut
     view = view_of(shards, text, sizes)

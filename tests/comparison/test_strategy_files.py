@@ -295,6 +295,7 @@ def test_a_file_cut_anywhere_is_read_or_refused_in_a_line(tmp_path):
 
 @settings(max_examples=1_000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(st.integers(0, len(MERGED) - 1), st.integers(0, 255)), min_size=1, max_size=4))
+@pytest.mark.full
 def test_a_damaged_file_is_read_or_refused_in_a_line(tmp_path, changes):
     raw = bytearray(MERGED)
     for place, byte in changes:

@@ -201,6 +201,7 @@ PIECES = st.sampled_from(
     st.lists(PIECES, max_size=4) | st.sampled_from([["0", "ND"], ["0", "ND", "Float32"], ["0", "input", "0"]]),
     st.sampled_from([".npy", ".npy", ".npy", ".bin", "npy", ".npy\n"]),
 )
+@pytest.mark.full
 def test_a_name_is_read_as_the_grammar_reads_it(scope, numbers, io, behind, suffix):
     name = ".".join([*scope, *numbers, io, *behind]) + suffix
     match = GRAMMAR.fullmatch(name)

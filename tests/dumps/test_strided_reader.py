@@ -50,6 +50,7 @@ def strided(file, shape, axes, **bounds):
 
 @settings(deadline=None, max_examples=300)
 @given(case=gathers())
+@pytest.mark.full
 def test_any_permutation_range_and_bound_gives_what_numpy_gives(stored, case):
     shape, axes, block_bytes, gap_bytes, ranges, step = case
     reader, oracle = strided(stored, shape, axes, block_bytes=block_bytes, gap_bytes=gap_bytes)

@@ -193,6 +193,7 @@ def test_damaged_bytes_are_refused_or_read_never_more(data: st.DataObject) -> No
     assert graph.source == "g.pb"
 
 
+@pytest.mark.full
 def test_a_graph_may_have_more_operators_than_a_dump_has_fields() -> None:
     count = 2**16 + 2
     graph = parse_pb(model(*(node(str(number), "Add") for number in range(count))), source="x")

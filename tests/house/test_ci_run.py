@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -75,24 +74,33 @@ def test_the_lanes_that_measure_with_the_kernel_demand_it(lane: str) -> None:
     assert "demand_kernel" in body[0]
 
 
-def test_parts_of_the_tests_are_all_of_them_together(
-    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("cases", "kept"), [("3", ["[0]", "[2]", "[4]"]), ("1", ["[0]"]), ("12", [f"[{n}]" for n in range(7)])]
+)
+def test_what_starts_processes_and_most_of_many_cases_are_full(
+    cases: str, kept: list[str], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (conftest,) = (
-        plugin
-        for plugin in pytestconfig.pluginmanager.get_plugins()
-        if getattr(plugin, "__file__", None) == str(ROOT / "tests/conftest.py")
+    pytester.makeconftest((ROOT / "tests/conftest.py").read_text("utf-8"))
+    pytester.makeini("[pytest]\nmarkers =\n    e2e\n    full\n")
+    pytester.makepyfile(
+        test_it="""
+        import pytest
+        @pytest.mark.parametrize("n", range(7))
+        def test_many(n): pass
+        @pytest.mark.e2e
+        def test_process(): pass
+        def test_alone(): pass
+        """
     )
-    kept: list[int] = []
-    left_out: list[list[int]] = []
-    config = SimpleNamespace(hook=SimpleNamespace(pytest_deselected=lambda items: left_out.append(items)))
-    for part in ("1/3", "2/3", "3/3"):
-        items = list(range(10))
-        monkeypatch.setenv("MSDUMP_PART", part)
-        conftest.pytest_collection_modifyitems(config, items)
-        kept += items
-        assert sorted(items + left_out[-1]) == list(range(10))
-    assert sorted(kept) == list(range(10))
+    monkeypatch.setenv("MSDUMP_CASES", cases)
+    collected = {}
+    for which in ("full", "not full"):
+        done = pytester.runpytest_subprocess("--collect-only", "-q", "-m", which)
+        collected[which] = [line.partition("::")[2] for line in done.outlines if "::" in line]
+    assert collected["not full"] == [*(f"test_many{case}" for case in kept), "test_alone"]
+    assert len(collected["full"]) + len(collected["not full"]) == 9
+    assert "test_process" in collected["full"]
 
 
 @pytest.mark.e2e

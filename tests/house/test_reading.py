@@ -89,6 +89,7 @@ def _names(node: ast.AST) -> set[str]:
     return {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
 
 
+@pytest.mark.full
 def test_files_of_others_are_opened_in_one_way_only() -> None:
     found = {
         path.relative_to(ROOT).as_posix(): list(readings(ast.parse(path.read_text("utf-8"))))

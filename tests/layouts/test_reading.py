@@ -76,6 +76,7 @@ def values_of(view: TensorView, block: int = 10**9) -> np.ndarray:
         ("NDC1HWC0", (4, 30, 4, 112, 112, 16), (4, 60, 30, 112, 112), "NCDHW", "float32", 15),
     ],
 )
+@pytest.mark.full
 def test_400_megabytes_cost_a_tenth_of_that(memory_format, lying, shape, letters, dtype, times):
     source = Counting(lying, memory_format, shape, dtype=dtype)
     assert source.size * np.dtype(dtype).itemsize > 380e6

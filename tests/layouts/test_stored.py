@@ -181,6 +181,7 @@ def cases(draw: st.DrawFn) -> tuple[str, str | None, tuple[int, ...], int]:
 
 @settings(deadline=None, max_examples=150)
 @given(cases(), st.integers(1, 5000), st.sampled_from([1, 60, 2000, 2**20]), st.data())
+@pytest.mark.full
 def test_there_and_back_is_the_identity_and_padding_is_never_read(case, block, window, data):
     name, order, shape, c0 = case
     values = numbered(shape)

@@ -250,6 +250,7 @@ def test_a_deep_network_takes_no_recursion() -> None:
     assert len(met(layers, layers)) == len(layers)
 
 
+@pytest.mark.full
 def test_a_manifest_that_no_network_wrote_takes_no_time() -> None:
     # Each sum is of all before it, and each module is inside of the next.
     sums = [Layer("a0", "Conv2d")]

@@ -513,6 +513,7 @@ def test_no_pair_of_a_random_network_is_wrong(plan: Any, edges: bool, without: f
 
 @settings(deadline=None, max_examples=200)
 @given(bodies(2), bodies(2), st.booleans())
+@pytest.mark.full
 def test_another_network_pairs_no_module_called_otherwise(one: Any, other: Any, edges: bool) -> None:
     """A port may call a module once more or less: then none of its calls is paired."""
     left, right = Network(one), Network(other)

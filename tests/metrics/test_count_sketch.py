@@ -60,6 +60,7 @@ def test_each_element_goes_to_its_bucket(kernel, m, monkeypatch):
 
 @needs_kernel
 @pytest.mark.parametrize("dtype", ["f2", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "?"])
+@pytest.mark.full
 def test_both_kernels_and_all_block_sizes_give_the_same_bits(dtype, monkeypatch):
     values = (np.random.default_rng(1).standard_normal(SIZE) * 40).astype(dtype)
     if values.dtype.kind == "f":
@@ -129,6 +130,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.full
 def test_the_interval_holds_the_distance(kind):
     runs, missed = 120, 0
     draw = np.random.default_rng(zlib.crc32(kind.encode()))

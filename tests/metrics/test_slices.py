@@ -104,6 +104,7 @@ def test_any_blocks_give_the_error_of_the_worst_slice(shape: tuple[int, ...], ax
     seed=st.integers(0, 2**32),
     tile=st.sampled_from([5, 64, 2**16]),
 )
+@pytest.mark.full
 def test_magnitudes_neither_overflow_nor_vanish(
     shape: list[int], scale: float, block_elements: int, seed: int, tile: int
 ) -> None:

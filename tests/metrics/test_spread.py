@@ -33,6 +33,7 @@ def block(request, monkeypatch):
 
 @pytest.mark.usefixtures("block")
 @pytest.mark.parametrize("shape", [(2, 3, 5, 4), (6, 40), (150,), (3, 100, 33, 17)])
+@pytest.mark.full
 def test_every_array_is_what_a_loop_over_the_elements_gives(shape):
     random = np.random.default_rng(5)
     right = random.normal(size=shape) * 10.0 ** random.integers(-3, 3, size=shape)

@@ -84,6 +84,7 @@ def test_without_the_cause_nothing_is_folded(pytester: pytest.Pytester, suite: P
         ("--tb=no", 0, 0, 0),
     ],
 )
+@pytest.mark.full
 def test_styles_mean_what_they_say(
     pytester: pytest.Pytester, suite: Path, style: str, in_full: int, tables: int, lines: int
 ) -> None:
@@ -110,6 +111,7 @@ def many(pytester: pytest.Pytester) -> list[str]:
     return ["-q", "--msdump-left=left", "--msdump-right=right"]
 
 
+@pytest.mark.full
 def test_three_hundred_operators_are_no_flood(
     pytester: pytest.Pytester, many: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +129,7 @@ def test_three_hundred_operators_are_no_flood(
     assert "--msdump-select=op100\n200 failed, 101 passed" in said
 
 
+@pytest.mark.full
 def test_each_failing_operator_has_a_line_where_it_is_asked_for(pytester: pytest.Pytester, many: list[str]) -> None:
     text = pytester.runpytest(*many, "--msdump-show=failing").stdout.str()
     assert len(re.findall(r"^  op\d+: rel_euclid 0\.1 > 0\.001$", text, re.MULTILINE)) == 199
@@ -136,6 +139,7 @@ def test_each_failing_operator_has_a_line_where_it_is_asked_for(pytester: pytest
     assert "lists them" not in text[text.index("short test summary") :]
 
 
+@pytest.mark.full
 def test_other_tests_keep_their_lines(pytester: pytest.Pytester, many: list[str]) -> None:
     pytester.makepyfile("import pytest\n@pytest.mark.parametrize('n', range(30))\ndef test_other(n): assert n < 0")
     result = pytester.runpytest(*many)
@@ -195,6 +199,7 @@ def test_an_id_of_no_operator_is_exit_code_4(pytester: pytest.Pytester, many: li
     result.stderr.fnmatch_lines(["ERROR: msdump::op300: there is no such operator; did you mean 'op30'?"])
 
 
+@pytest.mark.full
 def test_a_failure_without_a_suite_file_names_a_file_that_exists(pytester: pytest.Pytester, many: list[str]) -> None:
     text = pytester.runpytest(*many, "--tb=line").stdout.str()
     (file,) = re.findall(r"^(.*):1: rel_euclid 0\.1 > 0\.001; cause: op100$", text, re.MULTILINE)

@@ -149,6 +149,7 @@ def test_sound_kernels_are_not_accused(seed: int, inputs: bool, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.full
 def test_a_wrong_kernel_is_accused_alone(name: str, tmp_path: Path) -> None:
     op, fault = FAULTS[name]
     for seed in SEEDS:

@@ -112,6 +112,7 @@ def test_what_was_saved_is_answered_for(documents: list[Any], tmp_path: Path) ->
         assert [answer(document, words, tmp_path) for words in COMMANDS] == [1, 1, 1, 0]
 
 
+@pytest.mark.full
 def test_a_value_of_another_kind_is_refused_by_its_place(documents: list[Any]) -> None:
     refused = 0
     for document in documents:
@@ -124,6 +125,7 @@ def test_a_value_of_another_kind_is_refused_by_its_place(documents: list[Any]) -
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.full
 def test_what_is_not_refused_is_judged_and_drawn(
     documents: list[Any], seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

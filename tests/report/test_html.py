@@ -79,6 +79,7 @@ def texts(coded, rows):
     return found
 
 
+@pytest.mark.full
 def test_five_thousand_tensors_fit_into_two_million_bytes(large_page):
     assert 1_000_000 < len(large_page.encode()) < 2_000_000
 
@@ -150,6 +151,7 @@ def test_what_fails_first_is_told_in_full_when_there_is_no_room_for_all(large_pa
     assert all(str(row) not in told or "worst" not in told[str(row)] for row in left_out)
 
 
+@pytest.mark.full
 def test_causes_are_told_before_the_failures_that_inherit_from_them(large):
     role = {"role": "cause", "causes": [], "suspects": [], "role_reason": ""}
     tensors = [*large["tensors"][:-1], {**large["tensors"][-1], **role}]

@@ -40,6 +40,7 @@ def compared_here(monkeypatch):
     return names
 
 
+@pytest.mark.full
 def test_the_report_is_the_same_and_processes_compare(tmp_path, monkeypatch, compared_here):
     write_pairs(tmp_path, SIZES, drifting=(2, 4))
     file_of(tmp_path / "left", "op6").write_bytes(b"\x93NUMPY" + bytes(4 * LARGE))

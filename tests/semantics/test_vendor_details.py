@@ -227,6 +227,7 @@ def test_every_line_is_here():
 
 
 @pytest.mark.parametrize("label", CODES)
+@pytest.mark.full
 def test_a_line_gives_the_vendors_files_and_numbers(label, runs):
     code, out = runs(label)
     assert code == CODES[label]

@@ -71,6 +71,7 @@ def test_every_code_is_used() -> None:
         assert code in whole or any(re.fullmatch(pattern, code) for pattern in built), code
 
 
+@pytest.mark.full
 def test_every_message_that_is_made_is_in_the_catalogue_with_all_its_fields() -> None:
     made = 0
     for file, tree in modules():

@@ -99,6 +99,7 @@ def test_verdicts_roles_and_coverage_do_not_depend_on_any_sentence(
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.full
 def test_roles_in_small_networks_do_not_depend_on_any_sentence(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
