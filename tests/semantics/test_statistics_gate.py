@@ -162,6 +162,19 @@ def test_a_tensor_that_its_own_digest_contradicts_is_an_error(tmp_path: Path, un
         assert main(["check", again, "--threshold", "rel_euclid=1"]) == 1
 
 
+@pytest.mark.parametrize("unseen", SIDES)
+def test_equal_bytes_of_an_unknown_type_are_no_equal_tensors(tmp_path: Path, unseen: str) -> None:
+    bits = NOISE.view("i4")
+    compared(tmp_path, bits, bits, ("MD5",), unseen)
+    for side in ("left", "right"):
+        for table in (tmp_path / side).rglob("statistic.csv"):
+            table.write_text(
+                table.read_text().replace("int32", "" if side == "left" or unseen == "right" else "float32")
+            )
+    answer = ask(tmp_path / "left", tmp_path / "right", "--profile", "bitwise", reports=tmp_path / "out")
+    assert (answer.code, answer.record["verdict"]) == (1, "undefined")
+
+
 def test_digests_of_other_types_are_not_compared(tmp_path: Path) -> None:
     answer = compared(tmp_path, NOISE.astype("f8"), NOISE, DIGESTS, "both")
     assert answer.record["verdict"] == "pass"
