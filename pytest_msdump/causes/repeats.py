@@ -108,10 +108,10 @@ def _digested(dump: Dump) -> Dump:
 def _digest(ref: TensorRef) -> TensorRef:
     if ref.is_unseen:
         known = ref.statistics.values if ref.statistics else {}
-        values = {name: known[name] for name, fact in STATISTICS.items() if fact.kind == "digest" and known.get(name)}
+        values = {name: known[name] for name, fact in STATISTICS.items() if fact.proves and known.get(name)}
         if not values:
             raise ConfigError(
-                f"{ref.source.path}: {ref.key.address} was not saved and has no digest; "
+                f"{ref.source.path}: {ref.key.address} was not saved and has no digest that proves equal bytes; "
                 "dump whole tensors, or statistics with md5"
             )
         return replace(ref, statistics=Statistics(values, digits=None), sketch=None)

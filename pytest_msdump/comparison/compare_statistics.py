@@ -19,14 +19,15 @@ from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.facts.metrics import STATISTICS
 from pytest_msdump.layouts.axes import ReshapedView, meet
 from pytest_msdump.layouts.device_layout import logical
+from pytest_msdump.limits.judge import verdict_from
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.limits.resolve import resolve_pair
-from pytest_msdump.limits.statistics import judge_statistics
+from pytest_msdump.limits.statistics import judge_statistics, statistic_name
 from pytest_msdump.metrics.count_sketch import SEEDS, metrics_of, sketch_of, unpacked
 from pytest_msdump.metrics.golden import golden_errors
 from pytest_msdump.metrics.slices import DEFAULT_AXIS, Grid, least_error, sketched_grid
 from pytest_msdump.metrics.statistics import statistics_of
-from pytest_msdump.model.comparison import Limits
+from pytest_msdump.model.comparison import Finding, Limits
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import Record, record_of
 from pytest_msdump.model.statistics import Interval, Sketch, SliceGap, Statistic, Statistics
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
+_PROOFS = tuple(name for name in _DIGESTS if STATISTICS[name].proves)
 _SIDES = ("left", "right")
 
 
@@ -132,6 +134,22 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, ...]) -
     )
 
 
+def with_digests_checked(record: Record, pair: Pair) -> Record:
+    """Return the record of two saved tensors as an `error` where these differ, and digests of both say otherwise."""
+    rows, compared = [ref.statistics for ref in (pair.left, pair.right)], record.comparison
+    if compared is None or compared.equal or None in rows or pair.transform != Transform():
+        return record
+    left, right = (row or Statistics() for row in rows)
+    names = [name for name in _PROOFS if left.values.get(name) and left.values[name] == right.values.get(name)]
+    are_alike = left.spec == right.spec and {record.left.dtype, record.right.dtype} == {left.spec and left.spec.dtype}
+    if not names or not are_alike:
+        return record
+    apart = "nonfinite_mismatch" if compared.nonfinite.mismatch else "max_absolute_error"
+    message = Message("digest_contradicted", {"digest": statistic_name(names[0]), "listed": (apart,)})
+    verdict = verdict_from([Finding("error", message), *record.verdict.findings], {})
+    return replace(record, verdict=verdict)
+
+
 def _distance(pair: Pair) -> Interval | None:
     """Return the relative Euclidean distance of a pair: exact of saved tensors, an estimate by sketches, or nothing."""
     refs = (pair.left, pair.right)
@@ -188,7 +206,10 @@ def _aligned(pair: Pair, opened: Sequence[TensorView | None], dtypes: tuple[str,
         joined = left, right
         met_left, met_right = left, right
         letters = None
-    same_bytes = met_left is left and met_right is right and pair.transform == Transform() and len({*dtypes}) == 1
+    # What a table says no type of may be another one of the same bytes.
+    known = {ref.spec.dtype if view is None else view.dtype for ref, view in zip(refs, opened, strict=True)}
+    is_as_stored = met_left is left and met_right is right and pair.transform == Transform()
+    same_bytes = is_as_stored and len(known) == 1 and None not in known
     found = _sketched(refs, joined, with_digests=same_bytes)
     if isinstance(found, _Both):
         values, both = (found.left, found.right), found._replace(elements=met_left.size, letters=letters)
@@ -225,7 +246,7 @@ def _sketched(
             digests = [name for name in _DIGESTS if name in other]
             axes = orders[0] or ()
             read = view.permuted(tuple(sorted(range(len(axes)), key=axes.__getitem__)))
-            found[side] = sketch_of(read, buckets=sizes[0], digests=digests)
+            found[side] = _checked(refs[side], view, sketch_of(read, buckets=sizes[0], digests=digests))
     left, right = found
     if sizes[0] != sizes[-1]:
         return _Both(left, right, None, Message("sketches_of_two_sizes", {"left": sizes[0], "right": sizes[-1]}))
@@ -288,10 +309,24 @@ def _values(
     left, right = (
         _without(_table(ref), _DIGESTS if not with_digests else ())
         if ref.is_unseen or view is None
-        else Statistics(statistics_of(view, digests=wanted), digits=None)
+        else _checked(ref, view, Statistics(statistics_of(view, digests=wanted), digits=None))
         for ref, view in zip(refs, views, strict=True)
     )
     return left, right
+
+
+def _checked(ref: TensorRef, view: TensorView, computed: Statistics) -> Statistics:
+    """Return what was computed of a saved tensor; TensorFileError where a digest that its run made is of others."""
+    table = _table(ref)
+    if table.spec is not None and (table.spec.dtype, table.spec.shape) == (view.dtype, view.shape):
+        for name in _PROOFS:
+            saved, made = table.values.get(name), computed.values.get(name)
+            if None not in (saved, made) and saved != made:
+                digest = statistic_name(name)
+                raise TensorFileError(
+                    f"{ref.source.path}: {ref.key.address} has {digest} {made}, and {saved} in its table; dump again"
+                )
+    return computed
 
 
 def _table(ref: TensorRef) -> Statistics:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.comparison.align import AlignedViews, UnknownSampleError, align, axis_letters
-from pytest_msdump.comparison.compare_statistics import compare_by_statistics
+from pytest_msdump.comparison.compare_statistics import compare_by_statistics, with_digests_checked
 from pytest_msdump.comparison.noise_floor import rounding_alone
 from pytest_msdump.comparison.opening import open_view
 from pytest_msdump.comparison.sharding import with_copies_judged
@@ -83,7 +83,7 @@ def compare_pair(pair: Pair, policy: Policy, extras: Extras = NO_EXTRAS, roots: 
         if pair.left.is_unseen or pair.right.is_unseen:
             return compare_by_statistics(pair, policy, roots)
         with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
-            record = compare_views(pair, left, right, policy, extras, roots)
+            record = with_digests_checked(compare_views(pair, left, right, policy, extras, roots), pair)
         plain = replace(NO_EXTRAS, first=extras.first)
         return with_copies_judged(record, pair, lambda copies: compare_pair(copies, policy, plain))
     except MsdumpError as error:

@@ -194,14 +194,15 @@ def _sketched(value: Mapping[str, Any]) -> dict[str, Any]:
     if member is not None and _text(member, _MAX_NAME) is None:
         return damaged
     statistics = {name: _statistic(name, found[name]) for name in STATISTICS if name in found}
-    if statistics.get("count") != math.prod(shape):
+    is_cut = any(fact.kind == "digest" and name in found and not statistics[name] for name, fact in STATISTICS.items())
+    if is_cut or statistics.get("count") != math.prod(shape):
         return damaged
     return {"norm": float(norm), "shape": tuple(shape), "statistics": statistics, "member": member}
 
 
 def _statistic(name: str, value: object) -> Statistic:
     if STATISTICS[name].kind == "digest":
-        return _text(value, _MAX_LABEL)
+        return value if isinstance(value, str) and STATISTICS[name].is_digest(value) else None
     number = _value(value)
     return number if STATISTICS[name].kind == "value" or isinstance(number, int) else None
 

@@ -198,8 +198,6 @@ _BY_COLUMN = {column: name for name, fact in STATISTICS.items() for column in fa
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _DECIMAL = re.compile(r"[+-]?(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf)", re.IGNORECASE)
-_DIGEST_DIGITS = {"md5": 32, "sha1": 40, "blake2b": 32, "xxh3_128": 32, "crc32": 8, "xor64": 16, "xor64_wide": 16}
-_HEX = re.compile(r"[0-9a-fA-F]+")
 _BRACKETED = re.compile(r"\((?:[0-9]{1,19}(?:, ?[0-9]{1,19})*,?)?\)")
 _CROSSED = re.compile(r"[0-9]{1,19}(?:x[0-9]{1,19})*")
 _CANN_TYPE = "DT_"
@@ -368,8 +366,9 @@ def _statistic(name: str, text: str) -> Statistic:
     if kind == "count":
         return _number(text, name)
     if kind == "digest":
-        if len(text) != _DIGEST_DIGITS[name] or not _HEX.fullmatch(text):
-            raise _UnreadableRowError(f"{name} '{text[:40]}' has not {_DIGEST_DIGITS[name]} hexadecimal digits")
+        if not STATISTICS[name].is_digest(text.lower()):
+            digits = STATISTICS[name].hex_digits
+            raise _UnreadableRowError(f"{name} '{text[:40]}' has not {digits} hexadecimal digits")
         return text.lower()
     if _INTEGER.fullmatch(text):
         return int(text)

@@ -97,6 +97,9 @@ SHORT_FORMS: dict[str, str] = {fact.short: name for name, fact in METRICS.items(
 # Any limit on one of these fails while `right_zero_mismatch` is not 0.
 RELATIVE_METRICS = frozenset({"max_relative_error", "mean_relative_error", "accumulated_relative_error"})
 
+# Counts of NaN, Inf and overflow: they say nothing of how far finite values are apart.
+CLASS_METRICS = frozenset({"nonfinite_mismatch", "saturated_count"})
+
 # Measured where one of them has a limit.
 ULP_METRICS = frozenset({"mean_ulp_distance", "ulp_above_1_share", "ulp_above_32_share"})
 
@@ -128,12 +131,23 @@ DIGITS = 6
 class StatisticFact(NamedTuple):
     """One statistic: `kind` is value, count or digest; `columns` its titles in tables, lower case; `says` it in words.
 
-    Values are of the finite elements alone, but for norms, which are NaN or infinite with any such element.
+    Values are of the finite elements alone, but for norms, which are NaN or infinite with any such element. A digest
+    has so many `hex_digits`. Equal ones of a kind that `proves` it are of equal bytes. The others are easily equal (any
+    even number of equal words has an XOR of 0), and only say something where they differ.
     """
 
     kind: str
     columns: tuple[str, ...]
     says: str
+    hex_digits: int = 0
+    proves: bool = False
+
+    def is_digest(self, text: object) -> bool:
+        """Whether a text is a whole digest of this kind, in lower case."""
+        return isinstance(text, str) and len(text) == self.hex_digits and _HEX.issuperset(text)
+
+
+_HEX = frozenset("0123456789abcdef")
 
 
 STATISTICS: Mapping[str, StatisticFact] = {
@@ -149,13 +163,13 @@ STATISTICS: Mapping[str, StatisticFact] = {
     "nan_count": StatisticFact("count", ("nan count",), "elements that are NaN"),
     "negative_inf_count": StatisticFact("count", ("negative inf count",), "elements that are -Inf"),
     "positive_inf_count": StatisticFact("count", ("positive inf count",), "elements that are +Inf"),
-    "md5": StatisticFact("digest", ("md5",), "MD5 of the tensor's bytes"),
-    "sha1": StatisticFact("digest", ("sha1",), "SHA-1 of the tensor's bytes"),
-    "blake2b": StatisticFact("digest", ("blake2b",), "BLAKE2b of the tensor's bytes, 16 bytes"),
-    "xxh3_128": StatisticFact("digest", ("xxh3_128",), "XXH3 of the tensor's bytes, 16 bytes"),
-    "crc32": StatisticFact("digest", ("crc32",), "CRC-32 of the tensor's bytes"),
-    "xor64": StatisticFact("digest", ("xor64",), "XOR of the tensor's bytes, 8 at a time, whatever their order"),
-    "xor64_wide": StatisticFact("digest", ("xor64_wide",), "XOR of the elements as float64 or int64, in any order"),
+    "md5": StatisticFact("digest", ("md5",), "MD5 of the tensor's bytes", 32, proves=True),
+    "sha1": StatisticFact("digest", ("sha1",), "SHA-1 of the tensor's bytes", 40, proves=True),
+    "blake2b": StatisticFact("digest", ("blake2b",), "BLAKE2b of the tensor's bytes, 16 bytes", 32, proves=True),
+    "xxh3_128": StatisticFact("digest", ("xxh3_128",), "XXH3 of the tensor's bytes, 16 bytes", 32, proves=True),
+    "crc32": StatisticFact("digest", ("crc32",), "CRC-32 of the tensor's bytes", 8),
+    "xor64": StatisticFact("digest", ("xor64",), "XOR of the tensor's bytes, 8 at a time, whatever their order", 16),
+    "xor64_wide": StatisticFact("digest", ("xor64_wide",), "XOR of the elements as float64 or int64, in any order", 16),
 }
 
 # The share of elements that may lie on the other side of 0, by the coarser data type (types that are not here are as

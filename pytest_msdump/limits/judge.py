@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS, SCALE_FREE_METRICS
+from pytest_msdump.facts.metrics import CLASS_METRICS, METRICS, RELATIVE_METRICS, SCALE_FREE_METRICS
 from pytest_msdump.model.comparison import FAILING, OUTCOMES, Comparison, Finding, Limit, Limits, Measurement, Verdict
 from pytest_msdump.model.record import Check
 from pytest_msdump.text import Message, Parameter
@@ -303,7 +303,7 @@ def _not_compared(comparison: Comparison, judged: Sequence[_Judgement]) -> Itera
     """Nothing that was not compared, or not looked at, may count as passed."""
     if comparison.elements == 0:
         yield Finding("warn", Message("nothing_compared_empty"))
-    elif not comparison.equal and all(one.outcome == "skipped" for one in judged):
+    elif not comparison.equal and _is_unjudged(comparison, judged):
         yield Finding("undefined", Message("no_limit_applies"))
     count, total = comparison.elements, comparison.total_elements
     if total is not None:
@@ -311,6 +311,16 @@ def _not_compared(comparison: Comparison, judged: Sequence[_Judgement]) -> Itera
         yield Finding("warn", Message(code, {"n": count, "elements": total}))
     elif comparison.sampled:
         yield Finding("warn", Message("sampled_of_unknown", {"n": count}))
+
+
+def _is_unjudged(comparison: Comparison, judged: Sequence[_Judgement]) -> bool:
+    """Whether no limit on accuracy could be judged; limits on NaN and overflow alone are meant so."""
+    # What differs next to 0 alone has relative errors of 0 by definition.
+    is_next_to_zero = bool(judged) and comparison.near_zero == comparison.differing
+    if is_next_to_zero or any(one.outcome in FAILING for one in judged):
+        return False
+    of_accuracy = [one for one in judged if one.metric not in CLASS_METRICS]
+    return all(one.outcome == "skipped" for one in of_accuracy or judged)
 
 
 def accepted_bounds(verdict: Verdict) -> Mapping[str, float]:

@@ -43,7 +43,9 @@ class Distance(NamedTuple):
 
     `gaps` are by statistic, `at_least` by metric; `by` is metric → the statistic that gives the bound; `allowed` is
     metric → statistic → the difference that a limit of 1 allows; `undefined` is metric → reason. `nan` and `inf` are
-    the least counts of both sides.
+    the least counts of both sides. `unplaced` is whether these are at places that were not saved, so that the metrics
+    that compare them are not known; the least that they can be is there where that is not 0. `one_class` is whether
+    both sides are known to be NaN alone, or infinite with one sign, and so equal everywhere.
     """
 
     gaps: Mapping[str, Gap]
@@ -53,6 +55,8 @@ class Distance(NamedTuple):
     undefined: Mapping[str, Message]
     nan: tuple[int, int]
     inf: tuple[int, int]
+    unplaced: bool
+    one_class: bool
 
 
 class _Scale(NamedTuple):
@@ -107,10 +111,28 @@ def distance(
         # Two integers of different sign differ by 1 or more.
         found["max_absolute_error"] = max(found.get("max_absolute_error", 0), 1)
     undefined = _undefined_classes(classes)
-    if not undefined:
-        found |= _class_metrics(classes, values, (left, right), left_dtype)
     nan, inf = ((int(classes[0][kind][0]), int(classes[1][kind][0])) for kind in ("nan", "inf"))
-    return Distance(gaps, found, by, units, undefined, nan, inf)
+    one_class = _is_one_class(left, right, nan, elements)
+    unplaced = not undefined and any(nan + inf) and not one_class
+    if not undefined:
+        of_classes = _class_metrics(classes, values, (left, right), left_dtype)
+        found |= {metric: count for metric, count in of_classes.items() if count or not unplaced}
+    return Distance(gaps, found, by, units, undefined, nan, inf, unplaced, one_class)
+
+
+def _is_one_class(left: Statistics, right: Statistics, nan: tuple[int, int], elements: int | None) -> bool:
+    if not elements:
+        return False
+    if nan == (elements, elements):
+        return True
+    for name, infinity in (("negative_inf_count", -math.inf), ("positive_inf_count", math.inf)):
+        both = [
+            side.values.get(name) == elements or [side.values.get(one) for one in _EXTREMES] == [infinity, infinity]
+            for side in (left, right)
+        ]
+        if all(both):
+            return True
+    return False
 
 
 def _number(value: Statistic) -> float | int | None:
@@ -259,18 +281,26 @@ def _class_metrics(
     if not known:
         return {"saturated_count": int(saturated)} if any(name in values[0] for name in _EXTREMES) else {}
     apart = sum(max(0.0, left[kind][0] - right[kind][1], right[kind][0] - left[kind][1]) for kind in known)
-    signs = sum(_apart(sides, f"{sign}_inf_count") for sign in ("negative", "positive"))
+    signs = max(sum(_apart(sides, f"{sign}_inf_count") for sign in ("negative", "positive")), _infinite_apart(sides))
     more = max(0.0, left["nan"][0] + left["inf"][0] - right["nan"][1] - right["inf"][1])
-    return {
-        # An element that went from one infinity to the other counts in both.
-        "nonfinite_mismatch": int(max(apart, math.ceil(signs / 2))),
-        "saturated_count": int(more) + int(saturated),
-    }
+    # An element that went from one infinity to the other counts in both.
+    mismatch = int(max(apart, math.ceil(signs / 2)))
+    counts = {"nonfinite_mismatch": mismatch} if mismatch or len(known) == len(left) else {}
+    return counts | {"saturated_count": int(more) + int(saturated)}
 
 
 def _apart(sides: tuple[Statistics, Statistics], name: str) -> float:
     left, right = (_number(side.values.get(name)) for side in sides)
     return 0.0 if left is None or right is None else abs(left - right)
+
+
+def _infinite_apart(sides: tuple[Statistics, Statistics]) -> int:
+    """Return how many extremes differ of writers that both have infinite ones."""
+    extremes = [[_number(side.values.get(name)) for name in _EXTREMES] for side in sides]
+    if not all(any(one is not None and math.isinf(one) for one in both) for both in extremes):
+        return 0
+    pairs = zip(*extremes, strict=True)
+    return sum(None not in pair and pair[0] != pair[1] and any(map(math.isinf, pair)) for pair in pairs)
 
 
 def _is_saturated(values: list[dict[str, float | int]], digits: int | None, dtype: str) -> bool:

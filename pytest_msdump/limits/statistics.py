@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.facts.metrics import METRICS, SIGN_CHANGES, STATISTICS
+from pytest_msdump.facts.metrics import CLASS_METRICS, METRICS, SIGN_CHANGES, STATISTICS
 from pytest_msdump.limits.judge import judge, meets, passing_bound, verdict_from
 from pytest_msdump.limits.statistic_distance import Distance, distance
-from pytest_msdump.model.comparison import Comparison, Finding, Limit, Limits, Measurement, Nonfinite, Verdict
+from pytest_msdump.model.comparison import FAILING, Comparison, Finding, Limit, Limits, Measurement, Nonfinite, Verdict
 from pytest_msdump.model.record import Check
 from pytest_msdump.model.statistics import Interval, SliceGap, StatisticComparison, Statistics
 from pytest_msdump.text import Message, Parameter
@@ -25,7 +25,12 @@ _RULE = "statistics"
 _BITS = "bitwise_mismatch"
 _LARGEST = "max_absolute_error"
 _SLICE = "worst_slice_error"
+_DISTANCE = "relative_euclidean_distance"
+_PLACES = "nonfinite_mismatch"
 _SIGNED = ("maximum", "minimum", "mean")
+# By how much of its size a number of equal bytes may differ: extremes where a side took them in float32, sums where it
+# added up in another order, sketches where a device made one.
+_ONE_EXTREME, _ONE_SUM, _ONE_SKETCH = 1e-6, 1e-4, 1e-6
 # Two numbers of different sign differ by more than noise when each is further from 0 than this share of the largest
 # difference that the limits allow.
 _NOISE = 0.1
@@ -95,9 +100,10 @@ def judge_statistics(
     """Judge a pair by the statistics of both sides, which have one logical shape.
 
     Numbers are compared as far as they were printed: what rounding can explain is no drift. Bits are equal only when
-    digests are (a side has a digest only where it is of bytes in the same order and type); without digests, the limit
-    of `bitwise_mismatch` is undefined unless some number differs. A pair without a common number that describes its
-    values is `undefined`.
+    digests that prove it are (a side has a digest only where it is of bytes in the same order and type); without them,
+    the limit of `bitwise_mismatch` is undefined unless some number differs. Where other numbers contradict such
+    digests, one of both is wrong: `error`. A pair without a common number that describes its values is `undefined`, and
+    so is one of which no limit on accuracy could be judged.
 
     `intervals` are the metrics that sketches of both sides give. One fails where the better end breaks the limit, and
     is a warning where only the worse end does; a check has the estimate. `slices` can break a limit, and do nothing
@@ -116,9 +122,13 @@ def judge_statistics(
     if slices is not None and any(one.metric == _SLICE and slices.at_least > one.bound for one in limits.limits):
         found = found._replace(at_least={**found.at_least, _SLICE: slices.at_least})
     case = _Case(left, right, limits, (left_dtype, right_dtype), elements, found, None, intervals, slices)
-    digests = [name for name in case.in_common if STATISTICS[name].kind == "digest"]
-    if digests:
-        case = case._replace(equal_bits=all(left.values[name] == right.values[name] for name in digests))
+    contradiction = None
+    digests = {name: left.values[name] == right.values[name] for name in case.in_common if _is_digest(name)}
+    proof = next((name for name, is_equal in digests.items() if is_equal and STATISTICS[name].proves), None)
+    if proof is not None and (contradiction := _contradiction(proof, case)) is None:
+        case = case._replace(equal_bits=True)
+    elif proof is None and not all(digests.values()):
+        case = case._replace(equal_bits=False)
     measured = _as_measured(case)
     known = replace(
         limits,
@@ -130,8 +140,10 @@ def judge_statistics(
         measured, known, left_dtype=types[0], right_dtype=types[1], overflows=overflows, right_overflows=right_overflows
     )
     findings = [
-        *(_explained(finding, case) for finding in verdict.findings),
-        *(() if elements == 0 else _statistic_findings(case, known)),
+        *([] if contradiction is None else [Finding("error", contradiction)]),
+        # What these statistics do not show is said below.
+        *(_explained(finding, case) for finding in verdict.findings if finding.message.code != "no_limit_applies"),
+        *(() if elements == 0 else _statistic_findings(case, known, checks)),
         *_close_findings(case),
         *_notes(case, unseen, {one.metric for one in verdict.findings if one.outcome == "fail"}),
     ]
@@ -139,7 +151,35 @@ def judge_statistics(
         left, right, unseen, case.in_common, found.at_least, dict(intervals), case.equal_bits, elements
     )
     checks = tuple(_estimated(check, case) for check in checks)
-    return verdict_from(findings, _would_pass(verdict.would_pass, intervals)), checks, comparison
+    bounds = {} if contradiction is not None else _would_pass(verdict.would_pass, intervals)
+    return verdict_from(findings, bounds), checks, comparison
+
+
+def _is_digest(statistic: str) -> bool:
+    return STATISTICS[statistic].kind == "digest"
+
+
+def _contradiction(proof: str, case: _Case) -> Message | None:
+    """Return what cannot be where digests are equal that prove equal bytes; ``None`` where all agrees with them."""
+    left, right, gaps = case.left.values, case.right.values, case.found.gaps
+    largest = max((abs(number) for name in _SIGNED if name in gaps for number in gaps[name][:2]), default=0.0)
+    apart = []
+    for name in case.in_common:
+        if name in gaps:
+            one, other, beyond, _ = gaps[name]
+            share = _ONE_EXTREME if name in ("maximum", "minimum") else _ONE_SUM
+            differs = beyond > share * max(largest, abs(one), abs(other))
+        else:
+            differs = STATISTICS[name].kind != "value" and left[name] != right[name]
+        if differs:
+            apart.append(statistic_name(name))
+    if case.found.at_least.get(_PLACES) or case.found.undefined:
+        apart.append(_PLACES)
+    interval = case.intervals.get(_DISTANCE)
+    if interval is not None and interval.low > _ONE_SKETCH:
+        apart.append(_DISTANCE)
+    digest = statistic_name(proof)
+    return Message("digest_contradicted", {"digest": digest, "listed": tuple(apart)}) if apart else None
 
 
 def _as_measured(case: _Case) -> Comparison:
@@ -149,7 +189,7 @@ def _as_measured(case: _Case) -> Comparison:
     measurements |= {metric: Measurement(metric, _ends(metric, one)[0]) for metric, one in case.intervals.items()}
     measurements |= {metric: Measurement(metric, undefined=reason) for metric, reason in found.undefined.items()}
     measurements[_BITS] = _bits(case)
-    apart = case.intervals.get("relative_euclidean_distance")
+    apart = case.intervals.get(_DISTANCE)
     if case.is_integer and not case.equal_bits and (case.equal_bits is False or (apart and apart.low > 0)):
         # Two integers that differ at all differ by 1 or more.
         least = max(found.at_least.get(_LARGEST, 0), 1)
@@ -159,7 +199,7 @@ def _as_measured(case: _Case) -> Comparison:
     return Comparison(
         elements=elements,
         finite=max(0, elements - max(nan_left + inf_left, nan_right + inf_right)),
-        differing=0 if case.equal_bits else 1,
+        differing=0 if case.equal_bits or case.found.one_class else 1,
         right_zero_mismatch=0,
         measurements=measurements,
         nonfinite=Nonfinite(nan_left=nan_left, nan_right=nan_right, inf_left=inf_left, inf_right=inf_right),
@@ -224,9 +264,14 @@ def _close_findings(case: _Case) -> Iterator[Finding]:
         ends = {"low": math.floor(100 * shares[0]) / 100, "high": math.ceil(100 * shares[1]) / 100}
         message = Message("too_close", {"metric": limit.metric, **ends, "limit": limit.bound, "rule": limit.rule})
         yield Finding("warn", message, limit.metric, interval.value, limit.bound, limit.rule)
-    distance = case.intervals.get("relative_euclidean_distance")
+    distance = case.intervals.get(_DISTANCE)
     if case.equal_bits is False and distance is not None and not distance.value:
         yield Finding("warn", Message("sketches_equal_digests_differ"))
+    places = next((one for one in case.limits.limits if one.metric == _PLACES), None)
+    if places is not None and case.found.unplaced and not case.found.at_least.get(_PLACES) and not case.equal_bits:
+        # Digests of the whole bytes differ with any rounding, and so say nothing of these places.
+        message = Message("places_not_saved", {"rule": places.rule})
+        yield Finding("warn", message, _PLACES, None, places.bound, places.rule)
 
 
 def _share(value: float, limit: Limit) -> float:
@@ -265,21 +310,12 @@ def _with_interval(message: Message, interval: Interval) -> Message:
     return replace(message, parameters=parameters)
 
 
-def _statistic_findings(case: _Case, known: Limits) -> Iterator[Finding]:
-    """Yield the findings beside those of metrics; `known` has the limits of metrics with a bound."""
-    if case.equal_bits or _all_nonfinite(case):
+def _statistic_findings(case: _Case, known: Limits, checks: Sequence[Check]) -> Iterator[Finding]:
+    """Yield the findings beside those of metrics; `known` are limits of metrics with a bound."""
+    if case.equal_bits or case.found.one_class:
         return
-    if not case.found.gaps and case.equal_bits is None:
-        sides = {
-            label: tuple(statistic_name(name) for name in STATISTICS if side.values.get(name) is not None)
-            for label, side in (("left", case.left), ("right", case.right))
-        }
-        yield Finding(
-            "undefined",
-            Message("no_common_statistic", {label: names or Message("none") for label, names in sides.items()}),
-        )
-    elif not any(limit.metric in (*case.found.by, *case.intervals, _BITS) for limit in known.limits):
-        yield Finding("undefined", Message("no_limit_for_statistics"))
+    if not _is_judged(case, known, checks):
+        yield Finding("undefined", _nothing_judged(case))
     yield from _changed_signs(case, known)
     if not case.is_integer:
         yield from _changed_sign_counts(case)
@@ -287,10 +323,45 @@ def _statistic_findings(case: _Case, known: Limits) -> Iterator[Finding]:
         yield Finding("note", Message("dtypes_differ", {"left": case.dtypes[0], "right": case.dtypes[1]}))
 
 
-def _all_nonfinite(case: _Case) -> bool:
-    """Whether both sides are known to be NaN and Inf alone, so that there is no finite number to compare."""
-    counts = [sum(pair) for pair in zip(case.found.nan, case.found.inf, strict=True)]
-    return bool(case.elements) and "nonfinite_mismatch" in case.found.at_least and min(counts) == case.elements
+def _is_judged(case: _Case, known: Limits, checks: Sequence[Check]) -> bool:
+    """Whether a limit on accuracy was judged; where there are none, limits on NaN and overflow alone are meant so."""
+    limits = _of_accuracy(case.limits)
+    if not limits or any(check.outcome in FAILING for check in checks):
+        return bool(known.limits)
+    return any(_may_break(limit, case) for limit in limits)
+
+
+def _of_accuracy(limits: Limits) -> list[Limit]:
+    return [limit for limit in limits.limits if limit.metric not in CLASS_METRICS]
+
+
+def _nothing_judged(case: _Case) -> Message:
+    """Return why no limit could be judged: there is no number, or there are numbers and none for these limits."""
+    if case.found.gaps or case.intervals:
+        # Sketches show a distance; of integers, and without sketches, extremes show more.
+        shown = (_LARGEST, _DISTANCE) if case.is_integer or not case.intervals else (_DISTANCE,)
+        advised = next((one for one in shown if one in case.found.by or one in case.intervals), _LARGEST)
+        listed = tuple(dict.fromkeys(limit.metric for limit in _of_accuracy(case.limits)))
+        return Message("no_accuracy_limit_judged", {"listed": listed or Message("none"), "metric": advised})
+    sides = {
+        label: tuple(statistic_name(name) for name in STATISTICS if side.values.get(name) is not None)
+        for label, side in (("left", case.left), ("right", case.right))
+    }
+    return Message("no_common_statistic", {label: names or Message("none") for label, names in sides.items()})
+
+
+def _may_break(limit: Limit, case: _Case) -> bool:
+    """Whether these statistics could have shown that a limit is not met."""
+    if limit.metric in case.intervals or limit.metric == _BITS:
+        return True
+    if case.intervals:
+        # Of integers a sketch sees any difference, but not its size.
+        apart = case.intervals.get(_DISTANCE)
+        if apart is None or not case.is_integer or limit.metric != _LARGEST:
+            return False
+        return limit.bound < 1 or not apart.high
+    # Of the elements beyond a tolerance statistics show that there is one.
+    return limit.metric in case.found.by and (limit.metric != "allclose" or limit.bound < 1)
 
 
 def _changed_signs(case: _Case, known: Limits) -> Iterator[Finding]:
@@ -339,8 +410,11 @@ def _notes(case: _Case, unseen: tuple[str, ...], failing: Container[str | None])
     common = tuple(map(statistic_name, case.in_common)) or Message("none_in_common")
     code = "judged_by_sketches" if case.intervals else "judged_by_statistics"
     yield Finding("note", Message(code, {"listed": common, "unseen": _NOT_SAVED[unseen]}))
+    digests = [name for name in case.in_common if _is_digest(name)]
     if case.equal_bits is not None:
         yield Finding("note", Message("digests_equal" if case.equal_bits else "digests_differ"))
+    elif digests and not any(STATISTICS[name].proves for name in digests):
+        yield Finding("note", Message("digests_prove_nothing", {"listed": tuple(map(statistic_name, digests))}))
     bounds = case.found.at_least.keys() - (case.found.by.keys() if case.intervals else set())
     known = {*bounds, *case.intervals, *case.found.undefined, _BITS}
     limited = dict.fromkeys(limit.metric for limit in case.limits.limits if limit.metric not in known)

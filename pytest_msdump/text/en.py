@@ -309,7 +309,8 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "right_zero_left_next_to_it": "the right side is all 0, and the left differs from it by no more than {dtype} "
     "rounds",
     "bits_of_other_types": "dtypes differ: {left} and {right}",
-    "bits_not_told": "the sides have no digest (md5, sha1) in common, and equal statistics do not prove equal bits",
+    "bits_not_told": "the sides have no digest in common that proves equal bits (md5, sha1, blake2b, xxh3_128); equal "
+    "statistics, CRC and XOR do not",
     "one_side_nonfinite": "one side has {title}, and the statistics of the {side:word} do not count them",
     "counted_with_other_tolerance": "it was counted with rtol {rtol:g} and atol {atol:g}; another tolerance needs the "
     "data: compare again",

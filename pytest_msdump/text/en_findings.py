@@ -155,9 +155,10 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "slice_norms_explain": (
         "{why}, at least: the norm of slices {first} to {last} is {left:number} left, {right:number} right"
     ),
-    "no_limit_for_statistics": "no limit applies to these statistics; give one, e.g. max_absolute_error",
-    "no_common_statistic": "the sides have no statistic of their values in common: the left has {left}; the right has "
-    "{right}",
+    "no_accuracy_limit_judged": "no limit on accuracy could be judged without the tensors: {listed}; give one that "
+    "can, e.g. {metric}, or compare the tensors themselves",
+    "no_common_statistic": "the sides have no finite statistic of their values in common: the left has {left}; the "
+    "right has {right}",
     "statistic_changed_sign": "{statistic} changed its sign: {left:number} left, {right:number} right",
     "elements_changed_sign": "at least {n} of {elements} elements changed their sign, more than {share:g} of them",
     "zeros_differ": "zeros: {left} left, {right} right, of {elements} elements",
@@ -169,6 +170,11 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "not_saved_both": "neither tensor was saved",
     "digests_differ": "digests differ: the tensors are not equal bit for bit",
     "digests_equal": "digests are equal, and so are all bits",
+    "digests_prove_nothing": "{listed} is equal, which proves nothing: other values can have it, too",
+    "digest_contradicted": "{digest} says that all bytes are equal, {listed:and} that they are not: one of the two is "
+    "wrong; dump again",
+    "places_not_saved": "both sides have NaN or Inf, at places that were not saved: nonfinite_mismatch is not judged "
+    "({rule}); compare the tensors themselves",
     "too_close": "{metric} is at {low:g} to {high:g} of its limit {limit} by sketches ({rule}): compare the tensors "
     "themselves",
     "sketches_equal_digests_differ": "digests differ, and sketches see no difference; compare the tensors themselves",

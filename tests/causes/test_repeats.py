@@ -339,7 +339,8 @@ def test_statistics_without_a_digest_say_nothing_of_bits(repeats) -> None:
         )
 
     with pytest.raises(
-        ConfigError, match=r"run 1 of 3: .*Mul-op0:output:0 was not saved and has no digest; dump whole"
+        ConfigError,
+        match=r"run 1 of 3: .*Mul-op0:output:0 was not saved and has no digest that proves equal bytes; dump whole",
     ):
         repeats(run)
 

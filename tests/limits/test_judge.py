@@ -12,7 +12,7 @@ from limit_cases import SLIGHT, limits_of, measured, told, verdict_of
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
 from pytest_msdump.limits.judge import judge
 from pytest_msdump.limits.policy import KnownDrift, Policy, Rule
-from pytest_msdump.model.comparison import Comparison, Limits, Nonfinite
+from pytest_msdump.model.comparison import Comparison, Limit, Limits, Nonfinite
 from pytest_msdump.model.record import Check
 
 COSINE, EUCLID, MAX_REL = "cosine_similarity", "relative_euclidean_distance", "max_relative_error"
@@ -181,6 +181,24 @@ def test_where_every_limit_is_skipped_nothing_passes() -> None:
         verdict, _ = judge(comparison, limits, left_dtype="float32", right_dtype="float32")
         assert verdict.outcome == "undefined"
         assert "no limit applies" in told(verdict, "undefined")[0]
+
+
+@pytest.mark.parametrize(
+    ("skipped", "own", "expected"),
+    [
+        ((COSINE, EUCLID), {COSINE: 0.9, EUCLID: 0.1, "nonfinite_mismatch": 0, "saturated_count": 0}, "undefined"),
+        ((COSINE,), {COSINE: 0.9, EUCLID: 0.1, "nonfinite_mismatch": 0}, "pass"),
+        # Limits on NaN and overflow alone are asked for by themselves.
+        ((), {"nonfinite_mismatch": 0}, "pass"),
+    ],
+)
+def test_limits_on_nan_and_overflow_alone_say_nothing_of_accuracy(skipped, own, expected) -> None:
+    limits = Limits(limits=tuple(Limit(metric, bound, "R") for metric, bound in own.items()))
+    options = {"left_dtype": "float32", "right_dtype": "float32"}
+    assert judge(measured(elements=1, differing=1, skipped=skipped), limits, **options)[0].outcome == expected
+    assert judge(measured(elements=1, differing=0, skipped=skipped), limits, **options)[0].outcome == "pass"
+    moved = measured(elements=1, differing=1, skipped=skipped, nonfinite_mismatch=1)
+    assert judge(moved, limits, **options)[0].outcome == "fail"
 
 
 def test_empty_tensors_are_a_warning_because_nothing_was_compared() -> None:

@@ -15,6 +15,7 @@ from pytest_msdump.limits.policy import KnownDrift, Policy
 from pytest_msdump.limits.resolve import resolve
 from pytest_msdump.limits.statistic_distance import distance
 from pytest_msdump.limits.statistics import judge_statistics, statistic_name
+from pytest_msdump.model.comparison import Limit, Limits
 from pytest_msdump.model.statistics import Statistics
 from pytest_msdump.model.tensor import OpKey, TensorKey
 
@@ -104,7 +105,7 @@ def test_a_sum_of_magnitudes_is_judged_by_the_limit_of_the_distance(dtype, just)
     for share, expected in ((0, "pass"), (0.9, "pass"), (1.1, "fail")):
         left = Statistics({"l1_norm": 3.0 * (1 + share * just)}, digits=None)
         assert outcome(left, right, dtype=dtype) == expected
-    for value, expected in ((6.0, "fail"), (0.0, "fail"), (math.nan, "undefined"), (math.inf, "undefined")):
+    for value, expected in ((6.0, "fail"), (0.0, "fail"), (math.nan, "fail"), (math.inf, "fail")):
         other = Statistics({"l1_norm": value}, digits=None)
         assert outcome(other, right, dtype=dtype) == outcome(right, other, dtype=dtype) == expected
 
@@ -305,6 +306,119 @@ def test_equal_digests_are_equal_bits_whatever_else_was_saved():
     # Different bits and nothing else: of how different they are, nothing is known.
     assert outcome(left, other) == "undefined"
     assert outcome(left, other, profile="bitwise") == "fail"
+
+
+DIGESTS = {"md5": 32, "sha1": 40, "blake2b": 32, "xxh3_128": 32, "crc32": 8, "xor64": 16, "xor64_wide": 16}
+PROOFS = ("md5", "sha1", "blake2b", "xxh3_128")
+
+
+@pytest.mark.parametrize(("kind", "digits"), DIGESTS.items())
+def test_only_digests_of_the_bytes_prove_that_these_are_equal(kind, digits):
+    one, other = Statistics({**SCALED, kind: "0" * digits}), Statistics({**SCALED, kind: "1" * digits})
+    for profile, unproven in (("default", "pass"), ("bitwise", "undefined")):
+        verdict, _, compared = judged(one, one, profile=profile)
+        expected = ("pass", True) if kind in PROOFS else (unproven, None)
+        assert (verdict.outcome, compared.equal_bits) == expected
+    alone = Statistics({kind: "0" * digits})
+    assert outcome(alone, alone) == ("pass" if kind in PROOFS else "undefined")
+    assert judged(one, other)[2].equal_bits is False
+    assert outcome(one, other, profile="bitwise") == "fail"
+    # Two digests of two kinds have nothing to do with each other.
+    assert judged(one, Statistics({**SCALED, "sha1" if kind == "md5" else "md5": "0" * 40}))[2].equal_bits is None
+
+
+@pytest.mark.parametrize("profile", ["default", "strict", "torch", "ascend", "bitwise"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"maximum": 7.0},
+        {"minimum": -0.501},
+        {"mean": 0.2},
+        {"l2_norm": 15.0},
+        {"l2_norm": math.nan},
+        {"nan_count": 3},
+        {"positive_inf_count": 1},
+        {"zero_count": 5},
+        {"sha1": "b" * 40},
+        {"crc32": "00000001"},
+    ],
+)
+def test_a_digest_that_other_numbers_contradict_is_an_error(change, profile):
+    saved = {**SCALED, "nan_count": 0, "positive_inf_count": 0, "zero_count": 4, "sha1": "a" * 40, "crc32": "00000000"}
+    both = [Statistics({**saved, **more, "md5": "a" * 32}, digits=None) for more in (change, {})]
+    for left, right in (both, both[::-1]):
+        verdict, _, compared = judged(left, right, profile=profile)
+        assert (verdict.outcome, verdict.would_pass, compared.equal_bits) == ("error", {}, None)
+        assert verdict.findings[0].sentence.endswith("one of the two is wrong; dump again")
+    assert outcome(both[1], both[1], profile=profile) == "pass"
+
+
+@pytest.mark.parametrize("change", [{"maximum": 1 + 6e-8}, {"mean": 0.1 + 1e-6}, {"l2_norm": 3 * (1 + 2e-5)}])
+def test_sums_in_another_order_contradict_no_digest(change):
+    left, right = (Statistics({**SCALED, **more, "md5": "a" * 32}, digits=None) for more in (change, {}))
+    for profile in ("strict", "bitwise"):
+        assert outcome(left, right, profile=profile) == "pass"
+
+
+# -- What statistics cannot show ---------------------------------------------------------------------------------------
+
+CLASSES = {"count": 100, "nan_count": 0, "negative_inf_count": 0, "positive_inf_count": 0}
+MIXED = {**SCALED, **CLASSES, "l2_norm": math.nan, "nan_count": 3}
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        (MIXED, MIXED, "warn"),
+        ({**MIXED, "md5": "a" * 32}, {**MIXED, "md5": "b" * 32}, "warn"),
+        ({**MIXED, "md5": "a" * 32}, {**MIXED, "md5": "a" * 32}, "pass"),
+        ({**MIXED, "nan_count": 2}, MIXED, "fail"),
+        ({**SCALED, "maximum": math.inf, "l2_norm": math.inf},) * 2 + ("warn",),
+        # Infinite at other ends.
+        ({"maximum": math.inf, "minimum": -3.0}, {"maximum": 3.0, "minimum": -math.inf}, "fail"),
+        (dict.fromkeys(("maximum", "minimum"), math.inf), dict.fromkeys(("maximum", "minimum"), -math.inf), "fail"),
+        # All of one class: their places are known.
+        ({**CLASSES, "l2_norm": math.nan, "nan_count": 100},) * 2 + ("pass",),
+        ({**CLASSES, "l2_norm": math.inf, "negative_inf_count": 100},) * 2 + ("pass",),
+        (dict.fromkeys(("maximum", "minimum", "l2_norm"), math.inf),) * 2 + ("pass",),
+        # Of two classes nothing is known, and there is no other number.
+        ({**CLASSES, "l2_norm": math.nan, "nan_count": 50, "positive_inf_count": 50},) * 2 + ("undefined",),
+    ],
+)
+@pytest.mark.parametrize("profile", ["default", "torch"])
+def test_nan_at_places_that_were_not_saved_is_not_judged(left, right, expected, profile):
+    sides = [Statistics(side, digits=None) for side in (left, right)]
+    verdict, checks, compared = judged(*sides, profile=profile)
+    assert verdict.outcome == expected
+    if expected in ("warn", "undefined"):
+        assert "nonfinite_mismatch" not in compared.at_least
+        assert not {"nonfinite_mismatch", "saturated_count"} & {check.metric for check in checks}
+        assert "places_not_saved" in {finding.message.code for finding in verdict.findings}
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ({"max_absolute_error": 1.0}, "pass"),
+        ({"allclose": 0}, "pass"),
+        # That one element is outside says nothing of a limit of several.
+        ({"allclose": 1}, "undefined"),
+        ({"cosine_similarity": 0.9, "kl_divergence": 1.0}, "undefined"),
+        ({"cosine_similarity": 0.9, "relative_euclidean_distance": 1.0}, "pass"),
+        # Asked for by itself.
+        ({"nonfinite_mismatch": 0}, "pass"),
+        ({}, "undefined"),
+    ],
+)
+def test_a_pair_without_a_judged_limit_on_accuracy_is_undefined(own, expected):
+    both = Statistics({**SCALED, **CLASSES}, digits=None)
+    own = {**own, **dict.fromkeys(["nonfinite_mismatch", "saturated_count"] if own else [], 0)}
+    limits = Limits(limits=tuple(Limit(metric, bound, "R") for metric, bound in own.items()))
+    types = {"left_dtype": "float32", "right_dtype": "float32", "elements": 100, "unseen": ("left",)}
+    verdict, _, _ = judge_statistics(both, both, limits, **types)
+    assert verdict.outcome == expected
+    said = [finding.sentence for finding in verdict.findings if finding.outcome == "undefined"]
+    assert not any("sides differ" in sentence for sentence in said)
 
 
 def test_differing_types_fail_where_they_have_to_be_equal():

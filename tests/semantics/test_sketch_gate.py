@@ -6,13 +6,16 @@ import json
 import zipfile
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from semantics.gate import Answer, ask
 
 from pytest_msdump.cli import main
+from pytest_msdump.limits.limits_file import LimitsFile, Perturbed, ReferenceFacts, TensorLimits, limits_text
 from pytest_msdump.metrics.count_sketch import CountSketch
+from pytest_msdump.metrics.statistics import quick_digest
 from pytest_msdump.record.writer import DumpWriter
 
 RANDOM = np.random.default_rng(20261123)
@@ -125,6 +128,62 @@ def test_a_saved_interval_that_does_not_hold_its_estimate_is_refused(tmp_path, c
     assert "intervals" in capsys.readouterr().err
 
 
+SWAPPED = RIGHT[::-1].copy()
+HELD = np.maximum(RIGHT, 0)
+MOVED = HELD.copy()
+ZEROS = np.flatnonzero(HELD == 0)
+HELD.flat[ZEROS[:500]], MOVED.flat[ZEROS[500:1000]] = np.nan, np.nan
+IDS = RANDOM.integers(0, 1000, (200, 100))
+FEW = IDS.copy()
+FEW[3, 4] += 1
+
+
+@pytest.mark.parametrize("unseen", ["left", "right", "both"])
+@pytest.mark.parametrize(
+    ("left", "right", "options", "verdict", "told"),
+    [
+        # Elements one by one are not in a sketch.
+        (SWAPPED, RIGHT, ("--profile", "torch"), "undefined", "no limit on accuracy could be judged"),
+        (off_by(1e-4), RIGHT, ("--profile", "torch"), "undefined", "e.g. relative_euclidean_distance"),
+        (SWAPPED, RIGHT, ("--profile", "torch", "--threshold", "rel_euclid=0.1"), "fail", "rel"),
+        (RIGHT, RIGHT, ("--profile", "torch"), "pass", "digests are equal"),
+        (RIGHT.astype("f8"), RIGHT, ("--profile", "default"), "pass", ""),
+        (FEW, IDS, (), "fail", "max_absolute_error"),
+        (FEW, IDS, ("--threshold", "max_abs=5"), "undefined", "max_absolute_error"),
+        (IDS.astype("i4"), IDS, (), "pass", ""),
+        (IDS, IDS, ("--threshold", "max_abs=5"), "pass", ""),
+        # What is NaN on one side is 0 on the other.
+        (MOVED, HELD, (), "warn", "nonfinite_mismatch is not judged"),
+        (HELD, HELD, (), "pass", "digests are equal"),
+    ],
+)
+def test_what_a_sketch_does_not_show_is_not_judged(tmp_path, left, right, options, verdict, told, unseen):
+    answer = compared(tmp_path, left, right, *options, unseen=unseen)
+    assert (answer.code, answer.record["verdict"]) == (int(verdict in ("fail", "undefined")), verdict)
+    assert told in answer.sentences
+    if verdict == "warn":
+        assert {"nonfinite_mismatch", "saturated_count"}.isdisjoint(answer.record["statistics"]["at_least"])
+
+
+def test_a_limits_file_does_not_excuse_ids_that_were_not_seen(tmp_path):
+    ids = {"conv:output:0": TensorLimits(20000, "forward_large", flipped=1)}
+    text = limits_text(LimitsFile(ReferenceFacts(), Perturbed(2.0**-24), tensors=ids))
+    (tmp_path / "limits.json").write_text(text)
+    for left, verdict in ((IDS[::-1].copy(), "undefined"), (IDS, "pass")):
+        answer = compared(tmp_path / verdict, left, IDS, "--limits", str(tmp_path / "limits.json"))
+        assert answer.record["verdict"] == verdict
+
+
+@pytest.mark.parametrize("profile", ["default", "torch", "bitwise"])
+def test_a_digest_that_a_sketch_contradicts_is_an_error(tmp_path, profile):
+    for side, array in (("left", SWAPPED), ("right", RIGHT)):
+        write(tmp_path / side, array)
+    edit(tmp_path / "left", statistics=statistics_of(tmp_path / "right"))
+    answer = ask(tmp_path / "left", tmp_path / "right", "--profile", profile, reports=tmp_path / "out")
+    assert (answer.code, answer.record["verdict"]) == (1, "error")
+    assert "says that all bytes are equal, relative_euclidean_distance that they are not" in answer.sentences
+
+
 @pytest.mark.parametrize("left", [RIGHT, off_by(0.01)], ids=["equal", "near"])
 def test_sketches_of_two_sizes_pass_by_equal_digests_alone(tmp_path, left):
     write(tmp_path / "left", left)
@@ -183,6 +242,12 @@ def replace(root: Path, array: np.ndarray | None, *, rename: str = "{}", content
             archive.writestr(rename.format(name), content or buffer.getvalue())
 
 
+def statistics_of(root: Path) -> dict[str, Any]:
+    (entry,) = json.loads((root / "msdump.json").read_text())["tensors"].values()
+    return entry["statistics"]
+
+
+DIGEST = quick_digest()
 BUCKETS = np.zeros(1024)
 NAN = BUCKETS.copy()
 NAN[7] = np.nan
@@ -203,6 +268,8 @@ DAMAGE = {
     "many axes": lambda root: edit(root, shape=[1] * 10_000),
     "statistics that are a list": lambda root: edit(root, statistics=[1, 2]),
     "no statistics": lambda root: edit(root, statistics=None),
+    "a digest that was cut": lambda root: edit(root, statistics=statistics_of(root) | {DIGEST: "0123abcd"}),
+    "a digest that is none": lambda root: edit(root, statistics=statistics_of(root) | {DIGEST: "z" * 32}),
     "statistics of wrong types": lambda root: edit(root, statistics={"count": "many", "maximum": [1]}),
     "a member that lies about its size": lambda root: replace(
         root, None, content=np.lib.format.magic(1, 0) + b"\x76\x00{'descr': '<f8', 'fortran_order': False, 'shape': "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -28,6 +29,7 @@ WITH_INF[3, 5] = np.inf
 BENT = NOISE.copy()
 BENT[np.unravel_index(NOISE.argmax(), NOISE.shape)] *= 1.5
 DRIFTED = NOISE * (1 + np.float32(2e-4) * RANDOM.standard_normal(NOISE.shape).astype("f4"))
+WRONG = NOISE * np.float32(1.5)
 NEXT = WHOLE.copy()
 NEXT[np.unravel_index(WHOLE.argmax(), WHOLE.shape)] += 1
 
@@ -36,7 +38,9 @@ CASES = {
     "equal": (NOISE, NOISE, ALL, "pass", ""),
     "equal in half precision": (LOGITS, LOGITS, ALL, "pass", ""),
     "equal integers": (WHOLE, WHOLE, COUNTED, "pass", ""),
-    "equal with NaN": (WITH_NAN, WITH_NAN, ALL, "pass", ""),
+    "equal with NaN": (WITH_NAN, WITH_NAN, ALL, "warn", "at places that were not saved"),
+    "equal with NaN, by its bytes": (WITH_NAN, WITH_NAN, DIGESTS, "pass", "digests are equal"),
+    "a NaN elsewhere": (WITH_NAN[::-1], WITH_NAN, (*COUNTED, "MD5"), "warn", "at places that were not saved"),
     "drift within the limits": (DRIFTED, NOISE, ALL, "pass", ""),
     "rounded to half precision": (NOISE.astype("f2"), NOISE, ALL, "pass", ""),
     "scaled by half a percent": (NOISE * np.float32(1.005), NOISE, ALL, "fail", "relative_euclidean_distance"),
@@ -83,7 +87,7 @@ def compared(
 def test_drift_and_equality_are_told_apart_by_statistics(tmp_path: Path, case: str, unseen: str) -> None:
     left, right, columns, verdict, told = CASES[case]
     answer = compared(tmp_path, left, right, columns, unseen)
-    assert (answer.code, answer.record["verdict"]) == (int(verdict != "pass"), verdict)
+    assert (answer.code, answer.record["verdict"]) == (int(verdict in ("fail", "error")), verdict)
     assert told in answer.sentences
     if verdict == "error":
         return
@@ -125,6 +129,50 @@ def test_differing_digests_decide_under_bitwise_alone(tmp_path: Path, unseen: st
     # No statistic tells of places: that is why the record says that nobody saw the tensors.
     assert answer.record["verdict"] == "pass"
     assert "digests differ" in answer.sentences
+
+
+@pytest.mark.parametrize("unseen", SIDES)
+@pytest.mark.parametrize("profile", ["default", "bitwise"])
+def test_a_digest_of_another_tensor_clears_nothing(tmp_path: Path, unseen: str, profile: str) -> None:
+    compared(tmp_path, WRONG, NOISE, DIGESTS, unseen)
+    side, own, other = ("right", NOISE, WRONG) if unseen == "right" else ("left", WRONG, NOISE)
+    table = tmp_path / side / "rank_0/Net/0/0/statistic.csv"
+    text = table.read_text()
+    for kind in ("md5", "sha1"):
+        text = text.replace(*(hashlib.new(kind, array.tobytes()).hexdigest() for array in (own, other)))
+    table.write_text(text)
+    answer = ask(tmp_path / "left", tmp_path / "right", "--profile", profile, reports=tmp_path / "out")
+    assert (answer.code, answer.record["verdict"]) == (1, "error")
+    assert "md5 says that all bytes are equal" in answer.sentences
+
+
+@pytest.mark.parametrize("unseen", ["left", "right", "neither"])
+def test_a_tensor_that_its_own_digest_contradicts_is_an_error(tmp_path: Path, unseen: str) -> None:
+    for side in ("left", "right"):
+        write(tmp_path / side, {"a": DRIFTED if side == "left" else NOISE}, DIGESTS if side == unseen else None)
+        # The table says of both sides that they are one tensor.
+        write_statistics(tmp_path / side, [("Default_a-op0", NOISE)], DIGESTS)
+    reports = tmp_path / "out"
+    answer = ask(tmp_path / "left", tmp_path / "right", reports=reports)
+    told = {"left": "pass", "right": "error", "neither": "error"}[unseen]
+    assert (answer.code, answer.record["verdict"]) == (int(told == "error"), told)
+    if unseen == "neither":
+        assert "md5 says that all bytes are equal, max_absolute_error that they are not" in answer.sentences
+        again = str(reports / "results.json")
+        assert main(["check", again, "--threshold", "rel_euclid=1"]) == 1
+
+
+@pytest.mark.parametrize("unseen", SIDES)
+def test_equal_bytes_of_an_unknown_type_are_no_equal_tensors(tmp_path: Path, unseen: str) -> None:
+    bits = NOISE.view("i4")
+    compared(tmp_path, bits, bits, ("MD5",), unseen)
+    for side in ("left", "right"):
+        for table in (tmp_path / side).rglob("statistic.csv"):
+            table.write_text(
+                table.read_text().replace("int32", "" if side == "left" or unseen == "right" else "float32")
+            )
+    answer = ask(tmp_path / "left", tmp_path / "right", "--profile", "bitwise", reports=tmp_path / "out")
+    assert (answer.code, answer.record["verdict"]) == (1, "undefined")
 
 
 def test_digests_of_other_types_are_not_compared(tmp_path: Path) -> None:
