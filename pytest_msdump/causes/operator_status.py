@@ -125,7 +125,8 @@ def _clear_unknown(nodes: dict[Run, Node[Run]], dumped: Sequence[Run]) -> None:
 
 
 def _larger(one: Drift | None, other: Drift | None) -> Drift | None:
-    return None if one is None or other is None else max(one, other)
+    # Their other fields may be None, which has no order.
+    return None if one is None or other is None else max(one, other, key=lambda drift: (drift.error, drift.share or 0))
 
 
 def _drift(group: Group, status: TensorStatus, run: Run) -> Drift | None:
