@@ -244,7 +244,7 @@ def _feed(
     # Out of a module only what it gives back comes, be it the very tensor that one inside of it made.
     is_compared, given_back = _worst(outputs.values()) is not None, None
     outer = group.around(producer)
-    while outer is not None and outer != run and not group.is_inside(run, outer):
+    while outer is not None and outer != run and not (group.is_inside(run, outer) or group.is_made_of(outer, run)):
         known_outside = status.of_outputs(group, outer)
         if _worst(known_outside.values()) and not is_compared:
             return Feed(outer)
