@@ -181,7 +181,12 @@ def _feeds(group: Group, status: TensorStatus, run: Run) -> Sequence[Feed[Run]] 
         decided = group.joined(run) if {one and one.status for one in own.values()} == {"passes"} else []
         outer = [entry for entry in inputs if entry.producer not in inside and entry not in decided]
         feeds = [_feed(group, status, run, entry, own) for entry in outer]
-        compared = [one for one in inside if _worst(status.of_outputs(group, one).values())]
+        # What was left out by the run, and not by the dumps, may be what is wrong inside.
+        compared = [
+            one
+            for one in inside
+            if _worst(status.of_outputs(group, one).values()) or status.state(group, one) == "not run"
+        ]
         failing = (one for one, verdict in _compared_inside(group, status, run) if verdict == "fails")
         inner = dict.fromkeys([*compared, *failing])
         return [*feeds, *(Feed(one, is_inside=True) for one in inner)]
