@@ -43,6 +43,7 @@ ZH: Mapping[str, str] = {
     "side": "{directory}（{about}）",
     "reader": "读取器 {reader}",
     "given_different_inputs": "两次运行的输入不同，其后的结果也因此不同：{names}",
+    "given_other_types": "输入或权重的摘要不同，可能仅因左侧为 {left} 而右侧为 {right}：{names}",
     "given_different_weights": "两次运行的权重不同，其后的结果也因此不同：{names}",
     "batch_norm_folded": "{side:word}没有 {norms}，且其前各层的权重不同：BatchNorm 似已折叠进 {names}",
     "perturbed_run": "这次运行的输入和权重加过扰动，用于测量舍入的影响，不能作标杆",
