@@ -17,7 +17,8 @@ from pytest_msdump.comparison.opening import OpenDump, Tensor, as_path, open_ten
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.dumps.opdebug import overflow_files
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.inspect.check_text import check_lines
+from pytest_msdump.escape import terminal_text
+from pytest_msdump.inspect.check_text import check_lines, summary_line
 from pytest_msdump.inspect.checks import Checked, check_dump
 from pytest_msdump.inspect.hits import parse_settings
 from pytest_msdump.inspect.measure import Contents, contents
@@ -29,8 +30,8 @@ from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.report.coverage import coverage_problems, coverage_text, next_step_lines
-from pytest_msdump.report.failure import failure_text
-from pytest_msdump.report.summary import alarm, header_lines, summary_lines
+from pytest_msdump.report.failure import failure_text, one_line
+from pytest_msdump.report.summary import alarm, header_lines, lead, summary_lines
 from pytest_msdump.storage.remote import RemotePath
 from pytest_msdump.suite import Suite, load_suite
 from pytest_msdump.suite.keys import MapObject
@@ -123,7 +124,7 @@ def assert_close(left: Tensor | Pair, right: Tensor | None = None, **options: An
     __tracebackhide__ = True
     record = compare(left, right, **options)
     if record.fails:
-        raise AssertionError("\n" + failure_text([record], operators=1, width=_WIDTH))
+        raise AssertionError(f"{one_line(record)}\n\n{failure_text([record], operators=1, width=_WIDTH)}")
 
 
 _SHOWN_OPERATORS = 3
@@ -190,7 +191,7 @@ def assert_dumps_close(
     report = build_report(planned, compare_plan(planned))
     problem = _dumps_problem(report)
     if problem:
-        raise AssertionError("\n" + problem)
+        raise AssertionError(f"{lead(report)}\n\n{problem}")
     if warning := alarm(report.coverage, _WIDTH):
         text = "\n".join([" ".join(warning), *next_step_lines(report, width=_WIDTH)])
         warnings.warn(text, UserWarning, stacklevel=2)
@@ -251,7 +252,7 @@ def assert_replay(
         records = {number: one.with_local(local.get(number)) for number, one in compare_plan(planned).items()}
         report = build_report(planned, records)
     if any(one.outcome == "fail" for one in local.values()) or all(one.why for one in local.values()):
-        raise AssertionError("\n" + "\n".join(summary_lines(report, width=_WIDTH)))
+        raise AssertionError("\n".join(summary_lines(report, width=_WIDTH)))
     return report
 
 
@@ -409,7 +410,8 @@ def assert_unsuspicious(
         dump = dump.dump
     checked = check_dump(dump if isinstance(dump, Dump) else index(as_path(dump)), chosen)
     if not checked.is_clean:
-        raise AssertionError("\n" + "\n".join(check_lines(checked)))
+        head = f"{summary_line(checked)}; in {terminal_text(str(checked.dump.root))}"
+        raise AssertionError("\n".join((head, "", *check_lines(checked))))
     return checked
 
 

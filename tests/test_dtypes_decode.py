@@ -128,11 +128,29 @@ def test_records_are_refused(descr):
         storage_of(descr, None, where="here")
 
 
-@pytest.mark.parametrize("descr", ["", "f4", "<f", "<f3", "<f4,<f4", "<f4 ", "float32", "<E4", "<b2", "<" * 9000])
+@pytest.mark.parametrize("descr", ["", "<f3", "<f4,<f4", "<f4 ", "float33", "?1", "<E4", "<b2", "<" * 9000])
 def test_descr_outside_the_table_is_refused(descr):
     with pytest.raises(TensorFileError, match="save") as caught:
         storage_of(descr, None, where="here")
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("order", ["", "<", ">", "=", "|"])
+@pytest.mark.parametrize("name", ["f4", "f", "d", "e", "?", "b", "B", "i", "l", "q", "F", "V2", "M8", "O", "g"])
+def test_letters_without_a_width_or_an_order_mean_what_they_mean_to_numpy(order, name):
+    meant = np.dtype(order + name)
+    if meant.kind in "VMO" or (meant.kind == "f" and meant.itemsize > 8):
+        with pytest.raises(TensorFileError, match=r"in its header means (raw|dates|pickled|floats wider)"):
+            storage_of(order + name, None, where="here")
+    else:
+        found = storage_of(order + name, None, where="here")
+        # A bool is read as a byte, which may hold anything.
+        assert (found.logical, found.stored) == (meant.name, np.dtype("u1") if meant.kind == "b" else meant)
+
+
+@pytest.mark.parametrize("name", ["float32", "int64", "bool", "half", "double", "complex64", "int", "float"])
+def test_names_of_types_mean_what_they_mean_to_numpy(name):
+    assert storage_of(name, None, where="here").logical == np.dtype(name).name
 
 
 def test_float4_is_read_where_each_element_has_a_byte_of_its_own():

@@ -111,6 +111,7 @@ class Group:
         self._runs: dict[OpKey, Run] = {}
         self._dumped: dict[str, dict[int, OpKey]] = {}
         self._inputs: dict[Run, list[Input] | None] = {}
+        self._made_of: dict[Run, set[Run]] = {}
         for op, name in zip(tensors, names, strict=True):
             run = (
                 Run("parameter", mangle(op.label))
@@ -188,6 +189,22 @@ class Group:
         while around is not None and around != outer:
             around = self.around(around)
         return around is not None
+
+    def is_made_of(self, outer: Run, run: Run) -> bool:
+        """Whether a module gives back what an operator had a part in: that ran inside, though it may not be known to.
+
+        Of an operator without a partner the other side's graph does not say which module it belongs to.
+        """
+        if outer not in self._made_of:
+            found, waiting = set[Run](), [outer]
+            while waiting:
+                for producer in {entry.producer for entry in self.inputs(waiting.pop()) or ()} - found:
+                    around = self.around(producer)
+                    if self.is_inside(producer, outer) or (around is None and producer not in self.calls_inside):
+                        found.add(producer)
+                        waiting.append(producer)
+            self._made_of[outer] = found
+        return run in self._made_of[outer]
 
     @cached_property
     def calls_inside(self) -> Mapping[Run, Sequence[Run]]:

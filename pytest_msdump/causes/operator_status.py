@@ -125,7 +125,8 @@ def _clear_unknown(nodes: dict[Run, Node[Run]], dumped: Sequence[Run]) -> None:
 
 
 def _larger(one: Drift | None, other: Drift | None) -> Drift | None:
-    return None if one is None or other is None else max(one, other)
+    # Their other fields may be None, which has no order.
+    return None if one is None or other is None else max(one, other, key=lambda drift: (drift.error, drift.share or 0))
 
 
 def _drift(group: Group, status: TensorStatus, run: Run) -> Drift | None:
@@ -180,7 +181,12 @@ def _feeds(group: Group, status: TensorStatus, run: Run) -> Sequence[Feed[Run]] 
         decided = group.joined(run) if {one and one.status for one in own.values()} == {"passes"} else []
         outer = [entry for entry in inputs if entry.producer not in inside and entry not in decided]
         feeds = [_feed(group, status, run, entry, own) for entry in outer]
-        compared = [one for one in inside if _worst(status.of_outputs(group, one).values())]
+        # What was left out by the run, and not by the dumps, may be what is wrong inside.
+        compared = [
+            one
+            for one in inside
+            if _worst(status.of_outputs(group, one).values()) or status.state(group, one) == "not run"
+        ]
         failing = (one for one, verdict in _compared_inside(group, status, run) if verdict == "fails")
         inner = dict.fromkeys([*compared, *failing])
         return [*feeds, *(Feed(one, is_inside=True) for one in inner)]
@@ -243,7 +249,7 @@ def _feed(
     # Out of a module only what it gives back comes, be it the very tensor that one inside of it made.
     is_compared, given_back = _worst(outputs.values()) is not None, None
     outer = group.around(producer)
-    while outer is not None and outer != run and not group.is_inside(run, outer):
+    while outer is not None and outer != run and not (group.is_inside(run, outer) or group.is_made_of(outer, run)):
         known_outside = status.of_outputs(group, outer)
         if _worst(known_outside.values()) and not is_compared:
             return Feed(outer)

@@ -77,7 +77,8 @@ def survey_lines(found: Survey, *, width: int, everything: bool = False) -> Iter
 def _facts(found: Survey) -> Iterator[tuple[str, str]]:
     for name, values in found.coordinates.items():
         yield name, _values_text(values)
-    yield from ((title, value) for title, value in found.dump.labels if title not in found.coordinates)
+    labels = ((title, value) for title, value in found.dump.labels if title not in found.coordinates)
+    yield from ((title, value) for title, value in labels if value.strip())
     for one in found.dump.run.configurations if found.dump.run else ():
         io = {"all": "inputs and outputs", "input": "inputs", "output": "outputs"}.get(one.io, one.io)
         times = "every iteration" if one.iterations == EVERY_ITERATION else f"iterations {one.iterations}"

@@ -167,7 +167,9 @@ def plan(suite: Suite) -> Plan:
     # First of all notes: runs with different inputs have nothing to agree about.
     # Of a part of a weight the digest says nothing of the whole.
     is_cut = any(ref.shards is not None for dump in (left, right) for ref in dump.refs)
-    left = replace(left, notes=(*(() if is_cut else different_origins(left, right, pairing.pairs)), *left.notes))
+    by_tokens = sharding.tokens is not None
+    said = () if is_cut else different_origins(left, right, pairing.pairs, by_tokens=by_tokens)
+    left = replace(left, notes=(*said, *left.notes))
     runs = {name: _noted(dump, lacking[name]) for name, dump in runs.items()}
     left, pairing = _noted(left, pairing.notes), without_folded(pairing, left, right)
     return Plan(suite, left, right, pairing, rules, golden=runs.get("golden"), third=runs.get("third"))

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from pytest_msdump.comparison.opening import open_view
+from pytest_msdump.errors import MsdumpError
+from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.operators import COUNTERS, NEUTRAL_WEIGHT_NAMES
 from pytest_msdump.model.dump import Dump, Manifest
 from pytest_msdump.model.ordering import PARAMETER
@@ -16,6 +20,7 @@ from pytest_msdump.model.pairing import Pair, Pairing, Unmatched
 from pytest_msdump.text import Message, say
 
 _SHOWN = 3
+_LOOKED_AT = 8
 _SHOWN_DIGITS = 8
 # The weight that a BatchNorm has and nothing else.
 _VARIANCE = "running_var"
@@ -30,24 +35,32 @@ class _Weight(NamedTuple):
 _Layers = Mapping[str, Mapping[str, _Weight]]
 
 
-def different_origins(left: Dump, right: Dump, pairs: Iterable[Pair] = ()) -> tuple[str, ...]:
+def different_origins(
+    left: Dump, right: Dump, pairs: Iterable[Pair] = (), *, by_tokens: bool = False
+) -> tuple[str, ...]:
     """Return what there is to say of inputs and weights, if the two runs had different ones.
 
     Both dumps need manifests. Inputs are compared by name, or by what they hold where no name is on both sides; weights
     where the layers are one of `pairs` or have one name, and are called the same, or what frameworks call the same.
+    Runs that meet `by_tokens` are given them in other steps and batches, and their ids are compared themselves.
     """
     inputs: list[str] = []
     different: list[str] = []
     folded: dict[str, dict[str, str]] = {"left": {}, "right": {}}
     for rank, ours, theirs, members in _by_rank(left, right, pairs):
         weights, norms = _different_weights(ours.weights, theirs.weights, members)
-        inputs += [rank + text for text in _different_inputs(ours.inputs, theirs.inputs)]
+        inputs += [] if by_tokens else [rank + text for text in _different_inputs(ours.inputs, theirs.inputs)]
         different += [rank + text for text in weights]
         for side, names in norms.items():
             folded[side] |= {rank + name: rank + norm for name, norm in names.items()}
+    told = {"given_different_inputs": inputs, "given_different_weights": different}
+    types = [sorted(_float_types(dump)) for dump in (left, right)] if inputs or different else [[], []]
+    if types[0] and types[1] and types[0] != types[1]:
+        # What is rounded has another digest than before.
+        told = {"given_other_types": [*inputs, *different]}
     notes = [
-        Message(code, {"names": _some(names)})
-        for code, names in (("given_different_inputs", inputs), ("given_different_weights", different))
+        Message(code, {"names": _some(names), "left": tuple(types[0]), "right": tuple(types[1])})
+        for code, names in told.items()
         if names
     ]
     notes += [
@@ -58,6 +71,15 @@ def different_origins(left: Dump, right: Dump, pairs: Iterable[Pair] = ()) -> tu
         if norms
     ]
     return tuple(map(say, notes))
+
+
+def _float_types(dump: Dump) -> set[str]:
+    """Return the types of the first floating-point tensors that a dump holds."""
+    found: set[str | None] = set()
+    for ref in dump.refs[:_LOOKED_AT]:
+        with suppress(MsdumpError, OSError), ExitStack() as stack:
+            found.add(ref.spec.dtype if ref.is_unseen else stack.enter_context(closing(open_view(ref))).dtype)
+    return {name for name in found if name in DTYPES and DTYPES[name].kind == "float"}
 
 
 def without_folded(pairing: Pairing, left: Dump, right: Dump) -> Pairing:

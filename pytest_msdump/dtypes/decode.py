@@ -27,11 +27,18 @@ from pytest_msdump.facts.dtypes import DTYPES
 
 Array = npt.NDArray[Any]
 
-_DESCR = re.compile(r"([<>|=])([A-Za-z])(\d{1,3})")
+_DESCR = re.compile(r"([<>|=]?)([A-Za-z?]+)(\d{0,3})", re.ASCII)
 
 # Kind letter and bytes of one element, as in numpy's array protocol, and the type they hold.
 _CODES = "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16"
 _PLAIN: dict[str, str] = {**{code: np.dtype(code).name for code in _CODES.split()}, "E2": "bfloat16", "T2": "bfloat16"}
+# Other spellings that numpy takes, as writers of their own use them: its letters and names.
+_NAMES = "bool int uint float complex half single double longdouble clongdouble"
+_SPELLED: dict[str, str] = {
+    name: f"{dtype.kind}{dtype.itemsize}"
+    for name in (*"?bBhHiIlLqQefdgFDG", *_PLAIN.values(), *_NAMES.split())
+    if name != "bfloat16" and (dtype := np.dtype(name))
+}
 
 _BYTE_FLOATS = tuple(name for name in BYTE_TABLES if DTYPES[name].kind == "float")
 
@@ -193,6 +200,7 @@ def _code_of(descr: str) -> tuple[str, str]:
     """Split ``'<f4'`` into byte order and code; refuse what holds no numbers."""
     match = _DESCR.fullmatch(descr)
     order, code = (match[1], match[2] + match[3]) if match else ("", "")
+    code = _SPELLED.get(code, code)
     if code in _PLAIN or code in _BITS:
         # '|' on more than one byte and '=' mean the reading machine's own order, as in numpy.
         return order.replace("|", "="), code

@@ -34,7 +34,10 @@ _MAX_RANK = 32
 _MAX_LENGTH = 2**63 - 1
 
 # All that a header may consist of, so that `literal_eval` meets no operators, names, escapes or odd numbers.
-_LITERALS = re.compile(r"""(?:[\s{}()\[\],:]|'[^'\\\n]*'|"[^"\\\n]*"|(?:True|False|-?\d{1,20})(?!\w))*""", re.ASCII)
+_TEXT = r"""u?(?:'[^'\\\n]*'|"[^"\\\n]*")"""
+_LITERALS = re.compile(rf"(?:[\s{{}}()\[\],:]|{_TEXT}|(?:True|False|-?\d{{1,20}}L?)(?!\w))*", re.ASCII)
+# Python 2 wrote long integers so. Texts are matched to be passed over.
+_LONG = re.compile(rf"({_TEXT})|(?<=\d)L")
 
 _FOREIGN = (
     LFS_POINTER,
@@ -77,7 +80,11 @@ def _evaluate(content: bytes, encoding: str) -> object:
     """Return what a header says, ``None`` of one that is no literal. The result is shared: it is not changed."""
     try:
         text = content.decode(encoding)
-        entries: object = literal_eval(text.strip()) if _LITERALS.fullmatch(text) else None
+        if not _LITERALS.fullmatch(text):
+            return None
+        if "L" in text and encoding == "latin-1":
+            text = _LONG.sub(r"\1", text)
+        entries: object = literal_eval(text.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
     return entries

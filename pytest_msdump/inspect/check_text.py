@@ -33,7 +33,7 @@ def check_lines(checked: Checked, *, width: int = 100, everything: bool = False)
     )
     for note in (*dump.notes, *checked.notes):
         yield from wrapped(note, width, indent=2)
-    yield from _summary(checked)
+    yield f"  {summary_line(checked)}"
     groups: dict[OpKey, list[Hit]] = {}
     for hit in checked.hits:
         op, at = hit.ref.key.op, hit.ref.key.op.at
@@ -63,15 +63,15 @@ def _first(blocks: Sequence[Iterator[str]], what: str, *, everything: bool) -> I
         yield f"and {counted(len(blocks) - _MOST_SHOWN, f'more {what}')}; --all lists them all"
 
 
-def _summary(checked: Checked) -> Iterator[str]:
+def summary_line(checked: Checked) -> str:
+    """Return how often each check hit."""
     counts = Counter(hit.check for hit in checked.hits)
     if not checked.tensors and not checked.unreadable:
-        yield "  there is no tensor in this dump, so nothing was checked"
-    elif not counts:
-        yield "  no check hit" + (", but not every tensor could be read" if checked.unreadable else "")
-    else:
-        by_check = ", ".join(f"{check} {counts[check]}" for check in CHECKS if counts[check])
-        yield f"  {counted(len(checked.hits), 'hit')}: {by_check}"
+        return "there is no tensor in this dump, so nothing was checked"
+    if not counts:
+        return "no check hit" + (", but not every tensor could be read" if checked.unreadable else "")
+    by_check = ", ".join(f"{check} {counts[check]}" for check in CHECKS if counts[check])
+    return f"{counted(len(checked.hits), 'hit')}: {by_check}"
 
 
 def _name(op: OpKey) -> tuple[str, str | None]:

@@ -65,9 +65,9 @@ def spec_text(spec: TensorSpec | None) -> str:
 
 
 def wrapped(text: str, width: int, *, indent: int) -> Iterator[str]:
-    """Break a sentence into lines; words are never broken, so that names and paths can be copied."""
+    """Break a sentence into lines, at least one; words are never broken, so that names and paths can be copied."""
     margin = " " * indent
-    yield from wrap(
+    lines = wrap(
         terminal_text(text),
         width,
         initial_indent=margin,
@@ -75,6 +75,7 @@ def wrapped(text: str, width: int, *, indent: int) -> Iterator[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
+    yield from lines or [margin]
 
 
 def frame_lines(frame: SourceFrame, width: int, *, indent: int) -> Iterator[str]:

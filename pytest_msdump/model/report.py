@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -143,3 +144,7 @@ class Report:
     def complete(self) -> bool:
         """Whether every pair was run."""
         return self.ended and all(record.was_run for record in self.records)
+
+    def again(self, label: str) -> list[str]:
+        """Return the words of the command that compares one left operator again; the page has the same."""
+        return ["msdump", "compare", *self.rerun, f"--select={glob.escape(label)}"]

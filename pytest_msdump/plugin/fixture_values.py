@@ -96,7 +96,7 @@ def repeater(folder: Path) -> Callable[..., Repeats]:
 
         found = repeat(made, n, folder / "repeats")
         if not found.is_equal:
-            raise AssertionError("\n" + "\n".join(repeat_lines(found)))
+            raise AssertionError("\n".join(repeat_lines(found)))
         return found
 
     return repeats

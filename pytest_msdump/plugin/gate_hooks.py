@@ -124,7 +124,9 @@ class GateHooks:
     def end_terminal_summary(self, terminal: pytest.TerminalReporter) -> None:
         """Behind pytest's short summary: the outcome in a few lines."""
         if self.gate.has_results:
-            terminal.stats["failed"] = self.failed
+            # To pytest a list of failures that is empty is a failure, too.
+            if self.failed:
+                terminal.stats["failed"] = self.failed
             print_summary(self.gate, terminal)
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:

@@ -42,7 +42,7 @@ from pytest_msdump.plugin.sources import (
 from pytest_msdump.report.json_forms import LOCAL
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.record_json import from_json, to_json
-from pytest_msdump.settings.options import option_values
+from pytest_msdump.settings.options import option_values, option_words
 
 if TYPE_CHECKING:
     from pytest_msdump.replay.reference_model import Reference
@@ -263,12 +263,11 @@ class Gate:
 
     def rerun_command(self, source: Source, name: str, select: str) -> list[str]:
         """Return the words of the shell command that runs just this item again."""
-        typed = [
-            f"--msdump-{option.replace('_', '-')}" + ("" if value is True else f"={value}")
-            for option, values in option_values(self.config.option).items()
-            for value in (values if isinstance(values, (list, tuple)) else [values])
-            if value is not None and option not in ("select", "report", "report_dir", "detail", "jobs", "cache")
-        ]
+        option = self.config.option
+        # Where else pytest takes values of ours from, and what it counts paths from.
+        files = [f"{flag}={file}" for flag, file in (("-c", option.inifilename), ("--rootdir", option.rootdir)) if file]
+        keys = [f"--override-ini={key}" for key in option.override_ini or ()]
+        typed = [*files, *keys, *option_words(option_values(option), for_pytest=True)]
         if source.file is not None and source.is_suite_file and is_suite_file(source.file):
             path = os.path.relpath(source.file, self.config.invocation_params.dir)
             return ["pytest", f"{path}::{name}", *typed]

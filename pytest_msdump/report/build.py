@@ -26,7 +26,6 @@ from pytest_msdump.limits.policy import Policy
 from pytest_msdump.matching.rules import combined, network_of
 from pytest_msdump.model.record import Record, record_of
 from pytest_msdump.model.report import Report
-from pytest_msdump.model.tensor import COORDINATES
 from pytest_msdump.report.base import ReportKind
 from pytest_msdump.report.ci import write_for_gitlab
 from pytest_msdump.report.html.page import page
@@ -123,27 +122,11 @@ def policy_entry(policy: Policy) -> dict[str, Any]:
 
 def rerun_arguments(plan: Plan) -> tuple[str, ...]:
     """Return the arguments with which ``msdump compare`` compares the same two dumps by the same rules."""
-    suite = plan.suite
-    allowed = ("--allow-incomplete",) if suite.options["allow_incomplete"] else ()
-    further = tuple(
-        word
-        for flag, dump in (("--golden", plan.golden), ("--third", plan.third))
-        if dump is not None
-        for word in (flag, str(dump.root))
-    )
-    arrows = [
-        f"--align={name}={left}->{right}" for name in COORDINATES for left, right in getattr(suite.align, name, ())
-    ]
-    thresholds = [f"--threshold={metric}={bound!r}" for metric, bound in suite.policy.thresholds.items()]
-    replay = (f"--replay={suite.options['replay']}",) if suite.options["replay"] else ()
-    typed = (*further, *allowed, *arrows, *thresholds, *replay)
-    if suite.file is not None:
-        return ("--config", str(suite.file), *typed)
-    files = (("--fusion", suite.fusion), ("--quant-fusion", suite.quant_fusion), ("--close-fusion", suite.close_fusion))
-    limits = ("--limits", str(suite.options["limits"].path)) if suite.options["limits"] else ()
-    profile = () if suite.policy.profile == "default" else ("--profile", suite.policy.profile)
-    rules = tuple(word for flag, file in files if file is not None for word in (flag, str(file)))
-    return (str(plan.left.root), str(plan.right.root), *rules, *profile, *limits, *typed)
+    suite, files = plan.suite, plan.extras.files
+    start = ("--config", suite.file) if suite.file else (suite.left.path, suite.right.path)
+    # FOLDER/format_convert/FILE or FOLDER/algorithm/FILE
+    code = [f"--user-code={files[0].absolute().parents[1]}"] if files else []
+    return (*map(str, start), *suite.typed, *code)
 
 
 def run_facts() -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -89,9 +88,7 @@ def _write_cause(plan: Plan, report: Report, directory: Path, numbers: Sequence[
     tensors = [{key: entry[key] for key in _LIMITS if key in entry} for entry in entries]
     limits = {"profile": report.profile, "limits": dict(report.limits), "tensors": tensors}
     _write_text(folder / "limits.json", [json.dumps(limits, indent=1, allow_nan=False)])
-    io = ["--io=all"] if any(pair.left.key.io == "input" for pair in pairs) else []
-    again = shell_line(["msdump", "compare", *report.rerun, f"--select={glob.escape(op.label)}", *io])
-    _write_text(folder / "command.txt", [again])
+    _write_text(folder / "command.txt", [shell_line(report.again(op.label))])
 
 
 def _written(folder: Path, name: str, pair: Pair, extras: Extras) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_msdump.causes.reasons import reason_of
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.escape import markdown_code
+from pytest_msdump.escape import markdown_code, shell_line
 from pytest_msdump.model.comparison import FAILING, OUTCOMES
 from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.report.causes import loose_limits
@@ -95,6 +95,10 @@ def _failing(report: Report) -> Iterator[str]:
     for text in sentences:
         yield ""
         yield text
+    if report.rerun:
+        yield "\nCompare just the first of them again:\n"
+        # Not a span: a bar inside of a command stays one.
+        yield f"```sh\n{shell_line(report.again(listed[0].left.key.op.label))}\n```"
 
 
 def _compared(report: Report) -> Iterator[str]:

@@ -38,6 +38,7 @@ _SHOWN_REASONS = 3
 _SHOWN_WRONG = 10
 _SHOWN_WARNINGS = 3
 _SHOWN_FILES = 3
+_MOST_LED = 2
 _ALARMING_COVERAGE = 0.5
 
 # How a label of a dump is shown; others are shown as "name value".
@@ -141,6 +142,30 @@ def summary_lines(
     if rerun:
         lines += [say("rerun"), *(f"  {line}" for line in command(rerun, width=width - 2))]
     return [*lines, *warning]
+
+
+def lead(report: Report, say: Phrases = ENGLISH) -> str:
+    """Return on one line how many tensors fail and what started it; else why coverage fails; empty where all is well.
+
+    A message that begins with it tells the outcome where only its first line is shown: in pytest's short summary, in
+    JUnit XML, beside a line of code.
+    """
+    failing = [record for record in report.records if record.fails]
+    problems = coverage_problems(report, say)
+    if not failing:
+        return say.joined(problems, "between_clauses")
+    causes = [record for record in report.records if record.role == "cause"]
+    names = dict.fromkeys(_both_names(record) for record in causes or failing[:1])
+    started = say("lead_cause" if causes else "lead_first", names=say.named(map(terminal_text, names), _MOST_LED))
+    return say.joined(
+        [say("of_total_fail", n=len(failing), total=len(report.records)), started, *problems], "between_clauses"
+    )
+
+
+def _both_names(record: Record) -> str:
+    """Return the left operator, and what the right calls it where that is another name."""
+    left, right = record.left.key.op.label, record.right.key.op.label
+    return left if right == left else f"{left} ({right})"
 
 
 def _may_be_rounding(record: Record) -> bool:

@@ -209,6 +209,26 @@ def option_values(namespace: object) -> dict[str, Any]:
     return {option.name: getattr(namespace, option.dest, None) for option in OPTIONS}
 
 
+# Options that decide what is compared, with what, and by which limits; the others are about running and writing.
+DECIDING = frozenset(option.name for option in OPTIONS if option.group in ("inputs", "selection", "pairing", "limits"))
+
+
+def option_words(values: Mapping[str, Any], *, for_pytest: bool) -> list[str]:
+    """Return the words of a command line that gives these values again, of `DECIDING` options, ``None`` = not given.
+
+    A command that compares again one tensor alone has them all, but for ``select``, which it has of its own.
+    """
+    return [
+        flag if value is True else f"{flag}={value}"
+        for option in OPTIONS
+        if option.name in DECIDING and option.name != "select"
+        for flag in [option.flags[0] if for_pytest else option.cli_flags[-1]]
+        for given in [values.get(option.name)]
+        for value in (given if isinstance(given, (list, tuple)) else [given])
+        if value is not None and value is not False
+    ]
+
+
 def argparse_kwargs(option: Option) -> dict[str, Any]:
     """Return the keywords for ``parser.add_argument`` and ``group.addoption``; ``None`` is a value not given."""
     if option.kind == "switch":

@@ -18,7 +18,8 @@ from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.coordinates import Align
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.shards import Sharding
-from pytest_msdump.settings.options import OPTIONS
+from pytest_msdump.model.tensor import COORDINATES
+from pytest_msdump.settings.options import OPTIONS, option_words
 from pytest_msdump.storage.remote import parse_location
 from pytest_msdump.suite.documents import path_in_messages, read_json, read_toml
 from pytest_msdump.suite.keys import FileName, PlacedPath, SideText, read_file, read_options
@@ -58,7 +59,8 @@ class Suite:
     `close_fusion` the right side's model compiled with fusion off.
 
     `options` has the value of every option of `settings.OPTIONS` by name: as it was read, or the default of its row.
-    Fields hold what needs more than one option, or a folder to start from.
+    Fields hold what needs more than one option, or a folder to start from. `typed` are the options of ``msdump
+    compare`` that make this suite of its file, or of its two sides where it has none.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Suite:
     third: SideChoice | None = None
     sharding: Sharding | None = None
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    typed: tuple[str, ...] = ()
 
     @property
     def min_coverage(self) -> float | None:
@@ -143,8 +146,8 @@ def load_suite(
     )
     environment = os.environ if environ is None else environ
     report_dir = sources.get("report_dir")
-    rule_files = {key: _normal(placed.path) for key in _RULE_FILES if (placed := sources.get(key))}
-    return Suite(
+    rule_files: dict[str, Any] = {key: _normal(placed.path) for key in _RULE_FILES if (placed := sources.get(key))}
+    suite = Suite(
         name=name or (file_name.short if file else "command line"),
         file=file,
         left=_side(sources, "left", directory, environment),
@@ -165,6 +168,30 @@ def load_suite(
         options={option.name: sources.get(option.name) for option in OPTIONS} | _cache(sources, environment),
         **rule_files,
     )
+    # Arrows of one coordinate leave those of others.
+    outside = {name: value for name, value in ini_values.items() if name not in sources.file or name == "align"}
+    outside |= {name: value for name, value in options.items() if value is not None}
+    return replace(suite, typed=tuple(_typed(suite, outside, sources)))
+
+
+def _typed(suite: Suite, outside: Mapping[str, Any], sources: _Sources) -> list[str]:
+    """Return the options of ``msdump compare`` for values that are not the suite file's, from wherever it is started.
+
+    `outside` are texts of flags and ini keys. Paths are absolute; of coordinates that meet, flags replace each other.
+    """
+    # Both sides of a suite without a file come first, without a flag; items of pytest are no matter of the command.
+    dumps = ("golden", "third") if suite.file is None else ("left", "right", "golden", "third")
+    values = {name: value for name, value in outside.items() if name not in ("left", "right", "config", "granularity")}
+    values |= {name: getattr(suite, name).path for name in dumps if name in outside}
+    values |= {name: getattr(suite, name) for name in _RULE_FILES if name in outside}
+    values |= {name: suite.options[name] for name in ("replay",) if name in outside}
+    if "limits" in outside:
+        values["limits"] = _normal(sources.get("limits").path)
+    if "align" in outside:
+        values["align"] = [
+            f"{name}={left}->{right}" for name in COORDINATES for left, right in getattr(suite.align, name, ())
+        ]
+    return option_words(values, for_pytest=False)
 
 
 def named_sides(values: Mapping[str, Any], base: Path) -> list[Path]:

@@ -47,6 +47,8 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "reader": "reader {reader}",
     "given_different_inputs": "the two runs had different inputs, so later results differ for that reason, too: "
     "{names}",
+    "given_other_types": "digests of inputs or weights differ, perhaps only since the left is {left} and the right "
+    "{right}: {names}",
     "given_different_weights": "the two runs had different weights, so later results differ for that reason, too: "
     "{names}",
     "batch_norm_folded": "the {side:word} side has no {norms}, and the weights of the layers before differ: BatchNorm "

@@ -331,6 +331,21 @@ def test_operators_that_feed_one_another_are_all_unknown(tmp_path: Path) -> None
     assert "in a loop of operators" in told["Default/a:output:0"]["role_reason"]
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_an_operator_whose_outputs_are_equally_far_apart_is_judged_by_either(tmp_path: Path, swapped: bool) -> None:
+    values = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
+    places = np.argsort(-values, axis=1)[:, :3]
+    outputs = [np.take_along_axis(values, places, 1), places]
+    for side, factor in (("left", 0), ("right", 1)):
+        (tmp_path / side).mkdir()
+        for slot, output in enumerate(outputs[:: -1 if swapped else 1]):
+            # Whole numbers have no limit that leaves room, so that their share of it is unknown.
+            np.save(tmp_path / side / f"topk.{slot}.{START + 1}.npy", output * output.dtype.type(factor))
+    told = records(tmp_path)
+    assert {record["role"] for record in told.values()} == {"cause"}
+    assert {record["metrics"]["relative_euclidean_distance"] for record in told.values()} == {1.0}
+
+
 def test_what_was_not_run_leaves_it_unknown(tmp_path: Path) -> None:
     write_pair(tmp_path, outputs("a", "b", "c", bad=("a", "b", "c")))
     write_ir(tmp_path, ["a ReLU x", "b ReLU a", "c ReLU b"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 from pytest_msdump.causes.reasons import reason_of
-from pytest_msdump.comparison.planning import plan
+from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.model.graph import Edge, Operator
+from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.record import DumpWriter
 from pytest_msdump.report.build import build_report, compare_plan
@@ -358,3 +360,61 @@ def test_what_hands_its_input_on_was_not_left_out(tmp_path: Path) -> None:
     record(tmp_path / "right", right, is_good=True, types={"drop": "Dropout"})
     [line] = role_lines(judged(tmp_path), width=200)[1:]
     assert line.endswith("its input on the right has no partner: norm")
+
+
+# -- A part of the records -------------------------------------------------------------------------------------------
+
+# Behind `fc1`, which passes, `gelu` has no partner: nothing says that it belongs to the block, whose output `add` is.
+EXPORTED = [
+    call("stem", None),
+    call("fc1", "stem"),
+    call("gelu", "fc1"),
+    call("fc2", "gelu", bad=0.5),
+    call("add", "fc2", "fc1", bad=0.25),
+    call("head", "add", bad=0.25),
+]
+MODULES = [
+    call("stem", None),
+    call("fc1", "stem", inside="block"),
+    call("act", "fc1", inside="block"),
+    call("fc2", "act", inside="block"),
+    call("block", "fc2", "fc1"),
+    call("head", "block"),
+]
+PAIRED = ("stem", "fc1", "fc2", "add", "head")
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, dict[int, Record]]:
+    folder = tmp_path_factory.mktemp("exported")
+    record(folder / "left", EXPORTED)
+    record(folder / "right", MODULES, is_good=True)
+    # Of what no name pairs the other side needs none: it is part of what follows.
+    entries = [{"left": name, "right": "block" if name == "add" else name} for name in PAIRED]
+    table = {"left": "left", "right": "right", "pair_by": ["map"], "map": entries}
+    planned = plan(load_suite(file=None, table=table, options={}, directory=folder))
+    return planned, compare_plan(planned)
+
+
+@pytest.mark.parametrize("chosen", [one for n in range(1, 6) for one in combinations(PAIRED, n)], ids="+".join)
+def test_with_a_part_of_the_records_nothing_is_said_that_the_graph_does_not_show(
+    exported: tuple[Plan, dict[int, Record]], chosen: tuple[str, ...]
+) -> None:
+    planned, records = exported
+    part = {number: one for number, one in records.items() if one.left.key.op.label in chosen}
+    report = build_report(planned, part)
+    found = {one.left.key.op.label: one for one in report.records if one.fails}
+    assert found.keys() == {"fc2", "add", "head"}.intersection(chosen)
+    for name, one in found.items():
+        reason = reason_of(one, ENGLISH)
+        assert "loop" not in reason
+        if name == "fc2":
+            # What it reads is what `fc1` made.
+            assert one.role == ("cause" if "fc1" in chosen else "unknown")
+        above = [other for other in ("fc2", "add") if other in chosen and PAIRED.index(other) < PAIRED.index(name)]
+        if above:
+            assert (one.role, one.causes) == ("inherited", (f"{above[0]}:output:0",))
+        elif name != "fc2" or one.role == "unknown":
+            assert one.role == "unknown"
+            assert "not all of its inputs were compared" in reason
+            assert "(not run)" in reason

@@ -148,6 +148,18 @@ def test_an_empty_dump_is_no_success(tmp_path, capsys):
     assert "0 tensors of 0 operators" in told(capsys, tmp_path, code=1)
 
 
+@pytest.mark.parametrize("framework", ["", " ", "\n", "pytorch"])
+@pytest.mark.parametrize("tensors", [0, 1])
+def test_a_label_without_a_value_is_left_out(tmp_path, capsys, framework, tensors):
+    output = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1.0, "Min": 0.0, "Norm": 1.0}
+    data = {"Torch.a.0.forward": {"output": [output] * tensors}}
+    dump = {"task": "statistics", "level": "L1", "framework": framework, "data": data}
+    (tmp_path / "dump.json").write_text(json.dumps(dump), "utf-8")
+    (tmp_path / "stack.json").write_text("{}", "utf-8")
+    text = told(capsys, tmp_path, code=0 if tensors else 1)
+    assert ("framework" in text) is (framework == "pytorch")
+
+
 def test_what_the_run_was_told_to_dump_is_said(capsys):
     source = "rank_0/.dump_metadata/data_dump.json"
     (asked,) = entry(capsys, LENET)["asked_for"]

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,14 @@ import pytest
 from dump_builder import write_mindspore, write_reference
 from dumps.dumpmade import one_output, put
 
-from pytest_msdump import assert_close, assert_dumps_close, assert_no_overflow, compare, open_dump
+from pytest_msdump import (
+    assert_close,
+    assert_dumps_close,
+    assert_no_overflow,
+    compare,
+    open_dump,
+)
+from pytest_msdump.assertions import assert_unsuspicious
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, UnknownNameError
 
 if sys.version_info >= (3, 11):
@@ -289,3 +297,59 @@ def test_several_map_entries_of_one_right_tensor_are_each_judged_and_it_counts_o
     with pytest.raises(AssertionError, match="3 tensors: 2 pass, 1 fail") as failure:
         assert_dumps_close(tmp_path / "left", tmp_path / "right", map=one_right)
     assert "DRIFT  state:output:0" in str(failure.value)
+
+
+VALUES = np.linspace(-1, 2, 12, dtype=np.float32).reshape(3, 4)
+# A name with a line break in it is written on one line.
+LEADS = {
+    "drifts": "2 of 3 tensors fail; cause b\\nc",
+    "other_names": "1 of 3 tensors fails; cause c (b\\nc)",
+    "too_few": "coverage is 33.3 %, below the 100 % asked for: 1 of 3 right tensors",
+    "both": "1 of 2 tensors fails; cause b\\nc; coverage is 66.6 %, below the 100 % asked for",
+    "nothing": "nothing was compared",
+    "close": "DRIFT a\\nb:output:0: relative_euclidean_distance 1 is above 0.001",
+    "zeros": "3 hits: tensor_all_zero 3; in ",
+    "overflow": "3 of 3 tensors overflow or cannot be read; first in execution order:",
+}
+
+
+@pytest.mark.parametrize("case", LEADS)
+def test_a_message_begins_with_a_line_that_says_the_outcome(tmp_path, case):
+    names = ("a", "b\nc", "d")
+    factors = {"drifts": (1, 2, 2), "other_names": (1, 1, 2), "too_few": (1,), "both": (1, 2), "nothing": ()}
+    fill = {"zeros": 0, "overflow": np.nan}
+    tensors = [VALUES * np.float32(factor) for factor in factors.get(case, (1, 1, 1))]
+    write_reference(tmp_path / "right", dict.fromkeys(names, VALUES))
+    write_reference(tmp_path / "left", dict(zip(names, tensors, strict=False)) or {"other": VALUES})
+    write_reference(tmp_path / "one", dict.fromkeys(names, np.full_like(VALUES, fill.get(case, 1))))
+    sides, entries = (tmp_path / "left", tmp_path / "right"), None
+    if case == "other_names":
+        write_reference(tmp_path / "named", dict(zip("abc", tensors, strict=True)))
+        sides, entries = (tmp_path / "named", tmp_path / "right"), {"a": "a", "b": "d", "c": "b\nc"}
+    least = 1 if case in ("too_few", "both") else 0.0
+    helpers = {
+        "close": lambda: assert_close(VALUES * 2, VALUES, name="a\nb"),
+        "zeros": lambda: assert_unsuspicious(tmp_path / "one"),
+        "overflow": lambda: assert_no_overflow(tmp_path / "one"),
+    }
+    helper = helpers.get(case, lambda: assert_dumps_close(*sides, map=entries, min_coverage=least))
+    with pytest.raises(AssertionError) as failure:
+        helper()
+    first, *rest = str(failure.value).split("\n")
+    assert first.startswith(LEADS[case])
+    # All that was said is said below it.
+    assert len(rest) > (0 if case == "overflow" else 3)
+
+
+def test_pytest_and_junit_show_that_line(pytester, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    write_reference(pytester.path / "right", {"a": VALUES, "b": VALUES})
+    write_reference(pytester.path / "left", {"a": VALUES, "b": VALUES * 2})
+    pytester.makepyfile(
+        "from pytest_msdump import assert_dumps_close\ndef test_it(): assert_dumps_close('left', 'right')"
+    )
+    result = pytester.runpytest("--junitxml=out.xml")
+    (line,) = (line for line in result.outlines if line.startswith("FAILED"))
+    assert line.endswith(" - AssertionError: 1 of 2 tensors fails; cause b")
+    message = ElementTree.parse(pytester.path / "out.xml").find(".//failure").get("message")
+    assert message.startswith("AssertionError: 1 of 2 tensors fails; cause b")

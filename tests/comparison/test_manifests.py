@@ -62,6 +62,51 @@ def test_without_a_common_name_the_numbers_are_compared(tmp_path):
     assert "none of the right side's is the left's x" in sentence
 
 
+@pytest.mark.parametrize("kind", ["inputs", "weights"])
+@pytest.mark.parametrize(("types", "is_known"), [(("float32", "float32"), True), (("float32", "float16"), False)])
+def test_values_of_another_type_are_not_said_to_be_others(tmp_path, kind, types, is_known):
+    sides = []
+    for name, dtype in zip(("l", "r"), types, strict=True):
+        with DumpWriter(tmp_path / name) as writer:
+            # All ones are the same in every type, and yet other bytes.
+            changed = X + 1 if is_known and name == "r" else X
+            writer.describe(**{kind: {"w": changed.astype(dtype)}})
+            writer.write("a", np.ones(2, dtype))
+            writer.write("ids", np.arange(3))
+        sides.append(open_dump(tmp_path / name).dump)
+    (sentence,) = different_origins(*sides)
+    if is_known:
+        assert sentence.startswith(
+            f"the two runs had different {kind}, so later results differ for that reason, too: w"
+        )
+    else:
+        about = f"perhaps only since the left is {types[0]} and the right {types[1]}: w"
+        assert sentence.startswith(f"digests of inputs or weights differ, {about}")
+
+
+def test_whole_numbers_of_another_width_are_the_same(tmp_path):
+    assert said(tmp_path, {"ids": np.arange(9, dtype="int32")}, {"ids": np.arange(9)}) == ()
+
+
+def test_runs_that_meet_token_by_token_are_not_said_to_have_had_other_inputs(tmp_path):
+    tokens, rows = np.arange(12).reshape(2, 6), np.arange(24, dtype="f4").reshape(12, 2)
+    with DumpWriter(tmp_path / "whole") as writer:
+        writer.describe(inputs={"i": tokens}, weights={"w": rows})
+        writer.write("ids", tokens)
+        writer.write("emb", rows)
+    with DumpWriter(tmp_path / "steps", iterations=True) as writer:
+        # As recorders do it, which describe a run by what it is given first.
+        writer.describe(inputs={"i": tokens[:, :4]}, weights={"w": rows})
+        for step, (start, stop) in enumerate([(0, 4), (4, 5), (5, 6)]):
+            writer.write("ids", tokens[:, start:stop], iteration=step)
+            writer.write("emb", rows.reshape(2, 6, 2)[:, start:stop].reshape(-1, 2), iteration=step)
+    table = {"left": "steps", "right": "whole", "shards": {"tokens": {"ids": "ids", "steps": "iteration"}}}
+    with_tokens = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
+    assert not any("different inputs" in note for note in with_tokens.left.notes)
+    without = plan(load_suite(file=None, table={**table, "shards": {}}, options={}, directory=tmp_path))
+    assert any("different inputs" in note for note in without.left.notes)
+
+
 def test_a_side_without_a_manifest_has_nothing_said_of_it(tmp_path):
     write_mindspore(tmp_path / "l", [("A", "a", "output", 0, [1.0, 1.0])])
     left, right = open_dump(tmp_path / "l").dump, open_dump(dump(tmp_path / "r", {"x": X})).dump

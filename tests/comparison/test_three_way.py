@@ -327,7 +327,7 @@ def test_results_are_read_back_and_judged_again(tmp_path, capsys, monkeypatch):
     assert (entry["golden"], entry["third"]) == ("fc.npy", "fc.npy")
     assert entry["three_way"]["left"]["rmse"] == pytest.approx(rmse(tmp_path, "left"), rel=1e-12)
     assert entry["three_way"]["other"]["rmse"] == pytest.approx(rmse(tmp_path, "third"), rel=1e-12)
-    assert values["rerun"][2:6] == ["--golden", str(tmp_path / "golden"), "--third", str(tmp_path / "third")]
+    assert values["rerun"][2:] == [f"--golden={tmp_path / 'golden'}", f"--third={tmp_path / 'third'}"]
     capsys.readouterr()
     # The same profile, another, and a limit that is met.
     assert main(["check", "msdump-report/results.json", "--profile", "strict"]) == 1

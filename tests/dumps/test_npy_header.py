@@ -7,6 +7,9 @@ import io
 import os
 import sys
 import tracemalloc
+import warnings
+from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -109,7 +112,10 @@ def test_one_flipped_header_byte_gives_a_view_or_a_tensor_file_error(tmp_path, f
         header(shape="(3.0,)"),
         header(shape="(True,)"),
         header(shape="('3',)"),
-        header(shape="(3L,)"),
+        header(shape="(3l,)"),
+        header(shape="(3LL,)"),
+        header(shape="(L,)"),
+        header(descr="b'<f4'"),
         header(shape=f"({2**63},)"),
         header(shape="(" + "9" * 5000 + ",)"),
         header(shape="(" + "1," * 33 + ")"),
@@ -136,6 +142,56 @@ def test_one_flipped_header_byte_gives_a_view_or_a_tensor_file_error(tmp_path, f
 def test_header_of_anything_but_a_plain_array_is_refused(text):
     with pytest.raises(TensorFileError, match="its npy header"):
         parse_header(forged(text, version=(2, 0)), where="here")
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        header(shape="(3L,)"),
+        header(shape="(2L, 10L, 1)"),
+        header(shape="(0L,)", fortran="True"),
+        header(descr="[('3L', '<f4')]", shape="(3L,)"),
+        "{u'descr': u'<f4', u'fortran_order': False, u'shape': (3,)}",
+        '{"shape": (3,), "fortran_order": False, "descr": "<f4"}',
+        "  {'descr':'>f8','fortran_order':True,'shape':(2,3)}\t \n\n",
+    ],
+)
+def test_a_header_of_another_writer_or_of_python_2_says_what_numpy_reads_in_it(text, version):
+    data = forged(text, version=version)
+    stream = io.BytesIO(data)
+    np.lib.format.read_magic(stream)
+    oracle = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    with warnings.catch_warnings():
+        # numpy tells of Python 2.
+        warnings.simplefilter("ignore")
+        shape, fortran, dtype = oracle(stream)
+    if version == (3, 0) and "L," in text:
+        # There was no Python 2 any more, and numpy refuses it.
+        with pytest.raises(TensorFileError, match="its npy header"):
+            parse_header(data, where="here")
+    else:
+        parsed = parse_header(data, where="here")
+        # Records keep their names.
+        assert (parsed.shape, parsed.fortran_order) == (shape, fortran)
+        assert np.dtype(parsed.descr) == dtype
+
+
+@pytest.mark.parametrize(
+    "path", sorted((Path(np.lib.__file__).parent / "tests" / "data").glob("*.npy")), ids=lambda path: path.name
+)
+def test_files_that_numpy_is_tested_with_are_read_or_refused_in_a_sentence(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            wanted = np.load(path)
+        except ValueError:
+            with pytest.raises(TensorFileError, match="pickled Python objects"):
+                open_npy(path, TensorSpec(None, None))
+            return
+    with closing(open_npy(path, TensorSpec(None, None))) as view:
+        assert view.spec.shape == wanted.shape
+        np.testing.assert_array_equal(view.read(0, view.size), wanted.ravel())
 
 
 def test_nested_header_is_refused_also_deep_inside_another_call():

@@ -392,3 +392,16 @@ def test_an_archive_and_a_folder_of_arrays_are_two_sides(pytester, workers):
     result.assert_outcomes(passed=3, failed=1)
     assert first_failing(results(pytester)) == "net.conv10:output:0"
     assert results(pytester)["counts"]["pass"] == 2
+
+
+@pytest.mark.parametrize(("left", "colour"), [("target", "32"), ("target_bad", "31")])
+@pytest.mark.parametrize("also", ["", "def test_other(): pass"])
+def test_the_last_line_has_the_colour_that_it_has_without_the_plugin(pytester, lenet, left, colour, also):
+    write_suite(pytester.path / "msdump.toml", lenet, left)
+    pytester.makepyfile(test_other=also)
+    result = pytester.runpytest("--color=yes", ".")
+    last = result.outlines[-1]
+    assert " passed" in last
+    # Of the rule around it, and of what stands between the counts.
+    assert last.startswith(f"\x1b[{colour}m=")
+    assert ("\x1b[31m" in last) is (colour == "31")

@@ -38,8 +38,7 @@ def test_runs_that_differ_fail_the_test_with_the_operator(pytester):
     result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines(
         [
-            "*AssertionError:*",
-            "*3 runs, 2 tensors each: 1 differs between runs",
+            "*AssertionError: 3 runs, 2 tensors each: 1 differs between runs",
             "*first: b:output:0 (Sum) differs from run 1 in runs 2, 3, made at net.py:7",
             "*ConfigError: run 1 of 3: *holds no tensor*",
         ]

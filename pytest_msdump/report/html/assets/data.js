@@ -185,7 +185,6 @@ function rerunCommand(row) {
   const select = sides.left.label(row).replace(/[[*?]/g, "[$&]");
   const parts = ["msdump", "compare", ...(report.rerun || [report.left.directory, report.right.directory])];
   parts.push(`--select=${select}`);
-  if (sides.left.address(row).includes(":input:")) parts.push("--io=all");
   return parts.map(quoted).join(" ");
 }
 
