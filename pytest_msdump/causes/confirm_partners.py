@@ -131,11 +131,14 @@ def _longest_rise(numbers: Sequence[int]) -> int:
 def named_alone(
     left: Sequence[Unpaired], right: Sequence[Unpaired], pairs: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """Return those of possible pairs whose names have most in common on both sides, where nothing else speaks."""
+    """Return those of possible pairs whose names have most in common on both sides, where nothing else speaks.
+
+    The last parts of both names must have something in common: the modules around them are other layers' as well.
+    """
     likeness = {
-        (one, other): (shared, _has_same_numbers(left[one].name, right[other].name))
+        (one, other): (shared_words(left[one], right[other]), _has_same_numbers(left[one].name, right[other].name))
         for one, other in pairs
-        if (shared := shared_words(left[one], right[other]))
+        if words_of(_last_part(left[one].own_name)) & words_of(_last_part(right[other].own_name))
     }
     best: list[dict[int, list[tuple[int, int]]]] = [{}, {}]
     for pair, alike in likeness.items():
@@ -146,6 +149,11 @@ def named_alone(
             elif alike == likeness[held[0]]:
                 held.append(pair)
     return [pair for pair in likeness if all(known[number] == [pair] for known, number in zip(best, pair, strict=True))]
+
+
+def _last_part(name: str) -> str:
+    """Return the last part of a path that has a word."""
+    return next((part for part in reversed(re.split(r"[./]", name)) if words_of(part)), "")
 
 
 def _has_same_numbers(one: str, other: str) -> bool:

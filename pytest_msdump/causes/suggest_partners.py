@@ -388,12 +388,14 @@ class _Search:
                 found[number] = Suggestion(number, (*named, agreeing[number]), "against", is_clear=False)
         taken = {fit.left for one in found.values() for fit in one.fits if one.is_clear or one.how == "against"}
         rest = [number for number in sorted(self._right.alone - copies - self._left_over) if number not in found]
+        # What repeats a tensor that has a partner is not meant.
+        usable = self._left.alone - self._left.copies({*taken, *(one for one, _ in paired)})
         anchors = [*paired, *((fit.left, number) for number, fit in agreeing.items() if found[number].is_clear)]
         for how, choose in (("names alone", self._by_name), ("order alone", self._by_place)):
             possible = [
                 (one, other)
                 for other in rest
-                for one in sorted(self._left.alone - taken)
+                for one in sorted(usable - taken)
                 if self._sort_of("left", one) == self._sort_of("right", other)
                 and self._may_compute_the_same(one, other)
             ]
@@ -502,6 +504,7 @@ class _Search:
             [max(numbers, default=-1) for numbers in zip(*paired, *clear, strict=True)] if paired or clear else [-1, -1]
         )
         taken = {one for one, _ in clear}
+        taken |= self._left.copies({*taken, *(one for one, _ in paired)})
         sorts = {self._sort_of("left", one) for one in self._left.alone - taken if one > ends[0]}
         behind = {
             other for other in self._right.alone - copies if other > ends[1] and self._sort_of("right", other) in sorts
