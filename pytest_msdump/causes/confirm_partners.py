@@ -45,11 +45,13 @@ def contradicted(
     right: Sequence[Unpaired],
     *,
     free: tuple[Collection[int], Collection[int]],
+    sure: Collection[int],
     sort_of: Callable[[str, int], Hashable],
 ) -> dict[int, set[int]]:
     """Return by right tensor the left ones that names or order speak for, where values have found another one.
 
-    `fits` are partners whose values agree, `free` the left and the right tensors without one. `sort_of` says of a
+    `fits` are partners whose values agree, `free` the left and the right tensors without one. Right ones of which
+    structure says the same are `sure`: no name of a tensor without a partner speaks against them. `sort_of` says of a
     side's tensor what another must have in common with it to be in its place.
     """
     against: defaultdict[int, set[int]] = defaultdict(set)
@@ -63,6 +65,7 @@ def contradicted(
                 against[one.right].add(other.left)
                 against[other.right].add(one.left)
     known = {fit.right: fit.left for fit in fits}
+    unsure = {fit.left for fit in fits if fit.right not in sure}
     lefts, rights = [*known.values(), *free[0]], [*known, *free[1]]
     # Only such as a name alone would pair: each is the other one's best, and no other tensor is as good.
     possible: defaultdict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
@@ -71,7 +74,8 @@ def contradicted(
             possible[sort_of(("left", "right")[side], number)][side].append(number)
     for ours, theirs in possible.values():
         for ours_named, named in named_alone(left, right, [(a, b) for a in ours for b in theirs]):
-            if named in known and ours_named in free[0]:
+            of_free_left = named in known and named not in sure and ours_named in free[0]
+            if of_free_left or (named in free[1] and ours_named in unsure):
                 against[named].add(ours_named)
     return dict(against)
 

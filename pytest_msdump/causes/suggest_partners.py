@@ -379,13 +379,22 @@ class _Search:
             list(agreeing.values()),
             self._left.unpaired,
             self._right.unpaired,
-            free=(sorted(self._left.alone - taken), sorted(self._right.alone - agreeing.keys())),
+            free=(sorted(self._left.alone - taken), sorted(self._right.alone - copies - found.keys())),
+            sure=frozenset(number for number in agreeing if found[number].how == "structure"),
             sort_of=self._sort_of,
         )
+        holder = {fit.left: number for number, fit in agreeing.items()}
         for number, lefts in against.items():
+            lefts = {one for one in lefts if number in agreeing or self._may_compute_the_same(one, number)}
             named = [fit for left in sorted(lefts) if (fit := self._fit(left, number)) is not None]
-            if named and not all(self._agrees(fit) for fit in named):
-                found[number] = Suggestion(number, (*named, agreeing[number]), "against", is_clear=False)
+            if len(named) == 1 and self._agrees(named[0]):
+                # Drift explains the difference.
+                found[number] = Suggestion(number, (named[0],), "names")
+            elif named:
+                own = (agreeing[number],) if number in agreeing else ()
+                found[number] = Suggestion(number, (*named, *own), "against", is_clear=False)
+                if not own and (other := holder[named[0].left]) not in against:
+                    found[other] = replace(found[other], how="against", is_clear=False)
         taken = {fit.left for one in found.values() for fit in one.fits if one.is_clear or one.how == "against"}
         rest = [number for number in sorted(self._right.alone - copies - self._left_over) if number not in found]
         # What repeats a tensor that has a partner is not meant.

@@ -463,6 +463,44 @@ def test_a_wrong_head_behind_all_else_fails_though_nothing_says_which_it_is(tmp_
     assert main(["compare", "--config", "first.toml"]) == 1
 
 
+HEADS = {
+    # What the left gives as start and end, of the right's start (0) and end (1), None where it lacks one.
+    "one has the other's values, which is not there": ((None, 0), 1),
+    "both have one's values": ((0, 0), 1),
+    "both have the other's values": ((1, 1), 1),
+    "one is wrong, and the other has its values": ((2, 0), 1),
+    "one is not there": ((None, 1), 0),
+    "both are wrong": ((2, 3), 1),
+}
+
+
+@pytest.mark.parametrize("what", HEADS)
+def test_heads_that_a_port_mixes_up_are_not_green(tmp_path, what):
+    values = np.random.default_rng(0).standard_normal((5, 6, 8)).astype("f4")
+    given, code = HEADS[what]
+    write_reference(
+        tmp_path / "ref", {"bert.encoder": values[4], "qa.start_logits": values[0], "qa.end_logits": values[1]}
+    )
+    heads = {
+        name: values[number]
+        for name, number in zip(("head_start", "head_end"), given, strict=True)
+        if number is not None
+    }
+    write_reference(tmp_path / "run", {"encoder_out": values[4], **heads})
+    main(["init", "run", "ref", "-o", "first.toml", "--quiet"])
+    assert main(["compare", "--config", "first.toml"]) == code
+
+
+def test_names_choose_between_siblings_that_drift_makes_alike(tmp_path, suggested):
+    one, noise = np.random.default_rng(0).standard_normal((2, 6, 8)).astype("f4")
+    other = one + np.float32(2e-4) * noise
+    write_reference(tmp_path / "ref", {"a.trunk": noise, "qa.start": one, "qa.end": other})
+    write_reference(tmp_path / "run", {"trunk": noise, "h_start": other, "h_end": one})
+    _, entries, _ = suggested("run", "ref")
+    assert entries["qa.start:output:0"] == "h_start:output:0"
+    assert entries["qa.end:output:0"] == "h_end:output:0"
+
+
 def test_a_wrong_sibling_gives_way_to_the_one_that_has_the_values(tmp_path, suggested):
     """The kind speaks for the first of two operators, which has its axes in another order."""
     draw = np.random.default_rng(0)
