@@ -14,13 +14,13 @@ from typing import Any
 from pytest_msdump.cli.check import judged_by
 from pytest_msdump.cli.output import print_lines, terminal_width
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import shell_line, toml_value
-from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.escape import shell_line, terminal_text, toml_value
 from pytest_msdump.limits.judge import accepted_bounds
-from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import matches, names_match
+from pytest_msdump.limits.policy import KnownDrift, Policy
+from pytest_msdump.limits.resolve import accepts, matches, names_match, operator_text
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
+from pytest_msdump.model.tensor import COORDINATES, Coordinates
 from pytest_msdump.report.causes import short_reason
 from pytest_msdump.report.json_report import read_json, report_from
 from pytest_msdump.report.tables import hanging
@@ -64,14 +64,15 @@ def run(parsed: argparse.Namespace) -> int:
     failing = [one for record in chosen if (one := judged_by(_policy(file, report), record)).fails]
     if not failing:
         raise ConfigError(f"{file}: accepts all of them already; run it again")
-    bounds = _bounds(failing)
     name = "tool.msdump" if file.name == "pyproject.toml" else "msdump"
-    lines = [line for address in bounds for line in _entry(name, address, parsed.reason, until, bounds[address])]
-    _append(file, name, lines, report, failing)
+    drifts = [_drift(record, report, parsed.reason, until) for record in failing]
+    _append(file, name, [line for drift in drifts for line in _entry(name, drift)], report, failing)
     named, width = os.path.relpath(file), terminal_width()
     print_lines([f"accepted until {until} in {named}:"])
-    for address, limits in bounds.items():
-        print_lines(f"  {line}" for line in hanging(f"{address}: {_typed(limits, ', ')}", width - 2))
+    for record, drift in zip(failing, drifts, strict=True):
+        where = f" [{shown}]" if (shown := drift.at.shown()) else ""
+        text = f"{record.left.address} <-> {record.right.address}{where}: {_typed(drift, ', ')}"
+        print_lines(f"  {line}" for line in hanging(terminal_text(text), width - 2))
     again = named if f".{file.name}".endswith(".msdump.toml") else f"--msdump-config={named}"
     print_lines(["next:", f"  {shell_line(['pytest', again])}"])
     return 0
@@ -96,7 +97,7 @@ def _chosen(report: Report, pattern: str, place: str) -> list[Record]:
                 "only a drift can be accepted; mend this, or leave it out of GLOB"
             )
     failing = [record for record in report.records if record.fails]
-    chosen = [record for record in failing if matches(pattern, record.left.key, record.right.key)]
+    chosen = [record for record in failing if _is_named(pattern, record)]
     if not chosen:
         names = dict.fromkeys(record.left.key.op.label for record in failing)
         found = f"failing: {ENGLISH.named(names, _NAMED)}" if names else "nothing failed"
@@ -121,25 +122,48 @@ def _suite_file(report: Report, typed: str | None) -> Path:
     return file.resolve()
 
 
-def _bounds(chosen: Sequence[Record]) -> dict[str, dict[str, float]]:
-    """Return the limits of each address: of several ranks or iterations the loosest."""
-    found: dict[str, dict[str, float]] = {}
-    for record in chosen:
-        limits = found.setdefault(record.left.key.address, {})
-        for metric, bound in accepted_bounds(record.verdict).items():
-            loosest = min if METRICS[metric].direction == "high" else max
-            limits[metric] = loosest(bound, limits.get(metric, bound))
-    return found
+def _is_named(pattern: str, record: Record) -> bool:
+    """Whether a glob is of either name of a pair, or of the module path that both share."""
+    by_path = record.how == "scope" and names_match(pattern, frozenset((record.by,)))
+    return by_path or matches(pattern, record.left.key, record.right.key)
 
 
-def _entry(table: str, address: str, reason: str, until: datetime.date, limits: Mapping[str, float]) -> Iterator[str]:
-    yield from ("", f"[[{table}.known_drift]]", f"match = {toml_value(glob.escape(address))}")
-    yield from (f"reason = {toml_value(reason)}", f"until = {until.isoformat()}")
-    yield _typed(limits, "\n")
+def _drift(record: Record, report: Report, reason: str, until: datetime.date) -> KnownDrift:
+    """Return the drift of this tensor and no other one of the run.
+
+    It goes by the name on the right, where nothing renumbers operators, and by the left one where two tensors share
+    that.
+    """
+    at = record.left.at
+    varying = [name for name in COORDINATES if len({getattr(one.left.at, name) for one in report.records}) > 1]
+    where = Coordinates(**{name: getattr(at, name) for name in varying})
+    bounds = {metric: (bound, None) for metric, bound in accepted_bounds(record.verdict).items()}
+    operator = operator_text(record.left.key.op, record.right.key.op, record.how, record.by)
+    for key in (record.right.key, record.left.key):
+        drift = KnownDrift(glob.escape(key.address), reason, until, bounds, at=where, operator=operator)
+        covered = [one for one in report.records if accepts(drift, one.left.key, one.right.key)]
+        if len(covered) == 1:
+            return drift
+    others = ENGLISH.named((f"{one.left.address} <-> {one.right.address}" for one in covered if one != record), _NAMED)
+    raise ConfigError(
+        f"{record.left.address} <-> {record.right.address} cannot be accepted alone: an entry of its name is of "
+        f"{others:.{_SHOWN}}, too\n"
+        "write one [[msdump.known_drift]] for all of them by hand, or give them names of their own"
+    )
 
 
-def _typed(limits: Mapping[str, float], between: str) -> str:
-    return between.join(f"{metric} = {toml_value(bound)}" for metric, bound in limits.items())
+def _entry(table: str, drift: KnownDrift) -> Iterator[str]:
+    yield from ("", f"[[{table}.known_drift]]", f"match = {toml_value(drift.match)}")
+    yield f"operator = {toml_value(drift.operator)}"
+    for name in COORDINATES:
+        if (value := getattr(drift.at, name)) is not None:
+            yield f"{name} = {toml_value(value)}"
+    yield from (f"reason = {toml_value(drift.reason)}", f"until = {drift.until.isoformat()}")
+    yield _typed(drift, "\n")
+
+
+def _typed(drift: KnownDrift, between: str) -> str:
+    return between.join(f"{metric} = {toml_value(bound)}" for metric, (bound, _) in drift.bounds.items())
 
 
 def _append(file: Path, name: str, lines: Sequence[str], report: Report, failing: Sequence[Record]) -> None:

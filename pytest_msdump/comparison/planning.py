@@ -25,6 +25,7 @@ from pytest_msdump.dumps.graphs.ge_model import read_model
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.limits.limits_file import LimitsFile, ReferenceFacts, name_of
+from pytest_msdump.limits.resolve import check_known_drifts
 from pytest_msdump.matching.advice import rules_for
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.rules import FusionRules
@@ -160,6 +161,7 @@ def plan(suite: Suite) -> Plan:
         exclude_types=suite.options["exclude_types"],
         shape_of=logical_shape,
     )
+    check_known_drifts(suite.policy, pairing.pairs)
     pairing, lacking = with_runs(pairing, right, runs, shape_of=logical_shape)
     pairing = with_terms(pairing, left, right)
     if suite.policy.limits is not None:

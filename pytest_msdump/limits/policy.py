@@ -13,10 +13,13 @@ from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.limits.limits_file import LimitsFile
 from pytest_msdump.model.comparison import Limits
+from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.text import bound_text
 
 # Metric → (fails beyond, warns beyond); either may be absent.
 Bounds = Mapping[str, tuple[float | None, float | None]]
+
+_EVERYWHERE = Coordinates()
 
 
 def metric_name(text: str, *, where: str = "") -> str:
@@ -131,6 +134,8 @@ class KnownDrift:
     """A drift accepted for a while, with a reason, which findings repeat, and a last day (in UTC).
 
     `bounds` say how far each metric may drift; there is one level, (bound, None). `match` and `label` as in `Rule`.
+    `at` are the coordinates that it is restricted to, as the left side counts. `operator` is what it was accepted of,
+    as `limits.resolve.operator_text` has it; then it is for one pair and refused where it matches another.
     """
 
     match: str
@@ -138,6 +143,8 @@ class KnownDrift:
     until: datetime.date
     bounds: Bounds
     label: str = ""
+    at: Coordinates = _EVERYWHERE
+    operator: str = ""
 
     def __post_init__(self) -> None:
         label = self.label or f'known drift match="{self.match}"'

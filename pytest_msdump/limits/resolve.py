@@ -10,14 +10,15 @@ from fnmatch import translate
 from functools import lru_cache
 
 from pytest_msdump.dtypes import coarser
+from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.facts.metrics import METRICS, SCALE_FREE_METRICS
 from pytest_msdump.facts.profiles import PROFILES, TOLERANCES, Tolerance, golden_multiplier
-from pytest_msdump.limits.policy import Policy, Rule, marker_label, metric_id
+from pytest_msdump.limits.policy import KnownDrift, Policy, Rule, marker_label, metric_id
 from pytest_msdump.model.comparison import Limit, Limits
 from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.tensor import TensorKey, mangle
-from pytest_msdump.text import Message
+from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorKey, mangle
+from pytest_msdump.text import ENGLISH, Message
 
 # What the rule of PyTorch limits, which judges in the place of a profile where there is a golden tensor.
 GOLDEN_RULE_METRIC = "golden_rmse_ratio"
@@ -26,6 +27,10 @@ GOLDEN_RULE_METRIC = "golden_rmse_ratio"
 _Levels = dict[str, tuple[Limit, ...]]
 
 _WILDCARDS = frozenset("*?[")
+_MOST_NAMED = 4
+_MODULE = ", module "
+# `node_linear_3`, `BiasAdd-op12`: these move where an operator before them comes or goes.
+_RUNNING_NUMBER = re.compile(r"(?:_|-op)[0-9]+$")
 _EQUAL_KINDS = {"integer": "integers equal", "bool": "bools equal"}
 
 
@@ -135,7 +140,7 @@ def _matching(
     dtypes = frozenset({judged_as, *(name for name in (left_dtype, right_dtype) if _component(name) == judged_as)})
     return (
         tuple(number for number, rule in enumerate(policy.rules) if _applies(rule, names, types, dtypes)),
-        tuple(number for number, drift in enumerate(policy.known_drift) if names_match(drift.match, names)),
+        tuple(number for number, drift in enumerate(policy.known_drift) if _drift_matches(drift, left.op.at, names)),
     )
 
 
@@ -200,6 +205,56 @@ def _limits(
 def matches(glob: str, left: TensorKey, right: TensorKey) -> bool:
     """Whether a glob of a rule or of a known drift names this pair."""
     return names_match(glob, _all_names(left, right))
+
+
+def accepts(drift: KnownDrift, left: TensorKey, right: TensorKey) -> bool:
+    """Whether a known drift is of this pair."""
+    return _drift_matches(drift, left.op.at, _all_names(left, right))
+
+
+def _drift_matches(drift: KnownDrift, at: Coordinates, names: frozenset[str]) -> bool:
+    """Whether name and coordinates are the drift's; a coordinate that a dump does not have agrees with any value."""
+    if not names_match(drift.match, names):
+        return False
+    places = ((getattr(drift.at, name), getattr(at, name)) for name in COORDINATES)
+    return all(wanted is None or own is None or wanted == own for wanted, own in places)
+
+
+def operator_text(left: OpKey, right: OpKey, how: str, by: str) -> str:
+    """Return which operator a known drift was accepted of; of the left name without the number that exporters give.
+
+    >>> operator_text(OpKey("node_linear_1", op_type="Gemm"), OpKey("b", op_type="Linear"), "scope", "b")
+    'Gemm node_linear <-> Linear b, module b'
+    """
+    sides = [
+        " ".join(filter(None, (key.op_type, name)))
+        for key, name in ((left, _RUNNING_NUMBER.sub("", mangle(left.label))), (right, mangle(right.label)))
+    ]
+    return " <-> ".join(sides) + (f"{_MODULE}{by}" if how == "scope" and by else "")
+
+
+def _is_another(one: str, other: str) -> bool:
+    """Whether two texts are of two operators; only where its module paired it, a text has that."""
+    (names, _, module), (others, _, of_others) = one.partition(_MODULE), other.partition(_MODULE)
+    return names != others or bool(module and of_others and module != of_others)
+
+
+def check_known_drifts(policy: Policy, pairs: Iterable[Pair]) -> None:
+    """Refuse a known drift that was accepted of one operator and is now of another one, or of several tensors."""
+    for drift in [drift for drift in policy.known_drift if drift.operator]:
+        found = [pair for pair in pairs if accepts(drift, pair.left.key, pair.right.key)]
+        texts = {operator_text(pair.left.key.op, pair.right.key.op, pair.how, pair.by) for pair in found}
+        if others := sorted(text for text in texts if _is_another(text, drift.operator)):
+            raise ConfigError(
+                f"{drift.label}: accepted of {drift.operator}, and now matches {others[0]}\n"
+                "another operator is not accepted by it; remove the entry, and accept anew what still fails"
+            )
+        if len(found) > 1:
+            where = ENGLISH.named((pair.left.key.op.at.shown() for pair in found), _MOST_NAMED)
+            raise ConfigError(
+                f"{drift.label}: accepted of one tensor, and now matches {len(found)}: {where}\n"
+                "say which one it is for, e.g. rank = 0 or iteration = 0"
+            )
 
 
 def _all_names(left: TensorKey, right: TensorKey) -> frozenset[str]:

@@ -53,7 +53,7 @@ class _RulePairer:
         # The left places that the map gave each right tensor to.
         self._mapped: defaultdict[int, list[Place]] = defaultdict(list)
         for pair in state.pairs:
-            self._mapped[pair.right].append(state.left.op_with(pair.left).at)
+            self._mapped[pair.right].append(without_occurrence(state.left.op_with(pair.left).at))
 
     def pair_left(self) -> None:
         """Pair the left tensors that the rules know, or withhold them with the reason."""

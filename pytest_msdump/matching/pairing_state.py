@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pytest_msdump.matching.addresses import MapEntry
-from pytest_msdump.matching.coordinates import CommonCoordinates, Place, PlaceIndex, Wanted
+from pytest_msdump.matching.coordinates import CommonCoordinates, Place, PlaceIndex, Wanted, without_occurrence
 from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.matching.sides import Side
 from pytest_msdump.model.dump import Dump
@@ -64,7 +64,8 @@ class _PartnerPlaces:
     def has_compatible(self, number: int, place: Place) -> bool:
         """Whether a partner is at a compatible place, so that one at this place would be a second."""
         return number in self.paired and any(
-            number in self._paired_at.get(other, ()) for other in self._index.compatible(place)
+            number in self._paired_at.get(other, ()) or number in self._paired_at.get(without_occurrence(other), ())
+            for other in self._index.compatible(place)
         )
 
 
@@ -93,10 +94,13 @@ class PairingState:
         self._namesakes = {"left": _PartnerPlaces(self.right), "right": _PartnerPlaces(self.left)}
 
     def add(self, pair: FoundPair) -> None:
-        """Add a pair; both tensors are free for each other."""
+        """Add a pair; both tensors are free for each other. A call that an entry names is no other call's partner."""
         self.pairs.append(pair)
-        self._partners["left"].add(pair.left, self.right.op_with(pair.right).at)
-        self._partners["right"].add(pair.right, self.left.op_with(pair.left).at)
+        ours, theirs = self.left.op_with(pair.left).at, self.right.op_with(pair.right).at
+        if pair.how == "mapped":
+            ours, theirs = without_occurrence(ours), without_occurrence(theirs)
+        self._partners["left"].add(pair.left, theirs)
+        self._partners["right"].add(pair.right, ours)
 
     def is_free(self, side: str, ref: int, place: Place) -> bool:
         """Whether a tensor may still be paired with one at this place of the other side."""

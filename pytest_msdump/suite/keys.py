@@ -19,6 +19,7 @@ from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.coordinates import Align, parse_align
 from pytest_msdump.matching.pairer import ways_named
 from pytest_msdump.model.shards import DimsEntry, Mesh, Renumbering, TokenIds, parse_dims
+from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.settings.values import finite, parse_count, parse_coverage, parse_jobs, parse_report, parse_spec
 from pytest_msdump.storage.remote import RemotePath, is_url
@@ -321,16 +322,19 @@ def read_map(value: object, name: FileName, base: Path) -> tuple[MapEntry, ...]:
     return entries
 
 
-_ENTRY_KEYS: dict[str, Reader] = {
-    "left": text,
-    "right": text,
-    "reshape": flag,
-    "transpose": permutation,
+_COORDINATE_KEYS: dict[str, Reader] = {
     "rank": whole,
     "net": text,
     "graph": whole,
     "iteration": whole,
     "occurrence": whole,
+}
+_ENTRY_KEYS: dict[str, Reader] = {
+    "left": text,
+    "right": text,
+    "reshape": flag,
+    "transpose": permutation,
+    **_COORDINATE_KEYS,
 }
 _SIDE_KEYS: dict[str, Reader] = {
     "path": path_text,
@@ -555,6 +559,8 @@ _DRIFT_KEYS: dict[str, Reader] = {
     "match": text,
     "reason": text,
     "until": date,
+    "operator": text,
+    **_COORDINATE_KEYS,
 }
 
 
@@ -573,7 +579,9 @@ def _known_drift(table: object, where: str, label: str) -> KnownDrift:
     """Read one known drift; its name in findings as for a rule."""
     keys = read_table(table, _DRIFT_KEYS, where)
     require(keys, ("match", "reason", "until"), where)
-    drift = KnownDrift(keys["match"], keys["reason"], keys["until"], _bounds(keys, where), label=where)
+    at = Coordinates(**{name: keys[name] for name in _COORDINATE_KEYS if name in keys})
+    more = {"at": at, "operator": keys.get("operator", "")}
+    drift = KnownDrift(keys["match"], keys["reason"], keys["until"], _bounds(keys, where), label=where, **more)
     return replace(drift, label=f'{label} match="{drift.match}"')
 
 

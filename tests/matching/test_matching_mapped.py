@@ -414,3 +414,45 @@ def test_a_lost_file_s_name_does_not_mean_the_operator_that_the_graph_numbers_so
     for meant in ("Net_ReduceSum-op3", "Net.ReduceSum-op3", "Net/ReduceSum-op4"):
         (pair,) = mapped(dump(renumbered), right, MapEntry(meant, "r3")).pairs
         assert pair.right.key.op.name == "r3"
+
+
+CALLS = {
+    "a later call with an earlier one": (MapEntry("relu@1", "relu@0"), (2, 2), {(1, 0)}),
+    "an earlier call with a later one": (MapEntry("relu@0", "relu@1"), (2, 2), {(0, 1)}),
+    "with a slot": (MapEntry("relu@1:output:0", "relu@0:output:0"), (2, 2), {(1, 0)}),
+    "of three": (MapEntry("relu@2", "relu@0"), (3, 3), {(2, 0), (1, 1)}),
+    "of one iteration": (MapEntry("relu@1", "relu@0", iteration=0), (2, 2), {(1, 0)}),
+    "of one rank": (MapEntry("relu@1", "relu@0", rank=0), (2, 2), {(1, 0)}),
+    "each with itself": (MapEntry("relu", "relu"), (2, 2), {(0, 0), (1, 1)}),
+    "another operator": (MapEntry("fc", "relu@0"), (2, 2), {(0, 0), (1, 1)}),
+}
+
+
+@pytest.mark.parametrize("what", CALLS)
+def test_a_call_that_an_entry_names_is_no_partner_of_another_call(what: str) -> None:
+    entry, calls, expected = CALLS[what]
+    left, right = (
+        dump(*(make("relu", occurrence=n) for n in range(count)), make("fc"))
+        for make, count in zip((run_tensor, tensor), calls, strict=True)
+    )
+    pairing = mapped(left, right, entry)
+    found = [(pair.left.key.op, pair.right.key.op) for pair in pairing.pairs]
+    if what == "another operator":
+        assert [(one.label, other.label, other.at.occurrence) for one, other in found] == [
+            ("relu", "relu", 1),
+            ("fc", "relu", 0),
+        ]
+        return
+    assert {(one.at.occurrence, other.at.occurrence) for one, other in found if one.label == "relu"} == expected
+    assert sum(one.label == "fc" for one, _ in found) == 1
+
+
+def test_an_entry_for_one_rank_leaves_the_right_tensor_to_the_others() -> None:
+    left = dump(*(run_tensor(name, rank=rank) for rank in range(2) for name in "ab"))
+    right = dump(tensor("a"), tensor("b"))
+    found = mapped(left, right, MapEntry("a", "b", rank=0))
+    assert [(pair.left.key.op.label, pair.left.key.op.at.rank, pair.right.key.op.label) for pair in found.pairs] == [
+        ("a", 0, "b"),
+        ("a", 1, "a"),
+        ("b", 1, "b"),
+    ]
