@@ -155,9 +155,9 @@ def _records(change: Callable[[Row], object]) -> Callable[[Comparison, str], str
 
 
 def _without_failing(_: Comparison, text: str) -> str:
+    """As a filter leaves them; nothing stops a program that makes all counts anew."""
     values = json.loads(text)
     values["tensors"] = [record for record in values["tensors"] if record["verdict"] == "pass"]
-    values["counts"] = {key: len(values["tensors"]) if key == "pass" else 0 for key in values["counts"]}
     return json.dumps(values)
 
 
