@@ -196,6 +196,9 @@ def _sketched(value: Mapping[str, Any]) -> dict[str, Any]:
     statistics = {name: _statistic(name, found[name]) for name in STATISTICS if name in found}
     if statistics.get("count") != math.prod(shape):
         return damaged
+    whole = statistics.get("l2_norm")
+    if isinstance(whole, int | float) and math.isfinite(whole) and not math.isclose(whole, norm, rel_tol=1e-6):
+        return damaged
     return {"norm": float(norm), "shape": tuple(shape), "statistics": statistics, "member": member}
 
 

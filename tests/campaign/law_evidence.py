@@ -101,7 +101,8 @@ _NUMBERS = ("maximum", "minimum", "mean", "l2_norm", "l1_norm")
 
 
 def _numbers(row: Row, value: Any) -> Row:
-    return {key: value for key in _NUMBERS if key in row}
+    # A maximum and a minimum of +Inf would say that all is +Inf.
+    return {key: -value if key == "minimum" and value == np.inf else value for key in _NUMBERS if key in row}
 
 
 def rows(change: Callable[[Row], object], *, sides: Sequence[str] = law_sides.SIDES) -> Apply:

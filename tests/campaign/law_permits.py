@@ -195,13 +195,13 @@ def further(
             raise NotHereError
 
         def write() -> None:
-            made = dict(make(case))
+            # As the names of MindSpore's tree are mangled.
+            scope = "Default_" if case.store.name == "mindspore" else ""
+            made = {f"{scope}{name}": values for name, values in make(case).items()}
             if case.store.name in ("recorded", "sketch") or weights:
                 record(case.folder(kind), made, weights_of(case.rng) if weights else case.weights)
             else:
                 write_folder(case.folder(kind), made)
-            if case.store.name == "mindspore":
-                _renamed(case, kind)
 
         case.after.append(write)
         case.settings[kind] = kind
@@ -225,12 +225,6 @@ def _distance(case: Comparison, made: Mapping[str, Values], of: Other | None) ->
         apart = np.linalg.norm((one.astype("f8") - other)[seen]) / np.linalg.norm(one.astype("f8")[seen])
     limit = law_sides.LIMITS["default"][case.dtype].relative_euclidean_distance
     return float(apart / limit) if np.isfinite(apart) else np.inf
-
-
-def _renamed(case: Comparison, kind: str) -> None:
-    """As the names of the tree are mangled."""
-    for path in case.folder(kind).glob("*.npy"):
-        path.rename(path.with_name(f"Default_{path.name}"))
 
 
 def exact_run(case: Comparison) -> Tensors:

@@ -558,8 +558,8 @@ STORES = {
         Store("masked", npy_folder, integers=False),
         Store("sketch", sketched, shows=_by_sketch),
         Store("half sketched", half_sketched, shows=_by_sketch),
-        Store("msprobe", msprobe, shows=_by_statistics),
-        # Six digits say nothing of what float64 is held to.
+        # Six digits, which tables are read with, say nothing of what float64 is held to.
+        Store("msprobe", msprobe, FLOATS[1:], shows=_by_statistics),
         Store("statistic table", statistic_table, FLOATS[1:], shows=_by_statistics),
         Store("debug log", debug_log, shows=_by_l1_norm, integers=False),
         Store("shards", sharded, FLOATS[:3], tables=SHARDS),
