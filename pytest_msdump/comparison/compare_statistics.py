@@ -279,7 +279,16 @@ def _saved_sketch(ref: TensorRef) -> Sketch | None:
     with closing(open_view(ref.sketch.buckets)) as view:
         found = None
         if view.dtype == "float64" and view.size <= 2 * max(SEEDS):
-            found = unpacked(view.read(0, view.size), ref.sketch.norm, ref.spec.shape or (), ref.spec.dtype or "")
+            ends = [
+                abs(one) for name in ("maximum", "minimum") if isinstance(one := _table(ref).values.get(name), float)
+            ]
+            found = unpacked(
+                view.read(0, view.size),
+                ref.sketch.norm,
+                ref.spec.shape or (),
+                ref.spec.dtype or "",
+                peak=max(ends) if len(ends) == 2 else math.inf,
+            )
         if found is None:
             raise _damaged(ref)
         return found

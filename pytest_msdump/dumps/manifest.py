@@ -197,6 +197,9 @@ def _sketched(value: Mapping[str, Any]) -> dict[str, Any]:
     is_cut = any(fact.kind == "digest" and name in found and not statistics[name] for name, fact in STATISTICS.items())
     if is_cut or statistics.get("count") != math.prod(shape):
         return damaged
+    whole = statistics.get("l2_norm")
+    if isinstance(whole, int | float) and math.isfinite(whole) and not math.isclose(whole, norm, rel_tol=1e-6):
+        return damaged
     return {"norm": float(norm), "shape": tuple(shape), "statistics": statistics, "member": member}
 
 

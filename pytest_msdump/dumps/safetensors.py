@@ -21,6 +21,7 @@ from pytest_msdump.dumps.npy import is_shape
 from pytest_msdump.dumps.stored_file import LFS_POINTER, StoredFile, truncated
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.storage.files import unique_keys
 
 _LENGTH_BYTES = 8
 _MAX_HEADER_BYTES = 100_000_000
@@ -78,20 +79,13 @@ def _header(file: StoredFile) -> tuple[dict[str, Any], int]:
     if begin > file.size:
         raise truncated(file.where, f"cut off inside its header, {file.size} of {begin} bytes")
     try:
-        header = json.loads(file.read_bytes(_LENGTH_BYTES, length).decode(), object_pairs_hook=_table)
+        header = json.loads(file.read_bytes(_LENGTH_BYTES, length).decode(), object_pairs_hook=unique_keys)
     # RecursionError: no header is nested deeper than two levels.
     except (ValueError, RecursionError) as error:
         raise _damaged(file, f"is not JSON ({error!s:.80})") from error
     if not isinstance(header, dict):
         raise _damaged(file, "is no table")
     return header, begin
-
-
-def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table = dict(pairs)
-    if len(table) < len(pairs):
-        raise ValueError("a name occurs twice")
-    return table
 
 
 def _array(file: StoredFile, name: str, entry: Any, begin: int) -> NamedArray:

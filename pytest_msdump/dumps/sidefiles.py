@@ -10,7 +10,7 @@ from typing import Any
 from pytest_msdump.dumps.listing import Folder
 from pytest_msdump.model.graph import KernelArguments
 from pytest_msdump.model.tensor import TensorRef, mangle
-from pytest_msdump.storage.files import read_regular
+from pytest_msdump.storage.files import read_regular, unique_keys
 
 MAPPING = "mapping.csv"
 STATISTICS_FILE = "statistic.csv"
@@ -36,9 +36,11 @@ def read_text(path: Path, most_bytes: int) -> tuple[str, str]:
 def parse_object(text: str) -> tuple[dict[str, Any], str]:
     """Return the JSON object that a text holds, or an empty one and the end of a sentence that says why."""
     try:
-        values = json.loads(text)
-    except (ValueError, RecursionError):
+        values = json.loads(text, object_pairs_hook=unique_keys)
+    except (json.JSONDecodeError, RecursionError):
         return {}, "is not JSON"
+    except ValueError as error:
+        return {}, f"cannot be read: {error}"
     return (values, "") if isinstance(values, dict) else ({}, "is not a JSON object")
 
 

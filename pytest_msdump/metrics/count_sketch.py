@@ -41,6 +41,9 @@ _STREAM = 0xD1342543DE82EF95
 
 # The interval: three standard deviations, and more where few buckets hold most of the difference.
 _DEVIATIONS, _FEW, _WIDEST = 3.0, 4.5, 0.4
+# Buckets of a tensor whose norm is that of 64 elements or more lie within a few percent of it: sums in which three
+# quarters cancel do not happen.
+_FEW_ELEMENTS, _FARTHEST = 8.0, 2.0
 
 
 @cache
@@ -221,8 +224,14 @@ def packed(sketch: Sketch) -> Doubles:
     return np.concatenate([sketch.buckets, norms.view("<f8")])
 
 
-def unpacked(values: Doubles, norm: float, shape: tuple[int, ...], dtype: str) -> Sketch | None:
-    """Return the sketch that was saved of such a tensor; ``None`` where it cannot be one."""
+def unpacked(
+    values: Doubles, norm: float, shape: tuple[int, ...], dtype: str, *, peak: float = math.inf
+) -> Sketch | None:
+    """Return the sketch that was saved of such a tensor; ``None`` where it cannot be one.
+
+    `peak` is the largest magnitude in the tensor. Where the norm is that of many elements, the buckets have about the
+    same: they would be another tensor's, or the norm would.
+    """
     grid = sketched_grid(shape, dtype)
     count = 0 if grid is None else norm_count(grid)
     size = values.size if values.size in SEEDS else values.size - -(-count // 2)
@@ -231,7 +240,12 @@ def unpacked(values: Doubles, norm: float, shape: tuple[int, ...], dtype: str) -
     slices: Doubles = values[size:].astype("<f8").view("<f4")[:count].astype(np.float64)
     if not ((slices >= 0.0) & (slices <= 1.0)).all():
         return None
-    return Sketch(values[:size].copy(), norm, slices * norm if slices.size else None)
+    buckets = values[:size].copy()
+    length = float(np.max(np.abs(buckets), initial=0.0))
+    length *= float(np.sqrt(np.square(buckets / (length or 1.0)).sum()))
+    if norm >= _FEW_ELEMENTS * peak and not norm / _FARTHEST <= length <= norm * _FARTHEST:
+        return None
+    return Sketch(buckets, norm, slices * norm if slices.size else None)
 
 
 def distance(left: Doubles, right: Doubles) -> Interval:

@@ -38,7 +38,7 @@ from pytest_msdump.report.json_forms import (
     table_with_message,
 )
 from pytest_msdump.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RELATION
-from pytest_msdump.storage.files import read_user_file, write_file
+from pytest_msdump.storage.files import read_user_file, unique_keys, write_file
 
 SCHEMA_VERSION = 1
 
@@ -266,21 +266,12 @@ def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Re
 def _parsed(content: bytes, path: Path) -> Any:
     """Parse strict JSON; whatever is wrong with it is one line."""
     try:
-        return json.loads(content.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_object)
+        return json.loads(content.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=unique_keys)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
         raise ConfigError(f"{path}: bad JSON at {where}: {error.msg}; the file was cut or edited") from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: bad JSON: {error!s:.120}; the file was cut or edited") from None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of which no key is there twice: a reader would take the first, or the last."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r:.60} is there twice")
-    return found
 
 
 def _refuse_constant(name: str) -> Any:

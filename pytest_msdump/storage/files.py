@@ -180,3 +180,18 @@ def make_directory(directory: Path) -> None:
             raise
         return
     (directory / ".gitignore").write_text("*\n", encoding="utf-8")
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a JSON object of which no key is there twice: a reader would take the first, or the last.
+
+    Raises
+    ------
+    ValueError
+        A key is there twice.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r:.60} is there twice")
+    return found

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -315,11 +315,17 @@ def lenet(root: Path, by: str = "map", settings: Mapping[str, Any] | None = None
 
 def by_command(trial: Sides, *arguments: str) -> Outcome:
     """Ask ``msdump compare``, in this process."""
-    printed = io.StringIO()
     reports = trial.root / "by-command"
+    command = ["compare", "--config", str(trial.suite()), "--report-dir", str(reports), *arguments]
+    return _outcome(*quietly(command), reports)
+
+
+def quietly(command: Sequence[str]) -> tuple[int, str]:
+    """Run ``msdump`` in this process; return its exit code and all that it printed."""
+    printed = io.StringIO()
     with redirect_stdout(printed), redirect_stderr(printed):
-        code = main(["compare", "--config", str(trial.suite()), "--report-dir", str(reports), *arguments])
-    return _outcome(code, printed.getvalue(), reports)
+        code = main(list(command))
+    return code, printed.getvalue()
 
 
 def by_program(trial: Sides) -> Outcome:

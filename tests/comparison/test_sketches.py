@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,12 +10,14 @@ import numpy as np
 import pytest
 from dump_builder import write_reference
 
+from pytest_msdump.cli import main
 from pytest_msdump.comparison.comparing import compare_pair
 from pytest_msdump.dumps.statistics import READER
 from pytest_msdump.limits.policy import Policy, Rule
 from pytest_msdump.metrics.count_sketch import metrics_of, sketch_of
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.record import DumpWriter
 
 SHAPE = (8, 16, 20, 25)
 SLICE = "worst_slice_error"
@@ -271,3 +274,24 @@ def test_a_limit_to_warn_at_warns():
     left, right = one_channel_halved()
     record = compared(sketched(left), sketched(right), rules=(Rule({SLICE: (0.6, 0.4)}),))
     assert [finding.outcome for finding in said_of_slices(record)[1]] == ["warn"]
+
+
+@pytest.mark.parametrize("sides", [("left", "right"), ("right",)])
+@pytest.mark.parametrize("factor", [1e30, 4.0, 0.1])
+@pytest.mark.parametrize("all_of_it", [False, True])
+def test_a_norm_that_was_edited_clears_nothing(tmp_path, sides, factor, all_of_it):
+    for side, values in zip(("left", "right"), drifted(5e-3), strict=True):
+        with DumpWriter(tmp_path / side, save="sketch") as writer:
+            writer.write("x", values)
+    for side in sides:
+        file = tmp_path / side / "msdump.json"
+        document = json.loads(file.read_text("utf-8"))
+        (entry,) = document["tensors"].values()
+        entry["norm"] *= factor
+        if all_of_it:
+            entry["statistics"]["l2_norm"] *= factor
+        file.write_text(json.dumps(document), "utf-8")
+    assert main(["compare", str(tmp_path / "left"), str(tmp_path / "right"), "--report-dir", str(tmp_path / "r")]) == 1
+    (record,) = json.loads((tmp_path / "r" / "results.json").read_text("utf-8"))["tensors"]
+    # A norm below the largest element's reach is no contradiction, and makes the distance larger.
+    assert record["verdict"] == ("fail" if all_of_it and factor < 1 else "error")

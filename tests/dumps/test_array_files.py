@@ -528,7 +528,7 @@ ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
         (json.dumps({}), "explains 0 bytes of data, and there are 8"),
         (json.dumps({"__metadata__": {"a": 1}, "a": ENTRY}), "not a table of texts"),
         (json.dumps({"__metadata__": [], "a": ENTRY}), "not a table of texts"),
-        (json.dumps({"a": ENTRY, "b": ENTRY}).replace("b", "a"), "a name occurs twice"),
+        (json.dumps({"a": ENTRY, "b": ENTRY}).replace("b", "a"), "'a' is there twice"),
     ],
 )
 def test_a_header_that_breaks_the_format_is_one_line(tmp_path, header, words):

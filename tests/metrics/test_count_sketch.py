@@ -234,3 +234,28 @@ def test_what_is_saved_is_the_sketch(m, channels):
     negative = np.where(np.arange(kept.size) == m, np.full(2, -1.0, "f4").view("f8"), kept)
     for damaged in (kept[: m - 1], np.append(kept, 0.0), negative, np.where(np.arange(kept.size) == 7, np.nan, kept)):
         assert unpacked(damaged, sketch.norm, array.shape, "float32") is None
+
+
+@pytest.mark.parametrize("m", sorted(SEEDS))
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
+def test_a_sketch_that_its_norm_contradicts_is_none(m, scale):
+    array = np.random.default_rng(4).standard_normal(6000) * scale
+    _, sketch = sketch_blocks([array], "float64", array.shape, buckets=m)
+    kept, peak = packed(sketch), float(np.abs(array).max())
+    assert unpacked(kept, sketch.norm, array.shape, "float64", peak=peak) is not None
+    for factor in (1e30, 3.0):
+        assert unpacked(kept, sketch.norm * factor, array.shape, "float64", peak=peak) is None
+    assert unpacked(np.zeros_like(kept), sketch.norm, array.shape, "float64", peak=peak) is None
+    # Two elements alone can cancel each other.
+    pair = np.array([1.0, -1.0]) * scale
+    assert unpacked(np.zeros(m), float(np.linalg.norm(pair)), pair.shape, "float64", peak=scale) is not None
+
+
+def test_a_norm_is_held_against_the_buckets_of_any_tensor():
+    rng = np.random.default_rng(5)
+    for number in range(300):
+        size = int(rng.integers(64, 20_000))
+        array = rng.standard_t(rng.choice([1.5, 3, 30]), size) * np.where(rng.random(size) < rng.random(), 0, 1)
+        array = array if number % 3 else np.full(size, rng.normal())
+        _, sketch = sketch_blocks([array], "float64", array.shape)
+        assert unpacked(packed(sketch), sketch.norm, array.shape, "float64", peak=float(np.abs(array).max(initial=0)))
