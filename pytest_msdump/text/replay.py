@@ -18,6 +18,14 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
         "wrong by itself: for the left's own inputs {score} of its elements are others",
         "自身有误：以左侧自己的输入，有 {score} 个元素不同",
     ),
+    "local_wrong_element": (
+        "wrong by itself: for the left's own inputs an element is {score} rounding units off, limit {bound}",
+        "自身有误：以左侧自己的输入，有元素偏离 {score} 个舍入单位，阈值 {bound}",
+    ),
+    "local_wrong_nonfinite": (
+        "wrong by itself: for the left's own inputs {score} elements are NaN or infinite on one side alone",
+        "自身有误：以左侧自己的输入，有 {score} 个元素仅在一侧为 NaN 或无穷",
+    ),
     "local_right_score": (
         "right by itself: for the left's own inputs its error is {score} times the reference's own, limit {bound}",
         "自身正确：以左侧自己的输入，其误差为参考模型自身误差的 {score} 倍，阈值 {bound}",
@@ -27,6 +35,7 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
         "自身正确：{score} 的元素未正确舍入，阈值 {bound}",
     ),
     "local_right_differing": ("right by itself: no element differs", "自身正确：没有元素不同"),
+    "local_error": ("damaged: {reason}", "已损坏：{reason}"),
     "local_not_replayable": ("not replayable, because {reason}", "无法重放：{reason}"),
     "local_segment": ("judged together with {names}", "与 {names} 一并判定"),
     # -- why there is no judgement
@@ -68,6 +77,10 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
     "local_sample": ("a part of a tensor cannot stand for it", "张量的一部分不能代替它"),
     "local_shape": ("{reason}", "{reason}"),
     "local_unreadable": ("{reason}", "{reason}"),
+    "local_kind": (
+        "the left stores {dtype}, and the reference gives {other}",
+        "左侧以 {dtype} 存储，而参考模型给出 {other}",
+    ),
     "local_raised": ("the reference raised in float64: {reason}", "参考模型在 float64 下抛出异常：{reason}"),
     "local_dtype": (
         "the left stores {dtype}, and the reference has no finer type to judge it by",
