@@ -24,17 +24,27 @@ from pytest_msdump.comparison.planning import plan as make_plan
 from pytest_msdump.errors import ConfigError, nearest
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.record import Local
+from pytest_msdump.model.report import ReplayShare
 from pytest_msdump.record import tf_graphs, torch_tensors
 from pytest_msdump.record.keras import KerasRecording, layers_of, variables_of
 from pytest_msdump.record.manifest import has_digest
 from pytest_msdump.record.onnx import Model, OnnxRecording, load_model
-from pytest_msdump.replay.forcing import OPTIMIZER, Forcing
+from pytest_msdump.replay.forcing import GRADIENTS, OPTIMIZER, Forcing
 from pytest_msdump.replay.keras_forcing import KerasModel, force_layers, keras_model
 from pytest_msdump.replay.onnx_forcing import force_nodes, inputs_of
 from pytest_msdump.replay.torch_forcing import force, names_of, raised_by_the_model
 from pytest_msdump.text.phrases import ENGLISH
 
+# Why a tensor is none that a replay can judge, as codes of messages.
+_BY_NATURE = frozenset(
+    f"local_{code}"
+    for code in (
+        *("input", "weight", "optimizer", "before_step", "no_state", "forward_only", "inside"),
+        *("random", "single", "unsteady", "empty", "behind"),
+    )
+)
 # A user's code may raise anything, and may think that it is alone in the process.
 _FAILURES = (Exception, SystemExit)
 _USAGE = (
@@ -184,6 +194,31 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
     numbers = {(pair.left.key, pair.right.key): number for number, pair in enumerate(plan.pairing.pairs)}
     known = ((numbers.get((pairs[one].left.key, pairs[one].right.key)), local) for one, local in found.items())
     return {number: local for number, local in known if number is not None}
+
+
+def share_of(plan: Plan, local: Mapping[int, Local]) -> ReplayShare:
+    """Return how many of the reference's operators were judged, of those that can be; `local` is of `replay_plan`.
+
+    What runs between two tensors that are judged is judged with the second of them.
+    """
+    judged: set[str] = set()
+    wanted: dict[str, None] = {}
+    for number, pair in enumerate(plan.pairing.pairs):
+        one, label = local.get(number), pair.right.key.op.label
+        if one is not None and one.why is None:
+            judged |= {label, *one.segment}
+        if one is None or one.why is None or one.why.code not in _BY_NATURE:
+            wanted[label] = None
+    labels = [ref.key.op.label for ref in plan.right.refs]
+    outer = {label[:place] for label in labels for place, sign in enumerate(label) if sign == "."}
+    for alone in plan.pairing.unmatched_right:
+        key = alone.ref.key
+        is_computed = key.io == "output" and key.op.op_type not in (PARAMETER, OPTIMIZER)
+        # Of a module around others each of these counts.
+        if is_computed and not key.op.label.endswith(GRADIENTS) and key.op.label not in outer - judged:
+            wanted[key.op.label] = None
+    rest = tuple(label for label in wanted if label not in judged)
+    return ReplayShare(len(wanted) - len(rest), len(wanted), plan.suite.options["min_replayed"], rest)
 
 
 def _refuse_other_weights(reference: Reference, right: Dump) -> None:

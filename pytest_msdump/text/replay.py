@@ -115,6 +115,14 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
     "replay_not_whole": ("of {name} only a part or statistics were saved", "{name} 只保存了一部分或统计量"),
     "replay_unreadable": ("{name} cannot be read: {why}", "无法读取 {name}：{why}"),
     "replay_shapes": ("{name} does not have the shape that it has in the graph", "{name} 的形状与计算图中的不符"),
+    "replay_other_shape": (
+        "{name} has {n} elements, and its operator makes {shape}",
+        "{name} 有 {n} 个元素，而其算子产生 {shape}",
+    ),
+    "replay_other_type": (
+        "{name} is stored in {dtype}, and its operator makes {other}",
+        "{name} 以 {dtype} 存储，而其算子产生 {other}",
+    ),
     "replay_constant": ("the constant {text} cannot be read", "无法读取常量 {text}"),
     "replay_constant_digits": (
         "its constant {text} has no more digits in the graph, and was not dumped",
@@ -143,8 +151,23 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
     ),
     "replay_wrong": ("wrong by themselves: {names}", "自身有误：{names}"),
     "replay_rest": (
-        ("{n} tensor not replayable, because {reason}", "{n} tensors not replayable, because {reason}"),
-        "{n} 个张量无法重放：{reason}",
+        (
+            "{n} tensor not replayable, because {reason}: {names}",
+            "{n} tensors not replayable, because {reason}: {names}",
+        ),
+        "{n} 个张量无法重放：{reason}：{names}",
+    ),
+    "replay_damaged": (
+        ("{n} tensor damaged: {names}: {reason}", "{n} tensors damaged: {names}: {reason}"),
+        "{n} 个张量已损坏：{names}：{reason}",
+    ),
+    "replay_not_judged": (
+        ("{n} operator of the reference not judged: {names}", "{n} operators of the reference not judged: {names}"),
+        "参考模型有 {n} 个算子未判定：{names}",
+    ),
+    "replayed_below": (
+        "the replay judged {k} of {total} operators that it can, below the {wanted} asked for (min_replayed)",
+        "重放只判定了 {total} 个可重放算子中的 {k} 个，低于要求的 {wanted}（min_replayed）",
     ),
 }
 REPLAY_EN: Mapping[str, str | tuple[str, str]] = {code: english for code, (english, _) in _BOTH.items()}
