@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ import numpy as np
 from pytest_msdump.comparison.opening import open_view
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.planning import plan as make_plan
-from pytest_msdump.errors import ConfigError, nearest
+from pytest_msdump.errors import ConfigError, missing_package, nearest, require_packages
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import PARAMETER
@@ -115,8 +114,7 @@ class Reference:
 def load_reference(text: str) -> Reference:
     """Run FILE and call FUNCTION, of a typed ``FILE:FUNCTION``, or load a ``MODEL.onnx``; else a ConfigError."""
     if text.endswith(".onnx"):
-        if find_spec("onnx") is None:
-            raise ConfigError(f"{text}: onnx is not installed here; pip install 'pytest-msdump[onnx]'")
+        require_packages("onnx", need=text)
         return Reference(load_model(text), None, text)
     name, separator, wanted = text.rpartition(":")
     file = Path(name)
@@ -137,6 +135,9 @@ def load_reference(text: str) -> Reference:
     except ConfigError:
         raise
     except _FAILURES as error:
+        missing = missing_package(error, need=str(file))
+        if missing is not None:
+            raise missing from error
         raise ConfigError(f"{file}: {wanted} raised {type(error).__name__}: {error!s:.300}; mend it") from error
     finally:
         if folder in sys.path:
@@ -183,10 +184,12 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
         pairs = make_plan(replace(plan.suite, selection=whole)).pairing.pairs
     with tempfile.TemporaryDirectory(prefix="msdump-replay-") as folder:
         forcing = Forcing(pairs, Path(folder))
-        _refuse_other_weights(reference, plan.right)
+        with raised_by_the_model():
+            _refuse_other_weights(reference, plan.right)
         if isinstance(reference.model, Model):
             feeds = inputs_of(reference.model, reference.source, (plan.left, plan.right))
-            found = force_nodes(reference.model, feeds, forcing)
+            with raised_by_the_model():
+                found = force_nodes(reference.model, feeds, forcing)
         elif isinstance(reference.model, KerasModel):
             found = force_layers(reference.fed(plan.left, plan.right), forcing)
         else:
@@ -235,10 +238,12 @@ def _refuse_other_weights(reference: Reference, right: Dump) -> None:
 def record_reference(reference: Reference, left: Dump, directory: Path) -> None:
     """Record the reference as it is into `directory`, for a left side that has no recording of it to pair with."""
     if isinstance(reference.model, Model):
-        with OnnxRecording(reference.source, directory) as nodes:
+        require_packages("onnxruntime", need=f"recording {reference.source}")
+        with raised_by_the_model(), OnnxRecording(reference.source, directory) as nodes:
             nodes.run(None, inputs_of(reference.model, reference.source, (left,)))
         return
     if isinstance(reference.model, KerasModel):
+        require_packages("tensorflow", need=f"recording {reference.source}")
         fed = reference.fed(left)
         with KerasRecording(fed.model, directory), raised_by_the_model():
             fed.run()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.errors import ConfigError, MsdumpError, missing_package
 from pytest_msdump.facts.replay import EXP_FAMILY
 from pytest_msdump.model.record import Local
 from pytest_msdump.record.calls import leaves, with_leaves
@@ -84,6 +84,9 @@ def raised_by_the_model() -> Iterator[None]:
     except MsdumpError:
         raise
     except Exception as error:
+        missing = missing_package(error, need="the reference model")
+        if missing is not None:
+            raise missing from error
         reason = str(error).partition("\n")[0]
         raise ConfigError(
             f"the reference model raised {type(error).__name__}: {reason:.{_LONGEST_REASON}}; mend it, or what it is "
