@@ -41,6 +41,8 @@ _FOREIGN = {
 _SIGNED = {"int4", "int2"}
 _STRING, _TEXT = 8, "tensor(string)"
 _MOST_NAMED = 20
+# Types of outputs that numpy lacks, as ONNX Runtime writes them.
+_FOREIGN_OUTPUT = re.compile(r"tensor\((bfloat16|float[48].*|u?int[24])\)")
 # Operators whose constants say what to compute: another exponent of a negative number has no result, another scale
 # another shape.
 _TAKE_SETTINGS = frozenset({"Pow", "Range", "Resize", "RoiAlign", "Upsample"})
@@ -150,11 +152,16 @@ class OnnxRecording(RunRecording):
         with self.one_run() as iteration:
             feeds = {name: value_of(array, kinds.get(name, "")) for name, array in input_feed.items()}
             fed = {name: self._perturbed_feed(f"{iteration}/{name}", value) for name, value in feeds.items()}
-            names = [output.name for output in self.session.get_outputs()]
-            # Only the other function takes text, sequences and what is optional; it has no types that numpy lacks.
+            outputs = {output.name: output.type for output in self.session.get_outputs()}
+            names = list(outputs)
+            # Only the other function takes and gives text, sequences and what is optional; not what numpy lacks.
             are_values = all(isinstance(one, onnxruntime.OrtValue) for one in fed.values())
-            run = self.session.run_with_ort_values if are_values else self.session.run
-            values = dict(zip(names, run(names, fed, run_options), strict=True))
+            are_tensors = all(one.startswith("tensor") for one in outputs.values())
+            if are_values and (are_tensors or any(map(_FOREIGN_OUTPUT.fullmatch, outputs.values()))):
+                found = self.session.run_with_ort_values(names, fed, run_options)
+            else:
+                found = self.session.run(names, fed, run_options)
+            values = dict(zip(names, found, strict=True))
             if self.wants_digests:
                 self.describe_inputs(feeds)
             if not iteration:

@@ -265,7 +265,17 @@ def test_what_is_fed_without_being_a_tensor_of_numbers_runs_and_is_noted(tmp_pat
     np.testing.assert_array_equal(found, [0, 2])
     dump = open_dump(tmp_path / "r")
     assert "relu:output:0" in {ref.key.address for ref in dump.refs}
-    assert any("left out, since they are no tensors of numbers: s" in note for note in dump.notes)
+    (note,) = json.loads((tmp_path / "r" / "msdump.json").read_text())["notes"]
+    assert note.startswith("left out, since they are no tensors of numbers: s")
+
+
+def test_a_sequence_that_a_model_gives_out_is_a_list(tmp_path):
+    model = make([helper.make_node("SplitToSequence", ["x"], ["parts"], axis=0)], ["parts"])
+    (expected,) = plain(model, {"x": X})
+    with Recorder(tmp_path).onnx(model, directory=tmp_path / "r", inputs=True) as recording:
+        (found,) = recording.run(None, {"x": X})
+    np.testing.assert_array_equal(found, expected)
+    assert isinstance(found, list)
 
 
 def test_the_manifest_tells_who_ran_what(tmp_path, net):
