@@ -18,6 +18,7 @@ from pytest_msdump.comparison.planning import plan
 from pytest_msdump.dumps.opdebug import overflow_files
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text
+from pytest_msdump.facts.replay import LEAST_REPLAYED
 from pytest_msdump.inspect.check_text import check_lines, summary_line
 from pytest_msdump.inspect.checks import Checked, check_dump
 from pytest_msdump.inspect.hits import parse_settings
@@ -204,6 +205,7 @@ def assert_replay(
     inputs: Any = None,
     *,
     right: Any = None,
+    min_replayed: float = LEAST_REPLAYED,
     **options: Any,
 ) -> Report:
     """Fail where a module of a port is wrong by itself: where the reference makes something else of the left's inputs.
@@ -222,6 +224,8 @@ def assert_replay(
         backward pass. By default what a recording with ``inputs=True`` has.
     right : str, Path or OpenDump, optional
         A recording of the reference. By default one is made for the time of the call.
+    min_replayed : float
+        Least share of the reference's operators that must be judged, of those that can be, 0 to 1.
     **options
         As of `assert_dumps_close`; ``limits`` and ``profile`` are of the comparison from end to end, which is in the
         report and fails nothing here.
@@ -234,24 +238,24 @@ def assert_replay(
     Raises
     ------
     AssertionError
-        A module is wrong by itself, or none could be judged.
+        A module is wrong by itself, a tensor of the left is damaged, or too few modules could be judged.
     ConfigError
         The model cannot be replayed, or a dump or an option cannot be used.
     """
     __tracebackhide__ = True
     # Needs a framework.
-    from pytest_msdump.replay.reference_model import record_reference, reference_of, replay_plan
+    from pytest_msdump.replay.reference_model import record_reference, reference_of, replay_plan, share_of
 
     reference = reference_of(model, inputs)
     with TemporaryDirectory(prefix="msdump-reference-") as folder:
         if right is None:
             right = Path(folder) / "reference"
             record_reference(reference, index(as_path(_side(left))), right)
-        planned = plan(_suite_of_dumps("assert_replay", left=left, right=right, **options))
+        planned = plan(_suite_of_dumps("assert_replay", left=left, right=right, min_replayed=min_replayed, **options))
         local = replay_plan(planned, reference)
         records = {number: one.with_local(local.get(number)) for number, one in compare_plan(planned).items()}
-        report = build_report(planned, records)
-    if any(one.outcome == "fail" for one in local.values()) or all(one.why for one in local.values()):
+        report = build_report(planned, records, share_of(planned, local))
+    if any(one.outcome in ("fail", "error") for one in local.values()) or coverage_problems(report):
         raise AssertionError("\n".join(summary_lines(report, width=_WIDTH)))
     return report
 

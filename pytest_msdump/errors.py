@@ -6,7 +6,9 @@ explains, and a text that says what happened, where, and what to do.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
+from importlib.util import find_spec
 
 from pytest_msdump.text import Message, Parameter, plain_text, say
 
@@ -98,6 +100,29 @@ class TensorShapeError(MsdumpError, ValueError):
     def __init__(self, text: str | Message) -> None:
         self.message = plain_text(text) if isinstance(text, str) else text
         super().__init__(say(self.message))
+
+
+# Framework → extra of this project that installs it.
+_EXTRAS = {"keras": "tensorflow", "onnxruntime": "onnx"} | {
+    name: name for name in ("mindspore", "onnx", "tensorflow", "torch")
+}
+
+
+def require_packages(*packages: str, need: str) -> None:
+    """Raise what `missing_package` returns, for the first package that is not installed; `need` says what needs it."""
+    for package in packages:
+        if sys.modules.get(package) is None and find_spec(package) is None:
+            missing = ModuleNotFoundError(f"No module named '{package}'", name=package)
+            raise missing_package(missing, need=need) or missing from missing
+
+
+def missing_package(error: BaseException, *, need: str) -> ConfigError | None:
+    """Return the error that says what to install; ``None`` if it is not that a framework is missing."""
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if package not in _EXTRAS:
+        return None
+    extra = f"pytest-msdump[{_EXTRAS[package]}]"
+    return ConfigError(f"{package} is not installed here, and {need} needs it; pip install '{extra}'")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -45,6 +45,7 @@ EXPECTED = [
     ("graph", ("--msdump-graph",), "msdump_graph", "graph"),
     ("granularity", ("--msdump-granularity",), "msdump_granularity", "granularity"),
     ("min_coverage", ("--msdump-min-coverage",), "msdump_min_coverage", "min_coverage"),
+    ("min_replayed", ("--msdump-min-replayed",), "msdump_min_replayed", "min_replayed"),
     # Code runs only where it is typed.
     ("replay", ("--msdump-replay",), None, None),
     ("allow_incomplete", ("--msdump-allow-incomplete",), "msdump_allow_incomplete", "allow_incomplete"),

@@ -330,7 +330,7 @@ def roles_by_replay(records: Mapping[int, Record], edges: Iterable[tuple[int, in
 
 def _outcome(record: Record) -> str:
     """Return what a replay says; nothing where it has no judgement."""
-    return "" if record.local is None or record.local.outcome == "not_replayable" else record.local.outcome
+    return "" if record.local is None or record.local.why is not None else record.local.outcome
 
 
 def _with_role(record: Record, name: str, causes: tuple[str, ...], why: str) -> Record:

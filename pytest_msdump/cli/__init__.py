@@ -14,7 +14,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
-from pytest_msdump.errors import ConfigError, MsdumpError, nearest
+from pytest_msdump.errors import ConfigError, MsdumpError, missing_package, nearest
 from pytest_msdump.escape import terminal_lines
 from pytest_msdump.metrics.kernel import kernel_line
 
@@ -113,6 +113,13 @@ def exit_code(program: str, run: Callable[[Sequence[str]], int], words: Sequence
     except MsdumpError as error:
         print(terminal_lines(f"{program}: {error}"), file=sys.stderr)
         return _USAGE if isinstance(error, ConfigError) else _FAILED
+    except ModuleNotFoundError as error:
+        # Frameworks are imported where they are used, by this package as by a file of the user's.
+        missing = missing_package(error, need=program)
+        if missing is None:
+            raise
+        print(terminal_lines(f"{program}: {missing}"), file=sys.stderr)
+        return _USAGE
     except BrokenPipeError:
         # The reader of the output has closed it (`| head`); the interpreter must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

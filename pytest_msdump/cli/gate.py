@@ -17,7 +17,7 @@ from pytest_msdump.escape import terminal_text
 from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
-from pytest_msdump.replay.reference_model import Reference, replay_plan
+from pytest_msdump.replay.reference_model import Reference, replay_plan, share_of
 from pytest_msdump.report.build import build_report, run_facts, start_report, write_report
 from pytest_msdump.report.causes import choose_shown, short_reason
 from pytest_msdump.report.ci import commands_for_github
@@ -64,11 +64,13 @@ def gate(
     start_report(planned, planned.suite.report_dir)
     watch = progress or Progress("msdump compare")
     records, notes = records_of(planned, watch, scheduler=scheduler)
+    share = None
     if reference is not None:
         with watch.step("replaying the reference"):
             local = replay_plan(planned, reference)
+        share = share_of(planned, local)
         records = {number: record.with_local(local.get(number)) for number, record in records.items()}
-    report = build_report(planned, records)
+    report = build_report(planned, records, share)
     report = replace(report, notes=(*report.notes, *notes), run=run_facts())
     if suggests:
         from pytest_msdump.causes.suggest_partners import with_suggestions

@@ -18,11 +18,13 @@ from pytest_msdump.comparison.opening import as_path
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import printed_json
+from pytest_msdump.facts.replay import LEAST_REPLAYED
 from pytest_msdump.model.describe import counted, frame_lines, where_text, wrapped
 from pytest_msdump.model.numbers import distinct_texts, index_text
 from pytest_msdump.model.tensor import COORDINATES
-from pytest_msdump.replay.kernels import Replay, Replayed, Score, replay
+from pytest_msdump.replay.kernels import Refused, Replay, Replayed, Score, replay
 from pytest_msdump.replay.reference_model import load_reference, record_reference
+from pytest_msdump.report.coverage import percent
 from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import (
@@ -33,16 +35,17 @@ from pytest_msdump.settings.options import (
     argparse_kwargs,
     option_values,
 )
+from pytest_msdump.settings.values import parse_coverage
 from pytest_msdump.storage.files import make_directory
 from pytest_msdump.suite import load_suite
-from pytest_msdump.text import bound_text, number, say
+from pytest_msdump.text import ENGLISH, bound_text, number, say
 
 DESCRIPTION = (
     "Give each operator of one dump its own inputs again, and name those that are wrong by themselves. Without a "
     "model, operators are computed in float64 from the attributes in the graph: a mistake of a port is never seen, a "
     "wrong kernel, device or upgrade is. With --model, each module of the reference goes on with what LEFT has in its "
     "place: a mistake of the port is seen, at its module alone. Exit code 0: none is wrong; 1: one is, one is not "
-    "within limits (--model), or none could be replayed; 4 for a usage error."
+    "within limits (--model), a tensor is damaged, or too few could be replayed; 4 for a usage error."
 )
 EXAMPLES = (
     "msdump replay trained",
@@ -63,6 +66,7 @@ _OPTIONS = (
     *("limits", "spread", "jobs", "report", "report_dir"),
 )
 _EVERYTHING = next(option for option in OUTPUT_OPTIONS if option.kind == "word")
+_LEAST = next(option for option in OPTIONS if option.name == "min_replayed")
 _MODEL_OPTIONS = (
     *(option for option in OPTIONS if option.name in _OPTIONS),
     *(option for option in OUTPUT_OPTIONS if option.name in ("show", "lang") and option is not _EVERYTHING),
@@ -72,7 +76,7 @@ _MODEL_OPTIONS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the dump, then the options of each way."""
     parser.add_argument("left", metavar="LEFT", help="the dump of the run under test")
-    for option in (ALLOW_INCOMPLETE, _EVERYTHING):
+    for option in (ALLOW_INCOMPLETE, _EVERYTHING, _LEAST):
         parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
     add_quiet(parser, "-q")
     kernels = parser.add_argument_group("without a model")
@@ -138,16 +142,23 @@ def _kernels(parsed: argparse.Namespace) -> int:
             allow_incomplete=bool(parsed.msdump_allow_incomplete),
         )
     found = replay(dump, watch=progress)
+    typed = parsed.msdump_min_replayed
+    least = LEAST_REPLAYED if typed is None else parse_coverage(typed, flag=True, where="--min-replayed")
+    is_enough = 0 < found.calls >= least * found.replayable
     if parsed.json:
-        print(printed_json(_entry(found)))
+        print(printed_json({**_entry(found), "replayable": found.replayable, "least": least}))
     else:
-        most = len(found.accused) if parsed.msdump_show == _EVERYTHING.value else _MOST_SHOWN
-        print_lines(_lines(found, most=most, width=terminal_width(80, least=60)))
-    return int(bool(found.accused) or not found.replayed)
+        unfolded = parsed.msdump_show == _EVERYTHING.value
+        print_lines(_lines(found, unfolded=unfolded, width=terminal_width(80, least=60)))
+        if found.replayed and not is_enough:
+            text = ENGLISH("replayed_below", k=found.calls, total=found.replayable, wanted=percent(least))
+            print_lines(wrapped(text, terminal_width(80, least=60), indent=0))
+    return int(bool(found.accused or found.damaged) or not found.replayed or not is_enough)
 
 
-def _lines(found: Replay, *, most: int, width: int) -> Iterator[str]:
+def _lines(found: Replay, *, unfolded: bool, width: int) -> Iterator[str]:
     dump, accused = found.dump, found.accused
+    most = len(accused) if unfolded else _MOST_SHOWN
     yield f"msdump replay: {dump.root} (reader {dump.reader})"
     for one in accused[:most]:
         yield ""
@@ -155,8 +166,12 @@ def _lines(found: Replay, *, most: int, width: int) -> Iterator[str]:
     if len(accused) > most:
         yield ""
         yield f"and {counted(len(accused) - most, 'more accused output')}; --all lists them"
+    for damaged in found.damaged:
+        yield ""
+        yield f"{'DAMAGED':<{_MARGIN}}{damaged.op.label}" + (f"  ({damaged.op.op_type})" if damaged.op.op_type else "")
+        yield from wrapped(say(damaged.why), width, indent=_MARGIN)
     yield ""
-    yield from _refused(found, width)
+    yield from _refused(found, width, most=len(found.refused) if unfolded else _MOST_SHOWN)
     yield from wrapped(_summary(found), width, indent=0)
 
 
@@ -185,16 +200,19 @@ def _score_text(score: Score, elements: int) -> str:
 _OF = {"sum": "terms", "approximation": "size"}
 
 
-def _refused(found: Replay, width: int) -> Iterator[str]:
-    """Yield why calls were not replayed, the most frequent reason first, with one example each."""
-    by_reason: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+def _refused(found: Replay, width: int, *, most: int) -> Iterator[str]:
+    """Yield why calls were not replayed, the most frequent reason first, with one example each and further names."""
+    by_reason: defaultdict[tuple[str, str], list[Refused]] = defaultdict(list)
     for one in found.refused:
-        by_reason[one.op.op_type or "", one.why.code].append(f"{one.op.label}: not replayable: {say(one.why)}")
+        by_reason[one.op.op_type or "", one.why.code].append(one)
     if by_reason:
         yield f"not replayed: {counted(len(found.refused), 'call')}"
-    for (op_type, _), texts in sorted(by_reason.items(), key=lambda row: (-len(row[1]), row[0])):
-        yield f"  {len(texts)} {op_type}".rstrip()
-        yield from wrapped(texts[0], width, indent=4)
+    for (op_type, _), (first, *others) in sorted(by_reason.items(), key=lambda row: (-len(row[1]), row[0])):
+        yield f"  {1 + len(others)} {op_type}".rstrip()
+        yield from wrapped(f"{first.op.label}: not replayable: {say(first.why)}", width, indent=4)
+        if others:
+            names = ENGLISH.named((one.op.label for one in others), most)
+            yield from wrapped(f"likewise {names}", width, indent=4)
     if by_reason:
         yield ""
 
@@ -208,7 +226,8 @@ def _summary(found: Replay) -> str:
         why = "" if found.dump.graphs else "; the dump has no graph of its run: name a saved .ir with --graph FILE"
         return f"{text}: NOTHING WAS JUDGED{why}"
     operators = len({one.op for one in found.accused})
-    return f"{text}; {counted(operators, 'operator') if operators else 'no operator'} accused"
+    text += f"; {counted(operators, 'operator') if operators else 'no operator'} accused"
+    return f"{text}, {counted(len(found.damaged), 'tensor')} damaged" if found.damaged else text
 
 
 def _entry(found: Replay) -> dict[str, Any]:
@@ -218,6 +237,7 @@ def _entry(found: Replay) -> dict[str, Any]:
         "replayed": found.calls,
         "outputs": len(found.replayed),
         "undumped": found.undumped,
+        "damaged": [one.op.label for one in found.damaged],
         "accused": [
             {
                 "name": one.op.label,

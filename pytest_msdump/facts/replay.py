@@ -21,6 +21,9 @@ FLIPS_ALLOWED = 2
 # with still more it rounds in several places, and flips say nothing.
 FLIPS_USABLE = 4
 
+# Of the operators that a replay can judge.
+LEAST_REPLAYED = 0.5
+
 # Parts of the names of operations that take an exponential, as their kernels do.
 EXP_FAMILY = re.compile(
     r"softmax|softplus|logsumexp|logcumsumexp|attention|sigmoid|tanh|silu|mish|erf|lstm|gru|rnn"

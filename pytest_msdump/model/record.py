@@ -209,10 +209,12 @@ class RoleReason(NamedTuple):
 class Local(NamedTuple):
     """What became of a tensor when the reference computed it from the left's own inputs, see ``replay``.
 
-    `outcome` is ``"pass"``, ``"fail"`` or ``"not_replayable"``; then `why` says why. `measure` says what `score` is:
-    ``"score"``, the left's error over the error of the reference's own run; ``"flips"``, the share of elements that are
-    not correctly rounded; ``"differing"``, how many whole numbers differ. `segment` are modules without a partner that
-    were judged together with this one, since what they gave went into it.
+    `outcome` is ``"pass"``, ``"fail"``, ``"error"`` (the left's tensor is damaged) or ``"not_replayable"``; of the last
+    two `why` says why. `measure` says what `score` is: ``"score"``, the left's error over the error of the reference's
+    own run; ``"flips"``, the share of elements that are not correctly rounded; ``"element"``, how many rounding units
+    one is off; ``"differing"``, how many whole numbers differ; ``"nonfinite"``, how many elements only one side has as
+    NaN or infinite. `segment` are modules without a partner that were judged together with this one, since what they
+    gave went into it.
     """
 
     outcome: str
@@ -226,7 +228,7 @@ class Local(NamedTuple):
     def message(self) -> Message:
         """The judgement as a sentence, or why there is none."""
         if self.why is not None:
-            return Message("local_not_replayable", {"reason": self.why})
+            return Message(f"local_{self.outcome}", {"reason": self.why})
         share = self.measure == "flips"
         shown = [f"{100 * (one or 0.0):.3g} %" if share else plain(one or 0.0, 3) for one in (self.score, self.limit)]
         numbers = dict(zip(("score", "bound"), shown, strict=True))
@@ -407,13 +409,13 @@ class Record:
         ).with_local(self.local)
 
     def with_local(self, local: Local | None) -> Record:
-        """Return the record with what a replay says; it fails where the operator is wrong by itself."""
+        """Return the record with what a replay says; it fails where the operator is wrong by itself, or damaged."""
         if local is None or not self.was_run:
             return self
         verdict = self.verdict
-        if local.outcome == "fail":
-            findings = (*verdict.findings, Finding("fail", local.message))
-            verdict = replace(verdict, outcome=verdict.outcome if self.fails else "fail", findings=findings)
+        if local.outcome == "fail" or (local.outcome == "error" and not self.fails):
+            findings = (*verdict.findings, Finding(local.outcome, local.message))
+            verdict = replace(verdict, outcome=verdict.outcome if self.fails else local.outcome, findings=findings)
         return replace(self, verdict=verdict, local=local)
 
     def without_role(self) -> Record:

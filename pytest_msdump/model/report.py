@@ -50,11 +50,29 @@ class UnmatchedTensor:
         return say(self.why)
 
 
+class ReplayShare(NamedTuple):
+    """How many of the reference's operators a replay judged, of those that it can; `least` is the share required.
+
+    `not_judged` has the names of the others.
+    """
+
+    judged: int
+    total: int
+    least: float
+    not_judged: tuple[str, ...] = ()
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether at least one operator was judged, and the share that is required."""
+        return 0 < self.judged >= self.least * self.total
+
+
 @dataclass(frozen=True, slots=True)
 class Coverage:
     """How much of the right side was matched; `value` is the share of its tensors that have a partner.
 
     `min_coverage` is the least share that is required; `incomplete` are sides that are a recording that was broken off.
+    `replay` says how much of it a replay judged, where there was one.
     """
 
     right_total: int = 0
@@ -62,6 +80,7 @@ class Coverage:
     value: float = 0.0
     min_coverage: float | None = None
     incomplete: tuple[str, ...] = ()
+    replay: ReplayShare | None = None
 
 
 class NetworkOperator(NamedTuple):

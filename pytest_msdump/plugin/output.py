@@ -86,7 +86,7 @@ def failure(
 def coverage(gate: Gate, plan: Plan, width: int) -> tuple[str | None, str]:
     """Return why the item `coverage` fails, on a line (``None`` when it passes), and the match report."""
     say = Phrases(gate.language)
-    report = pairing_report(plan)
+    report = pairing_report(plan, gate.replay_share(plan))
     report = replace(
         report,
         left=replace(report.left, directory=shown_path(plan.left.root)),
@@ -133,7 +133,7 @@ def write_reports(gate: Gate) -> None:
     progress = progress_of(gate.config)
     facts = run_facts() if ran else {}
     for source, plan in ran:
-        report = build_report(plan, gate.records[plan.digest])
+        report = build_report(plan, gate.records[plan.digest], gate.replay_share(plan))
         report = replace(report, notes=(*report.notes, *keep_records(gate, plan)), run=facts)
         if gate.config.option.msdump_suggest:
             report = with_suggestions(report, suggest_with(gate.reference(plan), plan, watch=progress))

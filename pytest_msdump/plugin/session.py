@@ -19,7 +19,7 @@ from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Local, Record
-from pytest_msdump.model.report import Report
+from pytest_msdump.model.report import ReplayShare, Report
 from pytest_msdump.model.tensor import TensorKey, mangle
 from pytest_msdump.plugin.discovery import is_suite_file
 from pytest_msdump.plugin.junit import case_of
@@ -130,6 +130,15 @@ class Gate:
                 reference = self.reference(plan)
                 self._local[plan.digest] = {} if reference is None else replay_plan(plan, reference)
         return self._local[plan.digest]
+
+    def replay_share(self, plan: Plan) -> ReplayShare | None:
+        """Return how much a replay of the reference judged, where one was asked for."""
+        local = self.local(plan)
+        if not local:
+            return None
+        from pytest_msdump.replay.reference_model import share_of
+
+        return share_of(plan, local)
 
     def reference(self, plan: Plan) -> Reference | None:
         """Return the reference that is to be replayed, where one was asked for; its file runs once."""

@@ -19,6 +19,7 @@ from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.record.recording import RunRecording
 from pytest_msdump.record.selection import Patterns, select_operators
 from pytest_msdump.storage.files import read_user_file
+from pytest_msdump.text import ENGLISH
 
 _EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 # A message of protobuf holds no more; larger models keep their weights beside them.
@@ -38,7 +39,10 @@ _FOREIGN = {
     26: ("int2", 2),
 }
 _SIGNED = {"int4", "int2"}
-_STRING = 8
+_STRING, _TEXT = 8, "tensor(string)"
+_MOST_NAMED = 20
+# Types of outputs that numpy lacks, as ONNX Runtime writes them.
+_FOREIGN_OUTPUT = re.compile(r"tensor\((bfloat16|float[48].*|u?int[24])\)")
 # Operators whose constants say what to compute: another exponent of a negative number has no result, another scale
 # another shape.
 _TAKE_SETTINGS = frozenset({"Pow", "Range", "Resize", "RoiAlign", "Upsample"})
@@ -106,12 +110,14 @@ class OnnxRecording(RunRecording):
         every = self.model.nodes
         names = select_operators({node.name: node.op_type for node in every}, nodes, exclude, types)
         self._nodes = [node for node in every if node.name in names]
+        # Names of what has no numbers, in their order.
+        self._left_out: dict[str, None] = {}
 
     def array_of(self, tensor: Any) -> Any:
         """Return a value of ONNX Runtime, or a weight of the model, as an array; ``None`` where it has no numbers."""
-        if isinstance(tensor, np.ndarray):
-            return None if tensor.dtype.kind in "OSU" else tensor
-        return array_of(tensor)
+        if isinstance(tensor, (np.ndarray, np.generic)):
+            return None if tensor.dtype.kind in "OSU" else np.asarray(tensor)
+        return None if tensor is None or isinstance(tensor, (list, tuple, dict, str)) else array_of(tensor)
 
     def prepare(self) -> None:
         """Make the session."""
@@ -140,11 +146,22 @@ class OnnxRecording(RunRecording):
 
         ConfigError for a second run, where the recording was not made with ``iterations=True``.
         """
+        import onnxruntime
+
+        kinds = {one.name: one.type for one in self.session.get_inputs()}
         with self.one_run() as iteration:
-            feeds = {name: value_of(array) for name, array in input_feed.items()}
+            feeds = {name: value_of(array, kinds.get(name, "")) for name, array in input_feed.items()}
             fed = {name: self._perturbed_feed(f"{iteration}/{name}", value) for name, value in feeds.items()}
-            names = [output.name for output in self.session.get_outputs()]
-            values = dict(zip(names, self.session.run_with_ort_values(names, fed, run_options), strict=True))
+            outputs = {output.name: output.type for output in self.session.get_outputs()}
+            names = list(outputs)
+            # Only the other function takes and gives text, sequences and what is optional; not what numpy lacks.
+            are_values = all(isinstance(one, onnxruntime.OrtValue) for one in fed.values())
+            are_tensors = all(one.startswith("tensor") for one in outputs.values())
+            if are_values and (are_tensors or any(map(_FOREIGN_OUTPUT.fullmatch, outputs.values()))):
+                found = self.session.run_with_ort_values(names, fed, run_options)
+            else:
+                found = self.session.run(names, fed, run_options)
+            values = dict(zip(names, found, strict=True))
             if self.wants_digests:
                 self.describe_inputs(feeds)
             if not iteration:
@@ -155,6 +172,11 @@ class OnnxRecording(RunRecording):
                     for slot, name in enumerate(tensors):
                         if name in known:
                             self.write(node.name, known[name], slot=slot, io=io, op_type=node.op_type)
+                            if self.array_of(known[name]) is None:
+                                self._left_out.setdefault(name)
+            if self._left_out:
+                listed = ENGLISH.named(self._left_out, _MOST_NAMED)
+                self.writer.describe(notes=[f"left out, since they are no tensors of numbers: {listed}"])
         if output_names is None:
             output_names = [output.name for output in self.model.proto.graph.output]
         return [_returned(values[name]) for name in output_names]
@@ -177,7 +199,7 @@ class OnnxRecording(RunRecording):
             self.write_parameters((name, perturbed.get(name, array)) for name, array in self.model.weights())
 
     def _perturbed_feed(self, name: str, value: Any) -> Any:
-        array = None if self.perturb is None else array_of(value)
+        array = None if self.perturb is None else self.array_of(value)
         made = None if array is None else self.perturbed(name, array)
         if made is array:
             return value
@@ -334,11 +356,14 @@ def array_of(value: Any) -> Any:
     return RawArray(data, shape, name)
 
 
-def value_of(array: Any) -> Any:
-    """Return the value to feed: arrays of numpy and of libraries that extend it, lists, values of ONNX Runtime."""
+def value_of(array: Any, kind: str = "tensor") -> Any:
+    """Return the value to feed: arrays of numpy and of libraries that extend it, lists, values of ONNX Runtime.
+
+    `kind` is the type of the input, as ONNX Runtime writes it. What is no tensor of numbers stays as it is.
+    """
     import onnxruntime
 
-    if isinstance(array, onnxruntime.OrtValue):
+    if isinstance(array, onnxruntime.OrtValue) or kind == _TEXT or (kind and not kind.startswith("tensor")):
         return array
     values = np.asarray(array)
     if values.dtype.kind not in "V":
@@ -355,6 +380,8 @@ def _foreign_value(bits: Any, name: str | None) -> Any:
 
 def _returned(value: Any) -> Any:
     """Return what ``InferenceSession.run`` gives back: an array where there is one, else the value itself."""
+    if not hasattr(value, "numpy"):
+        return value
     try:
         return value.numpy()
     except RuntimeError:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from pytest_msdump import registry
 from pytest_msdump.comparison.opening import OpenDump, open_dump
-from pytest_msdump.errors import ConfigError, DumpNotFoundError, UnknownDumpFormatError
+from pytest_msdump.errors import DumpNotFoundError, UnknownDumpFormatError, require_packages
 from pytest_msdump.record.caffe import from_caffe
 from pytest_msdump.record.keras import KerasRecording
 from pytest_msdump.record.mindspore import CellRecording
@@ -24,9 +22,6 @@ from pytest_msdump.record.torch import TorchRecording
 from pytest_msdump.record.writer import DumpWriter
 
 Directory = str | PathLike[str] | None
-
-# Package → extra of this project that installs it.
-_EXTRAS = {"keras": "tensorflow", "onnxruntime": "onnx"}
 
 
 class Recorder:
@@ -54,22 +49,22 @@ class Recorder:
 
     def torch(self, model: Any, *, directory: Directory = None, **options: Any) -> TorchRecording:
         """Record a PyTorch model: a context manager; see `record.torch.TorchRecording`."""
-        _require("torch")
+        require_packages("torch", need="recording")
         return TorchRecording(model, self.folder("torch", directory), **options)
 
     def keras(self, model: Any, *, directory: Directory = None, **options: Any) -> KerasRecording:
         """Record a Keras model; see `record.keras.KerasRecording`."""
-        _require("keras", "tensorflow")
+        require_packages("keras", "tensorflow", need="recording")
         return KerasRecording(model, self.folder("keras", directory), **options)
 
     def tf1(self, session: Any, *, directory: Directory = None, **options: Any) -> TfGraphRecording:
         """Record a graph of ``tf.compat.v1``; see `record.tf_graphs.TfGraphRecording`."""
-        _require("tensorflow")
+        require_packages("tensorflow", need="recording")
         return TfGraphRecording(session, self.folder("tf", directory), **options)
 
     def onnx(self, model: Any, *, directory: Directory = None, **options: Any) -> OnnxRecording:
         """Record a model file by ONNX Runtime; see `record.onnx.OnnxRecording`."""
-        _require("onnxruntime", "onnx")
+        require_packages("onnxruntime", "onnx", need="recording")
         return OnnxRecording(model, self.folder("onnx", directory), **options)
 
     def caffe(self, net: Any, *, prototxt: str | PathLike[str], directory: Directory = None, **options: Any) -> Any:
@@ -82,7 +77,7 @@ class Recorder:
         See `record.mindspore.CellRecording` and `record.mindspore_run.run_mindspore`.
         """
         if hasattr(model, "cells_and_names"):
-            _require("mindspore")
+            require_packages("mindspore", need="recording")
             return CellRecording(model, self.folder("mindspore", directory), **options)
         return self._opened(run_mindspore(model, self.folder("mindspore", directory), **options))
 
@@ -130,13 +125,3 @@ def opened(ran: Ran | Path) -> OpenDump:
     if not dump.refs:
         ran.fail(f"ended well after {ran.seconds:.1f} s and dumped nothing to {ran.directory}: {ran.question}")
     return dump
-
-
-def _require(*packages: str) -> None:
-    """Say what to install when a framework is missing."""
-    for package in packages:
-        if package not in sys.modules and find_spec(package) is None:
-            raise ConfigError(
-                f"{package} is not installed here, and recording needs it; "
-                f"pip install 'pytest-msdump[{_EXTRAS.get(package, package)}]'"
-            ) from ModuleNotFoundError(f"No module named '{package}'", name=package)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from math import inf, prod, sqrt
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,16 +18,14 @@ import numpy.typing as npt
 
 from pytest_msdump.comparison.align import align
 from pytest_msdump.comparison.opening import ArrayView, open_view
-from pytest_msdump.dtypes import coarser, rounding_unit
-from pytest_msdump.dtypes.decode import rounded_to
+from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import MsdumpError, TensorShapeError
-from pytest_msdump.facts.dtypes import DTYPES, EPSILON
-from pytest_msdump.facts.replay import FLIPS_ALLOWED, FLIPS_SHARE_LIMIT, FLIPS_USABLE, SCORE_LIMITS
-from pytest_msdump.metrics.measure import measure
-from pytest_msdump.model.comparison import Comparison
+from pytest_msdump.facts.dtypes import EPSILON
+from pytest_msdump.facts.replay import SCORE_LIMITS
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import Local
+from pytest_msdump.replay.judging import damaged, judge, not_replayable
 from pytest_msdump.text import Message
 
 Array = npt.NDArray[Any]
@@ -37,9 +35,6 @@ GRADIENTS = ("/grad_output", "/grad_input", "/grad")
 OPTIMIZER = "Optimizer"
 _PLAIN = Transform()
 _ROOM = 2**27
-_BLOCK = 2**15
-_WITHOUT = {"kl_divergence": "not needed"}
-_DISTANCES = ("relative_euclidean_distance", "normalized_max_error")
 
 
 class Place(NamedTuple):
@@ -73,11 +68,6 @@ class Marks(NamedTuple):
             self.is_wide or other.is_wide,
             self.around | other.around,
         )
-
-
-def not_replayable(code: str, **parameters: Any) -> Local:
-    """Return that a tensor was not judged, and why: `code` is the end of a message's id."""
-    return Local("not_replayable", why=Message(f"local_{code}", parameters))
 
 
 class Forcing:
@@ -131,12 +121,13 @@ class Forcing:
                 found += [dtype for number in numbers if (dtype := _dtype_of(self.pairs[number]))]
         return found
 
-    def values(self, place: Place, shape: tuple[int, ...]) -> Array | None:
+    def values(self, place: Place, shape: tuple[int, ...], *, is_complex: bool = False) -> Array | None:
         """Return what the left has in this place, in the reference's order of axes; ``None`` if nothing that fits."""
         found = None
         for number in self.places.get(place, ()):
             read = self._read(number, shape)
-            found = found if read is None else read[0]
+            if read is not None and (read[0].dtype.kind == "c") == is_complex:
+                found = read[0]
         return found
 
     def keep(self, place: Place, own: Array) -> None:
@@ -179,7 +170,7 @@ class Forcing:
         """Judge what the left has in a place by what the reference gave there in both precisions, and return it."""
         self.keep(place, own)
         self.judge(place, exact, marks)
-        return self.values(place, exact.shape)
+        return self.values(place, exact.shape, is_complex=exact.dtype.kind == "c")
 
     def whole(self, why: Local | None = None) -> dict[int, Local]:
         """Return the judgement of every pair; `why` is of those that the run did not come to, if it broke off."""
@@ -201,9 +192,9 @@ class Forcing:
             self._held = number, shape, read
             return read
         except TensorShapeError as error:
-            self.found[number] = not_replayable("shape", reason=error.message)
+            self.found[number] = damaged("shape", reason=error.message)
         except (MsdumpError, OSError) as error:
-            self.found[number] = not_replayable("unreadable", reason=str(error))
+            self.found[number] = damaged("unreadable", reason=str(error))
         return None
 
 
@@ -251,85 +242,6 @@ def in_order_of(pair: Pair, shape: tuple[int, ...]) -> tuple[Array, str]:
         placed = np.empty_like(values)
         placed[aligned.right.read(0, aligned.right.size)] = values
         return placed.reshape(shape), view.dtype
-
-
-def judge(left: Array, dtype: str, exact: Array, own: Array, *, limit: float) -> Local:
-    """Judge a tensor by what the reference made of the same inputs in float64, and in its own precision.
-
-    `limit` is of the score: the left's error over that of `own`, the larger of relative Euclidean distance and largest
-    error. 16-bit floats are judged by the share of elements that are not correctly rounded if the reference's own run
-    rounds correctly; where it does not either (several operations that each round), by the score.
-
-    >>> exact = np.array([1.0, 2.0, 3.0]) / 3
-    >>> judge(exact.astype("f4"), "float32", exact, exact.astype("f4"), limit=8.0).outcome
-    'pass'
-    >>> judge((exact * 1.001).astype("f4"), "float32", exact, exact.astype("f4"), limit=8.0).outcome
-    'fail'
-    """
-    if DTYPES[dtype].kind != "float" or exact.dtype.kind != "f":
-        # Whole numbers: the same inputs give the same ones.
-        differing = int(np.count_nonzero(left != exact))
-        return Local("fail" if differing else "pass", "differing", float(differing), 0.0)
-    if dtype not in EPSILON or dtype == "float64":
-        return not_replayable("dtype", dtype=dtype)
-    if not exact.size:
-        return not_replayable("empty")
-    errors = _errors(exact, left, own)
-    if errors is None:
-        ours, theirs = _distance(left, exact), _distance(own, exact)
-        if not ours.finite:
-            return not_replayable("nonfinite")
-        # What overflows in the left's precision does so in the reference's, too.
-        if ours.nonfinite.mismatch and _distance(left, own).nonfinite.mismatch:
-            return Local("fail", "score", inf, limit)
-        errors = _known_errors(ours, inf), _known_errors(theirs, 0.0)
-    if dtype in ("float16", "bfloat16"):
-        rounded, allowed = rounded_to(exact, dtype), max(FLIPS_ALLOWED, int(FLIPS_SHARE_LIMIT * exact.size))
-        flips, own_flips = _flips(left, rounded), _flips(rounded_to(own, dtype), rounded)
-        if own_flips <= FLIPS_USABLE * allowed:
-            allowed = max(allowed, 2 * own_flips)
-            share = max(FLIPS_SHARE_LIMIT, allowed / exact.size)
-            return Local("pass" if flips <= allowed else "fail", "flips", flips / exact.size, share)
-    # The reference may be exact by luck, or by what it does; one rounding of the left is no mistake then.
-    floor = rounding_unit(dtype) / 2
-    score = max(one / max(other, floor) if one else 0.0 for one, other in zip(errors[0], errors[1], strict=True))
-    return Local("pass" if score <= limit else "fail", "score", score, limit)
-
-
-def _distance(one: Array, exact: Array) -> Comparison:
-    return measure(ArrayView(one), ArrayView(exact), worst=0, without=_WITHOUT, units=False)
-
-
-def _known_errors(found: Comparison, undefined: float) -> tuple[float, float]:
-    """Return both errors; they are undefined where everything is 0 in exact arithmetic."""
-    if found.equal:
-        return 0.0, 0.0
-    euclid, largest = (found.values.get(name) for name in _DISTANCES)
-    return euclid if isinstance(euclid, float) else undefined, largest if isinstance(largest, float) else undefined
-
-
-def _errors(exact: Array, *others: Array) -> tuple[tuple[float, float], ...] | None:
-    """Return relative Euclidean distance and largest error of each; ``None`` where not all is finite, or exact is 0.
-
-    It reads a block of all at a time: a replay would take a forward pass longer with a pass for each.
-    """
-    flat, norm, peak = exact.reshape(-1), 0.0, 0.0
-    found = [(0.0, 0.0)] * len(others)
-    with np.errstate(all="ignore"):
-        for start in range(0, flat.size, _BLOCK):
-            block = flat[start : start + _BLOCK].astype(np.float64, copy=False)
-            norm, peak = norm + float(block @ block), max(peak, float(block.max()), -float(block.min()))
-            for number, other in enumerate(others):
-                apart = other.reshape(-1)[start : start + _BLOCK] - block
-                squares, largest = found[number]
-                found[number] = squares + float(apart @ apart), max(largest, float(apart.max()), -float(apart.min()))
-    if not 0.0 < norm < inf or not all(squares < inf for squares, _ in found):
-        return None
-    return tuple((sqrt(squares / norm), largest / peak) for squares, largest in found)
-
-
-def _flips(one: Array, other: Array) -> int:
-    return int(np.count_nonzero((one != other) & ~(np.isnan(one) & np.isnan(other))))
 
 
 def precision(dtypes: Iterable[str]) -> tuple[str, bool]:

@@ -15,7 +15,8 @@ from pytest_msdump.facts.replay import EXP_FAMILY
 from pytest_msdump.model.record import Local
 from pytest_msdump.record.calls import leaves, with_leaves
 from pytest_msdump.record.keras import layers_of
-from pytest_msdump.replay.forcing import GRADIENTS, Forcing, Marks, Place, not_replayable, precision
+from pytest_msdump.replay.forcing import GRADIENTS, Forcing, Marks, Place, precision
+from pytest_msdump.replay.judging import not_replayable
 from pytest_msdump.replay.torch_forcing import raised_by_the_model
 
 _LOWER = ("float32", "float16", "bfloat16")

@@ -44,6 +44,9 @@ _NEARLY = 0.99
 # As many originals make a fused operator.
 _FUSED = 2
 _LEAST_OF_APPROXIMATIONS = 64
+# Why a call is refused: a file that is not what its operator wrote, and operators that are never computed again.
+_DAMAGED = frozenset({"replay_unreadable", "replay_other_shape", "replay_other_type"})
+_BY_NATURE = frozenset({"replay_no_definition", "replay_random", "replay_variant", "replay_no_output"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,20 @@ class Replay:
     def accused(self) -> tuple[Replayed, ...]:
         """Outputs that their kernels computed wrongly, in execution order."""
         return tuple(one for one in self.replayed if not one.score.is_sound)
+
+    @property
+    def damaged(self) -> tuple[Refused, ...]:
+        """The first call that each damaged file stopped."""
+        found: dict[object, Refused] = {}
+        for one in self.refused:
+            if one.why.code in _DAMAGED:
+                found.setdefault(one.why.parameters["name"], one)
+        return tuple(found.values())
+
+    @property
+    def replayable(self) -> int:
+        """How many calls are of operators that can be computed again."""
+        return self.calls + sum(one.why.code not in _BY_NATURE for one in self.refused)
 
 
 def definitions() -> dict[str, Definition]:
@@ -284,6 +301,8 @@ class _Call:
                 raise NotReplayableError("replay_random")
             raise NotReplayableError("replay_no_definition", name=operator.op_type)
         stored = {slot: _read(ref, self._shape(slot, ref)) for slot, ref in outputs.items()}
+        for slot, (_, dtype) in stored.items():
+            self._check_type(slot, outputs[slot], dtype)
         call, ways = self._call(stored), []
         if is_fused:
             links = self.links
@@ -303,11 +322,27 @@ class _Call:
         stored: Mapping[int, tuple[Array, str]],
         outputs: Mapping[int, TensorRef],
     ) -> list[Replayed]:
-        return [
-            Replayed(self.op, slot, outputs[slot], values.size, judge(result, values, dtype))
-            for slot, (values, dtype) in stored.items()
-            if slot < len(results) and (result := results[slot]) is not None
-        ]
+        found = []
+        for slot, (values, dtype) in stored.items():
+            result = results[slot] if slot < len(results) else None
+            if result is not None:
+                spec = self._shape(slot, outputs[slot])
+                if (spec is None or spec.shape is None) and np.size(result.value) != values.size:
+                    # No graph says that the file has the right one.
+                    raise _other_shape(outputs[slot], np.shape(result.value), values.size)
+                found.append(Replayed(self.op, slot, outputs[slot], values.size, judge(result, values, dtype)))
+        return found
+
+    def _check_type(self, slot: int, ref: TensorRef, dtype: str) -> None:
+        """Refuse an output that is stored in another floating-point type than the graph has."""
+        if ref is not self.own.get(("output", slot)):
+            return
+        known = [_spec(specs, slot) for specs in (self.operator.host_outputs, self.operator.device_outputs)]
+        names = [name for spec in known if spec is not None and (name := canonical(spec.dtype or "")) is not None]
+        # numpy has no bfloat16: its values are stored in float32.
+        allowed = {*names, *("float32" for name in names if name == "bfloat16")}
+        if names and DTYPES[names[0]].kind == "float" and dtype not in allowed:
+            raise NotReplayableError("replay_other_type", name=ref.key.address, dtype=dtype, other=names[0])
 
     def _call(self, stored: Mapping[int, tuple[Array, str]]) -> Call:
         operator = self.operator
@@ -399,11 +434,15 @@ def _read(ref: TensorRef, spec: TensorSpec | None) -> tuple[Array, str]:
         raise NotReplayableError("replay_unreadable", name=ref.key.address, why=plain_text(str(error))) from error
     if spec is not None and spec.shape is not None and min(spec.shape, default=0) >= 0:
         if prod(spec.shape) != values.size:
-            raise NotReplayableError("replay_shapes", name=ref.key.address)
+            raise _other_shape(ref, spec.shape, values.size)
         shape = spec.shape
     if DTYPES[canonical(dtype) or dtype].kind not in ("float", "integer", "bool"):
         raise NotReplayableError("replay_variant", name=dtype)
     return (values.astype(np.float64) if values.dtype.kind == "f" else values.copy()).reshape(shape), dtype
+
+
+def _other_shape(ref: TensorRef, shape: tuple[int, ...], size: int) -> NotReplayableError:
+    return NotReplayableError("replay_other_shape", name=ref.key.address, n=size, shape=str(shape))
 
 
 # -- judging -----------------------------------------------------------------------------------------------------------

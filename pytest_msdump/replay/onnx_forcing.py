@@ -17,7 +17,8 @@ from pytest_msdump.facts.replay import EXP_FAMILY
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.record import Local
 from pytest_msdump.record.onnx import Model, Node
-from pytest_msdump.replay.forcing import Forcing, Marks, Place, not_replayable, precision
+from pytest_msdump.replay.forcing import Forcing, Marks, Place, precision
+from pytest_msdump.replay.judging import not_replayable
 
 Array = npt.NDArray[Any]
 _Values = Mapping[str, Any]

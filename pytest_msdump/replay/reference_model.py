@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +20,30 @@ import numpy as np
 from pytest_msdump.comparison.opening import open_view
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.planning import plan as make_plan
-from pytest_msdump.errors import ConfigError, nearest
+from pytest_msdump.errors import ConfigError, missing_package, nearest, require_packages
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.record import Local
+from pytest_msdump.model.report import ReplayShare
 from pytest_msdump.record import tf_graphs, torch_tensors
 from pytest_msdump.record.keras import KerasRecording, layers_of, variables_of
 from pytest_msdump.record.manifest import has_digest
 from pytest_msdump.record.onnx import Model, OnnxRecording, load_model
-from pytest_msdump.replay.forcing import OPTIMIZER, Forcing
+from pytest_msdump.replay.forcing import GRADIENTS, OPTIMIZER, Forcing
 from pytest_msdump.replay.keras_forcing import KerasModel, force_layers, keras_model
 from pytest_msdump.replay.onnx_forcing import force_nodes, inputs_of
 from pytest_msdump.replay.torch_forcing import force, names_of, raised_by_the_model
 from pytest_msdump.text.phrases import ENGLISH
 
+# Why a tensor is none that a replay can judge, as codes of messages.
+_BY_NATURE = frozenset(
+    f"local_{code}"
+    for code in (
+        *("input", "weight", "optimizer", "before_step", "no_state", "forward_only", "inside"),
+        *("random", "single", "unsteady", "empty", "behind"),
+    )
+)
 # A user's code may raise anything, and may think that it is alone in the process.
 _FAILURES = (Exception, SystemExit)
 _USAGE = (
@@ -105,8 +114,7 @@ class Reference:
 def load_reference(text: str) -> Reference:
     """Run FILE and call FUNCTION, of a typed ``FILE:FUNCTION``, or load a ``MODEL.onnx``; else a ConfigError."""
     if text.endswith(".onnx"):
-        if find_spec("onnx") is None:
-            raise ConfigError(f"{text}: onnx is not installed here; pip install 'pytest-msdump[onnx]'")
+        require_packages("onnx", need=text)
         return Reference(load_model(text), None, text)
     name, separator, wanted = text.rpartition(":")
     file = Path(name)
@@ -127,6 +135,9 @@ def load_reference(text: str) -> Reference:
     except ConfigError:
         raise
     except _FAILURES as error:
+        missing = missing_package(error, need=str(file))
+        if missing is not None:
+            raise missing from error
         raise ConfigError(f"{file}: {wanted} raised {type(error).__name__}: {error!s:.300}; mend it") from error
     finally:
         if folder in sys.path:
@@ -173,10 +184,12 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
         pairs = make_plan(replace(plan.suite, selection=whole)).pairing.pairs
     with tempfile.TemporaryDirectory(prefix="msdump-replay-") as folder:
         forcing = Forcing(pairs, Path(folder))
-        _refuse_other_weights(reference, plan.right)
+        with raised_by_the_model():
+            _refuse_other_weights(reference, plan.right)
         if isinstance(reference.model, Model):
             feeds = inputs_of(reference.model, reference.source, (plan.left, plan.right))
-            found = force_nodes(reference.model, feeds, forcing)
+            with raised_by_the_model():
+                found = force_nodes(reference.model, feeds, forcing)
         elif isinstance(reference.model, KerasModel):
             found = force_layers(reference.fed(plan.left, plan.right), forcing)
         else:
@@ -184,6 +197,31 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
     numbers = {(pair.left.key, pair.right.key): number for number, pair in enumerate(plan.pairing.pairs)}
     known = ((numbers.get((pairs[one].left.key, pairs[one].right.key)), local) for one, local in found.items())
     return {number: local for number, local in known if number is not None}
+
+
+def share_of(plan: Plan, local: Mapping[int, Local]) -> ReplayShare:
+    """Return how many of the reference's operators were judged, of those that can be; `local` is of `replay_plan`.
+
+    What runs between two tensors that are judged is judged with the second of them.
+    """
+    judged: set[str] = set()
+    wanted: dict[str, None] = {}
+    for number, pair in enumerate(plan.pairing.pairs):
+        one, label = local.get(number), pair.right.key.op.label
+        if one is not None and one.why is None:
+            judged |= {label, *one.segment}
+        if one is None or one.why is None or one.why.code not in _BY_NATURE:
+            wanted[label] = None
+    labels = [ref.key.op.label for ref in plan.right.refs]
+    outer = {label[:place] for label in labels for place, sign in enumerate(label) if sign == "."}
+    for alone in plan.pairing.unmatched_right:
+        key = alone.ref.key
+        is_computed = key.io == "output" and key.op.op_type not in (PARAMETER, OPTIMIZER)
+        # Of a module around others each of these counts.
+        if is_computed and not key.op.label.endswith(GRADIENTS) and key.op.label not in outer - judged:
+            wanted[key.op.label] = None
+    rest = tuple(label for label in wanted if label not in judged)
+    return ReplayShare(len(wanted) - len(rest), len(wanted), plan.suite.options["min_replayed"], rest)
 
 
 def _refuse_other_weights(reference: Reference, right: Dump) -> None:
@@ -200,10 +238,12 @@ def _refuse_other_weights(reference: Reference, right: Dump) -> None:
 def record_reference(reference: Reference, left: Dump, directory: Path) -> None:
     """Record the reference as it is into `directory`, for a left side that has no recording of it to pair with."""
     if isinstance(reference.model, Model):
-        with OnnxRecording(reference.source, directory) as nodes:
+        require_packages("onnxruntime", need=f"recording {reference.source}")
+        with raised_by_the_model(), OnnxRecording(reference.source, directory) as nodes:
             nodes.run(None, inputs_of(reference.model, reference.source, (left,)))
         return
     if isinstance(reference.model, KerasModel):
+        require_packages("tensorflow", need=f"recording {reference.source}")
         fed = reference.fed(left)
         with KerasRecording(fed.model, directory), raised_by_the_model():
             fed.run()

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.errors import ConfigError, MsdumpError, missing_package
 from pytest_msdump.facts.replay import EXP_FAMILY
 from pytest_msdump.model.record import Local
 from pytest_msdump.record.calls import leaves, with_leaves
@@ -20,7 +21,8 @@ from pytest_msdump.record.torch_gradients import Gradients
 from pytest_msdump.record.torch_hooks import ForwardHooks
 from pytest_msdump.record.torch_operations import around_operations, computes
 from pytest_msdump.record.torch_tensors import is_tensor
-from pytest_msdump.replay.forcing import Forcing, Marks, Place, not_replayable, precision
+from pytest_msdump.replay.forcing import Forcing, Marks, Place, precision
+from pytest_msdump.replay.judging import not_replayable
 from pytest_msdump.replay.torch_steps import Steps
 
 _NOTHING = Marks()
@@ -82,6 +84,9 @@ def raised_by_the_model() -> Iterator[None]:
     except MsdumpError:
         raise
     except Exception as error:
+        missing = missing_package(error, need="the reference model")
+        if missing is not None:
+            raise missing from error
         reason = str(error).partition("\n")[0]
         raise ConfigError(
             f"the reference model raised {type(error).__name__}: {reason:.{_LONGEST_REASON}}; mend it, or what it is "
@@ -188,10 +193,10 @@ class _Run:
         self._calls[label, slot] += 1
         if self.forcing.wants(place):
             self.met(place, tensor)
-        values = self.forcing.values(place, tuple(tensor.shape))
+        values = self.forcing.values(place, tuple(tensor.shape), is_complex=tensor.is_complex())
         if values is None:
             return tensor
-        left = torch.from_numpy(np.require(values, requirements="W")).to(tensor.dtype, copy=True)
+        left = _laid_out_as(tensor, torch.from_numpy(np.require(values, requirements="W")))
         self.placed(left)
         if not (torch.is_grad_enabled() and tensor.requires_grad):
             return left
@@ -236,6 +241,22 @@ class _Run:
             yield
         finally:
             self._is_ours = outer
+
+
+def _laid_out_as(tensor: Any, values: Any) -> Any:
+    """Return values with the type and the strides of a tensor, by which PyTorch chooses kernels that round otherwise.
+
+    A Linear of one row after another rounds once; of a transposed view the product rounds, and then the sum.
+    """
+    import torch
+
+    axes = sorted((stride, length) for stride, length in zip(tensor.stride(), tensor.shape, strict=True) if length > 1)
+    # Elements that share memory, as those of an expanded tensor, cannot each have a value.
+    extents = [0, *accumulate(stride * (length - 1) for stride, length in axes)]
+    is_apart = all(stride > extent for (stride, _), extent in zip(axes, extents, strict=False))
+    like = torch.empty_strided if is_apart else torch.empty
+    layout = (tensor.shape, tensor.stride()) if is_apart else (tensor.shape,)
+    return like(*layout, dtype=tensor.dtype).copy_(values)
 
 
 class _OwnRun(_Run):
@@ -427,7 +448,7 @@ def _put_function() -> Any:
 
         @staticmethod
         def forward(_: Any, __: Any, left: Any) -> Any:
-            return left.clone()
+            return torch.empty_strided(left.shape, left.stride(), dtype=left.dtype).copy_(left)
 
         @staticmethod
         def backward(_: Any, gradient: Any) -> Any:

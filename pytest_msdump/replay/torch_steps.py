@@ -15,7 +15,8 @@ from pytest_msdump.errors import MsdumpError
 from pytest_msdump.facts.replay import SCORE_LIMITS
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Local
-from pytest_msdump.replay.forcing import GRADIENTS, OPTIMIZER, in_order_of, judge, not_replayable
+from pytest_msdump.replay.forcing import GRADIENTS, OPTIMIZER, in_order_of
+from pytest_msdump.replay.judging import damaged, judge, not_replayable
 
 Array = npt.NDArray[Any]
 # What the parameter itself is called after a step, beside its state; a counter that starts at 0.
@@ -87,7 +88,7 @@ class Steps:
                 return dict.fromkeys(wanted, made)
             return {number: self._compared(self._pairs[number], what, made) for number, what in wanted.items()}
         except (MsdumpError, OSError) as error:
-            return dict.fromkeys(wanted, not_replayable("unreadable", reason=str(error)))
+            return dict.fromkeys(wanted, damaged("unreadable", reason=str(error)))
         except Exception as error:
             reason = f"{type(error).__name__}: {error!s:.300}"
             return dict.fromkeys(wanted, not_replayable("raised", reason=reason))

@@ -25,7 +25,7 @@ from pytest_msdump.escape import shell_line
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.matching.rules import combined, network_of
 from pytest_msdump.model.record import Record, record_of
-from pytest_msdump.model.report import Report
+from pytest_msdump.model.report import ReplayShare, Report
 from pytest_msdump.report.base import ReportKind
 from pytest_msdump.report.ci import write_for_gitlab
 from pytest_msdump.report.html.page import page
@@ -65,11 +65,14 @@ def with_arguments(plan: Plan, number: int, record: Record) -> Record:
     return replace(record, kernel_args=saved, differing_arguments=differing)
 
 
-def build_report(plan: Plan, records: Mapping[int, Record]) -> Report:
-    """Return the report of the records, by number of the pair; a pair without a record is `not_run`."""
+def build_report(plan: Plan, records: Mapping[int, Record], replay: ReplayShare | None = None) -> Report:
+    """Return the report of the records, by number of the pair; a pair without a record is `not_run`.
+
+    `replay` says how much a replay judged, where there was one.
+    """
     roots = roots_of(plan)
     found = [records.get(number) or record_of(pair, roots=roots) for number, pair in enumerate(plan.pairing.pairs)]
-    report = _assembled(plan, found)
+    report = _assembled(plan, found, replay)
     run = {number: record for number, record in enumerate(report.records) if record.was_run}
     # Two files are no network.
     if not run or plan.left.root.is_file():
@@ -83,14 +86,14 @@ def build_report(plan: Plan, records: Mapping[int, Record]) -> Report:
     return replace(report, records=whole, localised_by=causes.by, edges=causes.edges)
 
 
-def pairing_report(plan: Plan) -> Report:
+def pairing_report(plan: Plan, replay: ReplayShare | None = None) -> Report:
     """Return what names alone show: the pairs and what is unmatched. It has one record at most, which is `not_run`."""
-    return _assembled(plan, [record_of(pair) for pair in plan.pairing.pairs[:1]])
+    return _assembled(plan, [record_of(pair) for pair in plan.pairing.pairs[:1]], replay)
 
 
-def _assembled(plan: Plan, records: Iterable[Record]) -> Report:
+def _assembled(plan: Plan, records: Iterable[Record], replay: ReplayShare | None) -> Report:
     replayed = plan.suite.options["replay"]
-    return assemble(
+    report = assemble(
         plan.left,
         plan.right,
         plan.pairing,
@@ -107,6 +110,7 @@ def _assembled(plan: Plan, records: Iterable[Record]) -> Report:
         ),
         rerun=rerun_arguments(plan),
     )
+    return replace(report, coverage=replace(report.coverage, replay=replay))
 
 
 def policy_entry(policy: Policy) -> dict[str, Any]:

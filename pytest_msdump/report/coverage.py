@@ -68,6 +68,9 @@ def coverage_problems(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]
         share, least = percent(value), percent(wanted)
         paired, total = coverage.right_paired, coverage.right_total
         problems.append(say("coverage_below", share=share, wanted=least, paired=paired, total=total))
+    replay = coverage.replay
+    if replay is not None and coverage.right_paired and not replay.is_enough:
+        problems.append(say("replayed_below", k=replay.judged, total=replay.total, wanted=percent(replay.least)))
     return tuple(problems)
 
 

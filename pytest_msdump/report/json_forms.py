@@ -347,18 +347,21 @@ MESSAGE = Form(table(dict, {"code": TEXT, "parameters": PARAMETERS}).read, attrg
 
 
 def _local(sentence: str = "", why: Mapping[str, Any] | None = None, **found: Any) -> Local:
-    if found["outcome"] == "not_replayable" and why is None:
+    has_reason = found["outcome"] in ("error", "not_replayable")
+    if has_reason and why is None:
         raise WrongValueError("'why' is missing")
-    if found["outcome"] != "not_replayable" and not found.get("measure"):
+    if not has_reason and not found.get("measure"):
         raise WrongValueError("'measure' is missing")
+    if found["outcome"] == "pass" and found["measure"] in ("element", "nonfinite"):
+        raise WrongValueError(f"'measure' {found['measure']!r} is of what is wrong")
     return Local(why=message_of(why, sentence) if why else None, **found)
 
 
 LOCAL = table(
     _local,
     {
-        "outcome": one_of(("pass", "fail", "not_replayable")),
-        "measure": optional(one_of(("score", "flips", "differing", "")), ""),
+        "outcome": one_of(("pass", "fail", "error", "not_replayable")),
+        "measure": optional(one_of(("score", "flips", "element", "differing", "nonfinite", "")), ""),
         "score": optional(NUMBER),
         "limit": optional(NUMBER),
         "segment": optional(TEXTS, ()),

@@ -10,7 +10,15 @@ from typing import Any
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.pairing import Missing
 from pytest_msdump.model.record import ReportedTensor
-from pytest_msdump.model.report import Coverage, NetworkOperator, Report, SideInfo, SuggestedPartner, UnmatchedTensor
+from pytest_msdump.model.report import (
+    Coverage,
+    NetworkOperator,
+    ReplayShare,
+    Report,
+    SideInfo,
+    SuggestedPartner,
+    UnmatchedTensor,
+)
 from pytest_msdump.model.tensor import COORDINATES, Coordinates
 from pytest_msdump.report.coverage import counts
 from pytest_msdump.report.json_forms import (
@@ -121,6 +129,9 @@ _OPERATOR = table(
     NetworkOperator,
     {"index": WHOLE, "sequence": WHOLE, "name": TEXT, "op_type": TEXT, "left": TEXTS, "right": TEXTS, "relation": TEXT},
 )
+_REPLAY_SHARE = table(
+    ReplayShare, {"judged": COUNT, "total": COUNT, "least": SHARE, "not_judged": TEXTS}, parts=ReplayShare._asdict
+)
 COVERAGE = table(
     _coverage,
     {
@@ -129,6 +140,7 @@ COVERAGE = table(
         "value": SHARE,
         "min_coverage": lenient(nullable(SHARE)),
         "incomplete": optional(list_of(SIDE), ()),
+        "replay": optional(_REPLAY_SHARE),
     },
 )
 _SIDE = table(

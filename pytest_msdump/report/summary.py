@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
@@ -29,7 +29,7 @@ from pytest_msdump.report.coverage import (
 )
 from pytest_msdump.report.failure import one_line
 from pytest_msdump.report.tables import command, hanging
-from pytest_msdump.text import ENGLISH, Phrases
+from pytest_msdump.text import ENGLISH, Message, Phrases
 
 # The reason of a tensor that a later run into the same directory replaced (INTERFACE 2).
 _OLDER_RUN = "older_run"
@@ -246,12 +246,28 @@ def _replay_lines(report: Report, *, width: int, unfolded: bool, say: Phrases) -
     if not known:
         return []
     wrong = [terminal_text(record.left.key.op.label) for local, record in known if local.outcome == "fail"]
-    rest = Counter(local.why for local, _ in known if local.why is not None).most_common()
-    counted = {"wrong": len(wrong), "rest": sum(count for _, count in rest)}
-    lines = hanging(say("replayed", right=len(known) - sum(counted.values()), **counted), width)
+    damaged: defaultdict[Message, list[str]] = defaultdict(list)
+    rest: defaultdict[Message, list[str]] = defaultdict(list)
+    for local, record in known:
+        if local.why is not None:
+            (damaged if local.outcome == "error" else rest)[local.why].append(record.left.key.op.label)
+    counted = {"wrong": len(wrong), "rest": sum(map(len, (*rest.values(), *damaged.values())))}
+    right = len(known) - sum(counted.values())
+    lines = hanging(say("replayed", right=right, **counted), width)
+
+    def named(names: Sequence[str]) -> str:
+        return say.named(names, len(names) if unfolded else _SHOWN_WRONG)
+
     if wrong:
-        names = say.named(wrong, len(wrong) if unfolded else _SHOWN_WRONG)
-        lines += hanging(say("replay_wrong", names=names), width, indent=2)
-    for why, count in rest if unfolded else rest[:_SHOWN_REASONS]:
-        lines += hanging(terminal_text(say("replay_rest", n=count, reason=say.of(why))), width, indent=2)
+        lines += hanging(say("replay_wrong", names=named(wrong)), width, indent=2)
+    for code, reasons in (("replay_damaged", damaged), ("replay_rest", rest)):
+        by_number = sorted(reasons.items(), key=lambda row: -len(row[1]))
+        # What is damaged fails, so each reason is told.
+        for why, names in by_number if unfolded or reasons is damaged else by_number[:_SHOWN_REASONS]:
+            text = say(code, n=len(names), reason=say.of(why), names=named(names))
+            lines += hanging(terminal_text(text), width, indent=2)
+    share = report.coverage.replay
+    if share is not None and share.not_judged:
+        text = say("replay_not_judged", n=len(share.not_judged), names=named(share.not_judged))
+        lines += hanging(terminal_text(text), width, indent=2)
     return lines

@@ -205,7 +205,7 @@ def read_options(values: Mapping[str, Any], spelled: Mapping[str, str], base: Pa
         "replay": lambda value, where: str(base / text(value, where)),
         "threshold": _thresholds,
         "align": _typed_align,
-        "min_coverage": _coverage_per_cent,
+        **dict.fromkeys(("min_coverage", "min_replayed"), _coverage_per_cent),
     }
     unknown = next((name for name in values if name not in readers), None)
     if unknown is not None:
@@ -266,7 +266,7 @@ def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
 
     shards: dict[str, Reader] = {**dict.fromkeys(_SIDES, mesh), "tokens": _tokens}
     return _shared_keys(base) | {
-        "min_coverage": _coverage_share,
+        **dict.fromkeys(("min_coverage", "min_replayed"), _coverage_share),
         "graph_files": graph_files,
         "nan": choice("match", "forbid"),
         "dtype_hint": flag,

@@ -18,6 +18,14 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
         "wrong by itself: for the left's own inputs {score} of its elements are others",
         "自身有误：以左侧自己的输入，有 {score} 个元素不同",
     ),
+    "local_wrong_element": (
+        "wrong by itself: for the left's own inputs an element is {score} rounding units off, limit {bound}",
+        "自身有误：以左侧自己的输入，有元素偏离 {score} 个舍入单位，阈值 {bound}",
+    ),
+    "local_wrong_nonfinite": (
+        "wrong by itself: for the left's own inputs {score} elements are NaN or infinite on one side alone",
+        "自身有误：以左侧自己的输入，有 {score} 个元素仅在一侧为 NaN 或无穷",
+    ),
     "local_right_score": (
         "right by itself: for the left's own inputs its error is {score} times the reference's own, limit {bound}",
         "自身正确：以左侧自己的输入，其误差为参考模型自身误差的 {score} 倍，阈值 {bound}",
@@ -27,6 +35,7 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
         "自身正确：{score} 的元素未正确舍入，阈值 {bound}",
     ),
     "local_right_differing": ("right by itself: no element differs", "自身正确：没有元素不同"),
+    "local_error": ("damaged: {reason}", "已损坏：{reason}"),
     "local_not_replayable": ("not replayable, because {reason}", "无法重放：{reason}"),
     "local_segment": ("judged together with {names}", "与 {names} 一并判定"),
     # -- why there is no judgement
@@ -68,6 +77,10 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
     "local_sample": ("a part of a tensor cannot stand for it", "张量的一部分不能代替它"),
     "local_shape": ("{reason}", "{reason}"),
     "local_unreadable": ("{reason}", "{reason}"),
+    "local_kind": (
+        "the left stores {dtype}, and the reference gives {other}",
+        "左侧以 {dtype} 存储，而参考模型给出 {other}",
+    ),
     "local_raised": ("the reference raised in float64: {reason}", "参考模型在 float64 下抛出异常：{reason}"),
     "local_dtype": (
         "the left stores {dtype}, and the reference has no finer type to judge it by",
@@ -102,6 +115,14 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
     "replay_not_whole": ("of {name} only a part or statistics were saved", "{name} 只保存了一部分或统计量"),
     "replay_unreadable": ("{name} cannot be read: {why}", "无法读取 {name}：{why}"),
     "replay_shapes": ("{name} does not have the shape that it has in the graph", "{name} 的形状与计算图中的不符"),
+    "replay_other_shape": (
+        "{name} has {n} elements, and its operator makes {shape}",
+        "{name} 有 {n} 个元素，而其算子产生 {shape}",
+    ),
+    "replay_other_type": (
+        "{name} is stored in {dtype}, and its operator makes {other}",
+        "{name} 以 {dtype} 存储，而其算子产生 {other}",
+    ),
     "replay_constant": ("the constant {text} cannot be read", "无法读取常量 {text}"),
     "replay_constant_digits": (
         "its constant {text} has no more digits in the graph, and was not dumped",
@@ -130,8 +151,23 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
     ),
     "replay_wrong": ("wrong by themselves: {names}", "自身有误：{names}"),
     "replay_rest": (
-        ("{n} tensor not replayable, because {reason}", "{n} tensors not replayable, because {reason}"),
-        "{n} 个张量无法重放：{reason}",
+        (
+            "{n} tensor not replayable, because {reason}: {names}",
+            "{n} tensors not replayable, because {reason}: {names}",
+        ),
+        "{n} 个张量无法重放：{reason}：{names}",
+    ),
+    "replay_damaged": (
+        ("{n} tensor damaged: {names}: {reason}", "{n} tensors damaged: {names}: {reason}"),
+        "{n} 个张量已损坏：{names}：{reason}",
+    ),
+    "replay_not_judged": (
+        ("{n} operator of the reference not judged: {names}", "{n} operators of the reference not judged: {names}"),
+        "参考模型有 {n} 个算子未判定：{names}",
+    ),
+    "replayed_below": (
+        "the replay judged {k} of {total} operators that it can, below the {wanted} asked for (min_replayed)",
+        "重放只判定了 {total} 个可重放算子中的 {k} 个，低于要求的 {wanted}（min_replayed）",
     ),
 }
 REPLAY_EN: Mapping[str, str | tuple[str, str]] = {code: english for code, (english, _) in _BOTH.items()}

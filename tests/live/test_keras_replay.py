@@ -153,7 +153,7 @@ def test_of_a_run_in_16_bits_weights_and_inputs_are_rounded_first(tmp_path, slop
     values = {"first": first, "relu": relu, "second": second}
     write_reference(tmp_path / "left", {name: one.astype("f2") for name, one in values.items()})
     found = judged(planned_of(tmp_path), net, x)
-    assert {one.measure for one in found.values()} == {"flips"}
+    assert {one.measure for one in found.values() if one.outcome == "pass"} == {"flips"}
     assert named(found) == at
 
 

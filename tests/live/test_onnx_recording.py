@@ -241,6 +241,43 @@ def test_text_sequences_and_outputs_that_are_left_out_are_passed_over(tmp_path):
     assert list(dump) == ["norm:output:0", "norm:output:2", "y:output:0"]
 
 
+@pytest.mark.parametrize("kind", ["text", "sequence", "optional"])
+def test_what_is_fed_without_being_a_tensor_of_numbers_runs_and_is_noted(tmp_path, kind):
+    tensor = helper.make_tensor_value_info
+    numbers = helper.make_tensor_sequence_value_info("s", onnx.TensorProto.FLOAT, None)
+    inputs = {
+        "text": [tensor("s", onnx.TensorProto.STRING, [2])],
+        "sequence": [numbers],
+        "optional": [helper.make_value_info("s", helper.make_optional_type_proto(numbers.type))],
+    }[kind]
+    fed = {"text": np.array(["x", "y"]), "sequence": [np.ones(2, "f4")], "optional": None}[kind]
+    node = {
+        "text": helper.make_node("StringConcat", ["s", "s"], ["t"], name="left_out"),
+        "sequence": helper.make_node("Identity", ["s"], ["t"], name="left_out"),
+        "optional": helper.make_node("OptionalHasElement", ["s"], ["t"], name="is_there"),
+    }[kind]
+    nodes = [node, helper.make_node("Relu", ["x"], ["y"], name="relu")]
+    given = [*inputs, tensor("x", onnx.TensorProto.FLOAT, [2])]
+    graph = helper.make_graph(nodes, "g", given, [onnx.ValueInfoProto(name="y")])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    with Recorder(tmp_path).onnx(proto, directory=tmp_path / "r", inputs=True) as recording:
+        (found,) = recording.run(["y"], {"s": fed, "x": np.array([-1, 2], "f4")})
+    np.testing.assert_array_equal(found, [0, 2])
+    dump = open_dump(tmp_path / "r")
+    assert "relu:output:0" in {ref.key.address for ref in dump.refs}
+    (note,) = json.loads((tmp_path / "r" / "msdump.json").read_text())["notes"]
+    assert note.startswith("left out, since they are no tensors of numbers: s")
+
+
+def test_a_sequence_that_a_model_gives_out_is_a_list(tmp_path):
+    model = make([helper.make_node("SplitToSequence", ["x"], ["parts"], axis=0)], ["parts"])
+    (expected,) = plain(model, {"x": X})
+    with Recorder(tmp_path).onnx(model, directory=tmp_path / "r", inputs=True) as recording:
+        (found,) = recording.run(None, {"x": X})
+    np.testing.assert_array_equal(found, expected)
+    assert isinstance(found, list)
+
+
 def test_the_manifest_tells_who_ran_what(tmp_path, net):
     recorded(tmp_path, net)
     with Recorder(tmp_path).writer(directory=tmp_path / "other") as other:

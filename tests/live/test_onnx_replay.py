@@ -130,7 +130,7 @@ def test_of_a_run_in_16_bits_weights_and_inputs_are_rounded_first(tmp_path, slop
     planned = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
     found = replay_plan(planned, load_reference(str(tmp_path / "model.onnx")))
     names = {planned.pairing.pairs[number].right.key.op.label: one for number, one in found.items()}
-    assert {one.measure for one in names.values()} == {"flips"}
+    assert {one.measure for one in names.values() if one.outcome == "pass"} == {"flips"}
     assert {name for name, one in names.items() if one.outcome == "fail"} == at
 
 

@@ -758,3 +758,84 @@ def test_a_test_can_replay(tmp_path):
         assert_replay(made(), tmp_path / "wrong", IDS)
     with pytest.raises(ConfigError, match=r"only models of PyTorch"):
         assert_replay(np.zeros(3), tmp_path / "wrong", IDS)
+
+
+class Rows(nn.Module):
+    """A linear layer of what is not contiguous: of it PyTorch rounds the product, and then the sum."""
+
+    def __init__(self, kind):
+        super().__init__()
+        rest = {"batch_first": True} if kind in (nn.LSTM, nn.GRU) else {}
+        self.inner = kind(16, 16, **rest)
+        self.head = nn.Linear(6 if kind is nn.Linear else 16, 8)
+
+    def forward(self, x):
+        found = self.inner(x)
+        return self.head(Turn.apply(found) if isinstance(self.inner, nn.Linear) else found[0])
+
+
+class Turn:
+    @staticmethod
+    def apply(x):
+        return x.transpose(1, 2)
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.Linear])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_tensor_is_put_in_with_the_strides_of_the_one_it_replaces(tmp_path, kind, dtype):
+    x = torch.randn(4, 6, 16, generator=torch.Generator().manual_seed(3))
+    with torch.no_grad():
+        record(tmp_path / "left", made(lambda: Rows(kind)).to(dtype), x.to(dtype), inputs=True)
+        assert_replay(made(lambda: Rows(kind)), tmp_path / "left", x)
+        for number, module in enumerate(("inner", "head")):
+            port = made(lambda: Rows(kind)).to(dtype)
+
+            def fault(_, __, found):
+                tensor = found if isinstance(found, torch.Tensor) else found[0]
+                tensor[..., 3] *= 1.1
+
+            getattr(port, module).register_forward_hook(fault)
+            record(tmp_path / f"wrong{number}", port, x.to(dtype), inputs=True)
+            with pytest.raises(AssertionError, match=f"wrong by themselves: {module}"):
+                assert_replay(made(lambda: Rows(kind)), tmp_path / f"wrong{number}", x)
+
+
+DAMAGES = {
+    "nan": (lambda array: array * np.nan, "wrong by themselves: up, Block"),
+    "inf": (lambda array: array * 0 + np.inf, "wrong by themselves: up, Block"),
+    "float64": (lambda array: array.astype("f8") * 5, "wrong by themselves: up"),
+    "shape": (lambda array: array[:-1], "1 tensor damaged: up: "),
+    "empty": (lambda array: array[:0], "1 tensor damaged: up: "),
+    "complex": (lambda array: array.astype("c8"), "1 tensor damaged: up: the left stores complex64"),
+    "cut": (None, "1 tensor damaged: up: "),
+    "missing": ("up down act Block", "4 operators of the reference not judged: up, act, down, Block"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_or_missing_tensor_fails_in_a_test(tmp_path, damage):
+    change, said = DAMAGES[damage]
+    x = torch.randn(5, 16, generator=torch.Generator().manual_seed(3))
+    with torch.no_grad():
+        record(tmp_path / "left", made(Block), x, inputs=True)
+    manifest = tmp_path / "left" / "msdump.json"
+    entry = json.loads(manifest.read_text())
+    files = {one["op"]: tmp_path / "left" / name for name, one in entry["tensors"].items() if "io" not in one}
+    assert_replay(made(Block), tmp_path / "left", x)
+    if change is None:
+        files["up"].write_bytes(files["up"].read_bytes()[:-9])
+    elif isinstance(change, str):
+        gone = {files[name].name for name in change.split()}
+        entry["tensors"] = {name: one for name, one in entry["tensors"].items() if name not in gone}
+        manifest.write_text(json.dumps(entry))
+        for name in gone:
+            (tmp_path / "left" / name).unlink()
+    else:
+        np.save(files["up"], change(np.load(files["up"])))
+    with pytest.raises(AssertionError) as raised:
+        assert_replay(made(Block), tmp_path / "left", x)
+    text = " ".join(str(raised.value).split())
+    assert said.split(", Block")[0] in text
+    if damage == "missing":
+        assert "the replay judged 1 of 5 operators that it can" in text
+        assert_replay(made(Block), tmp_path / "left", x, min_replayed=0.1)

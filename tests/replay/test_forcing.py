@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.facts.replay import EXP_FAMILY
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.replay.forcing import Forcing, Marks, Place, in_order_of, judge, precision
+from pytest_msdump.replay.forcing import Forcing, Marks, Place, in_order_of, precision
+from pytest_msdump.replay.judging import judge
 from pytest_msdump.suite import load_suite
 
 EXACT = np.random.default_rng(3).normal(size=(40, 50))
@@ -49,15 +50,56 @@ def test_a_reference_that_is_exact_allows_a_rounding():
     assert judged(SINGLE, exact=exact).score == 0.0
 
 
-@pytest.mark.parametrize(("dtype", "rounded"), [("bfloat16", bfloat16(EXACT)), ("float16", EXACT.astype("f2"))])
+HALVES = [("bfloat16", bfloat16(EXACT)), ("float16", EXACT.astype("f2").astype("f8"))]
+
+
+@pytest.mark.parametrize(("dtype", "rounded"), HALVES)
 def test_sixteen_bits_are_judged_by_the_share_that_is_not_correctly_rounded(dtype, rounded):
-    own = rounded.astype("f4")
+    own, flat = rounded.astype("f4"), np.arange(EXACT.size).reshape(EXACT.shape)
     assert judged(rounded, dtype, own=own) == ("pass", "flips", 0.0, 1e-3, (), None)
-    wrong = rounded.copy().ravel()
-    wrong[:3] *= 2
-    found = judged(wrong.reshape(EXACT.shape), dtype, own=own)
-    assert (found.outcome, found.score) == ("fail", 3 / EXACT.size)
-    assert judged(np.where(np.arange(2000).reshape(40, 50) < 2, rounded * 2, rounded), dtype, own=own).outcome == "pass"
+    # To the other side: a rounding unit at most.
+    unit = np.ldexp(1.0, np.frexp(EXACT)[1] - (8 if dtype == "bfloat16" else 11))
+    other = np.where(rounded > EXACT, rounded - unit, rounded + unit)
+    assert judged(np.where(flat < 2, other, rounded), dtype, own=own).outcome == "pass"
+    found = judged(np.where(flat < 3, other, rounded), dtype, own=own)
+    assert (found.outcome, found.measure, found.score) == ("fail", "flips", 3 / EXACT.size)
+
+
+@pytest.mark.parametrize(("dtype", "rounded"), HALVES)
+@pytest.mark.parametrize("factor", [-3, 0, 0.9, 1.1, 1e4])
+def test_no_share_of_the_elements_may_be_of_any_size(dtype, rounded, factor):
+    # One of 2,000 elements, one of 1,024 channels, all of two.
+    one = rounded.copy()
+    one[np.unravel_index(np.abs(EXACT - 1).argmin(), EXACT.shape)] *= factor
+    assert judged(one, dtype, own=rounded).outcome == "fail"
+    wide = np.random.default_rng(5).normal(size=(64, 1024))
+    exact = bfloat16(wide).astype("f8") if dtype == "bfloat16" else wide.astype("f2").astype("f8")
+    channel = exact.copy()
+    channel[:, 7] *= factor
+    assert judged(channel, dtype, exact=exact, own=exact).outcome == "fail"
+    assert judged(exact[:2, :1] * factor, dtype, exact=exact[:2, :1], own=exact[:2, :1]).outcome == "fail"
+
+
+@pytest.mark.parametrize("size", [1.0, 0.1])
+def test_a_channel_is_found_where_the_reference_rounds_in_several_places(size):
+    exact = np.random.default_rng(6).normal(size=(4, 6, 256))
+    exact[..., 9] *= size
+    own, left = (bfloat16(bfloat16(exact * by) / np.float32(by)) for by in (1.37, 1.61))
+    assert judged(left, "bfloat16", exact=exact, own=own, limit=8.0).outcome == "pass"
+    left[..., 9] *= 1.1
+    found = judged(left, "bfloat16", exact=exact, own=own, limit=8.0)
+    assert (found.outcome, found.measure) == ("fail", "score")
+
+
+@pytest.mark.parametrize("mask", [-3.3e38, -1e9, -1e4])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_what_is_beside_a_mask_is_judged_alone(mask, dtype):
+    scores = np.random.default_rng(7).normal(size=(32, 32))
+    exact = scores + np.triu(np.full((32, 32), mask), 1)
+    own = exact.astype("f4") if dtype == "float32" else bfloat16(exact)
+    assert judged(own, dtype, exact=exact, own=own).outcome == "pass"
+    wrong = np.where(np.tri(32) > 0, bfloat16(scores * 1.1), own)
+    assert judged(wrong, dtype, exact=exact, own=own).outcome == "fail"
 
 
 def test_flips_do_not_count_where_the_reference_rounds_in_several_places():
@@ -79,24 +121,64 @@ def test_whole_numbers_have_to_be_equal():
     assert judge(numbers[::-1], "int64", numbers, numbers, limit=16.0) == ("fail", "differing", 6.0, 0.0, (), None)
 
 
-def test_nan_of_the_left_alone_is_wrong_and_what_overflows_on_both_sides_is_not():
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("count", [1, EXACT.size])
+def test_nan_and_inf_are_wrong_where_the_reference_is_finite_and_the_other_way_round(dtype, value, count):
+    finite = EXACT.astype("f2" if dtype == "float16" else "f4").astype("f8")
+    foreign = np.where(np.arange(EXACT.size).reshape(EXACT.shape) < count, value, finite)
+    assert judged(foreign, dtype) == ("fail", "nonfinite", count, 0.0, (), None)
+    assert judged(finite, dtype, exact=foreign, own=foreign) == ("fail", "nonfinite", count, 0.0, (), None)
+    if count == 1:
+        assert judged(foreign, dtype, exact=foreign, own=foreign).outcome == "pass"
+    else:
+        assert judged(foreign, dtype, exact=foreign, own=foreign).why.code == "local_nonfinite"
+
+
+def test_what_overflows_in_either_run_of_the_reference_may_overflow_and_the_rest_is_judged():
     left, exact, own = SINGLE.copy(), EXACT.copy(), SINGLE.copy()
-    left[0, 0] = np.nan
-    assert judged(left) == ("fail", "score", np.inf, 16.0, (), None)
-    exact[0, 0], own[0, 0], left[0, 0] = 1e39, np.inf, np.inf
+    exact[0, :3], own[0, :3], left[0, :3] = 1e39, (np.inf, np.inf, np.inf), (np.inf, np.inf, np.inf)
     assert judged(left, exact=exact, own=own).outcome == "pass"
-    assert judged(np.full_like(left, np.nan)).why.code == "local_nonfinite"
+    # Where the reference alone overflows the left is as it should be.
+    exact[0, 0], left[0, 0] = 1.0, 1.0
+    assert judged(left, exact=exact, own=own).outcome == "pass"
+    left[1] *= 1.01
+    assert judged(left, exact=exact, own=own).outcome == "fail"
 
 
 def test_zeros_in_exact_arithmetic_are_no_division_by_zero():
     zeros = np.zeros(4)
     assert judge(np.zeros(4, "f4"), "float32", zeros, np.zeros(4, "f4"), limit=16.0).outcome == "pass"
     assert judge(np.ones(4, "f4"), "float32", zeros, np.zeros(4, "f4"), limit=16.0).outcome == "fail"
+    # What rounding leaves of nothing in the reference it may leave in the left.
+    noise = np.full(4, 1e-8, "f4")
+    assert judge(-noise, "float32", zeros, noise, limit=16.0) == ("pass", "score", 1.0, 16.0, (), None)
+    assert judge(noise * 100, "float32", zeros, noise, limit=16.0).outcome == "fail"
 
 
-@pytest.mark.parametrize(("dtype", "code"), [("float64", "local_dtype"), ("float8_e5m2", "local_dtype")])
-def test_what_has_no_finer_type_is_not_judged(dtype, code):
-    assert judged(EXACT, dtype).why.code == code
+def test_what_is_stored_in_more_has_to_be_as_good_as_the_reference():
+    assert judged(EXACT, "float64").outcome == judged(SINGLE.astype("f8"), "float64").outcome == "pass"
+    assert judged(EXACT * 1.00001, "float64").outcome == "fail"
+
+
+def test_complex_numbers_are_judged_by_their_parts():
+    exact = EXACT[:20] + 1j * EXACT[20:]
+    assert judged(exact.astype("c8"), "complex64", exact=exact, own=exact.astype("c8")).outcome == "pass"
+    assert judged(exact.astype("c8").conj(), "complex64", exact=exact, own=exact.astype("c8")).outcome == "fail"
+    for one, dtype, other in ((exact, "complex64", EXACT[:20]), (EXACT[:20], "float32", exact)):
+        found = judged(one, dtype, exact=other, own=other)
+        assert (found.outcome, found.why.code) == ("error", "local_kind")
+
+
+def test_a_whole_number_of_either_precision_is_right():
+    exact, own = np.array([25, 7, 0]), np.array([26, 7, 0])
+    assert judge(own, "uint8", exact, own, limit=16.0).outcome == "pass"
+    assert judge(exact, "uint8", exact, own, limit=16.0).outcome == "pass"
+    assert judge(exact - 1, "int64", exact, own, limit=16.0).score == 3.0
+
+
+def test_what_has_no_finer_type_is_not_judged():
+    assert judged(EXACT, "float8_e5m2").why.code == "local_dtype"
     assert judge(np.zeros(0, "f4"), "float32", np.zeros(0), np.zeros(0, "f4"), limit=16.0).why.code == "local_empty"
 
 
@@ -143,17 +225,17 @@ def test_a_map_entry_s_transpose_and_reshape_are_undone(tmp_path):
     np.testing.assert_array_equal(found.values(Place("b", 0), right.shape), right)
 
 
-def test_another_shape_is_a_reason_and_nothing_is_put_in(tmp_path):
+def test_another_shape_is_an_error_and_nothing_is_put_in(tmp_path):
     found, _ = forcing(tmp_path, {"a": np.zeros(3, "f4")}, {"a": np.zeros(3, "f4")})
     assert found.values(Place("a", 0), (4,)) is None
-    assert found.whole()[0].why.code == "local_shape"
+    assert (found.whole()[0].outcome, found.whole()[0].why.code) == ("error", "local_shape")
 
 
-def test_a_damaged_file_is_a_reason(tmp_path):
+def test_a_damaged_file_is_an_error(tmp_path):
     found, pairs = forcing(tmp_path, {"a": np.zeros(3, "f4")}, {"a": np.zeros(3, "f4")})
     pairs[0].left.source.path.write_bytes(b"\x93NUMPY\x01\x00")
     assert found.values(Place("a", 0), (3,)) is None
-    assert found.whole()[0].why.code == "local_unreadable"
+    assert (found.whole()[0].outcome, found.whole()[0].why.code) == ("error", "local_unreadable")
 
 
 def test_what_the_reference_never_calls_is_a_reason(tmp_path):

@@ -231,6 +231,43 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 # -- judging -----------------------------------------------------------------------------------------------------------
 
 
+DAMAGES = {
+    "cut": lambda file: file.write_bytes(file.read_bytes()[:-3]),
+    "shape": lambda file: np.save(file, np.load(file)[:-1]),
+    "empty": lambda file: np.save(file, np.load(file)[:0]),
+    "float16": lambda file: np.save(file, np.load(file).astype("f2")),
+    "float64": lambda file: np.save(file, np.load(file).astype("f8")),
+    "integers": lambda file: np.save(file, np.load(file).astype("i4")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_an_output_that_its_operator_cannot_have_made_fails(
+    damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network(1).dump(tmp_path)
+    (file,) = tmp_path.rglob("*dense_product-op0*.output.0.*.npy")
+    DAMAGES[damage](file)
+    assert cli.main(["replay", str(tmp_path), "-q"]) == 1
+    said = capsys.readouterr().out
+    assert f"DAMAGED  {full('dense_product')}  (MatMul)" in said
+    assert " ".join(said.split()).endswith("no operator accused, 1 tensor damaged")
+    assert cli.main(["replay", str(tmp_path), "-q", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["damaged"] == [full("dense_product")]
+
+
+def test_less_than_half_of_what_can_be_replayed_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steps = [Step("ReLU", "a", ["x"], lambda x: np.maximum(x, 0))]
+    # Without its number the attribute of these is not known.
+    steps += [Step("Transpose", name, ["x"], np.transpose) for name in "bc"]
+    Network(steps, X).dump(tmp_path)
+    assert cli.main(["replay", str(tmp_path), "-q"]) == 1
+    said = capsys.readouterr().out
+    assert "judged 1 of 3 operators that it can, below the 50 % asked for" in " ".join(said.split())
+    assert f"likewise {full('c')}" in said
+    assert cli.main(["replay", str(tmp_path), "-q", "--min-replayed", "30"]) == 0
+
+
 def summed(x: np.ndarray) -> Result:
     partial = np.cumsum(x, -1)
     size = np.sqrt(np.square(x).sum(-1))
