@@ -209,7 +209,7 @@ def _aligned(pair: Pair, opened: Sequence[TensorView | None], dtypes: tuple[str,
     # What a table says no type of may be another one of the same bytes.
     known = {ref.spec.dtype if view is None else view.dtype for ref, view in zip(refs, opened, strict=True)}
     is_as_stored = met_left is left and met_right is right and pair.transform == Transform()
-    same_bytes = is_as_stored and len(known) == 1 and None not in known
+    same_bytes = is_as_stored and len(known) == 1
     found = _sketched(refs, joined, with_digests=same_bytes)
     if isinstance(found, _Both):
         values, both = (found.left, found.right), found._replace(elements=met_left.size, letters=letters)

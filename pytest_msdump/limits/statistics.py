@@ -199,7 +199,7 @@ def _as_measured(case: _Case) -> Comparison:
     return Comparison(
         elements=elements,
         finite=max(0, elements - max(nan_left + inf_left, nan_right + inf_right)),
-        differing=0 if case.equal_bits or case.found.one_class else 1,
+        differing=0 if case.equal_bits else 1,
         right_zero_mismatch=0,
         measurements=measurements,
         nonfinite=Nonfinite(nan_left=nan_left, nan_right=nan_right, inf_left=inf_left, inf_right=inf_right),

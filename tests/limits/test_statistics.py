@@ -396,6 +396,15 @@ def test_nan_at_places_that_were_not_saved_is_not_judged(left, right, expected, 
         assert "places_not_saved" in {finding.message.code for finding in verdict.findings}
 
 
+def test_infinities_that_no_column_counts_are_no_mismatch_of_none():
+    both = Statistics({"maximum": 1.0, "minimum": -0.5, "mean": 0.1, "nan_count": 0})
+    verdict, checks, compared = judged(both, both)
+    assert (verdict.outcome, "nonfinite_mismatch" in compared.at_least) == ("pass", False)
+    assert "nonfinite_mismatch" not in {check.metric for check in checks}
+    counted = Statistics({**both.values, "negative_inf_count": 0, "positive_inf_count": 0})
+    assert judged(counted, counted)[2].at_least["nonfinite_mismatch"] == 0
+
+
 @pytest.mark.parametrize(
     ("own", "expected"),
     [
