@@ -19,7 +19,7 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.replay.reference_model import Reference, replay_plan, share_of
 from pytest_msdump.report.build import build_report, run_facts, start_report, write_report
-from pytest_msdump.report.causes import choose_shown, short_reason
+from pytest_msdump.report.causes import choose_shown, labeller, short_reason
 from pytest_msdump.report.ci import commands_for_github
 from pytest_msdump.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.report.failure import failure_text
@@ -154,10 +154,11 @@ def _failures(report: Report, failing: Sequence[Record], width: int, show: str, 
             right_root=report.right.directory,
             say=say,
         )
+    label = labeller(report.records, say)
     if lines:
         yield from ("", say("also_failing"))
     for order in lines:
-        name = terminal_text(by_order[order][0].left.key.op.label)
+        name = label(by_order[order][0])
         yield "  " + say("after_label", label=name, text=short_reason(by_order[order], say))
     if rest := len(by_order) - len(whole) - len(lines):
         yield "  " + say("more_failing", n=rest)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
 from pytest_msdump.causes.reasons import fit_text, reason_of, step_text
 from pytest_msdump.escape import terminal_text
@@ -13,12 +13,13 @@ from pytest_msdump.model.comparison import Finding
 from pytest_msdump.model.numbers import beside, number
 from pytest_msdump.model.record import Check, Record
 from pytest_msdump.model.report import Report
-from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.model.tensor import COORDINATES, Coordinates
 from pytest_msdump.report.coverage import map_entry_lines
 from pytest_msdump.report.tables import hanging
 from pytest_msdump.text import ENGLISH, Phrases
 
 Key = TypeVar("Key")
+Label: TypeAlias = Callable[[Record], str]
 
 _ORDER = ("cause", "unknown", "accumulated", "inherited")
 _BY = {
@@ -49,9 +50,10 @@ def role_lines(report: Report, *, width: int, unfolded: bool = False, say: Phras
     lines: list[str] = []
     if operators:
         lines += hanging(terminal_text(_headline(operators, report.localised_by, say)), width)
+        label = labeller(report.records, say)
         for role in ("cause", "accumulated"):
-            lines += _heads(operators, role, report.left.operators, width, unfolded, say)
-        lines += _unknown(operators, width, unfolded, say)
+            lines += _heads(operators, role, report.left.operators, label, width, unfolded, say)
+        lines += _unknown(operators, label, width, unfolded, say)
         lines += _without_cause(operators, width, unfolded, say)
     lines += _jumps(report.records, width, unfolded, say)
     lines += hanging(terminal_text(text), width) if (text := loose_limits(report.records, say)) else []
@@ -141,7 +143,7 @@ def _headline(operators: Iterable[Record], by: str, say: Phrases) -> str:
 
 
 def _heads(
-    operators: Iterable[Record], role: str, count: int, width: int, unfolded: bool, say: Phrases
+    operators: Iterable[Record], role: str, count: int, label: Label, width: int, unfolded: bool, say: Phrases
 ) -> Iterator[str]:
     """Yield each operator of a role that no other has caused, and below it what followed from it."""
     entries = list(operators)
@@ -155,7 +157,7 @@ def _heads(
     shown = heads if unfolded else heads[:_MOST_CAUSES]
     for record in shown:
         place = {"place": record.order + 1, "operators": count}
-        text = say(f"{role}_line", operator=_label(record), reason=reason_of(record, say), **place)
+        text = say(f"{role}_line", operator=label(record), reason=reason_of(record, say), **place)
         yield from hanging(terminal_text(text), width, indent=2)
         for line, found in followers:
             yield from _below(line, found.get((record.left.at.part, record.left.address), []), width, unfolded, say)
@@ -179,7 +181,7 @@ def _below(line: str, followers: Sequence[Record], width: int, unfolded: bool, s
         yield from hanging(terminal_text(say(line, n=len(followers), names=names)), width, indent=9)
 
 
-def _unknown(operators: Iterable[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
+def _unknown(operators: Iterable[Record], label: Label, width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     """Yield the failures that may be causes, by reason."""
     entries = list(operators)
     by_reason: dict[str, list[Record]] = {}
@@ -189,7 +191,7 @@ def _unknown(operators: Iterable[Record], width: int, unfolded: bool, say: Phras
     followers = _followers(entries)
     reasons = list(by_reason.items())
     for because, members in reasons if unfolded else reasons[:_MOST_CAUSES]:
-        names = say.named(map(_label, members), len(members) if unfolded else _MOST_NAMED)
+        names = say.named(map(label, members), len(members) if unfolded else _MOST_NAMED)
         yield from hanging(terminal_text(say("unknown_line", names=names, reason=because)), width, indent=2)
         below = {
             one.order: one
@@ -250,6 +252,19 @@ def _amplifying(records: Iterable[Record], width: int, say: Phrases) -> Iterator
     if grown:
         names = [f"{_label(record)} {number(growth, 3)}x" for growth, record in grown]
         yield from hanging(terminal_text(say("amplifying", names=say.joined(names, "between_names"))), width)
+
+
+def labeller(records: Iterable[Record], say: Phrases = ENGLISH) -> Label:
+    """Return a function that names a record's operator, and where in the run it is if there it is more than once."""
+    parts = {record.left.at.part for record in records}
+    varying = [name for name in COORDINATES if len({getattr(part, name) for part in parts}) > 1]
+
+    def label(record: Record) -> str:
+        named = [(name, getattr(record.left.at, name)) for name in varying]
+        where = say.joined(f"{name} {value}" for name, value in named if value is not None)
+        return say("in_brackets", text=_label(record), aside=where) if where else _label(record)
+
+    return label
 
 
 def _label(record: Record) -> str:

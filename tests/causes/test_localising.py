@@ -14,6 +14,8 @@ from plugin.suites import write_suite
 from pytest_msdump.causes.reasons import reason_of
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.report.build import build_report, compare_plan
+from pytest_msdump.report.causes import role_lines
+from pytest_msdump.report.html.content import content
 from pytest_msdump.report.record_json import to_json
 from pytest_msdump.suite import load_suite
 from pytest_msdump.text import ENGLISH
@@ -432,3 +434,20 @@ def test_without_a_graph_own_inputs_are_the_reason_that_is_told(tmp_path: Path) 
     assert told["Default/a:output:0"]["role_reason"] == "the first to fail"
     assert told["Default/b:output:0"]["role"] == "cause"
     assert told["Default/b:output:0"]["role_reason"] == "all of its inputs that were compared pass"
+
+
+def test_of_one_operator_that_is_the_cause_in_several_iterations_each_has_its_own(tmp_path: Path) -> None:
+    for iteration in range(3):
+        bad = ("b", "c", "d") if iteration else ()
+        write_pair(tmp_path, outputs("a", "b", "c", "d", bad=bad), iteration=iteration)
+    write_ir(tmp_path, ["a ReLU x", "b ReLU a", "c ReLU b", "d ReLU c"])
+    planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
+    report = build_report(planned, compare_plan(planned))
+    data, _ = content(report)
+    causes = {number: one.left.at.iteration for number, one in enumerate(report.records) if one.role == "cause"}
+    assert list(causes.values()) == [1, 2]
+    assert data["heirs"] == {str(number): 2 for number in causes}
+    told = "\n".join(role_lines(report, width=200))
+    for iteration in (1, 2):
+        assert f"cause Default/b (iteration {iteration}) (op " in told
+    assert told.count("2 inherited: Default/c, Default/d") == 2

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from datetime import datetime
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -220,6 +221,14 @@ def test_every_word_is_said_in_both_languages_with_the_same_gaps():
         assert english, key
         assert chinese, key
         assert set(re.findall(r"\{\w+\}", english)) == set(re.findall(r"\{\w+\}", chinese)), key
+
+
+def test_the_program_asks_only_for_words_that_there_are():
+    assets = files("pytest_msdump.report.html") / "assets"
+    program = "".join(file.read_text("utf-8") for file in assets.iterdir() if file.name.endswith(".js"))
+    asked = set(re.findall(r"\bt\(\"(\w+)\"", program))
+    assert len(asked) > 100
+    assert asked <= PAGE.keys()
 
 
 def test_every_diagnosis_has_words():

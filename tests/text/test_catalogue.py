@@ -16,6 +16,11 @@ from hypothesis import strategies as st
 import pytest_msdump
 from pytest_msdump.text import ENGLISH, Message, Phrases, in_clauses, message_of, plain_text, say
 from pytest_msdump.text.en import EN
+from pytest_msdump.text.en_causes import CAUSES
+from pytest_msdump.text.en_findings import FINDINGS
+from pytest_msdump.text.en_unmatched import EN_UNMATCHED
+from pytest_msdump.text.page import PAGE
+from pytest_msdump.text.replay import REPLAY_EN
 from pytest_msdump.text.zh import ZH
 
 PACKAGE = Path(pytest_msdump.__file__).parent
@@ -37,6 +42,19 @@ def modules() -> Iterator[tuple[Path, ast.Module]]:
 
 def test_both_languages_have_the_same_codes() -> None:
     assert list(EN) == list(ZH)
+
+
+def test_no_code_has_one_sentence_here_and_another_there() -> None:
+    parts = [CAUSES, FINDINGS, EN_UNMATCHED, REPLAY_EN]
+    codes = [code for part in parts for code in part]
+    assert len(codes) == len(set(codes))
+    # What one part had would be lost, in the one catalogue that all of them make.
+    assert all(EN[code] == sentence for part in parts for code, sentence in part.items())
+    # What the page calls as the terminal does is the same sentence: it takes the first of that name.
+    assert len(PAGE.keys() & EN.keys()) > 50
+    for code in PAGE.keys() & EN.keys():
+        english = EN[code]
+        assert PAGE[code] == (english if isinstance(english, str) else english[1], ZH[code]), code
 
 
 @pytest.mark.parametrize("code", EN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os.path import commonprefix
 from typing import Any
@@ -264,6 +265,7 @@ def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
             ),
             "outcomes": column(pool.add([one.outcome for one in checks]) for checks in limited),
         },
+        "heirs": _heirs(records),
         "unmatched": _unmatched(report.unmatched, pool),
         **({"edges": [number for edge in values["edges"] for number in edge]} if values.get("edges") else {}),
     }
@@ -272,6 +274,15 @@ def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
     chinese = {say(message): say(message, "zh") for message in messages}
     differing = {english: chinese[english] for english in sorted(chinese) if chinese[english] != english}
     return {**data, "details": found, "pool": pool.values}, differing
+
+
+def _heirs(records: Sequence[Record]) -> dict[str, int]:
+    """Return by number of a cause's record how many tensors of its part of the run inherited from it."""
+    inherited = Counter(
+        (record.left.at.part, cause) for record in records if record.role == "inherited" for cause in record.causes
+    )
+    found = {str(number): inherited[record.left.at.part, record.left.address] for number, record in enumerate(records)}
+    return {number: count for number, count in found.items() if count}
 
 
 def _base(check: Check) -> Iterable[float]:

@@ -181,6 +181,10 @@ for (let row = 0; report.edges && row < report.unmatched.rows; row++) {
   if (order !== null && !loneOfOrder.has(order)) loneOfOrder.set(order, row);
 }
 
+function partOf(row) {
+  return ["rank", "net", "graph", "iteration"].map((name) => at(tensors[name], row)).join();
+}
+
 function rerunCommand(row) {
   const select = sides.left.label(row).replace(/[[*?]/g, "[$&]");
   const parts = ["msdump", "compare", ...(report.rerun || [report.left.directory, report.right.directory])];

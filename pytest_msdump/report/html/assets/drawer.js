@@ -41,15 +41,15 @@ function drawerParts(row) {
     h("p", { class: "soft small" }, [pairedText(row), ...coordinates(row)].filter(Boolean).join("; ")),
     more.local && translated(more.local) !== whyText(row) ? h("p", {}, translated(more.local)) : null,
     diagnosisParts(more),
-    inheritedParts(more),
+    inheritedParts(row, more),
     suspiciousParts(row, more),
-    more.source ? [h("h3", {}, t("made_by")), sourceLine(more.source)] : null,
-    more.right_source ? [h("h3", {}, `${t("made_by")} (${t("right_word")})`), sourceLine(more.right_source)] : null,
+    more.source ? [h("h3", {}, t("origin")), sourceLine(more.source)] : null,
+    more.right_source ? [h("h3", {}, `${t("origin")} (${t("right_word")})`), sourceLine(more.right_source)] : null,
     limitsPart(row),
     worstPart(row, more),
     saysPart(more),
     wouldPass(more),
-    [h("h3", {}, t("rerun")), command(rerunCommand(row))],
+    [h("h3", {}, t("compare_again")), command(rerunCommand(row))],
     sidesPart(row, more),
     spreadDrawings(more.spread),
     otherNumbers(row, more),
@@ -59,8 +59,10 @@ function drawerParts(row) {
   ];
 }
 
-function coordinates(row) {
+// All of a row, or those by which rows differ.
+function coordinates(row, differing = false) {
   return ["rank", "net", "graph", "iteration", "occurrence"]
+    .filter((name) => !differing || Array.isArray(tensors[name]))
     .map((name) => [name, pooled(tensors[name], row)])
     .filter(([name, value]) => value !== null && (name !== "occurrence" || value))
     .map(([name, value]) => `${name} ${value}`);
@@ -68,18 +70,19 @@ function coordinates(row) {
 
 function diagnosisParts(more) {
   if (!Array.isArray(more.diagnosis) || !more.diagnosis.length) return null;
-  return [h("h3", {}, t("looks_like")), more.diagnosis.map((one) => h("p", {},
-    h("b", {}, looksLike(one)), one.confidence ? ` (${t(`confidence_${one.confidence}`)})` : "",
+  return [h("h3", {}, t("diagnosis")), more.diagnosis.map((one) => h("p", {},
+    h("b", {}, looksLike(one)), one.confidence ? ` (${t(`how_sure_${one.confidence}`)})` : "",
     one.evidence ? `: ${translated(one.evidence)}` : ""))];
 }
 
-function inheritedParts(more) {
+function inheritedParts(row, more) {
   const found = [];
   if (more.causes && more.causes.length) {
-    const byAddress = new Map(causes.map((row) => [sides.left.address(row), row]));
+    // Operators of all iterations have the same addresses.
+    const byAddress = new Map(causes.filter((other) => partOf(other) === partOf(row)).map((other) => [sides.left.address(other), other]));
     found.push(h("h3", {}, t("inherited_from")), more.causes.map((number) => {
-      const row = byAddress.get(pool[number]);
-      return h("p", {}, row === undefined ? h("span", { class: "mono" }, String(pool[number])) : opener(row));
+      const cause = byAddress.get(pool[number]);
+      return h("p", {}, cause === undefined ? h("span", { class: "mono" }, String(pool[number])) : opener(cause));
     }));
   }
   if (more.suspects && more.suspects.length) found.push(h("h3", {}, t("suspects")), more.suspects.slice(0, 20).map((number) => h("div", { class: "mono" }, String(pool[number]))));
@@ -120,16 +123,16 @@ function limitsPart(row) {
   return [h("h3", {}, t("limits_of")), table([t("metric"), t("value"), t("limit"), t("outcome"), t("rule")], checks.map((check) => {
     const [value, limit] = besides(check.value, check.limit);
     const sign = (TITLES.get(check.metric) || {}).direction === "high" ? "≥" : "≤";
-    return [[withMetrics(check.metric), where[check.metric] ? h("span", { class: "soft" }, ` ${t("at", { i: indexText(where[check.metric]) })}`) : null, h("div", { class: "show-small soft small" }, check.rule || "")], metricText(check.metric, row, value), `${sign} ${limit}`, h("span", { class: `badge is-${check.outcome}` }, t(check.outcome)), h("span", { class: "soft small" }, check.rule || "")];
+    return [[withMetrics(check.metric), where[check.metric] ? h("span", { class: "soft" }, ` ${t("at_index", { i: indexText(where[check.metric]) })}`) : null, h("div", { class: "show-small soft small" }, check.rule || "")], metricText(check.metric, row, value), `${sign} ${limit}`, h("span", { class: `badge is-${check.outcome}` }, t(check.outcome)), h("span", { class: "soft small" }, check.rule || "")];
   }), { numbers: [1, 2], class: "narrow-less" })];
 }
 
 function worstPart(row, more) {
-  if (!more.worst) return report.details.left_out.includes(row) ? h("p", { class: "soft small" }, t("left_out")) : null;
+  if (!more.worst) return report.details.left_out.includes(row) ? h("p", { class: "soft small" }, t("no_room")) : null;
   const counted = t("worst_of", { d: at(tensors.differing, row), n: at(tensors.elements, row) });
   const allowed = `|l − r| ≤ ${figure(pooled(tensors.atol, row))} + ${figure(pooled(tensors.rtol, row))} · |r|`;
   return [h("h3", {}, t("worst")), h("p", { class: "soft small" }, `${counted} ${allowed}`),
-    table([t("index"), t("left_word"), t("right_word"), t("err_allowed")], more.worst.map(([index, left, right, ratio]) => [h("span", { class: "mono" }, indexText(index)), figure(left, 6), figure(right, 6), figure(ratio, 3)]), { numbers: [1, 2, 3] })];
+    table([t("index"), t("left_word"), t("right_word"), t("error_over_allowed")], more.worst.map(([index, left, right, ratio]) => [h("span", { class: "mono" }, indexText(index)), figure(left, 6), figure(right, 6), figure(ratio, 3)]), { numbers: [1, 2, 3] })];
 }
 
 function saysPart(more) {
@@ -139,7 +142,7 @@ function saysPart(more) {
 
 function wouldPass(more) {
   const bounds = Object.entries(more.would_pass || {});
-  return bounds.length ? [h("h3", {}, t("would_pass")), h("p", { class: "mono" }, withMetrics(bounds.map(([name, bound]) => `${name} = ${bound}`).join(", ")))] : null;
+  return bounds.length ? [h("h3", {}, t("would_pass_with")), h("p", { class: "mono" }, withMetrics(bounds.map(([name, bound]) => `${name} = ${bound}`).join(", ")))] : null;
 }
 
 function otherNumbers(row, more) {
@@ -156,7 +159,7 @@ function argumentsPart(more) {
   const differing = (more.differing_arguments || []).map((one) => [`${one.kind} ${one.name}`, one.left ?? "–", one.right ?? "–"]);
   const saved = Object.entries(more.kernel_args || {}).map(([side, one]) => [t(`${side}_word`), one.note || Object.entries(one.values || {}).map(([name, value]) => `${name} ${value}`).join(", ")]);
   if (!differing.length && !saved.length) return null;
-  return [h("h3", {}, t("arguments")), differing.length ? table([t("differs"), t("left_word"), t("right_word")], differing) : null, saved.length ? facts(saved) : null];
+  return [h("h3", {}, t("kernel_arguments")), differing.length ? table([t("argument"), t("left_word"), t("right_word")], differing) : null, saved.length ? facts(saved) : null];
 }
 
 function statisticsTable(saved) {

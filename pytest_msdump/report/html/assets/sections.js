@@ -65,11 +65,11 @@ function verdictSection() {
     return part;
   }));
   return h("header", {},
-    h("div", { class: "verdict" }, h("div", { class: `stamp ${SHADES[word]}`, id: "verdict" }, t(word)), h("h1", {}, headline()),
+    h("div", { class: "verdict" }, h("div", { class: `stamp ${SHADES[word]}`, id: "verdict" }, t(`whole_${word}`)), h("h1", {}, headline()),
       problems().map((problem) => h("div", { class: "problems" }, `${t("coverage_problem")}: ${problem}`))),
     ROWS ? bar : null,
     h("div", { class: "legend" }, counted.map((verdict) => h("span", {}, h("i", { class: `dot fill-${verdict}` }), h("b", {}, report.counts[verdict]), ` ${t(verdict)}`)), LOCALS.length ? h("span", {}, replayed()) : null,
-      h("span", {}, `${t("matched")} `, h("b", {}, t("matched_of", { p: report.coverage.right_paired ?? 0, t: report.coverage.right_total ?? 0, v: percent(report.coverage.value || 0) }))),
+      h("span", {}, `${t("has_partner")} `, h("b", {}, t("matched_of", { p: report.coverage.right_paired ?? 0, t: report.coverage.right_total ?? 0, v: percent(report.coverage.value || 0) }))),
       h("span", {}, `${t("profile")} `, h("b", {}, report.profile))),
     sidesTable(), runFacts(), (report.notes || []).map((text) => h("p", { class: "soft small" }, text)));
 }
@@ -79,7 +79,7 @@ function sidesTable() {
     const side = report[name];
     const known = Object.entries(side.labels).map(([label, value]) => `${label} ${value}`).join(", ");
     const remarks = [...side.notes, ...(side.unexplained.length ? [`${t("files_unexplained", { n: side.unexplained.length })}: ${side.unexplained.slice(0, 5).join(", ")}`] : [])];
-    return h("tr", {}, h("th", { scope: "row" }, t(`${name}_side`)), h("td", {}, h("span", { class: "mono" }, side.directory), h("div", { class: "soft small" }, [known, `${t("reader")} ${side.reader}`, t("ops_tensors", { o: side.operators, t: side.tensors })].filter(Boolean).join("; ")), remarks.map((text) => h("div", { class: "soft small" }, text))));
+    return h("tr", {}, h("th", { scope: "row" }, t(`${name}_side`)), h("td", {}, h("span", { class: "mono" }, side.directory), h("div", { class: "soft small" }, [known, `${t("read_by")} ${side.reader}`, t("ops_tensors", { o: side.operators, t: side.tensors })].filter(Boolean).join("; ")), remarks.map((text) => h("div", { class: "soft small" }, text))));
   };
   return h("table", { class: "plain sides" }, h("tbody", {}, about("left"), about("right")));
 }
@@ -92,31 +92,26 @@ function runFacts() {
   return told.length || run.command ? h("div", { class: "legend run" }, told, run.command ? h("span", {}, `${t("command")} `, h("code", {}, run.command)) : null) : null;
 }
 
-function inheritedBy(row) {
-  const address = sides.left.address(row);
-  return inherited.filter((other) => (detailsOf(other).causes || []).some((number) => pool[number] === address)).length;
-}
-
 function causesSection() {
   if (!failing.length) return null;
   const listed = causes.length ? causes : failing;
   const first = listed[0], more = detailsOf(first);
   const most = causes.length ? MOST_LISTED : MOST_WITHOUT_CAUSES;
   const rows = listed.slice(0, most).map((row) => {
-    const heirs = causes.length ? inheritedBy(row) : 0;
+    const heirs = causes.length ? (report.heirs || {})[row] : 0, where = coordinates(row, true).join(", ");
     const diagnosis = (detailsOf(row).diagnosis || [])[0];
-    return h("tr", {}, h("td", { class: "number" }, at(tensors.order, row) + 1), h("td", {}, opener(row),
-      h("div", { class: "why" }, withMetrics([whyText(row), diagnosis ? `${t("looks_like")}: ${looksLike(diagnosis)}` : null, heirs ? t("inherits", { n: heirs }) : null].filter(Boolean).join("; "))),
+    return h("tr", {}, h("td", { class: "number" }, at(tensors.order, row) + 1), h("td", {}, opener(row), where ? h("span", { class: "soft small" }, ` ${where}`) : null,
+      h("div", { class: "why" }, withMetrics([whyText(row), diagnosis ? `${t("diagnosis")}: ${looksLike(diagnosis)}` : null, heirs ? t("inherits", { n: heirs }) : null].filter(Boolean).join("; "))),
       causes.length && reasonText(detailsOf(row)) && whyText(row) !== translated(detailsOf(row).local) ? h("div", { class: "why" }, reasonText(detailsOf(row))) : null,
       suspiciousText(row) ? h("div", { class: "why" }, suspiciousText(row)) : null),
       h("td", {}, badge(verdictOf(row))));
   });
   return h("section", { class: "first", id: "causes" },
-    h("div", {}, h("h2", {}, causes.length ? t("causes") : t("first_failing")),
+    h("div", {}, h("h2", {}, causes.length ? t("causes") : t("fails_first")),
       h("p", { class: "soft small" }, causes.length ? (report.localised_by ? t("localised_by", { by: foundBy() }) : "") : reasonText(more) || t("cause_unknown")),
       h("table", { class: "causes" }, h("tbody", {}, rows)),
       listed.length > most ? h("p", { class: "soft small" }, t("more_rows", { n: listed.length - most })) : null,
-      failing[0] !== first ? h("p", { class: "soft small" }, `${t("first_failing")}: `, opener(failing[0]), ` ${reasonText(detailsOf(failing[0]))}`) : null,
+      failing[0] !== first ? h("p", { class: "soft small" }, `${t("fails_first")}: `, opener(failing[0]), ` ${reasonText(detailsOf(failing[0]))}`) : null,
       report.loose_limits ? h("p", { class: "soft small" }, report.loose_limits[settings.language] || report.loose_limits.en) : null),
     h("div", {}, h("h2", {}, t("what_to_do")), h("ol", { class: "steps" },
       h("li", {}, opener(first), h("div", { class: "soft" }, t("do_open"))),
@@ -237,7 +232,7 @@ function rulesSection() {
   const set = (sum) => h("span", { class: "small soft" }, withMetrics([...sum.metrics].slice(0, 12).join(", ")));
   return h("section", { id: "rules" }, h("p", { class: "soft" }, t("rules_intro")),
     table([t("rule"), t("judged"), t("failed"), t("warn"), t("metrics_set")], listed.map(([name, sum]) => [h("button", { class: "link", type: "button", onclick: () => showRule(name) }, name), sum.rows, sum.bad, sum.warned, set(sum)]), { numbers: [1, 2, 3] }),
-    drifts.size ? [h("h2", {}, t("known_drift")), table([t("reason"), t("tensors")], [...drifts], { numbers: [1] })] : null,
+    drifts.size ? [h("h2", {}, t("known_drift")), table([t("reason"), t("number_of_tensors")], [...drifts], { numbers: [1] })] : null,
     never.length ? [h("h2", {}, t("never")), h("p", { class: "soft small" }, t("never_intro")), table([], never.map((label) => [h("span", { class: "mono" }, label)]))] : null,
     h("p", { class: "soft small" }, `${t("nan_policy")}: ${report.limits.nan ?? "match"}; ${t("profile")}: ${report.profile}`));
 }

@@ -10,8 +10,8 @@ function showResult(number, row) {
 function resultsSection() {
   if (reports.length < 2) return null;
   const line = (one, number) => [h("button", { type: "button", class: "link", "aria-current": number === current ? "true" : null, onclick: () => showResult(number) }, loaded.names[number]),
-    h("span", { class: `badge ${SHADES[wordOf(one)]}` }, t(wordOf(one))), one.rows, VERDICTS.filter((verdict) => FAILING.has(verdict)).reduce((sum, verdict) => sum + (one.counts[verdict] || 0), 0)];
-  return h("section", { id: "results" }, h("h2", {}, t("results")), table([t("result"), t("verdict"), t("tensors"), t("failed")], reports.map(line), { numbers: [2, 3] }));
+    h("span", { class: `badge ${SHADES[wordOf(one)]}` }, t(`whole_${wordOf(one)}`)), one.rows, VERDICTS.filter((verdict) => FAILING.has(verdict)).reduce((sum, verdict) => sum + (one.counts[verdict] || 0), 0)];
+  return h("section", { id: "results" }, h("h2", {}, t("results")), table([t("result"), t("verdict"), t("number_of_tensors"), t("failed")], reports.map(line), { numbers: [2, 3] }));
 }
 
 // Of each tensor its error in every result; within one result, in every iteration or on every rank.

@@ -19,7 +19,7 @@ const COLUMNS = [
   { id: "role", width: 124, small: true, key: (row) => ({ cause: 0, unknown: 1, accumulated: 2, inherited: 3 })[roleOf(row)] ?? 4, cell: (row) => roleMark(row), text: (row) => roleOf(row) || "", when: () => failing.some((row) => roleOf(row)) },
   { id: "order", width: 64, number: true, small: true, key: (row) => at(tensors.order, row), text: (row) => String(at(tensors.order, row) + 1) },
   { id: "operator", width: 0, key: (row) => sides.left.address(row), cell: (row) => pathText(sides.left.address(row)), text: (row) => sides.left.address(row) },
-  { id: "right", width: 190, small: true, key: (row) => sides.right.address(row), cell: (row) => pathText(sides.right.address(row)), text: (row) => sides.right.address(row) },
+  { id: "right", word: "right_tensor", width: 190, small: true, key: (row) => sides.right.address(row), cell: (row) => pathText(sides.right.address(row)), text: (row) => sides.right.address(row) },
   { id: "op_type", width: 110, small: true, key: (row) => sides.left.of("op_type", row) || "", text: (row) => sides.left.of("op_type", row) || "–" },
   { id: "dtype", width: 84, small: true, key: (row) => sides.left.of("dtype", row) || "", text: (row) => sides.left.of("dtype", row) || "–" },
   { id: "shape", width: 120, small: true, key: (row) => (sides.left.of("shape", row) || []).reduce((product, length) => product * length, 1), text: (row) => shapeText(sides.left.of("shape", row)) },
@@ -42,7 +42,7 @@ function sortable(value, direction) {
 }
 
 function columnTitle(column) {
-  return column.metric ? column.title : t(column.id);
+  return column.metric ? column.title : t(column.word || column.id);
 }
 
 function columns() {

@@ -101,7 +101,8 @@ function ratioText(ratio) {
 }
 
 function looksLike(one) {
-  return `looks_${one.id}` in loaded.words ? t(`looks_${one.id}`) : String(one.id).replaceAll("_", " ");
+  const text = `looks_${one.id}` in loaded.words ? t(`looks_${one.id}`) : String(one.id).replaceAll("_", " ");
+  return one.id === "unrelated" ? text + t("wrong_pair") : text;
 }
 
 // A long name of a metric breaks at its underscores alone.
