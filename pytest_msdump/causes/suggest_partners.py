@@ -87,7 +87,7 @@ class Suggested:
         """Return one fit of a suggestion as a report has it, with the tensor of `side` as the partner."""
         alignment = self.alignments[fit.left, fit.right]
         by = "names alone" if fit.apart is None else one.how if one.is_clear and one.how in ("names", "order") else ""
-        by = one.how if one.how in ("structure", "replay", "order alone") else by
+        by = one.how if one.how in ("structure", "replay", "place") else by
         by = "against" if one.how == "against" and not fit.is_close else by
         apart = alignment.apart if fit.apart is None else fit.apart
         shape = shape_word(alignment.transform)
@@ -353,9 +353,9 @@ class _Search:
     ) -> dict[int, Suggestion]:
         """Return what is suggested once values, names and order have looked at each other's pairs.
 
-        Where names or structure say one tensor and values another that nothing else is said of, values may choose;
-        where the other one is somebody else's by name, or its place crosses, it is told and not decided. What values
-        know nothing of gets the partner that names or its place between known pairs say.
+        Where names or structure say one tensor and values another of which nothing else is said, values may choose.
+        Where that is another tensor's by name, or their order crosses, both are listed and none is chosen. What values
+        know nothing of gets the partner that names, or its place between known pairs, say.
         """
         found = dict(suggestions)
         agreeing = {one.right: one.fits[0] for one in found.values() if one.is_clear and self._agrees(one.fits[0])}
@@ -400,7 +400,7 @@ class _Search:
         # What repeats a tensor that has a partner is not meant.
         usable = self._left.alone - self._left.copies({*taken, *(one for one, _ in paired)})
         anchors = [*paired, *((fit.left, number) for number, fit in agreeing.items() if found[number].is_clear)]
-        for how, choose in (("names alone", self._by_name), ("order alone", self._by_place)):
+        for how, choose in (("names alone", self._by_name), ("place", self._by_place)):
             possible = [
                 (one, other)
                 for other in rest

@@ -85,7 +85,7 @@ class SuggestedSuite:
     """The suite file of a plan with the `entries` that were found; `reached` is the share that they pair.
 
     `coverage` is what the suite asks for: what is commented out although it has a partner is in it, so that the suite
-    fails until someone has looked.
+    fails until an entry says which one.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class SuggestedSuite:
         if self._found.doubtful:
             names = [self._found.right[number].key.address for number in sorted(self._found.doubtful)]
             said.append(
-                "it fails until you say who is the partner of (min_coverage): "
+                "it fails until an entry names the partner of (min_coverage): "
                 f"{ENGLISH.named(dict.fromkeys(names), _MOST_NAMED)}"
             )
         return said

@@ -429,7 +429,7 @@ def test_siblings_that_a_port_has_swapped_are_no_entries_and_the_suite_fails(tmp
         assert f"# ambiguous: {right}: values are those of another tensor than names or order say" in text
         assert f'# left = "{left}"\n# right = "{right}"' in text
     assert "50 % of the right tensors have a partner, and less than 100 % will fail" in said
-    assert f"it fails until you say who is the partner of (min_coverage): {', '.join(named)}" in said
+    assert f"it fails until an entry names the partner of (min_coverage): {', '.join(named)}" in said
     assert main(["compare", "--config", "first.toml"]) == 1
 
 
