@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from math import prod
+from math import inf, prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -157,7 +157,8 @@ class Forcing:
                 self.found[number] = not_replayable("unsteady")
             else:
                 is_half = kind != "gradient" and read[1] in ("float16", "bfloat16")
-                local = judge(*read, exact, own, limit=SCORE_LIMITS["half" if is_half else kind])
+                limit, half = SCORE_LIMITS["half" if is_half else kind], SCORE_LIMITS["half"]
+                local = judge(*read, exact, own, limit=limit, half=half if kind == "exp" else inf)
                 inside = marks.modules - {place.label}
                 if local.outcome == "fail" and (known := self._wrong.keys() & inside):
                     # What is wrong there goes on past the module where it was seen, as in a sum of residuals.

@@ -91,6 +91,17 @@ def test_a_channel_is_found_where_the_reference_rounds_in_several_places(size):
     assert (found.outcome, found.measure) == ("fail", "score")
 
 
+def test_what_is_computed_in_16_bits_and_stored_in_32_is_judged_as_16_bits():
+    own = bfloat16(EXACT)
+    left = own.copy()
+    left[:, 5] *= 1.1
+    assert judge(left, "float32", EXACT, own, limit=64.0).outcome == "pass"
+    assert judge(left, "float32", EXACT, own, limit=64.0, half=8.0).outcome == "fail"
+    # To the other side where a rounding has two.
+    other = bfloat16(bfloat16(EXACT * 1.37) / np.float32(1.37))
+    assert judge(other, "float32", EXACT, own, limit=64.0, half=8.0).outcome == "pass"
+
+
 @pytest.mark.parametrize("mask", [-3.3e38, -1e9, -1e4])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_what_is_beside_a_mask_is_judged_alone(mask, dtype):
