@@ -97,6 +97,19 @@ SHORT_FORMS: dict[str, str] = {fact.short: name for name, fact in METRICS.items(
 # Any limit on one of these fails while `right_zero_mismatch` is not 0.
 RELATIVE_METRICS = frozenset({"max_relative_error", "mean_relative_error", "accumulated_relative_error"})
 
+# A few elements that are far larger than all others leave no trace of these: limits are held to the others, too.
+NORM_METRICS = frozenset(
+    {
+        "cosine_similarity",
+        "relative_euclidean_distance",
+        "root_mean_square_error",
+        "normalized_max_error",
+        "signal_to_noise_ratio",
+        "golden_rmse_ratio",
+        "golden_normal_rmse_ratio",
+    }
+)
+
 # Measured where one of them has a limit.
 ULP_METRICS = frozenset({"mean_ulp_distance", "ulp_above_1_share", "ulp_above_32_share"})
 

@@ -12,12 +12,13 @@ from typing import Any
 from pytest_msdump.causes.reasons import reason_text
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.facts.dtypes import VALUE_KINDS
-from pytest_msdump.facts.metrics import METRICS, STATISTICS
+from pytest_msdump.facts.metrics import METRICS, NORM_METRICS, STATISTICS
 from pytest_msdump.model.comparison import (
     FAILING,
     OUTCOMES,
     Comparison,
     CustomResult,
+    Dominated,
     Finding,
     GoldenErrors,
     Measurement,
@@ -149,6 +150,30 @@ _GOLDEN_ERRORS = table(
 )
 _RUNS = {"golden": one_of(("golden", "right")), "other_run": one_of(("third", "right"))}
 _THREE_WAY = table(ThreeWay, {**_RUNS, "left": _GOLDEN_ERRORS, "other": _GOLDEN_ERRORS})
+
+
+def _dominated(metrics: Mapping[str, Any], reasons: Mapping[str, Any], **found: Any) -> Dominated:
+    undefined = {name: Message.of_entry(entry) for name, entry in reasons.items()}
+    measured = {name: Measurement(name, metrics.get(name), undefined.get(name)) for name in (*metrics, *reasons)}
+    return Dominated(measurements=measured, **found)
+
+
+_DOMINATED = table(
+    _dominated,
+    {
+        "code": one_of(("dominated", "dominated_zeros", "outliers")),
+        "elements": COUNT,
+        "near": NUMBER,
+        "above": list_of(NUMBER, length=2),
+        "metrics": by_name(NUMBER, NORM_METRICS),
+        "reasons": optional(by_name(MESSAGE, NORM_METRICS), {}),
+    },
+    parts=lambda one: {
+        **{name: getattr(one, name) for name in ("code", "elements", "near", "above")},
+        "metrics": one.values,
+        "reasons": {name: found.undefined for name, found in one.measurements.items() if found.value is None},
+    },
+)
 _CLASSES = Nonfinite._fields[:8]
 _MEASURED: Mapping[str, Form] = {
     "elements": nullable(COUNT),
@@ -169,6 +194,7 @@ _MEASURED: Mapping[str, Form] = {
     "vendor": lenient(by_name(NUMBER, METRICS)),
     "reasons": optional(by_name(nullable(MESSAGE), METRICS), {}),
     "three_way": optional(_THREE_WAY),
+    "dominated": optional(list_of(_DOMINATED), ()),
     "nonfinite": table(
         dict,
         {**dict.fromkeys(_CLASSES, lenient(COUNT)), **dict.fromkeys(Nonfinite._fields[8:], lenient(nullable(INDEX)))},
@@ -195,7 +221,7 @@ _ONLY_MEASURED = (
 # Attributes of a comparison under their own names.
 _NUMBERS = (
     *("elements", "total_elements", "near_zero", "sampled", "finite", "differing", "right_zero_mismatch"),
-    *("rtol", "atol", "absolute_error_sum", "vendor", "worst", "three_way"),
+    *("rtol", "atol", "absolute_error_sum", "vendor", "worst", "three_way", "dominated"),
 )
 
 
