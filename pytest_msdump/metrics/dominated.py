@@ -115,6 +115,11 @@ class _Pair:
             self._range = (start, stop)
         return self._dominates
 
+    def permuted(self, axes: tuple[int, ...]) -> _Pair:
+        """Return both sides with their axes in another order."""
+        left, right = (view.permuted(axes) for view in self._sides)
+        return _Pair(left, right, self._above)
+
 
 class _Others(ForwardingView):
     """One side without what dominates (a `model.tensor.TensorView`); integers become float64, which has a NaN."""
@@ -142,8 +147,8 @@ class _Others(ForwardingView):
         return values
 
     def permuted(self, axes: tuple[int, ...]) -> TensorView:
-        """Not needed: the others are only measured."""
-        raise NotImplementedError
+        """Return the same elements with the axes in another order."""
+        return _Others(self._view.permuted(axes), self._pair.permuted(axes))
 
 
 def _binades(block: Array, side: str, workspace: Workspace) -> Counts:

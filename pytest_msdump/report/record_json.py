@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from pytest_msdump.causes.reasons import reason_text
@@ -152,10 +153,14 @@ _RUNS = {"golden": one_of(("golden", "right")), "other_run": one_of(("third", "r
 _THREE_WAY = table(ThreeWay, {**_RUNS, "left": _GOLDEN_ERRORS, "other": _GOLDEN_ERRORS})
 
 
-def _dominated(metrics: Mapping[str, Any], reasons: Mapping[str, Any], **found: Any) -> Dominated:
+def _dominated(
+    code: str, metrics: Mapping[str, Any], reasons: Mapping[str, Any] = MappingProxyType({}), **found: Any
+) -> Dominated:
+    if code == "dominated" and not metrics and not reasons:
+        raise WrongValueError("metrics: the others were measured, but there are none")
     undefined = {name: Message.of_entry(entry) for name, entry in reasons.items()}
     measured = {name: Measurement(name, metrics.get(name), undefined.get(name)) for name in (*metrics, *reasons)}
-    return Dominated(measurements=measured, **found)
+    return Dominated(code, measurements=measured, **found)
 
 
 _DOMINATED = table(
@@ -587,7 +592,7 @@ def _read_consistent(entry: Any) -> Record:
     comparison, outcome = record.comparison, record.verdict.outcome
     if comparison is not None:
         counts = comparison.finite, comparison.differing, comparison.right_zero_mismatch, comparison.near_zero
-        if max(counts) > comparison.elements:
+        if max(*counts, *(one.elements for one in comparison.dominated)) > comparison.elements:
             raise WrongValueError("elements: there are fewer than were counted")
     is_measured = comparison is not None or record.statistics is not None
     for side, tensor in (("left", record.left), ("right", record.right)) if is_measured else ():
