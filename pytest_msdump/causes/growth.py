@@ -42,6 +42,8 @@ def drift_of(record: Record) -> Drift | None:
     comparison, statistics = record.comparison, record.statistics
     if comparison is not None:
         is_equal, mismatch = comparison.equal, comparison.nonfinite.mismatch
+    elif any(one.message.code == "statistics_dominated" for one in record.verdict.findings):
+        return None
     elif statistics is not None and statistics.intervals:
         is_equal, mismatch = bool(statistics.equal_bits), int(statistics.at_least.get("nonfinite_mismatch", 0))
     else:
