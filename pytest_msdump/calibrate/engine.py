@@ -274,7 +274,7 @@ def _measured(record: Record, place: str, kind: str) -> _Tensor:
             f"{place}: {address} has NaN or Inf at {mismatch} of {found.elements} positions where the reference "
             "has not, or the other way round; such a run says nothing of rounding"
         )
-    values = {metric: 0.0 if found.equal else found.values.get(metric) for metric in CALIBRATED_METRICS}
+    values = {metric: 0.0 if found.equal else record.judged_value(metric) for metric in CALIBRATED_METRICS}
     return _Tensor(
         elements=found.elements,
         kind=kind,

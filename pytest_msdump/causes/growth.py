@@ -42,6 +42,8 @@ def drift_of(record: Record) -> Drift | None:
     comparison, statistics = record.comparison, record.statistics
     if comparison is not None:
         is_equal, mismatch = comparison.equal, comparison.nonfinite.mismatch
+    elif any(one.message.code == "statistics_dominated" for one in record.verdict.findings):
+        return None
     elif statistics is not None and statistics.intervals:
         is_equal, mismatch = bool(statistics.equal_bits), int(statistics.at_least.get("nonfinite_mismatch", 0))
     else:
@@ -241,7 +243,7 @@ def _over(number: float, largest: float) -> float:
 
 
 def _distance(record: Record) -> Drift | None:
-    value = record.metrics.get(_DISTANCE)
+    value = record.judged_value(_DISTANCE)
     if not isinstance(value, (int, float)) or not isfinite(value):
         return None
     bases = (check.base for check in record.checks if check.metric == _DISTANCE and check.level == "fail")
@@ -253,7 +255,7 @@ def _distance(record: Record) -> Drift | None:
 
 
 def _angle(record: Record) -> Drift | None:
-    value, limit = record.metrics.get(_COSINE), _limit(record, _COSINE)
+    value, limit = record.judged_value(_COSINE), _limit(record, _COSINE)
     if not isinstance(value, (int, float)) or not isfinite(value) or limit is None:
         return None
     error, bound = (sqrt(max(2 * (1 - cosine), 0)) for cosine in (value, limit))
@@ -263,7 +265,7 @@ def _angle(record: Record) -> Drift | None:
 def _against_golden(record: Record, distance: Drift | None) -> Drift | None:
     """Return the distance with the limit that a ratio of errors against golden sets; one run's error is rounding."""
     for metric in _RATIOS:
-        value, limit = record.metrics.get(metric), _limit(record, metric)
+        value, limit = record.judged_value(metric), _limit(record, metric)
         if isinstance(value, (int, float)) and value > 0 and limit and distance and distance.error:
             rounding = distance.error / value
             return Drift(distance.error, rounding * limit, rounding)

@@ -105,8 +105,8 @@ def _error(record: Record) -> float:
         return 0.0
     undefined = record.comparison.undefined.get(_ERROR) if record.comparison is not None else None
     if undefined is None or undefined.code != LEFT_OUT:
-        value = record.metrics.get(_ERROR, inf)
-        return float(value) if isinstance(value, (int, float)) else 0.0
+        value = record.judged_value(_ERROR)
+        return float(value) if isinstance(value, (int, float)) else inf
     # The least that the distance may be, by the cosine; 0 if that was left out as well.
     cosine = record.metrics.get("cosine_similarity", 1.0)
     if not isinstance(cosine, (int, float)):

@@ -25,6 +25,7 @@ from pytest_msdump.limits.judge import judge
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.limits.resolve import hinted_dtypes, resolve_pair
 from pytest_msdump.metrics.custom import run_algorithms
+from pytest_msdump.metrics.dominated import Bounds, others_of
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.metrics.spread import spread
 from pytest_msdump.model.comparison import FAILING, Comparison, CustomResult, Finding, Limits, Verdict
@@ -217,7 +218,9 @@ def _diagnosis(aligned: AlignedViews, measured: Comparison, extras: Extras) -> t
     if measured.elements and measured.finite >= _FINITE_SHARE * measured.elements:
         # The numbers stand; a file that went away since then only costs the hint.
         with suppress(MsdumpError):
-            found += diagnose(*aligned.first(extras.first))
+            views = aligned.first(extras.first)
+            apart = [one.above for one in measured.dominated if one.measurements]
+            found += diagnose(*(others_of(*views, Bounds(*apart[-1])) if apart else views))
     return tuple(replace(one, details=_plain(one.details)) for one in found)
 
 

@@ -16,11 +16,13 @@ from pytest_msdump.comparison.opening import open_view
 from pytest_msdump.comparison.user_code import Extras
 from pytest_msdump.dtypes import rounding_unit
 from pytest_msdump.errors import TensorShapeError
+from pytest_msdump.facts.metrics import NORM_METRICS
 from pytest_msdump.limits.resolve import GOLDEN_RULE_METRIC
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.selection import Selection
+from pytest_msdump.metrics.dominated import Bounds, others_of
 from pytest_msdump.metrics.golden import golden_errors, golden_ratios
-from pytest_msdump.model.comparison import Comparison, Limits, ThreeWay
+from pytest_msdump.model.comparison import Comparison, Limits, Measurement, ThreeWay
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pair, Pairing
 from pytest_msdump.model.statistics import Interval
@@ -90,12 +92,32 @@ def with_ratios(
         golden = stack.enter_context(closing(open_view(pair.golden))) if pair.golden else right
         other = stack.enter_context(closing(open_view(pair.third))) if pair.third else right
         names = ("golden" if pair.golden else "right", "third" if pair.third else "right")
-        of_left, _ = golden_errors(*_aligned(sides[0], left, golden, ("left", names[0]), extras))
-        of_other, size = golden_errors(*_aligned(sides[1], other, golden, names[::-1], extras))
-        found = ThreeWay(*names, of_left, of_other)
-        floor = rounding_unit(left.dtype, other.dtype) * size
-    ratios = golden_ratios(found, dtype=left.dtype, floor=floor, without=dict(limits.without))
-    return replace(measured, three_way=found, measurements={**measured.measurements, **ratios})
+        of_left = _aligned(sides[0], left, golden, ("left", names[0]), extras)
+        of_other = _aligned(sides[1], other, golden, names[::-1], extras)
+
+        def ratios(
+            of_left: tuple[TensorView, TensorView], of_other: tuple[TensorView, TensorView]
+        ) -> tuple[ThreeWay, Mapping[str, Measurement]]:
+            errors, (other_errors, size) = golden_errors(*of_left)[0], golden_errors(*of_other)
+            found = ThreeWay(*names, errors, other_errors)
+            floor = rounding_unit(left.dtype, other.dtype) * size
+            return found, golden_ratios(found, dtype=left.dtype, floor=floor, without=dict(limits.without))
+
+        found, measurements = ratios(of_left, of_other)
+        dominated = []
+        for one in measured.dominated:
+            apart = dict(one.measurements)
+            if apart:
+                # Golden has large elements where right has them.
+                above_left, above_right = one.above
+                _, of_others = ratios(
+                    others_of(*of_left, Bounds(above_left, above_right)),
+                    others_of(*of_other, Bounds(above_right, above_right)),
+                )
+                apart |= {metric: of_others[metric] for metric in of_others if metric in NORM_METRICS}
+            dominated.append(one._replace(measurements=apart))
+    measurements = {**measured.measurements, **measurements}
+    return replace(measured, three_way=found, measurements=measurements, dominated=tuple(dominated))
 
 
 def _aligned(

@@ -99,6 +99,18 @@ RELATIVE_METRICS = frozenset({"max_relative_error", "mean_relative_error", "accu
 
 # Counts of NaN, Inf and overflow: they say nothing of how far finite values are apart.
 CLASS_METRICS = frozenset({"nonfinite_mismatch", "saturated_count"})
+# A few elements that are far larger than all others leave no trace of these: limits are held to the others, too.
+NORM_METRICS = frozenset(
+    {
+        "cosine_similarity",
+        "relative_euclidean_distance",
+        "root_mean_square_error",
+        "normalized_max_error",
+        "signal_to_noise_ratio",
+        "golden_rmse_ratio",
+        "golden_normal_rmse_ratio",
+    }
+)
 
 # Measured where one of them has a limit.
 ULP_METRICS = frozenset({"mean_ulp_distance", "ulp_above_1_share", "ulp_above_32_share"})

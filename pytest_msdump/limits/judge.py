@@ -9,7 +9,17 @@ from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.metrics import CLASS_METRICS, METRICS, RELATIVE_METRICS, SCALE_FREE_METRICS
-from pytest_msdump.model.comparison import FAILING, OUTCOMES, Comparison, Finding, Limit, Limits, Measurement, Verdict
+from pytest_msdump.model.comparison import (
+    FAILING,
+    OUTCOMES,
+    Comparison,
+    Dominated,
+    Finding,
+    Limit,
+    Limits,
+    Measurement,
+    Verdict,
+)
 from pytest_msdump.model.record import Check
 from pytest_msdump.text import Message, Parameter
 
@@ -103,6 +113,10 @@ def judge(
         *(Finding("note", Message("device_overflow_right", {"told": sentence})) for sentence in right_overflows),
         *(found for one in judged if (found := one.finding()) and not (types and _repeats_dtypes(one, limits))),
         *(Finding("note", note) for note in limits.notes),
+        *(
+            Finding("note", Message(one.code, {"n": one.elements, "elements": comparison.elements, "near": one.near}))
+            for one in comparison.dominated
+        ),
     ]
     is_hopeless = (
         (types is not None and types.outcome != "note")
@@ -124,7 +138,8 @@ def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison
     """Hold a number against its limits, the failing level first."""
     is_golden = METRICS[metric].golden is not None
     unmeasured = Measurement(metric, undefined=_NO_GOLDEN if is_golden else _UNMEASURED)
-    first, measured = levels[0], comparison.measurements.get(metric) or unmeasured
+    first, (found, apart) = levels[0], comparison.judged(metric)
+    measured = found or unmeasured
     value = measured.value
     if not measured.applies:
         code, why = "limit_skipped_one_element", measured.undefined
@@ -143,6 +158,8 @@ def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison
     if value is None or isinstance(value, tuple):
         why = measured.undefined or _UNMEASURED
         message = Message("metric_undefined", {"metric": metric, "why": why, "rule": first.rule})
+        if apart is not None:
+            message = Message("metric_undefined_of_others", {**message.parameters, **_others(comparison, apart)})
         return _Judgement(metric, None, first, "undefined", message, curable=False)
     if comparison.right_zero_mismatch and metric in RELATIVE_METRICS:
         # A relative error does not cover the elements whose reference is 0.
@@ -150,7 +167,10 @@ def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison
         return _Judgement(metric, value, first, first.level, message, curable=False)
     for limit in levels:
         if not meets(value, limit):
-            message = _beyond(value, limit, _detail(measured, comparison))
+            detail = (
+                _detail(measured, comparison) if apart is None else Message("detail_others", _others(comparison, apart))
+            )
+            message = _beyond(value, limit, detail)
             return _Judgement(metric, value, limit, limit.level, message, curable=metric != "nonfinite_mismatch")
     if limits.known_drift is not None:
         for limit in levels:
@@ -218,6 +238,10 @@ def _detail(measured: Measurement, comparison: Comparison) -> Message | None:
     if measured.metric == "allclose":
         return Message("detail_tolerance", {"rtol": comparison.rtol, "atol": comparison.atol})
     return Message("detail_place", {"place": measured.where}) if measured.where is not None else None
+
+
+def _others(comparison: Comparison, apart: Dominated) -> dict[str, Parameter]:
+    return {"n": comparison.finite - apart.elements, "near": apart.near}
 
 
 def _place(index: tuple[int, ...] | None) -> Parameter:

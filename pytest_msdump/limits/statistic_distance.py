@@ -25,6 +25,11 @@ _SUMMING, _SUMMING_WIDE = 1e-6, 2.0**-40
 _ELEMENTWISE = frozenset({"max_absolute_error", "normalized_max_error", "max_relative_error", "allclose"})
 _ANY = math.inf
 
+# As of tensors (`metrics.dominated`): of this size, so far above all others, of this share.
+_LEAST_DOMINATING, _APART, _ONE_IN_100 = 2.0**10, 2.0**6, 0.01
+# How much of the mean square must come from the large extreme, and what is a mask without a mean, or without a norm.
+_NEARLY, _LEAST_MASK, _LEAST_SURE_MASK = 0.9, 2.0**13, 2.0**29
+
 # At least, at most.
 _Range = tuple[float, float]
 
@@ -133,6 +138,39 @@ def _is_one_class(left: Statistics, right: Statistics, nan: tuple[int, int], ele
         if all(both):
             return True
     return False
+
+
+class Dominance(NamedTuple):
+    """What a side's statistics show of elements that dominate all others: their share at least, and the largest."""
+
+    share: float
+    near: float
+
+
+def dominance(side: Statistics, elements: int | None) -> Dominance | None:
+    """Return what dominates by the extremes of a side; ``None`` where they do not show it.
+
+    All elements lie between a large extreme and a small one of the other sign, or 0. Only where they are near the two
+    ends alone is the mean square as large as the mean times the large extreme. Without a mean the norm tells a few
+    outliers from more; without either, extremes tell that are too large for anything but a mask.
+    """
+    values = _finite_values(side)
+    if not all(name in values for name in _EXTREMES):
+        return None
+    near, other = sorted((float(values[name]) for name in _EXTREMES), key=abs, reverse=True)
+    if abs(near) < _LEAST_DOMINATING or abs(other) * _APART > abs(near):
+        return None
+    share, mean = _ONE_IN_100, values.get("mean")
+    if "l2_norm" in values and elements:
+        share = (values["l2_norm"] / near) ** 2 / elements
+        if mean is not None:
+            return (
+                Dominance(min(share, 1.0), near)
+                if share >= _NEARLY * _ONE_IN_100 and share >= _NEARLY * mean / near
+                else None
+            )
+        return Dominance(min(share, 1.0), near) if share >= _ONE_IN_100 and abs(near) >= _LEAST_MASK else None
+    return Dominance(share, near) if abs(near) >= _LEAST_SURE_MASK else None
 
 
 def _number(value: Statistic) -> float | int | None:

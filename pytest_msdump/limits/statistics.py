@@ -13,10 +13,19 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.facts.metrics import CLASS_METRICS, METRICS, SIGN_CHANGES, STATISTICS
+from pytest_msdump.facts.metrics import CLASS_METRICS, METRICS, NORM_METRICS, SIGN_CHANGES, STATISTICS
 from pytest_msdump.limits.judge import judge, meets, passing_bound, verdict_from
-from pytest_msdump.limits.statistic_distance import Distance, distance
-from pytest_msdump.model.comparison import FAILING, Comparison, Finding, Limit, Limits, Measurement, Nonfinite, Verdict
+from pytest_msdump.limits.statistic_distance import Distance, distance, dominance
+from pytest_msdump.model.comparison import (
+    FAILING,
+    Comparison,
+    Finding,
+    Limit,
+    Limits,
+    Measurement,
+    Nonfinite,
+    Verdict,
+)
 from pytest_msdump.model.record import Check
 from pytest_msdump.model.statistics import Interval, SliceGap, StatisticComparison, Statistics
 from pytest_msdump.text import Message, Parameter
@@ -147,6 +156,8 @@ def judge_statistics(
         *_close_findings(case),
         *_notes(case, unseen, {one.metric for one in verdict.findings if one.outcome == "fail"}),
     ]
+    if all(one.outcome not in FAILING for one in findings):
+        findings += _dominated_findings(case)
     comparison = StatisticComparison(
         left, right, unseen, case.in_common, found.at_least, dict(intervals), case.equal_bits, elements
     )
@@ -272,6 +283,16 @@ def _close_findings(case: _Case) -> Iterator[Finding]:
         # Digests of the whole bytes differ with any rounding, and so say nothing of these places.
         message = Message("places_not_saved", {"rule": places.rule})
         yield Finding("warn", message, _PLACES, None, places.bound, places.rule)
+
+
+def _dominated_findings(case: _Case) -> Iterator[Finding]:
+    """Yield that nothing was judged but the elements which dominate all others."""
+    if case.equal_bits or NORM_METRICS.isdisjoint(limit.metric for limit in case.limits.limits):
+        return
+    sides = [dominance(side, case.elements) for side in (case.left, case.right)]
+    if sides[0] is not None and sides[1] is not None:
+        share = min(sides[0].share, sides[1].share)
+        yield Finding("undefined", Message("statistics_dominated", {"share": share, "near": sides[1].near}))
 
 
 def _share(value: float, limit: Limit) -> float:

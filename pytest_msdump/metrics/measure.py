@@ -9,8 +9,10 @@ from types import MappingProxyType
 
 import numpy as np
 
+from pytest_msdump.facts.metrics import NORM_METRICS
 from pytest_msdump.metrics.c_kernel import CompiledDivergence, CompiledSums
 from pytest_msdump.metrics.definitions import Totals, define, unravel, vendor_numbers
+from pytest_msdump.metrics.dominated import find_gaps, is_nothing, is_share, others_of
 from pytest_msdump.metrics.numpy_kernel import (
     NO_DIVERGENCE,
     NOTHING,
@@ -26,7 +28,7 @@ from pytest_msdump.metrics.spread import CoarserValues
 from pytest_msdump.metrics.statistics import with_exact_moments
 from pytest_msdump.metrics.sums import Moments
 from pytest_msdump.metrics.values import Array, Block, Blocks, Workspace
-from pytest_msdump.model.comparison import Comparison, Nonfinite, WorstElement
+from pytest_msdump.model.comparison import Comparison, Dominated, Nonfinite, WorstElement
 from pytest_msdump.model.tensor import TensorView
 from pytest_msdump.text import Message
 
@@ -81,13 +83,42 @@ def measure(
         if 0 < size <= block_elements
         else Blocks(left, right, block_elements)
     )
-    compiled, workspace = CompiledSums(task), Workspace()
+    workspace = Workspace()
     coarser = CoarserValues(left.dtype), CoarserValues(right.dtype)
-    partial = with_exact_moments(_first_pass(blocks, task, compiled, workspace, coarser), blocks)
+    partial = _measured_once(blocks, task, workspace, coarser)
     divergence = None if "kl_divergence" in without else _second_pass(blocks, partial, workspace)
     kinds = _kind(coarser[0], partial.left), _kind(coarser[1], partial.right)
     no_slices = grid if isinstance(grid, Message) else None
-    return _comparison(Totals(task, partial, left.shape, divergence, without, no_slices), kinds)
+    dominated = _dominated(left, right, blocks, partial, block_elements, without)
+    return _comparison(Totals(task, partial, left.shape, divergence, without, no_slices), kinds, dominated)
+
+
+def _dominated(
+    left: TensorView,
+    right: TensorView,
+    blocks: Iterable[Block],
+    whole: Partial,
+    block_elements: int,
+    without: Mapping[str, str],
+) -> Iterator[Dominated]:
+    """Yield what dominates all other elements, with the metrics of these alone."""
+    for gap in find_gaps(blocks, whole):
+        near = max(whole.right[0].minimum, whole.right[0].maximum, key=abs)
+        if not is_share(gap.elements, whole.finite):
+            yield Dominated("outliers", gap.elements, near, gap.above, {})
+            continue
+        others = others_of(left, right, gap.above)
+        task = Task(others[0].dtype, others[1].dtype, worst=0, units=False)
+        found = _measured_once(Blocks(*others, block_elements), task, Workspace(), None)
+        elements = whole.finite - found.finite
+        if not is_share(elements, whole.finite):
+            continue
+        if is_nothing(found, task.right):
+            yield Dominated("dominated_zeros", elements, near, gap.above, {})
+            continue
+        measured = define(Totals(task, found, left.shape, without=without))
+        apart = {metric: one for metric, one in measured.items() if metric in NORM_METRICS and one.applies}
+        yield Dominated("dominated", elements, near, gap.above, apart)
 
 
 def _kind(coarser: CoarserValues, moments: Sequence[Moments]) -> str | None:
@@ -100,18 +131,21 @@ def _tiles(start: int, left: Array, right: Array) -> Iterator[Block]:
         yield start + tile, left[tile : tile + _TILE_ELEMENTS], right[tile : tile + _TILE_ELEMENTS]
 
 
-def _first_pass(
-    blocks: Iterable[Block],
-    task: Task,
-    compiled: CompiledSums,
-    workspace: Workspace,
-    coarser: tuple[CoarserValues, CoarserValues],
+def _measured_once(
+    blocks: Iterable[Block], task: Task, workspace: Workspace, coarser: tuple[CoarserValues, CoarserValues] | None
 ) -> Partial:
     """Measure all blocks, with numpy where the compiled kernel cannot."""
-    total = NOTHING
+    return with_exact_moments(_first_pass(blocks, task, workspace, coarser), blocks)
+
+
+def _first_pass(
+    blocks: Iterable[Block], task: Task, workspace: Workspace, coarser: tuple[CoarserValues, CoarserValues] | None
+) -> Partial:
+    total, compiled = NOTHING, CompiledSums(task)
     for start, left, right in blocks:
-        coarser[0].add(left)
-        coarser[1].add(right)
+        if coarser is not None:
+            coarser[0].add(left)
+            coarser[1].add(right)
         if not compiled.add(left, right, start):
             total = _measured(total, (start, left, right), task, workspace)
     found = compiled.partial()
@@ -158,7 +192,7 @@ def _second_pass(blocks: Iterable[Block], partial: Partial, workspace: Workspace
 _nonfinite = lru_cache(maxsize=1024)(Nonfinite)
 
 
-def _comparison(totals: Totals, coarser: tuple[str | None, str | None]) -> Comparison:
+def _comparison(totals: Totals, coarser: tuple[str | None, str | None], dominated: Iterable[Dominated]) -> Comparison:
     task, partial, shape = totals.task, totals.partial, totals.shape
     classes, errors = partial.classes, partial.errors
     return Comparison(
@@ -194,6 +228,7 @@ def _comparison(totals: Totals, coarser: tuple[str | None, str | None]) -> Compa
         absolute_error_sum=_absolute_error_sum(totals),
         vendor=vendor_numbers(totals),
         coarser=coarser,
+        dominated=tuple(dominated),
     )
 
 

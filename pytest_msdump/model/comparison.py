@@ -14,6 +14,7 @@ __all__ = [
     "OUTCOMES",
     "Comparison",
     "CustomResult",
+    "Dominated",
     "Finding",
     "GoldenErrors",
     "Limit",
@@ -106,6 +107,26 @@ class ThreeWay(NamedTuple):
     other: GoldenErrors
 
 
+class Dominated(NamedTuple):
+    """A tensor some elements of which are larger than all others by orders of magnitude, such as a mask of −1e9.
+
+    `elements` dominate, the largest of them `near`: on both sides their magnitudes are no less than those `above`.
+    `measurements` are of the others alone, by metric; empty where these are not judged apart, which `code` says: it is
+    that of the note, see `limits.judge`.
+    """
+
+    code: str
+    elements: int
+    near: float
+    above: tuple[float, float]
+    measurements: Mapping[str, Measurement]
+
+    @property
+    def values(self) -> dict[str, float | int | tuple[float, ...]]:
+        """The number of each metric that has one."""
+        return {name: one.value for name, one in self.measurements.items() if one.value is not None}
+
+
 @dataclass(frozen=True, slots=True)
 class CustomResult:
     """The two texts that a user's own algorithm returned; they take no part in the verdict."""
@@ -125,6 +146,7 @@ class Comparison:
     how many each side has, when only the first `elements` of them were looked at; with `sampled` a side is a sample, of
     an unknown number where that is ``None``. `coarser` is of each side the coarser type that holds all of its values,
     see `metrics.spread`. Not saved: a remark says so. `three_way` is set where a golden or a third tensor was measured.
+    `dominated` is set where a few elements are far larger than all others.
     """
 
     elements: int
@@ -143,6 +165,19 @@ class Comparison:
     near_zero: int = 0
     coarser: tuple[str | None, str | None] = (None, None)
     three_way: ThreeWay | None = None
+    dominated: tuple[Dominated, ...] = ()
+
+    def judged(self, metric: str) -> tuple[Measurement | None, Dominated | None]:
+        """Return what the limits of a metric are held to: of a dominated tensor the worst of the whole and the others.
+
+        With it comes what dominates, where the number is of the others alone.
+        """
+        worst, apart = self.measurements.get(metric), None
+        for one in self.dominated:
+            others = one.measurements.get(metric)
+            if worst is not None and others is not None and others.applies and _is_worse(others, worst):
+                worst, apart = others, one
+        return worst, apart
 
     @property
     def equal(self) -> bool:
@@ -172,6 +207,13 @@ class Comparison:
     def places(self) -> dict[str, tuple[int, ...]]:
         """The index of the element that made a metric's number."""
         return {name: one.where for name, one in self.measurements.items() if one.where is not None}
+
+
+def _is_worse(one: Measurement, other: Measurement) -> bool:
+    """Whether one says less good of the same pair: no number is the worst."""
+    if one.value is None or other.value is None or isinstance(one.value, tuple) or isinstance(other.value, tuple):
+        return one.value is None and other.value is not None
+    return one.value < other.value if METRICS[one.metric].direction == "high" else one.value > other.value
 
 
 # From harmless to worst: the verdict of a pair is the worst of its findings. `not_run` is never a finding.

@@ -371,6 +371,13 @@ class Record:
             return self.comparison.values
         return {metric: one.value for metric, one in self.estimates.items()}
 
+    def judged_value(self, metric: str) -> Number | None:
+        """Return the number that the limits of a metric are held to, see `Comparison.judged`."""
+        if self.comparison is None:
+            return self.metrics.get(metric)
+        found, _ = self.comparison.judged(metric)
+        return None if found is None else found.value
+
     @property
     def estimates(self) -> Mapping[str, Interval]:
         """The metrics that sketches gave, with the interval of each."""

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from pytest_msdump.causes.reasons import reason_text
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.facts.dtypes import VALUE_KINDS
-from pytest_msdump.facts.metrics import METRICS, STATISTICS
+from pytest_msdump.facts.metrics import METRICS, NORM_METRICS, STATISTICS
 from pytest_msdump.model.comparison import (
     FAILING,
     OUTCOMES,
     Comparison,
     CustomResult,
+    Dominated,
     Finding,
     GoldenErrors,
     Measurement,
@@ -149,6 +151,34 @@ _GOLDEN_ERRORS = table(
 )
 _RUNS = {"golden": one_of(("golden", "right")), "other_run": one_of(("third", "right"))}
 _THREE_WAY = table(ThreeWay, {**_RUNS, "left": _GOLDEN_ERRORS, "other": _GOLDEN_ERRORS})
+
+
+def _dominated(
+    code: str, metrics: Mapping[str, Any], reasons: Mapping[str, Any] = MappingProxyType({}), **found: Any
+) -> Dominated:
+    if code == "dominated" and not metrics and not reasons:
+        raise WrongValueError("metrics: the others were measured, but there are none")
+    undefined = {name: Message.of_entry(entry) for name, entry in reasons.items()}
+    measured = {name: Measurement(name, metrics.get(name), undefined.get(name)) for name in (*metrics, *reasons)}
+    return Dominated(code, measurements=measured, **found)
+
+
+_DOMINATED = table(
+    _dominated,
+    {
+        "code": one_of(("dominated", "dominated_zeros", "outliers")),
+        "elements": COUNT,
+        "near": NUMBER,
+        "above": list_of(NUMBER, length=2),
+        "metrics": by_name(NUMBER, NORM_METRICS),
+        "reasons": optional(by_name(MESSAGE, NORM_METRICS), {}),
+    },
+    parts=lambda one: {
+        **{name: getattr(one, name) for name in ("code", "elements", "near", "above")},
+        "metrics": one.values,
+        "reasons": {name: found.undefined for name, found in one.measurements.items() if found.value is None},
+    },
+)
 _CLASSES = Nonfinite._fields[:8]
 _MEASURED: Mapping[str, Form] = {
     "elements": nullable(COUNT),
@@ -169,6 +199,7 @@ _MEASURED: Mapping[str, Form] = {
     "vendor": lenient(by_name(NUMBER, METRICS)),
     "reasons": optional(by_name(nullable(MESSAGE), METRICS), {}),
     "three_way": optional(_THREE_WAY),
+    "dominated": optional(list_of(_DOMINATED), ()),
     "nonfinite": table(
         dict,
         {**dict.fromkeys(_CLASSES, lenient(COUNT)), **dict.fromkeys(Nonfinite._fields[8:], lenient(nullable(INDEX)))},
@@ -195,7 +226,7 @@ _ONLY_MEASURED = (
 # Attributes of a comparison under their own names.
 _NUMBERS = (
     *("elements", "total_elements", "near_zero", "sampled", "finite", "differing", "right_zero_mismatch"),
-    *("rtol", "atol", "absolute_error_sum", "vendor", "worst", "three_way"),
+    *("rtol", "atol", "absolute_error_sum", "vendor", "worst", "three_way", "dominated"),
 )
 
 
@@ -561,7 +592,7 @@ def _read_consistent(entry: Any) -> Record:
     comparison, outcome = record.comparison, record.verdict.outcome
     if comparison is not None:
         counts = comparison.finite, comparison.differing, comparison.right_zero_mismatch, comparison.near_zero
-        if max(counts) > comparison.elements:
+        if max(*counts, *(one.elements for one in comparison.dominated)) > comparison.elements:
             raise WrongValueError("elements: there are fewer than were counted")
     is_measured = comparison is not None or record.statistics is not None
     for side, tensor in (("left", record.left), ("right", record.right)) if is_measured else ():

@@ -170,7 +170,7 @@ def _both_names(record: Record) -> str:
 
 def _may_be_rounding(record: Record) -> bool:
     """Whether a failure is small enough for the question, and nothing was measured that answers it."""
-    distance = record.metrics.get("relative_euclidean_distance")
+    distance = record.judged_value("relative_euclidean_distance")
     is_small = isinstance(distance, float) and distance < _MOST_ROUNDING and not record.equal
     is_judged = record.local is not None or any(
         check.base is not None or METRICS[check.metric].golden for check in record.checks

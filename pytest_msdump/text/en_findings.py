@@ -23,6 +23,22 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "{place:place}",
     "detail_saturated": ": NaN, Inf or at its dtype's maximum on the left, where the right is finite and different; "
     "first at {place:place}",
+    "detail_others": (
+        ", of the {n} other element alone, beside those near {near:rough}",
+        ", of the {n} other elements alone, beside those near {near:rough}",
+    ),
+    "metric_undefined_of_others": "{metric} of the other elements alone, beside those near {near:rough}, is undefined, "
+    "because {why} ({rule})",
+    "dominated": "dominated: {n} of {elements} elements near {near:rough}; each limit is held to the worse number, of "
+    "all elements or of the others alone",
+    "dominated_zeros": "dominated: {n} of {elements} elements near {near:rough}; the others are 0 on the right, and "
+    "not judged apart",
+    "outliers": (
+        "{n} of {elements} elements, near {near:rough}, is far larger than all others; these are not judged apart",
+        "{n} of {elements} elements, near {near:rough}, are far larger than all others; these are not judged apart",
+    ),
+    "statistics_dominated": "at least {share:percent} of the elements are near {near:rough}, and nothing judges the "
+    "others, which are far smaller",
     "detail_tolerance": ": elements outside rtol {rtol:limit}, atol {atol:limit}",
     "leaves_out_zeros": (
         (

@@ -173,12 +173,19 @@ def _short(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else f"{value:.6g}"
 
 
+def _rough(value: float | int) -> str:
+    """Write two digits of a large number: what a mask is near."""
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{mantissa.removesuffix('.0')}e{int(exponent)}"
+
+
 # What stands behind the colon of a field → how its number is written, and what stands between the items of a list.
 _NUMBERS: Mapping[str, Callable[[Any], str]] = {
     "number": number,
     "limit": bound_text,
     "percent": _percent,
     "short": _short,
+    "rough": _rough,
 }
 # What a parameter may say that has a word in each language.
 _WORDS = ("left", "right", "golden", "third", "input", "output")

@@ -324,6 +324,12 @@ ZH: Mapping[str, str] = {
     "detail_nonfinite": "：NaN 左侧 {nan_left}、右侧 {nan_right}；Inf 左侧 {inf_left}、右侧 {inf_right}；首个位于 "
     "{place:place}",
     "detail_saturated": "：左侧为 NaN、Inf 或其数据类型的最大值，而右侧为有限且不同的值；首个位于 {place:place}",
+    "detail_others": "，仅计 {near:rough} 附近元素之外的 {n} 个元素",
+    "metric_undefined_of_others": "仅计 {near:rough} 附近元素之外的元素时，{metric} 未定义：{why}（{rule}）",
+    "dominated": "被主导：{elements} 个元素中有 {n} 个在 {near:rough} 附近；各阈值按全部元素与其余元素中较差的数值判定",
+    "dominated_zeros": "被主导：{elements} 个元素中有 {n} 个在 {near:rough} 附近；其余元素在右侧为 0，故不单独判定",
+    "outliers": "{elements} 个元素中有 {n} 个在 {near:rough} 附近，远大于其余元素；其余元素不单独判定",
+    "statistics_dominated": "至少 {share:percent} 的元素在 {near:rough} 附近，而此处无从判定其余小得多的元素",
     "detail_tolerance": "：超出 rtol {rtol:limit}, atol {atol:limit} 的元素数",
     "leaves_out_zeros": "{metric} 为 {value}，但未计入右侧为 0 而左侧不为 0 的 {n} 个元素，因此阈值 {limit} "
     "不成立（{rule}）",

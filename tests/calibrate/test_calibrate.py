@@ -99,6 +99,18 @@ def test_a_base_is_the_largest_distance_of_the_runs_and_at_least_one_rounding() 
 
 
 @pytest.mark.usefixtures("folder")
+def test_the_base_of_a_masked_tensor_is_that_of_the_others_alone() -> None:
+    scores, where = RANDOM.standard_normal(400).astype("f4"), np.arange(400) % 2 == 0
+
+    def masked(name: str, factor: float) -> Path:
+        return run(name, {"scores": np.where(where, np.float32(-1e9), scores * np.float32(factor))})
+
+    limits = calibrate(masked("masked", 1), [masked("p1", 1 + 40 * U)])
+    apart = euclid(scores[~where] * np.float32(1 + 40 * U), scores[~where])
+    assert bases(limits)["scores:output:0"] == pytest.approx(apart, rel=1e-2)
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_golden_run_widens_bases_where_the_reference_is_farther_from_it() -> None:
     exact = {**REFERENCE, "fc1": REFERENCE["fc1"].astype("float64") * (1 + 1e-4)}
     limits = calibrate(Path("ref"), [run("p", noisy(4 * U))], golden=run("g", exact))

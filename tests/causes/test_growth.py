@@ -16,7 +16,7 @@ from pytest_msdump.causes.growth import drift_of, growth, growth_by_graph, growt
 from pytest_msdump.causes.network import Drift, Feed, Node
 from pytest_msdump.causes.operator_status import TensorStatus, operator_nodes
 from pytest_msdump.causes.roles import Role, roles_by_graph, roles_by_order
-from pytest_msdump.model.comparison import Comparison, Measurement, Nonfinite, Verdict
+from pytest_msdump.model.comparison import Comparison, Dominated, Measurement, Nonfinite, Verdict
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
 from pytest_msdump.model.pairing import Pair, Pairing
@@ -48,6 +48,16 @@ def test_an_error_is_the_distance_over_its_limit() -> None:
     drift = drift_of(record(5e-4, 1e-3, cosine=(0.9, 0.99)))
     assert drift is not None
     assert drift.share == 0.5
+
+
+def test_the_error_of_a_masked_tensor_is_that_of_the_others_alone() -> None:
+    whole = record(9e-39, 1e-3)
+    assert whole.comparison is not None
+    others = {_DISTANCE: Measurement(_DISTANCE, 0.5)}
+    apart = Dominated("dominated", 2, -3.4e38, (1e38, 1e38), others)
+    drift = drift_of(replace(whole, comparison=replace(whole.comparison, dominated=(apart,))))
+    assert drift is not None
+    assert growth(Drift(0.6, 1e-3), [drift]) == pytest.approx(1.2)
 
 
 def test_where_only_a_cosine_has_a_limit_it_is_the_chord() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from dump_builder import write_reference
 
+from pytest_msdump.causes.growth import drift_of
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.comparing import compare_pair
 from pytest_msdump.dumps.statistics import READER
@@ -295,3 +296,20 @@ def test_a_norm_that_was_edited_clears_nothing(tmp_path, sides, factor, all_of_i
     (record,) = json.loads((tmp_path / "r" / "results.json").read_text("utf-8"))["tensors"]
     # A norm below the largest element's reach is no contradiction, and makes the distance larger.
     assert record["verdict"] == ("fail" if all_of_it and factor < 1 else "error")
+
+
+@pytest.mark.parametrize("mask", [-1e4, -1e9, -3.4e38])
+def test_what_a_mask_leaves_of_others_no_sketch_can_judge(mask):
+    where = np.random.default_rng(8).random(SHAPE) < 0.4
+    left, right = (np.where(where, np.float32(mask), drifted(1, seed)[1]) for seed in (1, 2))
+    record = compared(sketched(left), sketched(right))
+    assert record.verdict.outcome in ("undefined", "fail")
+    assert drift_of(record) is None or record.verdict.outcome == "fail"
+    assert compared(sketched(right), sketched(right)).verdict.outcome == "pass"
+
+
+def test_a_few_outliers_are_no_mask():
+    left, right = drifted(1e-5)
+    for one in (left, right):
+        one.flat[::1000] = 3000
+    assert compared(sketched(left), sketched(right)).verdict.outcome == "pass"

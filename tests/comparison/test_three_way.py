@@ -82,6 +82,20 @@ def rmse(folder, name, golden="golden"):
     return np.sqrt(np.mean((run - exact) ** 2))
 
 
+def test_golden_does_not_excuse_the_elements_beside_a_mask(tmp_path):
+    golden, where = draw(0), draw(9) > 0
+    write(tmp_path / "golden", {"fc": np.where(where, golden - 1e9, golden)})
+    for name, error in {"left": draw(1), "right": 1e-7 * draw(2)}.items():
+        run = (golden + error).astype("f4")
+        write(tmp_path / name, {"fc": np.where(where, run - np.float32(1e9), run)})
+    found = record(tmp_path)
+    assert found.metrics[RATIO] < 2
+    apart = [(one.metric, one.value) for one in found.verdict.findings if one.outcome == "fail"]
+    right = np.load(tmp_path / "right" / "fc.npy").astype("f8")[~where] - golden[~where]
+    expected = np.sqrt(np.mean(draw(1)[~where] ** 2) / np.mean(right**2))
+    assert apart == [(RATIO, pytest.approx(expected, rel=1e-3))]
+
+
 # -- the rule of PyTorch -----------------------------------------------------------------------------------------------
 
 

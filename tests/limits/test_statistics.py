@@ -474,3 +474,40 @@ def test_statistics_have_the_names_that_a_configuration_has_for_them():
         "zero count",
         "md5",
     ]
+
+
+DRAW = np.random.default_rng(4).normal(0, 4, 4000)
+BELOW = np.random.default_rng(5).random(4000)
+DOMINATED = {
+    "additive": np.where(BELOW < 0.5, DRAW - 1e4, DRAW),
+    "filled": np.where(BELOW < 0.02, -3.4e38, DRAW),
+    "nearly everywhere": np.where(BELOW < 0.98, -65504.0, DRAW),
+}
+ORDINARY = {
+    "massive activations": np.where(BELOW < 0.004, 2500.0, DRAW),
+    "relu": np.maximum(DRAW * 2000, 0),
+    "all below 0": -np.abs(DRAW) * 2000,
+    "both signs": DRAW * 2000,
+    "small": DRAW,
+}
+
+
+@pytest.mark.parametrize("values", DOMINATED.values(), ids=DOMINATED)
+@pytest.mark.parametrize("only", [None, ("maximum", "minimum", "l2_norm")], ids=["all", "no mean"])
+def test_statistics_of_a_masked_tensor_judge_nothing_else(values, only):
+    verdict, _, _ = judged(*[statistics(values, only=only)] * 2, elements=values.size)
+    assert (verdict.outcome, verdict.findings[0].message.code) == ("undefined", "statistics_dominated")
+    assert outcome(*[statistics(values, only=only, md5="a")] * 2, elements=values.size) == "pass"
+
+
+def test_extremes_alone_show_a_mask_that_nothing_else_is():
+    sides = [statistics(DOMINATED["filled"], only=("maximum", "minimum"))] * 2
+    assert outcome(*sides) == "undefined"
+
+
+@pytest.mark.parametrize("values", ORDINARY.values(), ids=ORDINARY)
+@pytest.mark.parametrize(
+    "only", [None, ("maximum", "minimum", "mean"), ("maximum", "minimum")], ids=["all", "no norm", "extremes"]
+)
+def test_statistics_of_other_large_tensors_are_judged_as_ever(values, only):
+    assert outcome(*[statistics(values, only=only)] * 2, elements=values.size) == "pass"

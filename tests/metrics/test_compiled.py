@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from pytest_msdump.metrics.c_kernel import CompiledDivergence, CompiledSums
 from pytest_msdump.metrics.kernel import VARIABLE, Kernel, choose_kernel, kernel_line
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.metrics.numpy_kernel import NOTHING, Span, Task
-from pytest_msdump.model.comparison import Comparison
+from pytest_msdump.model.comparison import Comparison, Measurement
 
 Array = npt.NDArray[Any]
 
@@ -60,15 +60,23 @@ def by(name: str, left: Array, right: Array, **wanted: Any) -> Comparison:
 def assert_same(one: Comparison, other: Comparison) -> None:
     """Everything but sums exactly, sums to 1e-12 of themselves."""
     for field in fields(Comparison):
-        if field.name not in ("measurements", "absolute_error_sum", "vendor"):
+        if field.name not in ("measurements", "absolute_error_sum", "vendor", "dominated"):
             # As texts: NaN is not equal to itself, and an int is not to become a float.
             assert repr(getattr(one, field.name)) == repr(getattr(other, field.name)), field.name
     assert_close("absolute_error_sum", one.absolute_error_sum, other.absolute_error_sum)
     assert one.vendor.keys() == other.vendor.keys()
     for metric in one.vendor:
         assert_close(metric, one.vendor[metric], other.vendor[metric])
-    for metric, a in one.measurements.items():
-        b = other.measurements[metric]
+    assert_same_measurements(one.measurements, other.measurements)
+    for found, expected in zip(one.dominated, other.dominated, strict=True):
+        assert found[:4] == expected[:4]
+        assert_same_measurements(found.measurements, expected.measurements)
+
+
+def assert_same_measurements(one: Mapping[str, Measurement], other: Mapping[str, Measurement]) -> None:
+    assert one.keys() == other.keys()
+    for metric, a in one.items():
+        b = other[metric]
         assert (a.undefined, a.applies, a.where) == (b.undefined, b.applies, b.where), metric
         assert_close(metric, a.value, b.value)
 
