@@ -110,7 +110,8 @@ class _Pair:
     def dominates(self, start: int, stop: int) -> npt.NDArray[np.bool_]:
         """Return where in this range elements dominate."""
         if self._range != (start, stop):
-            blocks = [np.abs(numbers(view.read(start, stop)).astype(np.float64)) for view in self._sides]
+            with np.errstate(invalid="ignore"):
+                blocks = [np.abs(numbers(view.read(start, stop)).astype(np.float64)) for view in self._sides]
             self._dominates = (blocks[0] >= self._above.left) & (blocks[1] >= self._above.right)
             self._range = (start, stop)
         return self._dominates
@@ -153,7 +154,9 @@ class _Others(ForwardingView):
 
 def _binades(block: Array, side: str, workspace: Workspace) -> Counts:
     """Return the binade of each element."""
-    (values,) = components(numbers(block), side, workspace)
+    # A signalling NaN is a NaN.
+    with np.errstate(invalid="ignore"):
+        (values,) = components(numbers(block), side, workspace)
     return np.abs(values, out=values).view(np.int64) >> _MANTISSA
 
 

@@ -391,7 +391,7 @@ def _parse_dim(name: str, modifiers: str | None, where: str) -> tuple[Dim, list[
         axis, colon, qualifiers = modifier.strip().partition(":")
         said = qualifiers.split("+") if colon else []
         if not _AXIS.fullmatch(axis):
-            raise ConfigError(f"{where}: {name}[{modifiers}] must name axes such as tp; write e.g. {_EXAMPLE!r}")
+            raise ConfigError(f"{where}: {f'{name}[{modifiers}]'!r} must name axes such as tp; write e.g. {_EXAMPLE!r}")
         for one in said:
             if one not in _QUALIFIERS:
                 raise UnknownNameError(f"{where}: unknown qualifier {one!r}; {nearest(one, _QUALIFIERS)}")
