@@ -19,13 +19,15 @@ _FEWEST_ANCHORS = 2
 class Unpaired:
     """A tensor without a partner: its operator's name, its place in its side, and whether that is execution order.
 
-    `is_distinctive` is whether another tensor hardly has the same values by chance.
+    `is_distinctive` is whether another tensor hardly has the same values by chance. `own_name` is the name without
+    the operator's type, where a tool wrote that into it.
     """
 
     name: str
     place: int
     is_ordered: bool = True
     is_distinctive: bool = True
+    own_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Suggestion:
     """The clear partner of one right tensor, or all that may be it.
 
     `how` is ``"structure"``, ``"values"``, ``"names"`` or ``"order"`` (which chose among tensors whose values fit), or
-    ``"names alone"``.
+    ``"names alone"``; ``"against"`` where values say another one than names and structure, whose fit is the first.
     """
 
     right: int

@@ -83,7 +83,8 @@ def fit_text(apart: float, shape: str, by: str = "", say: Phrases = ENGLISH) -> 
     """Return what speaks for a pair of tensors.
 
     `apart` is how far their values are apart, over the norm of the right; `shape` is ``"same"``, ``"transposed"`` or
-    ``"reshaped"``; `by` is ``"names alone"``, ``"names"`` or ``"order"`` if something else than the values decided.
+    ``"reshaped"``; `by` says what else than the values decided: ``"names"`` or ``"order"`` among those that fit, and
+    ``"names alone"``, ``"place"``, ``"structure"``, ``"replay"`` or ``"against"`` whatever the values are.
 
     >>> fit_text(2.1e-8, "transposed"), fit_text(0, "same", "order")[:30]
     ('values agree to 2e-08, axes of the right in another order', 'values are equal, same shape; ')
@@ -91,7 +92,7 @@ def fit_text(apart: float, shape: str, by: str = "", say: Phrases = ENGLISH) -> 
     shape = say(f"shape_{shape}")
     if by == "names alone":
         return say("fits_by_name", shape=shape, apart=f"{apart:.2g}")
-    if by in ("structure", "replay"):
+    if by in ("structure", "replay", "place", "against"):
         return say(f"fits_by_{by}", shape=shape, apart=f"{apart:.2g}")
     text = say("fits_equal", shape=shape) if apart == 0 else say("fits", shape=shape, apart=f"{apart:.0e}")
     return say.joined([text, say(f"decided_{by}")], "between_clauses") if by in ("names", "order") else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pytest_msdump.causes.choose_partners import Fit, Suggestion, Unpaired, is_named_after, suggest
+from pytest_msdump.causes.confirm_partners import contradicted, in_order, named_alone, shared_words
 from pytest_msdump.causes.fingerprint import Fingerprint, disagreement, distances, fingerprint, sample
 from pytest_msdump.causes.reasons import fit_text
 from pytest_msdump.causes.steps import Look, pairs_by_structure, steps_of
@@ -23,7 +25,7 @@ from pytest_msdump.matching.kinds import kind_of
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pair, Pairing, Transform, Unmatched
 from pytest_msdump.model.report import Report, SuggestedPartner
-from pytest_msdump.model.tensor import TensorRef, TensorView, mangle
+from pytest_msdump.model.tensor import OpKey, TensorRef, TensorView, mangle
 
 # Drift up to here leaves a tensor recognisable.
 _MOST_APART = 0.02
@@ -37,7 +39,10 @@ _USUAL = "NCHW"
 _MOST_TRIED = 6
 
 # Axes of the right side that lead from one usual order to another.
-USUAL_AXES = ((1, 0), (0, 3, 1, 2), (0, 2, 3, 1), (3, 2, 0, 1), (0, 4, 1, 2, 3), (0, 2, 3, 4, 1))
+USUAL_AXES = (
+    *((1, 0), (1, 0, 2), (0, 2, 1), (0, 2, 1, 3), (0, 3, 1, 2), (0, 2, 3, 1), (3, 2, 0, 1)),
+    *((0, 4, 1, 2, 3), (0, 2, 3, 4, 1)),
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,8 @@ class Suggested:
 
     `alone` are the right tensors without a partner; `copies` those of them that hold the values of another right tensor
     that has one, or is suggested one. `alignments` has every pair that was tried, `unread` every tensor whose values
-    cannot be looked at. `free` are the left tensors without a partner, by what their values are like.
+    cannot be looked at. `free` are the left tensors without a partner, by what their values are like. `doubtful` are
+    right tensors without a clear partner that yet have one by all that is known: a suite without them is not to pass.
     """
 
     left: tuple[TensorRef, ...]
@@ -75,12 +81,14 @@ class Suggested:
     alone: tuple[int, ...] = ()
     copies: frozenset[int] = frozenset()
     free: Mapping[int, Fingerprint] = field(default_factory=dict)
+    doubtful: frozenset[int] = frozenset()
 
     def partner(self, one: Suggestion, fit: Fit, side: str) -> SuggestedPartner:
         """Return one fit of a suggestion as a report has it, with the tensor of `side` as the partner."""
         alignment = self.alignments[fit.left, fit.right]
         by = "names alone" if fit.apart is None else one.how if one.is_clear and one.how in ("names", "order") else ""
-        by = one.how if one.how in ("structure", "replay") else by
+        by = one.how if one.how in ("structure", "replay", "place") else by
+        by = "against" if one.how == "against" and not fit.is_close else by
         apart = alignment.apart if fit.apart is None else fit.apart
         shape = shape_word(alignment.transform)
         ref = self.left[fit.left] if side == "left" else self.right[fit.right]
@@ -135,15 +143,17 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
         for other, one in by_structure.items()
     ]
     suggestions += suggest(left.unpaired, right.unpaired, fits, anchors=anchors)
+    confirmed = search.confirmed({one.right: one for one in suggestions}, paired, copies)
     return Suggested(
         tuple(left.refs),
         tuple(right.refs),
-        tuple(sorted(suggestions, key=lambda one: one.right)),
+        tuple(confirmed[number] for number in sorted(confirmed)),
         search.found,
         (*left.unread, *right.unread),
         alone=tuple(sorted(right.alone)),
         copies=copies,
         free={number: left.looks[number].print for number in sorted(left.alone)},
+        doubtful=search.doubtful(confirmed, paired, copies),
     )
 
 
@@ -221,7 +231,7 @@ class _Side:
             if number in self.alone and number not in paired
         )
 
-    @property
+    @cached_property
     def unpaired(self) -> list[Unpaired]:
         """These tensors as `suggest` takes them."""
         return [
@@ -230,9 +240,24 @@ class _Side:
                 number,
                 ref.place is not None,
                 number in self.looks and self.looks[number].print.is_distinctive,
+                _own_name(ref.key.op),
             )
             for number, ref in enumerate(self.refs)
         ]
+
+    def sort_of(self, number: int) -> tuple[str, int]:
+        """Return what a partner must have in common with a tensor."""
+        return self.refs[number].key.io, self.looks[number].print.size
+
+
+def _own_name(op: OpKey) -> str:
+    """Return a name without the operator's type that a tool wrote into it: ``attention/add``, ``node_LSTM_220``."""
+    if not op.op_type:
+        return op.label
+    folder, _, last = op.label.rpartition("/")
+    if folder:
+        return folder if last.lower().startswith(op.op_type.lower()) else op.label
+    return "" if re.fullmatch(rf"(?:node_)?{re.escape(op.op_type)}_[0-9]+", last) else last
 
 
 _Name = tuple[str, int]
@@ -255,6 +280,7 @@ class _Search:
     def __init__(self, left: _Side, right: _Side, formats: Transform) -> None:
         self._left, self._right, self._formats = left, right, formats
         self.found: dict[tuple[int, int], Alignment] = {}
+        self._left_over: set[int] = set()
 
     def alignment(self, one: int, other: int) -> Alignment | None:
         """Return how the right tensor of that number is brought to the left one."""
@@ -321,6 +347,179 @@ class _Search:
             if taken.isdisjoint({("left", one), ("right", other)}) and (not taken or (alike and has_copies)):
                 taken |= {("left", one), ("right", other)}
                 yield one, other
+
+    def confirmed(
+        self, suggestions: Mapping[int, Suggestion], paired: Sequence[tuple[int, int]], copies: frozenset[int]
+    ) -> dict[int, Suggestion]:
+        """Return what is suggested once values, names and order have looked at each other's pairs.
+
+        Where names or structure say one tensor and values another of which nothing else is said, values may choose.
+        Where that is another tensor's by name, or their order crosses, both are listed and none is chosen. What values
+        know nothing of gets the partner that names, or its place between known pairs, say.
+        """
+        found = dict(suggestions)
+        agreeing = {one.right: one.fits[0] for one in found.values() if one.is_clear and self._agrees(one.fits[0])}
+        taken = {fit.left for one in found.values() if one.is_clear for fit in one.fits}
+        for number, one in suggestions.items():
+            if number not in agreeing and (better := self._better(one, agreeing, taken)) is not None:
+                found[number] = better
+                taken |= {better.fits[0].left} if better.is_clear else set()
+            elif number not in agreeing and (of_other := self._other_right(one, found)) is not None:
+                del found[number]
+                self._left_over.add(number)
+                found[of_other.right] = of_other
+                agreeing[of_other.right] = of_other.fits[0]
+        # Of another kind: a sum here is a concatenation of two halves there.
+        for number in sorted(self._right.alone - copies - found.keys() - self._left_over):
+            if len(alike := [fit for fit in self._alike(number) if fit.left not in taken]) == 1:
+                found[number] = Suggestion(number, (alike[0],), "values")
+                taken.add(alike[0].left)
+        agreeing = {one.right: one.fits[0] for one in found.values() if one.is_clear and self._agrees(one.fits[0])}
+        against = contradicted(
+            list(agreeing.values()),
+            self._left.unpaired,
+            self._right.unpaired,
+            free=(sorted(self._left.alone - taken), sorted(self._right.alone - copies - found.keys())),
+            sure=frozenset(number for number in agreeing if found[number].how == "structure"),
+            sort_of=self._sort_of,
+        )
+        holder = {fit.left: number for number, fit in agreeing.items()}
+        for number, lefts in against.items():
+            lefts = {one for one in lefts if number in agreeing or self._may_compute_the_same(one, number)}
+            named = [fit for left in sorted(lefts) if (fit := self._fit(left, number)) is not None]
+            if len(named) == 1 and self._agrees(named[0]):
+                # Drift explains the difference.
+                found[number] = Suggestion(number, (named[0],), "names")
+            elif named:
+                own = (agreeing[number],) if number in agreeing else ()
+                found[number] = Suggestion(number, (*named, *own), "against", is_clear=False)
+                if not own and (other := holder[named[0].left]) not in against:
+                    found[other] = replace(found[other], how="against", is_clear=False)
+        taken = {fit.left for one in found.values() for fit in one.fits if one.is_clear or one.how == "against"}
+        rest = [number for number in sorted(self._right.alone - copies - self._left_over) if number not in found]
+        # What repeats a tensor that has a partner is not meant.
+        usable = self._left.alone - self._left.copies({*taken, *(one for one, _ in paired)})
+        anchors = [*paired, *((fit.left, number) for number, fit in agreeing.items() if found[number].is_clear)]
+        for how, choose in (("names alone", self._by_name), ("place", self._by_place)):
+            possible = [
+                (one, other)
+                for other in rest
+                for one in sorted(usable - taken)
+                if self._sort_of("left", one) == self._sort_of("right", other)
+                and self._may_compute_the_same(one, other)
+            ]
+            for place, other in choose(possible, anchors):
+                if (fit := self._fit(place, other)) is not None:
+                    found[other] = Suggestion(other, (fit,), how)
+                    taken.add(place)
+            rest = [number for number in rest if number not in found]
+        return found
+
+    def _by_name(
+        self, possible: Sequence[tuple[int, int]], _anchors: Sequence[tuple[int, int]]
+    ) -> list[tuple[int, int]]:
+        return named_alone(self._left.unpaired, self._right.unpaired, possible)
+
+    def _by_place(
+        self, possible: Sequence[tuple[int, int]], anchors: Sequence[tuple[int, int]]
+    ) -> list[tuple[int, int]]:
+        ordered = [
+            (one, other)
+            for one, other in possible
+            if self._left.unpaired[one].is_ordered and self._right.unpaired[other].is_ordered
+        ]
+        return in_order(anchors, ordered, self._sort_of)
+
+    def _better(self, one: Suggestion, agreeing: Mapping[int, Fit], taken: set[int]) -> Suggestion | None:
+        """Return what another tensor that has the values of the right one makes of a suggestion that has not."""
+        number = one.right
+        rivals = [fit for fit in self._alike(number) if fit.left != one.fits[0].left]
+        # What has its own partner repeats the value, as a module does that hands its input on.
+        held = {fit.left for fit in agreeing.values()}
+        rivals = [fit for fit in rivals if fit.left not in held]
+        if not rivals or any(self._agrees(fit) for fit in one.fits):
+            return None
+        words = max(self._shared(fit) for fit in one.fits)
+        free = [fit for fit in rivals if fit.left not in taken and self._shared(fit) >= words]
+        if free:
+            efforts = {fit.left: self.found[fit.left, number].transform for fit in free}
+            same = [fit for fit in free if shape_word(efforts[fit.left]) == "same"] or free
+            if len(same) == 1:
+                return Suggestion(number, (same[0],), "values")
+            return Suggestion(number, tuple(same), "values", is_clear=False)
+        return Suggestion(number, (*one.fits, *rivals), "against", is_clear=False)
+
+    def _other_right(self, one: Suggestion, found: Mapping[int, Suggestion]) -> Suggestion | None:
+        """Return the pair of a suggestion's left tensor with the only right one that has its values and no partner."""
+        fit = one.fits[0]
+        look = self._left.looks[fit.left].print
+        if not one.is_clear or self._agrees(fit) or not look.is_distinctive:
+            return None
+        others = [
+            number
+            for number in sorted(self._right.alone - found.keys())
+            if self._sort_of("right", number) == self._sort_of("left", fit.left)
+        ]
+        apart = distances(look, [self._right.looks[number].print for number in others])
+        alike = sorted((float(far), number) for far, number in zip(apart, others, strict=True) if far <= _ALIKE)
+        fits = [better for _, number in alike[:_MOST_TRIED] if (better := self._fit(fit.left, number)) is not None]
+        fits = [better for better in fits if self._agrees(better)]
+        if len(fits) != 1 or self._shared(fits[0]) < self._shared(fit):
+            return None
+        return Suggestion(fits[0].right, (fits[0],), "values")
+
+    def _alike(self, number: int) -> list[Fit]:
+        """Return the left tensors that have the values of a right one, whatever they compute."""
+        look, io = self._right.looks[number].print, self._right.refs[number].key.io
+        if not look.is_distinctive:
+            return []
+        others = [one for one in sorted(self._left.alone) if self._left.refs[one].key.io == io]
+        apart = distances(look, [self._left.looks[one].print for one in others])
+        alike = sorted((float(far), one) for far, one in zip(apart, others, strict=True) if far <= _ALIKE)
+        fits = (self._fit(one, number) for _, one in alike[:_MOST_TRIED])
+        return [fit for fit in fits if fit is not None and self._agrees(fit)]
+
+    def _fit(self, one: int, other: int) -> Fit | None:
+        found = self.alignment(one, other)
+        return None if found is None else Fit(one, other, found.apart, found.is_close)
+
+    def _agrees(self, fit: Fit) -> bool:
+        found = self.found.get((fit.left, fit.right))
+        return found is not None and found.is_close and self._right.unpaired[fit.right].is_distinctive
+
+    def _shared(self, fit: Fit) -> int:
+        return shared_words(self._left.unpaired[fit.left], self._right.unpaired[fit.right])
+
+    def _sort_of(self, side: str, number: int) -> tuple[str, int]:
+        return (self._left if side == "left" else self._right).sort_of(number)
+
+    def _may_compute_the_same(self, one: int, other: int) -> bool:
+        """Whether two types are of one kind, or one of them is unknown."""
+        ours, theirs = (side.refs[number].key.op.op_type for side, number in ((self._left, one), (self._right, other)))
+        return not ours or not theirs or ours == theirs or kind_of(ours) == kind_of(theirs) != ""
+
+    def doubtful(
+        self, found: Mapping[int, Suggestion], paired: Sequence[tuple[int, int]], copies: frozenset[int]
+    ) -> frozenset[int]:
+        """Return the right tensors that a suite must not leave out unseen.
+
+        Those are of which names and values say different things, those none of whose candidates has their values, and
+        those behind the last pair, where a mistake before them leaves nothing that values know again.
+        """
+        unsure = {one.right for one in found.values() if not one.is_clear and not any(map(self._agrees, one.fits))}
+        unsure |= {one.right for one in found.values() if one.how == "against"}
+        clear = [(one.fits[0].left, one.right) for one in found.values() if one.is_clear]
+        ends = (
+            [max(numbers, default=-1) for numbers in zip(*paired, *clear, strict=True)] if paired or clear else [-1, -1]
+        )
+        taken = {one for one, _ in clear}
+        taken |= self._left.copies({*taken, *(one for one, _ in paired)})
+        sorts = {self._sort_of("left", one) for one in self._left.alone - taken if one > ends[0]}
+        behind = {
+            other for other in self._right.alone - copies if other > ends[1] and self._sort_of("right", other) in sorts
+        }
+        behind |= {other for other in self._left_over if other > ends[1]}
+        return frozenset(unsure | (behind - found.keys()))
 
 
 def _map_names(one: Unmatched) -> Iterator[tuple[str, str]]:

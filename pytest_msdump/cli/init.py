@@ -47,21 +47,24 @@ def run(parsed: argparse.Namespace) -> int:
     with progress.step("indexing and pairing"):
         planned = plan(suite_of(parsed))
     found = suggest_partners(planned, watch=progress)
-    suite = SuggestedSuite(planned, found, parsed, target.absolute().parent)
     profile, why = _profile(planned)
+    suite = SuggestedSuite(planned, found, parsed, target.absolute().parent, profile=profile)
+    ran = suite.run(progress)
     heading = "# A first suite, made by msdump init. What every key means: docs/reference/suite_file.md"
     write_lines(target, suite.lines(heading, {"profile": f'"{profile}"  # {why}'}))
     width = terminal_width(100, least=40)
+    less = "less" if suite.coverage == suite.reached else f"less than {percent(suite.coverage)}"
     said = (
         f"{target} is written" + (f": {found_text(found)}" if planned.pairing.unmatched_right else ""),
-        f"{percent(suite.coverage)} of the right tensors have a partner, and less will fail (min_coverage)",
+        f"{percent(suite.reached)} of the right tensors have a partner, and {less} will fail (min_coverage)",
+        *ran,
         f"limits: profile {profile}, since {why}",
         "limits of this very model: msdump calibrate measures them, by one extra run of the reference",
     )
     print_lines(header_lines(*planned.sides, pairs=len(planned.pairing.pairs), profile=profile))
     print_lines(line for text in said for line in hanging(text, width))
     print_lines(["next:", f"  {shell_line(['pytest', str(target)])}"])
-    return int(suite.coverage == 0)
+    return int(suite.reached == 0)
 
 
 def _profile(planned: Plan) -> tuple[str, str]:

@@ -13,8 +13,9 @@ from typing import Any
 
 from pytest_msdump.causes.choose_partners import Fit, Suggestion
 from pytest_msdump.causes.suggest_partners import Suggested
-from pytest_msdump.cli.output import print_lines
+from pytest_msdump.cli.output import print_lines, terminal_width
 from pytest_msdump.comparison.planning import Plan, plan
+from pytest_msdump.comparison.user_code import Watch
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text, toml_value
 from pytest_msdump.matching.addresses import MapEntry
@@ -23,16 +24,20 @@ from pytest_msdump.replay.pairing import suggest_with
 from pytest_msdump.replay.reference_model import load_reference
 from pytest_msdump.report.coverage import map_entry_lines
 from pytest_msdump.report.progress import Progress
+from pytest_msdump.report.tables import hanging
+from pytest_msdump.scheduling.run import records_of
 from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.storage.files import write_atomic
 from pytest_msdump.storage.remote import RemotePath
 from pytest_msdump.suite import SideChoice, load_suite
+from pytest_msdump.text import ENGLISH
 
 # Options that pairing depends on, as read from wherever they were given, and as typed.
 _READ_NAMES = ("io", "select", "deselect", "allow_incomplete")
 _READ = {option.name: option.value for option in OPTIONS if option.name in _READ_NAMES}
 _TYPED = ("iteration", "rank", "graph", "align")
 _RULE_FILES = ("fusion", "quant_fusion", "close_fusion")
+_MOST_NAMED = 5
 _ENTRY_KEYS = ("reshape", "transpose", "rank", "net", "graph", "iteration", "occurrence")
 
 
@@ -45,6 +50,7 @@ def suggest(planned: Plan, parsed: argparse.Namespace, progress: Progress) -> in
         raise ConfigError(f"--model {parsed.model}: only models of PyTorch suggest partners; name FILE:FUNCTION")
     found = suggest_with(reference, planned, watch=progress)
     suite = SuggestedSuite(planned, found, parsed, folder)
+    said = suite.run(progress)
     if parsed.form == "python":
         lines = list(_python_lines(suite.entries.known + suite.entries.clear, found))
     else:
@@ -53,7 +59,9 @@ def suggest(planned: Plan, parsed: argparse.Namespace, progress: Progress) -> in
         sys.stdout.writelines(f"{line}\n" for line in lines)
     else:
         write_lines(target, lines)
+    width = terminal_width(100, least=40)
     print_lines([f"msdump match: {found_text(found)}"], to_error=True)
+    print_lines((line for text in said for line in hanging(text, width)), to_error=True)
     return int(bool(planned.pairing.unmatched_right) and not suite.entries.clear)
 
 
@@ -74,16 +82,50 @@ def write_lines(target: Path, lines: Iterable[str]) -> None:
 
 
 class SuggestedSuite:
-    """The suite file of a plan with the `entries` that were found; `coverage` is the share that they reach."""
+    """The suite file of a plan with the `entries` that were found; `reached` is the share that they pair.
 
-    def __init__(self, planned: Plan, found: Suggested, parsed: argparse.Namespace, folder: Path) -> None:
+    `coverage` is what the suite asks for: what is commented out although it has a partner is in it, so that the suite
+    fails until an entry says which one.
+    """
+
+    def __init__(
+        self, planned: Plan, found: Suggested, parsed: argparse.Namespace, folder: Path, *, profile: str | None = None
+    ) -> None:
         self.entries = _Entries(planned, found)
+        self._found = found
         entries = self.entries.known + self.entries.clear
         self._table = _table(planned, parsed, folder, has_entries=bool(entries))
-        table = self._table | {"map": entries}
+        table = self._table | {"map": entries} | ({} if profile is None else {"profile": profile})
         suite = load_suite(file=None, table=table, options={}, directory=folder, name="the suggested suite")
+        self._planned = plan(suite)
+        pairing = self._planned.pairing
+        doubtful = {_place(found.right[number]) for number in found.doubtful}
+        further = sum(_place(one.ref) in doubtful for one in pairing.unmatched_right)
         # Cut to what a person would type.
-        self.coverage = floor(plan(suite).pairing.coverage * 1000) / 1000
+        self.reached, self.coverage = (
+            floor(min(1.0, share) * 1000) / 1000
+            for share in (pairing.coverage, pairing.coverage + further / max(1, pairing.right_total))
+        )
+
+    def run(self, watch: Watch) -> list[str]:
+        """Compare the pairs once; return sentences on what fails, with the entries to look at."""
+        pairs = self._planned.pairing.pairs
+        records = records_of(self._planned, watch)[0]
+        failing = [pair for number, pair in enumerate(pairs) if records[number].fails]
+        said: list[str] = []
+        if failing:
+            names = [f"{pair.left.key.address} <-> {pair.right.key.address}" for pair in failing]
+            said.append(
+                f"it was run once: {len(failing)} of {len(pairs)} pairs fail; the port is wrong there, or the pair is: "
+                f"look at {ENGLISH.named(dict.fromkeys(names), _MOST_NAMED)}"
+            )
+        if self._found.doubtful:
+            names = [self._found.right[number].key.address for number in sorted(self._found.doubtful)]
+            said.append(
+                "it fails until an entry names the partner of (min_coverage): "
+                f"{ENGLISH.named(dict.fromkeys(names), _MOST_NAMED)}"
+            )
+        return said
 
     def lines(self, heading: str, more: dict[str, str]) -> list[str]:
         """Return the lines of the file; `more` are lines of keys, each with what stands behind it."""
@@ -92,6 +134,10 @@ class SuggestedSuite:
         lines = [heading, "[msdump]", *(f"{key} = {value}" for key, value in table.items())]
         lines += [line for entry in self.entries.known for line in ("", *map_entry_lines(entry))]
         return [*lines, *self.entries.lines()]
+
+
+def _place(ref: TensorRef) -> tuple[str, int]:
+    return ref.key.typed_address, ref.key.op.at.occurrence or 0
 
 
 def found_text(found: Suggested) -> str:
@@ -189,7 +235,11 @@ class _Entries:
         found = self._found
         name = terminal_text(found.right[one.right].key.address)
         yield ""
-        yield f"# ambiguous: {name} may be {'this one' if len(one.fits) == 1 else f'any of these {len(one.fits)}'}"
+        if one.how == "against":
+            yield f"# ambiguous: {name}: values are those of another tensor than names or order say; has the port mixed"
+            yield "# them up? Then take the entry whose names are right, which fails until the port is mended"
+        else:
+            yield f"# ambiguous: {name} may be {'this one' if len(one.fits) == 1 else f'any of these {len(one.fits)}'}"
         for fit in one.fits:
             yield f"# {found.partner(one, fit, 'left').why}"
             yield from (f"# {line}" for line in map_entry_lines(self._entry(fit)))

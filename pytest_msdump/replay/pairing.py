@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.causes.choose_partners import Fit, Suggestion
+from pytest_msdump.causes.confirm_partners import words_of
 from pytest_msdump.causes.fingerprint import distances, fingerprint
 from pytest_msdump.causes.structure import name_agreement, tokens_of
 from pytest_msdump.causes.suggest_partners import Alignment, Suggested, best_alignment, suggest_partners
@@ -64,10 +65,13 @@ class _Search(Forcing):
         self._offline = found
         self._formats = Transform(left_format=plan.suite.left_format, right_format=plan.suite.right_format)
         copies = {*found.copies}
+        against = {one.right for one in found.suggestions if one.how == "against"}
         self._alone = {
             Place(ref.key.op.label, ref.key.slot, ref.key.op.at.occurrence or 0): number
             for number, ref in enumerate(found.right)
-            if number in {*found.alone} - copies and ref.key.io == "output" and not ref.key.op.label.endswith(GRADIENTS)
+            if number in {*found.alone} - copies - against
+            and ref.key.io == "output"
+            and not ref.key.op.label.endswith(GRADIENTS)
         }
         # What structure, names and recorded values say, by the right one.
         self._clear = {one.right: one.fits[0].left for one in found.suggestions if one.is_clear}
@@ -89,7 +93,11 @@ class _Search(Forcing):
             fits = tuple(fit for fit in one.fits if held.get(fit.left, one.right) == one.right)
             if fits:
                 suggestions.append(replace(one, fits=fits))
-        return replace(self._offline, suggestions=tuple(sorted(suggestions, key=lambda one: one.right)))
+        clear = {one.right for one in suggestions if one.is_clear}
+        doubtful = self._offline.doubtful - clear
+        doubtful |= {one.right for one in suggestions if one.how == "against"}
+        ordered = tuple(sorted(suggestions, key=lambda one: one.right))
+        return replace(self._offline, suggestions=ordered, doubtful=doubtful)
 
     def wants(self, place: Place) -> bool:
         """Whether this place has a partner, or is to get one."""
@@ -123,7 +131,11 @@ class _Search(Forcing):
         if by_structure in tried and (by_structure in best or not best):
             return self._suggestion(number, [by_structure], tried)
         if best:
-            return self._suggestion(number, [max(best, key=lambda one: self._likeness(one, number))], tried)
+            likest = max(best, key=lambda one: self._likeness(one, number))
+            if by_structure in tried and self._shared(by_structure, number) > self._shared(likest, number):
+                # Names say one, the reference another: a port that has mixed them up.
+                return replace(self._suggestion(number, [by_structure, likest], tried, is_clear=False), how="against")
+            return self._suggestion(number, [likest], tried)
         # Nothing fits: the module is wrong, and the one of its kind that is nearest may be it.
         tried = self._fits(number, own, self._of_its_kind(number, free))
         nearest = sorted(tried, key=lambda one: tried[one].apart)
@@ -151,6 +163,10 @@ class _Search(Forcing):
             if alignment is not None:
                 found[one] = alignment
         return found
+
+    def _shared(self, one: int, number: int) -> int:
+        left, right = self._offline.left[one].key.op, self._offline.right[number].key.op
+        return len(words_of(left.label) & words_of(right.label))
 
     def _likeness(self, one: int, number: int) -> tuple[bool, int, int]:
         left, right = self._offline.left[one].key.op, self._offline.right[number].key.op

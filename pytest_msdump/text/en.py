@@ -161,6 +161,8 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "fits": "values agree to {apart}, {shape}",
     "fits_equal": "values are equal, {shape}",
     "fits_by_name": "names agree, {shape}; values differ by {apart} of their norm",
+    "fits_by_place": "in the same place between known pairs, {shape}; values differ by {apart} of their norm",
+    "fits_by_against": "names or order say so, {shape}; values differ by {apart} of their norm",
     "fits_by_structure": "the same step of both runs, {shape}; values differ by {apart} of their norm",
     "decided_names": "other tensors have the same values: names decide",
     "decided_order": "other tensors have the same values: the execution order decides",

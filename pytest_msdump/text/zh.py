@@ -126,6 +126,8 @@ ZH: Mapping[str, str] = {
     "fits": "数值相差 {apart}，{shape}",
     "fits_equal": "数值相等，{shape}",
     "fits_by_name": "名称相符，{shape}；数值之差为其范数的 {apart}",
+    "fits_by_place": "在已知配对之间位于同一位置，{shape}；数值之差为其范数的 {apart}",
+    "fits_by_against": "名称或执行顺序如此表明，{shape}；数值之差为其范数的 {apart}",
     "fits_by_structure": "两次运行中的同一步，{shape}；数值之差为其范数的 {apart}",
     "decided_names": "另有张量的值与之相同：由名称决定",
     "decided_order": "另有张量的值与之相同：由执行顺序决定",

@@ -383,3 +383,165 @@ def test_names_that_count_differently_are_overruled(tmp_path, suggested):
         "ReLU.f.1:output:0": "ReLU.f.2:output:0",
         "MaxPool2d.f.2:output:0": "f.3:output:0",
     }
+
+
+# Names of two siblings on the right and on the left, beside one tensor that is right.
+SIBLINGS = {
+    "heads": (("qa.start_logits", "qa.end_logits"), ("head_start_logits", "head_end_logits")),
+    "query and key": (("attn.query", "attn.key"), ("blk.wq", "blk.wk")),
+    "key and value": (("attn.k_proj", "attn.v_proj"), ("blk.key", "blk.value")),
+    "gate and up": (("mlp.gate_proj", "mlp.up_proj"), ("ffn.w1", "ffn.w3")),
+    "real and imaginary": (("spec.real", "spec.imag"), ("out_re", "out_im")),
+    "mean and variance": (("bn.running_mean", "bn.running_var"), ("norm.moving_mean", "norm.moving_variance")),
+    "gamma and beta": (("ln.gamma", "ln.beta"), ("ln1_scale", "ln1_shift")),
+    "hidden and cell state": (("rnn.hidden", "rnn.cell"), ("lstm_h", "lstm_c")),
+    "experts": (("moe.experts.0", "moe.experts.1"), ("expert_0", "expert_1")),
+    "numbers of an exporter": (("qa.first", "qa.second"), ("node_linear_1", "node_linear_2")),
+}
+
+
+def siblings(tmp_path, what, left_values, *, order=(0, 1)):
+    """Write a reference of a trunk, two siblings and a tail, and a run; return what names pair."""
+    rights, lefts = SIBLINGS[what]
+    values = np.random.default_rng(0).standard_normal((4, 6, 8)).astype("f4")
+    write_reference(
+        tmp_path / "ref", {"net.trunk": values[0], **dict(zip(rights, values[1:3], strict=True)), "tail": values[3]}
+    )
+    named = dict(zip(lefts, left_values(values), strict=True))
+    write_reference(
+        tmp_path / "run", {"trunk_out": values[0], **{lefts[n]: named[lefts[n]] for n in order}, "behind": values[3]}
+    )
+    return {f"{right}:output:0": f"{left}:output:0" for right, left in zip(rights, lefts, strict=True)}
+
+
+OTHERS = {"net.trunk:output:0": "trunk_out:output:0", "tail:output:0": "behind:output:0"}
+
+
+@pytest.mark.parametrize("what", SIBLINGS)
+def test_siblings_that_a_port_has_swapped_are_no_entries_and_the_suite_fails(tmp_path, what, capsys):
+    named = siblings(tmp_path, what, lambda values: values[[2, 1]])
+    assert main(["init", "run", "ref", "-o", "first.toml"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    table = read_toml(tmp_path / "first.toml")["msdump"]
+    assert {one["right"]: one["left"] for one in table["map"]} == OTHERS
+    text = (tmp_path / "first.toml").read_text("utf-8")
+    for right, left in named.items():
+        assert f"# ambiguous: {right}: values are those of another tensor than names or order say" in text
+        assert f'# left = "{left}"\n# right = "{right}"' in text
+    assert "50 % of the right tensors have a partner, and less than 100 % will fail" in said
+    assert f"it fails until an entry names the partner of (min_coverage): {', '.join(named)}" in said
+    assert main(["compare", "--config", "first.toml"]) == 1
+
+
+@pytest.mark.parametrize("what", SIBLINGS)
+def test_siblings_that_are_right_are_entries_in_whichever_order_they_run(tmp_path, what):
+    named = siblings(tmp_path, what, lambda values: values[1:3], order=(1, 0))
+    assert main(["match", "run", "ref", "--suggest", "-o", "whole.toml"]) == 0
+    entries = {one["right"]: one["left"] for one in read_toml(tmp_path / "whole.toml")["msdump"]["map"]}
+    assert entries == named | OTHERS
+    assert main(["compare", "--config", "whole.toml"]) == 0
+
+
+@pytest.mark.parametrize("what", SIBLINGS)
+def test_a_sibling_that_is_wrong_is_an_entry_that_fails(tmp_path, what, capsys):
+    named = siblings(tmp_path, what, lambda values: np.stack([values[1], values[2][::-1]]))
+    assert main(["init", "run", "ref", "-o", "first.toml"]) == 0
+    entries = {one["right"]: one["left"] for one in read_toml(tmp_path / "first.toml")["msdump"]["map"]}
+    assert entries == named | OTHERS
+    right, left = list(named.items())[1]
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"1 of 4 pairs fail; the port is wrong there, or the pair is: look at {left} <-> {right}" in said
+    assert main(["compare", "--config", "first.toml"]) == 1
+
+
+def test_a_wrong_head_behind_all_else_fails_though_nothing_says_which_it_is(tmp_path):
+    values = np.random.default_rng(0).standard_normal((5, 6, 8)).astype("f4")
+    write_reference(tmp_path / "ref", {"a": values[0], "b": values[1], "x": values[2], "y": values[3]})
+    write_reference(tmp_path / "run", {"op_one": values[0], "op_two": values[1], "op_three": values[4]})
+    assert main(["init", "run", "ref", "-o", "first.toml"]) == 0
+    assert len(read_toml(tmp_path / "first.toml")["msdump"]["map"]) == 2
+    assert main(["compare", "--config", "first.toml"]) == 1
+
+
+HEADS = {
+    # What the left gives as start and end, of the right's start (0) and end (1), None where it lacks one.
+    "one has the other's values, which is not there": ((None, 0), 1),
+    "both have one's values": ((0, 0), 1),
+    "both have the other's values": ((1, 1), 1),
+    "one is wrong, and the other has its values": ((2, 0), 1),
+    "one is not there": ((None, 1), 0),
+    "both are wrong": ((2, 3), 1),
+}
+
+
+@pytest.mark.parametrize("what", HEADS)
+def test_heads_that_a_port_mixes_up_are_not_green(tmp_path, what):
+    values = np.random.default_rng(0).standard_normal((5, 6, 8)).astype("f4")
+    given, code = HEADS[what]
+    write_reference(
+        tmp_path / "ref", {"bert.encoder": values[4], "qa.start_logits": values[0], "qa.end_logits": values[1]}
+    )
+    heads = {
+        name: values[number]
+        for name, number in zip(("head_start", "head_end"), given, strict=True)
+        if number is not None
+    }
+    write_reference(tmp_path / "run", {"encoder_out": values[4], **heads})
+    main(["init", "run", "ref", "-o", "first.toml", "--quiet"])
+    assert main(["compare", "--config", "first.toml"]) == code
+
+
+def test_names_choose_between_siblings_that_drift_makes_alike(tmp_path, suggested):
+    one, noise = np.random.default_rng(0).standard_normal((2, 6, 8)).astype("f4")
+    other = one + np.float32(2e-4) * noise
+    write_reference(tmp_path / "ref", {"a.trunk": noise, "qa.start": one, "qa.end": other})
+    write_reference(tmp_path / "run", {"trunk": noise, "h_start": other, "h_end": one})
+    _, entries, _ = suggested("run", "ref")
+    assert entries["qa.start:output:0"] == "h_start:output:0"
+    assert entries["qa.end:output:0"] == "h_end:output:0"
+
+
+def test_a_wrong_sibling_gives_way_to_the_one_that_has_the_values(tmp_path, suggested):
+    """The kind speaks for the first of two operators, which has its axes in another order."""
+    draw = np.random.default_rng(0)
+    before, given, after = draw.standard_normal((3, 5, 2, 2, 4)).astype("f4")
+    reference = [("emb", "Embedding", before), ("gru", "GRU", given), ("fc", "Linear", after)]
+    port = [
+        ("node_embedding", "Gather", before),
+        ("node_gru__1", "GRU", given.transpose(0, 2, 1, 3) + np.float32(0.1)),
+        ("node_gru__0", "Transpose", given * np.float32(1 + 1e-6)),
+        ("node_linear", "Gemm", after),
+    ]
+    write_port(tmp_path / "run", port)
+    write_port(tmp_path / "ref", reference)
+    _, entries, file = suggested("run", "ref")
+    assert entries["gru:output:0"] == "node_gru__0:output:0"
+    assert main(["compare", "--config", str(file)]) == 0
+
+
+def test_halves_put_together_here_are_a_sum_there(tmp_path, suggested):
+    """Rotary positions: the kind of the sum speaks for a half that has the size of another one."""
+    draw = np.random.default_rng(0)
+    hidden, query, key, scores = (
+        draw.standard_normal(shape).astype("f4") for shape in ((2, 6, 8), (2, 4, 6, 8), (2, 2, 6, 8), (2, 4, 6, 6))
+    )
+    reference = [
+        ("model.attn.q_proj/linear", "linear", hidden),
+        ("model.attn/add", "add", query),
+        ("model.attn/add", "add", key),
+        ("model.attn/matmul", "matmul", scores),
+    ]
+    half = (0, 2, 1, 3)
+    port = [
+        ("attention.wq/linear", "linear", hidden),
+        ("attention/add", "add", query[..., 4:].transpose(half)),
+        ("attention/cat", "cat", query.transpose(half)),
+        ("attention/add", "add", key[..., 4:].transpose(half)),
+        ("attention/cat", "cat", key.transpose(half)),
+        ("attention/matmul", "matmul", scores),
+    ]
+    write_port(tmp_path / "run", port)
+    write_port(tmp_path / "ref", reference)
+    _, entries, file = suggested("run", "ref")
+    assert entries["model.attn/add:output:0"] == "attention/cat:output:0"
+    assert main(["compare", "--config", str(file)]) == 0
