@@ -17,8 +17,7 @@ class SuggestedPartner:
     """A tensor that may be the partner of one that has none: its address on the other side, and what speaks for it.
 
     `confidence` is ``"clear"`` or ``"ambiguous"``, `apart` the difference over the norm, `shape` ``"same"``,
-    ``"transposed"`` or ``"reshaped"``. `by` is ``"names"``, ``"order"`` or ``"names alone"``; empty where values
-    decide.
+    ``"transposed"`` or ``"reshaped"``. `by` is as of `causes.reasons.fit_text`; empty where values decide.
     """
 
     address: str
