@@ -326,7 +326,8 @@ def test_a_recording_of_sketches_is_compared_by_its_digests(repeats, save: str) 
     assert (one.tensor.address, one.runs) == ("sign:output:0", (2,))
 
 
-def test_statistics_without_a_digest_say_nothing_of_bits(repeats) -> None:
+@pytest.mark.parametrize(("digest", "cell"), [("", ""), (",CRC32", ",0123abcd"), (",XOR64", ",0123456789abcdef")])
+def test_statistics_without_a_digest_that_proves_bits_say_nothing_of_them(repeats, digest: str, cell: str) -> None:
     def run(_: int, directory: Path) -> None:
         tensors = [("Mul", "Default/Mul-op0", "output", 0, np.float32([1]))]
         write_mindspore(directory, tensors)
@@ -334,8 +335,8 @@ def test_statistics_without_a_digest_say_nothing_of_bits(repeats) -> None:
         for path in directory.rglob("*.npy"):
             path.unlink()
         (folder / "statistic.csv").write_text(
-            "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value,Min Value\n"
-            'Mul,Default/Mul-op0,0,0,1700000000000000,output,0,4,float32,"(1,)",1,1\n'
+            f"Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value{digest}\n"
+            f'Mul,Default/Mul-op0,0,0,1700000000000000,output,0,4,float32,"(1,)",1{cell}\n'
         )
 
     with pytest.raises(

@@ -175,6 +175,15 @@ def test_equal_bytes_of_an_unknown_type_are_no_equal_tensors(tmp_path: Path, uns
     assert (answer.code, answer.record["verdict"]) == (1, "undefined")
 
 
+def test_equal_bytes_of_two_types_contradict_no_tensor(tmp_path: Path) -> None:
+    for side, array in (("left", NOISE.view("i4")), ("right", NOISE)):
+        write(tmp_path / side, {"a": array}, None)
+        write_statistics(tmp_path / side, [("Default_a-op0", array)], ("MD5",))
+    answer = ask(tmp_path / "left", tmp_path / "right", reports=tmp_path / "out")
+    assert (answer.code, answer.record["verdict"]) == (1, "fail")
+    assert "md5" not in answer.sentences
+
+
 def test_digests_of_other_types_are_not_compared(tmp_path: Path) -> None:
     answer = compared(tmp_path, NOISE.astype("f8"), NOISE, DIGESTS, "both")
     assert answer.record["verdict"] == "pass"
