@@ -204,21 +204,25 @@ def share_of(plan: Plan, local: Mapping[int, Local]) -> ReplayShare:
 
     What runs between two tensors that are judged is judged with the second of them.
     """
+    labels = {ref.key.op.label for ref in plan.right.refs}
+    outer = {label[:place] for label in labels for place, sign in enumerate(label) if sign == "."}
+    # Functions that a recording has beside their module: what they gave is judged with what it went into.
+    functions = {label for label in labels if label.rpartition("/")[0] in labels}
     judged: set[str] = set()
     wanted: dict[str, None] = {}
     for number, pair in enumerate(plan.pairing.pairs):
         one, label = local.get(number), pair.right.key.op.label
         if one is not None and one.why is None:
             judged |= {label, *one.segment}
-        if one is None or one.why is None or one.why.code not in _BY_NATURE:
+        code = "" if one is None or one.why is None else one.why.code
+        if code not in _BY_NATURE and not (code == "local_not_called" and label in functions):
             wanted[label] = None
-    labels = [ref.key.op.label for ref in plan.right.refs]
-    outer = {label[:place] for label in labels for place, sign in enumerate(label) if sign == "."}
+    # Of a module around others each of these counts.
+    passed_over = functions | (outer - judged)
     for alone in plan.pairing.unmatched_right:
         key = alone.ref.key
         is_computed = key.io == "output" and key.op.op_type not in (PARAMETER, OPTIMIZER)
-        # Of a module around others each of these counts.
-        if is_computed and not key.op.label.endswith(GRADIENTS) and key.op.label not in outer - judged:
+        if is_computed and not key.op.label.endswith(GRADIENTS) and key.op.label not in passed_over:
             wanted[key.op.label] = None
     rest = tuple(label for label in wanted if label not in judged)
     return ReplayShare(len(wanted) - len(rest), len(wanted), plan.suite.options["min_replayed"], rest)
