@@ -81,7 +81,9 @@ def judged(case: Comparison, form: Form, answer: Outcome) -> tuple[str, str]:
     if not form.permits:
         return "silent pass", f"exit code 0, verdicts {verdicts or 'none'}"
     said = answer.text + json.dumps(mine)
-    if not any(word in said for word in form.permits) or not _FACTOR.search(answer.text):
+    # Of integers, which are to be equal, nothing is by a factor.
+    is_named = any(word in said for word in form.permits) and (case.wrong == "ids" or _FACTOR.search(answer.text))
+    if not is_named:
         return "unnamed permission", f"verdicts {verdicts}: {answer.text.strip()[-400:]}"
     return "ok", ""
 

@@ -106,7 +106,9 @@ def _flipped(case: Comparison) -> int:
 
 def one_bad(case: Comparison) -> Tensors:
     """A sound run but for one tensor, which is off as far as the run under test."""
-    return rounding(case) | {case.wrong: failing_run(case)[case.wrong]}
+    if _flipped(case) < _IDS:
+        raise NotHereError
+    return rounding(case) | {case.wrong: case.tested[case.wrong]}
 
 
 def few_ids(case: Comparison) -> Tensors:
@@ -419,10 +421,10 @@ _EACH = (*WHOLE, "masked", "sketch", "mindspore", "shards", "tokens")
 
 PERMITS: tuple[Form, ...] = (
     Form("limits file", "honest", calibrated(rounding), LIMITED, permits=_LIMIT),
-    Form("limits file", "of another model", calibrated(of_another_model), LIMITED),
-    Form("limits file", "perturbed run is the failing one", calibrated(failing_run), LIMITED),
-    Form("limits file", "perturbed run far off", calibrated(noisy(0.5)), LIMITED),
-    Form("limits file", "one bad control run", calibrated(rounding, control=one_bad), LIMITED),
+    Form("limits file", "of another model", calibrated(of_another_model), LIMITED, _FAR_OFF),
+    Form("limits file", "perturbed run is the failing one", calibrated(failing_run), LIMITED, _FAR_OFF),
+    Form("limits file", "perturbed run far off", calibrated(noisy(0.5)), LIMITED, _FAR_OFF),
+    Form("limits file", "one bad control run", calibrated(rounding, control=one_bad), LIMITED, _FAR_OFF),
     Form("limits file", "one id flipped, as by rounding", calibrated(few_ids), ("npy", "npz"), permits=_LIMIT),
     Form("limits file", "some ids flipped", calibrated(other_ids), ("npy", "npz")),
     Form("limits file", "m = 1e30", calibrated(rounding, edit=_multipliers(1e30)), LIMITED),
