@@ -81,7 +81,9 @@ def judged(case: Comparison, form: Form, answer: Outcome) -> tuple[str, str]:
     if not form.permits:
         return "silent pass", f"exit code 0, verdicts {verdicts or 'none'}"
     said = answer.text + json.dumps(mine)
-    if not any(word in said for word in form.permits) or not _FACTOR.search(answer.text):
+    # Of integers, which are to be equal, nothing is by a factor.
+    is_named = any(word in said for word in form.permits) and (case.wrong == "ids" or _FACTOR.search(answer.text))
+    if not is_named:
         return "unnamed permission", f"verdicts {verdicts}: {answer.text.strip()[-400:]}"
     return "ok", ""
 
@@ -104,7 +106,7 @@ def ask(root: Path, seed: int, number: int) -> Result:
     """Make a case, ask, and judge the answer."""
     form = FORMS[number % len(FORMS)]
     rng = np.random.default_rng([seed, number])
-    name, told = f"{form.capability}: {form.name}", ""
+    told = ""
     try:
         with _at(root):
             case = _drawn(root, rng, form)
@@ -113,13 +115,13 @@ def ask(root: Path, seed: int, number: int) -> Result:
             answer = case.ask(case) if case.ask is not None else by_command(case, *case.arguments)
             outcome, sentence = judged(case, form, answer)
     except NotHereError:
-        return Result(number, name, "not here", compared=told)
+        return Result(number, form.title, "not here", compared=told)
     except SystemExit as error:
         outcome, sentence, answer = ("ok", "", None) if error.code in (1, 4) else ("crash", f"exit {error.code}", None)
     except Exception:
         outcome, sentence, answer = "crash", traceback.format_exc()[-900:], None
     permitted = bool(answer is not None and answer.code == 0 and form.permits)
-    return Result(number, name, outcome, sentence, told, permitted)
+    return Result(number, form.title, outcome, sentence, told, permitted)
 
 
 def _drawn(root: Path, rng: np.random.Generator, form: Form) -> Comparison:
@@ -176,6 +178,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cases", type=int, default=5000, help="how many (default: 5000)")
     parser.add_argument("--sound", type=int, default=SOUND, help=f"sound pairs of strangers (default: {SOUND})")
     parser.add_argument("--seed", type=int, default=0, help="which cases (default: 0)")
+    parser.add_argument("--forms", default="", metavar="TEXT", help="forms whose name has this text (default: all)")
     parser.add_argument("--only", type=int, metavar="CASE", help="run this case alone; keep its files")
     parser.add_argument("--only-sound", type=int, metavar="CASE", help="run this sound pair alone; keep its files")
     return parser.parse_args(arguments)
@@ -197,6 +200,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             (sound, ask_stranger, options.sound, "-sound"),
         ):
             for number in range(count):
+                if asked is ask and options.forms not in FORMS[number % len(FORMS)].title:
+                    continue
                 root = Path(folder) / "case"
                 result = asked(root, options.seed, number)
                 shutil.rmtree(root)

@@ -31,6 +31,11 @@ class Form(NamedTuple):
     may: str = ""
 
     @property
+    def title(self) -> str:
+        """What it is of what."""
+        return f"{self.capability}: {self.name}"
+
+    @property
     def is_honest(self) -> bool:
         """Whether a refusal is no answer."""
         return self.name.startswith("honest") or self.capability == "nothing"

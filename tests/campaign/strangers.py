@@ -212,6 +212,9 @@ class Stranger(NamedTuple):
         orders = [str(order) for order in rng.permutation(["plain", "blocked", "reversed", "one by one"])]
         is_mixed = self.types[0] != self.types[1] or "float16" in self.types
         mask, added = float(rng.choice(_MASKS[is_mixed])), bool(rng.random() < 0.5)
+        if self.saved in ("msprobe", "statistic table"):
+            # Numbers of scores with another mask say nothing of the scores, and are undefined.
+            mask = -np.inf
         left, right = (Arithmetic(dtype, order, mask, added) for dtype, order in zip(self.types, orders, strict=False))
         if self.types[0] == self.types[1]:
             # Both loaded the weights of one file.
