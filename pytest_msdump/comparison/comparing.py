@@ -23,7 +23,7 @@ from pytest_msdump.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.facts.metrics import ULP_METRICS
 from pytest_msdump.limits.judge import judge
 from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import hinted_dtypes, resolve_pair
+from pytest_msdump.limits.resolve import hinted_dtypes, refuse_other_limits, resolve_pair
 from pytest_msdump.metrics.custom import run_algorithms
 from pytest_msdump.metrics.measure import measure
 from pytest_msdump.metrics.spread import spread
@@ -110,6 +110,7 @@ def compare_views(
     limits = resolve_pair(policy, pair, judged_as)
     try:
         aligned = align(pair, left, right, extras.converters)
+        refuse_other_limits(policy, pair, aligned.right_logical.size)
         letters = axis_letters(left, aligned.left.shape, aligned.transform)
         measured = _measure(aligned, limits, extras, letters)
         remarks = (*aligned.remarks, *computed, *_coarser_values(measured, judged_as))

@@ -181,6 +181,11 @@ def _limits_notes(limits: LimitsFile, right: Dump, pairing: Pairing) -> Iterable
             f"{limits.name} was made with other {' and '.join(differing)} than {right.root} has; "
             "calibrate again with msdump calibrate, or leave the file out"
         )
+    if limits.tensors and right.refs and not any(name_of(ref.key) in limits.tensors for ref in right.refs):
+        raise ConfigError(
+            f"{limits.name} has none of the {len(right.refs)} tensors of {right.root}: it was made with another "
+            "reference; calibrate again with msdump calibrate, or leave the file out"
+        )
     values = limits.multipliers.values()
     what = Message("limits_between", {"file": limits.name, "low": min(values), "high": max(values)})
     yield say(limits.statement(what, limits.multiplier))

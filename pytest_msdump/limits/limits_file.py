@@ -21,10 +21,12 @@ from pytest_msdump.facts.calibration import (
     CALIBRATED_METRICS,
     GRADIENTS,
     METRIC_VERSION,
+    MOST_LOOSER,
     SMALL_ELEMENTS,
 )
 from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.limits.judge import passing_bound
+from pytest_msdump.limits.permissions import looser_than_default
 from pytest_msdump.model.comparison import Limit
 from pytest_msdump.model.dump import Dump, Manifest
 from pytest_msdump.model.tensor import COORDINATES, TensorKey
@@ -182,13 +184,22 @@ class LimitsFile:
         parameters = {"what": what, "n": self.perturbed.runs, "golden": golden, "multiplier": multiplier}
         return Message("limits_derived", parameters)
 
+    def other_tensor(self, right: TensorKey, elements: int) -> Message | None:
+        """Return why the entry of this name is not of this tensor; ``None`` where it is, or there is no entry."""
+        tensor = self.tensors.get(name_of(right))
+        if tensor is None or (tensor.elements == elements and tensor.kind == class_of(right, elements)):
+            return None
+        numbers: dict[str, Parameter] = {"n": elements, "elements": tensor.elements, "kind": tensor.kind}
+        return Message("limits_of_other_tensor", {"file": self.name, **numbers})
+
     def limits_of(
-        self, right: TensorKey, *, judged_as: str, right_dtype: str
+        self, right: TensorKey, *, judged_as: str, right_dtype: str, accept_looser: bool = False
     ) -> tuple[Mapping[str, Limit], tuple[Message, ...]]:
         """Return the limits of a pair by metric, and what to note; no limits where the profile judges.
 
         `judged_as` is the coarser type of both sides. Where that is not the right one's, bases are scaled by what the
-        coarse runs show, but for gradients.
+        coarse runs show, but for gradients. The profile judges as well where a limit would be met by any tensor, or,
+        unless that is accepted, is far looser than the profile `default`.
         """
         tensor = self.tensors.get(name_of(right))
         if tensor is None or not (tensor.metrics or tensor.flipped or tensor.chaotic):
@@ -217,6 +228,13 @@ class LimitsFile:
             bound = math.floor(m * base) if tensor.flipped else rounded_up(m * base)
             limits[metric] = Limit(metric, bound, f"{self.name}: {m:g} × {number(base)}", base=base)
             parts.append(Message("limit_derived", {"metric": metric, "limit": bound, "m": m, "base": base}))
+        bounds = [(metric, limit.bound) for metric, limit in limits.items()]
+        if any(bound >= (tensor.elements if tensor.flipped else 1) for _, bound in bounds):
+            return {}, (Message("limits_chaotic", {"file": self.name}),)
+        # Of integers that rounding flips, `default` allows none.
+        looser = 0.0 if tensor.flipped else max(looser_than_default(*one, judged_as) for one in bounds)
+        if looser > MOST_LOOSER and not accept_looser:
+            return {}, (Message("limits_too_loose", {"file": self.name, "factor": looser, "dtype": judged_as}),)
         is_tightened = any(at_most is not None for *_, at_most in found)
         multiplier = Message("multiplier_tightened") if is_tightened else self.multiplier
         return limits, (self.statement(tuple(parts), multiplier),)
@@ -345,6 +363,7 @@ def parse_limits(document: Any, *, name: str = "msdump.limits.json") -> LimitsFi
             f"{name}: was made with version {values['metric_version']} of the metrics, and this is version "
             f"{METRIC_VERSION}: their numbers differ; calibrate again"
         )
+    _refuse_met_by_all(values["m"], values["reference"].dtype, name)
     return LimitsFile(
         reference=values["reference"],
         perturbed=values["perturb"],
@@ -354,6 +373,16 @@ def parse_limits(document: Any, *, name: str = "msdump.limits.json") -> LimitsFi
         name=name,
         **values["m_from"],
     )
+
+
+def _refuse_met_by_all(multipliers: Mapping[str, float], dtype: str, name: str) -> None:
+    """Refuse a multiplier that makes any tensor pass: no base is below one rounding."""
+    most = 1 / (rounding_unit(dtype) or 2.0**-53)
+    for kind, m in multipliers.items():
+        if m >= most:
+            raise ConfigError(
+                f"{name}: m {kind} = {m:g} is met by every tensor; give a number below {most:g}, or calibrate again"
+            )
 
 
 def _tensors(value: Any, where: str) -> dict[str, TensorLimits]:

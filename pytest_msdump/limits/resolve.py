@@ -10,9 +10,11 @@ from fnmatch import translate
 from functools import lru_cache
 
 from pytest_msdump.dtypes import coarser
+from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.facts.metrics import METRICS, SCALE_FREE_METRICS
 from pytest_msdump.facts.profiles import PROFILES, TOLERANCES, Tolerance, golden_multiplier
+from pytest_msdump.limits.permissions import profile_row, usual_profile
 from pytest_msdump.limits.policy import Policy, Rule, marker_label, metric_id
 from pytest_msdump.model.comparison import Limit, Limits
 from pytest_msdump.model.pairing import Pair
@@ -85,7 +87,9 @@ def _of_file(
     """Return what the limits file says of this pair."""
     if policy.limits is None:
         return {}, ()
-    return policy.limits.limits_of(right, judged_as=judged_as, right_dtype=_component(right_dtype))
+    return policy.limits.limits_of(
+        right, judged_as=judged_as, right_dtype=_component(right_dtype), accept_looser=policy.accept_looser
+    )
 
 
 def _own_limit(limit: Limit, own: Mapping[str, Limit]) -> Limit:
@@ -107,6 +111,13 @@ def resolve_pair(
         uncompared=pair.uncompared,
         golden=golden,
     )
+
+
+def refuse_other_limits(policy: Policy, pair: Pair, elements: int) -> None:
+    """Raise TensorShapeError where the limits file has this pair's name for a tensor of another size or class."""
+    other = policy.limits and policy.limits.other_tensor(pair.right.key, elements)
+    if other:
+        raise TensorShapeError(other)
 
 
 def hinted_dtypes(policy: Policy, left_dtype: str, right_dtype: str, remarks: Iterable[Message]) -> tuple[str, str]:
@@ -172,9 +183,11 @@ def _limits(
     if multiplier is not None:
         usual = _golden_limits(usual, judged_as, multiplier)
     normal = {**(_with_file(usual, own) if own else usual), **_rule_limits(rules), **typed}
+    levels, held_against = {**normal, **accepted}, _profile_limits(usual_profile(policy.profile), judged_as)
     tolerance = TOLERANCES.get(judged_as, Tolerance(0.0, 0.0))
     return Limits(
-        limits=_in_order({**normal, **accepted}),
+        limits=_in_order(levels),
+        usual=tuple(one for metric, (one,) in held_against.items() if levels.get(metric) != (one,)),
         nan=policy.nan,
         nan_rule=policy.nan_rule or f'nan = "{policy.nan}"',
         dtype_equal=profile.dtype_equal,
@@ -243,17 +256,14 @@ def _applies(rule: Rule, names: frozenset[str], types: frozenset[str | None], dt
 
 
 def _profile_limits(profile: str, dtype: str) -> _Levels:
-    """Return the profile's row. A float type that it does not name is judged like the coarsest that it does."""
-    rows = PROFILES[profile].rows
+    """Return the limits of the profile's row."""
+    row = profile_row(profile, dtype)
     kind = DTYPES[dtype].kind if dtype in DTYPES else "float"
-    row = kind if kind in rows else dtype
-    if row not in rows:
-        row = max((name for name in rows if name in DTYPES), key=lambda name: DTYPES[name].coarseness or 0)
     condition = dtype
-    if kind in _EQUAL_KINDS and "max_absolute_error" in rows[row]:
+    if kind in _EQUAL_KINDS and "max_absolute_error" in row:
         condition = f"{dtype}: {_EQUAL_KINDS[kind]}"
     label = f"profile {profile} ({condition})"
-    return {metric: (Limit(metric, bound, label),) for metric, bound in rows[row].items()}
+    return {metric: (Limit(metric, bound, label),) for metric, bound in row.items()}
 
 
 def _with_file(usual: _Levels, own: Mapping[str, Limit]) -> _Levels:

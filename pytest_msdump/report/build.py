@@ -136,7 +136,8 @@ def rerun_arguments(plan: Plan) -> tuple[str, ...]:
     ]
     thresholds = [f"--threshold={metric}={bound!r}" for metric, bound in suite.policy.thresholds.items()]
     replay = (f"--replay={suite.options['replay']}",) if suite.options["replay"] else ()
-    typed = (*further, *allowed, *arrows, *thresholds, *replay)
+    looser = ("--accept-looser",) if suite.options["accept_looser"] else ()
+    typed = (*further, *allowed, *looser, *arrows, *thresholds, *replay)
     if suite.file is not None:
         return ("--config", str(suite.file), *typed)
     files = (("--fusion", suite.fusion), ("--quant-fusion", suite.quant_fusion), ("--close-fusion", suite.close_fusion))

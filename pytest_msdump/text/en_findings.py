@@ -59,6 +59,15 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "multiplier_earned": "false alarms ≤ {alpha:percent} of runs, from {n} control runs",
     "multiplier_tightened": "lowered to what a passing run measured",
     "limits_chaotic": "the profile judges this tensor, since rounding alone changes it by any amount ({file}: chaotic)",
+    # -- what a person permits
+    "permitted": "{by} lets it pass: {metric} {value:number}, where {rule} has {limit:limit}",
+    "permitted_looser": "{by} lets it pass, {factor:.3g} × looser: {metric} {value:number}, where {rule} has "
+    "{limit:limit}",
+    "permitted_beyond": "{by} lets it pass: {metric} {value:number}, {factor:.3g} × the {limit:limit} of {rule}",
+    "limits_too_loose": "the profile judges this tensor: the limit of {file} is {factor:.3g} × looser "
+    "than profile default for {dtype}, more than 10 ×; --accept-looser (pytest: --msdump-accept-looser) lets it hold",
+    "limits_of_other_tensor": "{file} has this name for a tensor of {elements:elements}, class {kind}; the right one has "
+    "{n:elements}: the file is of another reference, or was edited; calibrate again",
     "limits_not_for_gradients": "the profile judges this gradient: no perturbed run shows what {dtype} does to "
     "gradients ({file})",
     "limits_not_scaled": "the profile judges this tensor, since {file} has no coarse run that shows what {dtype} does "

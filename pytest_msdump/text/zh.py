@@ -57,6 +57,10 @@ ZH: Mapping[str, str] = {
     "limits_unchecked": "{file} 未经核对即使用：无法确认它由此参考数据生成",
     "limits_lack": "右侧有 {n} 个张量不在 {file} 中，按 profile 判定",
     # -- summary
+    "permits": "{by} 使 {profile} 判为失败的 {n} 对张量通过{factor}",
+    "permits_looser": "，最多宽松 {factor:.3g} 倍",
+    "permits_beyond": "，最多为其阈值的 {factor:.3g} 倍",
+    "more_permits": "另有 {n} 条规则使 {pairs} 对张量通过",
     "calibrate_hint": "这是舍入吗？msdump calibrate 可测出该模型的阈值",
     "limits_stale": "本次运行表明有 {n} 个张量的阈值可降低至 1/{times:short} 以下：可用 --limits-update=tighten 收紧",
     "limits_lowered": "{file}：已收紧 {n} 个张量的阈值",
@@ -339,6 +343,13 @@ ZH: Mapping[str, str] = {
     "multiplier_earned": "误报 ≤ {alpha:percent} 的运行，来自 {n} 次对照运行",
     "multiplier_tightened": "已收紧到一次通过的运行的实测值",
     "limits_chaotic": "该张量按 profile 判定：仅舍入即可使其任意变化（{file}：chaotic）",
+    "permitted": "{by} 使其通过：{metric} {value:number}，而 {rule} 为 {limit:limit}",
+    "permitted_looser": "{by} 使其通过，宽松 {factor:.3g} 倍：{metric} {value:number}，而 {rule} 为 {limit:limit}",
+    "permitted_beyond": "{by} 使其通过：{metric} {value:number}，为 {rule} 之 {limit:limit} 的 {factor:.3g} 倍",
+    "limits_too_loose": "该张量按 profile 判定：{file} 的阈值比 {dtype} 的 default 宽松 {factor:.3g} 倍，超过 10 倍；"
+    "--accept-looser（pytest：--msdump-accept-looser）使其生效",
+    "limits_of_other_tensor": "{file} 中此名称的张量有 {elements} 个元素，类别 {kind}，而右侧有 {n} 个："
+    "该文件属于另一参考或被改动，请重新标定",
     "limits_not_for_gradients": "该梯度按 profile 判定：没有扰动运行能说明 {dtype} 对梯度的影响（{file}）",
     "limits_not_scaled": "该张量按 profile 判定：{file} 没有说明 {dtype} 对其影响的粗扰动运行",
     # -- findings: data types, NaN and Inf, what was not compared
