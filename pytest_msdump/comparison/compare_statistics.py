@@ -104,7 +104,7 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, ...]) -
     if both.elements is not None:
         refuse_other_limits(policy, pair, both.elements)
     other = (pair.third or pair.right).spec.dtype or dtypes[1]
-    ratios = golden_interval(pair, _distance, floor=rounding_unit(dtypes[0], other))
+    ratios = golden_interval(pair, _distance, floor=rounding_unit(dtypes[0], other), dtypes=(other, dtypes[1]))
     intervals = {**both.intervals, **ratios}
     shape = (both.elements,) if ratios and pair.golden and both.elements is not None else None
     note = None if ratios or sides_of(pair) is None else Message("golden_not_judged")

@@ -123,7 +123,8 @@ def compare_views(
         if _measured_by(hinted) != _measured_by(limits):
             measured = _measure(aligned, hinted, extras, letters)
         limits = hinted
-        measured = with_ratios(measured, pair, left, right, limits, extras)
+        is_noise = partial(_noise, pair, aligned, limits, extras)
+        measured = with_ratios(measured, pair, left, right, limits, extras, is_noise=lambda: is_noise() is not None)
         custom = _custom(aligned, pair, extras)
     except MsdumpError as error:
         outcome = "undefined" if isinstance(error, UnknownSampleError) else "error"

@@ -39,6 +39,7 @@ _LONGEST_TEXT = 1000
 _MOST_ITEMS = 1000
 _MOST_ELEMENTS = 2**63
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_ROUNDED = re.compile(r"\+[^/]*")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 # Digests of a manifest, in the order in which messages name them.
 _DIGESTS = ("weights", "inputs", "graph")
@@ -66,8 +67,8 @@ class ReferenceFacts:
         ]
         labels = dict(dump.labels)
         return cls(
-            weights=_digest({rank: dict(manifest.weights) for rank, manifest in manifests.items()}),
-            inputs=_digest({rank: dict(manifest.inputs) for rank, manifest in manifests.items()}),
+            weights=_digest({rank: _exact(manifest.weights) for rank, manifest in manifests.items()}),
+            inputs=_digest({rank: _exact(manifest.inputs) for rank, manifest in manifests.items()}),
             graph=_digest({None: calls}),
             dtype=dtype,
             framework=labels.get("framework", ""),
@@ -80,6 +81,11 @@ class ReferenceFacts:
     def common(self, other: ReferenceFacts) -> tuple[str, ...]:
         """Return the names of the digests that both have."""
         return tuple(name for name in _DIGESTS if getattr(self, name) and getattr(other, name))
+
+
+def _exact(digests: Mapping[str, str]) -> dict[str, str]:
+    """Return digests without those of rounded values, which earlier recordings lack."""
+    return {name: _ROUNDED.sub("", digest) for name, digest in digests.items()}
 
 
 def _digest(by_rank: Mapping[int | None, Any]) -> str:

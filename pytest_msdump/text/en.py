@@ -71,6 +71,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
         "{unseen} of {n} pair by saved statistics or sketches only, without values",
         "{unseen} of {n} pairs by saved statistics or sketches only, without values",
     ),
+    "golden_graph_differs": "its graph is not that of the right side: is it of the same model?",
     "limits_between": "{file}: limits are {low:short} to {high:short} × what rounding does to a tensor",
     "limits_unchecked": "{file} is used without a check: nothing shows that it was made with this reference",
     "limits_lack": (

@@ -16,6 +16,10 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "golden_not_judged": "not judged by golden: a tensor was not saved, and not all runs have sketches; the profile's "
     "limits hold",
     "golden_of_other_shape": "{run:word} against {golden:word}: {why}",
+    "golden_is_stale": "{run:word} is {factor:.3g} × as far from {golden:word} as profile default allows {dtype} "
+    "({metric} {value:number}), more than 10 ×: {golden:word} or {run:word} is of another model, weights or inputs",
+    "golden_is_elsewhere": "{golden:word} has NaN where {run:word} has none, or the other way round, or one is all 0: "
+    "{golden:word} or {run:word} is of another model, weights or inputs",
     "detail_place": ", at {place:place}",
     "detail_slice": ", at slice {n}",
     "detail_interval": ": {low:number} to {high:number} by sketches",
@@ -66,8 +70,8 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "permitted_beyond": "{by} lets it pass: {metric} {value:number}, {factor:.3g} × the {limit:limit} of {rule}",
     "limits_too_loose": "the profile judges this tensor: the limit of {file} is {factor:.3g} × looser "
     "than profile default for {dtype}, more than 10 ×; --accept-looser (pytest: --msdump-accept-looser) lets it hold",
-    "limits_of_other_tensor": "{file} has this name for a tensor of {elements:elements}, class {kind}; the right one has "
-    "{n:elements}: the file is of another reference, or was edited; calibrate again",
+    "limits_of_other_tensor": "{file} has this name for a tensor of {elements:elements}, class {kind}; the right one "
+    "has {n:elements}: the file is of another reference, or was edited; calibrate again",
     "limits_not_for_gradients": "the profile judges this gradient: no perturbed run shows what {dtype} does to "
     "gradients ({file})",
     "limits_not_scaled": "the profile judges this tensor, since {file} has no coarse run that shows what {dtype} does "

@@ -53,6 +53,7 @@ ZH: Mapping[str, str] = {
     "partial_run": "{side}：目录中有一次不完整的第二次运行：{n} 个张量中的 {newer} 个",
     "not_understood": "有 {n} 个文件格式未知，已略去：{names}",
     "by_statistics": "{n} 对中有 {unseen} 对只有统计量或概要，没有张量数据",
+    "golden_graph_differs": "其计算图与右侧不同：是同一模型吗？",
     "limits_between": "{file}：阈值为舍入对各张量影响的 {low:short} 至 {high:short} 倍",
     "limits_unchecked": "{file} 未经核对即使用：无法确认它由此参考数据生成",
     "limits_lack": "右侧有 {n} 个张量不在 {file} 中，按 profile 判定",
@@ -316,6 +317,10 @@ ZH: Mapping[str, str] = {
     "detail_golden": "左侧相对{golden:word} {left:number}，{other_run:word}相对{golden:word} {other:number}",
     "golden_not_judged": "未按真值判定：有张量未保存，且并非各侧都有草图；沿用阈值方案的阈值",
     "golden_of_other_shape": "{run:word}相对{golden:word}：{why}",
+    "golden_is_stale": "{run:word}与{golden:word}的距离为 default 对 {dtype} 所允许的 {factor:.3g} 倍"
+    "（{metric} {value:number}），超过 10 倍：{golden:word}或{run:word}属于另一模型、权重或输入",
+    "golden_is_elsewhere": "{golden:word}与{run:word}的 NaN 位置不同，或一方全为 0："
+    "{golden:word}或{run:word}属于另一模型、权重或输入",
     "detail_place": "，位于 {place:place}",
     "detail_slice": "，位于切片 {n}",
     "detail_interval": "，按概要在 {low:number} 与 {high:number} 之间",
