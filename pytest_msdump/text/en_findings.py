@@ -75,7 +75,7 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "limits_not_for_gradients": "the profile judges this gradient: no perturbed run shows what {dtype} does to "
     "gradients ({file})",
     "limits_not_scaled": "the profile judges this tensor, since {file} has no coarse run that shows what {dtype} does "
-    "to it",
+    "to it: record the reference perturbed by 2**-12 for msdump calibrate --coarse",
     # -- data types, NaN and Inf, what was not compared
     "dtypes_differ": "dtypes differ: left {left}, right {right}",
     "dtypes_must_be_equal": "dtypes differ: left {left}, right {right}, but must be equal ({rule})",

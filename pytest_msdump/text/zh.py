@@ -356,7 +356,8 @@ ZH: Mapping[str, str] = {
     "limits_of_other_tensor": "{file} 中此名称的张量有 {elements} 个元素，类别 {kind}，而右侧有 {n} 个："
     "该文件属于另一参考或被改动，请重新标定",
     "limits_not_for_gradients": "该梯度按 profile 判定：没有扰动运行能说明 {dtype} 对梯度的影响（{file}）",
-    "limits_not_scaled": "该张量按 profile 判定：{file} 没有说明 {dtype} 对其影响的粗扰动运行",
+    "limits_not_scaled": "该张量按 profile 判定：{file} 没有说明 {dtype} 对其影响的粗扰动运行："
+    "请按 2**-12 扰动采集标杆，用于 msdump calibrate --coarse",
     # -- findings: data types, NaN and Inf, what was not compared
     "dtypes_differ": "数据类型不同：左侧 {left}，右侧 {right}",
     "dtypes_must_be_equal": "数据类型不同：左侧 {left}，右侧 {right}，而要求相同（{rule}）",

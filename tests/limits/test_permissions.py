@@ -203,3 +203,7 @@ def test_looser_limits_are_accepted_by_the_flag_the_suite_file_and_the_command_t
     for more, code in (("", 1), ("accept_looser = true\n", 0)):
         Path("msdump.toml").write_text(sides + more)
         assert main(["compare", "--config", "msdump.toml"]) == code
+    # Saved numbers are judged again by the same words.
+    assert main(["check", "msdump-report/results.json", "--config", "msdump.toml"]) == 0
+    edited('"elements": 100', '"elements": 101')
+    assert main(["check", "msdump-report/results.json", "--config", "msdump.toml"]) == 1
