@@ -44,6 +44,7 @@ from pytest_msdump.limits.limits_file import (
     rounded_up,
 )
 from pytest_msdump.limits.permissions import looser_than_default
+from pytest_msdump.limits.resolve import computed_dtype
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.record import Record
 from pytest_msdump.storage.files import naming, write_atomic
@@ -69,6 +70,7 @@ class _Tensor:
     elements: int
     kind: str
     dtype: str
+    computed: str
     differing: int
     values: Mapping[str, float]
 
@@ -117,8 +119,8 @@ def calibrate(
     if not 0 < alpha < 1:
         raise ConfigError(f"alpha = {alpha:g} is no share of runs; give a number between 0 and 1, e.g. 0.05")
     runs = [_run(path, reference, "perturbed run", watch) for path in perturbed]
-    floats = Counter(one.dtype for one in runs[0].tensors.values() if not one.is_exact).most_common(1)
-    # The float type that most tensors of the reference have.
+    floats = Counter(one.computed for one in runs[0].tensors.values() if not one.is_exact).most_common(1)
+    # The float type that most tensors of the reference were computed in.
     dtype = floats[0][0] if floats else ""
     by_u: dict[float, list[_Run]] = {}
     for run in runs:
@@ -246,8 +248,8 @@ def _refuse_unlike(run: _Run) -> None:
     for tensor in (one for one in run.tensors.values() if one.differing and not one.is_exact):
         limits = {metric: ASSUMED_MULTIPLIERS[tensor.kind] * value for metric, value in tensor.values.items()}
         # A limit of 1 or more is met by every tensor; in 16 bits rounding alone may be that large.
-        looser = max((looser_than_default(*one, tensor.dtype) for one in limits.items()), default=0.0)
-        is_fine = (rounding_unit(tensor.dtype) or 1.0) < COARSE_UNIT
+        looser = max((looser_than_default(*one, tensor.computed) for one in limits.items()), default=0.0)
+        is_fine = (rounding_unit(tensor.computed) or 1.0) < COARSE_UNIT
         far.append(max(limits.values(), default=0.0) >= 1 or (is_fine and looser > MOST_LOOSER))
     if sum(far) > _MOST_FAR * len(far):
         raise ConfigError(
@@ -265,7 +267,7 @@ def _refuse_outlying(run: _Run, perturbed: Sequence[_Run], place: str) -> None:
         for metric, value in tensor.values.items() if unit and not tensor.is_exact else ():
             least = max(unit, min(one.tensors[name].values.get(metric, 0.0) for one in perturbed))
             # A few elements may be near by luck.
-            counts = tensor.elements >= _FEW or looser_than_default(metric, value, tensor.dtype) > 1
+            counts = tensor.elements >= _FEW or looser_than_default(metric, value, tensor.computed) > 1
             if m * least < 1 and counts and value > OUTLYING * m * least:
                 found[name] = max(found.get(name, (0.0, "", 0.0)), (value / least, metric, value))
     if found:
@@ -334,6 +336,7 @@ def _measured(record: Record, place: str, kind: str) -> _Tensor:
         elements=found.elements,
         kind=kind,
         dtype=record.judged_as,
+        computed=computed_dtype(record.left.dtype or "", record.right.dtype or "", record.remarks),
         differing=found.differing,
         values={metric: float(value) for metric, value in values.items() if isinstance(value, int | float)},
     )

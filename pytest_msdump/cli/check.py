@@ -15,7 +15,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.limits.judge import judge
 from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import GOLDEN_RULE_METRIC, hinted_dtypes, resolve
+from pytest_msdump.limits.resolve import GOLDEN_RULE_METRIC, computed_dtype, hinted_dtypes, resolve
 from pytest_msdump.limits.statistics import judge_statistics
 from pytest_msdump.model.comparison import Comparison, Finding, Limits, Measurement, Verdict
 from pytest_msdump.model.record import Record
@@ -120,6 +120,7 @@ def judged_by(policy: Policy, record: Record) -> Record:
         notes=(record.pair_note, saved.note if saved else None),
         uncompared=record.uncompared,
         golden=_golden_shape(record),
+        computed=computed_dtype(left.dtype, right.dtype, record.remarks),
     )
     sizes = record.comparison or saved
     elements = getattr(sizes, "total_elements", None) or sizes.elements if sizes else None

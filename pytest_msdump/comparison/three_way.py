@@ -18,6 +18,7 @@ from pytest_msdump.comparison.user_code import Extras
 from pytest_msdump.dtypes import coarser, rounding_unit
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.calibration import MOST_LOOSER
+from pytest_msdump.facts.dtypes import VALUE_KINDS
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.limits.permissions import looser_than_default
 from pytest_msdump.limits.resolve import GOLDEN_RULE_METRIC
@@ -112,7 +113,8 @@ def with_ratios(
             # In whose place the third stands.
             runs["right"] = Pair(pair.right, pair.golden, how="name"), right
         for name, (side, run) in runs.items() if _judges(limits) else ():
-            dtype = coarser(run.dtype, side.left.computed or run.dtype)
+            values = VALUE_KINDS.get(measured.coarser[1] or "", run.dtype) if name == "right" else run.dtype
+            dtype = coarser(values, side.left.computed or run.dtype)
             distances = golden_distances(*_aligned(side, run, golden, (name, names[0]), extras), dtype)
             if (stale := _stale(distances, dtype, (name, names[0]))) and not is_noise():
                 raise TensorShapeError(stale)

@@ -38,6 +38,8 @@ _LONGEST_NAME = 2**13
 _LONGEST_TEXT = 1000
 _MOST_ITEMS = 1000
 _MOST_ELEMENTS = 2**63
+# A tensor of zeros is as far from any other as 1.
+_MOST_SCALED = 0.999
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _ROUNDED = re.compile(r"\+[^/]*")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
@@ -199,24 +201,24 @@ class LimitsFile:
         return Message("limits_of_other_tensor", {"file": self.name, **numbers})
 
     def limits_of(
-        self, right: TensorKey, *, judged_as: str, right_dtype: str, accept_looser: bool = False
+        self, right: TensorKey, *, judged_as: str, right_dtype: str, computed: str = "", accept_looser: bool = False
     ) -> tuple[Mapping[str, Limit], tuple[Message, ...]]:
         """Return the limits of a pair by metric, and what to note; no limits where the profile judges.
 
         `judged_as` is the coarser type of both sides. Where that is not the right one's, bases are scaled by what the
         coarse runs show, but for gradients. The profile judges as well where a limit would be met by any tensor, or,
-        unless that is accepted, is far looser than the profile `default`.
+        unless that is accepted, is far looser than the profile `default` for the type that was `computed` in.
         """
         tensor = self.tensors.get(name_of(right))
         if tensor is None or not (tensor.metrics or tensor.flipped or tensor.chaotic):
             return {}, ()
         if tensor.chaotic:
             return {}, (Message("limits_chaotic", {"file": self.name}),)
+        is_coarser, computed = coarser(right_dtype, judged_as) != right_dtype, computed or judged_as
         found: list[tuple[str, float, float | None]]
         if tensor.flipped:
             found = [("allclose", float(tensor.flipped), None)]
         else:
-            is_coarser = coarser(right_dtype, judged_as) != right_dtype
             if is_coarser and tensor.kind.startswith("gradient"):
                 # Sums that cancel, and what float16 flushes to zero, follow no perturbation of the reference.
                 return {}, (Message("limits_not_for_gradients", {"file": self.name, "dtype": judged_as}),)
@@ -232,15 +234,18 @@ class LimitsFile:
         for metric, base, _ in found:
             # Of elements that differ, whole ones are counted.
             bound = math.floor(m * base) if tensor.flipped else rounded_up(m * base)
+            if is_coarser and not tensor.flipped:
+                # A deep model in 16 bits errs by a tenth and more, and not by all of it.
+                bound = min(bound, _MOST_SCALED)
             limits[metric] = Limit(metric, bound, f"{self.name}: {m:g} × {number(base)}", base=base)
             parts.append(Message("limit_derived", {"metric": metric, "limit": bound, "m": m, "base": base}))
         bounds = [(metric, limit.bound) for metric, limit in limits.items()]
         if any(bound >= (tensor.elements if tensor.flipped else 1) for _, bound in bounds):
             return {}, (Message("limits_chaotic", {"file": self.name}),)
         # Of integers that rounding flips, `default` allows none.
-        looser = 0.0 if tensor.flipped else max(looser_than_default(*one, judged_as) for one in bounds)
+        looser = 0.0 if tensor.flipped else max(looser_than_default(*one, computed) for one in bounds)
         if looser > MOST_LOOSER and not accept_looser:
-            return {}, (Message("limits_too_loose", {"file": self.name, "factor": looser, "dtype": judged_as}),)
+            return {}, (Message("limits_too_loose", {"file": self.name, "factor": looser, "dtype": computed}),)
         is_tightened = any(at_most is not None for *_, at_most in found)
         multiplier = Message("multiplier_tightened") if is_tightened else self.multiplier
         return limits, (self.statement(tuple(parts), multiplier),)

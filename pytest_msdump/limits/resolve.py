@@ -42,6 +42,7 @@ def resolve(
     uncompared: tuple[int, int] = (0, 0),
     today: datetime.date | None = None,
     golden: tuple[int, ...] | None = None,
+    computed: str | None = None,
 ) -> Limits:
     """Return the limits of one pair, each with the rule that set it.
 
@@ -52,14 +53,15 @@ def resolve(
     Globs are matched, case-sensitively, against true name, mangled name and full address of both sides. `notes` are
     about this pair alone, `uncompared` counts further occurrences of its tensor without a partner. `today` decides
     which known drifts have expired; the current day in UTC by default. `golden` is the shape of a tensor that was
-    measured against golden: PyTorch's rule is then in the place of the profile's limits on its accuracy.
+    measured against golden: PyTorch's rule is then in the place of the profile's limits on its accuracy. `computed` is
+    the type that the values are of, where a coarser one than the files have: a limits file may be as loose as that.
     """
     judged_as = _component(coarser(left_dtype, right_dtype))
     rules, drifts = _matching(policy, left, right, left_dtype, right_dtype, judged_as)
     # Only known drifts depend on the day.
     day = today or datetime.datetime.now(datetime.timezone.utc).date() if drifts else None
     # A network has many pairs and few kinds of them: pairs of the same types and rules share their limits.
-    own, said = _of_file(policy, right, judged_as, right_dtype)
+    own, said = _of_file(policy, right, judged_as, right_dtype, computed or judged_as)
     multiplier = None if golden is None else golden_multiplier(judged_as, golden)
     key = (judged_as, rules, drifts, day, multiplier, *own)
     limits = policy.resolved.get(key)
@@ -82,13 +84,17 @@ def resolve(
 
 
 def _of_file(
-    policy: Policy, right: TensorKey, judged_as: str, right_dtype: str
+    policy: Policy, right: TensorKey, judged_as: str, right_dtype: str, computed: str
 ) -> tuple[Mapping[str, Limit], tuple[Message, ...]]:
     """Return what the limits file says of this pair."""
     if policy.limits is None:
         return {}, ()
     return policy.limits.limits_of(
-        right, judged_as=judged_as, right_dtype=_component(right_dtype), accept_looser=policy.accept_looser
+        right,
+        judged_as=judged_as,
+        right_dtype=_component(right_dtype),
+        computed=_component(computed),
+        accept_looser=policy.accept_looser,
     )
 
 
@@ -98,9 +104,14 @@ def _own_limit(limit: Limit, own: Mapping[str, Limit]) -> Limit:
 
 
 def resolve_pair(
-    policy: Policy, pair: Pair, dtypes: tuple[str, str], *notes: Message | None, golden: tuple[int, ...] | None = None
+    policy: Policy,
+    pair: Pair,
+    dtypes: tuple[str, str],
+    *notes: Message | None,
+    golden: tuple[int, ...] | None = None,
+    computed: str | None = None,
 ) -> Limits:
-    """Return the limits of a pair of these types; `notes` are said of it beside the pair's own; `golden` as above."""
+    """Return the limits of a pair of these types; `notes` are said of it beside the pair's own; the rest as above."""
     return resolve(
         policy,
         left=pair.left.key,
@@ -110,6 +121,7 @@ def resolve_pair(
         notes=(pair.note, *notes),
         uncompared=pair.uncompared,
         golden=golden,
+        computed=computed,
     )
 
 
@@ -126,12 +138,21 @@ def hinted_dtypes(policy: Policy, left_dtype: str, right_dtype: str, remarks: It
     Those are the types that a run with mixed precision computed in, which the profile `bitwise` does not ask for, and
     with `dtype_hint` those of all values.
     """
-    found = {"left": left_dtype, "right": right_dtype}
     is_used = {"computed_in": not PROFILES[policy.profile].dtype_equal, "coarser_values": policy.dtype_hint}
+    return _coarsened(left_dtype, right_dtype, (remark for remark in remarks if is_used.get(remark.code)))
+
+
+def computed_dtype(left_dtype: str, right_dtype: str, remarks: Iterable[Message]) -> str:
+    """Return the coarser type that two sides were computed in, as far as `remarks` say."""
+    named = (remark for remark in remarks if remark.code in ("computed_in", "coarser_values"))
+    return coarser(*_coarsened(left_dtype, right_dtype, named))
+
+
+def _coarsened(left_dtype: str, right_dtype: str, remarks: Iterable[Message]) -> tuple[str, str]:
+    found = {"left": left_dtype, "right": right_dtype}
     for remark in remarks:
-        if is_used.get(remark.code):
-            side = str(remark.parameters["side"])
-            found[side] = coarser(found[side], VALUE_KINDS[str(remark.parameters["values"])])
+        side = str(remark.parameters["side"])
+        found[side] = coarser(found[side], VALUE_KINDS[str(remark.parameters["values"])])
     return found["left"], found["right"]
 
 

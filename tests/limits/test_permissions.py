@@ -207,3 +207,47 @@ def test_looser_limits_are_accepted_by_the_flag_the_suite_file_and_the_command_t
     assert main(["check", "msdump-report/results.json", "--config", "msdump.toml"]) == 0
     edited('"elements": 100', '"elements": 101')
     assert main(["check", "msdump-report/results.json", "--config", "msdump.toml"]) == 1
+
+
+def test_a_deep_run_in_16_bits_has_a_limit_below_all_of_it_where_that_is_accepted() -> None:
+    """12 times 9 % by the coarse run is more than any tensor, and a tensor of zeros still fails."""
+    tensor = TensorLimits(100, "forward_small", {EUCLID: Base(3e-7, {"24": 5.0, "12": 23.0})})
+    limits = LimitsFile(
+        ReferenceFacts(dtype="float32"), Perturbed(U24, coarse=(U12,)), tensors={"conv2:output:0": tensor}
+    )
+    sound, zeros = (measured(relative_euclidean_distance=one, cosine_similarity=0.9) for one in (0.15, 1.0))
+    for accepted, outcomes in ((False, ["fail", "fail"]), (True, ["pass", "fail"])):
+        policy = Policy(limits=limits, accept_looser=accepted)
+        found = [verdict_of(one, policy, "bfloat16", "float32").outcome for one in (sound, zeros)]
+        assert found == outcomes
+
+
+def bfloat16(values: Any) -> Any:
+    return (values.astype("f4").view("u4") & 0xFFFF0000).view("f4")
+
+
+def test_the_type_that_was_computed_in_counts_where_files_hold_a_finer_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bfloat16 run that numpy saves as float32: 1 % is 10 times `default` there, and rounding in bfloat16."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    random = np.random.default_rng(2)
+    ops = {f"op{number}": bfloat16(random.normal(size=2000)) for number in range(5)}
+    for name in ("ref", "p", "run", "wrong"):
+        size = {"ref": 0, "wrong": 0.5}.get(name, 0.02)
+        folder(name, **{op: bfloat16(one * (1 + random.normal(size=2000) * size)) for op, one in ops.items()})
+    assert main(["calibrate", "ref", "p", "-o", "lim.json"]) == 0
+    assert '"dtype": "bfloat16"' in Path("lim.json").read_text()
+    assert "--accept-looser" not in capsys.readouterr().out
+    sides = ["ref", "--limits", "lim.json", "--report", "json"]
+    assert [main(["compare", one, *sides]) for one in ("run", "wrong")] == [0, 1]
+    assert "lim.json lets 5 pairs pass" in capsys.readouterr().out
+    # The same distances of float32 values are no rounding.
+    for name in ("ref", "p", "run"):
+        for file in Path(name).glob("*.npy"):
+            np.save(file, np.load(file) * np.float32(1.1))
+    assert main(["compare", "run", *sides]) == 1
+    assert "looser than profile default for float32" in " ".join(capsys.readouterr().out.split())
+    assert main(["calibrate", "ref", "p", "-o", "other.json"]) == 4
+    assert "5 of 5 tensors are further from the reference than rounding explains" in capsys.readouterr().err
