@@ -32,6 +32,7 @@ EXPECTED = [
     ("config", ("--msdump-config",), "msdump_config", None),
     ("profile", ("--msdump-profile",), "msdump_profile", "profile"),
     ("limits", ("--msdump-limits",), "msdump_limits", "limits"),
+    ("accept_looser", ("--msdump-accept-looser",), "msdump_accept_looser", "accept_looser"),
     ("threshold", ("--msdump-threshold",), "msdump_threshold", None),
     ("without", ("--msdump-without",), "msdump_without", "without"),
     ("select", ("--msdump-select",), "msdump_select", "select"),

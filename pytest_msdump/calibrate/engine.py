@@ -16,6 +16,7 @@ from typing import Any
 
 from pytest_msdump.comparison.comparing import comparer_of
 from pytest_msdump.comparison.planning import Plan, plan
+from pytest_msdump.comparison.run_origins import refuse_other_origins
 from pytest_msdump.comparison.user_code import Watch, unwatched
 from pytest_msdump.dtypes import rounding_unit
 from pytest_msdump.errors import ConfigError
@@ -25,6 +26,8 @@ from pytest_msdump.facts.calibration import (
     CHAOTIC_GROWTH,
     CHAOTIC_WITHIN,
     COARSE_UNIT,
+    MOST_LOOSER,
+    OUTLYING,
 )
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.limits.limits_file import (
@@ -40,6 +43,8 @@ from pytest_msdump.limits.limits_file import (
     name_of,
     rounded_up,
 )
+from pytest_msdump.limits.permissions import looser_than_default
+from pytest_msdump.limits.resolve import computed_dtype
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.record import Record
 from pytest_msdump.storage.files import naming, write_atomic
@@ -51,6 +56,10 @@ from pytest_msdump.text import number
 _OLDER_RUN = "older_run"
 _PERTURBED = ("perturbed run", "coarse run")
 _SHOWN = 5
+# Of fewer elements a perturbed run may be near the reference by luck.
+_FEW = 10
+# Of another model nearly every tensor is far from the reference.
+_MOST_FAR = 0.9
 _UNSURE = "an extra run must be recorded as the reference was"
 
 
@@ -61,6 +70,7 @@ class _Tensor:
     elements: int
     kind: str
     dtype: str
+    computed: str
     differing: int
     values: Mapping[str, float]
 
@@ -109,8 +119,8 @@ def calibrate(
     if not 0 < alpha < 1:
         raise ConfigError(f"alpha = {alpha:g} is no share of runs; give a number between 0 and 1, e.g. 0.05")
     runs = [_run(path, reference, "perturbed run", watch) for path in perturbed]
-    floats = Counter(one.dtype for one in runs[0].tensors.values() if not one.is_exact).most_common(1)
-    # The float type that most tensors of the reference have.
+    floats = Counter(one.computed for one in runs[0].tensors.values() if not one.is_exact).most_common(1)
+    # The float type that most tensors of the reference were computed in.
     dtype = floats[0][0] if floats else ""
     by_u: dict[float, list[_Run]] = {}
     for run in runs:
@@ -123,6 +133,12 @@ def calibrate(
             raise ConfigError(f"perturbed run {run.dump.root}: every tensor is equal to the reference's: not perturbed")
     exact = _run(golden, reference, "golden run", watch) if golden is not None else None
     harmless = [_run(path, reference, "control run", watch) for path in controls]
+    own_runs = by_u[min(by_u)]
+    for run in own_runs:
+        _refuse_unlike(run)
+    for what, found in (("perturbed", own_runs), ("golden", [exact] if exact else []), ("control", harmless)):
+        for run in found:
+            _refuse_outlying(run, own_runs, f"{what} run {run.dump.root}")
     tensors = {name: _limits(name, by_u, exact, harmless) for name in runs[0].tensors}
     multipliers, earned = multipliers_of([_scores(run, tensors) for run in harmless], alpha)
     own, said = min(by_u), runs[0].perturbation
@@ -197,9 +213,11 @@ def _limits(
     own = min(found)
     first = found[own][0]
     if first.is_exact:
-        # Control runs are harmless by construction: what they flip is no mistake either.
-        flipped = max(one.differing for one in (*found[own], *(run.tensors[name] for run in controls)))
-        return TensorLimits(first.elements, first.kind, flipped=flipped)
+        m = ASSUMED_MULTIPLIERS[first.kind]
+        # Control runs are harmless by construction: what they flip is no mistake, and nothing is known beyond.
+        of_controls = max((run.tensors[name].differing for run in controls), default=0)
+        flipped = max(math.ceil(of_controls / m), *(one.differing for one in found[own]))
+        return TensorLimits(first.elements, first.kind, flipped=flipped, chaotic=0 < first.elements <= m * flipped)
     unit = rounding_unit(first.dtype)
     beside = [*controls, *([golden] if golden and name in golden.tensors else [])]
     every = [*(one for tensors in found.values() for one in tensors), *(run.tensors[name] for run in beside)]
@@ -224,6 +242,43 @@ def _is_chaotic(errors: Mapping[float, float], unit: float, multiplier: float) -
     return grows or smallest * multiplier >= 1
 
 
+def _refuse_unlike(run: _Run) -> None:
+    """Refuse a perturbed run of which hardly a tensor is near the reference: another model, or chaos."""
+    far = []
+    for tensor in (one for one in run.tensors.values() if one.differing and not one.is_exact):
+        limits = {metric: ASSUMED_MULTIPLIERS[tensor.kind] * value for metric, value in tensor.values.items()}
+        # A limit of 1 or more is met by every tensor; in 16 bits rounding alone may be that large.
+        looser = max((looser_than_default(*one, tensor.computed) for one in limits.items()), default=0.0)
+        is_fine = (rounding_unit(tensor.computed) or 1.0) < COARSE_UNIT
+        far.append(max(limits.values(), default=0.0) >= 1 or (is_fine and looser > MOST_LOOSER))
+    if sum(far) > _MOST_FAR * len(far):
+        raise ConfigError(
+            f"perturbed run {run.dump.root}: {sum(far)} of {len(far)} tensors are further from the reference than "
+            "rounding explains: it is of another model, or all of it is chaotic; record it with the weights and inputs "
+            "of the reference, or compare the first step of a training"
+        )
+
+
+def _refuse_outlying(run: _Run, perturbed: Sequence[_Run], place: str) -> None:
+    """Refuse a run with tensors far beyond what the perturbed runs show, which would raise limits by as much."""
+    found: dict[str, tuple[float, str, float]] = {}
+    for name, tensor in run.tensors.items():
+        unit, m = rounding_unit(tensor.dtype), ASSUMED_MULTIPLIERS[tensor.kind]
+        for metric, value in tensor.values.items() if unit and not tensor.is_exact else ():
+            least = max(unit, min(one.tensors[name].values.get(metric, 0.0) for one in perturbed))
+            # A few elements may be near by luck.
+            counts = tensor.elements >= _FEW or looser_than_default(metric, value, tensor.computed) > 1
+            if m * least < 1 and counts and value > OUTLYING * m * least:
+                found[name] = max(found.get(name, (0.0, "", 0.0)), (value / least, metric, value))
+    if found:
+        name, (score, metric, value) = max(found.items(), key=lambda one: one[1])
+        more = f", and {len(found) - 1} more tensors" if len(found) > 1 else ""
+        raise ConfigError(
+            f"{place}: {name} is {score:.3g} times as far from the reference as a perturbed run ({metric} "
+            f"{number(value)}){more}: a harmless run is not; record it again, or leave it out"
+        )
+
+
 def _run(path: Path, reference: Path, what: str, watch: Watch) -> _Run:
     """Compare another run with the reference, every tensor by the road of all comparisons."""
     # A golden run is what the reference is compared with.
@@ -234,6 +289,8 @@ def _run(path: Path, reference: Path, what: str, watch: Watch) -> _Run:
     place = f"{what} {path}"
     if not is_golden:
         _refuse_missing(planned, place)
+    if is_golden:
+        refuse_other_origins(planned.right, planned.left, name=what)
     if what in _PERTURBED:
         _refuse_another_model(planned, place)
     compare = comparer_of(planned).compare
@@ -279,6 +336,7 @@ def _measured(record: Record, place: str, kind: str) -> _Tensor:
         elements=found.elements,
         kind=kind,
         dtype=record.judged_as,
+        computed=computed_dtype(record.left.dtype or "", record.right.dtype or "", record.remarks),
         differing=found.differing,
         values={metric: float(value) for metric, value in values.items() if isinstance(value, int | float)},
     )

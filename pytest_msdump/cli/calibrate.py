@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_msdump.cli.output import add_quiet, print_lines, terminal_width
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line
+from pytest_msdump.facts.calibration import MOST_LOOSER
 from pytest_msdump.limits.limits_file import LimitsFile
+from pytest_msdump.limits.permissions import looser_than_default
 from pytest_msdump.report.tables import hanging
 from pytest_msdump.settings.values import finite
 from pytest_msdump.storage.remote import parse_location
@@ -27,6 +30,7 @@ EXAMPLES = (
     "msdump calibrate reference perturbed --accept-looser --reason 'new kernels'",
 )
 
+_SHOWN = 5
 _POWER = re.compile(r"2\*\*-(\d{1,3})", re.ASCII)
 
 
@@ -113,7 +117,25 @@ def _summary(file: str, limits: LimitsFile) -> list[str]:
         f"multipliers: {judged}",
         say(limits.statement("limits", limits.multiplier)),
         *(f"{count} {what}" for what, count in odd.items() if count),
+        *_looser(limits),
     ]
+
+
+def _looser(limits: LimitsFile) -> Iterator[str]:
+    """Yield how many limits are far looser than `default`, the loosest of them, and what they need."""
+    found = sorted(
+        (looser_than_default(metric, limits.multipliers[one.kind] * base.effective, limits.reference.dtype), name)
+        for name, one in limits.tensors.items()
+        for metric, base in (() if one.chaotic else one.metrics.items())
+    )
+    far = {name: factor for factor, name in found if factor > MOST_LOOSER}
+    if far:
+        shown = [f"{name} {factor:.3g} ×" for name, factor in sorted(far.items(), key=lambda one: -one[1])[:_SHOWN]]
+        rest = f" and {len(far) - _SHOWN} more" if len(far) > _SHOWN else ""
+        yield (
+            f"{len(far)} with a limit more than {MOST_LOOSER:g} × looser than profile default, which holds with "
+            f"--accept-looser of compare only: {', '.join(shown)}{rest}"
+        )
 
 
 def _dump(text: str) -> Path:

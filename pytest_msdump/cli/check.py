@@ -15,9 +15,9 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.limits.judge import judge
 from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import GOLDEN_RULE_METRIC, hinted_dtypes, resolve
+from pytest_msdump.limits.resolve import GOLDEN_RULE_METRIC, computed_dtype, hinted_dtypes, resolve
 from pytest_msdump.limits.statistics import judge_statistics
-from pytest_msdump.model.comparison import Comparison, Limits, Measurement
+from pytest_msdump.model.comparison import Comparison, Finding, Limits, Measurement, Verdict
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.build import policy_entry
@@ -123,7 +123,13 @@ def judged_by(policy: Policy, record: Record) -> Record:
         notes=(record.pair_note, saved.note if saved else None),
         uncompared=record.uncompared,
         golden=_golden_shape(record),
+        computed=computed_dtype(left.dtype, right.dtype, record.remarks),
     )
+    sizes = record.comparison or saved
+    elements = getattr(sizes, "total_elements", None) or sizes.elements if sizes else None
+    other = policy.limits.other_tensor(right.key, elements) if policy.limits and elements is not None else None
+    if other is not None:
+        return record.judged(Verdict("error", (Finding("error", other),)), limits, ())
     if record.comparison is not None:
         comparison = _as_measured(record.comparison, limits)
         verdict, checks = judge(

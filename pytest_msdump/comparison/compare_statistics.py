@@ -21,7 +21,7 @@ from pytest_msdump.layouts.axes import ReshapedView, meet
 from pytest_msdump.layouts.device_layout import logical
 from pytest_msdump.limits.judge import verdict_from
 from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import resolve_pair
+from pytest_msdump.limits.resolve import refuse_other_limits, resolve_pair
 from pytest_msdump.limits.statistics import judge_statistics, statistic_name
 from pytest_msdump.metrics.count_sketch import SEEDS, metrics_of, sketch_of, unpacked
 from pytest_msdump.metrics.golden import golden_errors
@@ -103,8 +103,10 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, ...]) -
         opened = [None if ref.is_unseen else stack.enter_context(closing(open_view(ref))) for ref in refs]
         dtypes = _dtypes(pair, opened)
         both = _aligned(pair, opened, dtypes)
+    if both.elements is not None:
+        refuse_other_limits(policy, pair, both.elements)
     other = (pair.third or pair.right).spec.dtype or dtypes[1]
-    ratios = golden_interval(pair, _distance, floor=rounding_unit(dtypes[0], other))
+    ratios = golden_interval(pair, _distance, floor=rounding_unit(dtypes[0], other), dtypes=(other, dtypes[1]))
     intervals = {**both.intervals, **ratios}
     shape = (both.elements,) if ratios and pair.golden and both.elements is not None else None
     note = None if ratios or sides_of(pair) is None else Message("golden_not_judged")

@@ -23,7 +23,7 @@ from pytest_msdump.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.facts.metrics import ULP_METRICS
 from pytest_msdump.limits.judge import judge
 from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import hinted_dtypes, resolve_pair
+from pytest_msdump.limits.resolve import computed_dtype, hinted_dtypes, refuse_other_limits, resolve_pair
 from pytest_msdump.metrics.custom import run_algorithms
 from pytest_msdump.metrics.dominated import Bounds, others_of
 from pytest_msdump.metrics.measure import measure
@@ -111,19 +111,22 @@ def compare_views(
     limits = resolve_pair(policy, pair, judged_as)
     try:
         aligned = align(pair, left, right, extras.converters)
+        refuse_other_limits(policy, pair, aligned.right_logical.size)
         letters = axis_letters(left, aligned.left.shape, aligned.transform)
         measured = _measure(aligned, limits, extras, letters)
         remarks = (*aligned.remarks, *computed, *_coarser_values(measured, judged_as))
         shape = aligned.right_logical.shape if pair.golden and is_measured(pair) else None
         note = Message("golden_not_judged") if (pair.golden or pair.third) and not is_measured(pair) else None
         hinted_as = hinted_dtypes(policy, *dtypes, remarks)
-        hinted = limits
-        if hinted_as != judged_as or shape is not None or note is not None:
-            hinted = resolve_pair(policy, pair, hinted_as, note, golden=shape)
+        hinted, computed_as = limits, computed_dtype(*dtypes, remarks)
+        has_file = policy.limits is not None and computed_as != coarser(*judged_as)
+        if hinted_as != judged_as or shape is not None or note is not None or has_file:
+            hinted = resolve_pair(policy, pair, hinted_as, note, golden=shape, computed=computed_as)
         if _measured_by(hinted) != _measured_by(limits):
             measured = _measure(aligned, hinted, extras, letters)
         limits = hinted
-        measured = with_ratios(measured, pair, left, right, limits, extras)
+        is_noise = partial(_noise, pair, aligned, limits, extras)
+        measured = with_ratios(measured, pair, left, right, limits, extras, is_noise=lambda: is_noise() is not None)
         custom = _custom(aligned, pair, extras)
     except MsdumpError as error:
         outcome = "undefined" if isinstance(error, UnknownSampleError) else "error"

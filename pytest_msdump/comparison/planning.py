@@ -15,7 +15,7 @@ from pytest_msdump.comparison.graph_operators import ArgumentBook, with_line_nam
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.noise_floor import with_terms
 from pytest_msdump.comparison.opening import logical_shape
-from pytest_msdump.comparison.run_origins import different_origins, without_folded
+from pytest_msdump.comparison.run_origins import different_origins, refuse_other_origins, without_folded
 from pytest_msdump.comparison.sharding import put_together, with_recorded
 from pytest_msdump.comparison.three_way import with_runs
 from pytest_msdump.comparison.tokens import with_tokens
@@ -146,6 +146,12 @@ def plan(suite: Suite) -> Plan:
     sharding = with_recorded(suite.sharding or Sharding(), runs)
     runs = with_tokens({side: put_together(dump, side, sharding) for side, dump in runs.items()}, sharding.tokens)
     left, right = runs.pop("left"), runs.pop("right")
+    for name, run in runs.items():
+        if run.root == left.root:
+            raise ConfigError(f"{name} {run.root}: is the left side itself, which it would judge; name another run")
+        refuse_other_origins(run, right, name=name)
+        if "graph" in ReferenceFacts.of(run).differing(ReferenceFacts.of(right)):
+            runs[name] = _noted(run, [say(Message("golden_graph_differs"))])
     rules = FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
     left, right = _ruled(left, right, rules, has_files=bool(suite.graph_files))
     pairing = pair_dumps(
@@ -184,6 +190,11 @@ def _limits_notes(limits: LimitsFile, right: Dump, pairing: Pairing) -> Iterable
         raise ConfigError(
             f"{limits.name} was made with other {' and '.join(differing)} than {right.root} has; "
             "calibrate again with msdump calibrate, or leave the file out"
+        )
+    if limits.tensors and right.refs and not any(name_of(ref.key) in limits.tensors for ref in right.refs):
+        raise ConfigError(
+            f"{limits.name} has none of the {len(right.refs)} tensors of {right.root}: it was made with another "
+            "reference; calibrate again with msdump calibrate, or leave the file out"
         )
     values = limits.multipliers.values()
     what = Message("limits_between", {"file": limits.name, "low": min(values), "high": max(values)})

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pytest_msdump.comparison.opening import open_view
-from pytest_msdump.errors import MsdumpError
+from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.operators import COUNTERS, NEUTRAL_WEIGHT_NAMES
 from pytest_msdump.model.dump import Dump, Manifest
@@ -71,6 +71,32 @@ def different_origins(
         if norms
     ]
     return tuple(map(say, notes))
+
+
+def refuse_other_origins(golden: Dump, right: Dump, *, name: str) -> None:
+    """Raise ConfigError where a run in whose favour pairs may pass had other inputs or weights than the right side.
+
+    They are the same where they are after rounding to the coarser type, as far as digests tell: of a float64 run those
+    of the rounded values do. Of other types only digests of one type are compared.
+    """
+    dtypes: list[set[str]] = []
+    ranks: list[int | None] = [*right.ranks]
+    for rank in ranks or [None]:
+        ours, theirs = golden.manifest_of(rank), right.manifest_of(rank)
+        if ours is None or theirs is None:
+            continue
+        for kind in ("weights", "inputs"):
+            one, other = getattr(ours, kind), getattr(theirs, kind)
+            differing = [key for key in one if key in other and not _agree(one[key], other[key])]
+            if differing and not any("+" in digest for digest in (one[differing[0]], other[differing[0]])):
+                dtypes = dtypes or [_float_types(dump) for dump in (golden, right)]
+                differing = differing if dtypes[0] == dtypes[1] else []
+            if differing:
+                raise ConfigError(
+                    f"{name} {golden.root}: had other {kind} than {right.root}, also after rounding to the coarser "
+                    f"type: {', '.join(differing[:_SHOWN])}; record it with those of the right side, "
+                    "or leave it out"
+                )
 
 
 def _float_types(dump: Dump) -> set[str]:
@@ -146,7 +172,7 @@ def _different_weights(
         other = partners[layer]
         for kind, weight in held.items():
             partner = theirs.get(other, {}).get(kind)
-            if partner is None or _values(weight.digest) == _values(partner.digest):
+            if partner is None or _agree(weight.digest, partner.digest):
                 continue
             if other in unfolded_right:
                 folded["left"][weight.name] = unfolded_right[other]
@@ -160,7 +186,7 @@ def _different_weights(
 def _different_inputs(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[str]:
     common = [name for name in ours if name in theirs]
     for name in common:
-        if _values(ours[name]) != _values(theirs[name]):
+        if not _agree(ours[name], theirs[name]):
             yield _both(name, ours[name], theirs[name])
     if common or not ours or not theirs:
         return
@@ -198,6 +224,17 @@ def _some(names: Iterable[str]) -> Message | tuple[str, ...]:
 
 def _both(name: str, left: str, right: str) -> str:
     return f"{name} (left {_values(left)[:_SHOWN_DIGITS]}, right {_values(right)[:_SHOWN_DIGITS]})"
+
+
+def _agree(one: str, other: str) -> bool:
+    """Whether two digests are of the same values, or one of what the other has when it is rounded."""
+    ours, theirs = _values(one), _values(other)
+    return ours == theirs or ours in _rounded(other) or theirs in _rounded(one)
+
+
+def _rounded(digest: str) -> list[str]:
+    """Return the digests of the values rounded to coarser types, if it has them."""
+    return [part.partition(":")[2] for part in digest.partition("/")[0].split("+")[1:]]
 
 
 def _values(digest: str) -> str:

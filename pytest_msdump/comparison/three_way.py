@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from math import isfinite
 from typing import TypeAlias
 
 from pytest_msdump.comparison.align import AlignedViews, align
 from pytest_msdump.comparison.opening import open_view
 from pytest_msdump.comparison.user_code import Extras
-from pytest_msdump.dtypes import rounding_unit
+from pytest_msdump.dtypes import coarser, rounding_unit
 from pytest_msdump.errors import TensorShapeError
-from pytest_msdump.facts.metrics import NORM_METRICS
+from pytest_msdump.facts.calibration import MOST_LOOSER
+from pytest_msdump.facts.dtypes import VALUE_KINDS
+from pytest_msdump.facts.metrics import METRICS, NORM_METRICS
+from pytest_msdump.limits.permissions import looser_than_default
 from pytest_msdump.limits.resolve import GOLDEN_RULE_METRIC
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.selection import Selection
 from pytest_msdump.metrics.dominated import Bounds, others_of
-from pytest_msdump.metrics.golden import golden_errors, golden_ratios
+from pytest_msdump.metrics.golden import golden_distances, golden_errors, golden_ratios
 from pytest_msdump.model.comparison import Comparison, Limits, Measurement, ThreeWay
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pair, Pairing
@@ -31,6 +35,7 @@ from pytest_msdump.text import Message, Parameter
 
 ShapeOf: TypeAlias = Callable[[TensorRef], tuple[int, ...] | None]
 
+_DISTANCE = "relative_euclidean_distance"
 _SELECTION = Selection(io="all")
 
 
@@ -79,11 +84,19 @@ def is_measured(pair: Pair) -> bool:
 
 
 def with_ratios(
-    measured: Comparison, pair: Pair, left: TensorView, right: TensorView, limits: Limits, extras: Extras
+    measured: Comparison,
+    pair: Pair,
+    left: TensorView,
+    right: TensorView,
+    limits: Limits,
+    extras: Extras,
+    *,
+    is_noise: Callable[[], bool],
 ) -> Comparison:
     """Add the errors against golden and their ratios to what was measured; `left` and `right` are opened.
 
-    TensorShapeError and TensorFileError say which of the further tensors they are about.
+    TensorShapeError and TensorFileError say which of the further tensors they are about. Where golden judges, it must
+    be of the right side's model, unless the pair `is_noise`: no two runs agree about that.
     """
     sides = sides_of(pair)
     if sides is None or not is_measured(pair):
@@ -103,12 +116,26 @@ def with_ratios(
             floor = rounding_unit(left.dtype, other.dtype) * size
             return found, golden_ratios(found, dtype=left.dtype, floor=floor, without=dict(limits.without))
 
+        runs = {names[1]: (sides[1], other)}
+        if pair.golden and pair.third:
+            # In whose place the third stands.
+            runs["right"] = Pair(pair.right, pair.golden, how="name"), right
+        for name, (side, run) in runs.items() if _judges(limits) else ():
+            values = VALUE_KINDS.get(measured.coarser[1] or "", run.dtype) if name == "right" else run.dtype
+            dtype = coarser(values, side.left.computed or run.dtype)
+            views = _aligned(side, run, golden, (name, names[0]), extras)
+            # Golden has large elements where right has them.
+            bounds = [one.above[1] for one in measured.dominated if one.measurements]
+            apart_too = [others_of(*views, Bounds(above, above)) for above in bounds]
+            for both in (views, *apart_too):
+                stale = _stale(golden_distances(*both, dtype), dtype, (name, names[0]))
+                if stale and not is_noise():
+                    raise TensorShapeError(stale)
         found, measurements = ratios(of_left, of_other)
         dominated = []
         for one in measured.dominated:
             apart = dict(one.measurements)
             if apart:
-                # Golden has large elements where right has them.
                 above_left, above_right = one.above
                 _, of_others = ratios(
                     others_of(*of_left, Bounds(above_left, above_right)),
@@ -118,6 +145,24 @@ def with_ratios(
             dominated.append(one._replace(measurements=apart))
     measurements = {**measured.measurements, **measurements}
     return replace(measured, three_way=found, measurements=measurements, dominated=tuple(dominated))
+
+
+def _judges(limits: Limits) -> bool:
+    """Whether a limit is on an error against golden."""
+    return any(METRICS[limit.metric].golden for limit in limits.limits)
+
+
+def _stale(distances: Mapping[str, float], dtype: str, names: tuple[str, str]) -> Message | None:
+    """Return that a run misses the limits of `default` against golden by far; ``None`` where it does not."""
+    metric, factor = max(
+        ((metric, looser_than_default(metric, value, dtype)) for metric, value in distances.items()),
+        key=lambda one: one[1],
+    )
+    parameters: dict[str, Parameter] = {"run": names[0], "golden": names[1]}
+    if not isfinite(factor):
+        return Message("golden_is_elsewhere", parameters)
+    parameters |= {"metric": metric, "factor": factor, "value": distances[metric], "dtype": dtype}
+    return Message("golden_is_stale", parameters) if factor > MOST_LOOSER else None
 
 
 def _aligned(
@@ -131,16 +176,24 @@ def _aligned(
     return aligned.first(extras.first)
 
 
-def golden_interval(pair: Pair, distance: Callable[[Pair], Interval | None], *, floor: float) -> dict[str, Interval]:
+def golden_interval(
+    pair: Pair, distance: Callable[[Pair], Interval | None], *, floor: float, dtypes: tuple[str, str]
+) -> dict[str, Interval]:
     """Return the ratio of two errors against one golden tensor, of which sketches give estimates; empty without these.
 
     `distance` is the relative Euclidean one of a pair: both divide by the same norm. The other run's counts as `floor`
-    at least.
+    at least. `dtypes` are those of the other run and of the right side. TensorShapeError as for tensors.
     """
     sides = sides_of(pair)
     found = [] if sides is None else [distance(side) for side in sides]
     if not found or found[0] is None or found[1] is None or not max(found[1].low, floor):
         return {}
+    of_right = distance(Pair(pair.right, pair.golden, how="name")) if pair.golden and pair.third else None
+    names = "golden" if pair.golden else "right", "third" if pair.third else "right"
+    for name, apart, dtype in ((names[1], found[1], dtypes[0]), ("right", of_right, dtypes[1])):
+        distances = {_DISTANCE: apart.low} if apart is not None else {}
+        if distances and (stale := _stale(distances, dtype, (name, names[0]))):
+            raise TensorShapeError(stale)
     left, other = found[0], [max(end, floor) for end in found[1]]
     ratio = Interval(left.value / other[0], left.low / other[2], left.high / other[1])
     return {GOLDEN_RULE_METRIC: ratio}

@@ -37,3 +37,8 @@ COARSE_UNIT = 2.0**-12
 CHAOTIC_GROWTH, CHAOTIC_WITHIN = 2.0, 64.0
 # A base so many times what was measured hides a regression: the limit of a forward tensor is then 120 times that.
 STALE = 10.0
+# A limit of a file that is more times looser than that of the profile `default` holds only where a person accepts it.
+MOST_LOOSER = 10.0
+# A run of the reference that is more times as far from it as the assumed multiplier allows is no harmless one. Harmless
+# runs reach 2.4 times that (BatchNorm over 50,000 terms in channels-last memory).
+OUTLYING = 10.0

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import NamedTuple
 
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.metrics import CLASS_METRICS, METRICS, RELATIVE_METRICS, SCALE_FREE_METRICS
+from pytest_msdump.limits.permissions import permitted
 from pytest_msdump.model.comparison import (
     FAILING,
     OUTCOMES,
@@ -124,6 +126,8 @@ def judge(
         or (limits.repeats_rule != "" and any(limits.uncompared))
     )
     verdict = verdict_from(findings, {} if is_hopeless else _would_pass(judged))
+    if verdict.outcome not in FAILING and limits.usual:
+        verdict = replace(verdict, findings=(*verdict.findings, *permitted(comparison, limits)))
     return verdict, tuple(one.check for one in judged)
 
 

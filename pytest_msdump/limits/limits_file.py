@@ -21,10 +21,12 @@ from pytest_msdump.facts.calibration import (
     CALIBRATED_METRICS,
     GRADIENTS,
     METRIC_VERSION,
+    MOST_LOOSER,
     SMALL_ELEMENTS,
 )
 from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.limits.judge import passing_bound
+from pytest_msdump.limits.permissions import looser_than_default
 from pytest_msdump.model.comparison import Limit
 from pytest_msdump.model.dump import Dump, Manifest
 from pytest_msdump.model.tensor import COORDINATES, TensorKey
@@ -36,7 +38,10 @@ _LONGEST_NAME = 2**13
 _LONGEST_TEXT = 1000
 _MOST_ITEMS = 1000
 _MOST_ELEMENTS = 2**63
+# A tensor of zeros is as far from any other as 1.
+_MOST_SCALED = 0.999
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_ROUNDED = re.compile(r"\+[^/]*")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 # Digests of a manifest, in the order in which messages name them.
 _DIGESTS = ("weights", "inputs", "graph")
@@ -64,8 +69,8 @@ class ReferenceFacts:
         ]
         labels = dict(dump.labels)
         return cls(
-            weights=_digest({rank: dict(manifest.weights) for rank, manifest in manifests.items()}),
-            inputs=_digest({rank: dict(manifest.inputs) for rank, manifest in manifests.items()}),
+            weights=_digest({rank: _exact(manifest.weights) for rank, manifest in manifests.items()}),
+            inputs=_digest({rank: _exact(manifest.inputs) for rank, manifest in manifests.items()}),
             graph=_digest({None: calls}),
             dtype=dtype,
             framework=labels.get("framework", ""),
@@ -78,6 +83,11 @@ class ReferenceFacts:
     def common(self, other: ReferenceFacts) -> tuple[str, ...]:
         """Return the names of the digests that both have."""
         return tuple(name for name in _DIGESTS if getattr(self, name) and getattr(other, name))
+
+
+def _exact(digests: Mapping[str, str]) -> dict[str, str]:
+    """Return digests without those of rounded values, which earlier recordings lack."""
+    return {name: _ROUNDED.sub("", digest) for name, digest in digests.items()}
 
 
 def _digest(by_rank: Mapping[int | None, Any]) -> str:
@@ -182,24 +192,33 @@ class LimitsFile:
         parameters = {"what": what, "n": self.perturbed.runs, "golden": golden, "multiplier": multiplier}
         return Message("limits_derived", parameters)
 
+    def other_tensor(self, right: TensorKey, elements: int) -> Message | None:
+        """Return why the entry of this name is not of this tensor; ``None`` where it is, or there is no entry."""
+        tensor = self.tensors.get(name_of(right))
+        if tensor is None or (tensor.elements == elements and tensor.kind == class_of(right, elements)):
+            return None
+        numbers: dict[str, Parameter] = {"n": elements, "elements": tensor.elements, "kind": tensor.kind}
+        return Message("limits_of_other_tensor", {"file": self.name, **numbers})
+
     def limits_of(
-        self, right: TensorKey, *, judged_as: str, right_dtype: str
+        self, right: TensorKey, *, judged_as: str, right_dtype: str, computed: str = "", accept_looser: bool = False
     ) -> tuple[Mapping[str, Limit], tuple[Message, ...]]:
         """Return the limits of a pair by metric, and what to note; no limits where the profile judges.
 
         `judged_as` is the coarser type of both sides. Where that is not the right one's, bases are scaled by what the
-        coarse runs show, but for gradients.
+        coarse runs show, but for gradients. The profile judges as well where a limit would be met by any tensor, or,
+        unless that is accepted, is far looser than the profile `default` for the type that was `computed` in.
         """
         tensor = self.tensors.get(name_of(right))
         if tensor is None or not (tensor.metrics or tensor.flipped or tensor.chaotic):
             return {}, ()
         if tensor.chaotic:
             return {}, (Message("limits_chaotic", {"file": self.name}),)
+        is_coarser, computed = coarser(right_dtype, judged_as) != right_dtype, computed or judged_as
         found: list[tuple[str, float, float | None]]
         if tensor.flipped:
             found = [("allclose", float(tensor.flipped), None)]
         else:
-            is_coarser = coarser(right_dtype, judged_as) != right_dtype
             if is_coarser and tensor.kind.startswith("gradient"):
                 # Sums that cancel, and what float16 flushes to zero, follow no perturbation of the reference.
                 return {}, (Message("limits_not_for_gradients", {"file": self.name, "dtype": judged_as}),)
@@ -215,8 +234,18 @@ class LimitsFile:
         for metric, base, _ in found:
             # Of elements that differ, whole ones are counted.
             bound = math.floor(m * base) if tensor.flipped else rounded_up(m * base)
+            if is_coarser and not tensor.flipped:
+                # A deep model in 16 bits errs by a tenth and more, and not by all of it.
+                bound = min(bound, _MOST_SCALED)
             limits[metric] = Limit(metric, bound, f"{self.name}: {m:g} × {number(base)}", base=base)
             parts.append(Message("limit_derived", {"metric": metric, "limit": bound, "m": m, "base": base}))
+        bounds = [(metric, limit.bound) for metric, limit in limits.items()]
+        if any(bound >= (tensor.elements if tensor.flipped else 1) for _, bound in bounds):
+            return {}, (Message("limits_chaotic", {"file": self.name}),)
+        # Of integers that rounding flips, `default` allows none.
+        looser = 0.0 if tensor.flipped else max(looser_than_default(*one, computed) for one in bounds)
+        if looser > MOST_LOOSER and not accept_looser:
+            return {}, (Message("limits_too_loose", {"file": self.name, "factor": looser, "dtype": computed}),)
         is_tightened = any(at_most is not None for *_, at_most in found)
         multiplier = Message("multiplier_tightened") if is_tightened else self.multiplier
         return limits, (self.statement(tuple(parts), multiplier),)
@@ -345,6 +374,7 @@ def parse_limits(document: Any, *, name: str = "msdump.limits.json") -> LimitsFi
             f"{name}: was made with version {values['metric_version']} of the metrics, and this is version "
             f"{METRIC_VERSION}: their numbers differ; calibrate again"
         )
+    _refuse_met_by_all(values["m"], values["reference"].dtype, name)
     return LimitsFile(
         reference=values["reference"],
         perturbed=values["perturb"],
@@ -354,6 +384,16 @@ def parse_limits(document: Any, *, name: str = "msdump.limits.json") -> LimitsFi
         name=name,
         **values["m_from"],
     )
+
+
+def _refuse_met_by_all(multipliers: Mapping[str, float], dtype: str, name: str) -> None:
+    """Refuse a multiplier that makes any tensor pass: no base is below one rounding."""
+    most = 1 / (rounding_unit(dtype) or 2.0**-53)
+    for kind, m in multipliers.items():
+        if m >= most:
+            raise ConfigError(
+                f"{name}: m {kind} = {m:g} is met by every tensor; give a number below {most:g}, or calibrate again"
+            )
 
 
 def _tensors(value: Any, where: str) -> dict[str, TensorLimits]:

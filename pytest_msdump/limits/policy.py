@@ -174,8 +174,8 @@ class Policy:
     forms. `nan` is "match" (the same class at the same place is equal) or "forbid" (no NaN or Inf on either side), set
     at `nan_rule`. With `dtype_hint` a float side whose values are all of a coarser type is judged as that type.
     `without` has metrics that are not measured, with the place that says so. `limits` are those of a limits file, which
-    hold in place of the profile's. `has_golden` is whether there is a golden or a third dump; without one, a limit on
-    an error against golden is refused.
+    hold in place of the profile's, with `accept_looser` also where they are far looser than `default`. `has_golden`
+    is whether there is a golden or a third dump; without one, a limit on an error against golden is refused.
     """
 
     profile: str = "default"
@@ -190,6 +190,7 @@ class Policy:
     dtype_hint: bool = False
     without: Mapping[str, str] = field(default_factory=dict)
     has_golden: bool = False
+    accept_looser: bool = False
     # Cache of `limits.resolve`, by type, day and the numbers of rules that apply.
     resolved: dict[tuple[object, ...], Limits] = field(default_factory=dict, init=False, repr=False, compare=False)
 

@@ -10,10 +10,11 @@ from fnmatch import translate
 from functools import lru_cache
 
 from pytest_msdump.dtypes import coarser
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.errors import ConfigError, TensorShapeError
 from pytest_msdump.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.facts.metrics import METRICS, SCALE_FREE_METRICS
 from pytest_msdump.facts.profiles import PROFILES, TOLERANCES, Tolerance, golden_multiplier
+from pytest_msdump.limits.permissions import profile_row, usual_profile
 from pytest_msdump.limits.policy import KnownDrift, Policy, Rule, marker_label, metric_id
 from pytest_msdump.model.comparison import Limit, Limits
 from pytest_msdump.model.pairing import Pair
@@ -45,6 +46,7 @@ def resolve(
     uncompared: tuple[int, int] = (0, 0),
     today: datetime.date | None = None,
     golden: tuple[int, ...] | None = None,
+    computed: str | None = None,
 ) -> Limits:
     """Return the limits of one pair, each with the rule that set it.
 
@@ -55,14 +57,15 @@ def resolve(
     Globs are matched, case-sensitively, against true name, mangled name and full address of both sides. `notes` are
     about this pair alone, `uncompared` counts further occurrences of its tensor without a partner. `today` decides
     which known drifts have expired; the current day in UTC by default. `golden` is the shape of a tensor that was
-    measured against golden: PyTorch's rule is then in the place of the profile's limits on its accuracy.
+    measured against golden: PyTorch's rule is then in the place of the profile's limits on its accuracy. `computed` is
+    the type that the values are of, where a coarser one than the files have: a limits file may be as loose as that.
     """
     judged_as = _component(coarser(left_dtype, right_dtype))
     rules, drifts = _matching(policy, left, right, left_dtype, right_dtype, judged_as)
     # Only known drifts depend on the day.
     day = today or datetime.datetime.now(datetime.timezone.utc).date() if drifts else None
     # A network has many pairs and few kinds of them: pairs of the same types and rules share their limits.
-    own, said = _of_file(policy, right, judged_as, right_dtype)
+    own, said = _of_file(policy, right, judged_as, right_dtype, computed or judged_as)
     multiplier = None if golden is None else golden_multiplier(judged_as, golden)
     key = (judged_as, rules, drifts, day, multiplier, *own)
     limits = policy.resolved.get(key)
@@ -85,12 +88,18 @@ def resolve(
 
 
 def _of_file(
-    policy: Policy, right: TensorKey, judged_as: str, right_dtype: str
+    policy: Policy, right: TensorKey, judged_as: str, right_dtype: str, computed: str
 ) -> tuple[Mapping[str, Limit], tuple[Message, ...]]:
     """Return what the limits file says of this pair."""
     if policy.limits is None:
         return {}, ()
-    return policy.limits.limits_of(right, judged_as=judged_as, right_dtype=_component(right_dtype))
+    return policy.limits.limits_of(
+        right,
+        judged_as=judged_as,
+        right_dtype=_component(right_dtype),
+        computed=_component(computed),
+        accept_looser=policy.accept_looser,
+    )
 
 
 def _own_limit(limit: Limit, own: Mapping[str, Limit]) -> Limit:
@@ -99,9 +108,14 @@ def _own_limit(limit: Limit, own: Mapping[str, Limit]) -> Limit:
 
 
 def resolve_pair(
-    policy: Policy, pair: Pair, dtypes: tuple[str, str], *notes: Message | None, golden: tuple[int, ...] | None = None
+    policy: Policy,
+    pair: Pair,
+    dtypes: tuple[str, str],
+    *notes: Message | None,
+    golden: tuple[int, ...] | None = None,
+    computed: str | None = None,
 ) -> Limits:
-    """Return the limits of a pair of these types; `notes` are said of it beside the pair's own; `golden` as above."""
+    """Return the limits of a pair of these types; `notes` are said of it beside the pair's own; the rest as above."""
     return resolve(
         policy,
         left=pair.left.key,
@@ -111,7 +125,15 @@ def resolve_pair(
         notes=(pair.note, *notes),
         uncompared=pair.uncompared,
         golden=golden,
+        computed=computed,
     )
+
+
+def refuse_other_limits(policy: Policy, pair: Pair, elements: int) -> None:
+    """Raise TensorShapeError where the limits file has this pair's name for a tensor of another size or class."""
+    other = policy.limits and policy.limits.other_tensor(pair.right.key, elements)
+    if other:
+        raise TensorShapeError(other)
 
 
 def hinted_dtypes(policy: Policy, left_dtype: str, right_dtype: str, remarks: Iterable[Message]) -> tuple[str, str]:
@@ -120,12 +142,21 @@ def hinted_dtypes(policy: Policy, left_dtype: str, right_dtype: str, remarks: It
     Those are the types that a run with mixed precision computed in, which the profile `bitwise` does not ask for, and
     with `dtype_hint` those of all values.
     """
-    found = {"left": left_dtype, "right": right_dtype}
     is_used = {"computed_in": not PROFILES[policy.profile].dtype_equal, "coarser_values": policy.dtype_hint}
+    return _coarsened(left_dtype, right_dtype, (remark for remark in remarks if is_used.get(remark.code)))
+
+
+def computed_dtype(left_dtype: str, right_dtype: str, remarks: Iterable[Message]) -> str:
+    """Return the coarser type that two sides were computed in, as far as `remarks` say."""
+    named = (remark for remark in remarks if remark.code in ("computed_in", "coarser_values"))
+    return coarser(*_coarsened(left_dtype, right_dtype, named))
+
+
+def _coarsened(left_dtype: str, right_dtype: str, remarks: Iterable[Message]) -> tuple[str, str]:
+    found = {"left": left_dtype, "right": right_dtype}
     for remark in remarks:
-        if is_used.get(remark.code):
-            side = str(remark.parameters["side"])
-            found[side] = coarser(found[side], VALUE_KINDS[str(remark.parameters["values"])])
+        side = str(remark.parameters["side"])
+        found[side] = coarser(found[side], VALUE_KINDS[str(remark.parameters["values"])])
     return found["left"], found["right"]
 
 
@@ -177,9 +208,11 @@ def _limits(
     if multiplier is not None:
         usual = _golden_limits(usual, judged_as, multiplier)
     normal = {**(_with_file(usual, own) if own else usual), **_rule_limits(rules), **typed}
+    levels, held_against = {**normal, **accepted}, _profile_limits(usual_profile(policy.profile), judged_as)
     tolerance = TOLERANCES.get(judged_as, Tolerance(0.0, 0.0))
     return Limits(
-        limits=_in_order({**normal, **accepted}),
+        limits=_in_order(levels),
+        usual=tuple(one for metric, (one,) in held_against.items() if levels.get(metric) != (one,)),
         nan=policy.nan,
         nan_rule=policy.nan_rule or f'nan = "{policy.nan}"',
         dtype_equal=profile.dtype_equal,
@@ -298,17 +331,14 @@ def _applies(rule: Rule, names: frozenset[str], types: frozenset[str | None], dt
 
 
 def _profile_limits(profile: str, dtype: str) -> _Levels:
-    """Return the profile's row. A float type that it does not name is judged like the coarsest that it does."""
-    rows = PROFILES[profile].rows
+    """Return the limits of the profile's row."""
+    row = profile_row(profile, dtype)
     kind = DTYPES[dtype].kind if dtype in DTYPES else "float"
-    row = kind if kind in rows else dtype
-    if row not in rows:
-        row = max((name for name in rows if name in DTYPES), key=lambda name: DTYPES[name].coarseness or 0)
     condition = dtype
-    if kind in _EQUAL_KINDS and "max_absolute_error" in rows[row]:
+    if kind in _EQUAL_KINDS and "max_absolute_error" in row:
         condition = f"{dtype}: {_EQUAL_KINDS[kind]}"
     label = f"profile {profile} ({condition})"
-    return {metric: (Limit(metric, bound, label),) for metric, bound in rows[row].items()}
+    return {metric: (Limit(metric, bound, label),) for metric, bound in row.items()}
 
 
 def _with_file(usual: _Levels, own: Mapping[str, Limit]) -> _Levels:

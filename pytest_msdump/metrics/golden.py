@@ -27,6 +27,7 @@ from pytest_msdump.text import Message
 _BLOCK_ELEMENTS = 2**16
 # msprobe's get_rmse: against division by 0, and once more.
 _TINY = 0.0001
+_DISTANCE, _LARGEST = "relative_euclidean_distance", "normalized_max_error"
 
 
 def golden_errors(
@@ -41,6 +42,37 @@ def golden_errors(
         for _, block, golden_block in Blocks(view, golden, block_elements):
             sums.add(numbers(block), numbers(golden_block), workspace)
     return sums.errors(), sums.golden.root_of_ratio(Sum(sums.finite)) if sums.finite else 0.0
+
+
+def golden_distances(
+    view: TensorView, golden: TensorView, dtype: str, *, block_elements: int = _BLOCK_ELEMENTS
+) -> dict[str, float]:
+    """Return how far a run in a data type is from golden, in metrics of profiles; infinite where NaN are elsewhere.
+
+    What is beyond the range of the type counts as its largest number on both sides: masks are such numbers, or Inf.
+    """
+    most, workspace = DTYPES[dtype].maximum or np.finfo(np.float64).max, Workspace()
+    squares, sizes, farthest, largest = ZERO, ZERO, 0.0, 0.0
+    with np.errstate(all="ignore"):
+        for _, block, golden_block in Blocks(view, golden, block_elements):
+            run, exact = (_clipped(numbers(one), most) for one in (block, golden_block))
+            known = ~np.isnan(run)
+            if not np.array_equal(known, ~np.isnan(exact)):
+                return dict.fromkeys((_DISTANCE, _LARGEST), math.inf)
+            error, size = _where(known, np.abs(run - exact)), _where(known, np.abs(exact))
+            squares = squares.merge(_squares(error, workspace))
+            sizes = sizes.merge(_squares(size, workspace))
+            farthest, largest = (float(np.max(one, initial=most)) for one, most in ((error, farthest), (size, largest)))
+    if not farthest or not largest:
+        return dict.fromkeys((_DISTANCE, _LARGEST), math.inf if farthest else 0.0)
+    return {_DISTANCE: squares.root_of_ratio(sizes), _LARGEST: farthest / largest}
+
+
+def _clipped(block: Array, most: float) -> Array:
+    """Return a block in float64 within the range of a type, or in complex128 as it is."""
+    if block.dtype.kind == "c":
+        return block.astype(np.complex128)
+    return np.clip(block.astype(np.float64), -most, most)
 
 
 class _Sums:

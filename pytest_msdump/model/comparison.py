@@ -249,7 +249,7 @@ class Limits:
     are `strict`, is `warn`. `complex` is "error", or "allow" where a real side may be compared with a complex one.
     `without` are metrics that are not measured, `slice_axis` is the axis of `worst_slice_error`. `uncompared` are
     further occurrences of the pair's tensor, left and right, without a partner: a warning unless `repeats_rule` makes
-    them fail.
+    them fail. `usual` are the profile's limits that do not hold here, since a permission is in their place.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -269,6 +269,7 @@ class Limits:
     repeats_rule: str = ""
     uncompared: tuple[int, int] = (0, 0)
     slice_axis: int | None = None
+    usual: tuple[Limit, ...] = ()
     # Made once for all pairs that share these limits.
     by_metric: Mapping[str, tuple[Limit, ...]] = field(init=False, repr=False, compare=False)
 

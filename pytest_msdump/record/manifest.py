@@ -101,12 +101,15 @@ def _calls(iteration: int, calls: Sequence[Operator]) -> Iterator[dict[str, Any]
 
 
 _BLOCK_ELEMENTS = 2**18
+# The types that float64 is rounded to for its digest.
+_ROUNDED = ("float32", "float16", "bfloat16")
 
 
 def digest(array: Any) -> str:
     """Return the digest of one array, which is as `DumpWriter.write` takes it.
 
-    The part after the slash is the same for the same elements in another order.
+    The part after the slash is the same for the same elements in another order. Of float64 it is also there for the
+    values rounded to coarser types, each behind a plus: a more exact run has the weights of the reference in float64.
 
     >>> first = digest(np.arange(6, dtype="float32").reshape(2, 3))
     >>> turned = digest(np.arange(6, dtype="float32").reshape(2, 3).T)
@@ -114,12 +117,16 @@ def digest(array: Any) -> str:
     (False, True)
     """
     values, logical = array_to_save(array)
-    exact, sums = _hash_of(values, logical), np.zeros(2, np.uint64)
+    exact = _hash_of(values, logical)
+    coarse = _ROUNDED if values.dtype.kind == "f" and values.dtype.itemsize == 8 else ()
+    sums = {name: np.zeros(2, np.uint64) for name in ("", *coarse)}
     for block in _blocks(values):
         exact.update(block.tobytes())
-        sums += order_free_sums(block)
-    order_free = "".join(f"{total:016x}" for total in sums.tolist())
-    return f"{exact.hexdigest()[:32]}/{order_free}"
+        for name, total in sums.items():
+            total += order_free_sums(_rounded(block, name) if name else block)
+    own, *rounded = ("".join(f"{part:016x}" for part in total.tolist()) for total in sums.values())
+    more = "".join(f"+{name}:{total}" for name, total in zip(coarse, rounded, strict=True))
+    return f"{exact.hexdigest()[:32]}{more}/{own}"
 
 
 def has_digest(array: Any, known: str) -> bool:
@@ -128,7 +135,18 @@ def has_digest(array: Any, known: str) -> bool:
     exact = _hash_of(values, logical)
     for block in _blocks(values):
         exact.update(block.tobytes())
-    return bool(exact.hexdigest()[:32] == known.partition("/")[0])
+    return bool(exact.hexdigest()[:32] == known[:32])
+
+
+def _rounded(block: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """Return float64 rounded to a coarser type, as a file holds that."""
+    with np.errstate(all="ignore"):
+        if name != "bfloat16":
+            return block.astype(np.dtype(name).newbyteorder("<"))
+        bits = block.astype("<f4").view("<u4")
+        # To the nearest, of two that are as near to the even one.
+        upper: npt.NDArray[Any] = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2")
+        return upper
 
 
 def _hash_of(values: npt.NDArray[Any], logical: str | None) -> Any:

@@ -45,8 +45,10 @@ from pytest_msdump.report.json_forms import (
     table,
     table_with_message,
 )
+from pytest_msdump.report.permissions import permissions_of
 from pytest_msdump.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RELATION
 from pytest_msdump.storage.files import read_user_file, unique_keys, write_file
+from pytest_msdump.text import say
 
 SCHEMA_VERSION = 1
 
@@ -169,6 +171,12 @@ _LIMITS = as_given(
         },
     )
 )
+# Made of the notes of records, for programs; reading leaves them aside.
+_PERMISSION = table(
+    dict,
+    {"by": TEXT, "pairs": COUNT, "factor": optional(NUMBER, 0.0), "sentence": TEXT, **CODE},
+    parts=lambda one: {**one._asdict(), "sentence": say(one.message), **one.message.entry},
+)
 # One entry a line: `grep` finds a tensor, and version control shows which records changed.
 _BY_LINE: Mapping[str, Form] = {"missing": MISSING, "unmatched": UNMATCHED, "tensors": RECORD, "network": _OPERATOR}
 _KEYS: Mapping[str, Form] = {
@@ -185,6 +193,7 @@ _KEYS: Mapping[str, Form] = {
     "complete": lenient(FLAG),
     "counts": by_name(COUNT),
     "coverage": COVERAGE,
+    "permissions": optional(list_of(_PERMISSION), ()),
     "localised_by": optional(TEXT, ""),
     "missing": list_of(MISSING),
     "unmatched": list_of(UNMATCHED),
@@ -195,12 +204,19 @@ _KEYS: Mapping[str, Form] = {
 
 
 def _report_parts(report: Report) -> Mapping[str, Any]:
-    plain = {key: getattr(report, key) for key in _KEYS.keys() - {"schema_version", "counts", "tensors"}}
-    return {**plain, "schema_version": SCHEMA_VERSION, "counts": counts(report), "tensors": report.records}
+    plain = {key: getattr(report, key) for key in _KEYS.keys() - {"schema_version", "counts", "tensors", "permissions"}}
+    return {
+        **plain,
+        "schema_version": SCHEMA_VERSION,
+        "counts": counts(report),
+        "tensors": report.records,
+        "permissions": tuple(permissions_of(report)),
+    }
 
 
 def _report(**found: Any) -> Report:
     found.pop("schema_version", None)
+    found.pop("permissions", None)
     records, counted = found.pop("tensors"), found.pop("counts")
     ended = found.pop("complete", False) or not all(record.was_run for record in records)
     report = Report(records=records, ended=ended, **found)

@@ -21,6 +21,7 @@ from pytest_msdump.report.coverage import (
     sentence_on_unseen,
 )
 from pytest_msdump.report.failure import one_line
+from pytest_msdump.report.permissions import permission_sentences
 from pytest_msdump.storage.files import in_utf8
 from pytest_msdump.text import ENGLISH
 
@@ -57,6 +58,7 @@ def _verdict(report: Report) -> Iterator[str]:
     yield f"{total} {'tensor' if total == 1 else 'tensors'}: {', '.join(counted) or 'nothing was compared'}."
     if unseen := sentence_on_unseen(report.records):
         yield f"\n{unseen}."
+    yield from (f"\n{markdown_code(sentence)}" for sentence in permission_sentences(report))
     yield from (
         f"\n**{'Coverage' if report.ended else 'Incomplete'}:** {markdown_code(problem)}" for problem in problems
     )

@@ -28,6 +28,7 @@ from pytest_msdump.report.coverage import (
     sides_are_identical,
 )
 from pytest_msdump.report.failure import one_line
+from pytest_msdump.report.permissions import permission_sentences
 from pytest_msdump.report.tables import command, hanging
 from pytest_msdump.text import ENGLISH, Message, Phrases
 
@@ -107,6 +108,8 @@ def summary_lines(
         *(() if problems else _reasons(report, width, say)),
         *_outcomes(report, found, say),
     ]
+    for sentence in permission_sentences(report, say):
+        lines += hanging(terminal_text(sentence), width)
     for sentence in (sentence_on_unseen(report.records, say), sentence_on_uncompared(report.records, say)):
         lines += hanging(sentence, width) if sentence else []
     first = first_failing(report.records)
@@ -172,8 +175,11 @@ def _may_be_rounding(record: Record) -> bool:
     """Whether a failure is small enough for the question, and nothing was measured that answers it."""
     distance = record.judged_value("relative_euclidean_distance")
     is_small = isinstance(distance, float) and distance < _MOST_ROUNDING and not record.equal
-    is_judged = record.local is not None or any(
-        check.base is not None or METRICS[check.metric].golden for check in record.checks
+    has_file = any(note.code.startswith("limits_") for note in record.notes)
+    is_judged = (
+        record.local is not None
+        or has_file
+        or any(check.base is not None or METRICS[check.metric].golden for check in record.checks)
     )
     return is_small and not is_judged
 

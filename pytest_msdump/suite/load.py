@@ -273,6 +273,7 @@ def _policy(sources: _Sources, threshold_flag: str) -> Policy:
         without=sources.get("without"),
         has_golden=bool(sources.get("golden") or sources.get("third")),
         threshold_flag=threshold_flag,
+        accept_looser=sources.get("accept_looser"),
     )
 
 

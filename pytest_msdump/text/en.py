@@ -73,6 +73,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
         "{unseen} of {n} pair by saved statistics or sketches only, without values",
         "{unseen} of {n} pairs by saved statistics or sketches only, without values",
     ),
+    "golden_graph_differs": "its graph is not that of the right side: is it of the same model?",
     "limits_between": "{file}: limits are {low:short} to {high:short} × what rounding does to a tensor",
     "limits_unchecked": "{file} is used without a check: nothing shows that it was made with this reference",
     "limits_lack": (
@@ -80,6 +81,16 @@ EN: Mapping[str, str | tuple[str, str]] = {
         "the profile judges {n} right tensors, which {file} does not have",
     ),
     # -- summary
+    "permits": (
+        "{by} lets {n} pair pass that profile {profile} fails{factor}",
+        "{by} lets {n} pairs pass that profile {profile} fails{factor}",
+    ),
+    "permits_looser": ", at most {factor:.3g} × looser",
+    "permits_beyond": ", at most {factor:.3g} × its limit",
+    "more_permits": (
+        "and {n} more rule, which lets {pairs} pairs pass",
+        "and {n} more rules, which let {pairs} pairs pass",
+    ),
     "calibrate_hint": "is it rounding? msdump calibrate measures the limits of this model",
     "limits_stale": (
         "{n} limit could be {times:short} times lower, as this run shows: --limits-update=tighten lowers it",

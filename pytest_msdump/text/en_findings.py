@@ -16,6 +16,10 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "golden_not_judged": "not judged by golden: a tensor was not saved, and not all runs have sketches; the profile's "
     "limits hold",
     "golden_of_other_shape": "{run:word} against {golden:word}: {why}",
+    "golden_is_stale": "{run:word} is {factor:.3g} × as far from {golden:word} as profile default allows {dtype} "
+    "({metric} {value:number}), more than 10 ×: {golden:word} or {run:word} is of another model, weights or inputs",
+    "golden_is_elsewhere": "{golden:word} has NaN where {run:word} has none, or the other way round, or one is all 0: "
+    "{golden:word} or {run:word} is of another model, weights or inputs",
     "detail_place": ", at {place:place}",
     "detail_slice": ", at slice {n}",
     "detail_interval": ": {low:number} to {high:number} by sketches",
@@ -75,10 +79,19 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "multiplier_earned": "false alarms ≤ {alpha:percent} of runs, from {n} control runs",
     "multiplier_tightened": "lowered to what a passing run measured",
     "limits_chaotic": "the profile judges this tensor, since rounding alone changes it by any amount ({file}: chaotic)",
+    # -- what a person permits
+    "permitted": "{by} lets it pass: {metric} {value:number}, where {rule} has {limit:limit}",
+    "permitted_looser": "{by} lets it pass, {factor:.3g} × looser: {metric} {value:number}, where {rule} has "
+    "{limit:limit}",
+    "permitted_beyond": "{by} lets it pass: {metric} {value:number}, {factor:.3g} × the {limit:limit} of {rule}",
+    "limits_too_loose": "the profile judges this tensor: the limit of {file} is {factor:.3g} × looser "
+    "than profile default for {dtype}, more than 10 ×; --accept-looser (pytest: --msdump-accept-looser) lets it hold",
+    "limits_of_other_tensor": "{file} has this name for a tensor of {elements:elements}, class {kind}; the right one "
+    "has {n:elements}: the file is of another reference, or was edited; calibrate again",
     "limits_not_for_gradients": "the profile judges this gradient: no perturbed run shows what {dtype} does to "
     "gradients ({file})",
     "limits_not_scaled": "the profile judges this tensor, since {file} has no coarse run that shows what {dtype} does "
-    "to it",
+    "to it: record the reference perturbed by 2**-12 for msdump calibrate --coarse",
     # -- data types, NaN and Inf, what was not compared
     "dtypes_differ": "dtypes differ: left {left}, right {right}",
     "dtypes_must_be_equal": "dtypes differ: left {left}, right {right}, but must be equal ({rule})",

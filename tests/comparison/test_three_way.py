@@ -125,7 +125,9 @@ def test_left_may_err_twice_as_much_as_right(tmp_path, size, outcome):
     ],
 )
 def test_small_tensors_and_types_of_16_bits_have_more_room_as_in_pytorch(tmp_path, shape, dtype, multiplier):
-    runs(tmp_path, {"left": 0.001, "right": 0.001}, shape=shape, dtype=dtype)
+    # Golden and the reference are of one model.
+    size = 1e-9 if dtype == "float64" else 0.001
+    runs(tmp_path, {"left": size, "right": size}, shape=shape, dtype=dtype)
     assert limits_of(record(tmp_path))[RATIO] == multiplier
 
 
@@ -455,3 +457,101 @@ def test_statistics_alone_leave_it_to_the_profile_and_say_so(tmp_path, unsaved):
     assert "relative_euclidean_distance" in limits_of(found)
     found = compare_pair(pair, Policy("ascend_dual_l0", has_golden=True))
     assert found.verdict.outcome == "undefined"
+
+
+# -- golden and third are runs of the right side's model ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("saved", ["full", "sketch"])
+@pytest.mark.parametrize(
+    ("given", "profile"),
+    [
+        ({"golden": "other"}, "default"),
+        ({"golden": "golden", "third": "other"}, "default"),
+        ({"golden": "other", "third": "other"}, "default"),
+        ({"golden": None, "third": "other"}, "ascend_dual_l0"),
+    ],
+)
+def test_a_run_of_another_model_lets_no_pair_pass(tmp_path, given, profile, saved):
+    runs(tmp_path, {"left": 0.1, "right": 1e-7}, shape=(100, 400), left=saved)
+    write(tmp_path / "other", {"fc": draw(7, (100, 400))})
+    found = record(tmp_path, profile=profile, **given)
+    assert found.verdict.outcome == "error" or (profile != "default" and saved == "sketch")
+    if saved == "full":
+        assert found.verdict.findings[0].message.code == "golden_is_stale"
+
+
+@pytest.mark.parametrize(("times", "outcome"), [(9, "pass"), (11, "error")])
+@pytest.mark.parametrize(("dtype", "limit"), [("float32", 1e-3), ("float16", 1e-2)])
+def test_golden_may_be_ten_times_the_limit_of_default_away_from_the_right_side(tmp_path, dtype, limit, times, outcome):
+    runs(tmp_path, {"left": times * limit, "right": times * limit}, dtype=dtype)
+    found = record(tmp_path)
+    assert found.verdict.outcome == outcome
+    if outcome == "pass":
+        # It would fail without golden, and the note says by how much.
+        [note] = [one.message for one in found.verdict.findings if one.message.code == "permitted_beyond"]
+        assert (note.parameters["by"], round(note.parameters["factor"])) == (
+            f"golden rule ({dtype})",
+            round(times * 2**0.5),
+        )
+
+
+@pytest.mark.parametrize("where", ["everywhere", "in the half that would fail", "in one place"])
+def test_nan_in_golden_lets_no_pair_pass(tmp_path, where):
+    runs(tmp_path, {"left": 1e-7, "right": 1e-7})
+    golden, left = np.load(tmp_path / "golden/fc.npy"), np.load(tmp_path / "left/fc.npy")
+    half = {"everywhere": slice(None), "in the half that would fail": slice(20), "in one place": slice(1)}[where]
+    golden[half], left[half] = np.nan, 5
+    np.save(tmp_path / "golden/fc.npy", golden)
+    np.save(tmp_path / "left/fc.npy", left)
+    found = record(tmp_path)
+    assert found.verdict.outcome == "error"
+    assert "golden has NaN where right has none" in found.verdict.findings[0].sentence
+
+
+def test_numbers_beyond_the_range_of_the_right_sides_type_are_no_other_model(tmp_path):
+    """A mask of -1e9 in float64 is -65504 or -Inf in float16."""
+    runs(tmp_path, {"left": 1e-3, "right": 1e-3}, dtype="float16")
+    for name, low in (("golden", -1e9), ("right", -65504), ("left", -65504)):
+        values = np.load(tmp_path / name / "fc.npy")
+        values[:5] = low
+        np.save(tmp_path / name / "fc.npy", values)
+    assert record(tmp_path).verdict.outcome == "pass"
+
+
+@pytest.mark.parametrize("kind", ["weights", "inputs"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("role", "own"), [("golden", "float32"), ("golden", "float16"), ("third", "float32")])
+def test_weights_and_inputs_are_compared_after_rounding_to_the_coarser_type(tmp_path, kind, dtype, role, own, capsys):
+    exact = draw(3, (30, 40)).astype(own).astype(dtype)
+
+    def described(name, values, stored, seed=0):
+        with DumpWriter(tmp_path / name, framework="numpy") as writer:
+            writer.describe(**{kind: {"fc.weight": values}})
+            writer.write("fc", (draw(0) + 1e-7 * draw(seed)).astype(stored))
+
+    described("left", exact.astype(own), own, 1)
+    described("right", exact.astype(own), own, 2)
+    described("same", exact, dtype)
+    described("other", exact * 1.01, dtype)
+    sides = ["compare", str(tmp_path / "left"), str(tmp_path / "right"), "--report", "json", "--quiet"]
+    assert main([*sides, f"--{role}", str(tmp_path / "same")]) == 0
+    assert f"different {kind}" not in capsys.readouterr().out
+    # Of a golden run in float32 nothing says what its weights are in float16.
+    is_known = dtype == "float64" or own == "float32"
+    assert main([*sides, f"--{role}", str(tmp_path / "other")]) == (4 if is_known else 0)
+    said = capsys.readouterr().err
+    assert (f"had other {kind} than" in said and "fc.weight" in said) is is_known
+
+
+def test_the_left_side_is_no_judge_of_itself_and_another_graph_is_reported(tmp_path):
+    runs(tmp_path, {"left": 1e-3, "right": 1e-7})
+    for role in ("golden", "third"):
+        with pytest.raises(ConfigError, match=rf"{role} .*left: is the left side itself"):
+            report(tmp_path, **{role: "left"})
+    call = {"name": "fc", "type": "Linear", "inputs": [None]}
+    for name, calls in (("right", [call]), ("golden", [{**call, "type": "Conv"}])):
+        file = tmp_path / name / "msdump.json"
+        values = json.loads(file.read_text()) if file.exists() else {"schema_version": 1}
+        file.write_text(json.dumps({**values, "graph": calls}))
+    assert "its graph is not that of the right side" in " ".join(report(tmp_path).golden.notes)

@@ -303,7 +303,7 @@ def test_integers_that_rounding_flips_may_flip_by_the_multiplier_more_and_by_any
 
 def test_a_cosine_that_the_distance_implies_is_not_asked_for() -> None:
     noisy = replace(CONV, metrics={EUCLID: Base(0.016)})
-    limits = policy(limits_file(conv2__output__0=noisy))
+    limits = policy(limits_file(conv2__output__0=noisy), accept_looser=True)
     numbers = measured(relative_euclidean_distance=0.19, cosine_similarity=0.982, normalized_max_error=0.001)
     assert verdict_of(numbers, limits).outcome == "pass"
     # For any vectors: a distance of d leaves a cosine of sqrt(1 - d²).

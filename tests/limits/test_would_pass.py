@@ -36,7 +36,9 @@ def test_judging_again_with_the_bounds_that_would_pass_passes(values: dict[str, 
     assert verdict.outcome == "fail"
     assert verdict.would_pass.keys() == {"cosine_similarity", *values}
     again = verdict_of(comparison, replace(nothing_allowed, marker=verdict.would_pass))
-    assert (again.outcome, again.findings) == ("pass", ())
+    assert again.outcome == "pass"
+    # The marker is a permission, and the note names it.
+    assert {finding.message.code for finding in again.findings} <= {"permitted_looser", "permitted"}
 
 
 @settings(deadline=None, max_examples=200)

@@ -19,6 +19,7 @@ from pytest_msdump.report.causes import loose_limits
 from pytest_msdump.report.coverage import coverage_problems, sentence_on_unseen
 from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.json_report import MISSING, UNMATCHED, head_json
+from pytest_msdump.report.permissions import permission_sentences
 from pytest_msdump.report.record_json import to_json
 from pytest_msdump.text import Message, Phrases, say
 from pytest_msdump.text.message import LANGUAGES
@@ -250,6 +251,7 @@ def content(report: Report) -> tuple[dict[str, Any], dict[str, str]]:
         **{key: values[key] for key in _HEAD if key in values},
         "unseen": {language: sentence_on_unseen(records, Phrases(language)) for language in LANGUAGES},
         "loose_limits": {language: loose_limits(records, Phrases(language)) for language in LANGUAGES},
+        "permissions": {language: list(permission_sentences(report, Phrases(language))) for language in LANGUAGES},
         "problems": {language: list(coverage_problems(report, Phrases(language))) for language in LANGUAGES},
         "metrics": [[name, *_fact(name)] for name in metrics],
         "rows": len(records),
