@@ -275,7 +275,7 @@ class Gate:
         option = self.config.option
         # Where else pytest takes values of ours from, and what it counts paths from.
         files = [f"{flag}={file}" for flag, file in (("-c", option.inifilename), ("--rootdir", option.rootdir)) if file]
-        keys = [f"--override-ini={key}" for key in option.override_ini or ()]
+        keys = [f"--override-ini={key}" for key in option.override_ini or () if key.startswith("msdump_")]
         typed = [*files, *keys, *option_words(option_values(option), for_pytest=True)]
         if source.file is not None and source.is_suite_file and is_suite_file(source.file):
             path = os.path.relpath(source.file, self.config.invocation_params.dir)
