@@ -86,8 +86,8 @@ def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
     )
     coverage = report.coverage
     # What was asked of the run stays, where nothing is asked anew.
-    if coverage.min_coverage is None or suite.options["min_coverage"] is not None:
-        coverage = replace(coverage, min_coverage=suite.min_coverage)
+    if suite.options["min_coverage"] is not None:
+        coverage = replace(coverage, min_coverage=suite.options["min_coverage"])
     records = [judged_by(suite.policy, record) for record in report.records]
     return replace(
         report,

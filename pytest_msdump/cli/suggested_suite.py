@@ -14,6 +14,7 @@ from typing import Any
 from pytest_msdump.causes.choose_partners import Fit, Suggestion
 from pytest_msdump.causes.suggest_partners import Suggested
 from pytest_msdump.cli.output import print_lines
+from pytest_msdump.comparison.coverage import coverage_of
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text, toml_value
@@ -83,7 +84,8 @@ class SuggestedSuite:
         table = self._table | {"map": entries}
         suite = load_suite(file=None, table=table, options={}, directory=folder, name="the suggested suite")
         # Cut to what a person would type.
-        self.coverage = floor(plan(suite).pairing.coverage * 1000) / 1000
+        reached = plan(suite)
+        self.coverage = floor(coverage_of(reached.pairing, reached.left, reached.right).value * 1000) / 1000
 
     def lines(self, heading: str, more: dict[str, str]) -> list[str]:
         """Return the lines of the file; `more` are lines of keys, each with what stands behind it."""

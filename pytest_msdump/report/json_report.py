@@ -10,7 +10,15 @@ from typing import Any
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.pairing import Missing
 from pytest_msdump.model.record import ReportedTensor
-from pytest_msdump.model.report import Coverage, NetworkOperator, Report, SideInfo, SuggestedPartner, UnmatchedTensor
+from pytest_msdump.model.report import (
+    Coverage,
+    NetworkOperator,
+    Report,
+    SideInfo,
+    SuggestedPartner,
+    Uncompared,
+    UnmatchedTensor,
+)
 from pytest_msdump.model.tensor import COORDINATES, Coordinates
 from pytest_msdump.report.coverage import counts
 from pytest_msdump.report.json_forms import (
@@ -121,6 +129,7 @@ _OPERATOR = table(
     NetworkOperator,
     {"index": WHOLE, "sequence": WHOLE, "name": TEXT, "op_type": TEXT, "left": TEXTS, "right": TEXTS, "relation": TEXT},
 )
+_UNCOMPARED = table(Uncompared, {"name": TEXT, "share": SHARE, "side": SIDE})
 COVERAGE = table(
     _coverage,
     {
@@ -129,6 +138,9 @@ COVERAGE = table(
         "value": SHARE,
         "min_coverage": lenient(nullable(SHARE)),
         "incomplete": optional(list_of(SIDE), ()),
+        "partly": optional(COUNT, 0),
+        "unlisted": optional(COUNT, 0),
+        "uncompared": optional(list_of(_UNCOMPARED), ()),
     },
 )
 _SIDE = table(
