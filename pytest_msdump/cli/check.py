@@ -37,7 +37,7 @@ _OPTIONS = {
     "config": "suite file with the rules to judge by",
     "profile": f"named limits: {', '.join(PROFILES)} (default: those of the run, when another option is given)",
     "threshold": "limit of one metric for every tensor, e.g. cosine=0.999; repeatable",
-    "min_coverage": "fail if less of the right side is matched, 0 to 100 per cent",
+    "min_coverage": "fail if less of the right side is compared, 0 to 100 per cent",
 }
 
 

@@ -51,7 +51,7 @@ _HELP: Mapping[str, str] = {
     "rank": "ranks, e.g. 0|2-3, or all",
     "graph": "graphs, e.g. 0|2-3, or all",
     "granularity": "one item per op or per tensor",
-    "min_coverage": "fail if less of the right side is matched, 0 to 100 per cent",
+    "min_coverage": "fail if less of the right side is compared, 0 to 100 per cent",
     "replay": "judge each operator by itself as well: run FILE, whose FUNCTION returns the PyTorch or Keras model that "
     "the right side was recorded of, and give each of its modules the left's own inputs; of a MODEL.onnx its nodes",
     "report_dir": "where reports are written",
@@ -159,7 +159,7 @@ OPTIONS: tuple[Option, ...] = (
     _option("rank", "selection", "text", "SPEC", default="all"),
     _option("graph", "selection", "text", "SPEC", default="all"),
     _option("granularity", "selection", "choice", "UNIT", default="op", value="op", choices=("op", "tensor")),
-    _option("min_coverage", "limits", "number", "PCT", default="off"),
+    _option("min_coverage", "limits", "number", "PCT", default="50"),
     _option("replay", "inputs", "text", "FILE:FUNCTION", default="off", ini=None, toml=None),
     ALLOW_INCOMPLETE,
     _option("report_dir", "output", "path", "DIR", default="msdump-report"),
