@@ -54,7 +54,12 @@ def run(parsed: argparse.Namespace) -> int:
     width = terminal_width(100, least=40)
     said = (
         f"{target} is written" + (f": {found_text(found)}" if planned.pairing.unmatched_right else ""),
-        f"{percent(suite.coverage)} of the right tensors have a partner, and less will fail (min_coverage)",
+        f"{percent(suite.coverage)} of the right tensors have a partner, and "
+        + (
+            f"the suite fails until the model's own outputs are compared: {', '.join(suite.lost_outputs)}"
+            if suite.lost_outputs
+            else "less will fail (min_coverage)"
+        ),
         f"limits: profile {profile}, since {why}",
         "limits of this very model: msdump calibrate measures them, by one extra run of the reference",
     )

@@ -75,7 +75,10 @@ def write_lines(target: Path, lines: Iterable[str]) -> None:
 
 
 class SuggestedSuite:
-    """The suite file of a plan with the `entries` that were found; `coverage` is the share that they reach."""
+    """The suite file of a plan with the `entries` that were found; `coverage` is the share that they reach.
+
+    `lost_outputs` are outputs of the right's model that stay without a comparison; then it sets no `min_coverage`.
+    """
 
     def __init__(self, planned: Plan, found: Suggested, parsed: argparse.Namespace, folder: Path) -> None:
         self.entries = _Entries(planned, found)
@@ -85,12 +88,15 @@ class SuggestedSuite:
         suite = load_suite(file=None, table=table, options={}, directory=folder, name="the suggested suite")
         # Cut to what a person would type.
         reached = plan(suite)
-        self.coverage = floor(coverage_of(reached.pairing, reached.left, reached.right).value * 1000) / 1000
+        covered = coverage_of(reached.pairing, reached.left, reached.right)
+        self.coverage, self.lost_outputs = floor(covered.value * 1000) / 1000, covered.outputs
 
     def lines(self, heading: str, more: dict[str, str]) -> list[str]:
         """Return the lines of the file; `more` are lines of keys, each with what stands behind it."""
         table = {key: _toml(value) for key, value in self._table.items()} | more
-        table["min_coverage"] = _toml(self.coverage)
+        # A share must not look like a decision on what the model itself gives back.
+        if not self.lost_outputs:
+            table["min_coverage"] = _toml(self.coverage)
         lines = [heading, "[msdump]", *(f"{key} = {value}" for key, value in table.items())]
         lines += [line for entry in self.entries.known for line in ("", *map_entry_lines(entry))]
         return [*lines, *self.entries.lines()]

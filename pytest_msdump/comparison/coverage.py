@@ -41,6 +41,9 @@ def coverage_of(
     waiting = list(_listed_alone(pairing, left))[:perhaps] if perhaps else []
     unlisted = len(alone) - len(counted) - len(waiting)
     parts = [(share, ref) for share, ref in shares.values() if share < 1]
+    lost = [ref for _, ref in pairing.lost_outputs]
+    # The model's own outputs come first.
+    counted.sort(key=lambda one: one.ref not in lost)
     uncompared = (
         *(Uncompared(_short(one.ref)) for one in counted[:_MOST_NAMED]),
         *(Uncompared(name, side="left") for name in waiting[:_MOST_NAMED]),
@@ -56,6 +59,7 @@ def coverage_of(
         partly=len(parts),
         unlisted=unlisted,
         uncompared=tuple(dict.fromkeys(uncompared))[:_MOST_NAMED],
+        outputs=tuple(_short(ref) if not name else f"{name} ({_short(ref)})" for name, ref in pairing.lost_outputs),
     )
 
 

@@ -68,7 +68,8 @@ class Coverage:
     `right_total` counts right tensors, `right_paired` those with a partner, `partly` those of which only a part was
     compared, `unlisted` those that do not count, since the left was configured to dump listed operators alone.
     `min_coverage` is the least share, if one was set; `incomplete` are sides that are a recording that was broken off.
-    `uncompared` are the first tensors that were not compared as a whole.
+    `uncompared` are the first tensors that were not compared as a whole, `outputs` the outputs of the model itself that
+    were not compared at all.
     """
 
     right_total: int = 0
@@ -79,6 +80,7 @@ class Coverage:
     partly: int = 0
     unlisted: int = 0
     uncompared: tuple[Uncompared, ...] = ()
+    outputs: tuple[str, ...] = ()
 
 
 class NetworkOperator(NamedTuple):

@@ -141,6 +141,7 @@ COVERAGE = table(
         "partly": optional(COUNT, 0),
         "unlisted": optional(COUNT, 0),
         "uncompared": optional(list_of(_UNCOMPARED), ()),
+        "outputs": optional(TEXTS, ()),
     },
 )
 _SIDE = table(

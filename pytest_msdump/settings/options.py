@@ -51,6 +51,7 @@ _HELP: Mapping[str, str] = {
     "rank": "ranks, e.g. 0|2-3, or all",
     "graph": "graphs, e.g. 0|2-3, or all",
     "granularity": "one item per op or per tensor",
+    "allow_uncompared": "outputs of the model itself that need not be compared",
     "min_coverage": "fail if less of the right side is compared, 0 to 100 per cent",
     "replay": "judge each operator by itself as well: run FILE, whose FUNCTION returns the PyTorch or Keras model that "
     "the right side was recorded of, and give each of its modules the left's own inputs; of a MODEL.onnx its nodes",
@@ -159,6 +160,7 @@ OPTIONS: tuple[Option, ...] = (
     _option("rank", "selection", "text", "SPEC", default="all"),
     _option("graph", "selection", "text", "SPEC", default="all"),
     _option("granularity", "selection", "choice", "UNIT", default="op", value="op", choices=("op", "tensor")),
+    _option("allow_uncompared", "limits", "texts", "NAME", default="none", value=()),
     _option("min_coverage", "limits", "number", "PCT", default="50"),
     _option("replay", "inputs", "text", "FILE:FUNCTION", default="off", ini=None, toml=None),
     ALLOW_INCOMPLETE,
