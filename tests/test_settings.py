@@ -44,6 +44,7 @@ EXPECTED = [
     ("rank", ("--msdump-rank",), "msdump_rank", "rank"),
     ("graph", ("--msdump-graph",), "msdump_graph", "graph"),
     ("granularity", ("--msdump-granularity",), "msdump_granularity", "granularity"),
+    ("allow_uncompared", ("--msdump-allow-uncompared",), "msdump_allow_uncompared", "allow_uncompared"),
     ("min_coverage", ("--msdump-min-coverage",), "msdump_min_coverage", "min_coverage"),
     # Code runs only where it is typed.
     ("replay", ("--msdump-replay",), None, None),

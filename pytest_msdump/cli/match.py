@@ -39,7 +39,8 @@ EXAMPLES = ("msdump match run reference", "msdump match run reference --suggest 
 # Of compare's options those that pairing depends on.
 _OPTIONS = (
     *("left", "right", "fusion", "quant_fusion", "close_fusion", "config", "select", "deselect", "io"),
-    *("pair_by", "exclude_types", "align", "iteration", "rank", "graph", "allow_incomplete", "min_coverage"),
+    *("pair_by", "exclude_types", "align", "iteration", "rank", "graph", "allow_incomplete", "allow_uncompared"),
+    "min_coverage",
 )
 
 # Of a transform, what a person said of it.
