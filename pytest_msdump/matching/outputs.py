@@ -127,7 +127,8 @@ def _matches(state: PairingState, request: PairingRequest, left: _Outputs, right
     shapes = [[_shape(side, request, one) for one in of] for side, of in ((state.left, ours), (state.right, theirs))]
     are_apart = all(None not in of and len({*of}) == len(of) for of in shapes)
     if not (left.in_order and right.in_order):
-        if not are_apart or {*shapes[0]} != {*shapes[1]}:
+        # Of two sides that are not sure what their outputs are, shapes prove nothing.
+        if not are_apart or {*shapes[0]} != {*shapes[1]} or not (left.in_order or right.in_order):
             return Message("outputs_without_order")
         theirs = tuple(theirs[shapes[1].index(shape)] for shape in shapes[0])
         shapes[1] = shapes[0]
