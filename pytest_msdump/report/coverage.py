@@ -65,7 +65,7 @@ def coverage_problems(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]
         problems.append(say("missing_fused" if report.network else "missing_mapped", n=len(report.missing)))
     if coverage.outputs:
         names = say.named(map(terminal_text, coverage.outputs), _SHOWN_TENSORS)
-        problems.append(say("outputs_not_compared", n=len(coverage.outputs), names=names))
+        problems.append(say("outputs_not_compared", names=names))
     wanted = LEAST_COVERAGE if coverage.min_coverage is None else coverage.min_coverage
     # With nothing compared at all, only a limit that was set is a reason more.
     if coverage.value < wanted and (coverage.right_paired or coverage.min_coverage is not None):

@@ -126,10 +126,8 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "partner",
     "coverage_below_half": "coverage is {share}, below {wanted}, and no min_coverage says that less is enough: "
     "{paired} of {total} right tensors have a partner",
-    "outputs_not_compared": (
-        "the model's own output {names} is not compared: pair it by a map entry, or name it in allow_uncompared",
-        "{n} of the model's own outputs are not compared: {names}; pair them by map entries, or use allow_uncompared",
-    ),
+    "outputs_not_compared": "not compared of the model's own outputs: {names}; pair them by map entries, or name them "
+    "in allow_uncompared",
     "of_these_partly": "{text}, {n} of them compared in part",
     "coverage_fails": "COVERAGE: {problem}",
     "met": "met",

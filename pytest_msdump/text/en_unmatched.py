@@ -76,7 +76,7 @@ EN_UNMATCHED: Mapping[str, str | tuple[str, str]] = {
     "outputs_of_other_number": "the model's own outputs: the left has {ours}, the right {theirs}",
     "outputs_of_other_shapes": "the model's own outputs: at one place the left has shape {left}, the right {right}",
     "outputs_of_other_names": "the model's own outputs have other names: {ours} is where {theirs} is on the right",
-    "outputs_without_order": "the model's own outputs: a side says no order of them, and shapes do not tell them apart",
+    "outputs_without_order": "the order of the model's own outputs is unknown on one side, and several have one shape",
     "scope_several_leave": "several operators of {scope} on the {side:word} side make outputs of the module",
     "scope_end_unknown": "the output of {scope} on the {side:word} side is unknown: an operator that may belong to it "
     "has no scope",

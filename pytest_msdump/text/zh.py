@@ -95,7 +95,7 @@ ZH: Mapping[str, str] = {
     "coverage_below": "覆盖率为 {share}，低于要求的 {wanted}：右侧 {total} 个张量中有 {paired} 个已配对",
     "coverage_below_half": "覆盖率为 {share}，低于 {wanted}，且没有 min_coverage 说明更低亦可："
     "右侧 {total} 个张量中有 {paired} 个已配对",
-    "outputs_not_compared": "模型自身的输出有 {n} 个未比对：{names}；请用 map 条目配对，或将其列入 allow_uncompared",
+    "outputs_not_compared": "模型自身的输出未比对：{names}；请用 map 条目配对，或将其列入 allow_uncompared",
     "of_these_partly": "{text}，其中 {n} 个只比对了一部分",
     "coverage_fails": "覆盖率：{problem}",
     "met": "配对",
@@ -469,6 +469,7 @@ ZH: Mapping[str, str] = {
     "unit_axes_differ": "左侧 {left:shape} 与右侧 {right:shape} 仅长度为 1 的轴不同：`reshape = true`",
     "grouped_differently": "左侧 {left:shape} 与右侧 {right:shape} 各有 "
     "{n:elements}，而形状不同：若值的次序相同，可写 `reshape = true`",
+    **ZH_UNMATCHED,
     # -- what speaks for a diagnosis
     "explains_share": "{why}；这解释了平方差的 {share:percent}",
     "left_is_minus_right": "左 = −右",
@@ -510,5 +511,4 @@ ZH: Mapping[str, str] = {
     "same_scope": "同一模块 {scope}",
     "same_graph": "在图中位置相同",
     **REPLAY_ZH,
-    **ZH_UNMATCHED,
 }

@@ -99,7 +99,7 @@ def test_outputs_of_one_shape_whose_order_nothing_says_are_named(tmp_path: Path)
     answer = ask(left, recorded(tmp_path / "r", WIDE, SAME, names=["logits", "box"]), "--min-coverage", "0")
     assert answer.code == 1
     assert answer.results["coverage"]["outputs"] == ["logits (Net)", "box (Net:output:1)"]
-    assert "2 of the model's own outputs are not compared: logits (Net), box (Net:output:1)" in answer.text
+    assert "not compared of the model's own outputs: logits (Net), box (Net:output:1)" in answer.text
 
 
 @pytest.mark.parametrize("outputs", [(WIDE,), (WIDE, THIN, THIN), (WIDE, THIN.T.copy()), (WIDE, THIN.mean(0))])
@@ -132,7 +132,7 @@ def test_a_map_does_not_keep_the_model_s_outputs_from_being_compared(tmp_path: P
     entries = [{"left": "node_fc", "right": "fc"}]
     with pytest.raises(AssertionError, match="node_end_1"):
         assert_dumps_close(left, right, map=entries, min_coverage=0)
-    with pytest.raises(AssertionError, match="2 of the model's own outputs are not compared"):
+    with pytest.raises(AssertionError, match="not compared of the model's own outputs"):
         assert_dumps_close(left, right, map=entries, min_coverage=0, pair_by=["map"])
     # What a person pairs an output with is compared, and enough.
     with pytest.raises(AssertionError, match="node_end_0"):
