@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from os import PathLike, fspath
@@ -30,9 +29,9 @@ from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.report import Report
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.report.coverage import coverage_problems, coverage_text, next_step_lines
+from pytest_msdump.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.report.failure import failure_text, one_line
-from pytest_msdump.report.summary import alarm, header_lines, lead, summary_lines
+from pytest_msdump.report.summary import header_lines, lead, summary_lines
 from pytest_msdump.storage.remote import RemotePath
 from pytest_msdump.suite import Suite, load_suite
 from pytest_msdump.suite.keys import MapObject
@@ -157,7 +156,7 @@ def assert_dumps_close(
     profile : str
         Named limits.
     min_coverage : float, optional
-        Least share of the right tensors that must have a partner, 0 to 1.
+        Least share of the right side that must be compared, 0 to 1; 0.5 by default.
     limits : mapping, str or Path, optional
         Limits of all tensors by metric id or short form, which win over the profile and over rules; or a limits file of
         ``msdump calibrate``, which wins over the profile.
@@ -172,11 +171,6 @@ def assert_dumps_close(
     -------
     Report
         When nothing failed.
-
-    Warns
-    -----
-    UserWarning
-        Less than half of the right side had a partner, and no `min_coverage` is set. Ends with the entry to type next.
 
     Raises
     ------
@@ -193,9 +187,6 @@ def assert_dumps_close(
     problem = _dumps_problem(report)
     if problem:
         raise AssertionError(f"{lead(report)}\n\n{problem}")
-    if warning := alarm(report.coverage, _WIDTH):
-        text = "\n".join([" ".join(warning), *next_step_lines(report, width=_WIDTH)])
-        warnings.warn(text, UserWarning, stacklevel=2)
     return report
 
 

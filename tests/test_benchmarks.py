@@ -59,7 +59,7 @@ def test_the_network_benchmark_compares_every_operator_that_was_dumped(tmp_path:
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "matched 15 of 15 right tensors (100 %)" in ran.stdout
+    assert "matched 15 of 15 right tensors" in ran.stdout
     assert "20 tensors: 20 pass" in ran.stdout
     assert re.search(r"^exit 0, [\d.]+ seconds, peak \d+ MiB$", ran.stdout, re.MULTILINE)
     assert list(tmp_path.iterdir()) == []

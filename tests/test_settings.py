@@ -45,6 +45,7 @@ EXPECTED = [
     ("rank", ("--msdump-rank",), "msdump_rank", "rank"),
     ("graph", ("--msdump-graph",), "msdump_graph", "graph"),
     ("granularity", ("--msdump-granularity",), "msdump_granularity", "granularity"),
+    ("allow_uncompared", ("--msdump-allow-uncompared",), "msdump_allow_uncompared", "allow_uncompared"),
     ("min_coverage", ("--msdump-min-coverage",), "msdump_min_coverage", "min_coverage"),
     ("min_replayed", ("--msdump-min-replayed",), "msdump_min_replayed", "min_replayed"),
     # Code runs only where it is typed.

@@ -37,7 +37,7 @@ _OPTIONS = {
     "config": "suite file with the rules to judge by",
     "profile": f"named limits: {', '.join(PROFILES)} (default: those of the run, when another option is given)",
     "threshold": "limit of one metric for every tensor, e.g. cosine=0.999; repeatable",
-    "min_coverage": "fail if less of the right side is matched, 0 to 100 per cent",
+    "min_coverage": "fail if less of the right side is compared, 0 to 100 per cent",
 }
 
 
@@ -86,8 +86,8 @@ def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
     )
     coverage = report.coverage
     # What was asked of the run stays, where nothing is asked anew.
-    if coverage.min_coverage is None or suite.options["min_coverage"] is not None:
-        coverage = replace(coverage, min_coverage=suite.min_coverage)
+    if suite.options["min_coverage"] is not None:
+        coverage = replace(coverage, min_coverage=suite.options["min_coverage"])
     records = [judged_by(suite.policy, record) for record in report.records]
     return replace(
         report,

@@ -56,7 +56,12 @@ def run(parsed: argparse.Namespace) -> int:
     less = "less" if suite.coverage == suite.reached else f"less than {percent(suite.coverage)}"
     said = (
         f"{target} is written" + (f": {found_text(found)}" if planned.pairing.unmatched_right else ""),
-        f"{percent(suite.reached)} of the right tensors have a partner, and {less} will fail (min_coverage)",
+        f"{percent(suite.reached)} of the right tensors have a partner, and "
+        + (
+            f"the suite fails until the model's own outputs are compared: {', '.join(suite.lost_outputs)}"
+            if suite.lost_outputs
+            else f"{less} will fail (min_coverage)"
+        ),
         *ran,
         f"limits: profile {profile}, since {why}",
         "limits of this very model: msdump calibrate measures them, by one extra run of the reference",

@@ -22,7 +22,7 @@ from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import record_of, relative_file
 from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
 from pytest_msdump.model.tensor import COORDINATES, TensorRef
-from pytest_msdump.report.coverage import counts, coverage_problems, percent
+from pytest_msdump.report.coverage import counts, coverage_problems, percent, sentences_on_uncompared_tensors
 from pytest_msdump.report.json_report import COVERAGE, MISSING, UNMATCHED
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.summary import header_lines
@@ -39,7 +39,8 @@ EXAMPLES = ("msdump match run reference", "msdump match run reference --suggest 
 # Of compare's options those that pairing depends on.
 _OPTIONS = (
     *("left", "right", "fusion", "quant_fusion", "close_fusion", "config", "select", "deselect", "io"),
-    *("pair_by", "exclude_types", "align", "iteration", "rank", "graph", "allow_incomplete", "min_coverage"),
+    *("pair_by", "exclude_types", "align", "iteration", "rank", "graph", "allow_incomplete", "allow_uncompared"),
+    "min_coverage",
 )
 
 # Of a transform, what a person said of it.
@@ -103,7 +104,7 @@ def as_report(planned: Plan) -> Report:
         [record_of(pair) for pair in planned.pairing.pairs],
         profile=planned.suite.policy.profile,
         sides=planned.sides,
-        min_coverage=planned.suite.min_coverage,
+        min_coverage=planned.suite.options["min_coverage"],
     )
 
 
@@ -276,6 +277,8 @@ def _total_lines(report: Report, width: int) -> Iterator[str]:
         f"{found['unmatched_right']} right",
         width,
     )
+    for sentence in sentences_on_uncompared_tensors(report):
+        yield from hanging(sentence, width)
     for problem in coverage_problems(report):
         # Nothing is compared here in any case.
         text = "nothing pairs: no left tensor has a partner on the right" if not report.records else problem

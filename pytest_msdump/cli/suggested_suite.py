@@ -14,6 +14,7 @@ from typing import Any
 from pytest_msdump.causes.choose_partners import Fit, Suggestion
 from pytest_msdump.causes.suggest_partners import Suggested
 from pytest_msdump.cli.output import print_lines, terminal_width
+from pytest_msdump.comparison.coverage import coverage_of
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.comparison.user_code import Watch
 from pytest_msdump.errors import ConfigError
@@ -82,7 +83,9 @@ def write_lines(target: Path, lines: Iterable[str]) -> None:
 
 
 class SuggestedSuite:
-    """The suite file of a plan with the `entries` that were found; `reached` is the share that they pair.
+    """The suite file of a plan with the `entries` that were found; `reached` is the share that they compare.
+
+    `lost_outputs` are outputs of the right's model that stay without a comparison; then it sets no `min_coverage`.
 
     `coverage` is what the suite asks for: what is commented out although it has a partner is in it, so that the suite
     fails until an entry says which one.
@@ -102,9 +105,11 @@ class SuggestedSuite:
         doubtful = {_place(found.right[number]) for number in found.doubtful}
         further = sum(_place(one.ref) in doubtful for one in pairing.unmatched_right)
         # Cut to what a person would type.
+        covered = coverage_of(pairing, self._planned.left, self._planned.right)
+        self.lost_outputs = covered.outputs
         self.reached, self.coverage = (
             floor(min(1.0, share) * 1000) / 1000
-            for share in (pairing.coverage, pairing.coverage + further / max(1, pairing.right_total))
+            for share in (covered.value, covered.value + further / max(1, covered.right_total))
         )
 
     def run(self, watch: Watch) -> list[str]:
@@ -130,7 +135,9 @@ class SuggestedSuite:
     def lines(self, heading: str, more: dict[str, str]) -> list[str]:
         """Return the lines of the file; `more` are lines of keys, each with what stands behind it."""
         table = {key: _toml(value) for key, value in self._table.items()} | more
-        table["min_coverage"] = _toml(self.coverage)
+        # A share must not look like a decision on what the model itself gives back.
+        if not self.lost_outputs:
+            table["min_coverage"] = _toml(self.coverage)
         lines = [heading, "[msdump]", *(f"{key} = {value}" for key, value in table.items())]
         lines += [line for entry in self.entries.known for line in ("", *map_entry_lines(entry))]
         return [*lines, *self.entries.lines()]

@@ -7,8 +7,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.comparison.coverage import coverage_of
 from pytest_msdump.model.record import Record, ReportedTensor, relative_file
-from pytest_msdump.model.report import Coverage, NetworkOperator, Report, SideInfo, UnmatchedTensor
+from pytest_msdump.model.report import NetworkOperator, Report, SideInfo, UnmatchedTensor
 from pytest_msdump.model.tensor import OpKey
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def assemble(
     further: Mapping[str, SideInfo] = MappingProxyType({}),
     limits: Mapping[str, Any] | None = None,
     min_coverage: float | None = None,
+    first: int | None = None,
     network: Iterable[NetworkOperator] = (),
     notes: tuple[str, ...] = (),
     rerun: tuple[str, ...] = (),
@@ -35,7 +37,8 @@ def assemble(
 
     `records` has one for each pair, in the order of `pairing.pairs`. `sides` are those of `side_info`, if the caller
     has them; `further` has those of golden and third by name. `limits` are JSON values about the policy; `network` are
-    the operators of the left side's compiled model; `rerun` is what follows ``msdump compare`` to do it again.
+    the operators of the left side's compiled model; `first` is how many elements of each were looked at, all by
+    default; `rerun` is what follows ``msdump compare`` to do it again.
     """
     of_left, of_right = sides or (side_info(left), side_info(right))
     orders: dict[OpKey, int] = {}
@@ -52,7 +55,7 @@ def assemble(
             *(_unmatched(one, right.root, None) for one in pairing.unmatched_right),
         ),
         missing=pairing.missing,
-        coverage=coverage_of(pairing, left, right, min_coverage=min_coverage),
+        coverage=coverage_of(pairing, left, right, min_coverage=min_coverage, first=first),
         network=tuple(network),
         notes=notes,
         rerun=rerun,
@@ -73,17 +76,6 @@ def side_info(dump: Dump) -> SideInfo:
         tensors=len(dump.refs),
         partial_run={"newer": dump.partial.newer, "tensors": dump.partial.tensors} if dump.partial else {},
         by_name=bool(dump.refs) and all(ref.place is None and ref.source.timestamp is None for ref in dump.refs),
-    )
-
-
-def coverage_of(pairing: Pairing, left: Dump, right: Dump, *, min_coverage: float | None = None) -> Coverage:
-    """Return how much of the right side was matched, the least that must be, and which sides are not whole."""
-    return Coverage(
-        right_total=pairing.right_total,
-        right_paired=pairing.right_paired,
-        value=pairing.coverage,
-        min_coverage=min_coverage,
-        incomplete=tuple(name for name, dump in (("left", left), ("right", right)) if dump.incomplete),
     )
 
 

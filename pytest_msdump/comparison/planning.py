@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -168,6 +169,7 @@ def plan(suite: Suite) -> Plan:
         shape_of=logical_shape,
     )
     check_known_drifts(suite.policy, pairing.pairs)
+    pairing = replace(pairing, lost_outputs=tuple(_not_allowed(pairing.lost_outputs, suite)))
     pairing, lacking = with_runs(pairing, right, runs, shape_of=logical_shape)
     pairing = with_terms(pairing, left, right)
     if suite.policy.limits is not None:
@@ -181,6 +183,16 @@ def plan(suite: Suite) -> Plan:
     runs = {name: _noted(dump, lacking[name]) for name, dump in runs.items()}
     left, pairing = _noted(left, pairing.notes), without_folded(pairing, left, right)
     return Plan(suite, left, right, pairing, rules, golden=runs.get("golden"), third=runs.get("third"))
+
+
+def _not_allowed(outputs: Iterable[tuple[str, TensorRef]], suite: Suite) -> Iterable[tuple[str, TensorRef]]:
+    """Yield outputs of the right's model but those that ``allow_uncompared`` names, by any of their names."""
+    allowed = suite.options["allow_uncompared"]
+    for name, ref in outputs:
+        key = ref.key
+        known = filter(None, (name, key.op.label, key.op.name, key.address, key.address.removesuffix(":output:0")))
+        if not any(fnmatchcase(one, pattern) for one in known for pattern in allowed):
+            yield name, ref
 
 
 def _limits_notes(limits: LimitsFile, right: Dump, pairing: Pairing) -> Iterable[str]:

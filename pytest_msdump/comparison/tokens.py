@@ -66,8 +66,9 @@ def with_tokens(dumps: Mapping[str, Dump], tokens: TokenIds | None) -> dict[str,
         common = np.all([found >= 0 for found in places.values()], axis=0)
         for side, found in places.items():
             shapes, count = batches[side][at].shapes, sum(one.ids.size for one in batches[side][at].sequences)
-            runs[side][at] = TokenRuns(shapes, tuple(_runs(found[common], shapes)))
-            if (n := int(common.sum())) < count:
+            n = int(common.sum())
+            runs[side][at] = TokenRuns(shapes, tuple(_runs(found[common], shapes)), n / count if count else 1.0)
+            if n < count:
                 notes[side].append(say(Message("tokens_in_common", {"n": n, "tokens": count})))
     return {
         side: replace(_with_runs(dump, tokens, batches[side], runs[side]), notes=(*dump.notes, *notes[side]))

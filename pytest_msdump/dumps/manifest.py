@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -23,6 +23,7 @@ from pytest_msdump.model.dump import (
     SCHEMA_VERSION,
     DistributedRank,
     Manifest,
+    ModelOutput,
     TensorEntry,
 )
 from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
@@ -114,6 +115,7 @@ def parse_manifest(text: str) -> tuple[Manifest, tuple[str, ...]]:
         perturbation=_perturbation(values.get("perturbation")),
         tensors=tensors,
         graph=graph,
+        outputs=tuple(_outputs(values.get("outputs"))),
     )
     return manifest, (*manifest.notes, *notes)
 
@@ -277,6 +279,14 @@ def graphs_of(manifest: Manifest) -> tuple[tuple[Coordinates, OperatorGraph], ..
     }
     has_several = len(graphs) > 1
     return tuple((Coordinates(iteration=at if has_several else None), graph) for at, graph in graphs.items())
+
+
+def _outputs(value: object) -> Iterator[ModelOutput]:
+    """Yield the outputs of the model; of those that cannot be meant, the position stays."""
+    for one in value[:_MAX_NAMED] if isinstance(value, list) else []:
+        said = one if isinstance(one, dict) else {}
+        name, op = (_text(said.get(key), _MAX_NAME) or "" for key in ("name", "op"))
+        yield ModelOutput(name, op, _count(said.get("slot", 0)) or 0)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

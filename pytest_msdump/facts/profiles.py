@@ -16,7 +16,7 @@ class ProfileFact(NamedTuple):
     """One profile: `rows` is data type or kind → metric → bound.
 
     `dtype_equal`: differing types fail by themselves. `every_occurrence`: a further occurrence of a compared tensor
-    without a partner fails, instead of a warning. `min_coverage` is the least coverage where nothing else sets one.
+    without a partner fails, instead of a warning.
     """
 
     version: int
@@ -24,7 +24,6 @@ class ProfileFact(NamedTuple):
     rows: Mapping[str, Mapping[str, float]]
     dtype_equal: bool = False
     every_occurrence: bool = False
-    min_coverage: float | None = None
 
 
 # "No overflow; NaN/Inf match", which all profiles but `bitwise` say of float types.
@@ -98,7 +97,6 @@ PROFILES: dict[str, ProfileFact] = {
             "bfloat16": {**_DEFAULT["bfloat16"], "relative_euclidean_distance": 1e-2},
         },
         every_occurrence=True,
-        min_coverage=0.5,
     ),
     "ascend": ProfileFact(
         1,

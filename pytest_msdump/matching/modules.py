@@ -22,7 +22,7 @@ from pytest_msdump.text import Message, Parameter, say
 Axes = tuple[int, ...]
 
 
-class _Candidate(NamedTuple):
+class Candidate(NamedTuple):
     """A left and a right tensor that leave modules of one path, and their shapes as far as they are known.
 
     `is_viewed` says that a tensor may lie in its file under another shape: it is what a view was given.
@@ -104,7 +104,7 @@ class Candidates:
         self._state = state
         self._request = request
         self._how = how
-        self._candidates: dict[tuple[int, int], _Candidate] = {}
+        self._candidates: dict[tuple[int, int], Candidate] = {}
         self._reasons: dict[tuple[str, int], Message] = {}
 
     def take(self, path: Path, ours: Leaving, theirs: Leaving) -> None:
@@ -120,7 +120,7 @@ class Candidates:
                 # MindSpore on CPU writes what views put out with the shape of their input.
                 types = (state.left.op_with(left).key.op_type, state.right.op_with(right).key.op_type)
                 is_viewed = bool(ours.shape or theirs.shape or VIEW_TYPES.intersection(types))
-                self._candidates.setdefault((left, right), _Candidate(left, right, path, *shapes, is_viewed))
+                self._candidates.setdefault((left, right), Candidate(left, right, path, *shapes, is_viewed))
 
     def _is_open(self, side: Side, ref: int) -> bool:
         # A graph distinguishes namesakes.
@@ -131,7 +131,7 @@ class Candidates:
         """Add the candidates whose shapes agree up to layout and axes of length 1, and reasons for the rest."""
         state, moved = self._state, self._moved
         for one in self._candidates.values():
-            transform = _transform(one, self._request.formats, moved)
+            transform = transform_between(one, self._request.formats, moved)
             if isinstance(transform, Message):
                 for side, ref in (("left", one.left), ("right", one.right)):
                     self._reasons.setdefault((side, ref), transform)
@@ -229,7 +229,7 @@ def _orders(left: Shape, right: Shape) -> list[Axes | None]:
     return found
 
 
-def _transform(one: _Candidate, formats: Transform, moved: Mapping[int, set[Axes | None]]) -> Transform | Message:
+def transform_between(one: Candidate, formats: Transform, moved: Mapping[int, set[Axes | None]]) -> Transform | Message:
     """Return how the right tensor of a candidate is brought to the left one's shape, or why it cannot be."""
     left, right = one.left_shape, one.right_shape
     if left is None or right is None:

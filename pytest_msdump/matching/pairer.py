@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from pytest_msdump.matching.mapped import pair_by_map
 from pytest_msdump.matching.modules import pair_by_scope
 from pytest_msdump.matching.names import pair_by_mangled_name, pair_by_name
 from pytest_msdump.matching.not_dumped import Absence
+from pytest_msdump.matching.outputs import pair_outputs
 from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
 from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.matching.selection import PairFilter, Selection
@@ -118,15 +120,21 @@ def pair_dumps(
         dumps=(left, right),
         shape_of=shape_of,
     )
+    asked_for = ways
     if ways is None:
         ways = [name for name in WAYS if name not in _WITHOUT_MAP or not entries]
     lost = [one for name, way in WAYS.items() if name in (*ways, _ALWAYS) for one in way(state, request) or ()]
+    follows_structure = asked_for is None or not _WITHOUT_MAP.isdisjoint(ways)
+    outputs = [] if request.are_files else pair_outputs(state, request, pairs=follows_structure)
     # Elsewhere what counts in coverage stays as it was.
     passing = (PASSING_TYPES if "scope" in ways else frozenset()).union(exclude_types)
     containers = {"left": _containers(left), "right": _containers(right)} if "scope" in ways else {}
     absences = {"left": Absence("left", left, coordinates.arrows), "right": Absence("right", right)}
     explainer = Explainer(state, absences, lost, passing, containers)
-    return _selected(left, right, state, request, explainer, selection)
+    pairing = _selected(left, right, state, request, explainer, selection)
+    lost_refs = ((one.name, theirs.refs[one.ref]) for one in outputs)
+    takes = PairFilter(selection).takes_ref
+    return replace(pairing, lost_outputs=tuple((name, ref) for name, ref in lost_refs if takes(ref)))
 
 
 def _containers(dump: Dump) -> frozenset[str]:

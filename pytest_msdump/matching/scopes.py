@@ -378,8 +378,16 @@ class Run:
                     return "scope_end_unknown"
                 crossing += [(number, slot)] if outside else []
         if len({number for number, _ in crossing}) > 1:
-            return "scope_several_leave"
+            return "scope_several_leave" if path else "root_several_leave"
         return crossing
+
+    def untaken(self) -> Iterator[tuple[int, ...]]:
+        """Yield what no operator takes, by occurrence: outputs of the model, or what is left behind."""
+        for number, step in enumerate(self.steps if self.has_edges else ()):
+            if not step.scope.is_apart and not self._slots.get(number) and kind_of(step.op_type) != "constant":
+                for slot in self._own_slots(number):
+                    tensors = (self._side.ops[op].tensors for op in step.ops)
+                    yield tuple(own["output", slot] for own in tensors if ("output", slot) in own)
 
     def _with_enclosed(self, members: frozenset[int]) -> frozenset[int]:
         """Add operators without a scope that are fed by the module and lead nowhere else."""

@@ -142,6 +142,17 @@ class DistributedRank:
         return f"rank_{self.rank}"
 
 
+class ModelOutput(NamedTuple):
+    """An output of a recorded model: its name, empty where it has none, and the operator and slot that it is.
+
+    `op` is empty of an output that no operator makes.
+    """
+
+    name: str
+    op: str
+    slot: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """The content of ``msdump.json``.
@@ -153,6 +164,7 @@ class Manifest:
     comparison shows. `distributed` is set for one process of several. `perturbation` is set where inputs and
     weights were perturbed: `what` was, by how much of each value (`u`), and the `seed`. `tensors` are by path of the
     file below the dump's folder, and `graph` has by iteration the calls of operators in the order in which they ended.
+    `outputs` are those of the model itself, in its order.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -172,6 +184,7 @@ class Manifest:
     perturbation: Mapping[str, Any] | None = None
     tensors: Mapping[str, TensorEntry] = field(default_factory=dict)
     graph: Mapping[int, Sequence[Operator]] = field(default_factory=dict)
+    outputs: tuple[ModelOutput, ...] = ()
 
 
 EVERY_ITERATION = "all"

@@ -87,7 +87,8 @@ class Pairing:
     """All pairs in execution order of the left side, both lists of unmatched tensors, and what is missing.
 
     `right_total` and `right_paired` count right tensors within the selection, each once. `notes` are sentences for the
-    header on how the two sides meet.
+    header on how the two sides meet. `lost_outputs` are the outputs of the right's model that are not compared,
+    though those of the left are known: the name of each, empty where it has none, and its tensor.
     """
 
     pairs: tuple[Pair, ...] = ()
@@ -97,6 +98,7 @@ class Pairing:
     right_total: int = 0
     right_paired: int = 0
     notes: tuple[str, ...] = ()
+    lost_outputs: tuple[tuple[str, TensorRef], ...] = ()
 
     @property
     def coverage(self) -> float:

@@ -66,11 +66,27 @@ class ReplayShare(NamedTuple):
         return 0 < self.judged >= self.least * self.total
 
 
+class Uncompared(NamedTuple):
+    """A tensor of which a share at most was compared: the right's name, or the left's where that alone is known."""
+
+    name: str
+    share: float = 0.0
+    side: str = "right"
+
+
+# The least coverage where nothing else sets one (INTERFACE 3).
+LEAST_COVERAGE = 0.5
+
+
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of the right side was matched; `value` is the share of its tensors that have a partner.
+    """How much of the right side was compared; `value` is the mean of the shares of its tensors that were.
 
-    `min_coverage` is the least share that is required; `incomplete` are sides that are a recording that was broken off.
+    `right_total` counts right tensors, `right_paired` those with a partner, `partly` those of which only a part was
+    compared, `unlisted` those that do not count, since the left was configured to dump listed operators alone.
+    `min_coverage` is the least share, if one was set; `incomplete` are sides that are a recording that was broken off.
+    `uncompared` are the first tensors that were not compared as a whole, `outputs` the outputs of the model itself that
+    were not compared at all.
     `replay` says how much of it a replay judged, where there was one.
     """
 
@@ -80,6 +96,10 @@ class Coverage:
     min_coverage: float | None = None
     incomplete: tuple[str, ...] = ()
     replay: ReplayShare | None = None
+    partly: int = 0
+    unlisted: int = 0
+    uncompared: tuple[Uncompared, ...] = ()
+    outputs: tuple[str, ...] = ()
 
 
 class NetworkOperator(NamedTuple):

@@ -281,10 +281,12 @@ class TokenRuns(NamedTuple):
     """The tokens of a tensor to compare, in order: first one and number of each run.
 
     `shapes` are those of the ids of each step; they count from 0 through all steps, and a run is of one of them.
+    `share` is how many these are of all tokens without padding.
     """
 
     shapes: tuple[tuple[int, ...], ...]
     runs: tuple[tuple[int, int], ...]
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

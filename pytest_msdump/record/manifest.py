@@ -39,6 +39,10 @@ def write_manifest(directory: Path, manifest: Manifest) -> Path:
         values["distributed"] = asdict(manifest.distributed)
     if manifest.perturbation is None:
         del values["perturbation"]
+    if manifest.outputs:
+        values["outputs"] = [one._asdict() for one in manifest.outputs]
+    else:
+        del values["outputs"]
     values["tensors"] = {name: _written(entry) for name, entry in manifest.tensors.items()}
     values["graph"] = [call for iteration, made in manifest.graph.items() for call in _calls(iteration, made)]
     text = json.dumps(values, indent=1, sort_keys=False, ensure_ascii=False)

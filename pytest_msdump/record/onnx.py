@@ -15,6 +15,7 @@ import numpy as np
 from pytest_msdump.dtypes.arrays import RawArray, array_to_save
 from pytest_msdump.dtypes.decode import stored_as
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.model.dump import ModelOutput
 from pytest_msdump.model.graph import Edge, Operator
 from pytest_msdump.record.recording import RunRecording
 from pytest_msdump.record.selection import Patterns, select_operators
@@ -192,6 +193,9 @@ class OnnxRecording(RunRecording):
         self.writer.describe(framework="onnxruntime", version=onnxruntime.__version__, device=", ".join(providers))
         for call in graph_of(self.model.nodes):
             self.writer.add_call(call)
+        makers = makers_of(self.model.nodes)
+        made = ((one.name, makers.get(one.name, Edge("", 0))) for one in self.model.proto.graph.output)
+        self.writer.describe(outputs=tuple(ModelOutput(name, edge.producer, edge.slot) for name, edge in made))
         if self.wants_digests:
             self.describe_weights(self.model.weights())
         if self.wants_parameters:
@@ -330,9 +334,14 @@ def _read_inside(node: Any) -> Iterator[str]:
                 yield from (output.name for output in graph.output)
 
 
+def makers_of(nodes: Sequence[Node]) -> dict[str, Edge]:
+    """Return by name of a tensor the node that makes it, and as which output."""
+    return {name: Edge(node.name, slot) for node in nodes for slot, name in enumerate(node.outputs) if name}
+
+
 def graph_of(nodes: Sequence[Node]) -> Iterator[Operator]:
     """Yield the nodes with what feeds them: edges are names of tensors, each of which one node makes."""
-    makers = {name: Edge(node.name, slot) for node in nodes for slot, name in enumerate(node.outputs) if name}
+    makers = makers_of(nodes)
     for node in nodes:
         inner = dict.fromkeys(edge for name in node.read if (edge := makers.get(name)) is not None)
         inputs = (*map(makers.get, node.inputs), *inner)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.describe import listed
+from pytest_msdump.model.dump import ModelOutput
 from pytest_msdump.record import torch_tensors
 from pytest_msdump.record.call_graph import Call
 from pytest_msdump.record.calls import bound_arguments, leaves, named_leaves
@@ -356,7 +357,12 @@ class TorchRecording(HookedRecording):
         if is_changed:
             self._changed["output"][name] = None
         if call is not None and id(module) in self._modules:
-            self._returned(name, type(module).__name__, leaves(result, is_tensor), call)
+            named_tensors = list(named_leaves("", result, is_tensor))
+            if module is self.model and not _is_backward():
+                self.writer.describe(
+                    outputs=tuple(ModelOutput(path, name, slot) for slot, (path, _) in enumerate(named_tensors))
+                )
+            self._returned(name, type(module).__name__, [tensor for _, tensor in named_tensors], call)
 
     def raised(self, module: Any) -> None:
         """Is called after a module of the model gave nothing back: it is over, where it has raised."""

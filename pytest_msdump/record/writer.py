@@ -58,7 +58,9 @@ __all__ = ["SAVE", "DumpWriter", "FileNames", "RawArray", "check_save", "safe_na
 _IO = ("input", "output")
 SAVE = ("full", "sketch")
 # What `DumpWriter.describe` takes beside inputs, weights and seeds.
-DESCRIBED = frozenset({"framework", "version", "device", "dtype_policy", "key", "command", "notes", "perturbation"})
+DESCRIBED = frozenset(
+    {"framework", "version", "device", "dtype_policy", "key", "command", "notes", "perturbation", "outputs"}
+)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME_BYTES = 255
 # Where MindSpore's own short names begin.
@@ -259,7 +261,7 @@ class DumpWriter:
             By what they seed.
         **about : str
             `framework`, `version`, `device`, `dtype_policy`, `key`; `command` as a sequence of arguments; `notes`;
-            `perturbation`, a mapping with `u`, `what` and `seed`.
+            `perturbation`, a mapping with `u`, `what` and `seed`; `outputs`, each a `ModelOutput`.
         """
         unknown = set(about) - DESCRIBED
         if unknown:

@@ -16,8 +16,9 @@ from typing import Any
 from pytest_msdump import registry
 from pytest_msdump.causes.localise import localise
 from pytest_msdump.causes.mispaired import mispaired
-from pytest_msdump.comparison.assemble import assemble, coverage_of
+from pytest_msdump.comparison.assemble import assemble
 from pytest_msdump.comparison.comparing import comparer_of, roots_of
+from pytest_msdump.comparison.coverage import coverage_of
 from pytest_msdump.comparison.graph_operators import arguments_of_pair
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import MsdumpError
@@ -102,7 +103,8 @@ def _assembled(plan: Plan, records: Iterable[Record], replay: ReplayShare | None
         sides=plan.sides,
         further=plan.further,
         limits=policy_entry(plan.suite.policy),
-        min_coverage=plan.suite.min_coverage,
+        min_coverage=plan.suite.options["min_coverage"],
+        first=plan.extras.first,
         network=network_of(combined(plan.rules)) if plan.rules.base else (),
         notes=(
             *plan.extras.sentences,
@@ -222,7 +224,7 @@ def _not_ended(plan: Plan) -> Report:
         right=right,
         profile=plan.suite.policy.profile,
         limits=policy_entry(plan.suite.policy),
-        coverage=coverage_of(plan.pairing, plan.left, plan.right, min_coverage=plan.suite.min_coverage),
+        coverage=coverage_of(plan.pairing, plan.left, plan.right, min_coverage=plan.suite.options["min_coverage"]),
         rerun=rerun_arguments(plan),
         ended=False,
         golden=plan.further.get("golden"),

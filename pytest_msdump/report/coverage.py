@@ -13,7 +13,7 @@ from pytest_msdump.facts.operators import PASSING_TYPES
 from pytest_msdump.matching.pairer import WAYS
 from pytest_msdump.model.comparison import OUTCOMES
 from pytest_msdump.model.record import Record
-from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
+from pytest_msdump.model.report import LEAST_COVERAGE, Report, SideInfo, Uncompared, UnmatchedTensor
 from pytest_msdump.report.tables import hanging, labelled, table
 from pytest_msdump.text import ENGLISH, Phrases
 
@@ -63,15 +63,38 @@ def coverage_problems(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]
         problems.append(say("nothing_compared"))
     if report.missing:
         problems.append(say("missing_fused" if report.network else "missing_mapped", n=len(report.missing)))
-    wanted, value = coverage.min_coverage, coverage.value
-    if wanted is not None and value < wanted:
-        share, least = percent(value), percent(wanted)
-        paired, total = coverage.right_paired, coverage.right_total
-        problems.append(say("coverage_below", share=share, wanted=least, paired=paired, total=total))
+    if coverage.outputs:
+        names = say.named(map(terminal_text, coverage.outputs), _SHOWN_TENSORS)
+        problems.append(say("outputs_not_compared", names=names))
+    wanted = LEAST_COVERAGE if coverage.min_coverage is None else coverage.min_coverage
+    # With nothing compared at all, only a limit that was set is a reason more.
+    if coverage.value < wanted and (coverage.right_paired or coverage.min_coverage is not None):
+        code = "coverage_below_half" if coverage.min_coverage is None else "coverage_below"
+        about = {"paired": coverage.right_paired, "total": coverage.right_total}
+        text = say(code, share=percent(coverage.value), wanted=percent(wanted), **about)
+        problems.append(say("of_these_partly", text=text, n=coverage.partly) if coverage.partly else text)
     replay = coverage.replay
     if replay is not None and coverage.right_paired and not replay.is_enough:
         problems.append(say("replayed_below", k=replay.judged, total=replay.total, wanted=percent(replay.least)))
     return tuple(problems)
+
+
+def sentences_on_uncompared_tensors(report: Report, say: Phrases = ENGLISH) -> Iterator[str]:
+    """Yield which right tensors were not compared, the first five of them, and which do not count."""
+    coverage = report.coverage
+    named = [_uncompared(one, say) for one in coverage.uncompared]
+    if (count := coverage.right_total - coverage.right_paired + coverage.partly) and named:
+        names = say.joined(named, "between_names")
+        more = count - len(named)
+        yield say("not_compared", names=say("names_and_more", names=names, n=more) if more > 0 else names)
+    if coverage.unlisted:
+        yield say("unlisted", n=coverage.unlisted)
+
+
+def _uncompared(one: Uncompared, say: Phrases) -> str:
+    name = say("partner_of", name=one.name) if one.side == "left" else one.name
+    aside = say("compared_share", share=percent(one.share)) if one.share else ""
+    return terminal_text(say("in_brackets", text=name, aside=aside) if aside else name)
 
 
 def incomplete_sides(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from pytest_msdump.model.report import (
     Report,
     SideInfo,
     SuggestedPartner,
+    Uncompared,
     UnmatchedTensor,
 )
 from pytest_msdump.model.tensor import COORDINATES, Coordinates
@@ -134,6 +135,7 @@ _OPERATOR = table(
 _REPLAY_SHARE = table(
     ReplayShare, {"judged": COUNT, "total": COUNT, "least": SHARE, "not_judged": TEXTS}, parts=ReplayShare._asdict
 )
+_UNCOMPARED = table(Uncompared, {"name": TEXT, "share": SHARE, "side": SIDE})
 COVERAGE = table(
     _coverage,
     {
@@ -143,6 +145,10 @@ COVERAGE = table(
         "min_coverage": lenient(nullable(SHARE)),
         "incomplete": optional(list_of(SIDE), ()),
         "replay": optional(_REPLAY_SHARE),
+        "partly": optional(COUNT, 0),
+        "unlisted": optional(COUNT, 0),
+        "uncompared": optional(list_of(_UNCOMPARED), ()),
+        "outputs": optional(TEXTS, ()),
     },
 )
 _SIDE = table(

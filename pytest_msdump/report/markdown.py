@@ -19,6 +19,7 @@ from pytest_msdump.report.coverage import (
     partial_runs,
     percent,
     sentence_on_unseen,
+    sentences_on_uncompared_tensors,
 )
 from pytest_msdump.report.failure import one_line
 from pytest_msdump.report.permissions import permission_sentences
@@ -52,6 +53,8 @@ def _verdict(report: Report) -> Iterator[str]:
     failing = sum(found[verdict] for verdict in FAILING)
     word = "FAIL" if failing or (problems and report.ended) else "PASS" if report.complete else "INCOMPLETE"
     counted = [f"{found[verdict]} {title}" for verdict, title in _TITLES.items() if found[verdict]]
+    if counted and report.complete and not found["error"]:
+        counted.append(ENGLISH("share_compared", share=percent(report.coverage.value)))
     yield f"## msdump: {word}"
     yield ""
     total = len(report.records)
@@ -62,6 +65,7 @@ def _verdict(report: Report) -> Iterator[str]:
     yield from (
         f"\n**{'Coverage' if report.ended else 'Incomplete'}:** {markdown_code(problem)}" for problem in problems
     )
+    yield from (f"\n{markdown_code(sentence)}" for sentence in sentences_on_uncompared_tensors(report))
     yield from (f"\n**{sentence}**" for sentence in (*incomplete_sides(report), *partial_runs(report)))
 
 
@@ -111,7 +115,7 @@ def _compared(report: Report) -> Iterator[str]:
     yield "|---|---|"
     yield f"| left, under test | {_side(report.left)} |"
     yield f"| right, reference | {_side(report.right)} |"
-    yield f"| matched | {coverage.right_paired} of {coverage.right_total} right tensors ({percent(coverage.value)}) |"
+    yield f"| matched | {coverage.right_paired} of {coverage.right_total} right tensors |"
     yield f"| profile | {markdown_code(report.profile)} |"
 
 

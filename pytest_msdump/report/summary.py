@@ -12,7 +12,7 @@ from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.calibration import STALE
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.model.record import Record
-from pytest_msdump.model.report import Coverage, Report, SideInfo
+from pytest_msdump.model.report import Report, SideInfo
 from pytest_msdump.report.causes import role_lines, suspicious_lines
 from pytest_msdump.report.coverage import (
     COUNTED,
@@ -25,6 +25,7 @@ from pytest_msdump.report.coverage import (
     percent,
     sentence_on_uncompared,
     sentence_on_unseen,
+    sentences_on_uncompared_tensors,
     sides_are_identical,
 )
 from pytest_msdump.report.failure import one_line
@@ -40,7 +41,6 @@ _SHOWN_WRONG = 10
 _SHOWN_WARNINGS = 3
 _SHOWN_FILES = 3
 _MOST_LED = 2
-_ALARMING_COVERAGE = 0.5
 
 # How a label of a dump is shown; others are shown as "name value".
 _LABELS = {"ms_version": "MindSpore {value}", "framework": "{value}", "device_target": "{value}"}
@@ -106,6 +106,7 @@ def summary_lines(
         *_matched(report, found, width, say),
         *(line for sentence in partial_runs(report, say) for line in hanging(sentence, width)),
         *(() if problems else _reasons(report, width, say)),
+        *(line for sentence in sentences_on_uncompared_tensors(report, say) for line in hanging(sentence, width)),
         *_outcomes(report, found, say),
     ]
     for sentence in permission_sentences(report, say):
@@ -139,12 +140,11 @@ def summary_lines(
         lines += hanging(terminal_text(note), width)
     if files:
         lines += hanging(say("reports", files=say.joined(files, "between_names")), width)
-    warning = alarm(report.coverage, width, say)
-    if (warning or first is not None) and not problems:
+    if first is not None and not problems:
         lines += next_step_lines(report, width=width, say=say)
     if rerun:
         lines += [say("rerun"), *(f"  {line}" for line in command(rerun, width=width - 2))]
-    return [*lines, *warning]
+    return lines
 
 
 def lead(report: Report, say: Phrases = ENGLISH) -> str:
@@ -204,8 +204,7 @@ def _side(side: SideInfo, say: Phrases) -> str:
 
 def _matched(report: Report, found: Mapping[str, int], width: int, say: Phrases) -> list[str]:
     coverage = report.coverage
-    share = percent(coverage.value)
-    text = say("matched", paired=coverage.right_paired, total=coverage.right_total, share=share)
+    text = say("matched", paired=coverage.right_paired, total=coverage.right_total)
     alone = {side: found[f"unmatched_{side}"] for side in ("left", "right") if found[f"unmatched_{side}"]}
     if alone:
         sides = say.joined(say(f"count_of_{side}", n=count) for side, count in alone.items())
@@ -226,6 +225,9 @@ def _reasons(report: Report, width: int, say: Phrases) -> Iterator[str]:
 
 def _outcomes(report: Report, found: Mapping[str, int], say: Phrases) -> Iterator[str]:
     parts = [say(f"count_{key}", n=found[key]) for key in COUNTED if found[key]]
+    # Where some pairs were not compared it would say too much.
+    if parts and report.complete and not found["error"]:
+        parts.append(say("share_compared", share=percent(report.coverage.value)))
     if parts:
         yield say("outcomes", n=len(report.records), counts=say.joined(parts))
 
@@ -236,14 +238,6 @@ def _warnings(report: Report, width: int, say: Phrases) -> Iterator[str]:
         yield from hanging(one_line(record, say), width)
     if len(warned) > _SHOWN_WARNINGS:
         yield say("more_warnings", n=len(warned) - _SHOWN_WARNINGS)
-
-
-def alarm(coverage: Coverage, width: int, say: Phrases = ENGLISH) -> list[str]:
-    """Return the last lines of a summary of which less than half was compared, with no limit set (INTERFACE 3)."""
-    if coverage.min_coverage is not None or coverage.value >= _ALARMING_COVERAGE:
-        return []
-    share = percent(coverage.value)
-    return hanging(say("alarm", paired=coverage.right_paired, total=coverage.right_total, share=share), width)
 
 
 def _replay_lines(report: Report, *, width: int, unfolded: bool, say: Phrases) -> list[str]:

@@ -11,7 +11,6 @@ from typing import Any
 
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts.metrics import SHORT_FORMS
-from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.limits.limits_file import LimitsFile, parse_limits
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.matching.addresses import MapEntry
@@ -83,13 +82,6 @@ class Suite:
     sharding: Sharding | None = None
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
     typed: tuple[str, ...] = ()
-
-    @property
-    def min_coverage(self) -> float | None:
-        """The share of right tensors that must have a partner: as it was set, or as the profile asks for."""
-        profile = PROFILES.get(self.policy.profile)
-        asked: float | None = self.options["min_coverage"]
-        return asked if asked is not None or profile is None else profile.min_coverage
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,12 @@ EN_UNMATCHED: Mapping[str, str | tuple[str, str]] = {
     "scope_kinds_differ": "{scope} is a different kind of module on each side: {ours} on the left, {theirs} on the "
     "right",
     "scope_slots_differ": "{scope} has a different number of outputs on each side",
+    "root_several_leave": "several operators of the {side:word} side make outputs of the model",
+    "own_outputs": "the model's own outputs",
+    "outputs_of_other_number": "the model's own outputs: the left has {ours}, the right {theirs}",
+    "outputs_of_other_shapes": "the model's own outputs: at one place the left has shape {left}, the right {right}",
+    "outputs_of_other_names": "the model's own outputs have other names: {ours} is where {theirs} is on the right",
+    "outputs_without_order": "the order of the model's own outputs is unknown on one side, and several have one shape",
     "scope_several_leave": "several operators of {scope} on the {side:word} side make outputs of the module",
     "scope_end_unknown": "the output of {scope} on the {side:word} side is unknown: an operator that may belong to it "
     "has no scope",

@@ -77,7 +77,10 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "ops_tensors": ("{o} operators, {t} tensors", "{o} 个算子，{t} 个张量"),
     "profile": ("profile", "阈值方案"),
     "has_partner": ("matched", "已配对"),
-    "matched_of": ("{p} of {t} right tensors ({v})", "右侧 {t} 个张量中的 {p} 个（{v}）"),
+    "matched_of": (
+        "{p} of {t} right tensors; {v} of the reference compared",
+        "右侧 {t} 个中的 {p} 个；已比对参考侧的 {v}",
+    ),
     "files_unexplained": ("{n} files in no known format", "{n} 个文件无法识别"),
     "theme": ("Theme", "主题"),
     "theme_auto": ("auto", "自动"),

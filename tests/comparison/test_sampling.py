@@ -49,7 +49,11 @@ def verdict(answer: Answer) -> tuple[str, str]:
 def test_the_same_rows_are_compared_and_the_report_says_how_many(tmp_path: Path) -> None:
     answer = ask(write(tmp_path / "l", WHOLE[:4], sample=4), write(tmp_path / "r", WHOLE))
     assert verdict(answer) == ("warn", "sampled 12 of 30 elements: the run saved no more")
-    assert answer.code == 0
+    # 4 of 10 rows of the right were compared.
+    assert (answer.code, answer.results["coverage"]["value"]) == (1, 0.4)
+    assert "not compared: Default/fc-Dense/MatMul-op0 (40 % compared)" in answer.text
+    assert "1 of 1 right tensors have a partner, 1 of them compared in part" in answer.text
+    assert ask(tmp_path / "l", tmp_path / "r", "--min-coverage", "40").code == 0
     record = answer.record
     assert (record["elements"], record["total_elements"], record["sampled"], record["equal"]) == (12, 30, True, True)
     assert "a sampled dump: of each tensor at most 4 elements along its first axis were saved" in answer.text
@@ -171,5 +175,7 @@ def test_channels_last_meets_a_sample(tmp_path: Path) -> None:
 def test_judging_again_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ask(write(tmp_path / "l", WHOLE[:4], sample=4), write(tmp_path / "r", WHOLE))
     capsys.readouterr()
-    assert main(["check", str(tmp_path / "reports" / "results.json"), "--profile", "strict"]) == 0
+    results = str(tmp_path / "reports" / "results.json")
+    assert main(["check", results, "--profile", "strict"]) == 1
+    assert main(["check", results, "--profile", "strict", "--min-coverage", "40"]) == 0
     assert "sampled 12 of 30 elements" in " ".join(capsys.readouterr().out.split())

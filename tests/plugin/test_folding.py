@@ -162,12 +162,13 @@ def test_colour_is_for_verdicts_alone_and_only_where_it_is_wanted(pytester: pyte
 @pytest.mark.parametrize(
     ("options", "failed", "says"),
     [
-        ([], 0, "ONLY 1 OF 3 RIGHT TENSORS (33.3 %) WERE MATCHED, AND NO MIN_COVERAGE IS SET"),
-        (["--msdump-profile=strict"], 1, "coverage is 33.3 %, below the 50 % asked for: 1 of 3 right tensors"),
-        (["--msdump-profile=strict", "--msdump-min-coverage=30"], 0, "matched 1 of 3 right tensors (33.3 %)"),
+        ([], 1, "coverage is 33.3 %, below 50 %, and no min_coverage says that less is enough: 1 of 3 right tensors"),
+        (["--msdump-profile=strict"], 1, "coverage is 33.3 %, below 50 %"),
+        (["--msdump-profile=torch", "--msdump-min-coverage=0"], 0, "1 pass, 33.3 % of the reference compared"),
+        (["--msdump-profile=strict", "--msdump-min-coverage=30"], 0, "not compared: b, c"),
     ],
 )
-def test_less_than_half_fails_in_strict_and_shouts_in_default(
+def test_less_than_half_fails_in_every_profile_unless_a_limit_says_that_it_is_enough(
     pytester: pytest.Pytester, options: list[str], failed: int, says: str
 ) -> None:
     one, two, three = np.random.default_rng(5).standard_normal((3, 4, 4)).astype(np.float32)

@@ -19,7 +19,7 @@ from pytest_msdump.model.pairing import Missing, Pair, Transform, Unmatched
 from pytest_msdump.model.record import Check
 from pytest_msdump.model.report import NetworkOperator
 from pytest_msdump.model.tensor import Coordinates, TensorSpec
-from pytest_msdump.report.coverage import coverage_text
+from pytest_msdump.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.report.failure import failure_text, one_line
 from pytest_msdump.report.summary import header_lines, summary_lines
 from pytest_msdump.text import Message, plain_text
@@ -426,17 +426,27 @@ def test_empty_tensors_count_as_identical():
     assert "identical" in "\n".join(summary_lines(a_report(samples.passed(), record)))
 
 
-def test_the_last_line_shouts_when_little_was_compared_and_nobody_set_a_limit():
-    alone = [
-        Unmatched("right", samples.right_ref(f"x{i}"), plain_text("no left operator of that name")) for i in range(2)
+@pytest.mark.parametrize(
+    ("alone", "min_coverage", "problem"),
+    [
+        (1, None, ""),
+        (2, None, "coverage is 33.3 %, below 50 %, and no min_coverage says that less is enough"),
+        (2, 0.0, ""),
+        (2, 0.4, "coverage is 33.3 %, below the 40 % asked for: 1 of 3 right tensors have a partner"),
+        (7, 0.1, ""),
+    ],
+)
+def test_less_than_half_fails_where_no_limit_is_set_and_what_is_not_compared_is_named(alone, min_coverage, problem):
+    names = [f"x{number}" for number in range(alone)]
+    unmatched = [
+        Unmatched("right", samples.right_ref(name), plain_text("no left operator of that name")) for name in names
     ]
-    report = a_report(samples.passed(), alone_right=alone)
-    shout = "ONLY 1 OF 3 RIGHT TENSORS (33.3 %) WERE MATCHED, AND NO MIN_COVERAGE IS SET"
-    assert summary_lines(report, width=100, files=["results.json"])[-1] == shout
-    with_limit = a_report(samples.passed(), alone_right=alone, min_coverage=0.1)
-    assert not any(line.isupper() for line in summary_lines(with_limit))
-    half = a_report(samples.passed(), alone_right=alone[:1])
-    assert not any(line.isupper() for line in summary_lines(half))
+    report = a_report(samples.passed(), alone_right=unmatched, min_coverage=min_coverage)
+    problems = coverage_problems(report)
+    assert (len(problems), problem in " ".join(problems)) == (bool(problem), True)
+    text = "\n".join(summary_lines(report, width=200))
+    assert f"1 tensor: 1 pass, {['50', '33.3', '', '', '', '', '12.5'][alone - 1]} % of the reference compared" in text
+    assert f"not compared: {', '.join(names[:5])}{' and 2 more' * (alone == 7)}\n" in text
 
 
 def test_warnings_are_told_few_times():

@@ -44,7 +44,13 @@ def test_the_head_says_what_was_compared_with_what():
         "directory": "target_bad", "reader": "mindspore", "labels": {"ms_version": "2.10.0", "device_target": "CPU"},
         "notes": [], "unexplained": [], "operators": 2, "tensors": 2,
     }  # fmt: skip
-    assert written["coverage"] == {"right_total": 2, "right_paired": 1, "value": 0.5, "min_coverage": 0.9}
+    assert written["coverage"] == {
+        "right_total": 2,
+        "right_paired": 1,
+        "value": 0.5,
+        "min_coverage": 0.9,
+        "uncompared": [{"name": "conv1", "share": 0.0, "side": "right"}],
+    }
 
 
 def test_each_tensor_left_alone_is_listed_with_its_reason():
