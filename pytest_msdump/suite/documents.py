@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.storage.files import read_user_file
+from pytest_msdump.storage.files import read_user_file, unique_keys
 
 # A suite file of this size would hold a hundred thousand map entries; beyond it, it is some other file.
 MOST_BYTES = 16 * 1024 * 1024
@@ -91,21 +91,11 @@ def read_json(path: Path, *, name: str | None = None, most_bytes: int = MOST_BYT
     name = name or path_in_messages(path)
     text = _decoded(_read(path, name, most_bytes), name)
     try:
-        return json.loads(text, object_pairs_hook=_object)
+        return json.loads(text, object_pairs_hook=unique_keys)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{name} line {error.lineno} column {error.colno}: {error.msg}") from None
     except (RecursionError, ValueError) as error:
         raise ConfigError(f"{name}: not valid JSON: {error}") from None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of which no key is there twice: the second would take the place of the first, unnoticed."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r:.60} is there twice")
-    return found
 
 
 def _read(path: Path, name: str, most_bytes: int = MOST_BYTES) -> bytes:
