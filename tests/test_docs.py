@@ -130,7 +130,7 @@ def test_the_readme_has_the_two_commands_of_a_fresh_machine() -> None:
     [tutorial] = (ROOT / "docs" / "tutorial").iterdir()
     assert first in [command.text for block in blocks(tutorial) for command in block.commands()]
     assert (
-        "python3 -m venv .venv && .venv/bin/pip install -e '.[test]' && .venv/bin/pytest -n auto -m \"not e2e\""
+        "python3 -m venv .venv && .venv/bin/pip install -e '.[test]' && .venv/bin/pytest -n auto -m \"not full\""
         in commands
     )
 

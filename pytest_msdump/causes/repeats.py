@@ -141,7 +141,7 @@ class _Comparison:
             self._given[name].append(number)
         sides = {"left": str(self._first.root), "right": str(dump.root)}
         suite = load_suite(file=None, table={**sides, "io": "all"}, options={}, directory=self._first.root)
-        pairing = pair_dumps(self._first, dump, selection=suite.selection)
+        pairing = pair_dumps(self._first, dump, selection=suite.selection, ways=("name", "mangled"))
         if not pairing.pairs:
             address = self._first.refs[0].key.address
             raise ConfigError(f"run 1 and run {number} have no operator in common, e.g. {address}")

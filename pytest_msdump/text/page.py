@@ -200,7 +200,7 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "amplifies": ("Amplification", "放大倍数"),
     "inherited_from": ("Inherited from", "继承自"),
     "suspects": ("May have come from", "可能来自"),
-    "not_compared": ("not compared", "未比对"),
+    "without_row": ("not compared", "未比对"),
     "says": ("Remarks", "说明"),
     "origin": ("Made by", "产生于"),
     "would_pass_with": ("Would pass with", "放宽到以下阈值即可通过"),

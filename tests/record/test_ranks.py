@@ -118,7 +118,7 @@ def test_weights_that_another_rank_spoiled_through_averaged_gradients_are_no_cau
     assert main(["compare", str(tmp_path / "l"), str(tmp_path / "r")]) == 1
     told = " ".join(capsys.readouterr().out.split())
     assert "1 cause, 2 unknown" in told
-    assert "cause layer (op 3 of 4)" in told
+    assert "cause layer (rank 1) (op 3 of 4)" in told
 
 
 def test_ranks_meet_one_that_has_none_and_others_by_arrows(tmp_path, capsys):

@@ -15,7 +15,7 @@ from pytest_msdump.record import Recorder
 
 @pytest.fixture
 def absent(monkeypatch):
-    monkeypatch.setattr("pytest_msdump.record.recorder.find_spec", lambda _: None)
+    monkeypatch.setattr("pytest_msdump.errors.find_spec", lambda _: None)
     for name in ("torch", "keras", "tensorflow", "onnxruntime", "mindspore"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 

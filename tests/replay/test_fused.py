@@ -106,7 +106,10 @@ def kernel(x: Array, w: Array, b: Array, *, between: str, slope: float = 0.2) ->
 @pytest.mark.parametrize(("dtype", "between"), [("float32", "float32"), ("float16", "float32"), ("float16", "float16")])
 def test_fused_kernels_are_sound_however_they_round(dtype: str, between: str, is_json: bool, tmp_path: Path) -> None:
     given = inputs(dtype)
-    found = replayed(tmp_path, kernel(*given, between=between), given, is_json=is_json)
+    stored = "DT_FLOAT" if dtype == "float32" else "DT_FLOAT16"
+    before, fused = (json.loads(json.dumps(entries).replace("DT_FLOAT16", stored)) for entries in (BEFORE, FUSED))
+    made = kernel(*given, between=between)
+    found = replayed(tmp_path, made, given, before=before, fused=fused, is_json=is_json)
     assert (found.calls, found.accused, found.refused) == (1, (), ())
 
 

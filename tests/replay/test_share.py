@@ -63,7 +63,7 @@ def test_what_was_judged_is_a_share_of_what_can_be(tmp_path, left, found, share)
 
 @pytest.mark.parametrize(("least", "fails"), [(0.5, True), (0.25, False)])
 def test_less_than_the_minimum_fails_and_is_told_by_name_everywhere(tmp_path, least, fails):
-    made = planned(tmp_path, ("block.a",), min_replayed=least)
+    made = planned(tmp_path, ("block.a",), min_replayed=least, min_coverage=0)
     local = local_of(made)
     records = {number: one.with_local(local[number]) for number, one in compare_plan(made).items()}
     report = build_report(made, records, share_of(made, local))

@@ -13,13 +13,13 @@ def dump(root, names):
 
 
 def test_reasons_are_counted_the_commonest_first(tmp_path):
-    left = dump(tmp_path / "left", ["a", "b"])
-    right = dump(tmp_path / "right", ["a", "b", "x", "y", "a:1"])
+    left = dump(tmp_path / "left", ["a", "b", "c"])
+    right = dump(tmp_path / "right", ["a", "b", "c", "x", "y", "a:1"])
     answer = ask(left, right)
     assert answer.code == 0
     assert (
         "without a partner: 3 right 2 right: no operator of that name on the left side "
-        "1 right: a on the left side has no output:1; it has output:0 2 tensors: 2 pass"
+        "1 right: a on the left side has no output:1; it has output:0 not compared: a:output:1, x, y 3 tensors: 3 pass"
     ) in answer.text
 
 

@@ -169,7 +169,7 @@ function statisticsTable(saved) {
 
 function neighbours(row) {
   const listed = (rows) => rows.map((other) => h("div", {}, badge(verdictOf(other)), " ", opener(other)));
-  const named = (orders) => orders.map((order) => (rowOfOrder.has(order) ? listed([rowOfOrder.get(order)]) : h("div", { class: "soft" }, `${nodeOf(order).label}, ${t("not_compared")}`)));
+  const named = (orders) => orders.map((order) => (rowOfOrder.has(order) ? listed([rowOfOrder.get(order)]) : h("div", { class: "soft" }, `${nodeOf(order).label}, ${t("without_row")}`)));
   const order = at(tensors.order, row);
   if (producers.has(order) || consumers.has(order)) {
     return [h("h3", {}, t("neighbours")), facts([[t("producers"), named(producers.get(order) || [])], [t("consumers"), named(consumers.get(order) || [])]].filter(([, found]) => found.length)), graphOf(order)];

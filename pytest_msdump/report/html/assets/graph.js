@@ -224,11 +224,11 @@ function pathOf(edge, way, items) {
 function aboutNode(node) {
   if (node.order === null) return node.failing ? t("scope_fails", { n: node.orders.length, f: node.failing }) : t("scope_of", { n: node.orders.length });
   const { row, type } = nodeOf(node.order);
-  return [shortened(type || "", 14), row === null ? t("not_compared") : ratioText(ratios[row])].filter(Boolean).join("  ");
+  return [shortened(type || "", 14), row === null ? t("without_row") : ratioText(ratios[row])].filter(Boolean).join("  ");
 }
 
 function stateOf(node) {
-  const states = [node.order === null ? aboutNode(node) : nodeOf(node.order).row === null ? t("not_compared") : t(nodeOf(node.order).verdict)];
+  const states = [node.order === null ? aboutNode(node) : nodeOf(node.order).row === null ? t("without_row") : t(nodeOf(node.order).verdict)];
   if (node.causes) states.push(node.order === null ? t("scope_causes", { n: node.causes }) : t("cause"));
   return states.join(", ");
 }
