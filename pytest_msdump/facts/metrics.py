@@ -99,6 +99,9 @@ RELATIVE_METRICS = frozenset({"max_relative_error", "mean_relative_error", "accu
 
 # Counts of NaN, Inf and overflow: they say nothing of how far finite values are apart.
 CLASS_METRICS = frozenset({"nonfinite_mismatch", "saturated_count"})
+# Elements dominate all others, as those of a mask do: binades, or powers of two, of the least one and of the gap below
+# them, how many binades they take up at most, and that one in so many elements is such a one.
+DOMINATING_FROM, DOMINATING_GAP, DOMINATING_BINADES, DOMINATING_ONE_IN = 10, 6, 2, 100
 # A few elements that are far larger than all others leave no trace of these: limits are held to the others, too.
 NORM_METRICS = frozenset(
     {

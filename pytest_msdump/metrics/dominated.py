@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.facts.metrics import DOMINATING_BINADES, DOMINATING_FROM, DOMINATING_GAP, DOMINATING_ONE_IN
 from pytest_msdump.metrics.numpy_kernel import Partial
 from pytest_msdump.metrics.values import Array, Block, Workspace, components, numbers
 from pytest_msdump.model.tensor import ForwardingView, TensorView
@@ -22,12 +23,9 @@ Counts = npt.NDArray[np.int64]
 
 # A binade holds the magnitudes from a power of two to the next one; here it is what float64 has for its exponent.
 _BINADES, _NOT_FINITE, _OF_ONE, _MANTISSA = 2**11, 2**11 - 1, 2**10 - 1, 52
-# Elements dominate from this size on, so far above all others, in at most so many binades.
-_LEAST, _APART, _MOST_BINADES = _OF_ONE + 10, 6, 2
+_LEAST = _OF_ONE + DOMINATING_FROM
 # Bounds lie within the gap, closer to the large elements: what is next to either end is on its own side of it.
 _BELOW = 3
-# One in so many has to dominate for the others to be judged apart.
-_ONE_IN = 100
 
 
 class Bounds(NamedTuple):
@@ -84,7 +82,7 @@ def find_gaps(blocks: Iterable[Block], partial: Partial) -> list[Gap]:
 
 def is_share(elements: int, finite: int) -> bool:
     """Whether so many elements are enough for the others to be judged apart."""
-    return elements * _ONE_IN >= finite
+    return elements * DOMINATING_ONE_IN >= finite
 
 
 def is_nothing(others: Partial, dtype: str) -> bool:
@@ -162,11 +160,11 @@ def _binades(block: Array, side: str, workspace: Workspace) -> Counts:
 
 def _may_have_gap(counts: Counts, top: int) -> bool:
     """Whether some of the elements that are not counted yet may leave a gap; `top` is the binade of the largest one."""
-    held = [top, *(int(one) for one in np.flatnonzero(counts)[::-1] if one < top)][: _MOST_BINADES + 1]
-    return len(held) <= _MOST_BINADES or any(one - other >= _APART for one, other in pairwise(held))
+    held = [top, *(int(one) for one in np.flatnonzero(counts)[::-1] if one < top)][: DOMINATING_BINADES + 1]
+    return len(held) <= DOMINATING_BINADES or any(one - other >= DOMINATING_GAP for one, other in pairwise(held))
 
 
 def _gaps_of(counts: Counts) -> list[int]:
     """Return the binades in which the bounds lie, the uppermost first."""
-    held = [int(one) for one in np.flatnonzero(counts)[::-1]][: _MOST_BINADES + 1]
-    return [one - _BELOW for one, other in pairwise(held) if one >= _LEAST and one - other >= _APART]
+    held = [int(one) for one in np.flatnonzero(counts)[::-1]][: DOMINATING_BINADES + 1]
+    return [one - _BELOW for one, other in pairwise(held) if one >= _LEAST and one - other >= DOMINATING_GAP]

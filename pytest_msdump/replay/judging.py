@@ -11,6 +11,7 @@ import numpy.typing as npt
 from pytest_msdump.dtypes import rounding_unit
 from pytest_msdump.dtypes.decode import rounded_to
 from pytest_msdump.facts.dtypes import DTYPES, EPSILON
+from pytest_msdump.facts.metrics import DOMINATING_BINADES, DOMINATING_FROM, DOMINATING_GAP, DOMINATING_ONE_IN
 from pytest_msdump.facts.replay import FLIPS_ALLOWED, FLIPS_SHARE_LIMIT, FLIPS_USABLE
 from pytest_msdump.model.record import Local
 from pytest_msdump.text import Message
@@ -23,8 +24,6 @@ _HALVES = ("float16", "bfloat16")
 _HALF_INSIDE = 2.0**-12
 # Near the largest number of a type, one sound run overflows and another does not.
 _NEARLY = 0.99
-# A mask, or padding: elements of so large a size and share, so far above all others, that a norm holds nothing else.
-_LEAST_MASK, _MASK_SHARE, _MASK_SPAN, _MASK_GAP = 2.0**10, 0.01, 4.0, 2.0**6
 # Sums in float32 leave this of the largest element where terms cancel.
 _CANCELLED = 2.0**-16
 
@@ -162,14 +161,14 @@ def _beside_a_mask(exact: Array) -> Array | None:
     """Return where a tensor is beside the elements that dominate it, as those of a mask do; ``None`` without any."""
     sizes = np.abs(exact)
     largest = float(sizes.max())
-    if largest < _LEAST_MASK:
+    if largest < 2.0**DOMINATING_FROM:
         return None
-    above = sizes >= max(_LEAST_MASK, largest / _MASK_SPAN)
+    above = sizes >= max(2.0**DOMINATING_FROM, largest / 2.0**DOMINATING_BINADES)
     count = int(np.count_nonzero(above))
-    if not _MASK_SHARE * exact.size <= count < exact.size:
+    if not exact.size <= DOMINATING_ONE_IN * count or count == exact.size:
         return None
     most = float(sizes[~above].max())
-    return ~above if 0 < most <= float(sizes[above].min()) / _MASK_GAP else None
+    return ~above if 0 < most <= float(sizes[above].min()) / 2.0**DOMINATING_GAP else None
 
 
 def _farthest(left: Array, exact: Array, own: Array, unit: float) -> float:
