@@ -7,9 +7,10 @@
 A test fails where a figure is above what the file allows, and where the file allows 1 % more than there is. What
 differs between versions of Python is counted by 3.11 alone.
 
-An import inside a function counts when it is of our own modules. Calls are those that cProfile counts, of 4,000 pairs
-of 16 float32 that differ by rounding; bytes are those of results.json for the same. Modules, files and functions are
-those of ``msdump compare`` with two ``.npy`` files; the last two of a second call in one process.
+An import inside a function counts when it is of our own modules; an edge is a room that imports another one. Calls are
+those that cProfile counts, of 4,000 pairs of 16 float32 that differ by rounding; bytes are those of results.json for
+the same. Modules, files and functions are those of ``msdump compare`` with two ``.npy`` files; the last two of a second
+call in one process.
 """
 
 from __future__ import annotations
@@ -103,8 +104,8 @@ def circles(edges: dict[str, set[str]]) -> list[list[str]]:
     return groups
 
 
-def structure() -> tuple[int, list[list[str]]]:
-    """Return how many imports of our own modules stand inside functions, and the circles of modules."""
+def structure() -> tuple[int, list[list[str]], set[tuple[str, str]]]:
+    """Return how many imports of our own modules stand inside functions, the circles of modules, and edges of rooms."""
     known = modules()
     edges: dict[str, set[str]] = defaultdict(set)
     inside = 0
@@ -112,7 +113,13 @@ def structure() -> tuple[int, list[list[str]]]:
         seen = imports(ast.parse(path.read_text("utf-8")), name, path.name == "__init__.py", known)
         inside += len([other for other, deep in seen if deep])
         edges[name] |= {other for other, _ in seen if other in known and other != name}
-    return inside, circles(edges)
+    rooms = {
+        (one, other)
+        for name, others in edges.items()
+        for one, other in ((".".join(name.split(".")[1:2]), ".".join(each.split(".")[1:2])) for each in others)
+        if one != other
+    }
+    return inside, circles(edges), rooms
 
 
 def lines(paths: list[Path]) -> int:
@@ -123,13 +130,15 @@ def lines(paths: list[Path]) -> int:
 def of_the_tree() -> dict[str, int]:
     """Count what stands in the tree."""
     package = list(PACKAGE.rglob("*.py"))
+    inside, _, rooms = structure()
     pages = [path for path in ROOT.glob("docs/**/*.md") if "zh" not in path.relative_to(ROOT / "docs").parts]
     return {
         "package_lines": lines(package),
         "package_files": len(package),
         "test_lines": lines(list(ROOT.glob("tests/**/*.py"))),
         "docs_words": sum(len(path.read_bytes().split()) for path in pages),
-        "imports_inside_functions": structure()[0],
+        "imports_inside_functions": inside,
+        "edges_between_rooms": len(rooms),
     }
 
 
