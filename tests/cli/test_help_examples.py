@@ -71,7 +71,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("command", cli.COMMANDS)
-@pytest.mark.full
+@pytest.mark.e2e
 def test_the_examples_of_a_command_run_as_they_stand(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     examples = import_module(f"pytest_msdump.cli.{command}").EXAMPLES

@@ -316,7 +316,7 @@ def test_what_was_left_out_is_told_with_its_reason(
     runs: Mapping[str, Future[Made]], name: str, whole: str, why: str, tmp_path: Path
 ) -> None:
     left, right = done(runs, name), done(runs, whole)
-    answer = ask(left.root, right.root, "--io", "all", reports=tmp_path / "reports")
+    answer = ask(left.root, right.root, "--io", "all", "--min-coverage", "0", reports=tmp_path / "reports")
     assert answer.code == 0, answer.text
     unmatched = [entry for entry in answer.results["unmatched"] if entry["side"] == "right"]
     assert len(unmatched) == len(addresses(runs, whole) - addresses(runs, name))
