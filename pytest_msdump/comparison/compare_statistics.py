@@ -103,8 +103,8 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, ...]) -
         opened = [None if ref.is_unseen else stack.enter_context(closing(open_view(ref))) for ref in refs]
         dtypes = _dtypes(pair, opened)
         both = _aligned(pair, opened, dtypes)
-    if both.elements is not None:
-        refuse_other_limits(policy, pair, both.elements)
+    if policy.limits is not None and both.elements is not None:
+        refuse_other_limits(policy.limits, pair, both.elements)
     other = (pair.third or pair.right).spec.dtype or dtypes[1]
     ratios = golden_interval(pair, _distance, floor=rounding_unit(dtypes[0], other), dtypes=(other, dtypes[1]))
     intervals = {**both.intervals, **ratios}
@@ -138,10 +138,9 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, ...]) -
 
 def with_digests_checked(record: Record, pair: Pair) -> Record:
     """Return the record of two saved tensors as an `error` where these differ, and digests of both say otherwise."""
-    rows, compared = [ref.statistics for ref in (pair.left, pair.right)], record.comparison
-    if compared is None or compared.equal or None in rows or pair.transform != Transform():
+    left, right, compared = pair.left.statistics, pair.right.statistics, record.comparison
+    if left is None or right is None or compared is None or compared.equal or pair.transform != Transform():
         return record
-    left, right = (row or Statistics() for row in rows)
     names = [name for name in _PROOFS if left.values.get(name) and left.values[name] == right.values.get(name)]
     are_alike = left.spec == right.spec and {record.left.dtype, record.right.dtype} == {left.spec and left.spec.dtype}
     if not names or not are_alike:

@@ -111,16 +111,17 @@ def compare_views(
     limits = resolve_pair(policy, pair, judged_as)
     try:
         aligned = align(pair, left, right, extras.converters)
-        refuse_other_limits(policy, pair, aligned.right_logical.size)
+        if policy.limits is not None:
+            refuse_other_limits(policy.limits, pair, aligned.right_logical.size)
         letters = axis_letters(left, aligned.left.shape, aligned.transform)
         measured = _measure(aligned, limits, extras, letters)
         remarks = (*aligned.remarks, *computed, *_coarser_values(measured, judged_as))
         shape = aligned.right_logical.shape if pair.golden and is_measured(pair) else None
         note = Message("golden_not_judged") if (pair.golden or pair.third) and not is_measured(pair) else None
         hinted_as = hinted_dtypes(policy, *dtypes, remarks)
-        hinted, computed_as = limits, computed_dtype(*dtypes, remarks)
-        has_file = policy.limits is not None and computed_as != coarser(*judged_as)
-        if hinted_as != judged_as or shape is not None or note is not None or has_file:
+        hinted, computed_as = limits, computed_dtype(*dtypes, remarks) if policy.limits is not None else None
+        is_coarser = computed_as not in (None, coarser(*judged_as))
+        if hinted_as != judged_as or shape is not None or note is not None or is_coarser:
             hinted = resolve_pair(policy, pair, hinted_as, note, golden=shape, computed=computed_as)
         if _measured_by(hinted) != _measured_by(limits):
             measured = _measure(aligned, hinted, extras, letters)

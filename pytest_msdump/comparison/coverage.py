@@ -32,8 +32,9 @@ def coverage_of(
     for pair in pairing.pairs:
         share = _compared_share(pair, first)
         # One right tensor may meet several left ones.
-        known, _ = shares.get(id(pair.right), (0.0, pair.right))
-        shares[id(pair.right)] = max(share, known), pair.right
+        known = shares.get(place := id(pair.right))
+        if known is None or share > known[0]:
+            shares[place] = share, pair.right
     alone = [one for one in pairing.unmatched_right if one.why.code not in UNCOUNTED and one.why.code != _OLDER_RUN]
     counted = [one for one in alone if one.why.code != _NOT_LISTED and one.why.code not in _PERHAPS_LISTED]
     perhaps = sum(one.why.code in _PERHAPS_LISTED for one in alone)
@@ -66,8 +67,9 @@ def coverage_of(
 def _compared_share(pair: Pair, first: int | None) -> float:
     """Return the share of a right tensor that is compared with this left one, without its padding."""
     left, right = pair.left, pair.right
-    if any(ref.shards is not None and ref.shards.problem is not None for ref in (left, right)):
-        return 0.0
+    for shards in (left.shards, right.shards):
+        if shards is not None and shards.problem is not None:
+            return 0.0
     share = 1.0 if right.tokens is None or not right.steps else right.tokens.share
     if first is None and left.sample is None:
         return share

@@ -344,11 +344,11 @@ def _not_compared(comparison: Comparison, judged: Sequence[_Judgement]) -> Itera
 def _is_unjudged(comparison: Comparison, judged: Sequence[_Judgement]) -> bool:
     """Whether no limit on accuracy could be judged; limits on NaN and overflow alone are meant so."""
     # What differs next to 0 alone has relative errors of 0 by definition.
-    is_next_to_zero = bool(judged) and comparison.near_zero == comparison.differing
-    if is_next_to_zero or any(one.outcome in FAILING for one in judged):
-        return False
-    of_accuracy = [one for one in judged if one.metric not in CLASS_METRICS]
-    return all(one.outcome == "skipped" for one in of_accuracy or judged)
+    if comparison.near_zero == comparison.differing:
+        return not judged
+    outcomes = {one.outcome for one in judged}
+    of_accuracy = {one.outcome for one in judged if one.metric not in CLASS_METRICS}
+    return outcomes.isdisjoint(FAILING) and (of_accuracy or outcomes) <= {"skipped"}
 
 
 def accepted_bounds(verdict: Verdict) -> Mapping[str, float]:

@@ -14,6 +14,7 @@ from pytest_msdump.errors import ConfigError, TensorShapeError
 from pytest_msdump.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.facts.metrics import METRICS, SCALE_FREE_METRICS
 from pytest_msdump.facts.profiles import PROFILES, TOLERANCES, Tolerance, golden_multiplier
+from pytest_msdump.limits.limits_file import LimitsFile
 from pytest_msdump.limits.permissions import profile_row, usual_profile
 from pytest_msdump.limits.policy import KnownDrift, Policy, Rule, marker_label, metric_id
 from pytest_msdump.model.comparison import Limit, Limits
@@ -129,10 +130,9 @@ def resolve_pair(
     )
 
 
-def refuse_other_limits(policy: Policy, pair: Pair, elements: int) -> None:
+def refuse_other_limits(limits: LimitsFile, pair: Pair, elements: int) -> None:
     """Raise TensorShapeError where the limits file has this pair's name for a tensor of another size or class."""
-    other = policy.limits and policy.limits.other_tensor(pair.right.key, elements)
-    if other:
+    if other := limits.other_tensor(pair.right.key, elements):
         raise TensorShapeError(other)
 
 
@@ -143,20 +143,22 @@ def hinted_dtypes(policy: Policy, left_dtype: str, right_dtype: str, remarks: It
     with `dtype_hint` those of all values.
     """
     is_used = {"computed_in": not PROFILES[policy.profile].dtype_equal, "coarser_values": policy.dtype_hint}
-    return _coarsened(left_dtype, right_dtype, (remark for remark in remarks if is_used.get(remark.code)))
+    return _coarsened(left_dtype, right_dtype, remarks, is_used)
 
 
 def computed_dtype(left_dtype: str, right_dtype: str, remarks: Iterable[Message]) -> str:
     """Return the coarser type that two sides were computed in, as far as `remarks` say."""
-    named = (remark for remark in remarks if remark.code in ("computed_in", "coarser_values"))
-    return coarser(*_coarsened(left_dtype, right_dtype, named))
+    return coarser(*_coarsened(left_dtype, right_dtype, remarks, {"computed_in": True, "coarser_values": True}))
 
 
-def _coarsened(left_dtype: str, right_dtype: str, remarks: Iterable[Message]) -> tuple[str, str]:
+def _coarsened(
+    left_dtype: str, right_dtype: str, remarks: Iterable[Message], is_used: Mapping[str, bool]
+) -> tuple[str, str]:
     found = {"left": left_dtype, "right": right_dtype}
     for remark in remarks:
-        side = str(remark.parameters["side"])
-        found[side] = coarser(found[side], VALUE_KINDS[str(remark.parameters["values"])])
+        if is_used.get(remark.code):
+            side = str(remark.parameters["side"])
+            found[side] = coarser(found[side], VALUE_KINDS[str(remark.parameters["values"])])
     return found["left"], found["right"]
 
 

@@ -135,12 +135,6 @@ def _measured_once(
     blocks: Iterable[Block], task: Task, workspace: Workspace, coarser: tuple[CoarserValues, CoarserValues] | None
 ) -> Partial:
     """Measure all blocks, with numpy where the compiled kernel cannot."""
-    return with_exact_moments(_first_pass(blocks, task, workspace, coarser), blocks)
-
-
-def _first_pass(
-    blocks: Iterable[Block], task: Task, workspace: Workspace, coarser: tuple[CoarserValues, CoarserValues] | None
-) -> Partial:
     total, compiled = NOTHING, CompiledSums(task)
     for start, left, right in blocks:
         if coarser is not None:
@@ -149,9 +143,9 @@ def _first_pass(
         if not compiled.add(left, right, start):
             total = _measured(total, (start, left, right), task, workspace)
     found = compiled.partial()
-    if total is NOTHING or found is NOTHING:
-        return found if total is NOTHING else total
-    return total.merge(found, task.worst)
+    if total is not NOTHING:
+        found = total if found is NOTHING else total.merge(found, task.worst)
+    return with_exact_moments(found, blocks)
 
 
 def _measured(total: Partial, block: Block, task: Task, workspace: Workspace) -> Partial:

@@ -15,7 +15,6 @@ from typing import Any
 
 from pytest_msdump import registry
 from pytest_msdump.causes.localise import localise
-from pytest_msdump.causes.mispaired import mispaired
 from pytest_msdump.comparison.assemble import assemble
 from pytest_msdump.comparison.comparing import comparer_of, roots_of
 from pytest_msdump.comparison.coverage import coverage_of
@@ -81,6 +80,9 @@ def build_report(plan: Plan, records: Mapping[int, Record], replay: ReplayShare 
     causes = localise(plan, run)
     placed = {**run, **causes.records}
     if any(record.fails for record in run.values()):
+        # Loaded for what fails alone.
+        from pytest_msdump.causes.mispaired import mispaired
+
         suspicious = mispaired(plan, placed)
         placed |= {number: replace(placed[number], suspicious=fits) for number, fits in suspicious.items()}
     whole = tuple(placed.get(number, record) for number, record in enumerate(report.records))

@@ -226,7 +226,7 @@ def _reasons(report: Report, width: int, say: Phrases) -> Iterator[str]:
 def _outcomes(report: Report, found: Mapping[str, int], say: Phrases) -> Iterator[str]:
     parts = [say(f"count_{key}", n=found[key]) for key in COUNTED if found[key]]
     # Where some pairs were not compared it would say too much.
-    if parts and report.complete and not found["error"]:
+    if parts and report.ended and not found["not_run"] and not found["error"]:
         parts.append(say("share_compared", share=percent(report.coverage.value)))
     if parts:
         yield say("outcomes", n=len(report.records), counts=say.joined(parts))
