@@ -245,8 +245,9 @@ def assert_replay(
         planned = plan(_suite_of_dumps("assert_replay", left=left, right=right, min_replayed=min_replayed, **options))
         local = replay_plan(planned, reference)
         records = {number: one.with_local(local.get(number)) for number, one in compare_plan(planned).items()}
-        report = build_report(planned, records, share_of(planned, local))
-    if any(one.outcome in ("fail", "error") for one in local.values()) or coverage_problems(report):
+        share = share_of(planned, local)
+        report = build_report(planned, records, share)
+    if any(one.outcome in ("fail", "error") for one in local.values()) or not share.is_enough:
         raise AssertionError("\n".join(summary_lines(report, width=_WIDTH)))
     return report
 

@@ -23,6 +23,7 @@ from docs_pages import (
     excerpt,
     links,
     prints_as_said,
+    rewrite,
     run,
 )
 
@@ -68,7 +69,7 @@ def test_every_command_of_a_page_runs_and_prints_what_the_page_shows(page: Path,
         elif block.kind == "console" and block.note not in NOT_HERE:
             reader.follow(block)
     if os.environ.get("MSDUMP_DOCS_REWRITE"):
-        _rewrite(page, reader.shown)
+        rewrite(page, reader.shown)
     hint = (
         "\nIf that is how it should be now: MSDUMP_DOCS_REWRITE=1 pytest tests/test_docs.py, and read the difference."
     )
@@ -100,15 +101,6 @@ class Reader:
             if command.printed and not prints_as_said(command.printed, printed):
                 self.failed.append(f"{told}did not print what the page shows, but\n" + "\n".join(printed))
                 self.shown[command.last] = (command.end, excerpt(command.printed, printed))
-
-
-def _rewrite(page: Path, shown: dict[int, tuple[int, list[str]]]) -> None:
-    """Put into the page what its commands printed; asked for by MSDUMP_DOCS_REWRITE=1."""
-    lines = page.read_text(encoding="utf-8").splitlines()
-    for line in sorted(shown, reverse=True):
-        end, printed = shown[line]
-        lines[line + 1 : end + 1] = printed
-    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_id)

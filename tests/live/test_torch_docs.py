@@ -25,7 +25,7 @@ def test_recordings_that_stay_on_print_what_the_page_shows(tmp_path: Path) -> No
 
 
 def test_limits_from_one_extra_run_find_what_the_page_shows(tmp_path: Path) -> None:
-    assert follow_live(LIMITS, {"torch"}, tmp_path, tmp_path) == 4
+    assert follow_live(LIMITS, {"torch"}, tmp_path, tmp_path) == 6
 
 
 def test_every_option_of_the_page_exists() -> None:

@@ -112,7 +112,8 @@ def test_a_second_run_passes_and_a_fault_is_named_with_its_rank(runs, capsys):
     told = " ".join(capsys.readouterr().out.split())
     assert "DRIFT act:output:0 op 20 of 36 in execution order; rank 1, iteration 0" in told
     assert "1 cause, 16 inherited, 4 unknown" in told
-    assert "unknown up.weight/updated, up.bias/updated, down.weight/updated and 1 more: its input comes" in told
+    updated = ", ".join(f"{name}/updated (rank 0)" for name in ("up.weight", "up.bias", "down.weight"))
+    assert f"unknown {updated} and 1 more: its input comes" in told
 
 
 def test_a_run_of_which_a_process_was_killed_is_refused(runs, tmp_path, capsys):
