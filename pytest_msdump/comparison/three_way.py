@@ -18,7 +18,7 @@ from pytest_msdump.comparison.user_code import Extras
 from pytest_msdump.dtypes import coarser, rounding_unit
 from pytest_msdump.errors import TensorShapeError
 from pytest_msdump.facts.calibration import MOST_LOOSER
-from pytest_msdump.facts.dtypes import VALUE_KINDS
+from pytest_msdump.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.facts.metrics import METRICS, NORM_METRICS
 from pytest_msdump.limits.permissions import looser_than_default
 from pytest_msdump.limits.resolve import GOLDEN_RULE_METRIC
@@ -122,7 +122,7 @@ def with_ratios(
             runs["right"] = Pair(pair.right, pair.golden, how="name"), right
         for name, (side, run) in runs.items() if _judges(limits) else ():
             values = VALUE_KINDS.get(measured.coarser[1] or "", run.dtype) if name == "right" else run.dtype
-            dtype = coarser(values, side.left.computed or run.dtype)
+            dtype = _with_limits(coarser(values, side.left.computed or run.dtype), right.dtype)
             views = _aligned(side, run, golden, (name, names[0]), extras)
             # Golden has large elements where right has them.
             bounds = [one.above[1] for one in measured.dominated if one.measurements]
@@ -145,6 +145,11 @@ def with_ratios(
             dominated.append(one._replace(measurements=apart))
     measurements = {**measured.measurements, **measurements}
     return replace(measured, three_way=found, measurements=measurements, dominated=tuple(dominated))
+
+
+def _with_limits(dtype: str, right: str) -> str:
+    """Return the type by whose limits a run is judged: integers in the place of floats have none of their own."""
+    return right if dtype in DTYPES and DTYPES[dtype].kind in ("integer", "bool") else dtype
 
 
 def _judges(limits: Limits) -> bool:
@@ -192,7 +197,7 @@ def golden_interval(
     names = "golden" if pair.golden else "right", "third" if pair.third else "right"
     for name, apart, dtype in ((names[1], found[1], dtypes[0]), ("right", of_right, dtypes[1])):
         distances = {_DISTANCE: apart.low} if apart is not None else {}
-        if distances and (stale := _stale(distances, dtype, (name, names[0]))):
+        if distances and (stale := _stale(distances, _with_limits(dtype, dtypes[1]), (name, names[0]))):
             raise TensorShapeError(stale)
     left, other = found[0], [max(end, floor) for end in found[1]]
     ratio = Interval(left.value / other[0], left.low / other[2], left.high / other[1])

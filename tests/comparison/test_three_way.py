@@ -481,6 +481,14 @@ def test_a_run_of_another_model_lets_no_pair_pass(tmp_path, given, profile, save
         assert found.verdict.findings[0].message.code == "golden_is_stale"
 
 
+@pytest.mark.parametrize(("golden", "profile"), [("golden", "default"), (None, "ascend_dual_l0")])
+def test_a_third_run_of_integers_does_not_escape_the_limits_of_floats(tmp_path, golden, profile):
+    runs(tmp_path, {"left": 0.1, "right": 1e-7})
+    write(tmp_path / "whole", {"fc": draw(0).astype("int32")})
+    found = record(tmp_path, golden=golden, third="whole", profile=profile)
+    assert (found.verdict.outcome, found.verdict.findings[0].message.code) == ("error", "golden_is_stale")
+
+
 @pytest.mark.parametrize(("times", "outcome"), [(9, "pass"), (11, "error")])
 @pytest.mark.parametrize(("dtype", "limit"), [("float32", 1e-3), ("float16", 1e-2)])
 def test_golden_may_be_ten_times_the_limit_of_default_away_from_the_right_side(tmp_path, dtype, limit, times, outcome):
