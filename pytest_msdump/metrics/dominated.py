@@ -82,9 +82,9 @@ def find_gaps(blocks: Iterable[Block], partial: Partial) -> list[Gap]:
     ]
 
 
-def is_share(elements: int, finite: int) -> bool:
+def is_share(elements: int, of: int) -> bool:
     """Whether so many elements are enough for the others to be judged apart."""
-    return elements * _ONE_IN >= finite
+    return elements * _ONE_IN >= of
 
 
 def is_nothing(others: Partial, dtype: str) -> bool:
