@@ -80,9 +80,13 @@ def find_gaps(blocks: Iterable[Block], partial: Partial) -> list[Gap]:
     ]
 
 
-def is_share(elements: int, finite: int) -> bool:
+def is_share(elements: int, of: int) -> bool:
     """Whether so many elements are enough for the others to be judged apart."""
+<<<<<<< HEAD
     return elements * DOMINATING_ONE_IN >= finite
+=======
+    return elements * _ONE_IN >= of
+>>>>>>> h35-red1
 
 
 def is_nothing(others: Partial, dtype: str) -> bool:

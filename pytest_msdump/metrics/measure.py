@@ -102,16 +102,18 @@ def _dominated(
     without: Mapping[str, str],
 ) -> Iterator[Dominated]:
     """Yield what dominates all other elements, with the metrics of these alone."""
+    # A mask may be −Inf in places and −1e9 in others: together they are its share.
+    infinite = whole.classes.inf_both
     for gap in find_gaps(blocks, whole):
         near = max(whole.right[0].minimum, whole.right[0].maximum, key=abs)
-        if not is_share(gap.elements, whole.finite):
+        if not is_share(gap.elements + infinite, whole.finite + infinite):
             yield Dominated("outliers", gap.elements, near, gap.above, {})
             continue
         others = others_of(left, right, gap.above)
         task = Task(others[0].dtype, others[1].dtype, worst=0, units=False)
         found = _measured_once(Blocks(*others, block_elements), task, Workspace(), None)
         elements = whole.finite - found.finite
-        if not is_share(elements, whole.finite):
+        if not is_share(elements + infinite, whole.finite + infinite):
             continue
         if is_nothing(found, task.right):
             yield Dominated("dominated_zeros", elements, near, gap.above, {})

@@ -131,6 +131,16 @@ def test_a_few_outliers_are_told_and_not_judged_apart() -> None:
     assert codes(record) == ["outliers"]
 
 
+@pytest.mark.parametrize(("infinite", "outcome"), [(True, "fail"), (False, "pass")])
+def test_a_mask_of_two_constants_is_one_share(infinite: bool, outcome: str) -> None:
+    left, right = scores(1), scores(2)
+    for one in (left, right):
+        one.flat[::200] = -1e9
+        if infinite:
+            one.flat[1::200] = -np.inf
+    assert compare(left, right).verdict.outcome == outcome
+
+
 @pytest.mark.parametrize(
     "values",
     [np.random.default_rng(1).lognormal(0, 4, 5000), np.arange(5000.0), np.full(5000, 2e4), np.geomspace(1, 1e9, 5000)],
