@@ -82,11 +82,7 @@ def find_gaps(blocks: Iterable[Block], partial: Partial) -> list[Gap]:
 
 def is_share(elements: int, of: int) -> bool:
     """Whether so many elements are enough for the others to be judged apart."""
-<<<<<<< HEAD
-    return elements * DOMINATING_ONE_IN >= finite
-=======
-    return elements * _ONE_IN >= of
->>>>>>> h35-red1
+    return elements * DOMINATING_ONE_IN >= of
 
 
 def is_nothing(others: Partial, dtype: str) -> bool:
