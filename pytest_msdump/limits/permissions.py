@@ -61,7 +61,7 @@ def permitted(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
     """
     notes: dict[str, tuple[float, Finding]] = {}
     for usual in limits.usual if not comparison.equal else ():
-        measured = comparison.measurements.get(usual.metric)
+        measured, _ = comparison.judged(usual.metric)
         value = measured.value if measured and measured.applies else None
         if not isinstance(value, int | float) or _is_met(value, usual):
             continue

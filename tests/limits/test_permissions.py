@@ -13,8 +13,10 @@ import pytest
 from limit_cases import bounds_of, limits_of, measured, verdict_of
 
 from pytest_msdump.cli import main
+from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.limits.limits_file import Base, LimitsFile, Perturbed, ReferenceFacts, TensorLimits, limits_text
 from pytest_msdump.limits.policy import KnownDrift, Policy, Rule
+from pytest_msdump.metrics.measure import measure
 
 EUCLID, LARGEST, COSINE = "relative_euclidean_distance", "normalized_max_error", "cosine_similarity"
 UNTIL = datetime.date(2999, 1, 1)
@@ -61,6 +63,19 @@ def test_each_permission_is_named_with_its_factor_where_the_profile_fails(
     # What the profile passes needs no permission, and what fails has none.
     assert permissions(verdict_of(measured(), Policy(**given))) == []
     assert permissions(verdict_of(measured(relative_euclidean_distance=0.9), Policy(**given))) == []
+
+
+def test_what_a_rule_permits_beside_a_mask_is_named() -> None:
+    random = np.random.default_rng(3)
+    right = random.normal(size=(8, 64)).astype("f4")
+    left = right + 3e-3 * random.normal(size=right.shape).astype("f4")
+    for side in (left, right):
+        side[:, 40:] = -1e9
+    masked = measure(ArrayView(left), ArrayView(right))
+    assert verdict_of(masked, Policy()).outcome == "fail"
+    verdict = verdict_of(masked, Policy(rules=(Rule({EUCLID: (0.05, None)}, label="rule 1"),)))
+    assert verdict.outcome == "pass"
+    assert permissions(verdict) == [("permitted_looser", "rule 1", pytest.approx(50))]
 
 
 def test_integers_that_may_differ_have_no_factor() -> None:
