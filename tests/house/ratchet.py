@@ -19,11 +19,13 @@ import argparse
 import ast
 import cProfile
 import json
+import os
 import pstats
 import sys
 import tempfile
 from collections import defaultdict
-from contextlib import chdir, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from types import CodeType, FrameType
@@ -142,6 +144,18 @@ def of_the_tree() -> dict[str, int]:
     }
 
 
+@contextmanager
+def empty_folder() -> Iterator[None]:
+    """Work in a folder of one's own."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
 def compare(*words: str) -> None:
     """Run ``msdump compare`` in this process; what it prints is thrown away."""
     from pytest_msdump.cli import main
@@ -162,7 +176,7 @@ def of_a_start() -> dict[str, int]:
         if event == "call" and code.co_filename.startswith(str(PACKAGE)) and not code.co_name.startswith("<"):
             entered.add(code)
 
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+    with empty_folder():
         np.save("left.npy", np.nextafter(values, np.float32(9)))
         np.save("right.npy", values)
         compare("left.npy", "right.npy")
@@ -182,7 +196,7 @@ def of_a_start() -> dict[str, int]:
 def of_tiny_pairs() -> dict[str, int]:
     """Count the calls and the bytes that a tiny pair takes."""
     values = np.arange(16, dtype="f4")
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+    with empty_folder():
         for side, array in (("left", np.nextafter(values, np.float32(99))), ("right", values)):
             Path(side).mkdir()
             for number in range(TINY_PAIRS):
