@@ -33,6 +33,7 @@ from pytest_msdump.report.json_report import write_json
 from pytest_msdump.report.markdown import append_summary, markdown_text
 from pytest_msdump.report.vendor_table import write_csv
 from pytest_msdump.storage.files import in_utf8, open_regular, write_file
+from pytest_msdump.text import say
 
 # Printed, not written.
 _PRINTED = ("github",)
@@ -82,7 +83,11 @@ def build_report(plan: Plan, records: Mapping[int, Record], replay: ReplayShare 
     if any(record.fails for record in run.values()):
         # Loaded for what fails alone.
         from pytest_msdump.causes.mispaired import mispaired
+        from pytest_msdump.causes.step_shift import step_shift
 
+        compare = comparer_of(plan).compare
+        shifts = step_shift(plan, placed, lambda pair, other: not compare(replace(pair, right=other)).fails)
+        report = replace(report, notes=(*report.notes, *map(say, shifts)))
         suspicious = mispaired(plan, placed)
         placed |= {number: replace(placed[number], suspicious=fits) for number, fits in suspicious.items()}
     whole = tuple(placed.get(number, record) for number, record in enumerate(report.records))
