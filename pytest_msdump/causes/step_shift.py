@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_msdump.comparison.planning import Plan
+from pytest_msdump.facts.checks import OPTIMIZERS
 from pytest_msdump.matching.kinds import is_weight, weight_name
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Record
@@ -38,7 +39,11 @@ def step_shift(
         if ref.key.op.at.iteration is not None:
             steps[_but_iteration(ref)][ref.key.op.at.iteration] = ref
     failing = [plan.pairing.pairs[number] for number, record in records.items() if record.fails]
-    for shift in (1, -1):
+    if len(steps_known := {at for known in steps.values() for at in known}) == 1 and all(map(_is_weight, failing)):
+        written = {ref.key.op.at.iteration for ref in plan.left.refs if _is_optimizer(ref)}
+        if failing and {pair.left.key.op.at.iteration for pair in failing} <= written:
+            yield Message("weights_of_one_step", {"n": len(failing)})
+    for shift in (1, -1) if len(steps_known) > 1 else ():
         tried: Counter[bool] = Counter()
         agreeing: defaultdict[bool, list[Pair]] = defaultdict(list)
         for pair in failing[:_MOST_TRIED]:
@@ -73,6 +78,10 @@ def _is_weight(pair: Pair) -> bool:
     """Whether it is something that a step changes: a weight, or what an optimizer keeps beside it."""
     name = weight_name(pair.right.key.op.label) if is_weight(pair.right.key.op) else None
     return name is not None and name.state != "gradient"
+
+
+def _is_optimizer(ref: TensorRef) -> bool:
+    return (ref.key.op.op_type or "").lower().startswith(OPTIMIZERS)
 
 
 def _but_iteration(ref: TensorRef) -> tuple[Any, ...]:

@@ -29,6 +29,8 @@ from pytest_msdump.text import Message, Parameter
 Path = tuple[str, ...]
 Shape = tuple[int, ...]
 
+# What the cells of a training step, and loops of one's own, call the loss.
+_LOSSES = frozenset({"lossfn", "criterion", "lossfunction", "losscell"})
 _OPTIMIZERS = frozenset({"optimizer", "_optimizer"})
 _MINDSPORE = re.compile(r".*-op[0-9]+", re.DOTALL)
 _CALL = re.compile(r"(?P<name>.+)_(?P<call>[0-9]{1,9})", re.DOTALL)
@@ -127,7 +129,8 @@ def _module_path(name: str) -> Path | None:
 
 def spelling_of(path: Path) -> Path:
     """Write a path so that the spellings of one name in different frameworks agree: ``down_sample``, ``downsample``."""
-    return tuple(map(spelling_of_name, path))
+    spelled = tuple(map(spelling_of_name, path))
+    return ("loss",) if len(spelled) == 1 and spelled[0] in _LOSSES else spelled
 
 
 def dotted(path: Path) -> str:

@@ -84,6 +84,10 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "them before its step, the left after; save them after the step, or compare these with {arguments}",
     "weights_saved_after": "{n} of {tried} failing weights agree with the right's last iteration: the left saved them "
     "before its step, the right after; save them on one side of it, or compare these with {arguments}",
+    "weights_of_one_step": (
+        "only a weight fails: MindSpore writes it after its step; if the right saved it before, save it after the step",
+        "only weights fail: MindSpore writes them after its step; if the right saved them before, save them after it",
+    ),
     "golden_graph_differs": "its graph is not that of the right side: is it of the same model?",
     "limits_between": "{file}: limits are {low:short} to {high:short} × what rounding does to a tensor",
     "limits_unchecked": "{file} is used without a check: nothing shows that it was made with this reference",

@@ -64,6 +64,7 @@ ZH: Mapping[str, str] = {
     "请在 step 之后保存，或用 {arguments} 比对",
     "weights_saved_after": "{tried} 个失败权重中有 {n} 个与右侧上一迭代一致：左侧在 step 之前保存，右侧在之后；"
     "请在同一时刻保存，或用 {arguments} 比对",
+    "weights_of_one_step": "只有权重（{n} 个）失败：MindSpore 在 step 之后写出；若右侧在 step 之前保存，请改为之后保存",
     "golden_graph_differs": "其计算图与右侧不同：是同一模型吗？",
     "limits_between": "{file}：阈值为舍入对各张量影响的 {low:short} 至 {high:short} 倍",
     "limits_unchecked": "{file} 未经核对即使用：无法确认它由此参考数据生成",

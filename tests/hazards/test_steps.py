@@ -119,3 +119,17 @@ def test_a_mistake_is_not_called_another_step(pytester: pytest.Pytester, folder:
     outcomes, text = compared(pytester)
     assert outcomes["failed"] >= 2
     assert "iteration:" not in text.partition("first failing")[2]
+
+
+@pytest.mark.parametrize("wrong", ["fc.weight", "fc"])
+def test_weights_alone_that_fail_after_one_step_may_be_saved_before_it(
+    pytester: pytest.Pytester, folder: Path, wrong: str
+) -> None:
+    left_run(folder / "run", 0)
+    more = ("ApplyMomentum", "Default/optimizer-Momentum/ApplyMomentum-op0", "output", 0, WEIGHTS[1])
+    write_mindspore(folder / "run", [more], start=START + 300)
+    tensors = right_step(0)
+    write_reference(folder / "ref", tensors | {wrong: tensors[wrong] * 1.5})
+    outcomes, text = compared(pytester)
+    assert outcomes["failed"] == 1
+    assert ("if the right saved it before" in text) == (wrong == "fc.weight")

@@ -116,3 +116,9 @@ def test_a_gradient_is_what_the_graph_feeds_to_the_optimizer_of_the_weight() -> 
 def test_of_several_tensors_that_reach_an_optimizer_none_is_the_gradient() -> None:
     left = _training_step(more=(Edge("Default/clip-Clip/Mul-op0", 0),))
     assert not pair_dumps(left, dump(tensor("bn1.weight.grad"))).pairs
+
+
+@pytest.mark.parametrize("name", ["loss", "criterion", "loss_fn"])
+def test_the_loss_of_a_training_cell_is_the_loss_of_a_loop(name: str) -> None:
+    left = dump(run_tensor("Default/network-WithLossCell/_loss_fn-CrossEntropyLoss/Add-op1"))
+    assert [how for _, _, how in addresses(pair_dumps(left, dump(tensor(name))))] == ["scope"]
