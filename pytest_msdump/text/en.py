@@ -88,6 +88,8 @@ EN: Mapping[str, str | tuple[str, str]] = {
         "only a weight fails: MindSpore writes it after its step; if the right saved it before, save it after the step",
         "only weights fail: MindSpore writes them after its step; if the right saved them before, save them after it",
     ),
+    "random_operators": "{names} drew masks at random: what follows cannot agree element by element, and fails; "
+    "compare in evaluation mode, with p = 0, or with the same masks on both sides",
     "golden_graph_differs": "its graph is not that of the right side: is it of the same model?",
     "limits_between": "{file}: limits are {low:short} to {high:short} × what rounding does to a tensor",
     "limits_unchecked": "{file} is used without a check: nothing shows that it was made with this reference",
