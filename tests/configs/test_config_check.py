@@ -210,6 +210,7 @@ def test_sections_of_another_kind_are_refused(document):
         ("ge", {"op_debug_mode": 4}, REFUSED, "op_debug_mode 4 is not there for the GE dump"),
         ("o2", {"op_debug_mode": 4}, None, "op_debug_mode 4 is"),
         ("ge", {"saved_data": "full", "file_format": "bin"}, REFUSED, "statistics need file_format npy in mode ge"),
+        ("r1-async", {"saved_data": "full"}, REFUSED, "statistics need file_format npy in mode r1-async"),
         ("ge", {"op_debug_mode": 3, "overflow_number": 1}, REFUSED, "overflow_number counts with file_format npy only"),
         ("ge", {"op_debug_mode": 3, "overflow_number": 1, "file_format": "npy"}, None, "overflow_number"),
         ("ge", {"file_format": "npy"}, None, "file_format"),
