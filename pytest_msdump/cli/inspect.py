@@ -33,6 +33,7 @@ from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
 from pytest_msdump.storage.files import make_folder
+from pytest_msdump.text import say
 
 DESCRIPTION = (
     "Without options: what is in a dump (operators, coordinates, sizes, what is odd) or in a file (kind, header, type, "
@@ -243,7 +244,13 @@ def _file_entry(found: InspectedFile) -> dict[str, Any]:
         return {**entry, "kind": "statistics", "rows": rows, "notes": list(found.table.notes)}
     if found.overflow is not None:
         units = [
-            {"unit": one.unit, "task": one.task_id, "stream": one.stream_id, "status": one.status, "says": one.words}
+            {
+                "unit": one.unit,
+                "task": one.task_id,
+                "stream": one.stream_id,
+                "status": one.status,
+                "says": say(one.words),
+            }
             for one in found.overflow.entries
         ]
         return {**entry, "kind": "overflow", "entries": units, "problem": found.overflow.problem or None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_msdump.text.commands import COMMANDS_EN
 from pytest_msdump.text.en_causes import CAUSES
 from pytest_msdump.text.en_findings import FINDINGS
 from pytest_msdump.text.en_unmatched import EN_UNMATCHED
@@ -402,4 +403,5 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "same_scope": "same module {scope}",
     "same_graph": "same place in the graph",
     **REPLAY_EN,
+    **COMMANDS_EN,
 }

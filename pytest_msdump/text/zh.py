@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_msdump.text.commands import COMMANDS_ZH
 from pytest_msdump.text.replay import REPLAY_ZH
 from pytest_msdump.text.zh_unmatched import ZH_UNMATCHED
 
@@ -467,7 +468,7 @@ ZH: Mapping[str, str] = {
     "golden_other_is_exact": "另一次运行与真值完全相同，且没有舍入",
     "left_out_by": "已由 {rule} 略去",
     "no_elements": "没有元素",
-    "nothing_finite": "没有两侧均为有阈值的位置",
+    "nothing_finite": "没有两侧均为有限值的位置",
     "left_all_zero": "左侧所有元素均为 0",
     "right_all_zero": "右侧所有元素均为 0",
     "both_all_zero": "两侧所有元素均为 0",
@@ -477,7 +478,7 @@ ZH: Mapping[str, str] = {
     "slices_too_small": "沿轴 {axis} 的每个切片有 {n} 个元素，少于 {least} 个",
     "no_units": "{dtype} 没有末位单位（ULP）",
     "no_noise": "两侧均为有限值之处没有差异",
-    "right_zero_everywhere": "在两侧均为有阈值的每个位置上，右侧为 0 而左侧不为 0",
+    "right_zero_everywhere": "在两侧均为有限值的每个位置上，右侧为 0 而左侧不为 0",
     "number_too_large": "数值超出 float64 的范围",
     "difference_too_large": "两个元素之差超出 float64 的范围",
     "modulus_too_large": "某个元素的模超出 float64 的范围",
@@ -543,4 +544,5 @@ ZH: Mapping[str, str] = {
     "same_scope": "同一模块 {scope}",
     "same_graph": "在图中位置相同",
     **REPLAY_ZH,
+    **COMMANDS_ZH,
 }
