@@ -26,8 +26,8 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
     "asked_not_paired": ("asked for, but not paired ({n}):", "要求配对但未配对（{n}）："),
     "match_total": (
         (
-            "{n:n_pairs}; {paired} of {total} right tensors have a partner ({share}); without one: {left} left, {right} "
-            "right"
+            "{n:n_pairs}; {paired} of {total} right tensors have a partner ({share}); without one: {left} left, "
+            "{right} right"
         ),
         "{n:n_pairs}；右侧 {total} 个张量已配对 {paired} 个（{share}）；未配对：左侧 {left} 个，右侧 {right} 个",
     ),

@@ -190,5 +190,17 @@ _NUMBERS: Mapping[str, Callable[[Any], str]] = {
 # Codes that a field may name: how its number is said with its noun.
 # What a parameter may say that has a word in each language.
 _WORDS = ("left", "right", "golden", "third", "input", "output")
-_COUNTED = ("elements", "n_tensors", "n_operators", "n_files", "n_pairs", "n_runs", "n_calls", "n_outputs")
+_COUNTED = (
+    "elements",
+    "n_tensors",
+    "n_operators",
+    "n_files",
+    "n_pairs",
+    "n_runs",
+    "n_calls",
+    "n_outputs",
+    "n_weights",
+    "n_parameters",
+    "n_rows",
+)
 _BETWEEN = {"and": "between_sources", "clauses": "between_clauses"}

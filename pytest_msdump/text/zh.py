@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_msdump.text.commands import COMMANDS_ZH
+from pytest_msdump.text.inspect import INSPECT_ZH
 from pytest_msdump.text.replay import REPLAY_ZH
 from pytest_msdump.text.zh_unmatched import ZH_UNMATCHED
 
@@ -545,4 +546,5 @@ ZH: Mapping[str, str] = {
     "same_graph": "在图中位置相同",
     **REPLAY_ZH,
     **COMMANDS_ZH,
+    **INSPECT_ZH,
 }
