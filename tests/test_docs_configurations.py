@@ -66,9 +66,8 @@ def test_the_list_of_a_section_is_the_programs(section: str) -> None:
 
 
 def test_the_list_of_acl_json_is_the_programs() -> None:
-    lines = "".join(map(_line, ACL_KEYS))
-    assert lines in TEXT, f"dump_configurations.md should hold\n{lines}"
-    assert [key for key in ACL_MODEL_KEYS if f"`{key}`" not in TEXT] == []
+    lines = "".join(map(_line, ACL_KEYS)), "".join(map(_line, ACL_MODEL_KEYS))
+    assert [part for part in lines if part not in TEXT] == []
 
 
 def test_the_list_of_modes_is_the_programs() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_msdump.cli.output import print_lines
 from pytest_msdump.configs.check import check_config
-from pytest_msdump.configs.finding import REFUSED, ConfigFinding, Setting, checked_mode, parse_version, would_dump
+from pytest_msdump.configs.finding import REFUSED, ConfigFinding, Setting, checked_mode, setting_of, would_dump
 from pytest_msdump.configs.new import acl_lines, around_step, explain, new_acl, new_config, script_lines
 from pytest_msdump.dumps.graphs.execution_order import order_files, read_order
 from pytest_msdump.dumps.graphs.ge_model import read_model
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         command.add_argument(
             "file", metavar="FILE", nargs="?", help="data_dump.json or acl.json (default: $MINDSPORE_DUMP_CONFIG)"
         )
-        command.add_argument("--version", default="2.10", metavar="V", help="of MindSpore (default: 2.10)")
+        command.add_argument("--version", metavar="V", help="of MindSpore (default: 2.10; in modes r1-…: 1.5)")
         command.add_argument("--mode", metavar="MODE", help=f"how the network runs: {', '.join(MODES)}")
         if verb == "check":
             command.add_argument(
@@ -75,7 +75,7 @@ def run(parsed: argparse.Namespace) -> int:
     """Run the verb; return the exit code."""
     if parsed.verb == "new":
         return _new(parsed, str(checked_mode(parsed.mode)))
-    setting = Setting(parse_version(parsed.version), checked_mode(parsed.mode))
+    setting = setting_of(parsed.mode, parsed.version)
     parsed.file = parsed.file or os.environ.get(_CONFIG_VARIABLE)
     if not parsed.file:
         raise ConfigError(f"give a configuration; {_CONFIG_VARIABLE} is not set either")
@@ -93,14 +93,14 @@ def _check(parsed: argparse.Namespace, document: Any, setting: Setting) -> int:
     _say(f"{finding.level}: {finding.key}: {finding.sentence}" for finding in findings)
     refused = sum(finding.level == REFUSED for finding in findings)
     if names is not None and not refused:
-        _say(_dumped(document, names))
+        _say(_dumped(document, names, setting))
     warnings = len(findings) - refused
     _say([f"{parsed.file}: {refused} refused, {warnings} warning{'' if warnings == 1 else 's'}"])
     return int(refused > 0)
 
 
-def _dumped(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
-    found = would_dump(document, names)
+def _dumped(document: Mapping[str, Any], names: Sequence[str], setting: Setting) -> Iterator[str]:
+    found = would_dump(document, names, setting)
     yield f"would dump {'all' if len(found) == len(names) else len(found)} of {len(names)} operators"
     if len(found) < len(names):
         yield from (f"  {name}" for name in found)
@@ -131,7 +131,9 @@ def _new_dump(parsed: argparse.Namespace, mode: str) -> dict[str, Any]:
         kernels=parsed.kernel,
         outputs_only=parsed.outputs_only,
     )
-    _accept(document, Setting(mode=mode))
+    warnings = _accept(document, setting_of(mode))
+    # What the script has to do is printed with the file.
+    _warn(finding for finding in warnings if finding.key.endswith(".kernels"))
     return document
 
 
@@ -145,10 +147,13 @@ def _new_acl(parsed: argparse.Namespace) -> dict[str, Any]:
         steps=parsed.iteration,
         outputs_only=parsed.outputs_only,
     )
-    warnings = _accept(document, Setting())
-    # Standard output may be the content of the file.
-    print_lines((f"warning: {finding.sentence}" for finding in warnings), to_error=True)
+    _warn(_accept(document, Setting()))
     return document
+
+
+def _warn(findings: Iterable[ConfigFinding]) -> None:
+    # Standard output may be the content of the file.
+    print_lines((f"warning: {finding.sentence}" for finding in findings), to_error=True)
 
 
 def _accept(document: Mapping[str, Any], setting: Setting) -> Sequence[ConfigFinding]:

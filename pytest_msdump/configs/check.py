@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import Counter
@@ -17,10 +18,16 @@ from pytest_msdump.facts.config_keys import (
     CATEGORIES,
     DEVICE_CATEGORIES,
     DUMP_KEYS,
+    SUNK,
     ConfigKey,
 )
 
 _DEFAULTS = {key.name: key.default for key in DUMP_KEYS if key.section != "async_dump_settings"}
+_NEEDS = {
+    "sample_num": ("sample_mode", 1),
+    "device_stat_precision_mode": ("stat_calc_mode", "device"),
+    "save_kernel_args": ("enable", True),
+}
 _COMMON, _E2E = "common_dump_settings.", "e2e_dump_settings."
 
 
@@ -72,12 +79,12 @@ def _debug_mode(values: Values) -> Iterator[ConfigFinding]:
     mode, key = values["op_debug_mode"], f"{_COMMON}op_debug_mode"
     if not mode or values.setting.is_first:
         return
-    if mode in (1, 2):
-        yield warning(key, f"op_debug_mode {mode} is taken for 3")
     if values.setting.runs("cpu", "gpu"):
         what = "only Parameter files are written" if mode == 4 else "every tensor is dumped as with 0"
         yield warning(key, f"op_debug_mode {mode} does not work on {values.setting.mode}: {what}")
         return
+    if mode in (1, 2) and values.setting.version >= (2, 1):
+        yield warning(key, f"op_debug_mode {mode} is taken for 3")
     if mode == 4 and values.setting.runs("ge"):
         yield refused(key, "op_debug_mode 4 is not there for the GE dump")
     if values["dump_mode"]:
@@ -86,7 +93,7 @@ def _debug_mode(values: Values) -> Iterator[ConfigFinding]:
         yield warning(f"{_COMMON}input_output", "op_debug_mode 3 saves inputs and outputs alike")
     if mode == 4 and values["input_output"] == 2:
         yield warning(f"{_COMMON}input_output", "op_debug_mode 4 saves inputs only")
-    if values["iteration"] != "all" and (mode == 4 or values.setting.runs("o2")):
+    if values["iteration"] != "all" and (mode == 4 or values.setting.runs(*SUNK)):
         yield warning(f"{_COMMON}iteration", f"op_debug_mode {mode} looks at all iterations")
     if values.wants_statistics:
         yield warning(f"{_COMMON}saved_data", "statistics are saved with op_debug_mode 0 only")
@@ -98,8 +105,8 @@ def _overflow_number(values: Values) -> Iterator[ConfigFinding]:
         return
     if values["op_debug_mode"] not in (1, 2, 3):
         yield refused(key, "overflow_number goes with op_debug_mode 3 only; leave it out")
-    elif values.setting.runs("o2") and values["file_format"] != "npy":
-        yield refused(key, "overflow_number counts with file_format npy only in mode o2")
+    elif values.setting.runs(*SUNK) and values["file_format"] != "npy":
+        yield refused(key, f"overflow_number counts with file_format npy only in mode {values.setting.mode}")
 
 
 def _statistics(values: Values) -> Iterator[ConfigFinding]:
@@ -117,11 +124,13 @@ def _statistics(values: Values) -> Iterator[ConfigFinding]:
         )
     if values.setting.runs("cpu"):
         yield refused(f"{_COMMON}saved_data", "statistics are refused on CPU; set saved_data to tensor")
-    if values.setting.runs("o2") and values["file_format"] != "npy":
-        yield refused(f"{_COMMON}file_format", "statistics need file_format npy in mode o2, not bin")
+    if values.setting.runs(*SUNK, "r1-async") and values["file_format"] != "npy":
+        yield refused(
+            f"{_COMMON}file_format", f"statistics need file_format npy in mode {values.setting.mode}, not bin"
+        )
     if values["stat_calc_mode"] != "device":
         return
-    if values.setting.runs("o2", "gpu"):
+    if values.setting.runs(*SUNK, "gpu"):
         yield warning(f"{_E2E}stat_calc_mode", f"statistics are computed on the host in mode {values.setting.mode}")
     dropped = [one for one in values["statistic_category"] or () if one not in DEVICE_CATEGORIES]
     if dropped:
@@ -133,9 +142,11 @@ def _sample(values: Values) -> Iterator[ConfigFinding]:
         return
     if values["sample_num"] == 0:
         yield refused(f"{_E2E}sample_num", "sample_num must be 1 or more")
+    elif not values.setting.runs(None, "o0", "o1"):
+        return
     elif values["op_debug_mode"]:
         yield warning(f"{_E2E}sample_mode", "samples are taken with op_debug_mode 0 only")
-    elif not values.setting.runs("cpu", "gpu", "o2"):
+    else:
         yield warning(
             f"{_E2E}sample_mode",
             f"at most {values['sample_num']} elements along the first axis of each tensor are saved",
@@ -143,26 +154,42 @@ def _sample(values: Values) -> Iterator[ConfigFinding]:
 
 
 def _enable(values: Values) -> Iterator[ConfigFinding]:
-    key = f"{_E2E}enable"
+    key, section, mode = f"{_E2E}enable", "e2e_dump_settings", values.setting.mode
     if values.setting.is_first:
         yield from _first_enable(values)
         return
     if values.setting.runs("cpu", "gpu") and values.e2e.get("enable") is False:
-        yield warning(key, f"enable: false does not switch the dump off on {values.setting.mode}")
-    if values["save_kernel_args"] and not values["enable"]:
-        yield warning(f"{_E2E}save_kernel_args", "save_kernel_args counts with enable: true only")
-    if not values.e2e and values.setting.runs("cpu", "o0", "o1"):
-        yield warning("e2e_dump_settings", "e2e_dump_settings is missing; MindSpore asks for it in this mode")
-    if values.setting.runs("o2") and values.e2e:
-        yield warning("e2e_dump_settings", "e2e_dump_settings has no effect in mode o2")
+        yield warning(key, f"enable: false does not switch the dump off on {mode}")
+    for name, (other, wanted) in _NEEDS.items():
+        if values[name] != _DEFAULTS[name] and values[other] != wanted and values.setting.runs(None, "o0", "o1"):
+            yield warning(f"{_E2E}{name}", f"{name} counts with {other}: {json.dumps(wanted)} only")
+    if values.setting.runs("cpu", "gpu", "o0", "o1"):
+        if section not in values.sections:
+            yield warning(section, f"{section} is missing; MindSpore asks for it in this mode")
+        elif "enable" not in values.e2e:
+            what = "which has to be true" if values.setting.runs("cpu", "gpu") else "so the dump is asynchronous"
+            yield warning(key, f"{section} does not set enable, {what}")
+    if values.setting.runs(*SUNK) and section in values.sections:
+        yield warning(section, f"{section} has no effect in mode {mode}")
+    yield from _other_dump(values, values["enable"] is True)
+
+
+def _other_dump(values: Values, is_synchronous: bool) -> Iterator[ConfigFinding]:
+    kind, other = ("synchronous", "asynchronous") if is_synchronous else ("asynchronous", "synchronous")
+    if values.setting.runs("r1-async" if is_synchronous else "r1-sync"):
+        yield warning(f"{_E2E}enable", f"nothing is dumped {other}ly: only the {kind} dump is enabled")
 
 
 def _first_enable(values: Values) -> Iterator[ConfigFinding]:
     both = values.e2e.get("enable") is True, values.asynchronous.get("enable") is True
     if all(both):
         yield warning("async_dump_settings.enable", "both dumps are enabled: the synchronous one alone takes place")
-    if not any(both):
-        yield refused("e2e_dump_settings.enable", "neither dump is enabled, so nothing would be dumped")
+    elif not any(both):
+        yield refused(f"{_E2E}enable", "neither dump is enabled, so nothing would be dumped")
+    elif both[1] and values.setting.runs("gpu"):
+        yield refused(f"{_E2E}enable", "the asynchronous dump is for Ascend only, so nothing would be dumped")
+    else:
+        yield from _other_dump(values, both[0])
     if values.setting.runs("cpu"):
         yield refused("common_dump_settings", "before 1.5 there is no dump on CPU")
     if values.setting.runs("r1-sync", "gpu") and values["input_output"] != 2:
@@ -171,8 +198,8 @@ def _first_enable(values: Values) -> Iterator[ConfigFinding]:
 
 def _script(values: Values) -> Iterator[ConfigFinding]:
     """Yield what the script has to do for the configuration to work."""
-    if values.setting.runs("o2"):
-        yield warning(f"{_COMMON}iteration", "in mode o2 the sink size of the script must be 1")
+    if values.setting.runs(*SUNK):
+        yield warning(f"{_COMMON}iteration", f"in mode {values.setting.mode} the sink size of the script must be 1")
     if values.setting.runs("r1-async") and values.setting.is_first and values["iteration"] != 0:
         yield warning(
             f"{_COMMON}iteration",
@@ -227,6 +254,24 @@ def check_dump(
     document: Mapping[str, Any], setting: Setting, environ: Mapping[str, str], names: Sequence[str] | None
 ) -> Iterator[ConfigFinding]:
     """Yield the findings of a ``data_dump.json``; parameters as for `check_config`."""
+    findings = list(_dump_findings(document, setting, environ, names))
+    yield from findings
+    # The least that can be said of a key: only where nothing else is.
+    told, sections = {finding.key for finding in findings}, Values(document, setting).sections
+    for key in (key for key in DUMP_KEYS if key.is_known(setting.version) and not counts(key, setting)):
+        place, value = f"{key.section}.{key.name}", sections.get(key.section, {}).get(key.name, key.default)
+        if place not in told and not _is_usual(key, value):
+            yield warning(place, f"{key.name} has no effect in mode {setting.mode}")
+
+
+def counts(key: ConfigKey, setting: Setting) -> bool:
+    """Whether a key has an effect in a mode; it is taken to have one where the mode is not known."""
+    return setting.mode is None or setting.mode in key.modes
+
+
+def _dump_findings(
+    document: Mapping[str, Any], setting: Setting, environ: Mapping[str, str], names: Sequence[str] | None
+) -> Iterator[ConfigFinding]:
     if not isinstance(document.get("common_dump_settings"), Mapping):
         yield refused("common_dump_settings", "common_dump_settings is missing")
         return
@@ -241,9 +286,12 @@ def check_dump(
     for rule in RULES:
         yield from rule(values)
     if isinstance(values["kernels"], list):
-        yield from kernel_findings(values["kernels"], names if values["dump_mode"] == 1 else None)
-    if not values["path"] and not environ.get(_DATA_PATH):
-        yield refused("common_dump_settings.path", f"path is empty, and {_DATA_PATH} is not set: say where to dump to")
+        yield from kernel_findings(values["kernels"], names, setting, counts=values["dump_mode"] == 1)
+    if setting.is_first:
+        if values.common.get("path") == "":
+            yield refused(f"{_COMMON}path", "path is empty: say where to dump to")
+    elif not values["path"] and not environ.get(_DATA_PATH):
+        yield refused(f"{_COMMON}path", f"path is empty, and {_DATA_PATH} is not set: say where to dump to")
 
 
 def check_acl(
@@ -289,8 +337,8 @@ def _model_findings(
     for number, model in enumerate(models):
         place = f"dump.dump_list[{number}]"
         for key in model:
-            if key not in ACL_MODEL_KEYS:
-                yield warning(place, f"unknown key {key!r}; {nearest(str(key), ACL_MODEL_KEYS)}")
+            if key not in (allowed := [one.name for one in ACL_MODEL_KEYS]):
+                yield warning(place, f"unknown key {key!r}; {nearest(str(key), allowed)}")
         layers = model.get("layer", [])
         if not isinstance(layers, list) or not all(isinstance(layer, str) for layer in layers):
             yield refused(place, "layer must be an array of operator names")
@@ -359,7 +407,7 @@ def _section_findings(
 ) -> Iterator[ConfigFinding]:
     """Yield the findings of the section `name`; `keys` are those of all sections, in any version."""
     mine = [key for key in keys if key.section == name]
-    now = {key.name: key for key in mine if key.since <= setting.version < key.until}
+    now = {key.name: key for key in mine if key.is_known(setting.version)}
     for key in now.values():
         if key.required and key.name not in section:
             yield refused(f"{name}.{key.name}", f"{key.name} is missing: {key.meaning}")
@@ -368,10 +416,11 @@ def _section_findings(
         if key_now is not None:
             yield from _value(key_now, value, setting)
         else:
-            yield warning(f"{name}.{said}", _unknown(said, mine, now, setting))
+            yield warning(f"{name}.{said}", unknown(said, mine, now, setting))
 
 
-def _unknown(said: str, mine: Iterable[ConfigKey], now: Mapping[str, ConfigKey], setting: Setting) -> str:
+def unknown(said: str, mine: Iterable[ConfigKey], now: Mapping[str, ConfigKey], setting: Setting) -> str:
+    """Say why a key of a section is none of those that its release knows; `mine` are the section's of any release."""
     version = ".".join(map(str, setting.version))
     for key in mine:
         if key.name == said and key.since > setting.version:
@@ -383,7 +432,7 @@ def _unknown(said: str, mine: Iterable[ConfigKey], now: Mapping[str, ConfigKey],
 
 def _value(key: ConfigKey, value: object, setting: Setting) -> Iterator[ConfigFinding]:
     place = f"{key.section}.{key.name}"
-    wrong = _wrong(key, value, setting)
+    wrong = _wrong(key, value)
     if wrong:
         # A value that is never looked at is not refused.
         unread = key.name in ("file_format", "statistic_category") and setting.mode not in key.modes
@@ -391,8 +440,6 @@ def _value(key: ConfigKey, value: object, setting: Setting) -> Iterator[ConfigFi
         level = WARNING if unread or harmless or key.name == "statistic_category" else REFUSED
         yield ConfigFinding(level, place, wrong)
         return
-    if setting.mode is not None and setting.mode not in key.modes and not _is_usual(key, value):
-        yield warning(place, f"{key.name} has no effect in mode {setting.mode}")
     if key.kind == "steps":
         yield from _step_findings(str(value), place, setting)
     if key.kind == "numbers":
@@ -404,7 +451,7 @@ def _is_usual(key: ConfigKey, value: object) -> bool:
     return key.kind == "numbers" or value == key.default or (key.name, value) in (("enable", True), ("enable", False))
 
 
-def _wrong(key: ConfigKey, value: object, setting: Setting) -> str:
+def _wrong(key: ConfigKey, value: object) -> str:
     """Say why a value is not one that the key takes; empty when it is."""
     here = f"here it is {_shown(value)}"
     if key.kind == "steps" and isinstance(value, int):
@@ -419,15 +466,15 @@ def _wrong(key: ConfigKey, value: object, setting: Setting) -> str:
         return f"{key.name} may hold letters, digits, '-' and '_' only, and not be empty; {here}"
     if key.kind == "steps" and value != "all" and not _STEPS.fullmatch(str(value)):
         return f"{key.name} may hold digits, '-' and '|' only, or be \"all\"; {here}"
-    return _wrong_choice(key, value, setting)
+    return _wrong_choice(key, value)
 
 
-def _wrong_choice(key: ConfigKey, value: object, setting: Setting) -> str:
+def _wrong_choice(key: ConfigKey, value: object) -> str:
     strange = [one for one in (value if isinstance(value, list) else [value]) if one not in key.choices]
     if not key.choices or not strange:
         return ""
     known = ", ".join(map(str, key.choices))
-    if key.name == "op_debug_mode" and not setting.is_first:
+    if 4 in key.choices:
         known = "0, 3, 4"
     return f"{key.name} knows {known}; here it is {', '.join(map(_shown, strange))}"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.facts.config_keys import MODES
+from pytest_msdump.facts.config_keys import MODES, SUNK
 from pytest_msdump.model.kernel_lists import OF_FULL_NAMES, REGEX, chosen
 
 REFUSED, WARNING = "refused", "warning"
@@ -45,9 +45,15 @@ class Setting:
         """Whether it is a release before 1.5, where iterations were numbers."""
         return self.version < (1, 5)
 
-    def runs(self, *modes: str) -> bool:
-        """Whether the mode is known to be one of these."""
+    def runs(self, *modes: str | None) -> bool:
+        """Whether the mode is known to be one of these; with ``None``, also whether it is not known."""
         return self.mode in modes
+
+
+def setting_of(mode: str | None, version: str | None = None) -> Setting:
+    """Return the setting of a mode and a version, by default 1.5 for modes of 1.x and else 2.10."""
+    number = version or ("1.5" if mode and mode.startswith("r1") else "2.10")
+    return Setting(parse_version(number), checked_mode(mode))
 
 
 def parse_version(text: str) -> tuple[int, ...]:
@@ -70,7 +76,7 @@ _COUNTER = re.compile(r"-op[0-9]+$")
 _MOST_LISTED = 3
 
 
-def would_dump(document: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+def would_dump(document: Mapping[str, Any], names: Sequence[str], setting: Setting) -> list[str]:
     """Return the operators that a run dumps with a valid configuration, of the full names of all operators."""
     common = document.get("common_dump_settings")
     if isinstance(common, Mapping):
@@ -78,7 +84,8 @@ def would_dump(document: Mapping[str, Any], names: Sequence[str]) -> list[str]:
         # Overflow detection looks at every operator.
         if common.get("dump_mode") != 1 or not kernels or common.get("op_debug_mode"):
             return list(names)
-        found = {name for entry in kernels for name in chosen(entry, names)}
+        chosen_by = [[entry] if _as_name(entry, setting) else chosen(entry, names) for entry in kernels]
+        found = {name for names_of_entry in chosen_by for name in names_of_entry}
         return [name for name in names if name in found]
     models = document["dump"].get("dump_list") or ()
     listed = [model["layer"] for model in models if isinstance(model, Mapping) and model.get("layer")]
@@ -86,18 +93,38 @@ def would_dump(document: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     return [name for name in names if name in layers] if len(listed) == len(models) and listed else list(names)
 
 
-def kernel_findings(kernels: Sequence[object], names: Sequence[str] | None) -> Iterator[ConfigFinding]:
-    """Yield findings of a `kernels` list; also of what it matches, where the operators' full names are known."""
+def _as_name(entry: str, setting: Setting) -> str:
+    """Say why an entry is taken for a full name here, though it is an expression or a type; empty where it is not.
+
+    Documents up to 1.5 have full names only, those of 2.0 types as well; later ones expressions, and no types with O2.
+    """
+    if REGEX.fullmatch(entry):
+        return "name-regex(…) came with a later release" if setting.version < (2, 1) else ""
+    if any(part in entry for part in OF_FULL_NAMES):
+        return ""
+    if setting.runs(*SUNK):
+        return f"mode {setting.mode} knows no types; name-regex(…) takes several"
+    return "types came with a later release" if setting.version < (1, 6) else ""
+
+
+def kernel_findings(
+    kernels: Sequence[object], names: Sequence[str] | None, setting: Setting, *, counts: bool
+) -> Iterator[ConfigFinding]:
+    """Yield findings of a `kernels` list; where it `counts`, also of what it matches of the operators' full names."""
     for entry in kernels:
         if not isinstance(entry, str):
             yield warning(_KEY, f"{entry!r} is not text, so it matches no operator")
+            continue
+        if because := _as_name(entry, setting):
+            if counts and entry not in (names or ()):
+                yield warning(_KEY, f"{entry!r} is taken for the full name of an operator: {because}")
             continue
         try:
             found = chosen(entry, names or ())
         except re.error as error:
             yield refused(_KEY, f"{entry!r} is not a regular expression: {error}")
             continue
-        if names is None:
+        if names is None or not counts:
             continue
         if not found:
             is_beginning = any(name.startswith(entry) for name in names)
