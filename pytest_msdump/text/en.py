@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_msdump.text.commands import COMMANDS_EN
+from pytest_msdump.text.config import CONFIG_EN
 from pytest_msdump.text.en_causes import CAUSES
 from pytest_msdump.text.en_findings import FINDINGS
 from pytest_msdump.text.en_unmatched import EN_UNMATCHED
@@ -406,4 +407,5 @@ EN: Mapping[str, str | tuple[str, str]] = {
     **REPLAY_EN,
     **COMMANDS_EN,
     **INSPECT_EN,
+    **CONFIG_EN,
 }

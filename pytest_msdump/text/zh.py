@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_msdump.text.commands import COMMANDS_ZH
+from pytest_msdump.text.config import CONFIG_ZH
 from pytest_msdump.text.inspect import INSPECT_ZH
 from pytest_msdump.text.replay import REPLAY_ZH
 from pytest_msdump.text.zh_unmatched import ZH_UNMATCHED
@@ -547,4 +548,5 @@ ZH: Mapping[str, str] = {
     **REPLAY_ZH,
     **COMMANDS_ZH,
     **INSPECT_ZH,
+    **CONFIG_ZH,
 }
