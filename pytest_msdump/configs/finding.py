@@ -10,6 +10,7 @@ from typing import Any
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.config_keys import MODES, SUNK
 from pytest_msdump.model.kernel_lists import OF_FULL_NAMES, REGEX, chosen
+from pytest_msdump.text import Message, Parameter, say
 
 REFUSED, WARNING = "refused", "warning"
 
@@ -20,17 +21,22 @@ class ConfigFinding:
 
     level: str
     key: str
-    sentence: str
+    message: Message
+
+    @property
+    def sentence(self) -> str:
+        """The sentence in English."""
+        return say(self.message)
 
 
-def refused(key: str, sentence: str) -> ConfigFinding:
+def refused(place: str, code: str, /, **parameters: Parameter) -> ConfigFinding:
     """Return a finding that stops the run."""
-    return ConfigFinding(REFUSED, key, sentence)
+    return ConfigFinding(REFUSED, place, Message(code, parameters))
 
 
-def warning(key: str, sentence: str) -> ConfigFinding:
+def warning(place: str, code: str, /, **parameters: Parameter) -> ConfigFinding:
     """Return a finding that does not stop the run."""
-    return ConfigFinding(WARNING, key, sentence)
+    return ConfigFinding(WARNING, place, Message(code, parameters))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +99,18 @@ def would_dump(document: Mapping[str, Any], names: Sequence[str], setting: Setti
     return [name for name in names if name in layers] if len(listed) == len(models) and listed else list(names)
 
 
-def _as_name(entry: str, setting: Setting) -> str:
-    """Say why an entry is taken for a full name here, though it is an expression or a type; empty where it is not.
+def _as_name(entry: str, setting: Setting) -> Message | None:
+    """Say why an entry is taken for a full name here, though it is an expression or a type; ``None`` where it is not.
 
     Documents up to 1.5 have full names only, those of 2.0 types as well; later ones expressions, and no types with O2.
     """
     if REGEX.fullmatch(entry):
-        return "name-regex(…) came with a later release" if setting.version < (2, 1) else ""
+        return Message("config_later_regex") if setting.version < (2, 1) else None
     if any(part in entry for part in OF_FULL_NAMES):
-        return ""
+        return None
     if setting.runs(*SUNK):
-        return f"mode {setting.mode} knows no types; name-regex(…) takes several"
-    return "types came with a later release" if setting.version < (1, 6) else ""
+        return Message("config_no_types", {"mode": setting.mode})
+    return Message("config_later_types") if setting.version < (1, 6) else None
 
 
 def kernel_findings(
@@ -113,23 +119,23 @@ def kernel_findings(
     """Yield findings of a `kernels` list; where it `counts`, also of what it matches of the operators' full names."""
     for entry in kernels:
         if not isinstance(entry, str):
-            yield warning(_KEY, f"{entry!r} is not text, so it matches no operator")
+            yield warning(_KEY, "config_not_text", name=repr(entry))
             continue
         if because := _as_name(entry, setting):
             if counts and entry not in (names or ()):
-                yield warning(_KEY, f"{entry!r} is taken for the full name of an operator: {because}")
+                yield warning(_KEY, "config_taken_as_name", name=repr(entry), because=because)
             continue
         try:
             found = chosen(entry, names or ())
         except re.error as error:
-            yield refused(_KEY, f"{entry!r} is not a regular expression: {error}")
+            yield refused(_KEY, "config_bad_regex", name=repr(entry), error=str(error))
             continue
         if names is None or not counts:
             continue
         if not found:
             is_beginning = any(name.startswith(entry) for name in names)
-            hint = f"; a beginning is not enough: write name-regex({entry}.*)" if is_beginning else ""
-            yield warning(_KEY, f"{entry!r} matches no operator of the graph{hint}")
+            hint = Message("config_beginning", {"entry": entry}) if is_beginning else None
+            yield warning(_KEY, "config_matches_none", name=repr(entry), hint=hint)
         elif not any(part in entry for part in OF_FULL_NAMES) and not REGEX.fullmatch(entry):
             yield from _other_types(entry, found)
 
@@ -139,4 +145,4 @@ def _other_types(entry: str, found: Sequence[str]) -> Iterator[ConfigFinding]:
     others = sorted(one for one in types if one.lower() != entry.lower())
     if others and len(types) > 1:
         listed = ", ".join(others[:_MOST_LISTED]) + (" …" if len(others) > _MOST_LISTED else "")
-        yield warning(_KEY, f"{entry!r} also matches {listed}; name-regex(.*/{entry}-op[0-9]+) does not")
+        yield warning(_KEY, "config_also_matches", name=repr(entry), others=listed, entry=entry)

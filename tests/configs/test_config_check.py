@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from pytest_msdump.configs import new
 from pytest_msdump.configs.check import check_config
 from pytest_msdump.configs.finding import REFUSED, Setting, checked_mode, parse_version, setting_of, would_dump
-from pytest_msdump.configs.new import around_step, explain, new_config, script_lines
+from pytest_msdump.configs.new import around_step, new_config, script_lines
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.config_keys import MODES
 from pytest_msdump.model.kernel_lists import chosen
+from pytest_msdump.text import ENGLISH, plain_text
 
 COMMON: dict[str, Any] = {
     "dump_mode": 0,
@@ -26,6 +28,13 @@ COMMON: dict[str, Any] = {
 }
 E2E: dict[str, Any] = {"enable": True, "trans_flag": True}
 ABSENT = object()
+
+
+def explain(document, setting):
+    return [
+        (key, ENGLISH.of(value if not isinstance(value, str) else plain_text(value)), ENGLISH.of(meaning))
+        for key, value, meaning in new.explain(document, setting)
+    ]
 
 
 def config(**changes: Any) -> dict[str, Any]:
