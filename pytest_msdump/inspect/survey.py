@@ -14,9 +14,10 @@ from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.comparison.user_code import Watch, unwatched
 from pytest_msdump.dtypes.decode import bytes_needed, can_decode
 from pytest_msdump.errors import MsdumpError
-from pytest_msdump.model.describe import counted, listed
+from pytest_msdump.model.describe import listed
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, SourceFrame, TensorRef
+from pytest_msdump.text import Message, plain_text
 
 # Stands among the memory formats for tensors of which only statistics were saved.
 _STATISTICS_ONLY = "statistics only"
@@ -58,7 +59,7 @@ class Survey:
     dtypes: Mapping[str, int]
     memory_formats: Mapping[str, int]
     unreadable: tuple[tuple[TensorRef, str], ...]
-    odd: tuple[str, ...]
+    odd: tuple[Message, ...]
 
 
 class _Header(NamedTuple):
@@ -151,18 +152,18 @@ def _bytes(header: _Header | None) -> int:
     return bytes_needed(header.dtype, prod(header.shape)) if header and can_decode(header.dtype) else 0
 
 
-def _odd(dump: Dump, headers: Mapping[TensorRef, _Header]) -> Iterator[str]:
+def _odd(dump: Dump, headers: Mapping[TensorRef, _Header]) -> Iterator[Message]:
     """Yield what a whole dump of one run does not have."""
-    yield from dump.notes
+    yield from map(plain_text, dump.notes)
     if dump.unexplained:
         names = [path.as_posix() for path in dump.unexplained]
-        yield f"{counted(len(names), 'file')} that no reader knows: {listed(names)}"
+        yield Message("odd_unexplained", {"n": len(names), "names": listed(names)})
     empty = [ref.key.address for ref, header in headers.items() if 0 in header.shape]
     if empty:
-        yield f"{counted(len(empty), 'tensor')} without elements: {listed(empty)}"
+        yield Message("odd_empty", {"n": len(empty), "names": listed(empty)})
     partly = list(_in_some_iterations(dump.refs))
     if partly:
-        yield f"{counted(len(partly), 'operator')} in some iterations only: {listed(partly)}"
+        yield Message("odd_iterations", {"n": len(partly), "names": listed(partly)})
 
 
 def _in_some_iterations(refs: Iterable[TensorRef]) -> Iterator[str]:
