@@ -59,6 +59,7 @@ ZH: Mapping[str, str] = {
     "limits_between": "{file}：阈值为舍入对各张量影响的 {low:short} 至 {high:short} 倍",
     "limits_unchecked": "{file} 未经核对即使用：无法确认它由此参考数据生成",
     "limits_lack": "右侧有 {n} 个张量不在 {file} 中，按 profile 判定",
+    "newest_files": "与厂商工具一样，同一张量只比对最新的文件，略去 {n} 个较旧的（msdump compare 会保留）：{names}",
     # -- summary
     "permits": "{by} 使 {profile} 判为失败的 {n} 对张量通过{factor}",
     "permits_looser": "，最多宽松 {factor:.3g} 倍",
