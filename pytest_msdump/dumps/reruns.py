@@ -117,7 +117,7 @@ def separate_runs(refs: Iterable[TensorRef], *, once: Collection[tuple[int, int]
 
 
 def newest_files(dump: Dump) -> Dump:
-    """Keep the newest file of every tensor, or of an operator's all, as the vendor's programs do; a note names the rest."""
+    """Keep the newest file of every tensor, or operator, as the vendor's programs do; a note names the others."""
     of_file = _operator if dump.reader == "ascend" else _identity
     newest = {of_file(ref): (_time(ref), ref.source.name) for ref in _in_time(dump.refs)}
     kept = [ref for ref in dump.refs if newest[of_file(ref)] == (_time(ref), ref.source.name)]

@@ -160,6 +160,13 @@ def _odd(dump: Dump, headers: Mapping[TensorRef, _Header]) -> Iterator[str]:
     empty = [ref.key.address for ref, header in headers.items() if 0 in header.shape]
     if empty:
         yield f"{counted(len(empty), 'tensor')} without elements: {listed(empty)}"
+    differing = [
+        f"{ref.key.address} is {header.dtype}, {ref.spec.dtype} in {ref.spec.dtype_from}"
+        for ref, header in headers.items()
+        if ref.spec.dtype_from and ref.spec.dtype != header.dtype
+    ]
+    if differing:
+        yield f"{counted(len(differing), 'tensor')} of another type than in the graph: {listed(differing, 3)}"
     partly = list(_in_some_iterations(dump.refs))
     if partly:
         yield f"{counted(len(partly), 'operator')} in some iterations only: {listed(partly)}"

@@ -408,6 +408,7 @@ ZH: Mapping[str, str] = {
     "judged_as_computed": "{why}；按 {dtype} 判定",
     "zero_in_exact_arithmetic": "按精确算术应为 0：它是 {terms} 个相互抵消的梯度之和，两侧（范数：左 "
     "{left:number}，右 {right:number}）均低于 {dtype} 的舍入误差 {floor:number}",
+    "not_as_in_graph": "{graph} 中{side:word}文件为 {said}，而文件头为 {held}；以文件头为准",
     "shape_from_graph": "{side:word}文件的形状为 {stored:shape}；按其计算图中的形状 {used:shape} 比对",
     "file_not_accepted": "{why}；不予接受（{rule}）",
     "judged_by_hint": "{why}；依据 {entry} 按 {dtype} 判定",
