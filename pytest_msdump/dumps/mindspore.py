@@ -16,7 +16,14 @@ from typing import NamedTuple
 from pytest_msdump.dumps.array_reader import open_flat
 from pytest_msdump.dumps.ascend import MADE_OF_DUMPS, OVERFLOW_FILES, AscendReader, FoundDump, index_headers
 from pytest_msdump.dumps.base import DumpBuilder, Reader
-from pytest_msdump.dumps.dump_tree import RANK_FOLDERS, Place, below_rank, is_first_layout, mindspore_place
+from pytest_msdump.dumps.dump_tree import (
+    FIRST_FOLDERS,
+    RANK_FOLDERS,
+    Place,
+    below_rank,
+    is_first_layout,
+    mindspore_place,
+)
 from pytest_msdump.dumps.file_names import (
     AscendName,
     MindSporeName,
@@ -49,8 +56,6 @@ from pytest_msdump.model.tensor import (
 _METADATA, _CONFIG = ".dump_metadata", "config.json"
 _RAW, _NPY, _CSV = ".bin", ".npy", ".csv"
 
-# Up to 1.3, directories without tensors were a net's or a device's.
-_FIRST_FOLDERS = re.compile(r"(?:(?:.+/)?(?:device_)?[0-9]{1,9}/)?(?:graphs|execution_order)|\.metadata", re.DOTALL)
 _RANK_SIDE_FILE = "hccl.json"
 # Arguments of a kernel, OP_TYPE.OP.json.
 _ARGUMENTS = re.compile(r"[^.]+\..+\.json", re.DOTALL)
@@ -237,7 +242,7 @@ def _has_own_tensors(root: Path, folder: Folder, place: Place) -> bool:
 def _side_files(root: Path, folder: Folder, place: Place | None, *, has_tensors: bool) -> Collection[str]:
     """Return the names in a directory that are no tensors but that MindSpore writes at this place."""
     in_rank = below_rank(root, folder)
-    if (in_rank and in_rank[0] in RANK_FOLDERS) or _FIRST_FOLDERS.fullmatch("/".join(folder.parts)):
+    if (in_rank and in_rank[0] in RANK_FOLDERS) or FIRST_FOLDERS.fullmatch("/".join(folder.parts)):
         return frozenset(folder.files)
     is_sure = has_tensors or (place is not None and place.at.rank is not None)
 

@@ -174,14 +174,16 @@ def _odd(dump: Dump, headers: Mapping[TensorRef, _Header]) -> Iterator[str]:
 
 def _in_some_iterations(refs: Iterable[TensorRef]) -> Iterator[str]:
     """Name operators that lack an iteration which others of their graph have."""
-    found: defaultdict[OpKey, set[int | None]] = defaultdict(set)
-    of_graph: defaultdict[Coordinates, set[int | None]] = defaultdict(set)
+    found: defaultdict[OpKey, set[int]] = defaultdict(set)
+    of_graph: defaultdict[Coordinates, set[int]] = defaultdict(set)
     for ref in refs:
         op, at = ref.key.op, ref.key.op.at
         graph = Coordinates(at.rank, at.net, at.graph)
-        found[OpKey(op.name, graph, op.op_type, op.true_name)].add(at.iteration)
-        of_graph[graph].add(at.iteration)
+        # Constants of a graph, which are dumped once, belong to no iteration.
+        if at.iteration is not None:
+            found[OpKey(op.name, graph, op.op_type, op.true_name)].add(at.iteration)
+            of_graph[graph].add(at.iteration)
     for op, iterations in found.items():
-        lacking = sorted(map(str, of_graph[op.at] - iterations))
+        lacking = [str(number) for number in sorted(of_graph[op.at] - iterations)]
         if lacking:
             yield f"{op.label} (not in {listed(lacking)})"
