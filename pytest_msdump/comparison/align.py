@@ -89,7 +89,11 @@ def align(pair: Pair, left: TensorView, right: TensorView, converters: Converter
     _refuse_device_samples(pair, left, right)
     left_logical, right_logical, transform = logical_views(left, right, pair.transform, converters)
     shaped = views_with_graph_shapes(pair, left_logical, right_logical, transform)
-    remarks = (*_trailing(left, right), *_shapes_from_graph((left_logical, right_logical), shaped))
+    remarks = (
+        *_trailing(left, right),
+        *_other_than_in_graph(pair, left, right),
+        *_shapes_from_graph((left_logical, right_logical), shaped),
+    )
     left_met, right_met, sampled = _meet_sampled(pair, *shaped, transform)
     return AlignedViews(left_met, right_met, *shaped, transform, sampled, remarks)
 
@@ -126,6 +130,19 @@ def _trailing(left: TensorView, right: TensorView) -> Iterator[Message]:
     for side, view in (("left", left), ("right", right)):
         if view.spec.trailing_bytes:
             yield Message("trailing_bytes", {"side": side, "bytes": view.spec.trailing_bytes})
+
+
+def _other_than_in_graph(pair: Pair, left: TensorView, right: TensorView) -> Iterator[Message]:
+    """Yield the sides whose header has another dtype than the graph, or a shape that the graph's does not fit."""
+    for side, ref, view in (("left", pair.left, left), ("right", pair.right, right)):
+        said, held = ref.spec, view.spec
+        if said.dtype_from and said.dtype != view.dtype:
+            about = {"graph": said.dtype_from, "said": said.dtype, "held": view.dtype}
+            yield Message("not_as_in_graph", {"side": side, **about})
+        if held.shape_from and target(held, rule_format=None, rule_shape=None)[0] is None:
+            held_shape = f"{held.memory_format} {view.shape}"
+            about = {"graph": held.shape_from, "said": str(held.logical_shape), "held": held_shape}
+            yield Message("not_as_in_graph", {"side": side, **about})
 
 
 def _shapes_from_graph(before: tuple[TensorView, ...], after: tuple[TensorView, ...]) -> Iterator[Message]:

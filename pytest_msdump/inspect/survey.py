@@ -161,6 +161,13 @@ def _odd(dump: Dump, headers: Mapping[TensorRef, _Header]) -> Iterator[Message]:
     empty = [ref.key.address for ref, header in headers.items() if 0 in header.shape]
     if empty:
         yield Message("odd_empty", {"n": len(empty), "names": listed(empty)})
+    differing = [
+        f"{ref.key.address} ({header.dtype}; {ref.spec.dtype_from}: {ref.spec.dtype})"
+        for ref, header in headers.items()
+        if ref.spec.dtype_from and ref.spec.dtype != header.dtype
+    ]
+    if differing:
+        yield Message("odd_types", {"n": len(differing), "names": listed(differing, 3)})
     partly = list(_in_some_iterations(dump.refs))
     if partly:
         yield Message("odd_iterations", {"n": len(partly), "names": listed(partly)})
@@ -168,14 +175,16 @@ def _odd(dump: Dump, headers: Mapping[TensorRef, _Header]) -> Iterator[Message]:
 
 def _in_some_iterations(refs: Iterable[TensorRef]) -> Iterator[str]:
     """Name operators that lack an iteration which others of their graph have."""
-    found: defaultdict[OpKey, set[int | None]] = defaultdict(set)
-    of_graph: defaultdict[Coordinates, set[int | None]] = defaultdict(set)
+    found: defaultdict[OpKey, set[int]] = defaultdict(set)
+    of_graph: defaultdict[Coordinates, set[int]] = defaultdict(set)
     for ref in refs:
         op, at = ref.key.op, ref.key.op.at
         graph = Coordinates(at.rank, at.net, at.graph)
-        found[OpKey(op.name, graph, op.op_type, op.true_name)].add(at.iteration)
-        of_graph[graph].add(at.iteration)
+        # Constants of a graph, which are dumped once, belong to no iteration.
+        if at.iteration is not None:
+            found[OpKey(op.name, graph, op.op_type, op.true_name)].add(at.iteration)
+            of_graph[graph].add(at.iteration)
     for op, iterations in found.items():
-        lacking = sorted(map(str, of_graph[op.at] - iterations))
+        lacking = [str(number) for number in sorted(of_graph[op.at] - iterations)]
         if lacking:
             yield f"{op.label} (not in {listed(lacking)})"

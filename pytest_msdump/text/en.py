@@ -100,6 +100,10 @@ EN: Mapping[str, str | tuple[str, str]] = {
         "the profile judges {n} right tensor, which {file} does not have",
         "the profile judges {n} right tensors, which {file} does not have",
     ),
+    "newest_files": (
+        "{n} older file of a tensor is left out, as the vendor's tool does; msdump compare keeps it: {names}",
+        "{n} older files of tensors are left out, as the vendor's tool does; msdump compare keeps them: {names}",
+    ),
     # -- summary
     "permits": (
         "{by} lets {n} pair pass that profile {profile} fails{factor}",

@@ -245,8 +245,8 @@ def written(folder, log):
 @pytest.mark.parametrize(
     ("log", "said"),
     [
-        ("", "not JSON"), ("[]", "not a JSON object"), ("[" * 100_000, "not JSON"), ("{}", "not what DebugMode"),
-        ({**hashed(scalar(1.0)), "format": "x"}, "not what DebugMode"),
+        ("", "not JSON"), ("[]", "not a JSON object"), ("[" * 100_000, "not JSON"), ("{}", "no kind that is known"),
+        ({**hashed(scalar(1.0)), "format": "x"}, "no kind that is known"),
         ({**hashed(scalar(1.0)), "version": 2}, "a log of DebugMode of another version"),
         ({**hashed(scalar(1.0)), "logs": {}}, "a log of DebugMode of another version"),
     ],
