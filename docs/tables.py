@@ -138,7 +138,7 @@ def _profile(name: str) -> str:
 
 def _diagnoses() -> str:
     rows = [
-        (_code(name), fact.title, fact.sentence, ", ".join(map(_code, sorted(fact.within))) or _NONE)
+        (_code(name), EN[f"looks_{name}"], fact.sentence, ", ".join(map(_code, sorted(fact.within))) or _NONE)
         for name, fact in DIAGNOSES.items()
     ]
     return _table(("`id`", "shown as", "meaning", "more specific than"), rows)

@@ -158,7 +158,7 @@ def compare_views(
         checks=checks,
         comparison=measured,
         custom=custom,
-        diagnosis=_diagnosis(aligned, measured, extras) if verdict.outcome in FAILING else (),
+        diagnosis=_diagnosis(pair, aligned, measured, extras) if verdict.outcome in FAILING else (),
         remarks=remarks,
         spread=_spread(aligned, verdict, extras),
     )
@@ -216,7 +216,7 @@ def _coarser_values(measured: Comparison, dtypes: tuple[str, str]) -> Iterator[M
             yield Message("coarser_values", {"side": side, "dtype": dtype, "values": values})
 
 
-def _diagnosis(aligned: AlignedViews, measured: Comparison, extras: Extras) -> tuple[Diagnosis, ...]:
+def _diagnosis(pair: Pair, aligned: AlignedViews, measured: Comparison, extras: Extras) -> tuple[Diagnosis, ...]:
     """Say what the drift of a failing pair looks like, the surest first; details are plain JSON values."""
     origin = nonfinite_origin(measured.nonfinite, elements=measured.elements)
     found = [] if origin is None else [origin]
@@ -225,7 +225,9 @@ def _diagnosis(aligned: AlignedViews, measured: Comparison, extras: Extras) -> t
         with suppress(MsdumpError):
             views = aligned.first(extras.first)
             apart = [one.above for one in measured.dominated if one.measurements]
-            found += diagnose(*(others_of(*views, Bounds(*apart[-1])) if apart else views))
+            keys = [ref.key.op for ref in (pair.left, pair.right)]
+            operator = " ".join(f"{key.op_type or ''} {key.label}" for key in keys)
+            found += diagnose(*(others_of(*views, Bounds(*apart[-1])) if apart else views), operator=operator)
     return tuple(replace(one, details=_plain(one.details)) for one in found)
 
 

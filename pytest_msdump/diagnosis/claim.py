@@ -209,6 +209,18 @@ class Claim(ABC):
         return Message("explains_share", {"why": self.message, "share": 1 - fit.unexplained})
 
 
+@dataclass(frozen=True)
+class FactorClaim(Claim):
+    """The left is the right times a factor of each element."""
+
+    factors: Array
+
+    def trial(self, start: int, stop: int) -> Trial:
+        """Return a block of both sides, and the right times its factors."""
+        left, right = self.sides.read(start, stop)
+        return Trial(left, right * self.factors[start:stop], right)
+
+
 @dataclass(slots=True)
 class Fit:
     """Counts and sums over blocks; `active` are elements where the claim changes the right side."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
 from pytest_msdump.diagnosis.claim import Claim, Sides, Trial, confidence_of, fit, is_beyond_chance
+from pytest_msdump.diagnosis.defaults import of_defaults, softmax_axis
 from pytest_msdump.diagnosis.moved import of_neighbours, of_other_orders, of_padding
 from pytest_msdump.diagnosis.pointwise import of_mapped_values, of_rounding
 from pytest_msdump.diagnosis.values import constant, of_border, one_slice, permuted, unrelated
@@ -30,12 +32,12 @@ _CLEARLY_BETTER = 0.25
 _NOTHING_LEFT = 1e-4
 
 
-def diagnose(left: TensorView, right: TensorView) -> tuple[Diagnosis, ...]:
+def diagnose(left: TensorView, right: TensorView, *, operator: str = "") -> tuple[Diagnosis, ...]:
     """Return what the drift between two tensors of one logical shape looks like, the surest first.
 
     Often there is nothing to say, as of equal tensors and of types without an order (complex numbers, strings). Of two
     diagnoses of one thing only the more specific one is kept, and at most one has confidence ``"high"``: if two explain
-    the drift equally well, both are ``"medium"``.
+    the drift equally well, both are ``"medium"``. `operator` holds the types and names of what made the tensors.
 
     Tensors are read several times, a block at a time; up to 2 million elements are read whole.
     """
@@ -46,7 +48,8 @@ def diagnose(left: TensorView, right: TensorView) -> tuple[Diagnosis, ...]:
     if np.array_equal(*sides.sample, equal_nan=True) and len(sides.sample_ranges) == 1:
         return ()
     with np.errstate(all="ignore"):
-        found = [*_supported(sides), *filter(None, (one_slice(sides), constant(sides)))]
+        found = [*_supported(sides, operator)]
+        found += filter(None, (one_slice(sides), constant(sides), softmax_axis(sides, operator)))
         if not any(entry.confidence == "high" for entry in found):
             found += filter(None, [permuted(sides)])
         if not found:
@@ -64,10 +67,10 @@ _FAMILIES: tuple[Callable[[Sides], Iterator[Claim]], ...] = (
 )
 
 
-def _supported(sides: Sides) -> Iterator[Diagnosis]:
+def _supported(sides: Sides, operator: str) -> Iterator[Diagnosis]:
     """Yield the claims that all elements support."""
     sampled = sum(stop - start for start, stop in sides.sample_ranges)
-    for claim in (claim for family in _FAMILIES for claim in family(sides)):
+    for claim in chain.from_iterable((*(family(sides) for family in _FAMILIES), of_defaults(sides, operator))):
         if not _is_possible(claim, sides):
             continue
         found = fit(claim, sides.sample_ranges)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from pytest_msdump.diagnosis.claim import Array, Claim, Sides, Trial, inner
+from pytest_msdump.diagnosis.claim import Array, FactorClaim, Sides, inner
 from pytest_msdump.dtypes.decode import to_double
 from pytest_msdump.metrics.statistics import order_free_sums
 from pytest_msdump.model.record import Diagnosis
@@ -261,25 +260,12 @@ def _index_of(shape: tuple[int, ...], axis: int, start: int, stop: int) -> Array
     return np.arange(start, stop) // prod(shape[axis + 1 :]) % shape[axis]
 
 
-@dataclass(frozen=True)
-class BorderClaim(Claim):
-    """The left is 0 outside a box and the right inside it."""
-
-    def trial(self, start: int, stop: int) -> Trial:
-        """Return a block of both sides, and the right with a border of 0."""
-        left, right = self.sides.read(start, stop)
-        kept = np.ones(stop - start, bool)
-        for axis, (first, last) in self.details["inside"].items():
-            index = _index_of(self.sides.shape, int(axis), start, stop)
-            kept &= (index >= first) & (index < last)
-        return Trial(left, np.where(kept, right, 0.0), right)
-
-
-def of_border(sides: Sides) -> Iterator[BorderClaim]:
+def of_border(sides: Sides) -> Iterator[FactorClaim]:
     """Yield the border of the left that is 0 where the right is not, if it is two slices or more."""
     if sides.whole is None or not sides.shape:
         return
     left, right = sides.whole
+    kept = np.ones(sides.shape)
     inside: dict[str, tuple[int, int]] = {}
     slices = 0
     for axis, length in enumerate(sides.shape):
@@ -290,10 +276,12 @@ def of_border(sides: Sides) -> Iterator[BorderClaim]:
         first = int(there[0]) if wanted[0] < there[0] else 0
         last = int(there[-1]) + 1 if wanted[-1] > there[-1] else length
         inside[str(axis)] = (first, last)
+        np.moveaxis(kept, axis, 0)[:first] = np.moveaxis(kept, axis, 0)[last:] = 0
         slices += first + length - last
     if slices >= 2:
         parts = tuple(
             Message("range_of_axis", {"first": first, "last": last - 1, "axis": axis})
             for axis, (first, last) in inside.items()
         )
-        yield BorderClaim("padding", sides, Message("zero_but_inside", {"parts": parts}), {"inside": inside})
+        message = Message("zero_but_inside", {"parts": parts})
+        yield FactorClaim("padding", sides, message, {"inside": inside}, kept.reshape(-1))

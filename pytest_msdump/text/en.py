@@ -320,6 +320,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "looks_memory_format": "other memory format",
     "looks_permuted": "permuted",
     "looks_unrelated": "unrelated",
+    "looks_other_default": "another default",
     # -- words within sentences
     "text": "{text}",
     "clauses": "{parts:clauses}",
@@ -391,6 +392,11 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "small_values_are_zero": "right values up to {bound:.6g} are 0 on the left, and no larger one is",
     "left_is_rounded": "the left is the right rounded to {grid}",
     "left_is_in_steps": "the left is the right rounded to steps of {step:.6g}, like a quantised tensor",
+    "default_slope": "LeakyReLU's slope is 20 times the right's: 0.2 is MindSpore's default, 0.01 PyTorch's ({page})",
+    "default_gelu": "the left is GELU by tanh, MindSpore's default, the right by erf, PyTorch's ({page})",
+    "default_softmax": "sums are 1 along axis {left}, on the right {right}: MindSpore's default is the last ({page})",
+    "default_epsilon": "rows differ as by LayerNorm's epsilon: 1e-7 is MindSpore's default, 1e-5 PyTorch's ({page})",
+    "default_momentum": "9 times the right's step: MindSpore's momentum weighs the old value, not the new ({page})",
     "left_is_constant": "every left element is {value:short}; the right ranges from {low:.6g} to {high:.6g}",
     "same_values_elsewhere": "both sides have the same {n} values, in different places",
     "sorted_alike": "sorted, the sides differ by {apart:.3g} on average; two samples of one distribution would differ "
