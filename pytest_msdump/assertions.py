@@ -35,6 +35,7 @@ from pytest_msdump.report.summary import header_lines, lead, summary_lines
 from pytest_msdump.storage.remote import RemotePath
 from pytest_msdump.suite import Suite, load_suite
 from pytest_msdump.suite.keys import MapObject
+from pytest_msdump.text import say
 
 if TYPE_CHECKING:
     from pytest_msdump.model.record import Record
@@ -322,7 +323,7 @@ def assert_no_overflow(dump_or_array: OpenDump | Dump | Tensor) -> None:
         if isinstance(side, str):
             found.append(f"{name}: {side}")
         elif side.nan or side.inf or side.saturated:
-            found.append(f"{name}: {side.overflow_text}")
+            found.append(f"{name}: {say(side.overflow)}")
     if not seen:
         raise AssertionError(f"nothing was checked: {dump_or_array!s:.80} holds no element")
     lines = [*reported, *found]

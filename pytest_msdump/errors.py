@@ -127,9 +127,14 @@ def missing_package(error: BaseException, *, need: str) -> ConfigError | None:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return the end of an error: ``"did you mean 'cosine'?"``, or ``"known: a, b, c"`` when no known name is near."""
+    return say(nearest_name(name, known))
+
+
+def nearest_name(name: str, known: Iterable[str]) -> Message:
+    """Return the message that `nearest` says."""
     # Imported for an error only: every test session imports this module, also one that does not use the plugin.
     from difflib import get_close_matches
 
     allowed = sorted(set(known))
     close = get_close_matches(name, allowed, n=1, cutoff=0.6)
-    return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(allowed)}"
+    return Message("did_you_mean", {"name": close[0]}) if close else Message("known_are", {"names": tuple(allowed)})

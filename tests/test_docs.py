@@ -32,6 +32,7 @@ from pytest_msdump.facts.checks import CHECKS
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS
 from pytest_msdump.suite import load_suite, read_toml
+from pytest_msdump.text import ENGLISH
 
 REFERENCE = DOCS / "reference"
 HOW_TO = DOCS / "howto"
@@ -220,7 +221,7 @@ def test_every_flag_of_the_vendors_commands_is_documented(tool: str, name: str, 
 
 def test_the_table_of_checks_is_the_programs() -> None:
     rows = [
-        (f"`{name}`", fact.says, ", ".join(f"`{key}` {'–' if value is None else f'{value:g}'}"
+        (f"`{name}`", ENGLISH(f"check_{name}"), ", ".join(f"`{key}` {'–' if value is None else f'{value:g}'}"
                                            for key, value in fact.parameters.items()))
         for name, fact in CHECKS.items()
     ]  # fmt: skip

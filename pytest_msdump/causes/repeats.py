@@ -23,10 +23,11 @@ from pytest_msdump.model.comparison import Verdict
 from pytest_msdump.model.describe import counted, listed, where_text
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.record import Record, ReportedTensor, record_of
+from pytest_msdump.model.record import Record, ReportedTensor, RoleReason, record_of
 from pytest_msdump.model.statistics import Statistics
 from pytest_msdump.model.tensor import COORDINATES, UNSEEN, TensorKey, TensorRef, TensorSpec
 from pytest_msdump.suite import load_suite
+from pytest_msdump.text import ENGLISH, Message, Phrases
 
 _LEAST_RUNS = 2
 _BLOCK_ELEMENTS = 2**17
@@ -34,10 +35,8 @@ _SHOWN = 8
 # The reason of a tensor that a later run into the same folder has replaced.
 _OLDER = "older_run"
 _RANDOM = re.compile(RANDOM_TYPES, re.IGNORECASE)
-_WHY = {
-    "passing": "all of its inputs that were compared are equal",
-    "first": "the first to differ in execution order; nothing shows what feeds it",
-}
+# Reasons of roles that are said otherwise where runs of one program are compared.
+_SAID = ("passing", "first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class Difference:
 
     tensor: ReportedTensor
     runs: tuple[int, ...]
-    why: str
+    why: Message | RoleReason
     is_random: bool
 
 
@@ -65,8 +64,8 @@ class Repeats:
     tensors: int
     differing: int
     differences: tuple[Difference, ...]
-    given: tuple[str, ...]
-    alone: tuple[str, ...]
+    given: tuple[Message, ...]
+    alone: tuple[Message, ...]
 
     @property
     def is_equal(self) -> bool:
@@ -132,7 +131,7 @@ class _Comparison:
         self._runs: defaultdict[TensorKey, list[int]] = defaultdict(list)
         self._starts: dict[TensorKey, Record] = {}
         self._given: defaultdict[str, list[int]] = defaultdict(list)
-        self._alone: list[str] = []
+        self._alone: list[Message] = []
 
     def add(self, number: int, dump: Dump) -> None:
         """Compare a further run."""
@@ -163,9 +162,13 @@ class _Comparison:
             self._starts.setdefault(record.left.key, record)
         for record in failing:
             self._runs[record.left.key].append(number)
-        where = {"left": f"not in run {number}", "right": f"in run {number}, not in run 1"}
+        where = {side: Message(f"repeat_alone_{side}", {"run": number}) for side in ("left", "right")}
         unmatched = (*pairing.unmatched_left, *pairing.unmatched_right)
-        self._alone += [f"{one.ref.key.address} ({where[one.side]})" for one in unmatched if one.why.code != _OLDER]
+        self._alone += [
+            Message("in_brackets", {"text": one.ref.key.address, "aside": where[one.side]})
+            for one in unmatched
+            if one.why.code != _OLDER
+        ]
 
     def result(self) -> Repeats:
         """Return what was found."""
@@ -179,7 +182,9 @@ class _Comparison:
             len(self._first.refs),
             len(self._runs),
             tuple(sorted(begun.values(), key=lambda one: one.is_random)),
-            tuple(f"{name} ({_runs(numbers)})" for name, numbers in self._given.items()),
+            tuple(
+                Message("in_brackets", {"text": name, "aside": _runs(numbers)}) for name, numbers in self._given.items()
+            ),
             tuple(self._alone),
         )
 
@@ -189,13 +194,13 @@ class _Comparison:
         tensor = replace(record.left, at=replace(record.left.at, **constant))
         is_random = bool(_RANDOM.fullmatch((tensor.op_type or "").rpartition(".")[2]))
         if is_random:
-            why = f"seed it ({problem})" if problem else "its seeds are equal; is each run seeded before it?"
-            why = f"random by design: {why}"
+            why: Message | RoleReason = (
+                Message("repeat_unseeded", {"problem": problem}) if problem else Message("repeat_seeded")
+            )
         elif tensor.op_type == PARAMETER:
-            why = "a weight, and nothing that was recorded changed it: are its initial values seeded?"
+            why = Message("repeat_weight")
         else:
-            why = _WHY["first"] if reason is None else _WHY.get(reason.why) or reason_text(reason)
-            why += ", but the runs were not given the same" if self._given else ""
+            why = reason or RoleReason("first")
         return Difference(tensor, runs, why, is_random and bool(problem))
 
 
@@ -203,12 +208,12 @@ def _seeds(dump: Dump) -> Mapping[str, int]:
     return dump.manifest.seeds if dump.manifest is not None else {}
 
 
-def _seed_problem(seeds: Sequence[Mapping[str, int]]) -> str:
-    """Return why random operators may differ; empty where all runs recorded the same seeds."""
+def _seed_problem(seeds: Sequence[Mapping[str, int]]) -> Message | None:
+    """Return why random operators may differ; ``None`` where all runs recorded the same seeds."""
     if not all(seeds):
-        return "no seed was recorded"
+        return Message("repeat_no_seed")
     others = [number for number, one in enumerate(seeds, 1) if one != seeds[0]]
-    return f"seeds differ from run 1 in {_runs(others)}" if others else ""
+    return Message("repeat_seeds_differ", {"runs": _runs(others)}) if others else None
 
 
 def _given_otherwise(first: Dump, dump: Dump) -> Iterator[str]:
@@ -219,24 +224,31 @@ def _given_otherwise(first: Dump, dump: Dump) -> Iterator[str]:
             yield from (f"{what} {name}" for name in ours if ours[name] != theirs.get(name))
 
 
-def _runs(numbers: Sequence[int]) -> str:
-    return f"run{'s' if len(numbers) > 1 else ''} {listed([str(one) for one in numbers], _SHOWN)}"
+def _runs(numbers: Sequence[int]) -> Message:
+    return Message("repeat_runs", {"n": len(numbers), "numbers": listed([str(one) for one in numbers], _SHOWN)})
 
 
-def repeat_lines(found: Repeats) -> Iterator[str]:
+def _why_text(why: Message | RoleReason, say: Phrases, *, has_others: bool) -> str:
+    if isinstance(why, Message):
+        return say.of(why)
+    text = say(f"repeat_{why.why}") if why.why in _SAID else reason_text(why, say)
+    return say("repeat_but_given", why=text) if has_others else text
+
+
+def repeat_lines(found: Repeats, say: Phrases = ENGLISH) -> Iterator[str]:
     """Yield what there is to say of the runs, a line each; the first operators in full."""
-    differing = f"{found.differing} {'differs' if found.differing == 1 else 'differ'} between runs"
-    tensors = f"{counted(found.runs, 'run')}, {counted(found.tensors, 'tensor')} each"
-    yield f"{tensors}: {differing if found.differing else 'all equal'}"
+    about = {"runs": found.runs, "tensors": found.tensors, "n": found.differing}
+    yield say("repeat_differ" if found.differing else "repeat_equal", **about)
     if found.given:
-        yield f"the runs were not given the same: {listed(found.given, _SHOWN)}"
+        yield say("repeat_given", names=say.named(map(say.of, found.given), _SHOWN))
     if found.alone:
-        yield f"not all runs have the same operators: {listed(found.alone, _SHOWN)}"
+        yield say("repeat_alone", names=say.named(map(say.of, found.alone), _SHOWN))
     for number, one in enumerate(found.differences[:_SHOWN]):
-        tensor, lead = one.tensor, "apart:" if one.is_random else "first:" if number == 0 else "also:"
+        tensor, lead = one.tensor, "apart" if one.is_random else "first" if number == 0 else "further"
         what = ", ".join(filter(None, (tensor.op_type, where_text(tensor.at))))
-        line = f", made at {tensor.source.place}" if tensor.source else ""
-        yield f"{lead} {tensor.address}{f' ({what})' if what else ''} differs from run 1 in {_runs(one.runs)}{line}"
-        yield f"       {one.why}"
+        line = say("repeat_made_at", place=tensor.source.place) if tensor.source else ""
+        name = f"{tensor.address} ({what})" if what else tensor.address
+        yield say(f"repeat_lead_{lead}", text=say("repeat_differs", name=name, runs=_runs(one.runs), line=line))
+        yield f"       {_why_text(one.why, say, has_others=bool(found.given))}"
     if len(found.differences) > _SHOWN:
-        yield f"and {len(found.differences) - _SHOWN} more operators"
+        yield say("and_more_operators", n=len(found.differences) - _SHOWN)

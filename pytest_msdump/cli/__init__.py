@@ -179,5 +179,6 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=summary, **options)
         if name == called:
             module.add_arguments(command)
+            import_module("pytest_msdump.cli.output").add_language(command)
             command.set_defaults(run=module.run)
     return parser

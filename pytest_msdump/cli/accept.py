@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.cli.check import judged_by
-from pytest_msdump.cli.output import print_lines, terminal_width
+from pytest_msdump.cli.output import phrases, print_lines, terminal_width
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line, terminal_text, toml_value
 from pytest_msdump.limits.judge import accepted_bounds
@@ -67,14 +67,14 @@ def run(parsed: argparse.Namespace) -> int:
     name = "tool.msdump" if file.name == "pyproject.toml" else "msdump"
     drifts = [_drift(record, report, parsed.reason, until) for record in failing]
     _append(file, name, [line for drift in drifts for line in _entry(name, drift)], report, failing)
-    named, width = os.path.relpath(file), terminal_width()
-    print_lines([f"accepted until {until} in {named}:"])
+    named, width, say = os.path.relpath(file), terminal_width(), phrases(parsed)
+    print_lines([say("accepted", date=until.isoformat(), file=named)])
     for record, drift in zip(failing, drifts, strict=True):
         where = f" [{shown}]" if (shown := drift.at.shown()) else ""
         text = f"{record.left.address} <-> {record.right.address}{where}: {_typed(drift, ', ')}"
         print_lines(f"  {line}" for line in hanging(terminal_text(text), width - 2))
     again = named if f".{file.name}".endswith(".msdump.toml") else f"--msdump-config={named}"
-    print_lines(["next:", f"  {shell_line(['pytest', again])}"])
+    print_lines([say("next_command"), f"  {shell_line(['pytest', again])}"])
     return 0
 
 

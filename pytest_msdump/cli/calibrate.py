@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_msdump.cli.output import add_quiet, print_lines, terminal_width
+from pytest_msdump.cli.output import add_quiet, phrases, print_lines, terminal_width
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line
 from pytest_msdump.facts.calibration import MOST_LOOSER
@@ -17,7 +17,7 @@ from pytest_msdump.limits.permissions import looser_than_default
 from pytest_msdump.report.tables import hanging
 from pytest_msdump.settings.values import finite
 from pytest_msdump.storage.remote import parse_location
-from pytest_msdump.text import say
+from pytest_msdump.text import Phrases
 
 DESCRIPTION = (
     "Make limits from a reference (REF) and runs of it whose inputs and weights were perturbed by a rounding unit (P): "
@@ -93,35 +93,32 @@ def run(parsed: argparse.Namespace) -> int:
         watch=Progress("msdump calibrate", quiet=parsed.quiet),
     )
     risen = write_limits(Path(parsed.out), limits, accept_looser=parsed.accept_looser, reason=parsed.reason)
-    width = terminal_width()
-    print_lines(line for text in _summary(parsed.out, limits) for line in hanging(text, width))
+    width, say = terminal_width(), phrases(parsed)
+    print_lines(line for text in _summary(parsed.out, limits, say) for line in hanging(text, width))
     if risen:
-        print_lines([f"{len(risen)} limits rose: {parsed.reason}"])
+        print_lines([say("limits_rose", n=len(risen), reason=parsed.reason)])
     words = ["msdump", "compare", "RUN", parsed.reference, "--limits", parsed.out]
-    print_lines(["next:", f"  {shell_line(words)}"])
+    print_lines([say("next_command"), f"  {shell_line(words)}"])
     return 0
 
 
-def _summary(file: str, limits: LimitsFile) -> list[str]:
+def _summary(file: str, limits: LimitsFile, say: Phrases) -> list[str]:
     tensors = limits.tensors.values()
     counted = Counter(one.kind for one in tensors if one.metrics and not one.chaotic)
-    judged = ", ".join(f"{counted[kind]} {kind.replace('_', ' ')} ({m:g} x)" for kind, m in limits.multipliers.items())
-    odd = {
-        "unstable: integers that a perturbed or control run flips": sum(one.flipped > 0 for one in tensors),
-        "chaotic: judged by the profile, since rounding alone changes them by any amount": sum(
-            one.chaotic for one in tensors
-        ),
-    }
+    judged = (
+        say("kind_model", n=counted[kind], kind=say(f"kind_{kind}"), m=m) for kind, m in limits.multipliers.items()
+    )
+    odd = {"unstable": sum(one.flipped > 0 for one in tensors), "chaotic": sum(one.chaotic for one in tensors)}
     return [
-        f"{file} is written: {len(tensors)} tensors, {sum(counted.values())} with limits",
-        f"multipliers: {judged}",
-        say(limits.statement("limits", limits.multiplier)),
-        *(f"{count} {what}" for what, count in odd.items() if count),
-        *_looser(limits),
+        say("limits_written", file=file, n=len(tensors), limited=sum(counted.values())),
+        say("multipliers", judged=say.joined(judged, "between_names")),
+        say.of(limits.statement(say("limits"), limits.multiplier)),
+        *(say(code, n=count) for code, count in odd.items() if count),
+        *_looser(limits, say),
     ]
 
 
-def _looser(limits: LimitsFile) -> Iterator[str]:
+def _looser(limits: LimitsFile, say: Phrases) -> Iterator[str]:
     """Yield how many limits are far looser than `default`, the loosest of them, and what they need."""
     found = sorted(
         (looser_than_default(metric, limits.multipliers[one.kind] * base.effective, limits.reference.dtype), name)
@@ -130,12 +127,8 @@ def _looser(limits: LimitsFile) -> Iterator[str]:
     )
     far = {name: factor for factor, name in found if factor > MOST_LOOSER}
     if far:
-        shown = [f"{name} {factor:.3g} ×" for name, factor in sorted(far.items(), key=lambda one: -one[1])[:_SHOWN]]
-        rest = f" and {len(far) - _SHOWN} more" if len(far) > _SHOWN else ""
-        yield (
-            f"{len(far)} with a limit more than {MOST_LOOSER:g} × looser than profile default, which holds with "
-            f"--accept-looser of compare only: {', '.join(shown)}{rest}"
-        )
+        shown = [f"{name} {factor:.3g} ×" for name, factor in sorted(far.items(), key=lambda one: -one[1])]
+        yield say("looser_limits", n=len(far), most=MOST_LOOSER, names=say.named(shown, _SHOWN))
 
 
 def _dump(text: str) -> Path:

@@ -22,7 +22,7 @@ from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.build import policy_entry
 from pytest_msdump.report.json_report import read_json, report_from
-from pytest_msdump.settings.options import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
+from pytest_msdump.settings.options import COMMAND_FLAGS, OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.suite import load_suite
 from pytest_msdump.text import Message
 
@@ -47,9 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for option in OPTIONS:
         if option.name in _OPTIONS:
             parser.add_argument(*option.cli_flags, **argparse_kwargs(option) | {"help": _OPTIONS[option.name]})
-    for option in OUTPUT_OPTIONS:
-        if option.name == "lang":
-            parser.add_argument(*option.cli_flags, **argparse_kwargs(option))
 
 
 def run(parsed: argparse.Namespace) -> int:

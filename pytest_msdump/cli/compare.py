@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the two sides, every option of the table, and the vendor's flags."""
     # Items per operator or tensor are pytest's concern.
     groups = add_suite_arguments(parser, [option.name for option in OPTIONS if option.name != "granularity"])
-    for option in OUTPUT_OPTIONS:
+    for option in (one for one in OUTPUT_OPTIONS if one.name != "lang"):
         groups[option.group].add_argument(*option.cli_flags, **argparse_kwargs(option))
     add_quiet(groups["output"])
     groups["running"].add_argument(

@@ -88,7 +88,7 @@ def detail_gate(
             for lines in (detail.top_absolute, detail.top_relative):
                 print("\n" + "\n".join(map(terminal_text, lines)))
     for sentence in refused:
-        print(terminal_text(f"no details: {sentence}"), file=sys.stderr)
+        print(terminal_text(say("no_details", why=sentence)), file=sys.stderr)
     return max(code, int(bool(refused)))
 
 

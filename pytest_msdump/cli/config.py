@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.cli.output import print_lines
+from pytest_msdump.cli.output import phrases, print_lines
 from pytest_msdump.configs.check import check_config
-from pytest_msdump.configs.finding import REFUSED, ConfigFinding, Setting, checked_mode, parse_version, would_dump
+from pytest_msdump.configs.finding import REFUSED, ConfigFinding, Setting, checked_mode, setting_of, would_dump
 from pytest_msdump.configs.new import acl_lines, around_step, explain, new_acl, new_config, script_lines
 from pytest_msdump.dumps.graphs.execution_order import order_files, read_order
 from pytest_msdump.dumps.graphs.ge_model import read_model
@@ -20,6 +20,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_lines
 from pytest_msdump.facts.config_keys import MODES
 from pytest_msdump.storage.files import read_user_file
+from pytest_msdump.text import Message, Phrases
 
 DESCRIPTION = (
     "Dump configurations: MindSpore's data_dump.json and CANN's acl.json. 'check' says what MindSpore would refuse "
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         command.add_argument(
             "file", metavar="FILE", nargs="?", help="data_dump.json or acl.json (default: $MINDSPORE_DUMP_CONFIG)"
         )
-        command.add_argument("--version", default="2.10", metavar="V", help="of MindSpore (default: 2.10)")
+        command.add_argument("--version", metavar="V", help="of MindSpore (default: 2.10; in modes r1-…: 1.5)")
         command.add_argument("--mode", metavar="MODE", help=f"how the network runs: {', '.join(MODES)}")
         if verb == "check":
             command.add_argument(
@@ -75,7 +76,7 @@ def run(parsed: argparse.Namespace) -> int:
     """Run the verb; return the exit code."""
     if parsed.verb == "new":
         return _new(parsed, str(checked_mode(parsed.mode)))
-    setting = Setting(parse_version(parsed.version), checked_mode(parsed.mode))
+    setting = setting_of(parsed.mode, parsed.version)
     parsed.file = parsed.file or os.environ.get(_CONFIG_VARIABLE)
     if not parsed.file:
         raise ConfigError(f"give a configuration; {_CONFIG_VARIABLE} is not set either")
@@ -83,25 +84,30 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.verb == "check":
         return _check(parsed, document, setting)
     check_config(document, setting)
-    _say(f"{key} = {value}\n    {meaning}" for key, value, meaning in explain(document, setting))
+    say = phrases(parsed)
+    for key, value, meaning in explain(document, setting):
+        shown = say.of(value) if isinstance(value, Message) else value
+        _say([f"{key} = {shown}\n    {say.of(meaning)}"])
     return 0
 
 
 def _check(parsed: argparse.Namespace, document: Any, setting: Setting) -> int:
     names, model_names = _operators(parsed.graph)
     findings = check_config(document, setting, names=names, model_names=model_names)
-    _say(f"{finding.level}: {finding.key}: {finding.sentence}" for finding in findings)
+    say = phrases(parsed)
+    _say(f"{say(f'config_{one.level}')}: {one.key}: {say.of(one.message)}" for one in findings)
     refused = sum(finding.level == REFUSED for finding in findings)
     if names is not None and not refused:
-        _say(_dumped(document, names))
+        _say(_dumped(document, names, setting, say))
     warnings = len(findings) - refused
-    _say([f"{parsed.file}: {refused} refused, {warnings} warning{'' if warnings == 1 else 's'}"])
+    _say([say("config_total", file=parsed.file, refused=refused, n=warnings)])
     return int(refused > 0)
 
 
-def _dumped(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
-    found = would_dump(document, names)
-    yield f"would dump {'all' if len(found) == len(names) else len(found)} of {len(names)} operators"
+def _dumped(document: Mapping[str, Any], names: Sequence[str], setting: Setting, say: Phrases) -> Iterator[str]:
+    found = would_dump(document, names, setting)
+    code = "config_would_dump_all" if len(found) == len(names) else "config_would_dump"
+    yield say(code, k=len(found), n=len(names))
     if len(found) < len(names):
         yield from (f"  {name}" for name in found)
 
@@ -114,7 +120,8 @@ def _new(parsed: argparse.Namespace, mode: str) -> int:
         _say([text, ""])
     else:
         _write(Path(parsed.out), text)
-    _say(acl_lines(file) if parsed.acl else script_lines(file, mode=mode, last_step=parsed.around_step))
+    say = phrases(parsed)
+    _say(acl_lines(file, say) if parsed.acl else script_lines(file, say, mode=mode, last_step=parsed.around_step))
     return 0
 
 
@@ -131,7 +138,9 @@ def _new_dump(parsed: argparse.Namespace, mode: str) -> dict[str, Any]:
         kernels=parsed.kernel,
         outputs_only=parsed.outputs_only,
     )
-    _accept(document, Setting(mode=mode))
+    warnings = _accept(document, setting_of(mode))
+    # What the script has to do is printed with the file.
+    _warn((finding for finding in warnings if finding.key.endswith(".kernels")), phrases(parsed))
     return document
 
 
@@ -145,10 +154,13 @@ def _new_acl(parsed: argparse.Namespace) -> dict[str, Any]:
         steps=parsed.iteration,
         outputs_only=parsed.outputs_only,
     )
-    warnings = _accept(document, Setting())
-    # Standard output may be the content of the file.
-    print_lines((f"warning: {finding.sentence}" for finding in warnings), to_error=True)
+    _warn(_accept(document, Setting()), phrases(parsed))
     return document
+
+
+def _warn(findings: Iterable[ConfigFinding], say: Phrases) -> None:
+    # Standard output may be the content of the file.
+    print_lines((f"{say('config_warning')}: {say.of(finding.message)}" for finding in findings), to_error=True)
 
 
 def _accept(document: Mapping[str, Any], setting: Setting) -> Sequence[ConfigFinding]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_msdump.cli.output import add_quiet, argument_groups, print_lines
+from pytest_msdump.cli.output import add_quiet, argument_groups, phrases, print_lines
 from pytest_msdump.comparison.indexing import index, listed
 from pytest_msdump.comparison.opening import as_path
 from pytest_msdump.convert.dump_files import (
@@ -34,13 +34,13 @@ from pytest_msdump.dumps.array_writer import remove_leftovers
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.layouts.converters import load_converters
 from pytest_msdump.matching.selection import PairFilter, Selection
-from pytest_msdump.model.describe import counted
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.record.writer import sketch_dump
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
 from pytest_msdump.storage.files import make_folder
+from pytest_msdump.text import Phrases
 
 DESCRIPTION = (
     "Write each tensor of dumps of any format into a file of its own, as it is stored or in another memory format. "
@@ -125,7 +125,7 @@ def _to_another_dump(parsed: argparse.Namespace) -> int:
         raise ConfigError("nothing was selected; see what there is with msdump inspect, and change --select or --io")
     with progress.step("converting"):
         count = _DUMPS[parsed.to](dump, out)
-    print_lines([f"converted {counted(count, 'tensor')}: {out}"])
+    print_lines([phrases(parsed)("converted_to", n=count, place=str(out))])
     return 0
 
 
@@ -172,21 +172,22 @@ def _print(sentence: str) -> None:
     print_lines([f"msdump convert: {sentence}"], to_error=True)
 
 
-def _print_failures(outcomes: Sequence[Outcome], out: Path) -> int:
+def _print_failures(outcomes: Sequence[Outcome], out: Path, say: Phrases) -> int:
     """Print the first failures, write a list of all; return how many files failed."""
     failed = [outcome for outcome in outcomes if outcome.failures]
     failed_list = write_failed_list(outcomes, out)
     for outcome in failed[:_MOST_SHOWN]:
         label, reason = outcome.failures[0]
-        more = f" (and {len(outcome.failures) - 1} more of this file)" if len(outcome.failures) > 1 else ""
-        _print(f"FAILED {outcome.path}: {label + ': ' if label else ''}{reason}{more}")
+        more = say("convert_more", n=len(outcome.failures) - 1) if len(outcome.failures) > 1 else ""
+        why = f"{label}: {reason}" if label else reason
+        _print(say("convert_failed", path=str(outcome.path), why=why, more=more))
     if failed_list is not None:
-        _print(f"{counted(len(failed), 'file')} of {len(outcomes)} failed; all reasons are in {failed_list}")
+        _print(say("convert_failures", n=len(failed), total=len(outcomes), place=str(failed_list)))
     return len(failed)
 
 
 def _to_arrays(parsed: argparse.Namespace, sources: Sequence[SourceFile], unexplained: Sequence[Path]) -> int:
-    options = _options(parsed, sources)
+    say, options = phrases(parsed), _options(parsed, sources)
     for folder in {options.out, *(options.out / source.folder for source in sources)}:
         remove_leftovers(folder)
     jobs = parsed.jobs or default_jobs(len(sources))
@@ -194,11 +195,11 @@ def _to_arrays(parsed: argparse.Namespace, sources: Sequence[SourceFile], unexpl
     outcomes = list(progress(convert_files(sources, options, jobs=jobs), "files", len(sources)))
     write_mappings([row for outcome in outcomes for row in outcome.names])
     if unexplained:
-        _print(f"left out, no dump files: {counted(len(unexplained), 'file')}, e.g. {min(unexplained)}")
-    failed = _print_failures(outcomes, options.out)
+        _print(say("left_out_no_dump", n=len(unexplained), name=str(min(unexplained))))
+    failed = _print_failures(outcomes, options.out, say)
     written = sum(len(outcome.written) for outcome in outcomes)
-    done = f"converted {len(outcomes) - failed} of {counted(len(outcomes), 'file')}"
-    print_lines([f"{done}: {counted(written, 'file')} in {options.out}"])
+    about = {"total": len(outcomes), "written": written, "place": str(options.out)}
+    print_lines([say("converted", n=len(outcomes) - failed, **about)])
     return int(bool(failed) or not written)
 
 
@@ -213,7 +214,7 @@ def _options(parsed: argparse.Namespace, sources: Sequence[SourceFile]) -> Conve
         _, files = load_converters(code)
         if not files:
             raise ConfigError(f"--code {code}: holds no format_convert/convert_FROM_to_TO.py; name the folder above it")
-        _print(f"ran user code: {', '.join(map(str, files))}")
+        _print(phrases(parsed)("ran_user_code", names=tuple(map(str, files))))
     options = ConvertOptions(
         out=out,
         to=parsed.to,
@@ -255,10 +256,11 @@ def _to_dumps(parsed: argparse.Namespace, sources: Sequence[SourceFile], unexpla
             reason = str(error).removeprefix(f"{outcome.path}: ")
             outcome.failures.append(("", reason or "there is not enough memory"))
         outcomes.append(outcome)
+    say = phrases(parsed)
     if left_out:
-        _print(f"left out, of other names: {counted(len(left_out), 'file')}, e.g. {left_out[0]}")
-    failed = _print_failures(outcomes, out)
-    print_lines([f"wrote {len(outcomes) - failed} of {counted(len(outcomes), 'file')} into {out}"])
+        _print(say("left_out_other_names", n=len(left_out), name=left_out[0]))
+    failed = _print_failures(outcomes, out, say)
+    print_lines([say("wrote_of", n=len(outcomes) - failed, total=len(outcomes), place=str(out))])
     return int(bool(failed))
 
 
@@ -267,7 +269,7 @@ def _overrides(parsed: argparse.Namespace) -> Overrides:
         raise ConfigError(f"--groups {parsed.groups}: give a number from 1 on")
     converters, files = load_converters(Path(parsed.code)) if parsed.code is not None else ({}, ())
     if files:
-        _print(f"ran user code: {', '.join(map(str, files))}")
+        _print(phrases(parsed)("ran_user_code", names=tuple(map(str, files))))
     return Overrides(
         dtype=parsed.dtype,
         memory_format=parsed.from_format,

@@ -86,13 +86,13 @@ def gate(
         lowered = tighten(file, report.records)
         print_lines([say("limits_lowered", file=os.path.relpath(file), n=lowered)])
     if planned.suite.options["detail"]:
-        _write_failing(planned, report)
+        _write_failing(planned, report, say)
     if "github" in planned.suite.options["report"]:
         print_github(report)
     return code
 
 
-def _write_failing(planned: Plan, report: Report) -> None:
+def _write_failing(planned: Plan, report: Report, say: Phrases) -> None:
     """Write the first failing tensors element by element, as many as the suite asks for, and print where they are."""
     from pytest_msdump.elements.write_pair import close_slots, details_of_failing
 
@@ -100,9 +100,9 @@ def _write_failing(planned: Plan, report: Report) -> None:
     details = details_of_failing(planned, dict(enumerate(report.records)), planned.suite.report_dir, run)
     close_slots(planned.suite.report_dir, run)
     written = [(address, found) for address, found in details if isinstance(found, Path)]
-    print_lines(f"details of {address}: {os.path.relpath(path)}" for address, path in written)
+    print_lines(say("details_of", name=address, file=os.path.relpath(path)) for address, path in written)
     if rest := len(details) - len(written):
-        print_lines([f"{rest} more failing tensors have no details; --detail N for the first N"])
+        print_lines([say("more_without_details", n=rest)])
 
 
 def nine_columns_writer(text: str, *, as_csv: bool) -> Callable[[Report], list[Path]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.cli import inspect_text
-from pytest_msdump.cli.output import add_quiet, argument_groups, print_lines, terminal_width
+from pytest_msdump.cli.output import add_quiet, argument_groups, phrases, print_lines, terminal_width
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of, operators_of_line
 from pytest_msdump.comparison.indexing import index, listed, names_arrays
 from pytest_msdump.comparison.opening import as_path, open_logical
@@ -33,6 +33,7 @@ from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
 from pytest_msdump.storage.files import make_folder
+from pytest_msdump.text import say
 
 DESCRIPTION = (
     "Without options: what is in a dump (operators, coordinates, sizes, what is odd) or in a file (kind, header, type, "
@@ -186,7 +187,8 @@ def _print(
     if parsed.json:
         print(printed_json(entry(*found)))
         return
-    for line in lines(*found, width=terminal_width(100, least=60), everything=parsed.everything):
+    width = terminal_width(100, least=60)
+    for line in lines(*found, width=width, everything=parsed.everything, say=phrases(parsed)):
         print(terminal_lines(line))
 
 
@@ -219,7 +221,7 @@ def _survey_entry(found: Survey) -> dict[str, Any]:
             for row in found.operators
         ],
         "unreadable": _unreadable(found.unreadable),
-        "odd": list(found.odd),
+        "odd": list(map(say, found.odd)),
         "unexplained": [path.as_posix() for path in found.dump.unexplained],
     }
 
@@ -241,7 +243,13 @@ def _file_entry(found: InspectedFile) -> dict[str, Any]:
         return {**entry, "kind": "statistics", "rows": rows, "notes": list(found.table.notes)}
     if found.overflow is not None:
         units = [
-            {"unit": one.unit, "task": one.task_id, "stream": one.stream_id, "status": one.status, "says": one.words}
+            {
+                "unit": one.unit,
+                "task": one.task_id,
+                "stream": one.stream_id,
+                "status": one.status,
+                "says": say(one.words),
+            }
             for one in found.overflow.entries
         ]
         return {**entry, "kind": "overflow", "entries": units, "problem": found.overflow.problem or None}
@@ -282,14 +290,14 @@ def _check_entry(checked: Checked) -> dict[str, Any]:
                 **_plain({"value": hit.value, "threshold": hit.threshold}),
                 "where": hit.where,
                 "previous": str(hit.previous.source.path) if hit.previous else None,
-                "sentence": hit.sentence,
+                "sentence": say(hit.message),
                 "source": _frame(hit.ref.line),
             }
             for hit in checked.hits
         ],
         "unreadable": _unreadable(checked.unreadable),
-        "reports": [{"file": str(path), "sentence": sentence} for path, sentence in checked.reports],
-        "not_checked": list(checked.notes),
+        "reports": [{"file": str(path), "sentence": say(message)} for path, message in checked.reports],
+        "not_checked": list(map(say, checked.notes)),
     }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.cli.compare import add_suite_arguments, suite_of
-from pytest_msdump.cli.output import add_quiet, terminal_width
+from pytest_msdump.cli.output import add_quiet, phrases, terminal_width
 from pytest_msdump.cli.suggested_suite import suggest
 from pytest_msdump.comparison.assemble import assemble
 from pytest_msdump.comparison.planning import Plan, plan
@@ -27,7 +27,7 @@ from pytest_msdump.report.json_report import COVERAGE, MISSING, UNMATCHED
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.summary import header_lines
 from pytest_msdump.report.tables import filled, hanging, table
-from pytest_msdump.text import Message, say
+from pytest_msdump.text import ENGLISH, Message, Phrases, say
 
 DESCRIPTION = (
     "Show which tensors of the run under test (LEFT) and of its reference (RIGHT) 'msdump compare' would pair, by what "
@@ -90,7 +90,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print(printed_json(match_entry(planned, report)))
     else:
-        lines = match_lines(planned.pairing.pairs, report, width=terminal_width(100, least=40))
+        lines = match_lines(planned.pairing.pairs, report, width=terminal_width(100, least=40), say=phrases(parsed))
         sys.stdout.writelines(f"{line}\n" for line in lines)
     return int(bool(coverage_problems(report)))
 
@@ -157,24 +157,24 @@ def _side_entry(side: SideInfo) -> dict[str, Any]:
     return {name: getattr(side, name) for name in _OF_A_SIDE}
 
 
-def match_lines(pairs: Sequence[Pair], report: Report, *, width: int) -> Iterator[str]:
+def match_lines(pairs: Sequence[Pair], report: Report, *, width: int, say: Phrases = ENGLISH) -> Iterator[str]:
     """Yield the pairs in execution order, then both sides' tensors without a partner, by reason, and the totals."""
-    yield from header_lines(report.left, report.right, pairs=len(pairs), profile=report.profile)
+    yield from header_lines(report.left, report.right, pairs=len(pairs), profile=report.profile, say=say)
     if pairs:
         yield ""
-        yield from _pair_lines(_pair_rows(pairs), width)
-    yield from _missing_lines(report, width)
+        yield from _pair_lines(_pair_rows(pairs, say), width, say)
+    yield from _missing_lines(report, width, say)
     for side in ("left", "right"):
         alone = [one for one in report.unmatched if one.side == side]
         if alone:
             yield ""
-            yield f"{side} tensors without a partner ({len(alone)})"
-            yield from _unmatched_lines(alone, width)
+            yield say(f"alone_{side}", n=len(alone))
+            yield from _unmatched_lines(alone, width, say)
     yield ""
-    yield from _total_lines(report, width)
+    yield from _total_lines(report, width, say)
 
 
-def _pair_rows(pairs: Sequence[Pair]) -> list[tuple[str, str, str, str]]:
+def _pair_rows(pairs: Sequence[Pair], say: Phrases) -> list[tuple[str, str, str, str]]:
     """Number, both addresses, and what paired them."""
     # By identity: very many tensors share their coordinates, and very many pairs what paired them.
     places = {id(at): place_of(at) for at in (pair.left.key.op.at for pair in pairs)}
@@ -184,16 +184,16 @@ def _pair_rows(pairs: Sequence[Pair]) -> list[tuple[str, str, str, str]]:
     rows = []
     for pair in pairs:
         kind = (pair.how, pair.by, id(pair.transform), pair.note)
-        how = said.get(kind) or said.setdefault(kind, _how_text(pair))
+        how = said.get(kind) or said.setdefault(kind, _how_text(pair, say))
         left = pair.left.key
         address = terminal_text(left.address) + where[id(left.op.at)]
         rows.append((str(pair.order + 1), address, terminal_text(pair.right.key.address), how))
     return rows
 
 
-def _pair_lines(rows: Sequence[tuple[str, str, str, str]], width: int) -> Iterator[str]:
+def _pair_lines(rows: Sequence[tuple[str, str, str, str]], width: int, say: Phrases = ENGLISH) -> Iterator[str]:
     """One line a pair where that fits, else the right side below the left one."""
-    titles = ("op", "left", "right", "paired by")
+    titles = (say("op"), say("left"), say("right"), say("paired_by"))
     # Laid out only to fit: there may be very many rows. A line is as long as its text, however wide that is, and never
     # shorter than its cells together.
     columns = sum(max(map(len, column)) for column in zip(titles, *rows, strict=True))
@@ -203,7 +203,7 @@ def _pair_lines(rows: Sequence[tuple[str, str, str, str]], width: int) -> Iterat
             yield from lines
             return
     column = max(2, *(len(row[0]) for row in rows))
-    yield f"{'op':>{column}}  left <-> right (paired by)"
+    yield f"{titles[0]:>{column}}  {titles[1]} <-> {titles[2]} ({titles[3]})"
     beside, below = " " * (column + 2), " " * (column + 4)
     for number, left, right, how in rows:
         first, *others = filled(left, width - column - 2)
@@ -214,15 +214,15 @@ def _pair_lines(rows: Sequence[tuple[str, str, str, str]], width: int) -> Iterat
             yield below + line
 
 
-def _how_text(pair: Pair) -> str:
+def _how_text(pair: Pair, say: Phrases) -> str:
     """Which way of pairing, which rule, and what is done to make the sides meet."""
-    said = [say(Message("same_scope", {"scope": pair.by})) if pair.how == "scope" else pair.by or pair.how]
+    said = [say("same_scope", scope=pair.by) if pair.how == "scope" else pair.by or pair.how]
     for name in _SAID_OF_A_PAIR:
         value = _transform(pair.transform).get(name)
         if value is not None:
             said.append(name if value is True else f"{name} {value}")
     if pair.note is not None:
-        said.append(say(pair.note))
+        said.append(say.of(pair.note))
     return terminal_text("; ".join(said))
 
 
@@ -239,47 +239,42 @@ def _place_text(place: Place, numbers: Iterable[int]) -> str:
     return f" [{terminal_text(text)}]" if text else ""
 
 
-def _missing_lines(report: Report, width: int) -> Iterator[str]:
+def _missing_lines(report: Report, width: int, say: Phrases) -> Iterator[str]:
     if not report.missing:
         return
     yield ""
-    yield f"asked for, but not paired ({len(report.missing)})"
+    yield say("asked_not_paired", n=len(report.missing))
     for one in report.missing:
-        text = f"{one.left} <-> {one.right}: {one.reason}{_candidates_text(one.candidates)}"
+        text = f"{one.left} <-> {one.right}: {say.of(one.why)}{_candidates_text(one.candidates, say)}"
         yield from hanging(terminal_text(text), width, indent=2)
 
 
-def _unmatched_lines(alone: Sequence[UnmatchedTensor], width: int) -> Iterator[str]:
+def _unmatched_lines(alone: Sequence[UnmatchedTensor], width: int, say: Phrases) -> Iterator[str]:
     """Under each reason its tensors, in the order of the first one."""
     varying = _varying(place_of(one.tensor.at) for one in alone)
     by_reason: dict[str, list[UnmatchedTensor]] = {}
     for one in alone:
-        by_reason.setdefault(one.reason, []).append(one)
+        by_reason.setdefault(say.of(one.why), []).append(one)
     for reason, tensors in by_reason.items():
         yield from hanging(f"{terminal_text(reason)} ({len(tensors)}):", width, indent=2)
         for one in tensors:
             where = _place_text(place_of(one.tensor.at), varying)
-            text = f"{terminal_text(one.tensor.address)}{where}{_candidates_text(one.candidates)}"
+            text = f"{terminal_text(one.tensor.address)}{where}{_candidates_text(one.candidates, say)}"
             yield from hanging(text, width, indent=4)
 
 
-def _candidates_text(candidates: Iterable[str]) -> str:
-    names = ", ".join(map(terminal_text, candidates))
-    return f" (nearest: {names})" if names else ""
+def _candidates_text(candidates: Sequence[str], say: Phrases) -> str:
+    names = say.joined(map(terminal_text, candidates), "between_names")
+    return say("nearest", names=names) if candidates else ""
 
 
-def _total_lines(report: Report, width: int) -> Iterator[str]:
+def _total_lines(report: Report, width: int, say: Phrases) -> Iterator[str]:
     coverage, found = report.coverage, counts(report)
-    pairs, total = len(report.records), coverage.right_total
-    yield from hanging(
-        f"{pairs} {'pair' if pairs == 1 else 'pairs'}; {coverage.right_paired} of {total} right tensors have a "
-        f"partner ({percent(coverage.value)}); without one: {found['unmatched_left']} left, "
-        f"{found['unmatched_right']} right",
-        width,
-    )
-    for sentence in sentences_on_uncompared_tensors(report):
+    alone = {"left": found["unmatched_left"], "right": found["unmatched_right"]}
+    about = {"paired": coverage.right_paired, "total": coverage.right_total, "share": percent(coverage.value)}
+    yield from hanging(say("match_total", n=len(report.records), **about, **alone), width)
+    for sentence in sentences_on_uncompared_tensors(report, say):
         yield from hanging(sentence, width)
-    for problem in coverage_problems(report):
+    for problem in coverage_problems(report, say):
         # Nothing is compared here in any case.
-        text = "nothing pairs: no left tensor has a partner on the right" if not report.records else problem
-        yield from hanging(text, width)
+        yield from hanging(problem if report.records else say("nothing_pairs"), width)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.escape import csv_line, terminal_text
-from pytest_msdump.settings.options import GROUPS, language_of
+from pytest_msdump.settings.options import GROUPS, OUTPUT_OPTIONS, argparse_kwargs, language_of
 from pytest_msdump.storage.files import in_utf8, make_folder, write_file
 from pytest_msdump.text import Phrases
 
@@ -21,8 +21,19 @@ _MOST_COLUMNS = 100_000
 
 
 def phrases(parsed: argparse.Namespace) -> Phrases:
-    """Return the language that ``--lang``, or else the locale, asks for."""
-    return Phrases(language_of(parsed.msdump_lang, os.environ, encoding=sys.stdout.encoding))
+    """Return the language that ``--lang``, or else the locale, asks for; the vendor's command lines are English."""
+    return Phrases(language_of(getattr(parsed, "msdump_lang", "en"), os.environ, encoding=sys.stdout.encoding))
+
+
+def add_language(command: argparse.ArgumentParser) -> None:
+    """Declare ``--lang`` for a command, before its verb and after it."""
+    (option,) = (one for one in OUTPUT_OPTIONS if one.name == "lang")
+    group = next((one for one in command._action_groups if one.title == "output"), command)
+    group.add_argument(*option.cli_flags, **argparse_kwargs(option))
+    verbs = (action.choices for action in command._actions if isinstance(action, argparse._SubParsersAction))
+    for verb in (one for choices in verbs for one in choices.values()):
+        # A default of the verb would undo what stands before it.
+        verb.add_argument(*option.cli_flags, **argparse_kwargs(option) | {"default": argparse.SUPPRESS})
 
 
 def print_lines(lines: Iterable[str], *, to_error: bool = False) -> None:

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from pytest_msdump.cli.output import add_quiet, print_lines
+from pytest_msdump.cli.output import add_quiet, phrases, print_lines
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import as_path
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.inspect.overflow import OperatorOverflow, Overflows, find_overflows, write_overflow_files
-from pytest_msdump.model.describe import counted, frame_lines, where_text
+from pytest_msdump.model.describe import frame_lines, where_text
 from pytest_msdump.report.progress import Progress
+from pytest_msdump.report.tables import titled
 from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
+from pytest_msdump.text import Phrases
 
 DESCRIPTION = (
     "Look through one dump for NaN, Inf and saturated values, and for the overflow files (Opdebug) of the device's own "
@@ -25,12 +27,7 @@ EXAMPLES = ("msdump overflow run", "msdump overflow run --out findings")
 _MOST_SHOWN = 20
 _WIDTH = 100
 _ORDER = ("origin", "unknown", "propagated")
-_WORDS = {"origin": "ORIGIN", "propagated": "PROPAGATED", "unknown": "OVERFLOW"}
-_WHY = {
-    "origin": "its dumped inputs are finite",
-    "propagated": "one of its inputs overflows already",
-    "unknown": "its inputs were not dumped, so the overflow may begin here or before",
-}
+_MARGIN = 12
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,65 +53,68 @@ def run(parsed: argparse.Namespace) -> int:
     with progress.step("indexing"):
         dump = index(as_path(parsed.directory or parsed.dump), allow_incomplete=allowed)
     found = find_overflows(dump, watch=progress)
-    print_lines(_lines(found))
+    say = phrases(parsed)
+    print_lines(_lines(found, say))
     if parsed.out is not None:
         # Local time without a zone, as the vendor's file names have it.
         files = write_overflow_files(found, Path(parsed.out), first=parsed.first, now=datetime.now())
-        print_lines([f"wrote {counted(len(files), 'file')} to {parsed.out}"])
+        print_lines([say("wrote_files", n=len(files), place=parsed.out)])
     return int(not found.is_clean)
 
 
-def _lines(found: Overflows) -> Iterator[str]:
+def _lines(found: Overflows, say: Phrases) -> Iterator[str]:
     """Yield all lines: counts, origins, propagated overflows, reports that belong to no dumped operator."""
     dump = found.dump
-    yield f"msdump overflow: {dump.root} (reader {dump.reader})"
-    yield from _counts(found)
+    yield say("about_dump", command="msdump overflow", directory=str(dump.root), reader=dump.reader)
+    yield from _counts(found, say)
     for line in dump.notes:
         yield f"  {line}"
     operators = sorted(found.operators, key=lambda operator: (_ORDER.index(operator.role), operator.order))
     for operator in operators[:_MOST_SHOWN]:
         yield ""
-        yield from _operator(operator, _total(found))
+        yield from _operator(operator, _total(found), say)
     if len(operators) > _MOST_SHOWN:
         yield ""
-        yield f"and {len(operators) - _MOST_SHOWN} more operators"
+        yield say("and_more_operators", n=len(operators) - _MOST_SHOWN)
     for report in found.unplaced:
         entry = report.entry
         yield ""
-        yield f"NOT DUMPED  task {entry.task_id}, stream {entry.stream_id}: {entry.unit} {entry.words}"
-        yield f"            {report.file.path}: no dump file of that task and stream beside it"
+        about = {"task": entry.task_id, "stream": entry.stream_id, "unit": entry.unit, "words": entry.words}
+        yield titled(say("overflow_not_dumped"), say("overflow_task", **about), _MARGIN)
+        yield titled("", say("overflow_alone", file=str(report.file.path)), _MARGIN)
     for name, problem in found.unreadable:
         yield ""
-        yield f"UNREADABLE  {problem if problem.startswith(name) else f'{name}: {problem}'}"
+        yield titled(say("unreadable"), problem if problem.startswith(name) else f"{name}: {problem}", _MARGIN)
 
 
-def _counts(found: Overflows) -> Iterator[str]:
+def _counts(found: Overflows, say: Phrases) -> Iterator[str]:
     operators, files = len(found.operators), len(found.files)
     origins = sum(operator.role == "origin" for operator in found.operators)
     if not operators:
-        yield "  no operator overflows"
+        yield f"  {say('overflow_none')}"
     else:
-        yield f"  {operators} of {_total(found)} operators overflow; {origins} of them with finite inputs"
+        yield f"  {say('overflow_count', n=operators, operators=_total(found), origins=origins)}"
     entries = sum(entry.is_overflow for file in found.files for entry in file.entries)
     if files:
-        yield f"  the device's own check reports {counted(entries, 'overflow')}, in {counted(files, 'file')}"
+        yield f"  {say('overflow_device', n=entries, files=files)}"
 
 
 def _total(found: Overflows) -> int:
     return len({ref.key.op for ref in found.dump.refs})
 
 
-def _operator(operator: OperatorOverflow, total: int) -> Iterator[str]:
+def _operator(operator: OperatorOverflow, total: int, say: Phrases) -> Iterator[str]:
     op = operator.op
-    yield f"{_WORDS[operator.role]:<11} {op.label}" + (f"  ({op.op_type})" if op.op_type else "")
+    yield titled(say(f"overflow_{operator.role}"), op.label + (f"  ({op.op_type})" if op.op_type else ""), _MARGIN)
     where = where_text(op.at)
-    yield f"            op {operator.order + 1} of {total}; {where + '; ' if where else ''}{_WHY[operator.role]}"
+    place, why = say("nth_operator", place=operator.order + 1, operators=total), say(f"is_overflow_{operator.role}")
+    yield titled("", say.joined(filter(None, (place, where, why)), "between_clauses"), _MARGIN)
     line = next((ref.line for ref, _ in operator.tensors if ref.line is not None), None)
     if line is not None:
-        yield from frame_lines(line, _WIDTH, indent=12)
+        yield from frame_lines(line, _WIDTH, indent=_MARGIN)
     for report in operator.reported:
-        yield f"            {report.entry.sentence}"
+        yield titled("", say.of(report.entry.message), _MARGIN)
     for ref, side in operator.tensors:
-        yield f"            {ref.key.io}:{ref.key.slot}  {side.overflow_text}"
+        yield titled("", f"{ref.key.io}:{ref.key.slot}  {say.of(side.overflow)}", _MARGIN)
     if operator.tensors:
-        yield f"            {operator.tensors[0][0].source.path}"
+        yield titled("", str(operator.tensors[0][0].source.path), _MARGIN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pytest_msdump.cli.output import print_lines
+from pytest_msdump.cli.output import phrases, print_lines
 from pytest_msdump.convert.prototxt import rewire_file
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.record.caffe import shared_bytes
@@ -38,10 +38,9 @@ def run(parsed: argparse.Namespace) -> int:
     out = Path(parsed.out) if parsed.out is not None else None
     target, rewired = rewire_file(Path(parsed.file), out=out, phase=parsed.phase)
     lines = [f"{entry.layer}: {entry.old} -> {entry.new}" for entry in rewired.renamed]
-    lines += [f"note: {note}" for note in rewired.notes]
-    count = len(rewired.renamed)
-    said = f"{count} in-place {'top' if count == 1 else 'tops'} renamed" if count else "no layer is in place: a copy"
-    print_lines([*lines, f"wrote {target} ({said})"])
+    say, count = phrases(parsed), len(rewired.renamed)
+    lines += [say("note", text=note) for note in rewired.notes]
+    print_lines([*lines, say("tops_renamed" if count else "tops_none", n=count, file=str(target))])
     return 0
 
 
@@ -49,7 +48,7 @@ def _check(parsed: argparse.Namespace) -> int:
     if parsed.out is not None:
         raise ConfigError("--reference writes nothing: leave --out out")
     found = shared_bytes(Path(parsed.file), Path(parsed.reference), phase=parsed.phase)
-    lines = [f"{one.layer}: its file holds the bytes of {one.over}, which is in place on {one.blob}" for one in found]
-    advice = f"make the reference again with what 'msdump prototxt {parsed.file}' writes"
-    print_lines([*lines, advice if found else "no layer holds the bytes of another in place on it"])
+    say = phrases(parsed)
+    lines = [say("holds_bytes_of", layer=one.layer, over=one.over, blob=one.blob) for one in found]
+    print_lines([*lines, say("make_reference_again" if found else "holds_no_bytes_of", file=parsed.file)])
     return int(bool(found))

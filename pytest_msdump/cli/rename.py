@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from pytest_msdump.cli.output import print_lines
+from pytest_msdump.cli.output import phrases, print_lines
 from pytest_msdump.convert.renaming import RenamePlan, apply, new_undo_file, plan_renaming, read_undo, take_back
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line
-from pytest_msdump.model.describe import counted
+from pytest_msdump.text import Phrases
 
 DESCRIPTION = (
     "Rename the .npy files of a folder, and of its numbered sub-folders, to OP.SLOT.TIME.npy: all of those that the "
@@ -47,13 +47,13 @@ def run(parsed: argparse.Namespace) -> int:
     if not parsed.dry_run:
         apply(plan, undo)
     print_lines(f"{move.old} -> {move.new}" for move in plan.moves)
-    print_lines(_left_alone(plan))
-    count = counted(len(plan.moves), "file")
+    say, count = phrases(parsed), len(plan.moves)
+    print_lines(_left_alone(plan, say))
     if parsed.dry_run:
-        print_lines([f"{count} would be renamed; nothing was changed"])
+        print_lines([say("would_rename", n=count)])
     else:
         shown = shell_line(["msdump", "rename", str(folder), "--undo", os.path.relpath(undo)])
-        print_lines([f"{count} renamed; to take it back: {shown}"])
+        print_lines([say("renamed", n=count, line=shown)])
     return 0
 
 
@@ -63,14 +63,12 @@ def _take_back(folder: Path, parsed: argparse.Namespace) -> int:
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such directory; give the folder that was renamed")
     count = take_back(folder, read_undo(Path(parsed.undo)))
-    print_lines([f"{counted(count, 'file')} renamed back" if count else "every file has its old name already"])
+    print_lines([phrases(parsed)("renamed_back" if count else "renamed_none", n=count)])
     return 0
 
 
-def _left_alone(plan: RenamePlan) -> Iterable[str]:
+def _left_alone(plan: RenamePlan, say: Phrases) -> Iterable[str]:
     if plan.fitting:
-        yield f"left alone: {counted(plan.fitting, 'file')} with such a name already"
+        yield say("left_alone_named", n=plan.fitting)
     if plan.others:
-        more = f" and {len(plan.others) - _OTHERS_SHOWN} more" if len(plan.others) > _OTHERS_SHOWN else ""
-        shown = ", ".join(plan.others[:_OTHERS_SHOWN])
-        yield f"left alone: {counted(len(plan.others), 'file')} that the pattern does not fit: {shown}{more}"
+        yield say("left_alone_others", n=len(plan.others), names=say.named(plan.others, _OTHERS_SHOWN))

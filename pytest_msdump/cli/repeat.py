@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pytest_msdump.cli.output import add_quiet, print_lines
+from pytest_msdump.cli.output import add_quiet, phrases, print_lines
 from pytest_msdump.errors import ConfigError
 
 DESCRIPTION = (
@@ -65,5 +65,5 @@ def run(parsed: argparse.Namespace) -> int:
 
     with own_folder() as folder:
         found = repeat(made, parsed.runs, folder)
-    print_lines(repeat_lines(found))
+    print_lines(repeat_lines(found, phrases(parsed)))
     return 0 if found.is_equal else 1

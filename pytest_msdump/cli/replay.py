@@ -19,14 +19,15 @@ from pytest_msdump.comparison.planning import plan
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import printed_json
 from pytest_msdump.facts.replay import LEAST_REPLAYED
-from pytest_msdump.model.describe import counted, frame_lines, where_text, wrapped
+from pytest_msdump.model.describe import frame_lines, where_text, wrapped
 from pytest_msdump.model.numbers import distinct_texts, index_text
-from pytest_msdump.model.tensor import COORDINATES
+from pytest_msdump.model.tensor import COORDINATES, OpKey
 from pytest_msdump.replay.kernels import Refused, Replay, Replayed, Score, replay
 from pytest_msdump.replay.reference_model import load_reference, record_reference
 from pytest_msdump.report.coverage import percent
 from pytest_msdump.report.json_forms import encode
 from pytest_msdump.report.progress import Progress
+from pytest_msdump.report.tables import titled
 from pytest_msdump.settings.options import (
     ALLOW_INCOMPLETE,
     COMMAND_FLAGS,
@@ -38,7 +39,7 @@ from pytest_msdump.settings.options import (
 from pytest_msdump.settings.values import parse_coverage
 from pytest_msdump.storage.files import make_directory
 from pytest_msdump.suite import load_suite
-from pytest_msdump.text import ENGLISH, bound_text, number, say
+from pytest_msdump.text import Phrases, say
 
 DESCRIPTION = (
     "Give each operator of one dump its own inputs again, and name those that are wrong by themselves. Without a "
@@ -69,7 +70,7 @@ _EVERYTHING = next(option for option in OUTPUT_OPTIONS if option.kind == "word")
 _LEAST = next(option for option in OPTIONS if option.name == "min_replayed")
 _MODEL_OPTIONS = (
     *(option for option in OPTIONS if option.name in _OPTIONS),
-    *(option for option in OUTPUT_OPTIONS if option.name in ("show", "lang") and option is not _EVERYTHING),
+    *(option for option in OUTPUT_OPTIONS if option.name == "show" and option is not _EVERYTHING),
 )
 
 
@@ -149,85 +150,85 @@ def _kernels(parsed: argparse.Namespace) -> int:
         print(printed_json({**_entry(found), "replayable": found.replayable, "least": least}))
     else:
         unfolded = parsed.msdump_show == _EVERYTHING.value
-        print_lines(_lines(found, unfolded=unfolded, width=terminal_width(80, least=60)))
+        language, width = phrases(parsed), terminal_width(80, least=60)
+        print_lines(_lines(found, unfolded=unfolded, width=width, say=language))
         if found.replayed and not is_enough:
-            text = ENGLISH("replayed_below", k=found.calls, total=found.replayable, wanted=percent(least))
-            print_lines(wrapped(text, terminal_width(80, least=60), indent=0))
+            text = language("replayed_below", k=found.calls, total=found.replayable, wanted=percent(least))
+            print_lines(wrapped(text, width, indent=0))
     return int(bool(found.accused or found.damaged) or not found.replayed or not is_enough)
 
 
-def _lines(found: Replay, *, unfolded: bool, width: int) -> Iterator[str]:
+def _lines(found: Replay, *, unfolded: bool, width: int, say: Phrases) -> Iterator[str]:
     dump, accused = found.dump, found.accused
     most = len(accused) if unfolded else _MOST_SHOWN
-    yield f"msdump replay: {dump.root} (reader {dump.reader})"
+    yield say("about_dump", command="msdump replay", directory=str(dump.root), reader=dump.reader)
     for one in accused[:most]:
         yield ""
-        yield from _accused(one, width)
+        yield from _accused(one, width, say)
     if len(accused) > most:
         yield ""
-        yield f"and {counted(len(accused) - most, 'more accused output')}; --all lists them"
+        yield say("more_accused", n=len(accused) - most)
     for damaged in found.damaged:
         yield ""
-        yield f"{'DAMAGED':<{_MARGIN}}{damaged.op.label}" + (f"  ({damaged.op.op_type})" if damaged.op.op_type else "")
-        yield from wrapped(say(damaged.why), width, indent=_MARGIN)
+        yield titled(say("DAMAGED"), _named(damaged.op), _MARGIN)
+        yield from wrapped(say.of(damaged.why), width, indent=_MARGIN)
     yield ""
-    yield from _refused(found, width, most=len(found.refused) if unfolded else _MOST_SHOWN)
-    yield from wrapped(_summary(found), width, indent=0)
+    yield from _refused(found, width, say, most=len(found.refused) if unfolded else _MOST_SHOWN)
+    yield from wrapped(_summary(found, say), width, indent=0)
 
 
-def _accused(one: Replayed, width: int) -> Iterator[str]:
+def _named(op: OpKey) -> str:
+    return op.label + (f"  ({op.op_type})" if op.op_type else "")
+
+
+def _accused(one: Replayed, width: int, say: Phrases) -> Iterator[str]:
     op, score, margin = one.op, one.score, " " * _MARGIN
-    yield f"{'ACCUSED':<{_MARGIN}}{op.label}" + (f"  ({op.op_type})" if op.op_type else "")
-    order = "" if one.ref.place is None else f"op {one.ref.place + 1}"
-    place = ", ".join(filter(None, (order, where_text(op.at), f"output {one.slot}")))
+    yield titled(say("ACCUSED"), _named(op), _MARGIN)
+    order = "" if one.ref.place is None else say("op_at", n=one.ref.place + 1)
+    place = say.joined(filter(None, (order, where_text(op.at), say("output_slot", n=one.slot))), "between_names")
     yield f"{margin}{place}"
-    yield f"{margin}{_score_text(score, one.elements)}"
+    yield f"{margin}{_score_text(score, one.elements, say)}"
     stored, expected = distinct_texts(score.stored, score.expected)
-    yield f"{margin}worst at {index_text(score.index)}: stored {stored}, from its inputs {expected}"
+    yield margin + say("replay_worst", place=index_text(score.index), stored=stored, expected=expected)
     if one.ref.line is not None:
         yield from frame_lines(one.ref.line, width, indent=_MARGIN)
     yield f"{margin}{one.ref.source.text}"
 
 
-def _score_text(score: Score, elements: int) -> str:
+def _score_text(score: Score, elements: int, say: Phrases) -> str:
     if score.rule == "exact":
-        return f"{counted(int(score.value), 'element')} of {elements} differ; they have to be equal"
+        return say("score_exact", n=int(score.value), elements=elements)
     if score.rule == "flips":
-        return f"{100 * score.value:.3g} % of {counted(elements, 'element')} are not rounded correctly; limit 0.1 %"
-    return f"off by {number(score.value)} rounding units of its {_OF[score.rule]}; limit {bound_text(score.limit)}"
+        return say("score_flips", share=f"{100 * score.value:.3g}", n=elements)
+    return say(f"score_{score.rule}", value=score.value, limit=score.limit)
 
 
-_OF = {"sum": "terms", "approximation": "size"}
-
-
-def _refused(found: Replay, width: int, *, most: int) -> Iterator[str]:
+def _refused(found: Replay, width: int, say: Phrases, *, most: int) -> Iterator[str]:
     """Yield why calls were not replayed, the most frequent reason first, with one example each and further names."""
     by_reason: defaultdict[tuple[str, str], list[Refused]] = defaultdict(list)
     for one in found.refused:
         by_reason[one.op.op_type or "", one.why.code].append(one)
     if by_reason:
-        yield f"not replayed: {counted(len(found.refused), 'call')}"
+        yield say("calls_not_replayed", n=len(found.refused))
     for (op_type, _), (first, *others) in sorted(by_reason.items(), key=lambda row: (-len(row[1]), row[0])):
         yield f"  {1 + len(others)} {op_type}".rstrip()
-        yield from wrapped(f"{first.op.label}: not replayable: {say(first.why)}", width, indent=4)
+        yield from wrapped(say("not_replayable", name=first.op.label, why=first.why), width, indent=4)
         if others:
-            names = ENGLISH.named((one.op.label for one in others), most)
-            yield from wrapped(f"likewise {names}", width, indent=4)
+            names = say.named((one.op.label for one in others), most)
+            yield from wrapped(say("likewise", names=names), width, indent=4)
     if by_reason:
         yield ""
 
 
-def _summary(found: Replay) -> str:
-    total = found.calls + len(found.refused)
-    text = f"replayed {found.calls} of {counted(total, 'operator call')}, {counted(len(found.replayed), 'output')}"
-    if found.undumped:
-        text += f"; {counted(found.undumped, 'operator')} of the graphs without a dumped output"
+def _summary(found: Replay, say: Phrases) -> str:
+    undumped = say("replay_undumped", n=found.undumped) if found.undumped else ""
+    about = {"total": found.calls + len(found.refused), "outputs": len(found.replayed), "undumped": undumped}
+    text = say("replayed_calls", n=found.calls, **about)
     if not found.replayed:
-        why = "" if found.dump.graphs else "; the dump has no graph of its run: name a saved .ir with --graph FILE"
-        return f"{text}: NOTHING WAS JUDGED{why}"
+        return say("replay_nothing", text=text, why="" if found.dump.graphs else say("replay_without_graph"))
     operators = len({one.op for one in found.accused})
-    text += f"; {counted(operators, 'operator') if operators else 'no operator'} accused"
-    return f"{text}, {counted(len(found.damaged), 'tensor')} damaged" if found.damaged else text
+    damaged = say("and_damaged", n=len(found.damaged)) if found.damaged else ""
+    return say("replay_accused" if operators else "replay_none_accused", text=text, n=operators, damaged=damaged)
 
 
 def _entry(found: Replay) -> dict[str, Any]:

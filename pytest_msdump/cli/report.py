@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_msdump.cli.gate import print_github
-from pytest_msdump.cli.output import add_quiet, print_lines
+from pytest_msdump.cli.output import add_quiet, phrases, print_lines
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.model.report import Report
 from pytest_msdump.report.build import write_report
@@ -19,7 +19,6 @@ from pytest_msdump.report.json_report import read_json, report_from
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.settings.options import REPORT_KINDS
 from pytest_msdump.settings.values import parse_report
-from pytest_msdump.text import ENGLISH
 
 DESCRIPTION = (
     "Write reports from a results.json, without the data: those that the run itself would have written. "
@@ -47,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Write the reports and say where they are."""
-    kinds = parse_report(parsed.report, where="--report")
+    say, kinds = phrases(parsed), parse_report(parsed.report, where="--report")
     if parsed.open and "html" not in kinds:
         raise ConfigError("--open: shows the page; add html to --report")
     named = {os.path.normpath(text): _results(Path(text)) for text in parsed.results}
@@ -62,11 +61,11 @@ def run(parsed: argparse.Namespace) -> int:
         if "github" in kinds:
             print_github(report)
         if not report.complete:
-            print(ENGLISH("not_complete" if report.ended else "not_ended"), file=sys.stderr)
+            print(say("not_complete" if report.ended else "not_ended"), file=sys.stderr)
     if parsed.open:
         page = next(file for file in files if file.name in _PAGES)
         if not webbrowser.open(page.resolve().as_uri()):
-            print(f"no browser was found to open it; open {os.path.relpath(page)}", file=sys.stderr)
+            print(say("no_browser", file=os.path.relpath(page)), file=sys.stderr)
     return 0
 
 

@@ -6,12 +6,11 @@ import argparse
 import os
 from pathlib import Path
 
-from pytest_msdump.cli.output import add_quiet, print_lines
+from pytest_msdump.cli.output import add_quiet, phrases, print_lines
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.comparison.opening import as_path
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.metrics.count_sketch import BUCKETS
-from pytest_msdump.model.describe import counted
 from pytest_msdump.record.writer import sketch_dump
 from pytest_msdump.report.progress import Progress
 
@@ -46,5 +45,5 @@ def run(parsed: argparse.Namespace) -> int:
     with Progress("msdump sketch", quiet=parsed.quiet).step("sketching"):
         count = sketch_dump(dump, out, full=parsed.full, buckets=parsed.buckets)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    print_lines([f"{counted(count, 'tensor')} in {os.path.relpath(out)}, {size / 1e6:.1f} MB"])
+    print_lines([phrases(parsed)("sketched", n=count, place=os.path.relpath(out), size=f"{size / 1e6:.1f}")])
     return 0

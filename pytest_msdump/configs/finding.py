@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.facts.config_keys import MODES
+from pytest_msdump.facts.config_keys import MODES, SUNK
 from pytest_msdump.model.kernel_lists import OF_FULL_NAMES, REGEX, chosen
+from pytest_msdump.text import Message, Parameter, say
 
 REFUSED, WARNING = "refused", "warning"
 
@@ -20,17 +21,22 @@ class ConfigFinding:
 
     level: str
     key: str
-    sentence: str
+    message: Message
+
+    @property
+    def sentence(self) -> str:
+        """The sentence in English."""
+        return say(self.message)
 
 
-def refused(key: str, sentence: str) -> ConfigFinding:
+def refused(place: str, code: str, /, **parameters: Parameter) -> ConfigFinding:
     """Return a finding that stops the run."""
-    return ConfigFinding(REFUSED, key, sentence)
+    return ConfigFinding(REFUSED, place, Message(code, parameters))
 
 
-def warning(key: str, sentence: str) -> ConfigFinding:
+def warning(place: str, code: str, /, **parameters: Parameter) -> ConfigFinding:
     """Return a finding that does not stop the run."""
-    return ConfigFinding(WARNING, key, sentence)
+    return ConfigFinding(WARNING, place, Message(code, parameters))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +51,15 @@ class Setting:
         """Whether it is a release before 1.5, where iterations were numbers."""
         return self.version < (1, 5)
 
-    def runs(self, *modes: str) -> bool:
-        """Whether the mode is known to be one of these."""
+    def runs(self, *modes: str | None) -> bool:
+        """Whether the mode is known to be one of these; with ``None``, also whether it is not known."""
         return self.mode in modes
+
+
+def setting_of(mode: str | None, version: str | None = None) -> Setting:
+    """Return the setting of a mode and a version, by default 1.5 for modes of 1.x and else 2.10."""
+    number = version or ("1.5" if mode and mode.startswith("r1") else "2.10")
+    return Setting(parse_version(number), checked_mode(mode))
 
 
 def parse_version(text: str) -> tuple[int, ...]:
@@ -70,7 +82,7 @@ _COUNTER = re.compile(r"-op[0-9]+$")
 _MOST_LISTED = 3
 
 
-def would_dump(document: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+def would_dump(document: Mapping[str, Any], names: Sequence[str], setting: Setting) -> list[str]:
     """Return the operators that a run dumps with a valid configuration, of the full names of all operators."""
     common = document.get("common_dump_settings")
     if isinstance(common, Mapping):
@@ -78,7 +90,8 @@ def would_dump(document: Mapping[str, Any], names: Sequence[str]) -> list[str]:
         # Overflow detection looks at every operator.
         if common.get("dump_mode") != 1 or not kernels or common.get("op_debug_mode"):
             return list(names)
-        found = {name for entry in kernels for name in chosen(entry, names)}
+        chosen_by = [[entry] if _as_name(entry, setting) else chosen(entry, names) for entry in kernels]
+        found = {name for names_of_entry in chosen_by for name in names_of_entry}
         return [name for name in names if name in found]
     models = document["dump"].get("dump_list") or ()
     listed = [model["layer"] for model in models if isinstance(model, Mapping) and model.get("layer")]
@@ -86,23 +99,43 @@ def would_dump(document: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     return [name for name in names if name in layers] if len(listed) == len(models) and listed else list(names)
 
 
-def kernel_findings(kernels: Sequence[object], names: Sequence[str] | None) -> Iterator[ConfigFinding]:
-    """Yield findings of a `kernels` list; also of what it matches, where the operators' full names are known."""
+def _as_name(entry: str, setting: Setting) -> Message | None:
+    """Say why an entry is taken for a full name here, though it is an expression or a type; ``None`` where it is not.
+
+    Documents up to 1.5 have full names only, those of 2.0 types as well; later ones expressions, and no types with O2.
+    """
+    if REGEX.fullmatch(entry):
+        return Message("config_later_regex") if setting.version < (2, 1) else None
+    if any(part in entry for part in OF_FULL_NAMES):
+        return None
+    if setting.runs(*SUNK):
+        return Message("config_no_types", {"mode": setting.mode})
+    return Message("config_later_types") if setting.version < (1, 6) else None
+
+
+def kernel_findings(
+    kernels: Sequence[object], names: Sequence[str] | None, setting: Setting, *, counts: bool
+) -> Iterator[ConfigFinding]:
+    """Yield findings of a `kernels` list; where it `counts`, also of what it matches of the operators' full names."""
     for entry in kernels:
         if not isinstance(entry, str):
-            yield warning(_KEY, f"{entry!r} is not text, so it matches no operator")
+            yield warning(_KEY, "config_not_text", name=repr(entry))
+            continue
+        if because := _as_name(entry, setting):
+            if counts and entry not in (names or ()):
+                yield warning(_KEY, "config_taken_as_name", name=repr(entry), because=because)
             continue
         try:
             found = chosen(entry, names or ())
         except re.error as error:
-            yield refused(_KEY, f"{entry!r} is not a regular expression: {error}")
+            yield refused(_KEY, "config_bad_regex", name=repr(entry), error=str(error))
             continue
-        if names is None:
+        if names is None or not counts:
             continue
         if not found:
             is_beginning = any(name.startswith(entry) for name in names)
-            hint = f"; a beginning is not enough: write name-regex({entry}.*)" if is_beginning else ""
-            yield warning(_KEY, f"{entry!r} matches no operator of the graph{hint}")
+            hint = Message("config_beginning", {"entry": entry}) if is_beginning else None
+            yield warning(_KEY, "config_matches_none", name=repr(entry), hint=hint)
         elif not any(part in entry for part in OF_FULL_NAMES) and not REGEX.fullmatch(entry):
             yield from _other_types(entry, found)
 
@@ -112,4 +145,4 @@ def _other_types(entry: str, found: Sequence[str]) -> Iterator[ConfigFinding]:
     others = sorted(one for one in types if one.lower() != entry.lower())
     if others and len(types) > 1:
         listed = ", ".join(others[:_MOST_LISTED]) + (" …" if len(others) > _MOST_LISTED else "")
-        yield warning(_KEY, f"{entry!r} also matches {listed}; name-regex(.*/{entry}-op[0-9]+) does not")
+        yield warning(_KEY, "config_also_matches", name=repr(entry), others=listed, entry=entry)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_msdump.configs.check import is_acl
+from pytest_msdump.configs.check import counts, is_acl, unknown
 from pytest_msdump.configs.finding import Setting
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_word
-from pytest_msdump.facts.config_keys import ACL_KEYS, DUMP_KEYS, ConfigKey
+from pytest_msdump.facts.config_keys import ACL_KEYS, ACL_MODEL_KEYS, DUMP_KEYS, SUNK, ConfigKey
+from pytest_msdump.text import ENGLISH, Message, Parameter, Phrases, in_clauses
 
 _ALL_DEVICES = list(range(8))
 
@@ -25,7 +27,7 @@ def around_step(step: int) -> str:
 def new_config(
     *, path: str, net: str, mode: str, iteration: str, kernels: Sequence[str], outputs_only: bool = False
 ) -> dict[str, Any]:
-    """Return the keys of a configuration for MindSpore 2.x; no `kernels` stand for all operators."""
+    """Return the keys of a configuration for MindSpore 2.x, of 1.5 in modes of 1.x; no `kernels` are all."""
     common: dict[str, Any] = {
         "op_debug_mode": 0,
         "dump_mode": 1 if kernels else 0,
@@ -37,8 +39,14 @@ def new_config(
         "kernels": list(kernels),
         "support_device": _ALL_DEVICES,
     }
-    if mode == "o2":
+    if mode in SUNK:
         return {"common_dump_settings": {**common, "file_format": "npy"}}
+    if mode.startswith("r1"):
+        del common["saved_data"]
+    if mode == "r1-async":
+        return {"common_dump_settings": common}
+    if mode == "r1-sync":
+        del common["op_debug_mode"]
     return {"common_dump_settings": common, "e2e_dump_settings": {"enable": True, "trans_flag": True}}
 
 
@@ -60,77 +68,94 @@ def new_acl(
     return {"dump": {**dump, **({"dump_step": steps} if steps else {})}}
 
 
-def acl_lines(file: str) -> Iterator[str]:
+def acl_lines(file: str, say: Phrases) -> Iterator[str]:
     """Yield what the program has to do with its ``acl.json``."""
-    yield "# in the program, before it does anything else with the device:"
+    yield f"# {say('script_acl')}"
     yield f'acl.init("{file}")    # C++: aclInit("{file}")'
 
 
-def script_lines(file: str, *, mode: str, last_step: int | None) -> Iterator[str]:
+def script_lines(file: str, say: Phrases = ENGLISH, *, mode: str, last_step: int | None) -> Iterator[str]:
     """Yield what to add to the script and to its environment; nothing is dumped after `last_step`, counted from 1."""
-    yield "# before the script starts, and before mindspore.communication.init():"
+    yield f"# {say('script_before')}"
     yield f"export MINDSPORE_DUMP_CONFIG={shell_word(file)}"
     if mode == "ge":
         yield "export ENABLE_MS_GE_DUMP=1"
     yield ""
-    yield "# in the script: short scopes, so that file names are not too long"
-    yield "mindspore.set_context(reserve_class_name_in_scope=False)"
-    yield "# one step at a time"
-    sink = "dataset_sink_mode=True, sink_size=1" if mode == "o2" else "dataset_sink_mode=False"
+    yield f"# {say('script_scopes')}"
+    place = "mindspore.context" if mode.startswith("r1") else "mindspore"
+    yield f"{place}.set_context(reserve_class_name_in_scope=False)"
+    yield f"# {say('script_steps')}"
+    sink = "dataset_sink_mode=True, sink_size=1" if mode in SUNK else "dataset_sink_mode=False"
     yield f"model.train(epochs, dataset, callbacks=callbacks, {sink})"
     if last_step is not None:
-        yield f"# stop after step {last_step}: a callback with"
+        yield f"# {say('script_stop', n=last_step)}"
         yield "def on_train_step_end(self, run_context):"
         yield f"    if run_context.original_args().cur_step_num >= {last_step}:"
         yield "        run_context.request_stop()"
 
 
 # (key, value as JSON has it, what the key means)
-Explained = tuple[str, str, str]
+Explained = tuple[str, str | Message, Message]
 
 _STEP = re.compile(r"[0-9]{1,18}")
 
 
 def explain(document: Mapping[str, Any], setting: Setting) -> Iterator[Explained]:
-    """Yield every key that is there, and those whose default counts; `document` is of either kind."""
+    """Yield every key that is there, and what those mean that are not; `document` is of either kind."""
     keys = ACL_KEYS if is_acl(document) else DUMP_KEYS
-    for key in keys:
-        if not key.since <= setting.version < key.until or (setting.mode and setting.mode not in key.modes):
+    for name in dict.fromkeys((*(key.section for key in keys), *document)):
+        mine, section = [key for key in keys if key.section == name], document.get(name, {})
+        if not mine or not isinstance(section, Mapping):
+            yield name, json.dumps(section), Message("config_ignored_section")
             continue
-        section = document.get(key.section)
-        if not isinstance(section, Mapping):
-            continue
-        name = f"{key.section}.{key.name}"
+        yield from _explained(section, name, mine, setting)
+        models = section.get("dump_list") if is_acl(document) else None
+        for number, model in enumerate(models if isinstance(models, list) else ()):
+            if isinstance(model, Mapping):
+                yield from _explained(model, f"{name}.dump_list[{number}]", ACL_MODEL_KEYS, setting)
+
+
+def _explained(
+    section: Mapping[str, Any], name: str, mine: Sequence[ConfigKey], setting: Setting
+) -> Iterator[Explained]:
+    now = {key.name: key for key in mine if key.is_known(setting.version)}
+    for key in now.values():
+        place, is_idle = f"{name}.{key.name}", not counts(key, setting)
         if key.name in section:
-            yield name, _shown(section[key.name]), _meaning(key, section[key.name], setting)
-        elif key.default is not None:
-            yield name, f"{_shown(key.default)} (default)", key.meaning
+            idle = Message("config_no_effect", {"key": key.name, "mode": setting.mode}) if is_idle else None
+            yield place, _shown(key, section[key.name]), idle or _meaning(key, section[key.name], setting)
+        elif key.required:
+            yield place, Message("config_absent"), Message("config_needed", {"meaning": Message(key.meaning)})
+        elif not is_idle:
+            usual = Message("config_default", {"value": json.dumps(key.default)})
+            yield place, Message("config_absent") if key.default is None else usual, Message(key.meaning)
+    for said in [said for said in section if said not in now]:
+        yield f"{name}.{said}", json.dumps(section[said]), unknown(said, mine, now, setting)
 
 
-def _meaning(key: ConfigKey, value: object, setting: Setting) -> str:
+def _meaning(key: ConfigKey, value: object, setting: Setting) -> Message:
     if key.name == "iteration" and setting.is_first:
-        return "every iteration" if value == 0 else f"iteration {value}, counted from 0"
+        return Message("every_iteration") if value == 0 else Message("config_iteration", {"value": str(value)})
     if key.kind == "steps" and isinstance(value, str):
-        return "every iteration" if value == "all" else f"{_steps(value)}; {key.meaning}"
-    return key.meaning
+        steps = Message("every_iteration") if value == "all" else _steps(value)
+        return steps if value == "all" else in_clauses(steps, Message(key.meaning))
+    return Message(key.meaning)
 
 
-def _steps(text: str) -> str:
-    steps = []
+def _steps(text: str) -> Message:
+    steps: list[Parameter] = []
     for part in text.split("|"):
         first, _, last = part.partition("-")
         if not all(map(_STEP.fullmatch, (first, last or first))):
-            steps.append(f"{part!r:.60} (nothing)")
+            steps.append(Message("config_step_none", {"part": f"{part!r:.60}"}))
         elif last:
-            steps.append(f"steps {int(first) + 1} to {int(last) + 1}")
+            steps.append(Message("config_step_range", {"first": int(first) + 1, "last": int(last) + 1}))
         else:
-            steps.append(f"step {int(first) + 1}")
-    return ", ".join(steps) + " of the script"
+            steps.append(Message("config_step", {"first": int(first) + 1}))
+    return Message("config_steps_of", {"steps": tuple(steps)})
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_shown, value)) + "]"
-    return f'"{value}"' if isinstance(value, str) else str(value)
+def _shown(key: ConfigKey, value: object) -> str | Message:
+    if key.kind == "models" and value and isinstance(value, list):
+        return Message("config_models", {"n": len(value)})
+    return json.dumps(value, ensure_ascii=False)

@@ -19,13 +19,12 @@ class CheckFact(NamedTuple):
     """One check.
 
     `target` is weight, gradient, activation, tensor or operator; `family` which measurement it takes; `parameters` what
-    can be set, with defaults (``None`` = not looked at until set); `says` what a hit means.
+    can be set, with defaults (``None`` = not looked at until set).
     """
 
     target: str
     family: str
     parameters: Mapping[str, float | None]
-    says: str
 
 
 _TOO_LARGE: Mapping[str, float | None] = {"abs_mean_gt": None, "max_gt": None, "min_gt": None, "mean_gt": None}
@@ -41,52 +40,37 @@ _RANGE: Mapping[str, float | None] = {
 
 # In the order in which hits of one tensor are listed. Of one family the first check that applies to a tensor is used.
 CHECKS: Mapping[str, CheckFact] = {
-    "operator_overflow": CheckFact("operator", "device", _NOTHING, "the device's own check reports an overflow"),
-    "weight_overflow": CheckFact("weight", "overflow", _NOTHING, "the weight holds NaN or Inf"),
-    "gradient_exploding": CheckFact("gradient", "overflow", _NOTHING, "the gradient holds NaN or Inf"),
-    "tensor_overflow": CheckFact("tensor", "overflow", _NOTHING, "the tensor holds NaN or Inf"),
+    "operator_overflow": CheckFact("operator", "device", _NOTHING),
+    "weight_overflow": CheckFact("weight", "overflow", _NOTHING),
+    "gradient_exploding": CheckFact("gradient", "overflow", _NOTHING),
+    "tensor_overflow": CheckFact("tensor", "overflow", _NOTHING),
     "weight_initialization": CheckFact(
         "weight",
         "initial",
         {"zero_percentage_ge": 100.0, "max_gt": None, "min_lt": None},
-        "the weight begins with values that it does not learn from",
     ),
-    "tensor_all_zero": CheckFact("tensor", "zero", {"zero_percentage_ge": 100.0}, "the tensor is zero all over"),
-    "weight_too_large": CheckFact("weight", "bounds", _TOO_LARGE, "the weight is large"),
-    "weight_too_small": CheckFact("weight", "bounds", _TOO_SMALL, "the weight is small"),
-    "gradient_too_large": CheckFact("gradient", "bounds", _TOO_LARGE, "the gradient is large"),
-    "gradient_vanishing": CheckFact(
-        "gradient", "bounds", {**_TOO_SMALL, "abs_mean_lt": 1e-9}, "the gradient is too small to learn from"
-    ),
-    "tensor_too_large": CheckFact("tensor", "bounds", _TOO_LARGE, "the tensor is large"),
-    "tensor_too_small": CheckFact("tensor", "bounds", _TOO_SMALL, "the tensor is small"),
+    "tensor_all_zero": CheckFact("tensor", "zero", {"zero_percentage_ge": 100.0}),
+    "weight_too_large": CheckFact("weight", "bounds", _TOO_LARGE),
+    "weight_too_small": CheckFact("weight", "bounds", _TOO_SMALL),
+    "gradient_too_large": CheckFact("gradient", "bounds", _TOO_LARGE),
+    "gradient_vanishing": CheckFact("gradient", "bounds", {**_TOO_SMALL, "abs_mean_lt": 1e-9}),
+    "tensor_too_large": CheckFact("tensor", "bounds", _TOO_LARGE),
+    "tensor_too_small": CheckFact("tensor", "bounds", _TOO_SMALL),
     "weight_not_changed": CheckFact(
         "weight",
         "unchanged",
         {"rtol": 1e-5, "atol": 1e-8, "equal_nan": 0.0},
-        "the weight is as it was an iteration before",
     ),
-    "weight_change_too_large": CheckFact(
-        "weight", "change", {"abs_mean_update_ratio_gt": 0.1, "epsilon": 1e-9}, "the weight changes by much"
-    ),
-    "weight_change_too_small": CheckFact(
-        "weight", "change", {"abs_mean_update_ratio_lt": 1e-4, "epsilon": 1e-9}, "the weight hardly changes"
-    ),
-    "activation_range": CheckFact("activation", "range", _RANGE, "the activation works outside of its useful range"),
-    "tensor_range": CheckFact("tensor", "range", _RANGE, "the tensor's values are spread as they should not be"),
+    "weight_change_too_large": CheckFact("weight", "change", {"abs_mean_update_ratio_gt": 0.1, "epsilon": 1e-9}),
+    "weight_change_too_small": CheckFact("weight", "change", {"abs_mean_update_ratio_lt": 1e-4, "epsilon": 1e-9}),
+    "activation_range": CheckFact("activation", "range", _RANGE),
+    "tensor_range": CheckFact("tensor", "range", _RANGE),
 }
 
 # What thresholds are about: a parameter is a quantity and `_gt`, `_ge` or `_lt`.
-QUANTITIES: Mapping[str, str] = {
-    "abs_mean": "mean magnitude",
-    "max": "maximum",
-    "min": "minimum",
-    "mean": "mean",
-    "zero_percentage": "zeros",
-    "range_percentage": "elements within the range",
-    "max_min": "maximum less minimum",
-    "abs_mean_update_ratio": "mean change / mean magnitude",
-}
+QUANTITIES = (
+    *("abs_mean", "max", "min", "mean", "zero_percentage", "range_percentage", "max_min", "abs_mean_update_ratio"),
+)
 
 _TANH_8_8 = 0.9999999545590812
 _SIGMOID_16_2 = 0.9999999078640001

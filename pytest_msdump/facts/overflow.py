@@ -49,19 +49,18 @@ OLD_STATUS: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "AI Core": (1024, ("kernel_code", "block_idx", "status")),
 }
 
-# Bits of a core's status; several can be set.
+# Bits of a core's status, and the code of what each means; several can be set.
 AI_CORE_BITS: Mapping[int, str] = {
-    0x8: "negating the smallest signed integer",
-    0x10: "integer addition, subtraction or multiplication overflows",
-    0x20: "floating-point operation overflows",
-    0x80: "negative float converted to an unsigned integer",
-    0x100: "conversion to float16 overflows",
-    0x400: "CUBE accumulation overflows",
+    0x8: "core_negation",
+    0x10: "core_integer",
+    0x20: "core_floating",
+    0x80: "core_unsigned",
+    0x100: "core_float16",
+    0x400: "core_cube",
 }
 
 # Status of atomic additions by unit: any number above 0 is an overflow.
-_OPERANDS = ("the source operand is NaN", "the destination operand is NaN", "both operands are NaN")
-_ATOMIC = ("overflow", "underflow", *_OPERANDS)
+_ATOMIC = ("atomic_overflow", "atomic_underflow", "atomic_source", "atomic_destination", "atomic_both")
 ATOMIC_CODES: Mapping[str, Mapping[int, str]] = {
     "DHA Atomic Add": dict(enumerate(_ATOMIC, 0x9)),
     "L2 Atomic Add": dict(enumerate(_ATOMIC, 0x1)),

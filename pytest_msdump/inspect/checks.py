@@ -28,19 +28,15 @@ from pytest_msdump.inspect.hits import (
     ranges_of,
 )
 from pytest_msdump.inspect.measure import change, contents, contents_of_statistics
-from pytest_msdump.model.describe import counted
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import OpKey, TensorRef
+from pytest_msdump.text import Message, plain_text
 
 _OF_CHANGES = tuple(name for name, fact in CHECKS.items() if fact.family in ("unchanged", "change"))
 _OF_ZEROS = ("tensor_all_zero", "gradient_vanishing")
 # Statistics that show NaN and Inf.
 _OF_OVERFLOW = frozenset({"nan_count", "negative_inf_count", "positive_inf_count", "l2_norm"})
 _DEFAULT = CheckSettings()
-_WITHOUT_TRAINING = (
-    "no operator of this run computes gradients, so its weights are not expected to change, and whether they do was "
-    "not checked; --check-set weight_not_changed=on checks it"
-)
 
 
 @dataclass(frozen=True)
@@ -58,8 +54,8 @@ class Checked:
     weights: int
     steps: int
     unreadable: tuple[tuple[TensorRef, str], ...] = ()
-    notes: tuple[str, ...] = ()
-    reports: tuple[tuple[Path, str], ...] = ()
+    notes: tuple[Message, ...] = ()
+    reports: tuple[tuple[Path, Message], ...] = ()
 
     @property
     def is_clean(self) -> bool:
@@ -146,13 +142,13 @@ def _without_cancelled(dump: Dump, hits: list[Hit], settings: CheckSettings) -> 
     ]
 
 
-def _notes_on_statistics(dump: Dump) -> Iterator[str]:
+def _notes_on_statistics(dump: Dump) -> Iterator[Message]:
     unseen = [ref for ref in dump.refs if ref.is_unseen]
     if unseen:
-        yield f"{counted(len(unseen), 'tensor')} of these were saved as statistics only: checked as far as these allow"
+        yield Message("only_statistics", {"n": len(unseen)})
     blind = [ref for ref in unseen if not _OF_OVERFLOW & set(ref.statistics.values if ref.statistics else ())]
     if blind:
-        yield f"{len(blind)} of them without counts of NaN and Inf, or a norm: overflow was not checked there"
+        yield Message("blind_statistics", {"n": len(blind)})
 
 
 def _device_hits(dump: Dump, settings: CheckSettings) -> Iterator[Hit]:
@@ -161,18 +157,18 @@ def _device_hits(dump: Dump, settings: CheckSettings) -> Iterator[Hit]:
         return
     for ref in {ref.key.op: ref for ref in reversed(dump.refs) if ref.overflows}.values():
         for entry in ref.overflows:
-            yield Hit("operator_overflow", ref, entry.sentence)
+            yield Hit("operator_overflow", ref, entry.message)
 
 
-def _reports(dump: Dump, settings: CheckSettings) -> Iterator[tuple[Path, str]]:
+def _reports(dump: Dump, settings: CheckSettings) -> Iterator[tuple[Path, Message]]:
     """Yield entries of the device's own check without a dumped operator, and files that cannot be read."""
     if settings.parameters("operator_overflow") is None:
         return
     files = overflow_files(dump.root) if dump.root.is_dir() else ()
-    yield from ((file.path, file.problem) for file in files if file.problem)
+    yield from ((file.path, plain_text(file.problem)) for file in files if file.problem)
     for report in reported_overflows(dump, files):
         if not report.refs:
-            yield report.file.path, f"{report.entry.sentence}; nothing was dumped of it"
+            yield report.file.path, Message("nothing_dumped_of_it", {"why": report.entry.message})
 
 
 def _check_tensor(ref: TensorRef, settings: CheckSettings) -> Sequence[Hit] | str:
@@ -196,12 +192,12 @@ def _check_tensor(ref: TensorRef, settings: CheckSettings) -> Sequence[Hit] | st
 
 def _steps(
     dump: Dump, weights: Sequence[TensorRef], settings: CheckSettings
-) -> tuple[Sequence[tuple[TensorRef, TensorRef]], tuple[str, ...]]:
+) -> tuple[Sequence[tuple[TensorRef, TensorRef]], tuple[Message, ...]]:
     """Return each weight with its ref an iteration before, or why there is none to check."""
     if all(settings.parameters(check) is None for check in _OF_CHANGES):
         return (), ()
     if not weights:
-        return (), ("no tensor of a weight is in this dump: changes of weights were not checked",)
+        return (), (Message("no_weight"),)
     histories: defaultdict[tuple[object, ...], list[TensorRef]] = defaultdict(list)
     for ref in weights:
         key, at = ref.key, ref.key.op.at
@@ -212,9 +208,9 @@ def _steps(
         refs.sort(key=lambda ref: ref.key.op.at.iteration or 0)
         steps += zip(refs[1:], refs, strict=False)
     if not steps:
-        return (), ("every weight is here in one iteration only: changes of weights were not checked",)
+        return (), (Message("one_iteration"),)
     if not is_training(_operators(dump)) and not any(map(settings.is_asked_for, _OF_CHANGES)):
-        return (), (_WITHOUT_TRAINING,)
+        return (), (Message("no_training"),)
     return steps, ()
 
 

@@ -12,10 +12,10 @@ from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.facts import checks
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.inspect.measure import Change, Contents
-from pytest_msdump.model.describe import counted
 from pytest_msdump.model.numbers import beside, index_text, number
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef
+from pytest_msdump.text import Message, Parameter
 
 _SWITCHES = {"on": True, "off": False}
 
@@ -133,13 +133,13 @@ def _may_be_zero(key: TensorKey) -> bool:
 class Hit:
     """One check that one tensor does not pass.
 
-    `sentence` says what was found. `parameter` is the threshold that was crossed, `value` the number measured; `where`
+    `message` says what was found. `parameter` is the threshold that was crossed, `value` the number measured; `where`
     is the logical index of the first such element, `previous` the tensor of the iteration before.
     """
 
     check: str
     ref: TensorRef
-    sentence: str
+    message: Message
     parameter: str | None = None
     value: float | None = None
     threshold: float | None = None
@@ -196,8 +196,8 @@ def hits_of_contents(ref: TensorRef, found: Contents, settings: CheckSettings, *
         share = {} if found.within is None else {"range_percentage": 100.0 * found.within[place] / found.elements}
         for hit in _crossings(check, ref, {**quantities, **share}, parameters):
             if (hit.parameter or "").startswith("range_percentage"):
-                ends = (number(parameters[name], 9) for name in _ENDS)
-                hit = replace(hit, sentence=f"{hit.sentence}; the range is {' to '.join(ends)}")
+                low, high = (number(parameters[name], 9) for name in _ENDS)
+                hit = replace(hit, message=Message("crossed_range", {"why": hit.message, "low": low, "high": high}))
             yield hit
 
 
@@ -225,10 +225,12 @@ def _quantities(found: Contents) -> Mapping[str, float]:
 
 
 def _overflow(check: str, ref: TensorRef, found: Contents) -> Hit:
-    counts = [f"{count} {word}" for count, word in ((found.nan, "NaN"), (found.inf, "Inf")) if count]
-    where = "" if found.first_nonfinite is None else f"; first at {index_text(found.first_nonfinite)}"
-    sentence = f"{' and '.join(counts)} of {counted(found.elements, 'element')}{where}"
-    return Hit(check, ref, sentence, value=float(found.nan + found.inf), threshold=0.0, where=found.first_nonfinite)
+    kinds = ((found.nan, "NaN"), (found.inf, "Inf"))
+    counts = tuple(Message("of_kind", {"n": count, "kind": kind}) for count, kind in kinds if count)
+    first = found.first_nonfinite
+    where = None if first is None else Message("then_first", {"place": index_text(first)})
+    message = Message("nonfinite_of", {"counts": counts, "n": found.elements, "where": where})
+    return Hit(check, ref, message, value=float(found.nan + found.inf), threshold=0.0, where=found.first_nonfinite)
 
 
 def _crossings(
@@ -243,9 +245,13 @@ def _crossings(
         if _IS_CROSSED[suffix](value, threshold):
             shown, limit = beside(value, threshold)
             unit = " %" if quantity.endswith("percentage") else ""
-            yield Hit(
-                check, ref, f"{checks.QUANTITIES[quantity]}: {shown}{unit} ({name}={limit})", name, value, threshold
-            )
+            about: dict[str, Parameter] = {
+                "quantity": Message(f"quantity_{quantity}"),
+                "value": f"{shown}{unit}",
+                "name": name,
+                "limit": limit,
+            }
+            yield Hit(check, ref, Message("crossed", about), name, value, threshold)
 
 
 def hits_of_change(ref: TensorRef, previous: TensorRef, found: Change, settings: CheckSettings) -> Iterator[Hit]:
@@ -256,13 +262,13 @@ def hits_of_change(ref: TensorRef, previous: TensorRef, found: Change, settings:
     """
     if not found.elements:
         return
-    since = f"since iteration {previous.key.op.at.iteration}"
+    since: dict[str, Parameter] = {"iteration": previous.key.op.at.iteration}
     unchanged = settings.parameters("weight_not_changed")
     if unchanged is not None and not found.moved:
-        size = f"no element changed by more than {found.largest:.3g}" if found.largest else "nothing of it changed"
         tolerance = f"rtol={number(unchanged['rtol'])}, atol={number(unchanged['atol'])}"
-        sentence = f"{size} {since} ({counted(found.elements, 'element')}; {tolerance})"
-        yield Hit("weight_not_changed", ref, sentence, "rtol", found.largest, unchanged["rtol"], previous=previous)
+        about: dict[str, Parameter] = {"largest": found.largest, "n": found.elements, "tolerance": tolerance}
+        message = Message("hardly_changed" if found.largest else "unchanged", {**since, **about})
+        yield Hit("weight_not_changed", ref, message, "rtol", found.largest, unchanged["rtol"], previous=previous)
         return
     is_free = previous.key.op.at.iteration == 0 or _is_shift(ref.key.op)
     for check, fact in checks.CHECKS.items():
@@ -271,4 +277,4 @@ def hits_of_change(ref: TensorRef, previous: TensorRef, found: Change, settings:
         if parameters is None or ratio is None or (is_free and not settings.is_asked_for(check)):
             continue
         for hit in _crossings(check, ref, {"abs_mean_update_ratio": ratio}, parameters):
-            yield replace(hit, sentence=f"{hit.sentence}, {since}", previous=previous)
+            yield replace(hit, message=Message("crossed_since", {"why": hit.message, **since}), previous=previous)

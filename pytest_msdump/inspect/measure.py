@@ -15,9 +15,9 @@ from pytest_msdump.metrics.pointwise import first_of, first_place
 from pytest_msdump.metrics.statistics import Tally
 from pytest_msdump.metrics.sums import EMPTY, Moments, moments
 from pytest_msdump.metrics.values import Doubles, Workspace, components, differences, magnitudes, numbers
-from pytest_msdump.model.describe import counted
 from pytest_msdump.model.statistics import Statistic, is_printed_as
 from pytest_msdump.model.tensor import TensorView
+from pytest_msdump.text import Message, Parameter
 
 # Up to here float64 has every integer.
 _WHOLE_NUMBERS = 2**53
@@ -54,12 +54,16 @@ class Contents:
         return bool(self.nan or self.inf or self.saturated)
 
     @property
-    def overflow_text(self) -> str:
+    def overflow(self) -> Message:
         """How many elements are NaN, Inf or saturated, and the place of the first one."""
-        counts = (("NaN", self.nan), ("Inf", self.inf), ("at the dtype's maximum", self.saturated))
-        text = ", ".join(f"{count} {what}" for what, count in counts if count)
-        place = "the tensor itself was not saved" if self.first is None else f"first at {list(self.first)}"
-        return f"{text} of {counted(self.elements, 'element')}; {place}"
+        kinds: list[Parameter] = [
+            Message("of_kind", {"n": n, "kind": kind}) for kind, n in (("NaN", self.nan), ("Inf", self.inf)) if n
+        ]
+        if self.saturated:
+            kinds.append(Message("at_maximum", {"n": self.saturated}))
+        is_saved = self.first is not None
+        place = Message("first_place", {"place": self.first}) if is_saved else Message("tensor_not_saved")
+        return Message("overflow_of", {"counts": tuple(kinds), "n": self.elements, "place": place})
 
 
 def contents(

@@ -17,6 +17,7 @@ from pytest_msdump.errors import MsdumpError
 from pytest_msdump.model.describe import counted, listed
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, SourceFrame, TensorRef
+from pytest_msdump.text import Message, plain_text
 
 # Stands among the memory formats for tensors of which only statistics were saved.
 _STATISTICS_ONLY = "statistics only"
@@ -58,7 +59,7 @@ class Survey:
     dtypes: Mapping[str, int]
     memory_formats: Mapping[str, int]
     unreadable: tuple[tuple[TensorRef, str], ...]
-    odd: tuple[str, ...]
+    odd: tuple[Message, ...]
 
 
 class _Header(NamedTuple):
@@ -151,25 +152,26 @@ def _bytes(header: _Header | None) -> int:
     return bytes_needed(header.dtype, prod(header.shape)) if header and can_decode(header.dtype) else 0
 
 
-def _odd(dump: Dump, headers: Mapping[TensorRef, _Header]) -> Iterator[str]:
+def _odd(dump: Dump, headers: Mapping[TensorRef, _Header]) -> Iterator[Message]:
     """Yield what a whole dump of one run does not have."""
-    yield from dump.notes
+    yield from map(plain_text, dump.notes)
     if dump.unexplained:
         names = [path.as_posix() for path in dump.unexplained]
-        yield f"{counted(len(names), 'file')} that no reader knows: {listed(names)}"
+        yield Message("odd_unexplained", {"n": len(names), "names": listed(names)})
     empty = [ref.key.address for ref, header in headers.items() if 0 in header.shape]
     if empty:
-        yield f"{counted(len(empty), 'tensor')} without elements: {listed(empty)}"
+        yield Message("odd_empty", {"n": len(empty), "names": listed(empty)})
     differing = [
         f"{ref.key.address} is {header.dtype}, {ref.spec.dtype} in {ref.spec.dtype_from}"
         for ref, header in headers.items()
         if ref.spec.dtype_from and ref.spec.dtype != header.dtype
     ]
     if differing:
-        yield f"{counted(len(differing), 'tensor')} of another type than in the graph: {listed(differing, 3)}"
+        number = counted(len(differing), "tensor")
+        yield plain_text(f"{number} of another type than in the graph: {listed(differing, 3)}")
     partly = list(_in_some_iterations(dump.refs))
     if partly:
-        yield f"{counted(len(partly), 'operator')} in some iterations only: {listed(partly)}"
+        yield Message("odd_iterations", {"n": len(partly), "names": listed(partly)})
 
 
 def _in_some_iterations(refs: Iterable[TensorRef]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pytest_msdump.facts.overflow import ABSENT, AI_CORE_BITS, ATOMIC_CODES
+from pytest_msdump.text import Message, Parameter, say
 
 # Units whose status is the bit mask of a core.
 _CORES = frozenset({"AI Core", "AIC", "AIV"})
@@ -34,32 +35,43 @@ class OverflowEntry:
         return any(self.status)
 
     @property
-    def words(self) -> str:
+    def words(self) -> Message:
         """The status as a sentence: the meaning of its bits, or the number where it is unknown.
 
-        >>> OverflowEntry("AI Core", 12, 3, (272,)).words
+        >>> say(OverflowEntry("AI Core", 12, 3, (272,)).words)
         'status 272: integer addition, subtraction or multiplication overflows; conversion to float16 overflows'
-        >>> OverflowEntry("L2 Atomic Add", 12, 3, (2,)).words, OverflowEntry("DHA Atomic Add", 12, 3, (1,)).words
-        ('status 2: underflow', 'status 1')
+        >>> say(OverflowEntry("L2 Atomic Add", 12, 3, (2,)).words)
+        'status 2: underflow'
+        >>> say(OverflowEntry("DHA Atomic Add", 12, 3, (1,)).words)
+        'status 1'
         """
-        number = ", ".join(map(str, self.status))
-        if len(self.status) == 1 and self.status[0] in ATOMIC_CODES.get(self.unit, {}):
-            return f"status {number}: {ATOMIC_CODES[self.unit][self.status[0]]}"
-        if self.unit not in _CORES or len(self.status) != 1:
-            return f"status {number}"
-        known = [text for bit, text in AI_CORE_BITS.items() if self.status[0] & bit]
-        unknown = self.status[0] & ~sum(AI_CORE_BITS)
-        rest = [f"unknown bits {unknown:#x}"] if unknown else []
-        return f"status {number}" + (f": {'; '.join([*known, *rest])}" if known or rest else "")
+        status = Message("device_status", {"numbers": ", ".join(map(str, self.status))})
+        if len(self.status) != 1:
+            return status
+        meanings: list[Parameter] = []
+        if code := ATOMIC_CODES.get(self.unit, {}).get(self.status[0]):
+            meanings.append(Message(code))
+        elif self.unit in _CORES:
+            meanings += [Message(code) for bit, code in AI_CORE_BITS.items() if self.status[0] & bit]
+            if unknown := self.status[0] & ~sum(AI_CORE_BITS):
+                meanings.append(Message("device_bits", {"bits": f"{unknown:#x}"}))
+        text = Message("clauses", {"parts": tuple(meanings)})
+        return Message("after_label", {"label": status, "text": text}) if meanings else status
+
+    @property
+    def message(self) -> Message:
+        """Unit, task, stream and status."""
+        about: dict[str, Parameter] = {"unit": self.unit, "task": self.task_id, "stream": self.stream_id}
+        return Message("device_reports", {**about, "words": self.words})
 
     @property
     def sentence(self) -> str:
-        """Unit, task, stream and status.
+        """The message in English, as results.json has it.
 
         >>> OverflowEntry("SDMA", 12, 3, (1,)).sentence
         'SDMA reports task 12, stream 3: status 1'
         """
-        return f"{self.unit} reports task {self.task_id}, stream {self.stream_id}: {self.words}"
+        return say(self.message)
 
 
 def present(number: int) -> int | None:

@@ -83,6 +83,11 @@ def labelled(label: str, text: str, *, width: int, column: int = 12) -> list[str
     return [start + lines[0], *(" " * indent + line for line in lines[1:])]
 
 
+def titled(title: str, text: str, column: int) -> str:
+    """Write one line whose `text` begins at a column, however wide the characters of its title are."""
+    return title + " " * max(1, column - columns(title)) + text
+
+
 def hanging(text: str, width: int, *, indent: int = 0) -> list[str]:
     """Break `text` into indented lines; all but the first are indented by two more."""
     first, *others = filled(text, width - indent - 2)

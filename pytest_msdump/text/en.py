@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_msdump.text.commands import COMMANDS_EN
+from pytest_msdump.text.config import CONFIG_EN
 from pytest_msdump.text.en_causes import CAUSES
 from pytest_msdump.text.en_findings import FINDINGS
 from pytest_msdump.text.en_unmatched import EN_UNMATCHED
+from pytest_msdump.text.inspect import INSPECT_EN
 from pytest_msdump.text.replay import REPLAY_EN
 
 EN: Mapping[str, str | tuple[str, str]] = {
@@ -406,4 +409,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "same_scope": "same module {scope}",
     "same_graph": "same place in the graph",
     **REPLAY_EN,
+    **COMMANDS_EN,
+    **INSPECT_EN,
+    **CONFIG_EN,
 }

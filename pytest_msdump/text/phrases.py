@@ -76,8 +76,8 @@ def _written(value: object, spec: str, language: str) -> str:
         between = words[_BETWEEN.get(spec, "between_names")]
         return str(between).join(_written(one, "", language) for one in value)
     if isinstance(value, int | float):
-        if spec == "elements":
-            return say(Message("elements", {"n": value}), language)
+        if spec in _COUNTED:
+            return say(Message(spec, {"n": value}), language)
         if spec in _NUMBERS:
             return _NUMBERS[spec](value)
         return format(value, spec) if spec[-1:] in ("g", "f") else number(value)
@@ -187,6 +187,20 @@ _NUMBERS: Mapping[str, Callable[[Any], str]] = {
     "short": _short,
     "rough": _rough,
 }
+# Codes that a field may name: how its number is said with its noun.
 # What a parameter may say that has a word in each language.
 _WORDS = ("left", "right", "golden", "third", "input", "output")
+_COUNTED = (
+    "elements",
+    "n_tensors",
+    "n_operators",
+    "n_files",
+    "n_pairs",
+    "n_runs",
+    "n_calls",
+    "n_outputs",
+    "n_weights",
+    "n_parameters",
+    "n_rows",
+)
 _BETWEEN = {"and": "between_sources", "clauses": "between_clauses"}

@@ -134,7 +134,7 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
     # -- roles, suggestions and the summary
     "fits_by_replay": (
         "the reference makes it of the left's own values, {shape}; values differ by {apart} of their norm",
-        "参考模型由左侧自己的值得出，{shape}；数值之差为其范数的 {apart}",
+        "参考模型由左侧自己的值得出，{shape}；相对欧氏距离 {apart}",
     ),
     "why_local": ("wrong by itself, as a replay shows", "重放表明其自身有误"),
     "why_local_inherited": (

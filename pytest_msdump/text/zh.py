@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_msdump.text.commands import COMMANDS_ZH
+from pytest_msdump.text.config import CONFIG_ZH
+from pytest_msdump.text.inspect import INSPECT_ZH
 from pytest_msdump.text.replay import REPLAY_ZH
 from pytest_msdump.text.zh_unmatched import ZH_UNMATCHED
 
@@ -141,10 +144,10 @@ ZH: Mapping[str, str] = {
     "in_place_of": "取代 {entry}",
     "fits": "数值相差 {apart}，{shape}",
     "fits_equal": "数值相等，{shape}",
-    "fits_by_name": "名称相符，{shape}；数值之差为其范数的 {apart}",
-    "fits_by_place": "在已知配对之间位于同一位置，{shape}；数值之差为其范数的 {apart}",
-    "fits_by_against": "名称或执行顺序如此表明，{shape}；数值之差为其范数的 {apart}",
-    "fits_by_structure": "两次运行中的同一步，{shape}；数值之差为其范数的 {apart}",
+    "fits_by_name": "名称相符，{shape}；相对欧氏距离 {apart}",
+    "fits_by_place": "在已知配对之间位于同一位置，{shape}；相对欧氏距离 {apart}",
+    "fits_by_against": "名称或执行顺序如此表明，{shape}；相对欧氏距离 {apart}",
+    "fits_by_structure": "两次运行中的同一步，{shape}；相对欧氏距离 {apart}",
     "decided_names": "另有张量的值与之相同：由名称决定",
     "decided_order": "另有张量的值与之相同：由执行顺序决定",
     "shape_same": "形状相同",
@@ -469,7 +472,7 @@ ZH: Mapping[str, str] = {
     "golden_other_is_exact": "另一次运行与真值完全相同，且没有舍入",
     "left_out_by": "已由 {rule} 略去",
     "no_elements": "没有元素",
-    "nothing_finite": "没有两侧均为有阈值的位置",
+    "nothing_finite": "没有两侧均为有限值的位置",
     "left_all_zero": "左侧所有元素均为 0",
     "right_all_zero": "右侧所有元素均为 0",
     "both_all_zero": "两侧所有元素均为 0",
@@ -479,7 +482,7 @@ ZH: Mapping[str, str] = {
     "slices_too_small": "沿轴 {axis} 的每个切片有 {n} 个元素，少于 {least} 个",
     "no_units": "{dtype} 没有末位单位（ULP）",
     "no_noise": "两侧均为有限值之处没有差异",
-    "right_zero_everywhere": "在两侧均为有阈值的每个位置上，右侧为 0 而左侧不为 0",
+    "right_zero_everywhere": "在两侧均为有限值的每个位置上，右侧为 0 而左侧不为 0",
     "number_too_large": "数值超出 float64 的范围",
     "difference_too_large": "两个元素之差超出 float64 的范围",
     "modulus_too_large": "某个元素的模超出 float64 的范围",
@@ -545,4 +548,7 @@ ZH: Mapping[str, str] = {
     "same_scope": "同一模块 {scope}",
     "same_graph": "在图中位置相同",
     **REPLAY_ZH,
+    **COMMANDS_ZH,
+    **INSPECT_ZH,
+    **CONFIG_ZH,
 }

@@ -138,7 +138,7 @@ def test_an_operator_whose_shape_varies_is_said_to(tmp_path, capsys):
 
 def test_forty_operators_are_listed_unless_all_are_wanted(tmp_path, capsys):
     write_reference(tmp_path, {f"op{number}": [1.0] for number in range(43)})
-    assert "and 3 more operators; --all lists them all" in told(capsys, tmp_path)
+    assert "and 3 more; --all lists them all" in told(capsys, tmp_path)
     text = told(capsys, tmp_path, "--all")
     assert "op42" in text
     assert "more operators" not in text
@@ -482,7 +482,7 @@ def test_every_file_of_a_line_is_listed_when_all_is_wanted(run_with_graph, capsy
     assert len(files) == 16
     text = told(capsys, run_with_graph, "--line", "ms_side.py:36")
     assert text.count("BiasAdd.Default_conv2") == 12
-    assert "  and 4 more files; --all lists them all" in text
+    assert "  and 4 more; --all lists them all" in text
     assert told(capsys, run_with_graph, "--line", "ms_side.py:36", "--all").count("BiasAdd.Default_conv2") == 16
 
 

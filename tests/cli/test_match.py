@@ -83,7 +83,7 @@ def test_a_missing_mapped_tensor_is_1(dumps, capsys):
     (dumps / "msdump.toml").write_text(f'[msdump]\nleft = "run"\nright = "reference"\n\n{entry}', "utf-8")
     assert main(["match"]) == 1
     out = capsys.readouterr().out
-    assert "asked for, but not paired (1)\n  gone <-> relu1: " in out
+    assert "asked for, but not paired (1):\n  gone <-> relu1: " in out
     assert "1 map entry found no pair" in out
 
 

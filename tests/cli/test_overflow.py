@@ -13,6 +13,7 @@ from dump_builder import write_mindspore
 from pytest_msdump import cli
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.inspect.overflow import find_overflows
+from pytest_msdump.text import say
 
 
 def main(arguments: list[str]) -> int:
@@ -56,7 +57,7 @@ def test_every_case_is_listed():
 def test_each_report_names_its_operator(case):
     dump = index(GOLDEN / case)
     found = {ref.key.op: ref.overflows for ref in (*dump.refs, *dump.older)}
-    told = [(entry.unit, op.label, entry.words) for op, entries in found.items() for entry in entries]
+    told = [(entry.unit, op.label, say(entry.words)) for op, entries in found.items() for entry in entries]
     assert sorted(told) == sorted(CULPRITS[case])
 
 

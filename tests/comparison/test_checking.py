@@ -16,6 +16,7 @@ from pytest_msdump.inspect.check_text import check_lines
 from pytest_msdump.inspect.checks import check_dump
 from pytest_msdump.inspect.hits import parse_settings
 from pytest_msdump.model.tensor import Coordinates, OpKey
+from pytest_msdump.text import say
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "h_overflow"
 AT = Coordinates(iteration=0, occurrence=0)
@@ -163,21 +164,23 @@ def test_ranks_nets_and_graphs_do_not_meet(tmp_path):
         weights_over_time(tmp_path, {0: [1.0]}, **where)
     result = checked(tmp_path)
     assert (result.weights, result.steps, result.hits) == (4, 0, ())
-    assert result.notes == ("every weight is here in one iteration only: changes of weights were not checked",)
+    assert tuple(map(say, result.notes)) == (
+        "every weight is here in one iteration only: changes of weights were not checked",
+    )
 
 
 def test_states_of_the_optimizer_may_stand_still(tmp_path):
     weights_over_time(tmp_path, {0: [1.0], 1: [1.0]}, name="moments.fc.weight")
     result = checked(tmp_path)
     assert (result.hits, result.weights) == ((), 0)
-    assert "no tensor of a weight" in result.notes[0]
+    assert "no tensor of a weight" in say(result.notes[0])
 
 
 def test_weights_of_a_run_without_gradients_may_stand_still(tmp_path):
     weights_over_time(tmp_path, {0: [1.0], 1: [1.0]}, trains=False)
     result = checked(tmp_path)
     assert result.is_clean
-    assert "no operator of this run computes gradients" in result.notes[0]
+    assert "no operator of this run computes gradients" in say(result.notes[0])
     assert found(tmp_path, "weight_not_changed=on") == [("weight_not_changed", "fc_weight:output:0")]
 
 
@@ -223,7 +226,7 @@ def test_nothing_to_look_at_is_not_clean(tmp_path):
 def test_what_the_device_reports_is_a_hit_of_its_operator():
     (hit,) = checked(GOLDEN / "aicpu", "tensor_overflow=off").hits
     assert (hit.check, hit.ref.key.op.label) == ("operator_overflow", "Mul_7")
-    assert hit.sentence == "AICPU reports task 12, stream 3: status 7"
+    assert say(hit.message) == "AICPU reports task 12, stream 3: status 7"
     assert found(GOLDEN / "aicpu", "tensor_overflow=off", "operator_overflow=off") == []
 
 
@@ -231,13 +234,13 @@ def test_what_the_device_reports_of_operators_without_a_dump_is_no_success():
     quiet = ("tensor_overflow=off",)
     result = checked(GOLDEN / "no_dump_file", *quiet)
     assert (result.hits, result.is_clean) == ((), False)
-    ((path, sentence),) = result.reports
+    ((path, message),) = result.reports
     assert path.name.startswith("Opdebug")
-    assert "task 99, stream 3" in sentence
-    assert "nothing was dumped of it" in sentence
+    assert "task 99, stream 3" in say(message)
+    assert "nothing was dumped of it" in say(message)
     assert f"REPORTED  {path}" in lines(result)
     assert checked(GOLDEN / "no_dump_file", *quiet, "operator_overflow=off").is_clean
-    assert "unknown unit 7" in checked(GOLDEN / "bad_acc_type", *quiet).reports[0][1]
+    assert "unknown unit 7" in say(checked(GOLDEN / "bad_acc_type", *quiet).reports[0][1])
     assert checked(GOLDEN / "status_zero", *quiet).is_clean
 
 
@@ -262,12 +265,12 @@ def test_statistics_are_checked_as_far_as_they_tell(tmp_path):
         ("tensor_overflow", "Default_c", None),
         ("tensor_too_large", "Default_c", "max_gt"),
     ]
-    assert result.notes[0].startswith("3 tensors of these were saved as statistics only")
+    assert say(result.notes[0]).startswith("3 tensors of these were saved as statistics only")
 
 
 def test_statistics_that_do_not_tell_of_nan_are_said_to(tmp_path):
     statistic_csv(tmp_path, {"a": "1"}, columns="Max Value")
-    assert any("overflow was not checked there" in note for note in checked(tmp_path).notes)
+    assert any("overflow was not checked there" in say(note) for note in checked(tmp_path).notes)
 
 
 def lines(result, **options):
@@ -307,7 +310,7 @@ def test_the_text_stops_after_twenty_operators_unless_all_are_wanted(tmp_path):
     write_reference(tmp_path, {f"op{number}": [np.nan] for number in range(23)})
     short, long = (lines(checked(tmp_path), everything=everything) for everything in (False, True))
     assert sum(line.startswith("HIT") for line in short) == 20
-    assert short[-1] == "and 3 more operators; --all lists them all"
+    assert short[-1] == "and 3 more; --all lists them all"
     assert sum(line.startswith("HIT") for line in long) == 23
 
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from pytest_msdump.configs import new
 from pytest_msdump.configs.check import check_config
-from pytest_msdump.configs.finding import REFUSED, Setting, checked_mode, parse_version
-from pytest_msdump.configs.new import around_step, explain, new_config, script_lines
+from pytest_msdump.configs.finding import REFUSED, Setting, checked_mode, parse_version, setting_of, would_dump
+from pytest_msdump.configs.new import around_step, new_config, script_lines
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.config_keys import MODES
 from pytest_msdump.model.kernel_lists import chosen
+from pytest_msdump.text import ENGLISH, plain_text
 
 COMMON: dict[str, Any] = {
     "dump_mode": 0,
@@ -26,6 +28,13 @@ COMMON: dict[str, Any] = {
 }
 E2E: dict[str, Any] = {"enable": True, "trans_flag": True}
 ABSENT = object()
+
+
+def explain(document, setting):
+    return [
+        (key, ENGLISH.of(value if not isinstance(value, str) else plain_text(value)), ENGLISH.of(meaning))
+        for key, value, meaning in new.explain(document, setting)
+    ]
 
 
 def config(**changes: Any) -> dict[str, Any]:
@@ -113,7 +122,7 @@ def test_what_mindspore_refuses_is_refused(changes, says):
     ("changes", "says"),
     [
         ({"op_debug_mode": ABSENT}, None),
-        ({"op_debug_mode": 1}, "op_debug_mode 1 is taken for 3"),
+        ({"op_debug_mode": 1}, "op_debug_mode 1 does not work on cpu"),
         ({"op_debug_mode": 3}, "every tensor is dumped as with 0"),
         ({"op_debug_mode": 4}, "only Parameter files are written"),
         ({"op_debug_mode": 3, "overflow_number": 2}, "overflow_number has no effect in mode cpu"),
@@ -156,6 +165,30 @@ def test_without_its_second_section_it_runs():
     assert told(document) == [("warning", "e2e_dump_settings is missing; MindSpore asks for it in this mode")]
 
 
+def test_an_empty_second_section_is_not_a_missing_one():
+    document = {**config(), "e2e_dump_settings": {}}
+    assert told(document) == [("warning", "e2e_dump_settings does not set enable, which has to be true")]
+    assert told(document, "o0") == [("warning", "e2e_dump_settings does not set enable, so the dump is asynchronous")]
+
+
+@pytest.mark.parametrize("mode", list(MODES))
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"op_debug_mode": 1},
+        {"op_debug_mode": 3, "overflow_number": 2, "file_format": "npy"},
+        {"op_debug_mode": 4, "overflow_number": 2},
+        {"saved_data": "full", "statistic_category": ["md5"], "e2e_stat_calc_mode": "device"},
+        {"e2e_sample_mode": 1, "e2e_sample_num": 3, "e2e_save_kernel_args": True, "e2e_enable": False},
+        {"e2e_device_stat_precision_mode": "low", "e2e_sample_num": 3, "e2e_trans_flag": False},
+    ],
+)
+def test_no_two_sentences_say_that_a_key_has_no_effect_and_why_another_way(mode, changes):
+    findings = check_config(config(**changes), Setting((1, 6) if mode.startswith("r1") else (2, 10), mode), environ={})
+    idle = [finding.key for finding in findings if f"has no effect in mode {mode}" in finding.sentence]
+    assert [key for key in idle if [finding.key for finding in findings].count(key) > 1] == []
+
+
 def test_an_empty_path_is_made_up_for_by_the_environment():
     assert refusals(config(path=""), environ={"MS_DIAGNOSTIC_DATA_PATH": "/data"}) == []
 
@@ -184,6 +217,23 @@ def test_sections_of_another_kind_are_refused(document):
         ("o0", {"dump_mode": 2, "e2e_enable": False}, None, "asynchronous"),
         ("gpu", {"dump_mode": 2}, None, "set_dump"),
         ("ge", {"op_debug_mode": 4}, REFUSED, "op_debug_mode 4 is not there for the GE dump"),
+        ("o2", {"op_debug_mode": 4}, None, "op_debug_mode 4 is"),
+        ("ge", {"saved_data": "full", "file_format": "bin"}, REFUSED, "statistics need file_format npy in mode ge"),
+        ("r1-async", {"saved_data": "full"}, REFUSED, "statistics need file_format npy in mode r1-async"),
+        ("ge", {"op_debug_mode": 3, "overflow_number": 1}, REFUSED, "overflow_number counts with file_format npy only"),
+        ("ge", {"op_debug_mode": 3, "overflow_number": 1, "file_format": "npy"}, None, "overflow_number"),
+        ("ge", {"file_format": "npy"}, None, "file_format"),
+        ("ge", {"op_debug_mode": 3, "iteration": "3"}, "warning", "looks at all iterations"),
+        ("ge", {}, "warning", "sink size of the script must be 1"),
+        ("ge", {}, "warning", "e2e_dump_settings has no effect in mode ge"),
+        ("ge", {"dump_mode": 1, "kernels": ["conv"]}, "warning", "mode ge knows no types"),
+        ("o2", {"dump_mode": 1, "kernels": ["conv"]}, "warning", "mode o2 knows no types"),
+        ("o2", {"kernels": ["conv"]}, None, "knows no types"),
+        ("o2", {"dump_mode": 1, "kernels": ["name-regex(Default/.+)", "Default/Conv-op12"]}, None, "full name"),
+        ("o0", {"dump_mode": 1, "kernels": ["conv", "name-regex(Default/.+)"]}, None, "full name"),
+        ("o0", {"e2e_sample_num": 3}, "warning", "sample_num counts with sample_mode: 1 only"),
+        ("o0", {"e2e_sample_num": 3, "e2e_sample_mode": 1}, None, "sample_num counts"),
+        ("o1", {"e2e_device_stat_precision_mode": "low"}, "warning", 'counts with stat_calc_mode: "device" only'),
         ("o1", {"op_debug_mode": 4, "iteration": "3"}, "warning", "looks at all iterations"),
         ("o1", {"op_debug_mode": 3, "input_output": 1}, "warning", "saves inputs and outputs alike"),
         ("o1", {"op_debug_mode": 3, "dump_mode": 1}, "warning", "dump_mode counts as 0"),
@@ -261,6 +311,7 @@ ACL_OPS = {"dump": {"dump_path": "output", "dump_list": [], "dump_op_switch": "o
         (MASTER, "2.10", "cpu"),
         (MASTER, "2.10", None),
         (MASTER_O2, "2.10", "o2"),
+        (MASTER_O2, "2.10", "ge"),
         (ACL, "2.10", None),
         (ACL_OPS, "2.10", None),
     ],
@@ -268,11 +319,92 @@ ACL_OPS = {"dump": {"dump_path": "output", "dump_list": [], "dump_op_switch": "o
 def test_the_documents_own_examples_are_taken_and_explained(document, version, mode):
     setting = Setting(parse_version(version), mode)
     assert refusals(document, mode, version) == []
+    assert [
+        sentence for _, sentence in told(document, mode, version) if "unknown" in sentence or "known" in sentence
+    ] == []
     lines = list(explain(document, setting))
-    said = {key for key, _, _ in lines}
-    section = document.get("common_dump_settings", document.get("dump"))
-    assert len(said & {f"{name}.{key}" for name in document for key in section}) >= 4
-    assert all(meaning for _, _, meaning in lines)
+    said = [key for key, _, _ in lines]
+    assert len(said) == len(set(said))
+    assert {f"{name}.{key}" for name, section in document.items() for key in section} <= set(said)
+    assert all(meaning and "'" not in value for _, value, meaning in lines)
+
+
+def _values(document: object, mode: str | None = None, version: str = "2.10") -> dict[str, str]:
+    return {key: f"{value}: {said}" for key, value, said in explain(document, Setting(parse_version(version), mode))}
+
+
+def test_what_absent_keys_mean_is_explained_of_an_acl_json():
+    said = _values(ACL)
+    assert said["dump.dump_step"] == "(absent): which iterations: numbers and ranges such as 0|3-5; absent: all"
+    assert said["dump.dump_level"].startswith("(absent): ")
+    assert said["dump.dump_stats"].startswith('["Max", "Min", "Avg", "Nan", "Negative Inf", "Positive Inf"] (default)')
+    assert said["dump.dump_list"].startswith("2 models")
+    assert said["dump.dump_list[0].model_name"].startswith('"ResNet-101": ')
+    assert said["dump.dump_list[0].layer"] == "(absent): operators to dump; absent: every operator"
+    assert said["dump.dump_list[1].layer"].startswith('["conv1conv1_relu", "pool1"]: ')
+    assert "absent: every model" in _values({"dump": {"dump_list": [{"layer": ["x"]}]}})["dump.dump_list[0].model_name"]
+    assert _values({"dump": {}})["dump.dump_path"].startswith("(absent): needed")
+
+
+def test_keys_without_effect_and_unknown_ones_are_explained_as_such():
+    said = _values(config(file_format="npy", colour=1), "cpu")
+    assert said["common_dump_settings.file_format"] == '"npy": file_format has no effect in mode cpu'
+    assert "unknown key 'colour' is silently ignored" in said["common_dump_settings.colour"]
+    assert "is known since 1.6" in _values(MASTER_O2, "r1-async", "1.5")["common_dump_settings.file_format"]
+    assert _values({**config(), "extra": {"a": None}})["extra"] == '{"a": null}: unknown section, silently ignored'
+    assert _values(MASTER_O2, "ge")["common_dump_settings.file_format"].startswith('"npy": npy, or bin')
+    assert "name-regex" not in _values(R15_SYNC, "gpu", "1.5")["common_dump_settings.kernels"]
+    assert "3: both" in _values(R15_ASYNC, "r1-async", "1.5")["common_dump_settings.op_debug_mode"]
+    assert "1 and 2 mean 3" in _values(MASTER_O2, "o2")["common_dump_settings.op_debug_mode"]
+
+
+# What the documents of 1.3 and 1.5 do not have yet.
+@pytest.mark.parametrize(
+    ("version", "changes", "level", "says"),
+    [
+        ("1.3", {"dump_mode": 2}, REFUSED, "dump_mode knows 0, 1; here it is the number 2"),
+        ("1.5", {"dump_mode": 2, "iteration": "0"}, REFUSED, "dump_mode knows 0, 1; here it is the number 2"),
+        ("2.0", {"dump_mode": 2, "iteration": "0"}, None, "dump_mode knows"),
+        ("1.3", {"dump_mode": 1, "kernels": ["conv"]}, "warning", "types came with a later release"),
+        ("1.5", {"dump_mode": 1, "kernels": ["conv"], "iteration": "0"}, "warning", "types came with a later release"),
+        ("2.0", {"dump_mode": 1, "kernels": ["conv"], "iteration": "0"}, None, "later release"),
+        ("1.5", {"dump_mode": 1, "kernels": ["name-regex(a.+)"], "iteration": "0"}, "warning", "name-regex(…) came"),
+        ("2.10", {"dump_mode": 1, "kernels": ["name-regex(a.+)"], "iteration": "0"}, None, "name-regex(…) came"),
+        ("1.3", {"path": ABSENT}, REFUSED, "path is missing"),
+        ("1.3", {"path": ""}, REFUSED, "path is empty"),
+    ],
+)
+def test_what_came_later_is_told(version, changes, level, says):
+    document = config(**{"iteration": 0, **changes, "op_debug_mode": ABSENT})
+    found = told(document, None, version, environ={"MS_DIAGNOSTIC_DATA_PATH": "/data"})
+    assert [was for was, sentence in found if says in sentence] == ([] if level is None else [level])
+
+
+@pytest.mark.parametrize(
+    ("document", "mode", "version", "level", "says"),
+    [
+        (R1_ASYNC, "r1-sync", "1.3", "warning", "nothing is dumped synchronously"),
+        (R1_ASYNC, "gpu", "1.3", REFUSED, "the asynchronous dump is for Ascend only"),
+        (R1_ASYNC, "r1-async", "1.3", None, "dump is"),
+        (R1_SYNC, "r1-async", "1.3", "warning", "nothing is dumped asynchronously"),
+        (R1_SYNC, "r1-sync", "1.3", None, "nothing is dumped"),
+        (R15_ASYNC, "r1-sync", "1.5", "warning", "nothing is dumped synchronously"),
+        (R15_SYNC, "r1-async", "1.5", "warning", "nothing is dumped asynchronously"),
+        (R15_ASYNC, "r1-async", "1.5", None, "nothing is dumped"),
+        (R15_SYNC, "r1-sync", "1.5", None, "nothing is dumped"),
+    ],
+)
+def test_a_file_of_the_other_dump_is_told(document, mode, version, level, says):
+    found = [was for was, sentence in told(document, mode, version) if says in sentence]
+    assert found == ([] if level is None else [level])
+
+
+def test_an_entry_taken_for_a_full_name_dumps_that_operator_alone():
+    document = config(dump_mode=1, kernels=["ReLU"])
+    assert would_dump(document, [*NAMES, "ReLU"], Setting(mode="o2")) == ["ReLU"]
+    assert would_dump(document, NAMES, Setting((1, 5))) == []
+    assert would_dump(document, NAMES, Setting(mode="o1")) == NAMES[1:3]
+    assert not any("full name" in sentence for _, sentence in told(document, "ge", names=["ReLU"]))
 
 
 def test_what_a_version_means_by_iteration_is_told():
@@ -384,15 +516,23 @@ def test_odd_kernels_are_told(entry, says):
 # -- new --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", [mode for mode in MODES if not mode.startswith("r1")])
+@pytest.mark.parametrize("mode", list(MODES))
 def test_a_new_configuration_is_one_that_is_taken(mode):
-    made = new_config(path="/data/dump", net="Net", mode=mode, iteration=around_step(10), kernels=["Conv2D"])
-    assert refusals(made, mode) == []
+    made = new_config(
+        path="/data/dump", net="Net", mode=mode, iteration=around_step(10), kernels=["Default/Conv2D-op1"]
+    )
+    findings = check_config(made, setting_of(mode))
+    # Nothing in it is without effect; what is left to say is for the script.
+    assert {finding.key for finding in findings} <= {"common_dump_settings.iteration"}
+    assert REFUSED not in {finding.level for finding in findings}
     assert made["common_dump_settings"]["iteration"] == "8|9"
+    assert ("file_format" in made["common_dump_settings"]) == (mode in ("o2", "ge"))
+    assert ("e2e_dump_settings" in made) == (mode not in ("o2", "ge", "r1-async"))
     lines = "\n".join(script_lines("/data/d.json", mode=mode, last_step=10))
     assert "export MINDSPORE_DUMP_CONFIG=/data/d.json" in lines
     assert "request_stop" in lines
-    assert ("sink_size=1" in lines) == (mode == "o2")
+    assert ("sink_size=1" in lines) == (mode in ("o2", "ge"))
+    assert ("ENABLE_MS_GE_DUMP" in lines) == (mode == "ge")
 
 
 @pytest.mark.parametrize("step", [0, -3])

@@ -15,6 +15,7 @@ from pytest_msdump.dumps.file_names import parse_opdebug
 from pytest_msdump.dumps.opdebug import entries_of_json, record_as_json
 from pytest_msdump.errors import TensorFileError
 from pytest_msdump.model.overflow import OverflowEntry
+from pytest_msdump.text import say
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "h_overflow"
 # Case → the vendor's JSON of its one overflow file. What it refused has none.
@@ -116,7 +117,7 @@ def test_json_that_is_no_record_is_refused(document):
     ],
 )
 def test_status_bits_are_told_in_words(unit, status, words):
-    assert OverflowEntry(unit, 1, 1, status).words == words
+    assert say(OverflowEntry(unit, 1, 1, status).words) == words
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.inspect.hits import hits_of_change, hits_of_contents, parse_settings, ranges_of
 from pytest_msdump.inspect.measure import change, contents
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.text import say
 
 WEIGHT = ("Parameter", "fc1.weight")
 GRADIENT = ("MatMul", "Gradients/Default/MatMul-op0")
@@ -46,7 +47,7 @@ def test_a_healthy_tensor_hits_nothing():
 def test_overflow_is_told_once_by_the_check_that_fits_best(who, check):
     (hit,) = hits([1.0, np.inf, np.nan, -np.inf], who)
     assert (hit.check, hit.value, hit.where) == (check, 3, (1,))
-    assert hit.sentence == "1 NaN and 2 Inf of 4 elements; first at [1]"
+    assert say(hit.message) == "1 NaN and 2 Inf of 4 elements; first at [1]"
 
 
 def test_a_more_general_check_takes_over_when_the_special_one_is_off():
@@ -61,7 +62,7 @@ def test_the_largest_finite_value_is_no_overflow():
 def test_zeros_hit_from_the_percentage_on():
     (hit,) = hits([0.0, -0.0, 0.0, 0.0])
     assert (hit.check, hit.parameter, hit.value, hit.threshold) == ("tensor_all_zero", "zero_percentage_ge", 100, 100)
-    assert hit.sentence == "zeros: 100 % (zero_percentage_ge=100)"
+    assert say(hit.message) == "zeros: 100 % (zero_percentage_ge=100)"
     assert names([0.0, 0.0, 0.0, 1.0]) == []
     assert names([0.0, 0.0, 0.0, 1.0], TENSOR, "tensor_all_zero.zero_percentage_ge=75") == ["tensor_all_zero"]
     assert names([0.0, 0.0, 0.0, 1.0], TENSOR, "tensor_all_zero.zero_percentage_ge=75.1") == []
@@ -135,7 +136,7 @@ def test_a_dead_relu_hits():
     dead[:1] = 1.0
     (hit,) = hits(dead, ("ReLU", "r"))
     assert (hit.check, hit.parameter, hit.value) == ("activation_range", "range_percentage_gt", 99.95)
-    assert hit.sentence == ("elements within the range: 99.95 % (range_percentage_gt=99.9); the range is -1 to 0")
+    assert say(hit.message) == ("elements within the range: 99.95 % (range_percentage_gt=99.9); the range is -1 to 0")
 
 
 def test_any_tensor_has_a_range_when_it_is_set():
@@ -176,9 +177,9 @@ def test_a_weight_that_stands_still_hits_once():
     (hit,) = changes([1.0, 2.0], [1.0, 2.0])
     assert (hit.check, hit.value) == ("weight_not_changed", 0)
     assert hit.previous.key.op.at.iteration == 3
-    assert "nothing of it changed since iteration 3" in hit.sentence
+    assert "nothing of it changed since iteration 3" in say(hit.message)
     (hit,) = changes([1.0, 2.0], [1.000005, 2.0])
-    assert "no element changed by more than 5e-06" in hit.sentence
+    assert "no element changed by more than 5e-06" in say(hit.message)
 
 
 def test_a_weight_that_hardly_changes_hits():
