@@ -11,15 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.cli.check import judged_by
+from pytest_msdump.cli.check import judged_by, names_of
 from pytest_msdump.cli.output import print_lines, terminal_width
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line, terminal_text, toml_value
 from pytest_msdump.limits.judge import accepted_bounds
 from pytest_msdump.limits.policy import KnownDrift, Policy
-from pytest_msdump.limits.resolve import accepts, matches, names_match, operator_text
+from pytest_msdump.limits.resolve import accepts, matches, operator_text, settled
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
+from pytest_msdump.model.spellings import glob_matches
 from pytest_msdump.model.tensor import COORDINATES, Coordinates
 from pytest_msdump.report.causes import short_reason
 from pytest_msdump.report.json_report import read_json, report_from
@@ -88,20 +89,21 @@ def _last_day(text: str) -> datetime.date:
     return until
 
 
-def _chosen(report: Report, pattern: str, place: str) -> list[Record]:
+def _chosen(report: Report, typed: str, place: str) -> list[Record]:
     """Return the failing records that are meant; refuse what no limit would let pass."""
+    pattern = names_of(report).settle(typed)
     for one in report.missing:
-        if names_match(pattern, frozenset((one.left,))):
+        if glob_matches(pattern, (one.left,)) or glob_matches(typed, (one.left,)):
             raise ConfigError(
                 f"{one.left} is missing: {one.reason:.{_SHOWN}}\n"
                 "only a drift can be accepted; mend this, or leave it out of GLOB"
             )
     failing = [record for record in report.records if record.fails]
-    chosen = [record for record in failing if _is_named(pattern, record)]
+    chosen = [record for record in failing if _is_named(typed, pattern, record)]
     if not chosen:
         names = dict.fromkeys(record.left.key.op.label for record in failing)
         found = f"failing: {ENGLISH.named(names, _NAMED)}" if names else "nothing failed"
-        raise ConfigError(f"{place}: {pattern!r} matches nothing that failed\n{found:.{_SHOWN}}")
+        raise ConfigError(f"{place}: {typed!r} matches nothing that failed\n{found:.{_SHOWN}}")
     for record in chosen:
         if not accepted_bounds(record.verdict):
             raise ConfigError(
@@ -122,9 +124,9 @@ def _suite_file(report: Report, typed: str | None) -> Path:
     return file.resolve()
 
 
-def _is_named(pattern: str, record: Record) -> bool:
+def _is_named(typed: str, pattern: str, record: Record) -> bool:
     """Whether a glob is of either name of a pair, or of the module path that both share."""
-    by_path = record.how == "scope" and names_match(pattern, frozenset((record.by,)))
+    by_path = record.how == "scope" and glob_matches(typed, (record.by,))
     return by_path or matches(pattern, record.left.key, record.right.key)
 
 
@@ -195,11 +197,12 @@ def _append(file: Path, name: str, lines: Sequence[str], report: Report, failing
 def _policy(file: Path, report: Report, table: Mapping[str, Any] | None = None) -> Policy:
     """Return the limits of the suite file, or of its table as it will be, under the profile and limits of the run."""
     typed = [f"{metric}={bound}" for metric, bound in report.limits.get("threshold", {}).items()]
-    return load_suite(
+    suite = load_suite(
         file=file,
         table=table,
         # Sides are not read here; those of the run may be on another machine.
         options={"left": ".", "right": ".", "profile": report.profile, "threshold": typed},
         directory=Path.cwd(),
         spelled=COMMAND_FLAGS,
-    ).policy
+    )
+    return settled(suite.policy, names_of(report))

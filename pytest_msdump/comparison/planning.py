@@ -6,7 +6,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,14 +25,16 @@ from pytest_msdump.dumps.graphs.ge_model import read_model
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.limits.limits_file import LimitsFile, ReferenceFacts, name_of
-from pytest_msdump.limits.resolve import check_known_drifts
+from pytest_msdump.limits.resolve import check_known_drifts, settled
 from pytest_msdump.matching.advice import rules_for
+from pytest_msdump.matching.leaving import Names
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.shards import Sharding
+from pytest_msdump.model.spellings import KnownNames, addresses, glob_matches
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
 from pytest_msdump.settings.values import parse_spec
 from pytest_msdump.text import Message, say
@@ -90,6 +91,11 @@ class Plan:
         beside = [*filter(None, _rule_files(self.suite).values()), *self.suite.graph_files]
         digest.update(repr([_size(path) for path in beside]).encode())
         return digest.hexdigest()
+
+    @cached_property
+    def names(self) -> Names:
+        """What a name that is typed means among left and right."""
+        return Names(self.left, self.right)
 
     @cached_property
     def operators(self) -> int:
@@ -168,7 +174,9 @@ def plan(suite: Suite) -> Plan:
         exclude_types=suite.options["exclude_types"],
         shape_of=logical_shape,
     )
-    check_known_drifts(suite.policy, pairing.pairs)
+    policy = settled(suite.policy, KnownNames(lambda: (ref.key for dump in (left, right) for ref in dump.refs)))
+    suite = replace(suite, policy=policy)
+    check_known_drifts(policy, pairing.pairs)
     pairing = replace(pairing, lost_outputs=tuple(_not_allowed(pairing.lost_outputs, suite)))
     pairing, lacking = with_runs(pairing, right, runs, shape_of=logical_shape)
     pairing = with_terms(pairing, left, right)
@@ -187,11 +195,11 @@ def plan(suite: Suite) -> Plan:
 
 def _not_allowed(outputs: Iterable[tuple[str, TensorRef]], suite: Suite) -> Iterable[tuple[str, TensorRef]]:
     """Yield outputs of the right's model but those that ``allow_uncompared`` names, by any of their names."""
-    allowed = suite.options["allow_uncompared"]
+    outputs = list(outputs)
+    known = KnownNames(lambda: (ref.key for _, ref in outputs))
+    allowed = {name for typed in suite.options["allow_uncompared"] for name in (typed, known.settle(typed))}
     for name, ref in outputs:
-        key = ref.key
-        known = filter(None, (name, key.op.label, key.op.name, key.address, key.address.removesuffix(":output:0")))
-        if not any(fnmatchcase(one, pattern) for one in known for pattern in allowed):
+        if not any(glob_matches(typed, (name, *addresses(ref.key))) for typed in allowed):
             yield name, ref
 
 

@@ -1,0 +1,156 @@
+"""Every place that takes a name finds the operator in each spelling; a module's path finds what leaves it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dump_builder import write_mindspore, write_reference
+
+from pytest_msdump import open_dump
+from pytest_msdump.cli import main
+
+FC = "Default/layer0-Enc/fc1-Dense/MatMul-op0"
+BIAS = "Default/layer0-Enc/fc2-Dense/BiasAdd-op0"
+VALUES = np.linspace(1, 2, 6, dtype=np.float32).reshape(2, 3)
+# `fc1` agrees, `fc2` drifts; `layer_norm` is what a glob "layer.*" does not mean.
+RIGHT = {"fc1": VALUES, "fc2": VALUES * np.float32(1.02), "layer_norm": VALUES}
+SUITE = """[msdump]
+left = "run"
+right = "ref"
+pair_by = ["name", "map"]
+[[msdump.map]]
+left = "Default_layer0-Enc_fc1-Dense_MatMul-op0"
+right = "fc1"
+[[msdump.map]]
+left = "Default_layer0-Enc_fc2-Dense_BiasAdd-op0"
+right = "fc2"
+"""
+NAMES = [
+    "Default_layer0-Enc_fc2-Dense_BiasAdd-op0",
+    BIAS,
+    BIAS.replace("/", "--"),
+    f"BiasAdd.{BIAS}",
+    f"{BIAS}:output:0",
+    "fc2",
+]
+GLOBS = ["Default/layer0-Enc/fc2*", "Default_*_fc2-Dense_*", "BiasAdd.Default/*", "*--fc2-Dense--*"]
+# Reading a graph is what makes modules known.
+PATHS = ["layer0.fc2", "Default/layer0-Enc/fc2-Dense"]
+
+
+def write(*, graph: bool = False) -> None:
+    """Write both sides and the suite into the current folder; true names are known with a graph only."""
+    tensors = [("MatMul", FC, "output", 0, VALUES), ("BiasAdd", BIAS, "output", 0, VALUES)]
+    if graph:
+        tensors.append(("GeLU", "Default/layer1-Enc/GeLU-op0", "output", 0, VALUES))
+    write_mindspore(Path("run"), tensors, execution_order=graph)
+    write_reference(Path("ref"), RIGHT)
+    Path("all.msdump.toml").write_text(SUITE, "utf-8")
+
+
+def judged(*words: str) -> dict[str, str]:
+    """Compare by the suite; return verdicts by the right name."""
+    main(["compare", "--config", "all.msdump.toml", *words])
+    report = json.loads(Path("msdump-report/results.json").read_text("utf-8"))
+    return {one["right"]["address"].partition(":")[0]: one["verdict"] for one in report["tensors"]}
+
+
+@pytest.fixture(params=[False, True], ids=["files", "graph"])
+def known(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
+    monkeypatch.chdir(tmp_path)
+    write(graph=request.param)
+    return bool(request.param)
+
+
+@pytest.fixture
+def names(known: bool) -> list[str]:
+    return NAMES + PATHS if known else NAMES
+
+
+def test_selecting_and_leaving_out(names: list[str]) -> None:
+    for typed in (*names, *GLOBS):
+        assert judged("--select", typed) == {"fc2": "fail"}, typed
+        assert judged("--deselect", typed) == {"fc1": "pass"}, typed
+    assert judged("--select", "layer.*") == {}
+
+
+def test_one_operator_in_detail(names: list[str]) -> None:
+    for typed in names:
+        assert main(["compare", "--config", "all.msdump.toml", "-d", typed]) == 1, typed
+        assert all("fc2" in file.name for file in Path("msdump-report/detail").iterdir())
+    assert main(["compare", "--config", "all.msdump.toml", "-d", "layer9.fc2"]) == 4
+
+
+def test_an_opened_dump(names: list[str]) -> None:
+    dump = open_dump("run")
+    for typed in names:
+        assert (typed in dump) == (typed != "fc2"), typed
+        if typed != "fc2":
+            assert "fc2-Dense" in dump[typed].source.path.name
+    assert "layer9.fc2" not in dump
+
+
+def test_converting(names: list[str]) -> None:
+    for number, typed in enumerate([*names[:4], *GLOBS]):
+        assert main(["convert", "run", "-o", f"out{number}", "--select", typed, "-q"]) == 0, typed
+        assert ["fc2" in file.name for file in Path(f"out{number}").rglob("*.npy")] == [True], typed
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize("table", ["rule", "known_drift"])
+def test_limits(table: str) -> None:
+    """A glob that no operator has as it was typed never loosens the limits of another one."""
+    more = 'reason = "r"\nuntil = 2099-12-31\n' if table == "known_drift" else ""
+    for typed in (*NAMES[:3], *NAMES[4:], GLOBS[0], GLOBS[1], GLOBS[3]):
+        entry = f'[[msdump.{table}]]\nmatch = "{typed}"\n{more}rel_euclid = 0.1\nnorm_max = 0.1\n'
+        Path("all.msdump.toml").write_text(SUITE + entry, "utf-8")
+        assert judged()["fc2"] in ("pass", "warn"), typed
+        assert judged("--select", "*")["fc2"] in ("pass", "warn"), typed
+    Path("all.msdump.toml").write_text(SUITE + entry.replace(typed, "Default_layer0.*"), "utf-8")
+    assert judged()["fc2"] == "fail"
+
+
+@pytest.mark.usefixtures("known")
+def test_accepting() -> None:
+    for typed in (*NAMES[:3], *NAMES[4:], GLOBS[0]):
+        Path("all.msdump.toml").write_text(SUITE, "utf-8")
+        assert judged()["fc2"] == "fail"
+        words = ["accept", "msdump-report", typed, "--reason", "r", "--until", "2099-12-31"]
+        assert main(words) == 0, typed
+        assert judged()["fc2"] == "warn", typed
+
+
+def test_ids_keywords_and_markers_of_pytest(names: list[str], pytester: pytest.Pytester) -> None:
+    # `pytester` has a folder of its own.
+    write(graph=len(names) > len(NAMES))
+    pytester.makepyfile(
+        test_pairs=f"""
+        import pytest
+        @pytest.mark.msdump_pairs(left="run", right="ref", map={{"{BIAS}": "fc2"}}, select=["{GLOBS[0]}"])
+        def test_pair(msdump_pair):
+            assert "fc2" in msdump_pair.left.key.address
+        """
+    )
+    assert pytester.runpytest("test_pairs.py").parseoutcomes() == {"passed": 1}
+    for typed in names:
+        result = pytester.runpytest(f"all.msdump.toml::{typed}", "--collect-only", "-q")
+        assert ["fc2" in line for line in result.outlines if "::" in line] == [True], (typed, result.outlines)
+        if ":" not in typed and "--" not in typed:
+            result = pytester.runpytest("all.msdump.toml", "-k", typed.removeprefix("BiasAdd."), "--collect-only", "-q")
+            assert ["fc2" in line for line in result.outlines if "::" in line] == [True], (typed, result.outlines)
+
+
+def test_the_first_release_wrote_slashes_as_two_hyphens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Path("run/Net/device_0/iteration_0")
+    folder.mkdir(parents=True)
+    file = folder / "Default--fc--Add-op1_output_0_shape_2_3_Float32_DefaultFormat.bin"
+    file.write_bytes(VALUES.tobytes())
+    assert list(open_dump("run")) == ["Default/fc/Add-op1:output:0"]
+    for typed in ("Default--fc--Add-op1", "Default/fc/Add-op1", "Default_fc_Add-op1", "Default/fc/*"):
+        assert main(["compare", "run", "run", "--select", typed]) == 0, typed
+        report = json.loads(Path("msdump-report/results.json").read_text("utf-8"))
+        assert len(report["tensors"]) == 1, typed
