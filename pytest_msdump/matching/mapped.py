@@ -104,16 +104,11 @@ def pair_by_map(state: PairingState, request: PairingRequest) -> list[Lost]:
         work.left_ops = _find_operators(left, work, request.coordinates.wants_left, request.modules["left"])
         work.right_ops = _find_operators(state.right, work, request.coordinates.wants_right, request.modules["right"])
         _find_pairs(state, work)
-        named = [
-            ref
-            for number in work.left_ops
-            # A tensor may leave several modules: no entry for one of them is for another.
-            if ("left", number) not in work.leaving
-            for ref in work.tensors(left, number).values()
-        ]
-        paired = [ref for ref, _ in work.pairs if ref in named]
-        for ref in dict.fromkeys(paired or named):
-            _claim(claims, ref, work, left.refs[ref].key.address)
+        named = [ref for number in work.left_ops for ref in work.tensors(left, number).values()]
+        for ref in dict.fromkeys([ref for ref, _ in work.pairs] or named):
+            # A tensor may leave several modules, each with a partner of its own.
+            if ("left", left.op_of[ref]) not in work.leaving:
+                _claim(claims, ref, work, left.refs[ref].key.address)
         _add_pairs(state, work, request)
         lost += [Lost(work.entry, reason, absent) for reason, absent in work.lost]
     # Only now: what one entry names in vain, another may still pair.

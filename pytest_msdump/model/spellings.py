@@ -45,13 +45,12 @@ def typed_addresses(key: TensorKey) -> Sequence[str]:
 
 
 def glob_matches(glob: str, names: Iterable[str]) -> bool:
-    """Whether one of the names is what the glob says; a name may itself hold brackets and then means itself, too."""
+    """Whether one of the names is what the glob says."""
     if glob == "*":
         return True
     if _WILDCARDS.isdisjoint(glob):
         return glob in names
-    matches = _pattern(glob).match
-    return any(name == glob or matches(name) for name in names)
+    return any(map(_pattern(glob).match, names))
 
 
 # `fnmatch` itself keeps 256 patterns on some Pythons, and a suite may have more.
@@ -94,8 +93,11 @@ class KnownNames:
     def has(self, glob: str) -> bool:
         """Whether a glob means any of them as it is, or behind ``TYPE.``."""
         op_type, dot, rest = glob.partition(".")
-        return glob_matches(glob, self._names) or (
-            bool(dot) and op_type in self._types and glob_matches(rest, self._names)
+        # A name may itself hold brackets.
+        return (
+            glob in self._names
+            or glob_matches(glob, self._names)
+            or (bool(dot) and op_type in self._types and glob_matches(rest, self._names))
         )
 
     def settle(self, typed: str) -> str:

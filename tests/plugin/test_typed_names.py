@@ -123,6 +123,15 @@ def test_accepting() -> None:
         assert judged()["fc2"] == "warn", typed
 
 
+def test_accepting_by_the_path_that_the_map_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(graph=True)
+    Path("all.msdump.toml").write_text(SUITE.replace("Default_layer0-Enc_fc2-Dense_BiasAdd-op0", "layer0.fc2"), "utf-8")
+    assert judged() == {"fc1": "pass", "fc2": "fail"}
+    assert main(["accept", "msdump-report", "layer0.fc2", "--reason", "r", "--until", "2099-12-31"]) == 0
+    assert judged() == {"fc1": "pass", "fc2": "warn"}
+
+
 def test_ids_keywords_and_markers_of_pytest(names: list[str], pytester: pytest.Pytester) -> None:
     # `pytester` has a folder of its own.
     write(graph=len(names) > len(NAMES))
