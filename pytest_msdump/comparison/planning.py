@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -40,11 +41,13 @@ from pytest_msdump.settings.values import parse_spec
 from pytest_msdump.text import Message, say
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.pairing import Pairing
+    from pytest_msdump.model.pairing import Pair, Pairing
     from pytest_msdump.model.report import SideInfo
     from pytest_msdump.suite import SideChoice, Suite
 
 _NO_RULES = FusionRules()
+# What an exporter calls a node that has no name: its number changes with every node before it.
+_COUNTED = re.compile(r"node_\w+")
 
 
 @dataclass(frozen=True)
@@ -130,8 +133,20 @@ class Plan:
         members: dict[tuple[int, str], list[int]] = {}
         for number, pair in enumerate(self.pairing.pairs):
             members.setdefault((pair.order, pair.left.key.address if by_tensor else ""), []).append(number)
-        firsts = [self.pairing.pairs[numbers[0]].left.key for numbers in members.values()]
-        names = [_item_name(key, varying, by_tensor) for key in firsts]
+        pairs = [self.pairing.pairs[numbers[0]] for numbers in members.values()]
+        firsts = [pair.left.key for pair in pairs]
+        modules = {one.name: one.scope for _, graph in self.left.graphs for one in graph.operators if one.scope}
+
+        def lasting(pair: Pair) -> str:
+            label = pair.left.key.op.label
+            return modules.get(label) or pair.right.key.op.label if _COUNTED.fullmatch(label) else label
+
+        names = [_item_name(pair.left.key, varying, by_tensor, lasting(pair)) for pair in pairs]
+        shared = Counter(names)
+        names = [
+            name if shared[name] == 1 else _item_name(key, varying, by_tensor, key.op.label)
+            for key, name in zip(firsts, names, strict=True)
+        ]
         taken = Counter(names)
         return tuple(
             Group(f"{key.op.op_type}.{name}" if taken[name] > 1 and key.op.op_type else name, tuple(numbers))
@@ -289,8 +304,8 @@ def _varying(refs: Iterable[TensorRef]) -> tuple[str, ...]:
     return tuple(name for name in COORDINATES if len(values[name] - {None}) > 1)
 
 
-def _item_name(key: TensorKey, varying: tuple[str, ...], by_tensor: bool) -> str:
-    """True name, coordinates that vary; `::` is written `:_:`, and what a terminal cannot print is escaped."""
-    name = key.address if by_tensor else key.op.label
+def _item_name(key: TensorKey, varying: tuple[str, ...], by_tensor: bool, name: str) -> str:
+    """A name, coordinates that vary; `::` is written `:_:`, and what a terminal cannot print is escaped."""
+    name = f"{name}:{key.io}:{key.slot}" if by_tensor else name
     shown = key.op.at.shown(varying)
     return terminal_text(name.replace("::", ":_:")) + (f"[{shown}]" if shown else "")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.matching.addresses import Address, parse_address
-from pytest_msdump.matching.scopes import Leaving, Path, Run, dotted, runs_of
+from pytest_msdump.matching.scopes import Leaving, Run, dotted, runs_of
 from pytest_msdump.matching.sides import Side, index_side
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pair
@@ -25,7 +25,6 @@ class NamedModule(NamedTuple):
     `first` is an operator of that run, as a number in `Side.ops`.
     """
 
-    path: Path
     first: int
     calls: list[Leaving] | Message
 
@@ -54,7 +53,7 @@ class Modules:
             for reading in (address, address.numbered):
                 path = None if reading is None else run.find(reading.op)
                 if reading is not None and path is not None:
-                    yield NamedModule(path, run.numbers[0], run.leaving(path, reading.occurrence))
+                    yield NamedModule(run.numbers[0], run.leaving(path, reading.occurrence))
                     break
 
     def addresses(self, address: Address) -> Iterator[str]:

@@ -11,12 +11,15 @@ from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump import open_dump
 from pytest_msdump.cli import main
+from pytest_msdump.model.graph import Operator
+from pytest_msdump.record.writer import DumpWriter
 
 FC = "Default/layer0-Enc/fc1-Dense/MatMul-op0"
 BIAS = "Default/layer0-Enc/fc2-Dense/BiasAdd-op0"
 VALUES = np.linspace(1, 2, 6, dtype=np.float32).reshape(2, 3)
-# `fc1` agrees, `fc2` drifts; `layer_norm` is what a glob "layer.*" does not mean.
-RIGHT = {"fc1": VALUES, "fc2": VALUES * np.float32(1.02), "layer_norm": VALUES}
+NORM = "Default/layer0-Enc/norm-LayerNorm/LayerNorm-op0"
+# `fc1` agrees, the others drift; a glob "layer.*" does not mean `layer_norm`.
+RIGHT = {"fc1": VALUES, "fc2": VALUES * np.float32(1.02), "layer_norm": VALUES * np.float32(1.02)}
 SUITE = """[msdump]
 left = "run"
 right = "ref"
@@ -27,6 +30,9 @@ right = "fc1"
 [[msdump.map]]
 left = "Default_layer0-Enc_fc2-Dense_BiasAdd-op0"
 right = "fc2"
+[[msdump.map]]
+left = "Default_layer0-Enc_norm-LayerNorm_LayerNorm-op0"
+right = "layer_norm"
 """
 NAMES = [
     "Default_layer0-Enc_fc2-Dense_BiasAdd-op0",
@@ -43,7 +49,7 @@ PATHS = ["layer0.fc2", "Default/layer0-Enc/fc2-Dense"]
 
 def write(*, graph: bool = False) -> None:
     """Write both sides and the suite into the current folder; true names are known with a graph only."""
-    tensors = [("MatMul", FC, "output", 0, VALUES), ("BiasAdd", BIAS, "output", 0, VALUES)]
+    tensors = [(name.rpartition("/")[2][:-4], name, "output", 0, VALUES) for name in (FC, BIAS, NORM)]
     if graph:
         tensors.append(("GeLU", "Default/layer1-Enc/GeLU-op0", "output", 0, VALUES))
     write_mindspore(Path("run"), tensors, execution_order=graph)
@@ -73,7 +79,7 @@ def names(known: bool) -> list[str]:
 def test_selecting_and_leaving_out(names: list[str]) -> None:
     for typed in (*names, *GLOBS):
         assert judged("--select", typed) == {"fc2": "fail"}, typed
-        assert judged("--deselect", typed) == {"fc1": "pass"}, typed
+        assert judged("--deselect", typed) == {"fc1": "pass", "layer_norm": "fail"}, typed
     assert judged("--select", "layer.*") == {}
 
 
@@ -109,8 +115,8 @@ def test_limits(table: str) -> None:
         Path("all.msdump.toml").write_text(SUITE + entry, "utf-8")
         assert judged()["fc2"] in ("pass", "warn"), typed
         assert judged("--select", "*")["fc2"] in ("pass", "warn"), typed
-    Path("all.msdump.toml").write_text(SUITE + entry.replace(typed, "Default_layer0.*"), "utf-8")
-    assert judged()["fc2"] == "fail"
+    Path("all.msdump.toml").write_text(SUITE + entry.replace(typed, "layer.*"), "utf-8")
+    assert judged()["layer_norm"] == "fail"
 
 
 @pytest.mark.usefixtures("known")
@@ -127,9 +133,9 @@ def test_accepting_by_the_path_that_the_map_has(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     write(graph=True)
     Path("all.msdump.toml").write_text(SUITE.replace("Default_layer0-Enc_fc2-Dense_BiasAdd-op0", "layer0.fc2"), "utf-8")
-    assert judged() == {"fc1": "pass", "fc2": "fail"}
+    assert judged() == {"fc1": "pass", "fc2": "fail", "layer_norm": "fail"}
     assert main(["accept", "msdump-report", "layer0.fc2", "--reason", "r", "--until", "2099-12-31"]) == 0
-    assert judged() == {"fc1": "pass", "fc2": "warn"}
+    assert judged() == {"fc1": "pass", "fc2": "warn", "layer_norm": "fail"}
 
 
 def test_ids_keywords_and_markers_of_pytest(names: list[str], pytester: pytest.Pytester) -> None:
@@ -163,3 +169,21 @@ def test_the_first_release_wrote_slashes_as_two_hyphens(tmp_path: Path, monkeypa
         assert main(["compare", "run", "run", "--select", typed]) == 0, typed
         report = json.loads(Path("msdump-report/results.json").read_text("utf-8"))
         assert len(report["tensors"]) == 1, typed
+
+
+def test_a_node_that_was_only_numbered_is_called_after_its_module(pytester: pytest.Pytester) -> None:
+    """Its number changes with every node before it; two nodes of one module keep theirs."""
+    for folder, framework, names in (("run", "onnxruntime", range(4)), ("ref", "torch", "abcd")):
+        writer = DumpWriter(Path(folder), framework=framework)
+        for name, module in zip(names, ("blocks.0.down", "up", "up", ""), strict=True):
+            op = f"node_linear_{name}" if framework == "onnxruntime" else str(name)
+            writer.write(op, VALUES, op_type="Gemm")
+            writer.add_call(Operator(op, "Gemm", scope=module if framework == "onnxruntime" else ""))
+        writer.close()
+    entries = [f'[[msdump.map]]\nleft = "node_linear_{n}"\nright = "{right}"\n' for n, right in enumerate("abcd")]
+    Path("msdump.toml").write_text('[msdump]\nleft = "run"\nright = "ref"\n' + "".join(entries), "utf-8")
+    result = pytester.runpytest("--collect-only", "-q", "msdump.toml")
+    ids = [line.partition("::")[2] for line in result.outlines if "::" in line]
+    assert ids == ["blocks.0.down", "node_linear_1", "node_linear_2", "d", "coverage"]
+    for typed in ("blocks.0.down", "node_linear_0", "a"):
+        assert pytester.runpytest(f"msdump.toml::{typed}").parseoutcomes() == {"passed": 1}
