@@ -158,6 +158,7 @@ class _Array(NamedTuple):
     timestamp: int | None
     spec: TensorSpec
     dump: MindSporeName | AscendName | None = None
+    true_name: str | None = None
 
 
 def _index_folder(builder: DumpBuilder, folder: Folder, place: Place | None) -> None:
@@ -213,11 +214,13 @@ def _parse_array(name: str, *, is_first: bool) -> _Array | None:
         dump, spec = converted.dump, TensorSpec(memory_format=converted.memory_format)
         return _Array(dump.op, dump.op_type, converted.io, converted.slot, dump.timestamp, spec, dump)
     flat = parse_flat(name) or (parse_flat_npy(name) if is_first else None)
-    return _Array(flat.op, flat.op_type, flat.io, flat.slot, None, flat.spec) if flat else None
+    return (
+        _Array(flat.op, flat.op_type, flat.io, flat.slot, None, flat.spec, true_name=flat.true_name) if flat else None
+    )
 
 
 def _ref(array: _Array, at: Coordinates, path: Path) -> TensorRef:
-    key = TensorKey(OpKey(array.op, at, array.op_type), array.io, array.slot)
+    key = TensorKey(OpKey(array.op, at, array.op_type, array.true_name), array.io, array.slot)
     return TensorRef(key, array.spec, TensorSource.of(path, array.timestamp), MindSporeReader.name)
 
 

@@ -17,10 +17,9 @@ import pytest
 from pytest_msdump.calibrate.engine import limits_file_to_lower
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
-from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Local, Record
 from pytest_msdump.model.report import ReplayShare, Report
-from pytest_msdump.model.tensor import TensorKey, mangle
+from pytest_msdump.model.spellings import as_filed, typed_addresses
 from pytest_msdump.plugin.discovery import is_suite_file
 from pytest_msdump.plugin.junit import case_of
 from pytest_msdump.plugin.sources import (
@@ -321,22 +320,15 @@ def _item_names(plan: Plan, typed: str) -> list[str]:
     """Return the items that a typed name means, with any coordinates where it has none; empty where none is meant."""
     if typed == "coverage" or any(typed in (group.name, group.name.split("[")[0]) for group in plan.groups):
         return [typed]
-    wanted = typed.replace(":_:", "::")
-    pairs = plan.pairing.pairs
-    return [group.name for group in plan.groups if any(wanted in _names(pairs[number]) for number in group.pairs)]
-
-
-def _names(pair: Pair) -> set[str]:
-    """Return every way to write a pair: true and mangled name and address of either side."""
-    return {*_names_of(pair.left.key), *_names_of(pair.right.key)}
-
-
-def _names_of(key: TensorKey) -> Iterator[str]:
-    for name in (key.op.label, key.op.name, mangle(key.op.label)):
-        yield name
-        yield f"{name}:{key.io}:{key.slot}"
-        if key.op.op_type:
-            yield f"{key.op.op_type}.{name}"
+    filed = [group.name for group in plan.groups if as_filed(group.name) == as_filed(typed)]
+    for names in () if filed else plan.names.readings(typed.replace(":_:", "::")):
+        for group in plan.groups:
+            pairs = [plan.pairing.pairs[number] for number in group.pairs]
+            if any(not names.isdisjoint(typed_addresses(ref.key)) for pair in pairs for ref in (pair.left, pair.right)):
+                filed.append(group.name)
+        if filed:
+            break
+    return filed
 
 
 def progress_of(config: pytest.Config) -> Progress:
