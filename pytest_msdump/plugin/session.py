@@ -207,11 +207,11 @@ class Gate:
         if not separator or not is_suite_file(file) or not file.is_file():
             return [argument]
         try:
-            meant = _item_names(self.plan(Source(file)), name)
+            made = self.plan(Source(file))
         except MsdumpError as error:
             self.errors.append(error)
             return [argument]
-        return [f"{path}::{item}" for item in meant] or [argument]
+        return [f"{path}::{item}" for item in _item_names(made, name)] or [argument]
 
     def check_collected(self, items: Sequence[pytest.Item]) -> None:
         """Raise the error of a suite file, and refuse a gate that was asked for but not collected."""
