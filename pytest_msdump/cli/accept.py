@@ -17,11 +17,11 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line, terminal_text, toml_value
 from pytest_msdump.limits.judge import accepted_bounds
 from pytest_msdump.limits.policy import KnownDrift, Policy
-from pytest_msdump.limits.resolve import accepts, matches, operator_text, settled
+from pytest_msdump.limits.resolve import accepts, operator_text, settled
 from pytest_msdump.matching import MapEntry, parse_address
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
-from pytest_msdump.model.spellings import glob_matches
+from pytest_msdump.model.spellings import addresses, glob_matches
 from pytest_msdump.model.tensor import COORDINATES, Coordinates
 from pytest_msdump.report.causes import short_reason
 from pytest_msdump.report.json_report import read_json, report_from
@@ -105,7 +105,7 @@ def _chosen(report: Report, typed: str, place: str, entries: Sequence[MapEntry])
     chosen = [
         record
         for record in failing
-        if matches(pattern, record.left.key, record.right.key)
+        if glob_matches(pattern, (*addresses(record.left.key), *addresses(record.right.key)))
         or glob_matches(typed, (record.by,) if record.how == "scope" else paths.get(record.by, ()))
     ]
     if not chosen:

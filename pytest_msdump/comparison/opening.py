@@ -161,14 +161,13 @@ class OpenDump(Mapping[str, TensorRef]):
 
     def _named(self, typed: str) -> Mapping[str, TensorRef]:
         """Return what the best reading of a name means, by address."""
-        named: dict[str, TensorRef] = {}
         try:
             for names in Names(self.dump).readings(typed):
-                for name in () if named else names:
-                    named |= self._by_name.get(name, {})
+                if named := {key: ref for name in names for key, ref in self._by_name.get(name, {}).items()}:
+                    return named
         except ConfigError as error:
             raise UnknownNameError(f"{self.dump.root}: {error}") from None
-        return named
+        return {}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_address)

@@ -49,11 +49,11 @@ def chosen_pairs(plan: Plan, choice: Wanted) -> tuple[int, ...]:
     """
     named: list[tuple[int, Pair]] = []
     alone: list[Unmatched] = []
-    for names in plan.names.readings(choice.operator):
-        for side in ("left", "right"):
-            if not named and not alone:
-                named = [(n, pair) for n, pair in enumerate(plan.pairing.pairs) if _is_of(names, getattr(pair, side))]
-                alone = [one for one in getattr(plan.pairing, f"unmatched_{side}") if _is_of(names, one.ref)]
+    for names, side in ((names, side) for names in plan.names.readings(choice.operator) for side in ("left", "right")):
+        named = [(n, pair) for n, pair in enumerate(plan.pairing.pairs) if _is_of(names, getattr(pair, side))]
+        alone = [one for one in getattr(plan.pairing, f"unmatched_{side}") if _is_of(names, one.ref)]
+        if named or alone:
+            break
     if not named and not alone:
         raise UnknownNameError(_unknown(plan, choice.operator))
     found = tuple(number for number, pair in named if _is_meant(pair.left.key, choice))

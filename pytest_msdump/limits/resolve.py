@@ -243,11 +243,6 @@ def settled(policy: Policy, known: KnownNames) -> Policy:
     return policy if same else replace(policy, rules=rules, known_drift=drifts)
 
 
-def matches(glob: str, left: TensorKey, right: TensorKey) -> bool:
-    """Whether a glob of a rule or of a known drift names this pair."""
-    return glob_matches(glob, _all_names(left, right))
-
-
 def accepts(drift: KnownDrift, left: TensorKey, right: TensorKey) -> bool:
     """Whether a known drift is of this pair."""
     return _drift_matches(drift, left.op.at, _all_names(left, right))

@@ -207,11 +207,11 @@ class Gate:
         if not separator or not is_suite_file(file) or not file.is_file():
             return [argument]
         try:
-            meant = _item_names(self.plan(Source(file)), name)
+            made = self.plan(Source(file))
         except MsdumpError as error:
             self.errors.append(error)
             return [argument]
-        return [f"{path}::{item}" for item in meant] or [argument]
+        return [f"{path}::{item}" for item in _item_names(made, name)] or [argument]
 
     def check_collected(self, items: Sequence[pytest.Item]) -> None:
         """Raise the error of a suite file, and refuse a gate that was asked for but not collected."""
@@ -320,15 +320,16 @@ def _item_names(plan: Plan, typed: str) -> list[str]:
     """Return the items that a typed name means, with any coordinates where it has none; empty where none is meant."""
     if typed == "coverage" or any(typed in (group.name, group.name.split("[")[0]) for group in plan.groups):
         return [typed]
-    filed = [group.name for group in plan.groups if as_filed(group.name) == as_filed(typed)]
-    for names in () if filed else plan.names.readings(typed.replace(":_:", "::")):
+    for names in plan.names.readings(typed.replace(":_:", "::")):
+        found: list[str] = []
         for group in plan.groups:
             pairs = [plan.pairing.pairs[number] for number in group.pairs]
             if any(not names.isdisjoint(typed_addresses(ref.key)) for pair in pairs for ref in (pair.left, pair.right)):
-                filed.append(group.name)
-        if filed:
-            break
-    return filed
+                found.append(group.name)
+        if found:
+            return found
+    # With coordinates behind it, a name is the item's.
+    return [group.name for group in plan.groups if as_filed(group.name) == as_filed(typed)]
 
 
 def progress_of(config: pytest.Config) -> Progress:

@@ -81,6 +81,25 @@ def test_edges_say_what_leaves_where_execution_order_does_not() -> None:
     assert "BiasAdd-op0 on the left side has output:0 (asked for: output:1)" in why(left, "layer0.fc:output:1", "x")
 
 
+def test_what_a_module_shares_is_its_output_where_its_class_is_not_known_to_end_otherwise() -> None:
+    one, other = "Default/layer0-Enc/Reshape-op0", "Default/layer0-Enc/Mul-op0"
+    left = graphed((one, "x"), (other, one), ("Default/Sub-op0", f"{one} {other}"))
+    assert "several operators of layer0" in why(left, "layer0", "x")
+
+
+def test_a_view_that_leaves_a_module_may_lie_in_its_file_in_another_shape() -> None:
+    name = "Default/emb-Embedding/Reshape-op0"
+    left = graphed(("Default/emb-Embedding/Gather-op0", "x"), (name, "Default/emb-Embedding/Gather-op0"))
+    (pair,) = pair_dumps(left, dump(tensor("emb")), entries=[MapEntry("emb", "emb")]).pairs
+    assert (pair.left.key.op.label, pair.transform.reshape) == (name, True)
+
+
+def test_a_module_that_another_operator_interrupts_is_not_two_calls() -> None:
+    div, add, mul = "Default/act-GELU/Div-op0", "Default/Add-op0", "Default/act-GELU/Mul-op0"
+    left = graphed((div, "x"), (add, div), (mul, add), ("Default/Sub-op0", mul))
+    assert paired(left, dump(tensor("x")), ("act@1", "x")) == []
+
+
 def test_a_call_is_named_where_a_module_has_several() -> None:
     names = [f"Default/act-ReLU/ReLU-op{n}" for n in range(3)]
     feeds = [f"Default/fc{n}-Dense/MatMul-op0" for n in range(3)]

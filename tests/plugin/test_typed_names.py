@@ -83,6 +83,28 @@ def test_selecting_and_leaving_out(names: list[str]) -> None:
     assert judged("--select", "layer.*") == {}
 
 
+def test_a_module_of_which_it_is_unknown_what_leaves_it_is_an_error_everywhere(
+    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    relus = [("ReLU", f"Default/act-ReLU/ReLU-op{n}", "output", 0, VALUES) for n in range(2)]
+    write_mindspore(Path("run"), relus)
+    for words in (["--select", "act"], ["--deselect", "act"], ["-d", "act"]):
+        assert main(["compare", "run", "run", *words]) == 4
+        assert "act is called several times" in capsys.readouterr().err
+    assert "act" not in open_dump("run")
+    with pytest.raises(KeyError, match="act is called several times"):
+        open_dump("run").read("act")
+    Path("msdump.toml").write_text('[msdump]\nleft = "run"\nright = "run"\n', "utf-8")
+    result = pytester.runpytest("msdump.toml::act")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*act is called several times*"])
+    # An operator of that name wins, whatever the module is.
+    write_mindspore(Path("run"), [("Abs", "act", "output", 0, VALUES)])
+    assert open_dump("run").read("act").shape == VALUES.shape
+    assert main(["compare", "run", "run", "-d", "act"]) == 0
+    assert pytester.runpytest("msdump.toml::act").parseoutcomes() == {"passed": 1}
+
+
 def test_one_operator_in_detail(names: list[str]) -> None:
     for typed in names:
         assert main(["compare", "--config", "all.msdump.toml", "-d", typed]) == 1, typed
@@ -114,7 +136,8 @@ def test_limits(table: str) -> None:
         entry = f'[[msdump.{table}]]\nmatch = "{typed}"\n{more}rel_euclid = 0.1\nnorm_max = 0.1\n'
         Path("all.msdump.toml").write_text(SUITE + entry, "utf-8")
         assert judged()["fc2"] in ("pass", "warn"), typed
-        assert judged("--select", "*")["fc2"] in ("pass", "warn"), typed
+        assert judged("--select", "fc2").keys() == {"fc2"}
+        assert main(["check", "msdump-report/results.json", "--config", "all.msdump.toml"]) == 0, typed
     Path("all.msdump.toml").write_text(SUITE + entry.replace(typed, "layer.*"), "utf-8")
     assert judged()["layer_norm"] == "fail"
 
@@ -156,6 +179,24 @@ def test_ids_keywords_and_markers_of_pytest(names: list[str], pytester: pytest.P
         if ":" not in typed and "--" not in typed:
             result = pytester.runpytest("all.msdump.toml", "-k", typed.removeprefix("BiasAdd."), "--collect-only", "-q")
             assert ["fc2" in line for line in result.outlines if "::" in line] == [True], (typed, result.outlines)
+
+
+def test_a_precise_name_wins_and_coordinates_may_follow_any_spelling(pytester: pytest.Pytester) -> None:
+    for rank in (0, 1):
+        tensors = [("MatMul", name, "output", 0, VALUES) for name in ("a.b", "c")]
+        write_mindspore(Path("run"), tensors, rank=rank, execution_order=False)
+    write_reference(Path("ref"), {"x": VALUES, "a.b": VALUES})
+    maps = "".join(f'[[msdump.map]]\nleft = "{a}"\nright = "{b}"\n' for a, b in (("a_b", "x"), ("c", "a.b")))
+    Path("msdump.toml").write_text(f'[msdump]\nleft = "run"\nright = "ref"\n{maps}', "utf-8")
+
+    def ids(typed: str) -> list[str]:
+        outlines = pytester.runpytest(f"msdump.toml::{typed}", "--collect-only", "-q").outlines
+        return [line.partition("::")[2] for line in outlines if "::" in line]
+
+    # `a.b` is the reference's name of `c`; that the other's file is called `a_b` comes after that.
+    assert ids("a.b") == ["c[rank0]", "c[rank1]"]
+    assert ids("a.b[rank1]") == ["a_b[rank1]"]
+    assert ids("a_b") == ["a_b[rank0]", "a_b[rank1]"]
 
 
 def test_the_first_release_wrote_slashes_as_two_hyphens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
