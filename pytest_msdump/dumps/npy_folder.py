@@ -74,7 +74,8 @@ class NpyFileReader(Reader):
 
 def _raw(name: str) -> tuple[TensorKey, TensorSpec, int | None] | None:
     if flat := parse_flat(name):
-        return TensorKey(OpKey(flat.op, op_type=flat.op_type), flat.io, flat.slot), flat.spec, None
+        op = OpKey(flat.op, op_type=flat.op_type, true_name=flat.true_name)
+        return TensorKey(op, flat.io, flat.slot), flat.spec, None
     if made := parse_converted_bin(name):
         op = OpKey(made.dump.op, op_type=made.dump.op_type)
         return TensorKey(op, made.io, made.slot), made.spec, made.dump.timestamp
