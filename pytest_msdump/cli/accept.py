@@ -11,22 +11,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.cli.check import judged_by
+from pytest_msdump.cli.check import judged_by, names_of
 from pytest_msdump.cli.output import phrases, print_lines, terminal_width
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line, terminal_text, toml_value
 from pytest_msdump.limits.judge import accepted_bounds
 from pytest_msdump.limits.policy import KnownDrift, Policy
-from pytest_msdump.limits.resolve import accepts, matches, names_match, operator_text
+from pytest_msdump.limits.resolve import accepts, operator_text, settled
+from pytest_msdump.matching import MapEntry, parse_address
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
+from pytest_msdump.model.spellings import addresses, glob_matches
 from pytest_msdump.model.tensor import COORDINATES, Coordinates
 from pytest_msdump.report.causes import short_reason
 from pytest_msdump.report.json_report import read_json, report_from
 from pytest_msdump.report.tables import hanging
 from pytest_msdump.settings.options import COMMAND_FLAGS
 from pytest_msdump.storage.files import read_user_file, replacing
-from pytest_msdump.suite import MOST_BYTES, load_suite, parse_toml
+from pytest_msdump.suite import MOST_BYTES, Suite, load_suite, parse_toml
 from pytest_msdump.text import ENGLISH
 
 DESCRIPTION = (
@@ -58,8 +60,8 @@ def run(parsed: argparse.Namespace) -> int:
     results = Path(parsed.results)
     results = results / "results.json" if results.is_dir() else results
     report = report_from(read_json(results), place=str(results))
-    chosen = _chosen(report, parsed.glob, str(results))
     file = _suite_file(report, parsed.config)
+    chosen = _chosen(report, parsed.glob, str(results), _suite(file, report).entries)
     # The suite may hold some of them already, from an earlier call.
     failing = [one for record in chosen if (one := judged_by(_policy(file, report), record)).fails]
     if not failing:
@@ -88,20 +90,28 @@ def _last_day(text: str) -> datetime.date:
     return until
 
 
-def _chosen(report: Report, pattern: str, place: str) -> list[Record]:
+def _chosen(report: Report, typed: str, place: str, entries: Sequence[MapEntry]) -> list[Record]:
     """Return the failing records that are meant; refuse what no limit would let pass."""
+    pattern = names_of(report).settle(typed)
     for one in report.missing:
-        if names_match(pattern, frozenset((one.left,))):
+        if glob_matches(pattern, (one.left,)) or glob_matches(typed, (one.left,)):
             raise ConfigError(
                 f"{one.left} is missing: {one.reason:.{_SHOWN}}\n"
                 "only a drift can be accepted; mend this, or leave it out of GLOB"
             )
     failing = [record for record in report.records if record.fails]
-    chosen = [record for record in failing if _is_named(pattern, record)]
+    # Paths of modules: the one that both sides share, and those that a map entry names.
+    paths = {entry.label: {parse_address(name).op for name in (entry.left, entry.right)} for entry in entries}
+    chosen = [
+        record
+        for record in failing
+        if glob_matches(pattern, (*addresses(record.left.key), *addresses(record.right.key)))
+        or glob_matches(typed, (record.by,) if record.how == "scope" else paths.get(record.by, ()))
+    ]
     if not chosen:
         names = dict.fromkeys(record.left.key.op.label for record in failing)
         found = f"failing: {ENGLISH.named(names, _NAMED)}" if names else "nothing failed"
-        raise ConfigError(f"{place}: {pattern!r} matches nothing that failed\n{found:.{_SHOWN}}")
+        raise ConfigError(f"{place}: {typed!r} matches nothing that failed\n{found:.{_SHOWN}}")
     for record in chosen:
         if not accepted_bounds(record.verdict):
             raise ConfigError(
@@ -120,12 +130,6 @@ def _suite_file(report: Report, typed: str | None) -> Path:
         raise ConfigError(f"there is no suite file {file}; name it with --config FILE")
     # A link stays one.
     return file.resolve()
-
-
-def _is_named(pattern: str, record: Record) -> bool:
-    """Whether a glob is of either name of a pair, or of the module path that both share."""
-    by_path = record.how == "scope" and names_match(pattern, frozenset((record.by,)))
-    return by_path or matches(pattern, record.left.key, record.right.key)
 
 
 def _drift(record: Record, report: Report, reason: str, until: datetime.date) -> KnownDrift:
@@ -193,7 +197,12 @@ def _append(file: Path, name: str, lines: Sequence[str], report: Report, failing
 
 
 def _policy(file: Path, report: Report, table: Mapping[str, Any] | None = None) -> Policy:
-    """Return the limits of the suite file, or of its table as it will be, under the profile and limits of the run."""
+    """Return the limits of the suite file, or of its table as it will be."""
+    return settled(_suite(file, report, table).policy, names_of(report))
+
+
+def _suite(file: Path, report: Report, table: Mapping[str, Any] | None = None) -> Suite:
+    """Return the suite file, or its table as it will be, under the profile and limits of the run."""
     typed = [f"{metric}={bound}" for metric, bound in report.limits.get("threshold", {}).items()]
     return load_suite(
         file=file,
@@ -202,4 +211,4 @@ def _policy(file: Path, report: Report, table: Mapping[str, Any] | None = None) 
         options={"left": ".", "right": ".", "profile": report.profile, "threshold": typed},
         directory=Path.cwd(),
         spelled=COMMAND_FLAGS,
-    ).policy
+    )

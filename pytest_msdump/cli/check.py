@@ -15,11 +15,12 @@ from pytest_msdump.errors import ConfigError
 from pytest_msdump.facts.profiles import PROFILES
 from pytest_msdump.limits.judge import judge
 from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import GOLDEN_RULE_METRIC, computed_dtype, hinted_dtypes, resolve
+from pytest_msdump.limits.resolve import GOLDEN_RULE_METRIC, computed_dtype, hinted_dtypes, resolve, settled
 from pytest_msdump.limits.statistics import judge_statistics
 from pytest_msdump.model.comparison import Comparison, Finding, Limits, Measurement, Verdict
 from pytest_msdump.model.record import Record
 from pytest_msdump.model.report import Report
+from pytest_msdump.model.spellings import KnownNames
 from pytest_msdump.report.build import policy_entry
 from pytest_msdump.report.json_report import read_json, report_from
 from pytest_msdump.settings.options import COMMAND_FLAGS, OPTIONS, argparse_kwargs, option_values
@@ -85,7 +86,8 @@ def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
     # What was asked of the run stays, where nothing is asked anew.
     if suite.options["min_coverage"] is not None:
         coverage = replace(coverage, min_coverage=suite.options["min_coverage"])
-    records = [judged_by(suite.policy, record) for record in report.records]
+    policy = settled(suite.policy, names_of(report))
+    records = [judged_by(policy, record) for record in report.records]
     return replace(
         report,
         profile=suite.policy.profile,
@@ -93,6 +95,11 @@ def _judged_again(report: Report, options: Mapping[str, Any]) -> Report:
         coverage=coverage,
         records=tuple(_without_stale_roles(report.records, records)),
     )
+
+
+def names_of(report: Report) -> KnownNames:
+    """Return the names of the tensors that a run compared."""
+    return KnownNames(lambda: (side.key for record in report.records for side in (record.left, record.right)))
 
 
 def _without_stale_roles(before: Sequence[Record], after: Sequence[Record]) -> Sequence[Record]:

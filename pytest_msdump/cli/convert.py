@@ -33,7 +33,9 @@ from pytest_msdump.convert.sources import SourceFile, claim_names, sources_of
 from pytest_msdump.dumps.array_writer import remove_leftovers
 from pytest_msdump.errors import ConfigError, MsdumpError
 from pytest_msdump.layouts.converters import load_converters
-from pytest_msdump.matching.selection import PairFilter, Selection
+from pytest_msdump.matching.leaving import Names
+from pytest_msdump.matching.pair_filter import PairFilter
+from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.record.writer import sketch_dump
@@ -116,11 +118,11 @@ def _to_another_dump(parsed: argparse.Namespace) -> int:
             raise ConfigError(f"--{name.replace('_', '-')} is for files; --to {parsed.to} was asked for")
     if len(parsed.sources) > 1:
         raise ConfigError(f"--to {parsed.to} is for one dump, and there are {len(parsed.sources)}")
-    takes, out = _selected(parsed), Path(parsed.out)
+    out = Path(parsed.out)
     progress = Progress("msdump convert", quiet=parsed.quiet)
     with progress.step("indexing"):
         dump = index(as_path(parsed.sources[0]), allow_incomplete=bool(parsed.msdump_allow_incomplete))
-    dump = replace(dump, refs=tuple(filter(takes, dump.refs)))
+    dump = replace(dump, refs=tuple(filter(_selected(parsed, dump), dump.refs)))
     if not dump.refs:
         raise ConfigError("nothing was selected; see what there is with msdump inspect, and change --select or --io")
     with progress.step("converting"):
@@ -129,15 +131,14 @@ def _to_another_dump(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _selected(parsed: argparse.Namespace) -> Callable[[TensorRef], bool]:
+def _selected(parsed: argparse.Namespace, dump: Dump) -> Callable[[TensorRef], bool]:
     selection = Selection(select=tuple(parsed.select), io=parsed.io)
-    pair_filter = PairFilter(selection)
+    pair_filter = PairFilter(selection, Names(dump))
     return lambda ref: ref.key.io in selection.directions and pair_filter.takes_ref(ref)
 
 
 def _found(parsed: argparse.Namespace) -> tuple[Sequence[SourceFile], list[Path]]:
     """Return the files with selected tensors, and those that no reader knows."""
-    takes = _selected(parsed)
     paths = [listed(as_path(text)) for text in parsed.sources]
     several = sum(path.is_dir() for path in paths) > 1
     out = Path(parsed.out)
@@ -152,7 +153,7 @@ def _found(parsed: argparse.Namespace) -> tuple[Sequence[SourceFile], list[Path]
         with progress.step("indexing"):
             dump = index(path, allow_incomplete=bool(parsed.msdump_allow_incomplete))
         below = Path(path.resolve().name) if several and path.is_dir() else Path()
-        sources += sources_of(dump, takes=takes, everything=everything, below=below)
+        sources += sources_of(dump, takes=_selected(parsed, dump), everything=everything, below=below)
         unexplained += [path / name for name in dump.unexplained]
     if not sources and not everything:
         raise ConfigError("nothing was selected; see what there is with msdump inspect, and change --select or --io")

@@ -87,6 +87,29 @@ class UnknownSampleError(TensorShapeError):
 def align(pair: Pair, left: TensorView, right: TensorView, converters: Converters | None = None) -> AlignedViews:
     """Bring two opened tensors to one logical shape; TensorShapeError where that fails, or a sample is not known."""
     _refuse_device_samples(pair, left, right)
+    try:
+        return _aligned(pair, left, right, converters)
+    except TensorShapeError as error:
+        entry = None if converters or isinstance(error, UnknownSampleError) else _fitting_formats(pair, left, right)
+        if entry is None:
+            raise
+        raise TensorShapeError(Message("other_formats_fit", {"why": error.message, "entry": entry})) from error
+
+
+def _fitting_formats(pair: Pair, left: TensorView, right: TensorView) -> str | None:
+    """Return the axis orders under which a tensor in a device's format meets the other side; ``None`` if none does."""
+    if not any(may_be_padded(view.spec.memory_format) for view in (left, right)):
+        return None
+    for left_format, right_format in ((None, "NHWC"), (None, "NCHW"), ("NHWC", "NHWC"), ("NHWC", "NCHW")):
+        transform = replace(pair.transform, left_format=left_format, right_format=right_format)
+        with suppress(TensorShapeError):
+            _aligned(replace(pair, transform=transform), left, right, None)
+            sides = (("left_format", left_format), ("right_format", right_format))
+            return ", ".join(f'{name} = "{order}"' for name, order in sides if order)
+    return None
+
+
+def _aligned(pair: Pair, left: TensorView, right: TensorView, converters: Converters | None) -> AlignedViews:
     left_logical, right_logical, transform = logical_views(left, right, pair.transform, converters)
     shaped = views_with_graph_shapes(pair, left_logical, right_logical, transform)
     remarks = (

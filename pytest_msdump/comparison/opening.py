@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, TypeAlias, Union
@@ -22,9 +23,11 @@ from pytest_msdump.facts.operators import VIEW_TYPES
 from pytest_msdump.layouts.device_layout import logical, target
 from pytest_msdump.layouts.sharded import ShardedView
 from pytest_msdump.layouts.tokens import TokenView, begins_with_tokens
+from pytest_msdump.matching.leaving import Names
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.shards import ShardedTensor, TokenRuns
-from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView, mangle
+from pytest_msdump.model.spellings import typed_addresses
+from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 from pytest_msdump.storage.remote import RemotePath, parse_location
 from pytest_msdump.text import Message
 
@@ -106,9 +109,9 @@ def logical_shape(ref: TensorRef) -> tuple[int, ...] | None:
 class OpenDump(Mapping[str, TensorRef]):
     """A dump as a mapping from address (``OP:io:slot``) to `TensorRef`, in execution order.
 
-    Looking up accepts the true name, the mangled name, and leaves out ``:io:slot`` when the operator has one output;
-    what names several tensors raises `UnknownNameError`. Where several coordinates (ranks, iterations, occurrences)
-    share an address, the mapping gives the first; `refs` has them all.
+    Looking up accepts the true name, the mangled name and the path of a module, for what leaves it, and leaves out
+    ``:io:slot`` when the operator has one output; what names several tensors raises `UnknownNameError`. Where several
+    coordinates (ranks, iterations, occurrences) share an address, the mapping gives the first; `refs` has them all.
 
     Examples
     --------
@@ -124,12 +127,19 @@ class OpenDump(Mapping[str, TensorRef]):
     def __init__(self, dump: Dump) -> None:
         self.dump = dump
         self._by_address: dict[str, TensorRef] = {}
-        # By name and then by address: what stands for several tensors names none of them.
-        self._other_names: defaultdict[str, dict[str, TensorRef]] = defaultdict(dict)
         for ref in dump.refs:
             self._by_address.setdefault(ref.key.address, ref)
-            for name in _other_names(ref):
-                self._other_names[name].setdefault(ref.key.address, ref)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Mapping[str, TensorRef]]:
+        """By any name, for outputs also without ``:io:slot``, and then by address: several tensors are none of them."""
+        named: defaultdict[str, dict[str, TensorRef]] = defaultdict(dict)
+        for ref in self._by_address.values():
+            tail = f":{ref.key.io}:{ref.key.slot}"
+            for name in typed_addresses(ref.key):
+                if ref.key.io == "output" or name.endswith(tail):
+                    named[name].setdefault(ref.key.address, ref)
+        return named
 
     @property
     def refs(self) -> tuple[TensorRef, ...]:
@@ -139,7 +149,7 @@ class OpenDump(Mapping[str, TensorRef]):
     def __getitem__(self, address: str) -> TensorRef:
         if (ref := self._by_address.get(address)) is not None:
             return ref
-        named = self._other_names.get(address, {})
+        named = self._named(address)
         if not named:
             raise UnknownNameError(f"{self.dump.root}: no tensor '{address}'; {nearest(address, self._by_address)}")
         if len(named) > 1:
@@ -148,6 +158,16 @@ class OpenDump(Mapping[str, TensorRef]):
                 f"{self.dump.root}: '{address}' is the name of {len(named)} tensors; say which: {some}"
             )
         return next(iter(named.values()))
+
+    def _named(self, typed: str) -> Mapping[str, TensorRef]:
+        """Return what the best reading of a name means, by address."""
+        try:
+            for names in Names(self.dump).readings(typed):
+                if named := {key: ref for name in names for key, ref in self._by_name.get(name, {}).items()}:
+                    return named
+        except ConfigError as error:
+            raise UnknownNameError(f"{self.dump.root}: {error}") from None
+        return {}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_address)
@@ -168,16 +188,6 @@ class OpenDump(Mapping[str, TensorRef]):
         with closing(self.open(address)) as view:
             values: npt.NDArray[Any] = view.read(0, view.size).reshape(view.shape).copy()
             return values
-
-
-def _other_names(ref: TensorRef) -> Iterator[str]:
-    """Names beside its address under which a tensor is found: mangled, and without ``:io:slot`` for outputs."""
-    tail = f":{ref.key.io}:{ref.key.slot}"
-    yield ref.key.op.name + tail
-    yield mangle(ref.key.op.label) + tail
-    if ref.key.io == "output":
-        yield ref.key.op.label
-        yield ref.key.op.name
 
 
 def open_dump(path: str | PathLike[str], *, allow_incomplete: bool = False) -> OpenDump:

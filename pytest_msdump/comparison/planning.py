@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,24 +28,28 @@ from pytest_msdump.dumps.reruns import newest_files
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.limits.limits_file import LimitsFile, ReferenceFacts, name_of
-from pytest_msdump.limits.resolve import check_known_drifts
+from pytest_msdump.limits.resolve import check_known_drifts, settled
 from pytest_msdump.matching.advice import rules_for
+from pytest_msdump.matching.leaving import Names
 from pytest_msdump.matching.pairer import pair_dumps
 from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.metrics.kernel import choose_kernel
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.shards import Sharding
+from pytest_msdump.model.spellings import KnownNames, addresses, glob_matches
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
 from pytest_msdump.settings.values import parse_spec
 from pytest_msdump.text import Message, say
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.pairing import Pairing
+    from pytest_msdump.model.pairing import Pair, Pairing
     from pytest_msdump.model.report import SideInfo
     from pytest_msdump.suite import SideChoice, Suite
 
 _NO_RULES = FusionRules()
+# What an exporter calls a node that has no name: its number changes with every node before it.
+_COUNTED = re.compile(r"node_\w+")
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,11 @@ class Plan:
         return digest.hexdigest()
 
     @cached_property
+    def names(self) -> Names:
+        """What a name that is typed means among left and right."""
+        return Names(self.left, self.right)
+
+    @cached_property
     def operators(self) -> int:
         """Number of left operators, each run of one (rank, iteration, …) counted by itself."""
         return self.sides[0].operators
@@ -126,8 +135,20 @@ class Plan:
         members: dict[tuple[int, str], list[int]] = {}
         for number, pair in enumerate(self.pairing.pairs):
             members.setdefault((pair.order, pair.left.key.address if by_tensor else ""), []).append(number)
-        firsts = [self.pairing.pairs[numbers[0]].left.key for numbers in members.values()]
-        names = [_item_name(key, varying, by_tensor) for key in firsts]
+        pairs = [self.pairing.pairs[numbers[0]] for numbers in members.values()]
+        firsts = [pair.left.key for pair in pairs]
+        modules = {one.name: one.scope for _, graph in self.left.graphs for one in graph.operators if one.scope}
+
+        def lasting(pair: Pair) -> str:
+            label = pair.left.key.op.label
+            return modules.get(label) or pair.right.key.op.label if _COUNTED.fullmatch(label) else label
+
+        names = [_item_name(pair.left.key, varying, by_tensor, lasting(pair)) for pair in pairs]
+        shared = Counter(names)
+        names = [
+            name if shared[name] == 1 else _item_name(key, varying, by_tensor, key.op.label)
+            for key, name in zip(firsts, names, strict=True)
+        ]
         taken = Counter(names)
         return tuple(
             Group(f"{key.op.op_type}.{name}" if taken[name] > 1 and key.op.op_type else name, tuple(numbers))
@@ -175,7 +196,9 @@ def plan(suite: Suite, *, newest_only: bool = False) -> Plan:
         exclude_types=suite.options["exclude_types"],
         shape_of=logical_shape,
     )
-    check_known_drifts(suite.policy, pairing.pairs)
+    policy = settled(suite.policy, KnownNames(lambda: (ref.key for dump in (left, right) for ref in dump.refs)))
+    suite = replace(suite, policy=policy)
+    check_known_drifts(policy, pairing.pairs)
     pairing = replace(pairing, lost_outputs=tuple(_not_allowed(pairing.lost_outputs, suite)))
     pairing, lacking = with_runs(pairing, right, runs, shape_of=logical_shape)
     pairing = with_terms(pairing, left, right)
@@ -194,11 +217,11 @@ def plan(suite: Suite, *, newest_only: bool = False) -> Plan:
 
 def _not_allowed(outputs: Iterable[tuple[str, TensorRef]], suite: Suite) -> Iterable[tuple[str, TensorRef]]:
     """Yield outputs of the right's model but those that ``allow_uncompared`` names, by any of their names."""
-    allowed = suite.options["allow_uncompared"]
+    outputs = list(outputs)
+    known = KnownNames(lambda: (ref.key for _, ref in outputs))
+    allowed = {name for typed in suite.options["allow_uncompared"] for name in (typed, known.settle(typed))}
     for name, ref in outputs:
-        key = ref.key
-        known = filter(None, (name, key.op.label, key.op.name, key.address, key.address.removesuffix(":output:0")))
-        if not any(fnmatchcase(one, pattern) for one in known for pattern in allowed):
+        if not any(glob_matches(typed, (name, *addresses(ref.key))) for typed in allowed):
             yield name, ref
 
 
@@ -288,8 +311,8 @@ def _varying(refs: Iterable[TensorRef]) -> tuple[str, ...]:
     return tuple(name for name in COORDINATES if len(values[name] - {None}) > 1)
 
 
-def _item_name(key: TensorKey, varying: tuple[str, ...], by_tensor: bool) -> str:
-    """True name, coordinates that vary; `::` is written `:_:`, and what a terminal cannot print is escaped."""
-    name = key.address if by_tensor else key.op.label
+def _item_name(key: TensorKey, varying: tuple[str, ...], by_tensor: bool, name: str) -> str:
+    """A name, coordinates that vary; `::` is written `:_:`, and what a terminal cannot print is escaped."""
+    name = f"{name}:{key.io}:{key.slot}" if by_tensor else name
     shown = key.op.at.shown(varying)
     return terminal_text(name.replace("::", ":_:")) + (f"[{shown}]" if shown else "")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.tensor import TensorKey, mangle
+from pytest_msdump.model.pairing import Pair, Unmatched
+from pytest_msdump.model.spellings import typed_addresses
+from pytest_msdump.model.tensor import TensorKey, TensorRef
 
 _MOST_LISTED = 20
 _SLOT = re.compile(r"[0-9]{1,9}")
@@ -41,16 +43,17 @@ def wanted(text: str, io: str | None = None, slot: int | None = None) -> Wanted:
 def chosen_pairs(plan: Plan, choice: Wanted) -> tuple[int, ...]:
     """Return the numbers of the pairs of one operator.
 
-    `choice` has its true or mangled name, ``TYPE.OP``, or its name on the right side. Raises `UnknownNameError` if no
-    operator has that name, `ConfigError` if it has no such tensor, and `MsdumpError` with the reason if none of its
-    tensors has a partner.
+    `choice` has any of its names, ``TYPE.OP``, its name on the right side, or a module's path. Raises
+    `UnknownNameError` if no operator has that name, `ConfigError` if it has no such tensor, and `MsdumpError` with the
+    reason if none of its tensors has a partner.
     """
-    pairs = list(enumerate(plan.pairing.pairs))
-    named = [(number, pair) for number, pair in pairs if choice.operator in _names(pair.left.key)]
-    alone = [one for one in plan.pairing.unmatched_left if choice.operator in _names(one.ref.key)]
-    if not named and not alone:
-        named = [(number, pair) for number, pair in pairs if choice.operator in _names(pair.right.key)]
-        alone = [one for one in plan.pairing.unmatched_right if choice.operator in _names(one.ref.key)]
+    named: list[tuple[int, Pair]] = []
+    alone: list[Unmatched] = []
+    for names, side in ((names, side) for names in plan.names.readings(choice.operator) for side in ("left", "right")):
+        named = [(n, pair) for n, pair in enumerate(plan.pairing.pairs) if _is_of(names, getattr(pair, side))]
+        alone = [one for one in getattr(plan.pairing, f"unmatched_{side}") if _is_of(names, one.ref)]
+        if named or alone:
+            break
     if not named and not alone:
         raise UnknownNameError(_unknown(plan, choice.operator))
     found = tuple(number for number, pair in named if _is_meant(pair.left.key, choice))
@@ -80,11 +83,8 @@ def _is_meant(key: TensorKey, choice: Wanted) -> bool:
     return key.io == choice.io and choice.slot in (None, key.slot)
 
 
-def _names(key: TensorKey) -> Iterator[str]:
-    for name in (key.op.label, key.op.name, mangle(key.op.label)):
-        yield name
-        if key.op.op_type:
-            yield f"{key.op.op_type}.{name}"
+def _is_of(names: frozenset[str], ref: TensorRef) -> bool:
+    return not names.isdisjoint(typed_addresses(ref.key))
 
 
 def _unknown(plan: Plan, operator: str) -> str:

@@ -17,7 +17,9 @@ from pytest_msdump.comparison.opening import open_sharded, open_view
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.layouts.tokens import TokenView
 from pytest_msdump.limits.judge import verdict_from
-from pytest_msdump.matching.selection import PairFilter, Selection
+from pytest_msdump.matching.leaving import Names
+from pytest_msdump.matching.pair_filter import PairFilter
+from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.comparison import OUTCOMES, Finding
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import in_order
@@ -83,7 +85,7 @@ def put_together(dump: Dump, side: str, sharding: Sharding) -> Dump:
         return dump
     groups: defaultdict[TensorKey, list[_Shard]] = defaultdict(list)
     alone = []
-    choose = _chooser(entry for entry in sharding.dims if entry.side in (None, side))
+    choose = _chooser((entry for entry in sharding.dims if entry.side in (None, side)), Names(dump))
     if mesh.source == "meta" and dump.reader in readers():
         dump = readers()[dump.reader].with_placements(dump)
     at = _by_manifests(dump) if mesh.source == "meta" else None
@@ -198,9 +200,9 @@ def _without_folder(key: TensorKey, path: str, folder: str) -> TensorKey:
     return replace(key, op=replace(key.op, name=name, true_name=None if key.op.true_name is None else name))
 
 
-def _chooser(entries: Iterable[DimsEntry]) -> _Choose:
+def _chooser(entries: Iterable[DimsEntry], names: Names) -> _Choose:
     """Return what finds the last entry that matches a tensor."""
-    filters = [(PairFilter(Selection((entry.match,), io="all")), entry) for entry in entries][::-1]
+    filters = [(PairFilter(Selection((entry.match,), io="all"), names), entry) for entry in entries][::-1]
     return lambda ref: next((entry for one, entry in filters if one.takes_ref(ref)), None)
 
 

@@ -15,7 +15,9 @@ import numpy.typing as npt
 from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.comparison.sharding import joined
 from pytest_msdump.errors import ConfigError
-from pytest_msdump.matching.selection import PairFilter, Selection
+from pytest_msdump.matching.leaving import Names
+from pytest_msdump.matching.pair_filter import PairFilter
+from pytest_msdump.matching.selection import Selection
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import in_order
 from pytest_msdump.model.shards import ShardedTensor, TokenIds, TokenRuns
@@ -80,7 +82,8 @@ def _with_runs(
     dump: Dump, tokens: TokenIds, batches: Mapping[int | None, _Batch], runs: Mapping[int | None, TokenRuns]
 ) -> Dump:
     """Return a dump with the tokens of each tensor, of which the steps are joined."""
-    takes = PairFilter(Selection(tokens.match, io="all")).takes_ref
+    names = Names(dump)
+    takes = PairFilter(Selection(tokens.match, io="all"), names).takes_ref
     others: list[TensorRef] = []
     groups: defaultdict[TensorKey, dict[int | None, TensorRef]] = defaultdict(dict)
     for ref in dump.refs:
@@ -114,8 +117,9 @@ def _split(at: Coordinates, tokens: TokenIds) -> tuple[int | None, int | None]:
 def _batches(dump: Dump, side: str, tokens: TokenIds) -> Mapping[int | None, _Batch]:
     """Return the sequences of each iteration."""
     found: dict[str, dict[tuple[int | None, int | None], _Array]] = {}
+    names = Names(dump)
     for name in filter(None, (tokens.ids, tokens.mask)):
-        takes = PairFilter(Selection((name,), io="all")).takes_ref
+        takes = PairFilter(Selection((name,), io="all"), names).takes_ref
         for ref in filter(takes, dump.refs):
             place = _split(ref.key.op.at, tokens)
             if place in found.setdefault(name, {}):

@@ -19,8 +19,10 @@ from typing import NamedTuple
 
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.facts.dump_proto import TASK_TYPES
+from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.tensor import TensorSpec, mangle
+from pytest_msdump.model.spellings import SCOPE, as_filed
+from pytest_msdump.model.tensor import TensorSpec
 
 PROTOBUF_SUFFIXES = (".pb", ".quant")
 _NPY, _BIN = ".npy", ".bin"
@@ -135,11 +137,13 @@ _FLAT = re.compile(
 )
 _FLAT_NPY = re.compile(_TENSOR + r"\.npy", re.DOTALL)
 _KERNEL = re.compile(r"(?P<op_type>.+)-op[0-9]+", re.DOTALL)
-_SCOPE = "--"
 
 
 class FlatName(NamedTuple):
-    """What a flat name says. `op` is spelled as later releases do, so that both match; `dtype` as in the file."""
+    """What a flat name says. `op` is spelled as later releases do, so that both match; `dtype` as in the file.
+
+    Where the file has ``--`` for each slash, `true_name` is known, too.
+    """
 
     op: str
     op_type: str | None
@@ -148,6 +152,7 @@ class FlatName(NamedTuple):
     shape: tuple[int, ...] | None = None
     dtype: str | None = None
     memory_format: str | None = None
+    true_name: str | None = None
 
     @property
     def spec(self) -> TensorSpec:
@@ -172,13 +177,14 @@ def parse_flat_npy(name: str) -> FlatName | None:
 
 def _flat_name(match: re.Match[str]) -> FlatName:
     scoped = match["op"]
-    last = scoped.rpartition(_SCOPE)[2]
+    last = scoped.rpartition(SCOPE)[2]
     kernel = _KERNEL.fullmatch(last)
     op_type: str | None = kernel["op_type"] if kernel else PARAMETER
-    if kernel and "_" in last and _SCOPE not in scoped:
+    if kernel and "_" in last and SCOPE not in scoped:
         # Where the scope was written with underscores, nothing shows where the type begins.
         op_type = None
-    return FlatName(mangle(scoped.replace(_SCOPE, "/")), op_type, match["io"], int(match["slot"]))
+    true_name = scoped.replace(SCOPE, "/") if SCOPE in scoped else None
+    return FlatName(as_filed(scoped), op_type, match["io"], int(match["slot"]), true_name=true_name)
 
 
 # -- Ascend dump files -----------------------------------------------------------------------------------------------
@@ -323,6 +329,11 @@ class ConvertedName(NamedTuple):
         """The memory format, where the name has it."""
         return None if self.has_shape else self.form
 
+    @property
+    def spec(self) -> TensorSpec:
+        """What the name claims of the tensor."""
+        return TensorSpec(memory_format=self.memory_format)
+
 
 class ConvertedBin(NamedTuple):
     """Name of raw bytes that were made of one tensor of a dump file; `shape` is flat where it stayed as stored."""
@@ -333,6 +344,13 @@ class ConvertedBin(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
     memory_format: str
+
+    @property
+    def spec(self) -> TensorSpec:
+        """What the name claims of the tensor."""
+        # Flat, a tensor in blocks cannot be put in order again: its lengths are lost.
+        is_flat = len(self.shape) == 1 and may_be_padded(self.memory_format)
+        return TensorSpec(canonical(self.dtype), self.shape, None if is_flat else self.memory_format)
 
 
 class OpdebugName(NamedTuple):

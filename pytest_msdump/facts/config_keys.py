@@ -68,6 +68,9 @@ DEVICE_CATEGORIES = ("max", "min", "avg", "l2norm")
 
 _common = partial(ConfigKey, _COMMON)
 _e2e = partial(ConfigKey, _E2E)
+_trans_flag = partial(
+    _e2e, "trans_flag", "bool", "config_key_trans_flag", modes=frozenset({"gpu", "o0", "o1", "r1-sync"})
+)
 _required = partial(_common, required=True)
 # Keys that count where a graph runs kernel by kernel.
 _by_kernel = partial(_e2e, since=(2, 3), modes=frozenset({"o0", "o1"}))
@@ -130,13 +133,8 @@ DUMP_KEYS: tuple[ConfigKey, ...] = (
     _common("overflow_number", "uint", "config_key_overflow_number", default=0, since=(2, 0), modes=_ASCEND),
     _common("initial_iteration", "uint", "config_key_initial_iteration", default=0, since=(2, 0)),
     _e2e("enable", "bool", "config_key_enable", modes=_EVERYWHERE - {*SUNK}),
-    _e2e(
-        "trans_flag",
-        "bool",
-        "config_key_trans_flag",
-        default=True,
-        modes=frozenset({"gpu", "o0", "o1", "r1-sync"}),
-    ),
+    _trans_flag(required=True, until=(2, 0)),
+    _trans_flag(default=True, since=(2, 0)),
     _by_kernel("stat_calc_mode", "text", "config_key_stat_calc_mode", default="host", choices=("host", "device")),
     _by_kernel(
         "device_stat_precision_mode",

@@ -109,9 +109,11 @@ def logical(
         )
     if logical_shape is None:
         if may_be_padded(known):
+            unfit = f"{spec.shape_from} says {spec.logical_shape}, which does not fit"
             raise TensorShapeError(
-                f"{known} of stored shape {view.shape} is padded, and its logical shape is unknown; give the rule "
-                "file that knows this operator (--msdump-fusion), or dump with trans_flag"
+                f"{known} of stored shape {view.shape} is padded, and "
+                f"{unfit if spec.shape_from else 'its logical shape is unknown'}; give the rule file that knows this "
+                "operator (--msdump-fusion), or dump with trans_flag"
             )
         return view
     if 0 in logical_shape or view.size == 0:

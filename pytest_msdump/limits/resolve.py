@@ -6,8 +6,6 @@ import datetime
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from fnmatch import translate
-from functools import lru_cache
 
 from pytest_msdump.dtypes import coarser
 from pytest_msdump.errors import ConfigError, TensorShapeError
@@ -19,6 +17,7 @@ from pytest_msdump.limits.permissions import profile_row, usual_profile
 from pytest_msdump.limits.policy import KnownDrift, Policy, Rule, marker_label, metric_id
 from pytest_msdump.model.comparison import Limit, Limits
 from pytest_msdump.model.pairing import Pair
+from pytest_msdump.model.spellings import KnownNames, addresses, glob_matches
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorKey, mangle
 from pytest_msdump.text import ENGLISH, Message
 
@@ -28,7 +27,6 @@ GOLDEN_RULE_METRIC = "golden_rmse_ratio"
 # The limits of each metric: one, or one of each level.
 _Levels = dict[str, tuple[Limit, ...]]
 
-_WILDCARDS = frozenset("*?[")
 _MOST_NAMED = 4
 _MODULE = ", module "
 # `node_linear_3`, `BiasAdd-op12`: these move where an operator before them comes or goes.
@@ -237,9 +235,12 @@ def _limits(
     )
 
 
-def matches(glob: str, left: TensorKey, right: TensorKey) -> bool:
-    """Whether a glob of a rule or of a known drift names this pair."""
-    return names_match(glob, _all_names(left, right))
+def settled(policy: Policy, known: KnownNames) -> Policy:
+    """Return the limits with what their rules and known drifts name, as it is to be compared with these names."""
+    rules = tuple(replace(rule, match=known.settle(rule.match)) for rule in policy.rules)
+    drifts = tuple(replace(drift, match=known.settle(drift.match)) for drift in policy.known_drift)
+    same = (rules, drifts) == (policy.rules, policy.known_drift)
+    return policy if same else replace(policy, rules=rules, known_drift=drifts)
 
 
 def accepts(drift: KnownDrift, left: TensorKey, right: TensorKey) -> bool:
@@ -249,7 +250,7 @@ def accepts(drift: KnownDrift, left: TensorKey, right: TensorKey) -> bool:
 
 def _drift_matches(drift: KnownDrift, at: Coordinates, names: frozenset[str]) -> bool:
     """Whether name and coordinates are the drift's; a coordinate that a dump does not have agrees with any value."""
-    if not names_match(drift.match, names):
+    if not glob_matches(drift.match, names):
         return False
     places = ((getattr(drift.at, name), getattr(at, name)) for name in COORDINATES)
     return all(wanted is None or own is None or wanted == own for wanted, own in places)
@@ -293,14 +294,8 @@ def check_known_drifts(policy: Policy, pairs: Iterable[Pair]) -> None:
 
 
 def _all_names(left: TensorKey, right: TensorKey) -> frozenset[str]:
-    return frozenset((*_names(left), *_names(right)))
-
-
-def _names(key: TensorKey) -> Iterable[str]:
-    """Yield every spelling by which a glob may name this tensor."""
-    for name in {key.op.label, key.op.name, mangle(key.op.label)}:
-        yield name
-        yield f"{name}:{key.io}:{key.slot}"
+    """Return every spelling by which a glob may name this pair."""
+    return frozenset((*addresses(left), *addresses(right)))
 
 
 def _component(dtype: str) -> str:
@@ -309,26 +304,11 @@ def _component(dtype: str) -> str:
     return (fact.component if fact else None) or dtype
 
 
-def names_match(glob: str, names: frozenset[str]) -> bool:
-    """Whether one of the names is what the glob says."""
-    if glob == "*":
-        return True
-    if _WILDCARDS.isdisjoint(glob):
-        return glob in names
-    return any(map(_pattern(glob).match, names))
-
-
-# `fnmatch` itself keeps 256 patterns on some Pythons, and a suite may have more.
-@lru_cache(maxsize=2**16)
-def _pattern(glob: str) -> re.Pattern[str]:
-    return re.compile(translate(glob))
-
-
 def _applies(rule: Rule, names: frozenset[str], types: frozenset[str | None], dtypes: frozenset[str]) -> bool:
     return (
         (rule.dtype is None or rule.dtype in dtypes)
         and (not rule.op_type or not types.isdisjoint(rule.op_type))
-        and names_match(rule.match, names)
+        and glob_matches(rule.match, names)
     )
 
 

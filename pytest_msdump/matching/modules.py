@@ -10,12 +10,11 @@ from math import prod
 from typing import NamedTuple
 
 from pytest_msdump.facts.operators import VIEW_TYPES
-from pytest_msdump.matching.coordinates import Place, compatible, without_occurrence
+from pytest_msdump.matching.coordinates import compatible
 from pytest_msdump.matching.kinds import kind_of
 from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
-from pytest_msdump.matching.scopes import Leaving, Path, Run, Shape, dotted, spelling_of
+from pytest_msdump.matching.scopes import Leaving, Path, Run, Shape, dotted, runs_of, spelling_of
 from pytest_msdump.matching.sides import Side
-from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.text import Message, Parameter, say
 
@@ -49,15 +48,6 @@ def pair_by_scope(state: PairingState, request: PairingRequest) -> None:
             if compatible(at, other):
                 found.meet_all(ours.read_with(theirs), theirs.read_with(ours))
     found.add()
-
-
-def runs_of(side: Side, dump: Dump) -> Mapping[Place, Run]:
-    """Return the runs of a side, by place."""
-    places: defaultdict[Place, list[int]] = defaultdict(list)
-    for number, op in enumerate(side.ops):
-        if op.kept:
-            places[without_occurrence(op.common)].append(number)
-    return {at: Run(side, dump, numbers) for at, numbers in places.items()}
 
 
 def _meetings(left: Run, right: Run, lefts: frozenset[Path], rights: frozenset[Path]) -> Iterator[tuple[Path, Path]]:

@@ -15,20 +15,23 @@ from pytest_msdump.matching.by_graph import pair_by_graph
 from pytest_msdump.matching.coordinates import Align, common_coordinates, place_of, wanted_by_selection
 from pytest_msdump.matching.explain import UNCOUNTED, Explainer
 from pytest_msdump.matching.fused import pair_by_rules
+from pytest_msdump.matching.leaving import Modules, Names
 from pytest_msdump.matching.mapped import pair_by_map
 from pytest_msdump.matching.modules import pair_by_scope
 from pytest_msdump.matching.names import pair_by_mangled_name, pair_by_name
 from pytest_msdump.matching.not_dumped import Absence
 from pytest_msdump.matching.outputs import pair_outputs
+from pytest_msdump.matching.pair_filter import PairFilter
 from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
 from pytest_msdump.matching.rules import FusionRules
-from pytest_msdump.matching.selection import PairFilter, Selection
+from pytest_msdump.matching.selection import Selection
 from pytest_msdump.matching.sides import Side, index_side
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pair, Pairing, Transform, Unmatched
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.text import Message, Parameter, in_clauses
 
+_SINGLE_FILE = "npy-file"
 _MINDSPORE = "mindspore"
 
 # A way of pairing adds pairs to the state, withholds what it decides against, and returns what the user asked for in
@@ -115,8 +118,9 @@ def pair_dumps(
         entries=entries,
         rules=rules,
         formats=Transform(left_format, right_format),
-        are_files=_is_one_tensor(left) and _is_one_tensor(right),
+        are_files=left.reader == right.reader == _SINGLE_FILE,
         dumps=(left, right),
+        modules={"left": Modules("left", left), "right": Modules("right", right)},
         shape_of=shape_of,
     )
     asked_for = ways
@@ -130,17 +134,10 @@ def pair_dumps(
     containers = {"left": _containers(left), "right": _containers(right)} if "scope" in ways else {}
     absences = {"left": Absence("left", left, coordinates.arrows), "right": Absence("right", right)}
     explainer = Explainer(state, absences, lost, passing, containers)
-    pairing = _selected(left, right, state, request, explainer, selection)
+    pair_filter = PairFilter(selection, Names(left, right))
+    pairing = _selected(left, right, state, request, explainer, selection, pair_filter)
     lost_refs = ((one.name, theirs.refs[one.ref]) for one in outputs)
-    takes = PairFilter(selection).takes_ref
-    return replace(pairing, lost_outputs=tuple((name, ref) for name, ref in lost_refs if takes(ref)))
-
-
-def _is_one_tensor(dump: Dump) -> bool:
-    """Whether a dump is a file of one tensor. Arrays that a file names, which have no times, pair by these names."""
-    sources = [ref.source for ref in dump.refs]
-    is_alone = len(sources) == 1 and sources[0].path == dump.root
-    return is_alone and (sources[0].part is None or sources[0].timestamp is not None)
+    return replace(pairing, lost_outputs=tuple(one for one in lost_refs if pair_filter.takes_ref(one[1])))
 
 
 def _containers(dump: Dump) -> frozenset[str]:
@@ -152,10 +149,16 @@ def _containers(dump: Dump) -> frozenset[str]:
 
 
 def _selected(
-    left: Dump, right: Dump, state: PairingState, request: PairingRequest, explainer: Explainer, selection: Selection
+    left: Dump,
+    right: Dump,
+    state: PairingState,
+    request: PairingRequest,
+    explainer: Explainer,
+    selection: Selection,
+    pair_filter: PairFilter,
 ) -> Pairing:
     """Return what of the result is selected, with the reasons for what has no partner."""
-    pair_filter, coordinates = PairFilter(selection), request.coordinates
+    coordinates = request.coordinates
     pairs = pair_filter.selected(_pairs(state))
     alone = {side.name: list(explainer.unmatched(side, pair_filter.takes_ref)) for side in (state.left, state.right)}
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pytest_msdump.matching.addresses import Address
 from pytest_msdump.matching.coordinates import Place, PlaceIndex, place_of, without_occurrence
 from pytest_msdump.matching.kinds import is_weight, kind_of
+from pytest_msdump.model.spellings import as_filed
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, mangle
 
 # (io, slot) of a tensor within its operator.
@@ -159,7 +160,7 @@ class Side:
     def _readings(self, address: Address) -> Iterator[list[int]]:
         """Yield what an address may mean, best first: true names, file names, mangled ones (people write `.`)."""
         for reading in (address, *([] if address.numbered is None else [address.numbered])):
-            for index, spelling in ((self.labels, str), (self.files, str), (self.mangled, mangle)):
+            for index, spelling in ((self.labels, str), (self.files, str), (self.mangled, as_filed)):
                 yield self._calls(reading, self._named(index, spelling(reading.op)))
                 if (typed := reading.typed) is not None:
                     named = self._calls(reading, self._named(index, spelling(typed.op)))

@@ -124,6 +124,11 @@ class OperatorItem(_GateItem):
     def __init__(self, *, group: Group, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.group = group
+        if self.config.option.keyword:
+            pairs = self.plan.pairing.pairs
+            self.extra_keyword_matches.update(
+                name for number in group.pairs for name in self.plan.names.keywords(pairs[number])
+            )
 
     def runtest(self) -> None:
         """Measure and judge every pair of this item; fail when one of them does."""

@@ -97,7 +97,10 @@ def pytest_collection(session: pytest.Session) -> None:
     config = session.config
     typed = (argument.partition("::")[0] for argument in config.args if "::" in argument)
     if any(path == NODE_OF_COMMAND_LINE or is_suite_file(Path(path)) for path in typed):
-        gate_hooks(config).gate.translate_arguments()
+        try:
+            gate_hooks(config).gate.translate_arguments()
+        except MsdumpError as error:
+            raise pytest.UsageError(terminal_lines(str(error))) from None
 
 
 class _LeftOut(pytest.File):

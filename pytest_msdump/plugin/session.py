@@ -17,10 +17,9 @@ import pytest
 from pytest_msdump.calibrate.engine import limits_file_to_lower
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
-from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.record import Local, Record
 from pytest_msdump.model.report import ReplayShare, Report
-from pytest_msdump.model.tensor import TensorKey, mangle
+from pytest_msdump.model.spellings import as_filed, typed_addresses
 from pytest_msdump.plugin.discovery import is_suite_file
 from pytest_msdump.plugin.junit import case_of
 from pytest_msdump.plugin.sources import (
@@ -208,11 +207,11 @@ class Gate:
         if not separator or not is_suite_file(file) or not file.is_file():
             return [argument]
         try:
-            meant = _item_names(self.plan(Source(file)), name)
+            made = self.plan(Source(file))
         except MsdumpError as error:
             self.errors.append(error)
             return [argument]
-        return [f"{path}::{item}" for item in meant] or [argument]
+        return [f"{path}::{item}" for item in _item_names(made, name)] or [argument]
 
     def check_collected(self, items: Sequence[pytest.Item]) -> None:
         """Raise the error of a suite file, and refuse a gate that was asked for but not collected."""
@@ -321,22 +320,16 @@ def _item_names(plan: Plan, typed: str) -> list[str]:
     """Return the items that a typed name means, with any coordinates where it has none; empty where none is meant."""
     if typed == "coverage" or any(typed in (group.name, group.name.split("[")[0]) for group in plan.groups):
         return [typed]
-    wanted = typed.replace(":_:", "::")
-    pairs = plan.pairing.pairs
-    return [group.name for group in plan.groups if any(wanted in _names(pairs[number]) for number in group.pairs)]
-
-
-def _names(pair: Pair) -> set[str]:
-    """Return every way to write a pair: true and mangled name and address of either side."""
-    return {*_names_of(pair.left.key), *_names_of(pair.right.key)}
-
-
-def _names_of(key: TensorKey) -> Iterator[str]:
-    for name in (key.op.label, key.op.name, mangle(key.op.label)):
-        yield name
-        yield f"{name}:{key.io}:{key.slot}"
-        if key.op.op_type:
-            yield f"{key.op.op_type}.{name}"
+    for names in plan.names.readings(typed.replace(":_:", "::")):
+        found: list[str] = []
+        for group in plan.groups:
+            pairs = [plan.pairing.pairs[number] for number in group.pairs]
+            if any(not names.isdisjoint(typed_addresses(ref.key)) for pair in pairs for ref in (pair.left, pair.right)):
+                found.append(group.name)
+        if found:
+            return found
+    # With coordinates behind it, a name is the item's.
+    return [group.name for group in plan.groups if as_filed(group.name) == as_filed(typed)]
 
 
 def progress_of(config: pytest.Config) -> Progress:

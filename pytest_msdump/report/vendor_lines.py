@@ -147,6 +147,8 @@ def _position(line: Line) -> tuple[int, bool, int]:
 
 
 UNDEFINED = "NaN"
+# Where one side has a NaN or Inf that the other has not.
+_NOT_FINITE = "nan"
 NO_PARTNER = "*"
 
 # The vendor's ten algorithms in the vendor's order, which is that of `facts.metrics`.
@@ -174,8 +176,15 @@ def algorithm_title(name: str) -> str:
 
 def number_cells(record: Record, names: Sequence[str]) -> list[str]:
     """Return the algorithms' numbers, by the vendor's definition where it differs; a user's own returned its text."""
-    known = {} if record.comparison is None else {**record.comparison.values, **record.comparison.vendor}
-    return [record.custom[name].value if name in record.custom else _cell(known.get(name)) for name in names]
+    measured = record.comparison
+    known = {} if measured is None else {**measured.values, **measured.vendor}
+    cells = [_cell(known.get(name)) for name in names]
+    if measured is not None and measured.nonfinite.mismatch:
+        # Scripts read these cells alone: numbers of what is finite on both sides would say that all is well.
+        cells = [_NOT_FINITE] * len(names)
+    return [
+        record.custom[name].value if name in record.custom else cell for name, cell in zip(names, cells, strict=True)
+    ]
 
 
 def _cell(value: float | int | tuple[float, ...] | None) -> str:

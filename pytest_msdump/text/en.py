@@ -156,6 +156,8 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "foreign_results": "ERROR: {n} results come from other dumps than this process sees: files changed during the "
     "run, or workers see other files",
     # -- coverage
+    "selected_nothing": "--select {glob} matched no operator; {hint}",
+    "nothing_selected": "nothing was compared: no tensor is selected",
     "nothing_compared": "nothing was compared: no left tensor has a partner on the right",
     "missing_mapped": ("{n} map entry found no pair", "{n} map entries found no pair"),
     "missing_fused": ("{n} mapped or fused pair is missing", "{n} mapped or fused pairs are missing"),

@@ -110,6 +110,8 @@ ZH: Mapping[str, str] = {
     "both_sides": "左侧 {left}，右侧 {right}",
     "foreign_results": "错误：{n} 个结果来自其他 dump 数据：运行期间文件被改动，或各工作进程看到的文件不同",
     # -- coverage
+    "selected_nothing": "--select {glob} 没有匹配任何算子；{hint}",
+    "nothing_selected": "没有比对任何张量：没有选中任何张量",
     "nothing_compared": "没有比对任何张量：左侧没有张量在右侧找到配对",
     "missing_mapped": "{n} 条映射没有找到配对",
     "missing_fused": "缺少 {n} 个由映射或融合规则得出的配对",
@@ -430,6 +432,7 @@ ZH: Mapping[str, str] = {
     "{kept:elements}不一致：输入不同，或系数 1 / (1 - p) 不同",
     "zero_in_exact_arithmetic": "按精确算术应为 0：它是 {terms} 个相互抵消的梯度之和，两侧（范数：左 "
     "{left:number}，右 {right:number}）均低于 {dtype} 的舍入误差 {floor:number}",
+    "other_formats_fit": "{why}；若套件文件中只写 {entry}，不写其他轴序，两侧形状即可对齐：是否如此？",
     "not_as_in_graph": "{graph} 中{side:word}文件为 {said}，而文件头为 {held}；以文件头为准",
     "shape_from_graph": "{side:word}文件的形状为 {stored:shape}；按其计算图中的形状 {used:shape} 比对",
     "file_not_accepted": "{why}；不予接受（{rule}）",

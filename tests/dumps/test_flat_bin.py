@@ -31,11 +31,22 @@ def opened(path, **kwargs):
 
 
 def test_the_documented_names_are_read():
-    assert parse_flat(ADD) == ("Default_Add-op1", "Add", "input", 0, (1, 3, 3, 4), "Float32", "DefaultFormat")
+    assert parse_flat(ADD) == (
+        "Default_Add-op1",
+        "Add",
+        "input",
+        0,
+        (1, 3, 3, 4),
+        "Float32",
+        "DefaultFormat",
+        "Default/Add-op1",
+    )
     conv = parse_flat(CONV)
     # As releases since 2.1 and asynchronous dumps write the same operator.
     assert conv.op == "Default_network-WithLossCell__backbone-AlexNet_conv3-Conv2d_Conv2D-op107"
-    assert conv[1:] == ("Conv2D", "output", 0, (32, 12, 13, 13, 16), "Float16", "NC1HWC0")
+    assert conv[1:7] == ("Conv2D", "output", 0, (32, 12, 13, 13, 16), "Float16", "NC1HWC0")
+    # Two hyphens are nothing but a slash.
+    assert conv.true_name == "Default/network-WithLossCell/_backbone-AlexNet/conv3-Conv2d/Conv2D-op107"
     assert conv.spec == TensorSpec("float16", (32, 12, 13, 13, 16), "NC1HWC0")
 
 
@@ -66,7 +77,8 @@ def test_the_documented_names_are_read():
     ],
 )
 def test_names_are_read_from_the_right(name, expected):
-    assert parse_flat(name) == expected
+    true_name = "a_op/b_c-op12" if "--" in name else None
+    assert parse_flat(name) == (*expected, true_name)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ def only_missing(pairing: Pairing) -> Missing:
     "left",
     [
         BIAS,
+        BIAS.replace("/", "--"),
         f"{BIAS}:output:0",
         "Default_conv1-Conv2d_BiasAdd-op0",
         "Default_conv1-Conv2d_BiasAdd-op0:output:0",

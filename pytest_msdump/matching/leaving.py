@@ -1,0 +1,120 @@
+"""Modules as addresses: the tensors that leave the module of a path, by slot (`matching.scopes`)."""
+
+from __future__ import annotations
+
+import glob
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from pytest_msdump.errors import ConfigError
+from pytest_msdump.matching.addresses import Address, parse_address
+from pytest_msdump.matching.scopes import Leaving, Run, dotted, runs_of
+from pytest_msdump.matching.sides import Side, index_side
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.pairing import Pair
+from pytest_msdump.model.spellings import FiledName, KnownNames, spellings
+from pytest_msdump.model.tensor import TensorKey
+from pytest_msdump.text import Message, say
+
+
+class NamedModule(NamedTuple):
+    """A module that an address means at one place of a run: what leaves each call of it, or why that is not known.
+
+    `first` is an operator of that run, as a number in `Side.ops`.
+    """
+
+    first: int
+    calls: list[Leaving] | Message
+
+
+class Modules:
+    """The modules of a dump by their paths; made when a name that was typed is no operator's."""
+
+    def __init__(self, side: str, dump: Dump) -> None:
+        self._name, self._dump = side, dump
+
+    @cached_property
+    def _side(self) -> Side:
+        # Whatever is selected: numbers of operators and tensors are those of any index of this dump.
+        directions = frozenset({"input", "output"})
+        return index_side(
+            self._name, self._dump.refs, directions=directions, common=lambda at: at, keeps=lambda _: True
+        )
+
+    @cached_property
+    def _runs(self) -> tuple[Run, ...]:
+        return tuple(runs_of(self._side, self._dump).values())
+
+    def named(self, address: Address) -> Iterator[NamedModule]:
+        """Yield the module of an address at each place that has it; of ``PATH@1`` the second call."""
+        for run in self._runs:
+            for reading in (address, address.numbered):
+                path = None if reading is None else run.find(reading.op)
+                if reading is not None and path is not None:
+                    yield NamedModule(run.numbers[0], run.leaving(path, reading.occurrence))
+                    break
+
+    def addresses(self, address: Address) -> Iterator[str]:
+        """Yield the tensors that leave the module of an address, or one slot of it; ConfigError where it is unknown."""
+        for module in self.named(address):
+            if isinstance(module.calls, Message):
+                raise ConfigError(say(module.calls))
+            for leaving in module.calls:
+                for slot, ref in leaving.tensors.items():
+                    if address.port in (None, ("output", slot)):
+                        yield self._side.refs[ref].key.address
+
+    @cached_property
+    def paths_of(self) -> Mapping[TensorKey, Sequence[str]]:
+        """Of each tensor the paths of the modules that it leaves, as far as that is certain."""
+        found: defaultdict[TensorKey, list[str]] = defaultdict(list)
+        for run in self._runs:
+            for path in filter(None, (*run.modules, *run.members)):
+                calls = run.leaving(path)
+                for leaving in () if isinstance(calls, Message) else calls:
+                    for ref in leaving.tensors.values():
+                        found[self._side.refs[ref].key].append(dotted(path))
+        return found
+
+    def paths(self) -> Iterator[str]:
+        """Yield the paths of all modules: with dots, and as names of operators begin."""
+        for run in self._runs:
+            yield from (dotted(path) for path in (*run.modules, *run.members) if path)
+            for step in run.steps:
+                parts = step.name.split("/")
+                yield from ("/".join(parts[:end]) for end in range(1, len(parts)))
+
+
+class Names:
+    """What names and globs mean among the operators and modules of some dumps: left and right, or one alone."""
+
+    def __init__(self, *dumps: Dump) -> None:
+        self._known = KnownNames(lambda: (ref.key for dump in dumps for ref in (*dump.refs, *dump.older)))
+        self._modules = [Modules(side, dump) for side, dump in zip(("left", "right"), dumps, strict=False)]
+
+    def readings(self, typed: str) -> Iterator[frozenset[str]]:
+        """Yield what a name may mean, the best reading first: itself, as files have it, and what leaves a module."""
+        yield frozenset((typed,))
+        yield frozenset((self._known.settle(typed),))
+        yield frozenset(name for one in self._modules for name in one.addresses(parse_address(typed)))
+
+    def keywords(self, pair: Pair) -> Iterator[str]:
+        """Yield all names of a pair, in which pytest's ``-k`` looks for a part."""
+        for ref, modules in zip((pair.left, pair.right), self._modules, strict=True):
+            op = ref.key.op
+            yield from spellings(op)
+            if op.true_name is None and op.op_type:
+                # In a set with the name of the item it has to be another one.
+                yield FiledName(f"{op.op_type}.{op.name}")
+            yield from modules.paths_of.get(ref.key, ())
+
+    def globs(self, typed: str) -> Iterator[str]:
+        """Yield the globs that a name or glob stands for: itself as names are spelled, and what leaves a module."""
+        settled = self._known.settle(typed)
+        yield settled
+        if self._modules and not self._known.has(settled):
+            for one in self._modules:
+                # A name may hold brackets; it means itself.
+                yield from (glob.escape(name) for name in one.addresses(parse_address(typed)))
