@@ -37,7 +37,7 @@ def torchvision_for_the_cpu(tmp_path_factory: pytest.TempPathFactory, monkeypatc
     [
         ("from_pytorch_to_onnx_runtime", ("torchvision", "onnxruntime", "onnxscript"), 11),
         ("check_a_port_that_somebody_else_wrote", ("mindcv", "torch"), 8),
-        ("port_a_model_to_mindspore", ("mindspore", "torch"), 7),
+        ("port_a_model_to_mindspore", ("mindspore", "torch"), 8),
     ],
 )
 def test_the_commands_of_the_page_print_what_it_shows(
