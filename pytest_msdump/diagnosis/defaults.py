@@ -42,7 +42,7 @@ def softmax_axis(sides: Sides, operator: str) -> Diagnosis | None:
         [axis for axis, size in enumerate(side.shape) if size > 1 and np.all(abs(side.sum(axis) - 1) <= _SUM_SLACK)]
         for side in (left, right)
     ]
-    if min(left.min(), right.min()) < 0 or axes[0] != [left.ndim - 1] or len(axes[1]) != 1 or axes[0] == axes[1]:
+    if axes[0] != [left.ndim - 1] or len(axes[1]) != 1 or axes[0] == axes[1]:
         return None
     message = Message("default_softmax", {"left": axes[0][0], "right": axes[1][0], "page": page})
     return Diagnosis("other_default", "high" if sides.size >= 16 else "medium", message)

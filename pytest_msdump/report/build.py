@@ -25,6 +25,7 @@ from pytest_msdump.comparison.random_masks import drew_masks
 from pytest_msdump.errors import MsdumpError, nearest
 from pytest_msdump.escape import shell_line
 from pytest_msdump.limits.policy import Policy
+from pytest_msdump.matching import explain
 from pytest_msdump.matching.rules import combined, network_of
 from pytest_msdump.model.describe import listed
 from pytest_msdump.model.record import Record, record_of
@@ -93,7 +94,7 @@ def build_report(plan: Plan, records: Mapping[int, Record], replay: ReplayShare 
         drawn = {
             one.left.true_name or one.left.name or one.left.address: None for one in placed.values() if drew_masks(one)
         }
-        random = [Message("random_operators", {"names": tuple(drawn)})] if drawn else []
+        random = [Message("random_operators", {"names": explain.listed(drawn)})] if drawn else []
         report = replace(report, notes=(*report.notes, *map(say, (*shifts, *random))))
         suspicious = mispaired(plan, placed)
         placed |= {number: replace(placed[number], suspicious=fits) for number, fits in suspicious.items()}
