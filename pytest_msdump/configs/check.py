@@ -70,7 +70,7 @@ def _set_dump(values: Values) -> Iterator[ConfigFinding]:
         return
     if values.setting.runs("cpu"):
         yield refused(f"{_COMMON}dump_mode", "config_set_dump_cpu")
-    elif values.setting.runs("o0", "o1", "o2") and values["enable"]:
+    elif values.setting.runs("o0", "o1", *SUNK) and values["enable"]:
         yield refused(f"{_COMMON}dump_mode", "config_set_dump_async")
     if values["op_debug_mode"]:
         yield warning(f"{_COMMON}dump_mode", "config_set_dump_debug")
@@ -143,16 +143,10 @@ def _sample(values: Values) -> Iterator[ConfigFinding]:
         return
     if values["sample_num"] == 0:
         yield refused(f"{_E2E}sample_num", "config_sample_number")
-    elif not values.setting.runs(None, "o0", "o1"):
-        return
-    elif values["op_debug_mode"]:
+    elif values.setting.runs(None, "o0", "o1") and values["op_debug_mode"]:
         yield warning(f"{_E2E}sample_mode", "config_sample_debug")
-    else:
-        yield warning(
-            f"{_E2E}sample_mode",
-            "config_sample_most",
-            number=values["sample_num"],
-        )
+    elif values.setting.runs(None, "o0", "o1"):
+        yield warning(f"{_E2E}sample_mode", "config_sample_most", number=values["sample_num"])
 
 
 def _enable(values: Values) -> Iterator[ConfigFinding]:
@@ -202,10 +196,7 @@ def _script(values: Values) -> Iterator[ConfigFinding]:
     if values.setting.runs(*SUNK):
         yield warning(f"{_COMMON}iteration", "config_sink_size", mode=values.setting.mode)
     if values.setting.runs("r1-async") and values.setting.is_first and values["iteration"] != 0:
-        yield warning(
-            f"{_COMMON}iteration",
-            "config_no_sinking",
-        )
+        yield warning(f"{_COMMON}iteration", "config_no_sinking")
     if values.setting.runs("r1-sync", "gpu"):
         yield warning(f"{_COMMON}iteration", "config_sink_off")
 

@@ -106,7 +106,8 @@ def explain(document: Mapping[str, Any], setting: Setting) -> Iterator[Explained
     for name in dict.fromkeys((*(key.section for key in keys), *document)):
         mine, section = [key for key in keys if key.section == name], document.get(name, {})
         if not mine or not isinstance(section, Mapping):
-            yield name, json.dumps(section), Message("config_ignored_section")
+            must = Message("config_must_be", {"key": name, "what": Message("config_object")})
+            yield name, json.dumps(section), must if mine else Message("config_ignored_section")
             continue
         yield from _explained(section, name, mine, setting)
         models = section.get("dump_list") if is_acl(document) else None

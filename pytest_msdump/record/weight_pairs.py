@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.matching.addresses import MapEntry
 from pytest_msdump.matching.maps import is_template, renaming_of_template
+from pytest_msdump.matching.scopes import spelling_of
 from pytest_msdump.record.weight_sources import KINDS, Rule, Weight, Weights, rule_for, same_kind
 from pytest_msdump.suite.keys import FileName, MapObject, read_map
 
@@ -65,12 +67,31 @@ def pairs(
             partners[name] = wanted[0]
             # The others hold the same numbers.
             known = {alias: name for alias, name in known.items() if name not in wanted[1:]}
+    partners |= _by_spelling(left, partners, known, renamed)
     _refuse_lonely(left, right, partners, known, renamed, ignored)
     types = _checked_types(types or {}, left)
     return [_pair(name, left[name], other, right[other], types) for name, other in partners.items()]
 
 
 _Renamed = Callable[[str, str], str]
+
+
+def _by_spelling(
+    left: Weights, partners: Mapping[str, str], known: Mapping[str, str], renamed: _Renamed
+) -> dict[str, str]:
+    """Pair the names without a partner that differ in spelling alone, unless a side has two of one spelling."""
+    wanted = {name: _spelled(renamed(name, held.own)) for name, held in left.items()}
+    free: dict[tuple[str, ...], set[str]] = {}
+    for alias, name in known.items():
+        if name not in partners.values():
+            free.setdefault(_spelled(alias), set()).add(name)
+    counts = Counter(wanted.values())
+    alone = [name for name in left if name not in partners and counts[wanted[name]] == 1]
+    return {name: min(others) for name in alone if len(others := free.get(wanted[name], ())) == 1}
+
+
+def _spelled(name: str) -> tuple[str, ...]:
+    return spelling_of(tuple(name.split(".")))
 
 
 def map_entries(names: MapObject) -> Sequence[MapEntry]:
@@ -96,37 +117,47 @@ def _renamed(left: Weights, right: Weights, entries: Sequence[MapEntry]) -> _Ren
     }
     _refuse_unknown(left, [name for name in plain if name], "left")
     _refuse_unknown(right, [name for name in plain.values() if name], "right")
+    templates = []
     for entry in entries:
         if entry.rename is None and is_template(entry.left):
             template = renaming_of_template(entry.left.replace("/", "."), entry.right.replace("/", "."), label="map")
-            if not any(map(template, left)):
-                raise UnknownNameError(f"the map names '{entry.left}', which no weight of the left side is called")
-            functions.append(template)
+            if not any(map(template, _parts(left))):
+                raise UnknownNameError(
+                    f"the map names '{entry.left}', and no weight or layer of the left side is called so"
+                )
+            templates.append(template)
+
+    def other_name(name: str) -> str | None:
+        if name in plain:
+            return plain[name]
+        return next((other for template in templates if (other := template(name)) is not None), None)
 
     def renamed(name: str, own: str) -> str:
-        for whole in (name, _dotted(own)):
-            if whole in plain:
-                return plain[whole]
-        for function in functions:
-            other = function(name)
-            if other is not None:
-                return other
+        tried = (other_name(name), other_name(_dotted(own)), *(function(name) for function in functions))
+        for whole in tried:
+            if whole is not None:
+                return whole
         layer, _, rest = name.rpartition(".")
-        while layer and layer not in plain:
+        while layer and other_name(layer) is None:
             layer, _, more = layer.rpartition(".")
             rest = f"{more}.{rest}"
-        prefix = plain.get(layer, layer)
+        prefix = other_name(layer)
         return f"{prefix}.{rest}" if prefix else rest
 
     return renamed
 
 
 def _refuse_unknown(side: Weights, written: Iterable[str], title: str) -> None:
-    known = {part for name, held in side.items() for part in (*_above(name), *_above(_dotted(held.own)))}
-    known |= {part for held in side.values() for name in held.also for part in _above(name)}
+    known = _parts(side)
     for name in written:
         if name not in known:
             raise UnknownNameError(f"the map names '{name}', which the {title} side lacks; {nearest(name, known)}")
+
+
+def _parts(side: Weights) -> set[str]:
+    """Return the names of weights and of layers, as the side writes them and as neutral ones."""
+    names = (name for neutral, held in side.items() for name in (neutral, _dotted(held.own), *held.also))
+    return {part for name in names for part in _above(name)}
 
 
 def _dotted(own: str) -> str:

@@ -123,9 +123,9 @@ def load_weights(
     source, framework
         As of `read_weights`.
     map : mapping, callable, list of mappings or path, optional
-        Name in `model` → name in `source`: of weights, or of layers, which then stand for all below them, or templates
-        (``layers.{i}.*``). Names that are the same need none, and ``gamma`` and ``weight`` are. Any map object of
-        `assert_dumps_close`.
+        Name in `model` → name in `source`: of weights, or of layers, which then stand for all below them; templates
+        (``layers.{i}``) of either. Names that are the same need none, and ``gamma`` and ``weight`` are, as are
+        ``down_sample`` and ``downsample``. Any map object of `assert_dumps_close`.
     types : mapping of str to str, optional
         Layer of `model` → its type (``"Dense"``), where neither side says it: whether a square matrix is to be
         transposed is never guessed.

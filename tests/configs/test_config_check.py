@@ -216,9 +216,11 @@ def test_sections_of_another_kind_are_refused(document):
         ("o0", {"dump_mode": 2}, REFUSED, "needs the asynchronous dump"),
         ("o0", {"dump_mode": 2, "e2e_enable": False}, None, "asynchronous"),
         ("gpu", {"dump_mode": 2}, None, "set_dump"),
+        ("ge", {"dump_mode": 2}, REFUSED, "needs the asynchronous dump"),
         ("ge", {"op_debug_mode": 4}, REFUSED, "op_debug_mode 4 is not there for the GE dump"),
         ("o2", {"op_debug_mode": 4}, None, "op_debug_mode 4 is"),
         ("ge", {"saved_data": "full", "file_format": "bin"}, REFUSED, "statistics need file_format npy in mode ge"),
+        ("r1-async", {"saved_data": "full"}, REFUSED, "statistics need file_format npy in mode r1-async"),
         ("ge", {"op_debug_mode": 3, "overflow_number": 1}, REFUSED, "overflow_number counts with file_format npy only"),
         ("ge", {"op_debug_mode": 3, "overflow_number": 1, "file_format": "npy"}, None, "overflow_number"),
         ("ge", {"file_format": "npy"}, None, "file_format"),
@@ -352,6 +354,9 @@ def test_keys_without_effect_and_unknown_ones_are_explained_as_such():
     assert "is known since 1.6" in _values(MASTER_O2, "r1-async", "1.5")["common_dump_settings.file_format"]
     assert _values({**config(), "extra": {"a": None}})["extra"] == '{"a": null}: unknown section, silently ignored'
     assert _values(MASTER_O2, "ge")["common_dump_settings.file_format"].startswith('"npy": npy, or bin')
+    assert (
+        _values({**config(), "e2e_dump_settings": 3})["e2e_dump_settings"] == "3: e2e_dump_settings must be an object"
+    )
     assert "name-regex" not in _values(R15_SYNC, "gpu", "1.5")["common_dump_settings.kernels"]
     assert "3: both" in _values(R15_ASYNC, "r1-async", "1.5")["common_dump_settings.op_debug_mode"]
     assert "1 and 2 mean 3" in _values(MASTER_O2, "o2")["common_dump_settings.op_debug_mode"]

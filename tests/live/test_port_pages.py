@@ -35,9 +35,10 @@ def torchvision_for_the_cpu(tmp_path_factory: pytest.TempPathFactory, monkeypatc
 @pytest.mark.parametrize(
     ("page", "packages", "commands"),
     [
-        ("from_pytorch_to_onnx_runtime", ("torchvision", "onnxruntime", "onnxscript"), 11),
-        ("check_a_port_that_somebody_else_wrote", ("mindcv", "torch"), 8),
-        ("port_a_model_to_mindspore", ("mindspore", "torch"), 7),
+        ("howto/from_pytorch_to_onnx_runtime", ("torchvision", "onnxruntime", "onnxscript"), 11),
+        ("howto/check_a_port_that_somebody_else_wrote", ("mindcv", "torch"), 8),
+        ("howto/port_a_model_to_mindspore", ("mindspore", "torch"), 7),
+        ("tutorial/your_own_hooks_and_mindspores_dump", ("mindspore", "torch"), 10),
     ],
 )
 def test_the_commands_of_the_page_print_what_it_shows(
@@ -45,5 +46,5 @@ def test_the_commands_of_the_page_print_what_it_shows(
 ) -> None:
     for package in packages[1:]:
         pytest.importorskip(package)
-    file = ROOT / f"docs/howto/{page}.md"
+    file = ROOT / f"docs/{page}.md"
     assert follow_live(file, {packages[0]}, tmp_path, tmp_path) == commands

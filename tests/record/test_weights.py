@@ -170,10 +170,10 @@ def test_a_map_names_layers_or_weights_or_is_a_function(names: Any) -> None:
 
 
 def test_the_longest_prefix_of_a_map_counts_and_an_empty_one_is_the_root() -> None:
-    right = {"a.weight": numbers(2) + 1, "b.c.weight": numbers(2) + 2}
-    left = {"net.x.weight": numbers(2), "net.y.c.weight": numbers(2)}
+    right = {"a.weight": numbers(2) + 1, "b.c.weight": numbers(2) + 2, "z.weight": numbers(2) + 3}
+    left = {"net.x.weight": numbers(2), "net.y.c.weight": numbers(2), "net.z.weight": numbers(2)}
     held = carried(left, right, "", "", entries=map_entries({"net": "", "net.x": "a", "net.y": "b"}))
-    assert [float(values[0]) for values in held.values()] == [1, 2]
+    assert [float(values[0]) for values in held.values()] == [1, 2, 3]
 
 
 def test_an_empty_name_of_a_map_is_the_root_of_the_left_side() -> None:
@@ -203,6 +203,70 @@ def test_a_map_with_names_that_are_not_there_is_refused(names: dict[str, str], s
     side = {"conv1.weight": numbers(2)}
     with pytest.raises(UnknownNameError, match=said):
         carried(side, side, "", "", entries=map_entries(names))
+
+
+def _as(**shapes: int) -> dict[str, Any]:
+    return {name.replace("__", "."): np.full((size,), size, np.float32) for name, size in shapes.items()}
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (_as(layer2__0__down_sample__0__weight=3), _as(layer2__0__downsample__0__weight=3)),
+        (_as(layer2__0__downsample__0__weight=3), _as(layer2__0__down_sample__0__weight=3)),
+        (_as(bn_1__running_mean=3), _as(bn1__running_mean=3)),
+        (_as(FC__weight=3), _as(fc__weight=3)),
+        # Each name that is there as it is keeps its own partner.
+        (_as(a_b__weight=3, ab__weight=4), _as(ab__weight=4, a_b__weight=3)),
+    ],
+)
+def test_spellings_of_one_name_pair_as_those_of_operators_do(left: dict[str, Any], right: dict[str, Any]) -> None:
+    found = {pair.name: pair for pair in pairs(read_weights(left), read_weights(right))}
+    assert {name: pair.right.values.tolist() for name, pair in found.items()} == {
+        name: values.tolist() for name, values in left.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        # A side has two of one spelling.
+        (_as(a_b__weight=3), _as(ab__weight=3, A_B__weight=3)),
+        (_as(a_b__weight=3, A_b__weight=3), _as(ab__weight=3)),
+        (_as(a_b__weight=3, ab__weight=3), _as(ab__weight=3)),
+        # Numbers apart are other numbers than numbers in one.
+        (_as(layer1_0__weight=3), _as(layer10__weight=3)),
+    ],
+)
+def test_spellings_that_may_mean_two_names_are_left_alone(left: dict[str, Any], right: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="have no partner"):
+        pairs(read_weights(left), read_weights(right))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"stage{i}.unit": "layer{i}.block"},
+        {"stage{i}.unit.*": "layer{i}.block.*"},
+        {"stage{i}": "layer{i}", "stage1.unit": "layer1.block", "stage2.unit": "layer2.block"},
+        {"stage{i}.unit.gamma": "layer{i}.block.weight", "stage{i}.unit": "layer{i}.block"},
+        {"stage/{i}": "x/{i}", "stage{i}.unit": "layer{i}.block"},
+    ],
+)
+def test_a_template_names_layers_as_a_name_does(names: dict[str, str]) -> None:
+    left = {f"stage{i}.unit.{role}": np.full((2,), i, np.float32) for i in (1, 2) for role in ("gamma", "beta")}
+    left["stage.3.weight"] = np.full((2,), 3, np.float32)
+    right = {f"layer{i}.block.{role}": np.full((2,), i, np.float32) for i in (1, 2) for role in ("weight", "bias")}
+    right["x.3.weight" if "stage/{i}" in names else "stage.3.weight"] = left["stage.3.weight"]
+    sides = read_weights(left, framework="mindspore"), read_weights(right)
+    found = pairs(*sides, entries=map_entries(names))
+    assert len(found) == 5
+    assert all(pair.left.values.tolist() == pair.right.values.tolist() for pair in found)
+
+
+def test_a_template_that_names_no_layer_either_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="no weight or layer of the left side is called so"):
+        pairs(*map(read_weights, (_as(a__w=1), _as(a__w=1))), entries=map_entries({"b{i}": "c{i}"}))
 
 
 def test_ignored_names_need_no_partner() -> None:
