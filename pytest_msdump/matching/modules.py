@@ -162,6 +162,7 @@ class _Found(Candidates):
             self._leave_out("left", left, one)
             taken["left"].update((one.norm, one.convolution))
             taken["right"].add(one.inner)
+        self.meet_weights(left, right)
         for ours, theirs in _meetings(left, right, left.clear - taken["left"], right.clear - taken["right"]):
             self.meet(left, ours, right, theirs)
 
@@ -169,6 +170,12 @@ class _Found(Candidates):
         """Say that a convolution's own output does not exist on the other side."""
         why = Message("norm_folded", {"side": "left" if side == "right" else "right"})
         self._reasons |= {(side, ref): why for op in modules.modules[one.convolution] for ref in modules.outputs(op)}
+
+    def meet_weights(self, left: Run, right: Run) -> None:
+        """Take weights, gradients and an optimizer's state as candidates, of the names that both sides' mean."""
+        for name in left.states.keys() & right.states.keys():
+            called = (self._state.right.op_with(right.states[name]).key.label,)
+            self.take(called, Leaving({0: left.states[name]}), Leaving({0: right.states[name]}))
 
     def meet(self, left: Run, left_path: Path, right: Run, right_path: Path) -> None:
         """Take what leaves one module as candidates, or say why it cannot be paired."""

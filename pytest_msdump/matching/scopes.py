@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 from pytest_msdump.facts.operators import LAST_OPERATORS, VIEW_TYPES
 from pytest_msdump.matching.coordinates import Place, without_occurrence
-from pytest_msdump.matching.kinds import kind_of
+from pytest_msdump.matching.kinds import WRAPPERS, WeightName, is_weight, kind_of, spelling_of_name
 from pytest_msdump.matching.shared_scopes import paths_of_callers
 from pytest_msdump.matching.sides import Side
+from pytest_msdump.matching.weights import weights_of
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.ordering import PARAMETER
@@ -30,13 +31,11 @@ from pytest_msdump.text import Message, Parameter
 Path = tuple[str, ...]
 Shape = tuple[int, ...]
 
-# Modules around the model that frameworks add: cells of training, parallel and compiled modules.
-_WRAPPERS = frozenset({"network", "_network", "_backbone", "_net", "module", "_orig_mod"})
+# What the cells of a training step, and loops of one's own, call the loss.
+_LOSSES = frozenset({"lossfn", "criterion", "lossfunction", "losscell"})
 _OPTIMIZERS = frozenset({"optimizer", "_optimizer"})
 _MINDSPORE = re.compile(r".*-op[0-9]+", re.DOTALL)
 _CALL = re.compile(r"(?P<name>.+)_(?P<call>[0-9]{1,9})", re.DOTALL)
-# Between digits an underscore separates numbers: layer1_0 is not layer10.
-_LINKING = re.compile(r"(?<![0-9])_|_(?![0-9])")
 _GRADIENT = re.compile(r"(?P<name>.+)/(?P<kind>grad|grad_input|grad_output)", re.DOTALL)
 # A path of more modules is no program's.
 _DEEPEST = 64
@@ -115,7 +114,7 @@ def _child(part: str, parent: str) -> Sequence[str]:
 
 def _unwrapped(path: Path) -> Path:
     start = 0
-    while start < len(path) and path[start] in _WRAPPERS:
+    while start < len(path) and path[start] in WRAPPERS:
         start += 1
     return path[start:]
 
@@ -146,7 +145,8 @@ def typed_path(text: str) -> Path | None:
 
 def spelling_of(path: Path) -> Path:
     """Write a path so that the spellings of one name in different frameworks agree: ``down_sample``, ``downsample``."""
-    return tuple(_LINKING.sub("", name.lower()) or name for name in path)
+    spelled = tuple(map(spelling_of_name, path))
+    return ("loss",) if len(spelled) == 1 and spelled[0] in _LOSSES else spelled
 
 
 def dotted(path: Path) -> str:
@@ -222,6 +222,16 @@ class Run:
             return self
         keys = {key[:depth] for key in other.by_key for depth in range(len(key) + 1)}
         return Run(self._side, self._dump, self.numbers, lambda path: spelling_of(path) in keys)
+
+    @cached_property
+    def states(self) -> Mapping[WeightName, int]:
+        """The weights, and what is kept beside each of them, as positions in `Side.refs`."""
+        keys = ((number, self._side.ops[number].key) for number in self.numbers)
+        places = weights_of(keys, self.graph)
+        tensors = {
+            name: self._side.ops[number].tensors.get(("output", slot)) for name, (number, slot) in places.items()
+        }
+        return {name: ref for name, ref in tensors.items() if ref is not None}
 
     @cached_property
     def by_key(self) -> Mapping[Path, list[Path]]:
@@ -326,7 +336,8 @@ class Run:
         if path not in self.modules:
             last = self.steps[self.members[path][-1]].scope
             return kind_of(last.last_class) if last.path == path else ""
-        if any(other[: len(path)] == path and other != path for other in self.modules):
+        inside = (ops for other, ops in self.modules.items() if other[: len(path)] == path and other != path)
+        if any(not is_weight(self._side.ops[number].key) for numbers in inside for number in numbers):
             return "container"
         return kind_of(self._side.ops[self.modules[path][0]].key.op_type)
 
