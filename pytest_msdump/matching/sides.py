@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pytest_msdump.matching.addresses import Address
 from pytest_msdump.matching.coordinates import Place, PlaceIndex, place_of, without_occurrence
-from pytest_msdump.matching.kinds import kind_of
+from pytest_msdump.matching.kinds import is_weight, kind_of
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, mangle
 
 # (io, slot) of a tensor within its operator.
@@ -82,7 +82,7 @@ class Side:
     @cached_property
     def _containers(self) -> frozenset[str]:
         """Names of modules that others are inside of, by their names."""
-        labels = {op.key.label for op in self.ops}
+        labels = {op.key.label for op in self.ops if not is_weight(op.key)}
         return frozenset(label[:at] for label in labels for at, sign in enumerate(label) if sign == ".")
 
     def kind(self, number: int) -> str:
