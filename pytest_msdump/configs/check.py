@@ -117,7 +117,9 @@ def _statistics(values: Values) -> Iterator[ConfigFinding]:
         if "statistic_category" in values:
             yield warning(f"{_COMMON}statistic_category", "config_category_idle")
         return
-    strange = [one for one in values["statistic_category"] or () if one not in CATEGORIES]
+    named = values["statistic_category"]
+    categories = named if isinstance(named, list | tuple) else ()
+    strange = [one for one in categories if one not in CATEGORIES]
     if strange:
         yield refused(
             f"{_COMMON}statistic_category",
@@ -133,7 +135,7 @@ def _statistics(values: Values) -> Iterator[ConfigFinding]:
         return
     if values.setting.runs(*SUNK, "gpu"):
         yield warning(f"{_E2E}stat_calc_mode", "config_statistics_host", mode=values.setting.mode)
-    dropped = [one for one in values["statistic_category"] or () if one not in DEVICE_CATEGORIES]
+    dropped = [one for one in categories if one not in DEVICE_CATEGORIES]
     if dropped:
         yield warning(f"{_COMMON}statistic_category", "config_not_of_device", names=", ".join(map(str, dropped)))
 

@@ -246,6 +246,7 @@ def test_sections_of_another_kind_are_refused(document):
             "warning",
             "md5 cannot be had from the device",
         ),
+        ("o0", {"saved_data": "full", "statistic_category": 3}, "warning", "statistic_category must be an array"),
         ("o0", {"saved_data": "full", "statistic_category": ["mex"]}, REFUSED, "statistic_category knows no 'mex'"),
         ("o0", {"e2e_save_kernel_args": True, "e2e_enable": False}, "warning", "with enable: true only"),
         ("o0", {"support_device": []}, "warning", "no device dumps"),
