@@ -351,6 +351,7 @@ def test_what_absent_keys_mean_is_explained_of_an_acl_json():
 def test_keys_without_effect_and_unknown_ones_are_explained_as_such():
     said = _values(config(file_format="npy", colour=1), "cpu")
     assert said["common_dump_settings.file_format"] == '"npy": file_format has no effect in mode cpu'
+    assert said["common_dump_settings.support_device"] == "[0]: needed: support_device has no effect in mode cpu"
     assert "unknown key 'colour' is silently ignored" in said["common_dump_settings.colour"]
     assert "is known since 1.6" in _values(MASTER_O2, "r1-async", "1.5")["common_dump_settings.file_format"]
     assert _values({**config(), "extra": {"a": None}})["extra"] == '{"a": null}: unknown section, silently ignored'
