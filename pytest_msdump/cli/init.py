@@ -6,7 +6,7 @@ import argparse
 
 from pytest_msdump.causes.suggest_partners import suggest_partners
 from pytest_msdump.cli.compare import add_suite_arguments, suite_of
-from pytest_msdump.cli.output import add_quiet, print_lines, terminal_width
+from pytest_msdump.cli.output import add_quiet, phrases, print_lines, terminal_width
 from pytest_msdump.cli.suggested_suite import SuggestedSuite, found_text, new_file, write_lines
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.escape import shell_line
@@ -16,6 +16,7 @@ from pytest_msdump.report.coverage import percent
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.summary import header_lines
 from pytest_msdump.report.tables import hanging
+from pytest_msdump.text import Message
 
 DESCRIPTION = (
     "Write a first suite file for the dump of a run under test (LEFT) and that of its reference (RIGHT): pairs "
@@ -47,48 +48,46 @@ def run(parsed: argparse.Namespace) -> int:
     with progress.step("indexing and pairing"):
         planned = plan(suite_of(parsed))
     found = suggest_partners(planned, watch=progress)
-    profile, why = _profile(planned)
+    say, (profile, reason) = phrases(parsed), _profile(planned)
     suite = SuggestedSuite(planned, found, parsed, target.absolute().parent, profile=profile)
     ran = suite.run(progress)
-    heading = "# A first suite, made by msdump init. What every key means: docs/reference/suite_file.md"
-    write_lines(target, suite.lines(heading, {"profile": f'"{profile}"  # {why}'}))
+    why = say.of(reason)
+    write_lines(target, suite.lines(f"# {say('init_heading')}", {"profile": f'"{profile}"  # {why}'}))
     width = terminal_width(100, least=40)
-    less = "less" if suite.coverage == suite.reached else f"less than {percent(suite.coverage)}"
+    is_written = say("init_written", file=str(target))
+    has_rest = bool(planned.pairing.unmatched_right)
+    code = "lost" if suite.lost_outputs else "all" if suite.coverage == suite.reached else "less"
+    shares = {"share": percent(suite.reached), "wanted": percent(suite.coverage), "names": tuple(suite.lost_outputs)}
     said = (
-        f"{target} is written" + (f": {found_text(found)}" if planned.pairing.unmatched_right else ""),
-        f"{percent(suite.reached)} of the right tensors have a partner, and "
-        + (
-            f"the suite fails until the model's own outputs are compared: {', '.join(suite.lost_outputs)}"
-            if suite.lost_outputs
-            else f"{less} will fail (min_coverage)"
-        ),
+        say("after_label", label=is_written, text=found_text(found, say)) if has_rest else is_written,
+        say(f"init_reached_{code}", **shares),
         *ran,
-        f"limits: profile {profile}, since {why}",
-        "limits of this very model: msdump calibrate measures them, by one extra run of the reference",
+        say("init_limits", profile=profile, why=why),
+        say("init_calibrate"),
     )
-    print_lines(header_lines(*planned.sides, pairs=len(planned.pairing.pairs), profile=profile))
+    print_lines(header_lines(*planned.sides, pairs=len(planned.pairing.pairs), profile=profile, say=say))
     print_lines(line for text in said for line in hanging(text, width))
-    print_lines(["next:", f"  {shell_line(['pytest', str(target)])}"])
+    print_lines([say("next_command"), f"  {shell_line(['pytest', str(target)])}"])
     return int(suite.reached == 0)
 
 
-def _profile(planned: Plan) -> tuple[str, str]:
+def _profile(planned: Plan) -> tuple[str, Message]:
     """Choose named limits by where both sides ran and in which types; return the profile and why."""
     for name, dump in (("left", planned.left), ("right", planned.right)):
         labels = dict(dump.labels)
         if labels.get("dtype_policy"):
-            return "default", f"the {name} side ran in mixed precision: {labels['dtype_policy']}"
+            return "default", Message("profile_mixed", {"side": name, "policy": labels["dtype_policy"]})
     types = {ref.spec.dtype for dump in (planned.left, planned.right) for ref in dump.refs}
     coarse = [name for name, fact in DTYPES.items() if name in types and (fact.coarseness or 0) > _FLOAT32]
     if coarse:
-        return "default", f"some tensors are {coarse[0]}"
+        return "default", Message("profile_coarse", {"dtype": coarse[0]})
     device = _device(planned.left)
     if device is None:
-        return "default", "nothing says on which device the left side ran"
+        return "default", Message("profile_no_device")
     for name in (device, _device(planned.right) or device):
         if not name.lower().startswith(_FULL_PRECISION):
-            return "default", f"{name} may compute products of float32 with fewer bits"
-    return "strict", "both sides computed float32 on the CPU"
+            return "default", Message("profile_device", {"device": name})
+    return "strict", Message("profile_cpu")
 
 
 def _device(dump: Dump) -> str | None:

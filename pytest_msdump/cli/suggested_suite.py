@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.causes.choose_partners import Fit, Suggestion
+from pytest_msdump.causes.reasons import fit_text
 from pytest_msdump.causes.suggest_partners import Suggested
-from pytest_msdump.cli.output import print_lines, terminal_width
+from pytest_msdump.cli.output import phrases, print_lines, terminal_width
 from pytest_msdump.comparison.coverage import coverage_of
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.comparison.user_code import Watch
@@ -25,13 +26,13 @@ from pytest_msdump.replay.pairing import suggest_with
 from pytest_msdump.replay.reference_model import load_reference
 from pytest_msdump.report.coverage import map_entry_lines
 from pytest_msdump.report.progress import Progress
-from pytest_msdump.report.tables import hanging
+from pytest_msdump.report.tables import filled, hanging
 from pytest_msdump.scheduling.run import records_of
 from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.storage.files import write_atomic
 from pytest_msdump.storage.remote import RemotePath
 from pytest_msdump.suite import SideChoice, load_suite
-from pytest_msdump.text import ENGLISH
+from pytest_msdump.text import Phrases
 
 # Options that pairing depends on, as read from wherever they were given, and as typed.
 _READ_NAMES = ("io", "select", "deselect", "allow_incomplete")
@@ -39,6 +40,7 @@ _READ = {option.name: option.value for option in OPTIONS if option.name in _READ
 _TYPED = ("iteration", "rank", "graph", "align")
 _RULE_FILES = ("fusion", "quant_fusion", "close_fusion")
 _MOST_NAMED = 5
+_COMMENT = 118
 _ENTRY_KEYS = ("reshape", "transpose", "rank", "net", "graph", "iteration", "occurrence")
 
 
@@ -51,17 +53,17 @@ def suggest(planned: Plan, parsed: argparse.Namespace, progress: Progress) -> in
         raise ConfigError(f"--model {parsed.model}: only models of PyTorch suggest partners; name FILE:FUNCTION")
     found = suggest_with(reference, planned, watch=progress)
     suite = SuggestedSuite(planned, found, parsed, folder)
-    said = suite.run(progress)
+    said, say = suite.run(progress), phrases(parsed)
     if parsed.form == "python":
-        lines = list(_python_lines(suite.entries.known + suite.entries.clear, found))
+        lines = list(_python_lines(suite.entries.known + suite.entries.clear, found, say))
     else:
-        lines = suite.lines(f"# suggested by msdump match: {found_text(found)}", {})
+        lines = suite.lines(f"# {say('suggested_by', text=found_text(found, say))}", {})
     if target is None:
         sys.stdout.writelines(f"{line}\n" for line in lines)
     else:
         write_lines(target, lines)
     width = terminal_width(100, least=40)
-    print_lines([f"msdump match: {found_text(found)}"], to_error=True)
+    print_lines([f"msdump match: {found_text(found, say)}"], to_error=True)
     print_lines((line for text in said for line in hanging(text, width)), to_error=True)
     return int(bool(planned.pairing.unmatched_right) and not suite.entries.clear)
 
@@ -94,7 +96,8 @@ class SuggestedSuite:
     def __init__(
         self, planned: Plan, found: Suggested, parsed: argparse.Namespace, folder: Path, *, profile: str | None = None
     ) -> None:
-        self.entries = _Entries(planned, found)
+        self._say = phrases(parsed)
+        self.entries = _Entries(planned, found, self._say)
         self._found = found
         entries = self.entries.known + self.entries.clear
         self._table = _table(planned, parsed, folder, has_entries=bool(entries))
@@ -120,16 +123,11 @@ class SuggestedSuite:
         said: list[str] = []
         if failing:
             names = [f"{pair.left.key.address} <-> {pair.right.key.address}" for pair in failing]
-            said.append(
-                f"it was run once: {len(failing)} of {len(pairs)} pairs fail; the port is wrong there, or the pair is: "
-                f"look at {ENGLISH.named(dict.fromkeys(names), _MOST_NAMED)}"
-            )
+            listed = self._say.named(dict.fromkeys(names), _MOST_NAMED)
+            said.append(self._say("suite_fails", n=len(failing), pairs=len(pairs), names=listed))
         if self._found.doubtful:
             names = [self._found.right[number].key.address for number in sorted(self._found.doubtful)]
-            said.append(
-                "it fails until an entry names the partner of (min_coverage): "
-                f"{ENGLISH.named(dict.fromkeys(names), _MOST_NAMED)}"
-            )
+            said.append(self._say("suite_doubtful", names=self._say.named(dict.fromkeys(names), _MOST_NAMED)))
         return said
 
     def lines(self, heading: str, more: dict[str, str]) -> list[str]:
@@ -147,16 +145,13 @@ def _place(ref: TensorRef) -> tuple[str, int]:
     return ref.key.typed_address, ref.key.op.at.occurrence or 0
 
 
-def found_text(found: Suggested) -> str:
+def found_text(found: Suggested, say: Phrases) -> str:
     """Return one sentence: how many entries there are."""
     entries = sum(one.is_clear for one in found.suggestions)
     ambiguous = len(found.suggestions) - entries
     rest = len(found.alone) + sum(one.side == "right" for one in found.unread)
     rest -= len(found.suggestions) + len(found.copies)
-    return (
-        f"{entries} {'entry' if entries == 1 else 'entries'}, {ambiguous} ambiguous (commented out), {rest} right "
-        f"{'tensor' if rest == 1 else 'tensors'} without a suggestion"
-    )
+    return say("suggested_entries", entries=entries, ambiguous=ambiguous, rest=rest)
 
 
 def _table(planned: Plan, parsed: argparse.Namespace, folder: Path, *, has_entries: bool) -> dict[str, Any]:
@@ -201,8 +196,8 @@ def _toml(value: Any) -> str:
 class _Entries:
     """The entries of a suggested suite: those that the suite has (`known`), and those that are new (`clear`)."""
 
-    def __init__(self, planned: Plan, found: Suggested) -> None:
-        self._found = found
+    def __init__(self, planned: Plan, found: Suggested, say: Phrases) -> None:
+        self._found, self._say = found, say
         self._names = [_Names(refs) for refs in (found.left, found.right)]
         types: defaultdict[str, set[str | None]] = defaultdict(set)
         for ref in (*planned.left.refs, *planned.right.refs):
@@ -216,7 +211,7 @@ class _Entries:
             entry = self._entry(one.fits[0]) if one.is_clear else None
             if entry is not None and (key := (entry["left"], entry["right"])) not in self._said:
                 self._said.add(key)
-                self._commented.append((found.partner(one, one.fits[0], "left").why, entry))
+                self._commented.append((self._why(one, one.fits[0]), entry))
         self.clear = [entry for _, entry in self._commented]
 
     def lines(self) -> Iterator[str]:
@@ -229,27 +224,31 @@ class _Entries:
                 yield from self._ambiguous(one)
         suggested = {one.right for one in found.suggestions}
         yield from _listed(
-            "no suggestion for these right tensors",
+            self._say("suggested_none"),
             (found.right[number].key.address for number in found.alone if number not in suggested | found.copies),
         )
         yield from _listed(
-            "these right tensors hold the values of another one that has a partner",
+            self._say("suggested_copies"),
             (found.right[number].key.address for number in sorted(found.copies)),
         )
-        yield from _listed("not looked at", (f"{one.side}: {one.address}: {one.reason}" for one in found.unread))
+        unread = (f"{self._say(one.side)}: {one.address}: {one.reason}" for one in found.unread)
+        yield from _listed(self._say("suggested_unread"), unread)
 
     def _ambiguous(self, one: Suggestion) -> Iterator[str]:
         found = self._found
         name = terminal_text(found.right[one.right].key.address)
         yield ""
         if one.how == "against":
-            yield f"# ambiguous: {name}: values are those of another tensor than names or order say; has the port mixed"
-            yield "# them up? Then take the entry whose names are right, which fails until the port is mended"
+            yield from (f"# {line}" for line in filled(self._say("ambiguous_against", name=name), _COMMENT))
         else:
-            yield f"# ambiguous: {name} may be {'this one' if len(one.fits) == 1 else f'any of these {len(one.fits)}'}"
+            yield f"# {self._say('ambiguous_among', name=name, n=len(one.fits))}"
         for fit in one.fits:
-            yield f"# {found.partner(one, fit, 'left').why}"
+            yield f"# {self._why(one, fit)}"
             yield from (f"# {line}" for line in map_entry_lines(self._entry(fit)))
+
+    def _why(self, one: Suggestion, fit: Fit) -> str:
+        partner = self._found.partner(one, fit, "left")
+        return fit_text(partner.apart or 0.0, partner.shape, partner.by, self._say)
 
     def _entry(self, fit: Fit) -> dict[str, Any]:
         transform = self._found.alignments[fit.left, fit.right].transform
@@ -306,9 +305,9 @@ def _listed(title: str, names: Iterable[str]) -> Iterator[str]:
         yield from ("", f"# {title}:", *lines)
 
 
-def _python_lines(entries: Sequence[Mapping[str, Any]], found: Suggested) -> Iterator[str]:
+def _python_lines(entries: Sequence[Mapping[str, Any]], found: Suggested, say: Phrases) -> Iterator[str]:
     """Yield a map as Python writes it: a dict where no entry says more than two names."""
-    yield f"# suggested by msdump match: {found_text(found)}"
+    yield f"# {say('suggested_by', text=found_text(found, say))}"
     if all(len(entry) == len(("left", "right")) for entry in entries):
         yield "pairs = {"
         yield from (f"    {entry['left']!a}: {entry['right']!a}," for entry in entries)

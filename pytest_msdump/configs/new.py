@@ -124,6 +124,7 @@ def _explained(
         place, is_idle = f"{name}.{key.name}", not counts(key, setting)
         if key.name in section:
             idle = Message("config_no_effect", {"key": key.name, "mode": setting.mode}) if is_idle else None
+            idle = Message("config_needed", {"meaning": idle}) if idle and key.required else idle
             yield place, _shown(key, section[key.name]), idle or _meaning(key, section[key.name], setting)
         elif key.required:
             yield place, Message("config_absent"), Message("config_needed", {"meaning": Message(key.meaning)})

@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import accumulate
 from math import prod
+from operator import mul
 from typing import NamedTuple
 
 from pytest_msdump.facts.operators import VIEW_TYPES
@@ -249,7 +251,7 @@ def transform_between(one: Candidate, formats: Transform, moved: Mapping[int, se
     if len(fitting) == 1:
         axes = fitting[0]
         return replace(formats, reshape=one.is_viewed) if axes is None else replace(formats, transpose=axes)
-    if not fitting and (_long(left) == _long(right) or (one.is_viewed and prod(left) == prod(right))):
+    if not fitting and (_refine(left, right) or (one.is_viewed and prod(left) == prod(right))):
         return replace(formats, reshape=True)
     return Message("scope_layout_unknown" if fitting else "scope_shapes_differ", shapes)
 
@@ -259,5 +261,7 @@ def _in_order(shape: Shape, letters: str) -> Shape:
     return tuple(shape[letters.upper().index(axis)] for axis in "NCHW")
 
 
-def _long(shape: Shape) -> Shape:
-    return tuple(length for length in shape if length != 1)
+def _refine(left: Shape, right: Shape) -> bool:
+    """Whether each axis of the coarser shape is a product of neighbouring axes of the finer one (INTERFACE 4)."""
+    ours, theirs = ({1, *accumulate(shape, mul)} for shape in (left, right))
+    return max(ours) == max(theirs) and 0 not in ours | theirs and (ours <= theirs or theirs <= ours)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from typing import NamedTuple
 from pytest_msdump.facts.operators import LAST_OPERATORS, VIEW_TYPES
 from pytest_msdump.matching.coordinates import Place, without_occurrence
 from pytest_msdump.matching.kinds import WRAPPERS, WeightName, is_weight, kind_of, spelling_of_name
+from pytest_msdump.matching.shared_scopes import paths_of_callers
 from pytest_msdump.matching.sides import Side
 from pytest_msdump.matching.weights import weights_of
 from pytest_msdump.model.dump import Dump
@@ -209,6 +210,7 @@ class Run:
                 self.modules[own].append(number)
         self._name_root(keys)
         self._add_steps(inner, scopes, graph, is_known)
+        self._name_callers()
         for number, step in enumerate(self.steps):
             if (path := step.scope.path) is not None:
                 for depth in range(len(path) + 1):
@@ -289,6 +291,14 @@ class Run:
             self.steps.append(
                 _Step(operator.name, operator.op_type, scope_of(operator.name), own, inputs=feeds, shapes=shapes)
             )
+
+    def _name_callers(self) -> None:
+        """Give operators that MindSpore named after another cell of the same class their own cell's scope."""
+        named = [step for step in self.steps if _MINDSPORE.fullmatch(step.name) and not step.scope.is_apart]
+        if self.style == "nodes" and named:
+            names, types, paths = zip(*((one.name, one.op_type, one.scope.path) for one in named), strict=True)
+            for number, path in paths_of_callers(names, types, paths).items():
+                named[number].scope = replace(named[number].scope, path=path)
 
     def count(self, path: Path) -> int | None:
         """Return how often a module was called; ``None`` where only the other side can show it."""
@@ -413,7 +423,7 @@ class Run:
 
     def _leaving(self, members: frozenset[int], path: Path) -> list[tuple[int, int]] | str:
         """Return the tensors that cross the border of a module, or the code of the reason why that is not known."""
-        members = self._with_enclosed(members)
+        members = self._with_enclosed(members, path)
         crossing: list[tuple[int, int]] = []
         for number in sorted(members):
             if kind_of(self.steps[number].op_type) == "constant":
@@ -448,12 +458,17 @@ class Run:
                     tensors = (self._side.ops[op].tensors for op in step.ops)
                     yield tuple(own["output", slot] for own in tensors if ("output", slot) in own)
 
-    def _with_enclosed(self, members: frozenset[int]) -> frozenset[int]:
-        """Add operators without a scope that are fed by the module and lead nowhere else."""
+    def _with_enclosed(self, members: frozenset[int], path: Path) -> frozenset[int]:
+        """Add operators without a scope, or of a module around, that are fed by the module and lead nowhere else.
+
+        MindSpore gives ``1 + erf(x)`` inside of a cell to the cell around.
+        """
+        around = {None, *(path[:depth] for depth in range(len(path)))}
         more: set[int] = set()
         waiting = list(members)
         while waiting:
-            takers = {one for one in self._takers(waiting.pop()) if self.steps[one].scope.path is None} - members - more
+            takers = {one for one in self._takers(waiting.pop()) if self.steps[one].scope.path in around}
+            takers -= members | more
             more |= takers
             waiting += takers
         inside = members | more

@@ -191,16 +191,7 @@ _NUMBERS: Mapping[str, Callable[[Any], str]] = {
 # What a parameter may say that has a word in each language.
 _WORDS = ("left", "right", "golden", "third", "input", "output")
 _COUNTED = (
-    "elements",
-    "n_tensors",
-    "n_operators",
-    "n_files",
-    "n_pairs",
-    "n_runs",
-    "n_calls",
-    "n_outputs",
-    "n_weights",
-    "n_parameters",
-    "n_rows",
+    *("elements", "n_tensors", "n_operators", "n_files", "n_pairs", "n_runs", "n_calls", "n_outputs", "n_weights"),
+    *("n_parameters", "n_rows", "n_entries", "n_right"),
 )
 _BETWEEN = {"and": "between_sources", "clauses": "between_clauses"}

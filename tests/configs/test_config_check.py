@@ -246,6 +246,7 @@ def test_sections_of_another_kind_are_refused(document):
             "warning",
             "md5 cannot be had from the device",
         ),
+        ("o0", {"saved_data": "full", "statistic_category": 3}, "warning", "statistic_category must be an array"),
         ("o0", {"saved_data": "full", "statistic_category": ["mex"]}, REFUSED, "statistic_category knows no 'mex'"),
         ("o0", {"e2e_save_kernel_args": True, "e2e_enable": False}, "warning", "with enable: true only"),
         ("o0", {"support_device": []}, "warning", "no device dumps"),
@@ -350,6 +351,7 @@ def test_what_absent_keys_mean_is_explained_of_an_acl_json():
 def test_keys_without_effect_and_unknown_ones_are_explained_as_such():
     said = _values(config(file_format="npy", colour=1), "cpu")
     assert said["common_dump_settings.file_format"] == '"npy": file_format has no effect in mode cpu'
+    assert said["common_dump_settings.support_device"] == "[0]: needed: support_device has no effect in mode cpu"
     assert "unknown key 'colour' is silently ignored" in said["common_dump_settings.colour"]
     assert "is known since 1.6" in _values(MASTER_O2, "r1-async", "1.5")["common_dump_settings.file_format"]
     assert _values({**config(), "extra": {"a": None}})["extra"] == '{"a": null}: unknown section, silently ignored'

@@ -153,5 +153,5 @@ def test_init_sets_no_share_around_an_output_that_is_not_compared(
     exported(tmp_path / "l", WIDE), recorded(tmp_path / "r", WIDE, THIN, names=["logits", "box"])
     assert main(["init", "l", "r"]) in (0, 1)
     assert "min_coverage" not in (tmp_path / "msdump.toml").read_text()
-    assert "the suite fails until the model's own outputs are compared" in " ".join(capsys.readouterr().out.split())
+    assert "it fails until the model's own outputs are compared" in " ".join(capsys.readouterr().out.split())
     assert main(["compare", "--config", "msdump.toml"]) == 1
