@@ -14,7 +14,7 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.dumps.ascend_file import open_part, read_header
 from pytest_msdump.dumps.ascend_header import Header
 from pytest_msdump.dumps.base import DumpBuilder, Reader
-from pytest_msdump.dumps.dump_tree import RANK_FOLDERS, Place, place_of
+from pytest_msdump.dumps.dump_tree import FIRST_FOLDERS, RANK_FOLDERS, Place, place_of
 from pytest_msdump.dumps.file_names import (
     AscendName,
     is_time,
@@ -163,14 +163,16 @@ def _sort_files(builder: DumpBuilder, folder: Folder, place: Place | None) -> li
             others.append((name, parsed))
     runs = {run_of(one.name) for one in found}
     levels = (builder.root.name, *folder.parts)
-    in_rank = any(_RANK.fullmatch(above) and below in RANK_FOLDERS for above, below in pairwise(levels))
+    is_beside = FIRST_FOLDERS.fullmatch("/".join(folder.parts)) is not None or any(
+        _RANK.fullmatch(above) and below in RANK_FOLDERS for above, below in pairwise(levels)
+    )
     unexplained: list[str] = []
     for name, parsed in others:
         if _is_made_of(name, runs):
             builder.note_file(MADE_OF_DUMPS, folder.text(name))
         elif parsed and parsed.op_type == _OVERFLOW_TYPE:
             builder.note_file(OVERFLOW_FILES, folder.text(name))
-        elif not in_rank and not _SIDE_FILE.fullmatch(name):
+        elif not is_beside and not _SIDE_FILE.fullmatch(name):
             unexplained.append(name)
             if why := _why_left_out(name, parsed):
                 builder.note_file(why, folder.text(name))

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.dumps.base import DumpBuilder, Reader
+from pytest_msdump.dumps.json_kinds import described
 from pytest_msdump.dumps.listing import Folder, walk
 from pytest_msdump.dumps.msprobe_json import innermost
 from pytest_msdump.dumps.reruns import Reruns
@@ -155,7 +156,7 @@ def _entries(path: Path) -> Sequence[Any]:
     text, wrong = read_text(path, _MAX_BYTES)
     values, wrong = ({}, wrong) if wrong else parse_object(text)
     if not wrong and values.get("format") != _FORMAT:
-        wrong = "is not what DebugMode.save_logs writes"
+        raise UnknownDumpFormatError(f"{path}: {described(path, values)}")
     if not wrong and (values.get("version") != _VERSION or not isinstance(values.get("logs"), list)):
         wrong = f"is a log of DebugMode of another version than {_VERSION}"
     if wrong:

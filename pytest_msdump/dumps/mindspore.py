@@ -16,7 +16,14 @@ from typing import NamedTuple
 from pytest_msdump.dumps.array_reader import open_flat
 from pytest_msdump.dumps.ascend import MADE_OF_DUMPS, OVERFLOW_FILES, AscendReader, FoundDump, index_headers
 from pytest_msdump.dumps.base import DumpBuilder, Reader
-from pytest_msdump.dumps.dump_tree import RANK_FOLDERS, Place, below_rank, is_first_layout, mindspore_place
+from pytest_msdump.dumps.dump_tree import (
+    FIRST_FOLDERS,
+    RANK_FOLDERS,
+    Place,
+    below_rank,
+    is_first_layout,
+    mindspore_place,
+)
 from pytest_msdump.dumps.file_names import (
     AscendName,
     MindSporeName,
@@ -31,17 +38,24 @@ from pytest_msdump.dumps.file_names import (
 )
 from pytest_msdump.dumps.listing import Folder, walk
 from pytest_msdump.dumps.npy import open_npy
-from pytest_msdump.dumps.reruns import order_by_time, separate_tree_runs
+from pytest_msdump.dumps.reruns import Reruns, order_by_time, separate_tree_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, STATISTICS_FILE, originals_in, read_run_labels
 from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import ForwardingView, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
+from pytest_msdump.model.tensor import (
+    Coordinates,
+    ForwardingView,
+    OpKey,
+    TensorKey,
+    TensorRef,
+    TensorSource,
+    TensorSpec,
+    TensorView,
+)
 
 _METADATA, _CONFIG = ".dump_metadata", "config.json"
 _RAW, _NPY, _CSV = ".bin", ".npy", ".csv"
 
-# Up to 1.3, directories without tensors were a net's or a device's.
-_FIRST_FOLDERS = re.compile(r"(?:(?:.+/)?(?:device_)?[0-9]{1,9}/)?(?:graphs|execution_order)|\.metadata", re.DOTALL)
 _RANK_SIDE_FILE = "hccl.json"
 # Arguments of a kernel, OP_TYPE.OP.json.
 _ARGUMENTS = re.compile(r"[^.]+\..+\.json", re.DOTALL)
@@ -75,7 +89,7 @@ class MindSporeReader(Reader):
     def recognises(self, root: Path) -> bool:
         """Return whether any file name below `root` is one of MindSpore's, or all are side files of a run."""
         if not root.is_dir():
-            return False
+            return parse_flat(root.name) is not None
         only_side_files = False
         foreign = False
         for folder in walk(root):
@@ -90,6 +104,9 @@ class MindSporeReader(Reader):
     def index(self, root: Path) -> Dump:
         """List the tensors of the tree; see `Reader.index`. Of a device's dump files it reads the header."""
         builder = DumpBuilder(root, self.name)
+        array = _parse_array(root.name, is_first=False)
+        if array and not root.is_dir():
+            return builder.build(Reruns((_ref(array, Coordinates(), root),)))
         for folder in walk(root):
             _index_folder(builder, folder, mindspore_place(root, folder.parts))
             if folder.parts[-1:] == (_METADATA,) and _CONFIG in folder.files:
@@ -111,24 +128,24 @@ class MindSporeReader(Reader):
             return open_flat(ref.source.path, ref.spec)
         # MindSpore 2.10 on CPU computes float16 cells (`to_float`) in float32, and writes that below a float16 header.
         view = open_npy(ref.source.location, ref.spec, may_be_wider=True)
-        return PaddedView(view, ref.spec.logical_shape) if may_be_padded(ref.spec.memory_format) else view
+        return PaddedView(view, ref.spec) if may_be_padded(ref.spec.memory_format) else view
 
 
 class PaddedView(ForwardingView):
     """An array in a device's memory format, in stored axes; its logical shape, which no file has, is from a graph."""
 
-    def __init__(self, view: TensorView, logical_shape: tuple[int, ...] | None = None) -> None:
+    def __init__(self, view: TensorView, claimed: TensorSpec) -> None:
         super().__init__(view)
-        self._logical_shape = logical_shape
+        self._claimed = claimed
 
     @property
     def spec(self) -> TensorSpec:
         """What the file holds, with the logical shape of the graph."""
-        return replace(self._view.spec, logical_shape=self._logical_shape)
+        return replace(self._view.spec, logical_shape=self._claimed.logical_shape, shape_from=self._claimed.shape_from)
 
     def permuted(self, axes: tuple[int, ...]) -> PaddedView:
         """Return this tensor with its stored axes in another order."""
-        return PaddedView(self._view.permuted(axes), self._logical_shape)
+        return PaddedView(self._view.permuted(axes), self._claimed)
 
 
 class _Array(NamedTuple):
@@ -164,9 +181,7 @@ def _index_folder(builder: DumpBuilder, folder: Folder, place: Place | None) -> 
         if array.dump and run_of(array.dump) in runs:
             builder.note_file(MADE_OF_DUMPS, folder.text(name))
         elif place:
-            key = TensorKey(OpKey(array.op, place.at, array.op_type), array.io, array.slot)
-            source = TensorSource(path, name, array.timestamp)
-            refs.append(TensorRef(key, array.spec, source, builder.reader))
+            refs.append(_ref(array, place.at, path / name))
     for name in rest:
         if parse_opdebug(name):
             builder.note_file(OVERFLOW_FILES, folder.text(name))
@@ -201,6 +216,11 @@ def _parse_array(name: str, *, is_first: bool) -> _Array | None:
     return _Array(flat.op, flat.op_type, flat.io, flat.slot, None, flat.spec) if flat else None
 
 
+def _ref(array: _Array, at: Coordinates, path: Path) -> TensorRef:
+    key = TensorKey(OpKey(array.op, at, array.op_type), array.io, array.slot)
+    return TensorRef(key, array.spec, TensorSource.of(path, array.timestamp), MindSporeReader.name)
+
+
 def _parse_dump(name: str) -> AscendName | None:
     parsed = parse_ascend(name)
     return parsed if parsed and parsed.is_known and not parse_opdebug(name) else None
@@ -222,7 +242,7 @@ def _has_own_tensors(root: Path, folder: Folder, place: Place) -> bool:
 def _side_files(root: Path, folder: Folder, place: Place | None, *, has_tensors: bool) -> Collection[str]:
     """Return the names in a directory that are no tensors but that MindSpore writes at this place."""
     in_rank = below_rank(root, folder)
-    if (in_rank and in_rank[0] in RANK_FOLDERS) or _FIRST_FOLDERS.fullmatch("/".join(folder.parts)):
+    if (in_rank and in_rank[0] in RANK_FOLDERS) or FIRST_FOLDERS.fullmatch("/".join(folder.parts)):
         return frozenset(folder.files)
     is_sure = has_tensors or (place is not None and place.at.rank is not None)
 

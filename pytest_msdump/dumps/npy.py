@@ -161,7 +161,13 @@ def npy_view(
     shape, descr, dtype = header.shape, header.descr, claimed.dtype
     if may_be_wider and descr == "<f2" and 0 < 4 * prod(shape) == size - header.data_offset:
         descr, dtype = "<f4", "float32"
-    logical, stored, decode = storage_of(descr, dtype, where=where)
+    try:
+        logical, stored, decode = storage_of(descr, dtype, where=where)
+    except TensorFileError:
+        # A graph says what was computed, a header what was written.
+        if not claimed.dtype_from:
+            raise
+        logical, stored, decode = storage_of(descr, None, where=where)
     _check_size(header, size, prod(shape) * stored.itemsize, where)
     steps = steps_of(shape[::-1])[::-1] if header.fortran_order else steps_of(shape)
     spec = TensorSpec(logical, shape, claimed.memory_format, shape)

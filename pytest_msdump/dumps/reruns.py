@@ -19,10 +19,11 @@ from typing import NamedTuple
 
 from pytest_msdump.dumps.file_names import is_time
 from pytest_msdump.dumps.run_history import read_histories, run_once
-from pytest_msdump.model.describe import counted
-from pytest_msdump.model.dump import PartialRun
+from pytest_msdump.model.describe import counted, listed
+from pytest_msdump.model.dump import Dump, PartialRun
 from pytest_msdump.model.ordering import PARAMETER, in_order, placed_at, placed_by_time
 from pytest_msdump.model.tensor import TensorKey, TensorRef
+from pytest_msdump.text import Message, say
 
 # How many times the longest pause inside the first pass must be exceeded before repeats that neither are complete nor
 # begin where the pass began count as another run. A module used twice at the end of a network pauses about as long as
@@ -116,6 +117,18 @@ def separate_runs(refs: Iterable[TensorRef], *, once: Collection[tuple[int, int]
         if merged.older or merged.partial:
             notes.append(_rerun_note(merged, _shown(rank=rank, net=net, iteration=iteration)))
     return Reruns(tuple(newest), tuple(older), tuple(notes), PartialRun.total(partials))
+
+
+def newest_files(dump: Dump) -> Dump:
+    """Keep the newest file of every tensor, or operator, as the vendor's programs do; a note names the others."""
+    of_file = _operator if dump.reader == "ascend" else _identity
+    newest = {of_file(ref): (_time(ref), ref.source.name) for ref in _in_time(dump.refs)}
+    kept = [ref for ref in dump.refs if newest[of_file(ref)] == (_time(ref), ref.source.name)]
+    if len(kept) == len(dump.refs):
+        return dump
+    names = dict.fromkeys(ref.source.name for ref in dump.refs if newest[of_file(ref)] != (_time(ref), ref.source.name))
+    note = say(Message("newest_files", {"n": len(names), "names": listed(list(names), 3)}))
+    return replace(dump, refs=tuple(_moved(ref, occurrence=0) for ref in kept), notes=(*dump.notes, note))
 
 
 def number_occurrences(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:

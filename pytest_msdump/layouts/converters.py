@@ -60,17 +60,20 @@ def _spelled(name: str) -> str:
 
 
 def _function(path: Path) -> Callable[..., Any]:
+    """Run a file and return its function. What is wrong with it is raised where it is used, and nowhere else."""
+    function, problem = None, "needs a function convert(shape_from, shape_to, array)"
     try:
         function = runpy.run_path(str(path)).get("convert")
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"{path}: cannot be run: {type(error).__name__}: {error}") from error
-    wanted = 4 if _GROUPED in path.name else 3
-    if not inspect.isfunction(function) or len(inspect.signature(function).parameters) != wanted:
-        raise ConfigError(f"{path}: needs a function convert of exactly {wanted} parameters")
+        problem = f"cannot be run: {type(error).__name__}: {error}"
 
     def run(*arguments: Any) -> Any:
+        # The number of groups comes last, and only newer tools give it.
+        count = next((count for count in (len(arguments), 3) if _takes(function, count)), None)
+        if function is None or count is None:
+            raise TensorShapeError(f"{path}: {problem}")
         try:
-            values = function(*arguments)
+            values = function(*arguments[:count])
         except (Exception, SystemExit) as error:
             raise TensorShapeError(f"{path} raised {type(error).__name__}: {error}") from error
         if not isinstance(values, np.ndarray):
@@ -78,6 +81,16 @@ def _function(path: Path) -> Callable[..., Any]:
         return values
 
     return run
+
+
+def _takes(function: object, count: int) -> bool:
+    if not inspect.isfunction(function):
+        return False
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    return True
 
 
 def converted(

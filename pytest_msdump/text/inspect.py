@@ -19,6 +19,11 @@ _BOTH: Mapping[str, tuple[str | tuple[str, str], str]] = {
     "more_listed": ("and {n} more; --all lists them all", "另有 {n} 项；--all 可全部列出"),
     "odd_unexplained": ("{n:n_files} that no reader knows: {names}", "没有读取器能识别的文件有 {n} 个：{names}"),
     "odd_empty": ("{n:n_tensors} without elements: {names}", "{n:n_tensors}没有元素：{names}"),
+    "odd_types": (
+        "{n:n_tensors} of another type than in the graph: {names}",
+        "{n:n_tensors}的数据类型与计算图不同：{names}",
+    ),
+    "odd_type": ("{name} is {left}, {right} in {file}", "{name} 为 {left}，{file} 中为 {right}"),
     "odd_iterations": ("{n:n_operators} in some iterations only: {names}", "{n:n_operators}仅见于部分迭代：{names}"),
     "asked_for": ("asked for", "配置要求"),
     "asked_for_is": ("{io} of {kernels}, {times} ({source})", "{kernels}的{io}，{times}（{source}）"),

@@ -33,10 +33,11 @@ _FileOp = tuple[str, str | None]
 
 
 class _Known(NamedTuple):
-    """An operator and its place in its graph."""
+    """An operator, its place in its graph, and the graph's file."""
 
     operator: Operator
     place: int
+    source: str
 
 
 def with_ir(
@@ -122,7 +123,7 @@ def _by_text(keys: Iterable[OpKey], graphs: Sequence[OperatorGraph]) -> Iterator
 
 
 def _operators(graphs: Iterable[OperatorGraph]) -> Iterator[_Known]:
-    return (_Known(operator, place) for graph in graphs for place, operator in enumerate(graph.operators))
+    return (_Known(operator, place, graph.source) for graph in graphs for place, operator in enumerate(graph.operators))
 
 
 def _families(keys: Iterable[OpKey]) -> Mapping[str, dict[int, _FileOp]]:
@@ -160,7 +161,7 @@ class _GraphFacts(NamedTuple):
             place = self.order.get(operator.name, ref.place)
         else:
             place = ref.place if self.is_timed else known.place
-        return replace(ref, key=key, spec=_spec(ref, operator), place=place, line=ref.line or line)
+        return replace(ref, key=key, spec=_spec(ref, known), place=place, line=ref.line or line)
 
 
 class _GraphMatcher:
@@ -261,7 +262,8 @@ def _unique(names: Iterable[str]) -> Mapping[str, str]:
     return {written: next(iter(true)) for written, true in meant.items() if len(true) == 1}
 
 
-def _spec(ref: TensorRef, operator: Operator) -> TensorSpec:
+def _spec(ref: TensorRef, known: _Known) -> TensorSpec:
+    operator = known.operator
     is_output = ref.key.io == "output"
     host = _at(operator.host_outputs if is_output else operator.host_inputs, ref.key.slot)
     device = _at(operator.device_outputs if is_output else operator.device_inputs, ref.key.slot)
@@ -269,11 +271,11 @@ def _spec(ref: TensorRef, operator: Operator) -> TensorSpec:
     spec = ref.spec
     # Any other file has its own shape.
     is_of_graph = may_be_padded(spec.memory_format) or (is_output and operator.op_type in VIEW_TYPES)
-    return replace(
-        spec,
-        dtype=spec.dtype or _dtype(host, device, spec.memory_format),
-        logical_shape=shape if spec.logical_shape is None and is_of_graph else spec.logical_shape,
-    )
+    if spec.dtype is None and (dtype := _dtype(host, device, spec.memory_format)):
+        spec = replace(spec, dtype=dtype, dtype_from=known.source)
+    if spec.logical_shape is None and is_of_graph and shape is not None:
+        spec = replace(spec, logical_shape=shape, shape_from=known.source)
+    return spec
 
 
 def _dtype(host: TensorSpec | None, device: TensorSpec | None, memory_format: str | None) -> str | None:
