@@ -18,7 +18,7 @@ from pytest_msdump.matching import explain
 from pytest_msdump.model.describe import listed
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, SourceFrame, TensorRef
-from pytest_msdump.text import Message, Parameter, plain_text
+from pytest_msdump.text import Message, Parameter, message_of_note
 
 # Stands among the memory formats for tensors of which only statistics were saved.
 _STATISTICS_ONLY = "statistics only"
@@ -155,7 +155,7 @@ def _bytes(header: _Header | None) -> int:
 
 def _odd(dump: Dump, headers: Mapping[TensorRef, _Header]) -> Iterator[Message]:
     """Yield what a whole dump of one run does not have."""
-    yield from map(plain_text, dump.notes)
+    yield from map(message_of_note, dump.notes)
     if dump.unexplained:
         names = [path.as_posix() for path in dump.unexplained]
         yield Message("odd_unexplained", {"n": len(names), "names": listed(names)})
