@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -235,9 +235,10 @@ def check_config(
         )
     variables = os.environ if environ is None else environ
     if is_acl(document):
-        found = check_acl(document, variables, names, model_names)
+        found = list(check_acl(document, variables, names, model_names))
     else:
-        found = check_dump(document, setting, variables, names)
+        found = list(check_dump(document, setting, variables, names))
+        found += _idle(document, setting, {finding.key for finding in found})
     return sorted(found, key=lambda finding: finding.level != REFUSED)
 
 
@@ -245,24 +246,6 @@ def check_dump(
     document: Mapping[str, Any], setting: Setting, environ: Mapping[str, str], names: Sequence[str] | None
 ) -> Iterator[ConfigFinding]:
     """Yield the findings of a ``data_dump.json``; parameters as for `check_config`."""
-    findings = list(_dump_findings(document, setting, environ, names))
-    yield from findings
-    # The least that can be said of a key: only where nothing else is.
-    told, sections = {finding.key for finding in findings}, Values(document, setting).sections
-    for key in (key for key in DUMP_KEYS if key.is_known(setting.version) and not counts(key, setting)):
-        place, value = f"{key.section}.{key.name}", sections.get(key.section, {}).get(key.name, key.default)
-        if place not in told and not _is_usual(key, value):
-            yield warning(place, "config_no_effect", key=key.name, mode=setting.mode)
-
-
-def counts(key: ConfigKey, setting: Setting) -> bool:
-    """Whether a key has an effect in a mode; it is taken to have one where the mode is not known."""
-    return setting.mode is None or setting.mode in key.modes
-
-
-def _dump_findings(
-    document: Mapping[str, Any], setting: Setting, environ: Mapping[str, str], names: Sequence[str] | None
-) -> Iterator[ConfigFinding]:
     if not isinstance(document.get("common_dump_settings"), Mapping):
         yield refused("common_dump_settings", "config_is_missing", key="common_dump_settings")
         return
@@ -283,6 +266,20 @@ def _dump_findings(
             yield refused(f"{_COMMON}path", "config_path_empty")
     elif not values["path"] and not environ.get(_DATA_PATH):
         yield refused(f"{_COMMON}path", "config_path_unset", variable=_DATA_PATH)
+
+
+def _idle(document: Mapping[str, Any], setting: Setting, told: Container[str]) -> Iterator[ConfigFinding]:
+    """Yield what has no effect in the mode: the least that can be said of a key, so only where nothing else is told."""
+    sections = Values(document, setting).sections
+    for key in (key for key in DUMP_KEYS if key.is_known(setting.version) and not counts(key, setting)):
+        place, value = f"{key.section}.{key.name}", sections.get(key.section, {}).get(key.name, key.default)
+        if place not in told and not _is_usual(key, value):
+            yield warning(place, "config_no_effect", key=key.name, mode=setting.mode)
+
+
+def counts(key: ConfigKey, setting: Setting) -> bool:
+    """Whether a key has an effect in a mode; it is taken to have one where the mode is not known."""
+    return setting.mode is None or setting.mode in key.modes
 
 
 def check_acl(

@@ -72,13 +72,7 @@ _required = partial(_common, required=True)
 # Keys that count where a graph runs kernel by kernel.
 _by_kernel = partial(_e2e, since=(2, 3), modes=frozenset({"o0", "o1"}))
 _old_async = partial(ConfigKey, _ASYNC, until=(1, 5), modes=frozenset({"r1-async"}))
-_OLD_CHECK = _old_async(
-    "op_debug_mode",
-    "uint",
-    "config_key_op_debug_mode_first",
-    default=0,
-    choices=(0, 1, 2, 3),
-)
+_OLD_CHECK = _old_async("op_debug_mode", "uint", "config_key_op_debug_mode_first", default=0, choices=(0, 1, 2, 3))
 
 DUMP_KEYS: tuple[ConfigKey, ...] = (
     _required("dump_mode", "uint", "config_key_dump_mode_first", choices=(0, 1), until=(1, 6)),
@@ -130,20 +124,10 @@ DUMP_KEYS: tuple[ConfigKey, ...] = (
     _common("overflow_number", "uint", "config_key_overflow_number", default=0, since=(2, 0), modes=_ASCEND),
     _common("initial_iteration", "uint", "config_key_initial_iteration", default=0, since=(2, 0)),
     _e2e("enable", "bool", "config_key_enable", modes=_EVERYWHERE - {*SUNK}),
-    _e2e(
-        "trans_flag",
-        "bool",
-        "config_key_trans_flag",
-        default=True,
-        modes=frozenset({"gpu", "o0", "o1", "r1-sync"}),
-    ),
+    _e2e("trans_flag", "bool", "config_key_trans_flag", default=True, modes=frozenset({"gpu", "o0", "o1", "r1-sync"})),
     _by_kernel("stat_calc_mode", "text", "config_key_stat_calc_mode", default="host", choices=("host", "device")),
     _by_kernel(
-        "device_stat_precision_mode",
-        "text",
-        "config_key_stat_precision",
-        default="high",
-        choices=("high", "low"),
+        "device_stat_precision_mode", "text", "config_key_stat_precision", default="high", choices=("high", "low")
     ),
     _by_kernel("sample_mode", "uint", "config_key_sample_mode", default=0, choices=(0, 1)),
     _by_kernel("sample_num", "uint", "config_key_sample_num", default=100),
@@ -161,12 +145,7 @@ ACL_KEYS: tuple[ConfigKey, ...] = (
     _acl("dump_path", "text", "config_key_dump_path", required=True),
     _acl("dump_list", "models", "config_key_dump_list"),
     _acl("dump_mode", "text", "config_key_acl_dump_mode", default="output", choices=("input", "output", "all")),
-    _acl(
-        "dump_level",
-        "text",
-        "config_key_dump_level",
-        choices=("op", "kernel", "all"),
-    ),
+    _acl("dump_level", "text", "config_key_dump_level", choices=("op", "kernel", "all")),
     _acl("dump_op_switch", "text", "config_key_dump_op_switch", default="off", choices=("on", "off")),
     _acl("dump_step", "steps", "config_key_dump_step"),
     _acl("dump_data", "text", "config_key_dump_data", default="tensor", choices=("tensor", "stats")),

@@ -81,13 +81,12 @@ def _by_spelling(
 ) -> dict[str, str]:
     """Pair the names without a partner that differ in spelling alone, unless a side has two of one spelling."""
     wanted = {name: _spelled(renamed(name, held.own)) for name, held in left.items()}
-    free: dict[tuple[str, ...], set[str]] = {}
+    called: dict[tuple[str, ...], set[str]] = {}
     for alias, name in known.items():
-        if name not in partners.values():
-            free.setdefault(_spelled(alias), set()).add(name)
+        called.setdefault(_spelled(alias), set()).add(name)
     counts = Counter(wanted.values())
     alone = [name for name in left if name not in partners and counts[wanted[name]] == 1]
-    return {name: min(others) for name in alone if len(others := free.get(wanted[name], ())) == 1}
+    return {name: min(others) for name in alone if len(others := called.get(wanted[name], ())) == 1}
 
 
 def _spelled(name: str) -> tuple[str, ...]:

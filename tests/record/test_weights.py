@@ -13,7 +13,7 @@ import pytest
 from pytest_msdump.errors import ConfigError, DumpNotFoundError, TensorFileError, UnknownNameError
 from pytest_msdump.record import RawArray, assert_same_weights, load_weights, read_weights, save_weights
 from pytest_msdump.record.weight_pairs import map_entries, pairs
-from pytest_msdump.record.weight_sources import KINDS
+from pytest_msdump.record.weight_sources import KINDS, Weight
 from pytest_msdump.record.weights import fitted
 
 
@@ -240,7 +240,14 @@ def test_spellings_of_one_name_pair_as_those_of_operators_do(left: dict[str, Any
 )
 def test_spellings_that_may_mean_two_names_are_left_alone(left: dict[str, Any], right: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="have no partner"):
-        pairs(read_weights(left), read_weights(right))
+        pairs(read_weights(left), read_weights(right), ignore=tuple(right))
+
+
+def test_a_shared_tensor_is_found_by_a_spelling_of_either_name() -> None:
+    values = np.ones(3, np.float32)
+    right = {"ab.weight": Weight(values, "float32", also=("x.weight",))}
+    found = pairs(read_weights({"x.weight": values, "a_b.weight": values}), right)
+    assert [(pair.name, pair.right_name) for pair in found] == [("x.weight", "ab.weight"), ("a_b.weight", "ab.weight")]
 
 
 @pytest.mark.parametrize(
@@ -249,7 +256,7 @@ def test_spellings_that_may_mean_two_names_are_left_alone(left: dict[str, Any], 
         {"stage{i}.unit": "layer{i}.block"},
         {"stage{i}.unit.*": "layer{i}.block.*"},
         {"stage{i}": "layer{i}", "stage1.unit": "layer1.block", "stage2.unit": "layer2.block"},
-        {"stage{i}.unit.gamma": "layer{i}.block.weight", "stage{i}.unit": "layer{i}.block"},
+        {"stage{i}.unit.gamma": "layer{i}.block.weight", "stage{i}.unit.beta": "layer{i}.block.bias"},
         {"stage/{i}": "x/{i}", "stage{i}.unit": "layer{i}.block"},
     ],
 )
