@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pytest_msdump.dtypes import canonical
 from pytest_msdump.dumps.array_reader import open_flat
 from pytest_msdump.dumps.base import DumpBuilder, Reader
 from pytest_msdump.dumps.dump_tree import place_of
 from pytest_msdump.dumps.file_names import (
-    ConvertedBin,
-    ConvertedName,
     parse_converted,
     parse_converted_bin,
     parse_mindspore,
@@ -19,11 +16,10 @@ from pytest_msdump.dumps.file_names import (
 )
 from pytest_msdump.dumps.listing import walk
 from pytest_msdump.dumps.npy import open_npy
-from pytest_msdump.dumps.reruns import Reruns, separate_tree_runs
+from pytest_msdump.dumps.reruns import separate_tree_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, originals_in
-from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
+from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorView
 
 _RAW = ".bin"
 # What the tool leaves beside them.
@@ -45,7 +41,7 @@ class ConvertedReader(Reader):
     def recognises(self, root: Path) -> bool:
         """Return whether a name below `root` has this form and no other."""
         if not root.is_dir():
-            return parse_converted_bin(root.name) is not None
+            return False
         names: list[str] = []
         for folder in walk(root):
             if place_of(root, folder.parts):
@@ -57,9 +53,6 @@ class ConvertedReader(Reader):
     def index(self, root: Path) -> Dump:
         """List the tensors of `root` by name; see `Reader.index`."""
         builder = DumpBuilder(root, self.name)
-        alone = parse_converted_bin(root.name)
-        if alone and not root.is_dir():
-            return builder.build(Reruns((_ref(alone, Coordinates(), root),)))
         for folder in walk(root):
             place = place_of(root, folder.parts)
             originals, notes = originals_in(root, folder)
@@ -69,7 +62,10 @@ class ConvertedReader(Reader):
                 original = originals.get(name, name)
                 parsed = (parse_converted(original) or parse_converted_bin(original)) if place else None
                 if place and parsed:
-                    builder.refs.append(_ref(parsed, place.at, folder.below(root) / name))
+                    dump = parsed.dump
+                    key = TensorKey(OpKey(dump.op, place.at, dump.op_type), parsed.io, parsed.slot)
+                    source = TensorSource(folder.below(root), name, dump.timestamp)
+                    builder.refs.append(TensorRef(key, parsed.spec, source, self.name))
                 elif name not in _SIDE_FILES and not parse_opdebug(name) and not _UNTYPED.fullmatch(name):
                     unexplained.append(name)
             builder.leave_out(folder, unexplained)
@@ -88,16 +84,3 @@ def _is_own(name: str) -> bool:
     parsed = parse_converted(name)
     # MindSpore's names have a stream, which those of older devices lack.
     return parsed is not None and (parsed.memory_format is None or parse_mindspore(name) is None)
-
-
-def _ref(parsed: ConvertedName | ConvertedBin, at: Coordinates, path: Path) -> TensorRef:
-    key = TensorKey(OpKey(parsed.dump.op, at, parsed.dump.op_type), parsed.io, parsed.slot)
-    return TensorRef(key, _spec(parsed), TensorSource.of(path, parsed.dump.timestamp), ConvertedReader.name)
-
-
-def _spec(parsed: ConvertedName | ConvertedBin) -> TensorSpec:
-    if isinstance(parsed, ConvertedName):
-        return TensorSpec(memory_format=parsed.memory_format)
-    # Flat, a tensor in blocks cannot be put in order again: its lengths are lost.
-    is_flat = len(parsed.shape) == 1 and may_be_padded(parsed.memory_format)
-    return TensorSpec(canonical(parsed.dtype), parsed.shape, None if is_flat else parsed.memory_format)

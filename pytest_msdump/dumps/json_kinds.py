@@ -12,14 +12,15 @@ from pytest_msdump.model.describe import listed
 
 _EXPLAIN = "see msdump config explain {file}"
 _FOLDER = "give the folder of the dump, {folder}"
+_OF_MINDSPORE = "a dump configuration of MindSpore"
 _MSPROBE = "part of a dump of msprobe"
 
 # Keys that a kind has, what it is, and what to do with it; the first row that fits counts.
 _KINDS = (
-    (("common_dump_settings",), "a dump configuration of MindSpore", _EXPLAIN),
-    (("e2e_dump_settings",), "a dump configuration of MindSpore", _EXPLAIN),
-    (("async_dump_settings",), "a dump configuration of MindSpore", _EXPLAIN),
-    (("DumpSettings",), "a dump configuration of MindSpore", _EXPLAIN),
+    *(
+        ((f"{name}_dump_settings",), "a dump configuration of MindSpore", _EXPLAIN)
+        for name in ("common", "e2e", "async")
+    ),
     (("dump",), "a dump configuration of CANN (acl.json)", _EXPLAIN),
     (("task", "data"), _MSPROBE, _FOLDER),
     (("task", "dump_path"), "a configuration of msprobe", "give the folder that its dump_path names"),
@@ -27,11 +28,7 @@ _KINDS = (
     (("schema_version", "renamed"), "what msdump rename did", "take it back: msdump rename --undo {file}"),
     (("schema_version", "tensors"), "the manifest of a recording", _FOLDER),
     (("schema", "metric_version", "m"), "a limits file", "use it: msdump compare LEFT RIGHT --limits {file}"),
-    (
-        ("graph",),
-        "a compiled model, or rules of AMCT",
-        "use it: msdump compare LEFT RIGHT --fusion {file}, or --quant-fusion {file}",
-    ),
+    (("graph",), "a compiled model, or rules of AMCT", "msdump compare takes it: --fusion or --quant-fusion {file}"),
     (("parallel_layout_item",), "a parallel strategy of MindSpore", "name it in a suite file, under [msdump.sharding]"),
     (("server_list",), "a rank table of HCCL", "no comparison needs it: give the dump"),
     (("device_target", "ms_version"), "what a run of MindSpore says of itself", _FOLDER),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,20 +37,10 @@ from pytest_msdump.dumps.file_names import (
 )
 from pytest_msdump.dumps.listing import Folder, walk
 from pytest_msdump.dumps.npy import open_npy
-from pytest_msdump.dumps.reruns import Reruns, order_by_time, separate_tree_runs
+from pytest_msdump.dumps.reruns import order_by_time, separate_tree_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, STATISTICS_FILE, originals_in, read_run_labels
-from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import (
-    Coordinates,
-    ForwardingView,
-    OpKey,
-    TensorKey,
-    TensorRef,
-    TensorSource,
-    TensorSpec,
-    TensorView,
-)
+from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 
 _METADATA, _CONFIG = ".dump_metadata", "config.json"
 _RAW, _NPY, _CSV = ".bin", ".npy", ".csv"
@@ -89,7 +78,7 @@ class MindSporeReader(Reader):
     def recognises(self, root: Path) -> bool:
         """Return whether any file name below `root` is one of MindSpore's, or all are side files of a run."""
         if not root.is_dir():
-            return parse_flat(root.name) is not None
+            return False
         only_side_files = False
         foreign = False
         for folder in walk(root):
@@ -104,9 +93,6 @@ class MindSporeReader(Reader):
     def index(self, root: Path) -> Dump:
         """List the tensors of the tree; see `Reader.index`. Of a device's dump files it reads the header."""
         builder = DumpBuilder(root, self.name)
-        array = _parse_array(root.name, is_first=False)
-        if array and not root.is_dir():
-            return builder.build(Reruns((_ref(array, Coordinates(), root),)))
         for folder in walk(root):
             _index_folder(builder, folder, mindspore_place(root, folder.parts))
             if folder.parts[-1:] == (_METADATA,) and _CONFIG in folder.files:
@@ -126,26 +112,7 @@ class MindSporeReader(Reader):
             return self._ascend.open(ref)
         if ref.source.name.endswith(_RAW):
             return open_flat(ref.source.path, ref.spec)
-        # MindSpore 2.10 on CPU computes float16 cells (`to_float`) in float32, and writes that below a float16 header.
-        view = open_npy(ref.source.location, ref.spec, may_be_wider=True)
-        return PaddedView(view, ref.spec) if may_be_padded(ref.spec.memory_format) else view
-
-
-class PaddedView(ForwardingView):
-    """An array in a device's memory format, in stored axes; its logical shape, which no file has, is from a graph."""
-
-    def __init__(self, view: TensorView, claimed: TensorSpec) -> None:
-        super().__init__(view)
-        self._claimed = claimed
-
-    @property
-    def spec(self) -> TensorSpec:
-        """What the file holds, with the logical shape of the graph."""
-        return replace(self._view.spec, logical_shape=self._claimed.logical_shape, shape_from=self._claimed.shape_from)
-
-    def permuted(self, axes: tuple[int, ...]) -> PaddedView:
-        """Return this tensor with its stored axes in another order."""
-        return PaddedView(self._view.permuted(axes), self._claimed)
+        return open_npy(ref.source.location, ref.spec, of_mindspore=True)
 
 
 class _Array(NamedTuple):
@@ -181,7 +148,9 @@ def _index_folder(builder: DumpBuilder, folder: Folder, place: Place | None) -> 
         if array.dump and run_of(array.dump) in runs:
             builder.note_file(MADE_OF_DUMPS, folder.text(name))
         elif place:
-            refs.append(_ref(array, place.at, path / name))
+            key = TensorKey(OpKey(array.op, place.at, array.op_type), array.io, array.slot)
+            source = TensorSource(path, name, array.timestamp)
+            refs.append(TensorRef(key, array.spec, source, builder.reader))
     for name in rest:
         if parse_opdebug(name):
             builder.note_file(OVERFLOW_FILES, folder.text(name))
@@ -214,11 +183,6 @@ def _parse_array(name: str, *, is_first: bool) -> _Array | None:
         return _Array(dump.op, dump.op_type, converted.io, converted.slot, dump.timestamp, spec, dump)
     flat = parse_flat(name) or (parse_flat_npy(name) if is_first else None)
     return _Array(flat.op, flat.op_type, flat.io, flat.slot, None, flat.spec) if flat else None
-
-
-def _ref(array: _Array, at: Coordinates, path: Path) -> TensorRef:
-    key = TensorKey(OpKey(array.op, at, array.op_type), array.io, array.slot)
-    return TensorRef(key, array.spec, TensorSource.of(path, array.timestamp), MindSporeReader.name)
 
 
 def _parse_dump(name: str) -> AscendName | None:

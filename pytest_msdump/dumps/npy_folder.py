@@ -8,9 +8,10 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
+from pytest_msdump.dumps.array_reader import open_flat
 from pytest_msdump.dumps.base import DumpBuilder, Reader
 from pytest_msdump.dumps.dump_tree import RANK_FOLDER
-from pytest_msdump.dumps.file_names import number, parse_mindspore, parse_reference
+from pytest_msdump.dumps.file_names import number, parse_converted_bin, parse_flat, parse_mindspore, parse_reference
 from pytest_msdump.dumps.listing import Folder, walk
 from pytest_msdump.dumps.manifest import apply_entry, graphs_of, labels_of, read_manifest, why_incomplete
 from pytest_msdump.dumps.npy import open_npy
@@ -47,14 +48,17 @@ _NPZ = NpzReader()
 
 
 class NpyFileReader(Reader):
-    """A single file. It has no coordinates; its operator's name is what the file name says, or all of it."""
+    """A single file of one tensor. It has no coordinates; its operator's name is what the file name says, or all of it.
+
+    Raw bytes are read where their name says what they are, as of MindSpore 1.3 and of ``msdump convert --to bin``.
+    """
 
     name = "npy-file"
-    looks_for = "a single .npy file"
+    looks_for = "a single .npy file, or a .bin file whose name has type and shape"
 
     def recognises(self, root: Path) -> bool:
-        """Return whether `root` is a file that ends in ``.npy``."""
-        return root.is_file() and root.suffix.lower() == _SUFFIX
+        """Return whether `root` is a file that ends in ``.npy``, or whose name describes its bytes."""
+        return root.is_file() and (root.suffix.lower() == _SUFFIX or _raw(root.name) is not None)
 
     def index(self, root: Path) -> Dump:
         """List the one tensor; a manifest beside it, or beside its iteration's folder, says what its name does not."""
@@ -64,7 +68,17 @@ class NpyFileReader(Reader):
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open the tensor lazily; see `Reader.open`."""
-        return open_npy(ref.source.path, ref.spec)
+        path = ref.source.path
+        return open_npy(path, ref.spec) if _raw(path.name) is None else open_flat(path, ref.spec)
+
+
+def _raw(name: str) -> tuple[TensorKey, TensorSpec, int | None] | None:
+    if flat := parse_flat(name):
+        return TensorKey(OpKey(flat.op, op_type=flat.op_type), flat.io, flat.slot), flat.spec, None
+    if made := parse_converted_bin(name):
+        op = OpKey(made.dump.op, op_type=made.dump.op_type)
+        return TensorKey(op, made.io, made.slot), made.spec, made.dump.timestamp
+    return None
 
 
 def _manifest_entry(path: Path) -> TensorEntry | None:
@@ -79,6 +93,8 @@ def _manifest_entry(path: Path) -> TensorEntry | None:
 
 
 def _parse(name: str) -> tuple[TensorKey, TensorSpec, int | None]:
+    if raw := _raw(name):
+        return raw
     dumped = parse_mindspore(name)
     if dumped:
         op = OpKey(name=dumped.op, op_type=dumped.op_type)

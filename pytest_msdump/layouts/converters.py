@@ -6,6 +6,7 @@ import inspect
 import re
 import runpy
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -61,7 +62,8 @@ def _spelled(name: str) -> str:
 
 def _function(path: Path) -> Callable[..., Any]:
     """Run a file and return its function. What is wrong with it is raised where it is used, and nowhere else."""
-    function, problem = None, "needs a function convert(shape_from, shape_to, array)"
+    function: Any = None
+    problem = "needs a function convert(shape_from, shape_to, array)"
     try:
         function = runpy.run_path(str(path)).get("convert")
     except (Exception, SystemExit) as error:
@@ -69,11 +71,14 @@ def _function(path: Path) -> Callable[..., Any]:
 
     def run(*arguments: Any) -> Any:
         # The number of groups comes last, and only newer tools give it.
-        count = next((count for count in (len(arguments), 3) if _takes(function, count)), None)
-        if function is None or count is None:
+        for given in (arguments, arguments[:3]) if inspect.isfunction(function) else ():
+            with suppress(TypeError):
+                inspect.signature(function).bind(*given)
+                break
+        else:
             raise TensorShapeError(f"{path}: {problem}")
         try:
-            values = function(*arguments[:count])
+            values = function(*given)
         except (Exception, SystemExit) as error:
             raise TensorShapeError(f"{path} raised {type(error).__name__}: {error}") from error
         if not isinstance(values, np.ndarray):
@@ -81,16 +86,6 @@ def _function(path: Path) -> Callable[..., Any]:
         return values
 
     return run
-
-
-def _takes(function: object, count: int) -> bool:
-    if not inspect.isfunction(function):
-        return False
-    try:
-        inspect.signature(function).bind(*range(count))
-    except TypeError:
-        return False
-    return True
 
 
 def converted(

@@ -30,6 +30,7 @@ from pytest_msdump.model.pairing import Pair, Pairing, Transform, Unmatched
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.text import Message, Parameter, in_clauses
 
+_SINGLE_FILE = "npy-file"
 _MINDSPORE = "mindspore"
 
 # A way of pairing adds pairs to the state, withholds what it decides against, and returns what the user asked for in
@@ -116,7 +117,7 @@ def pair_dumps(
         entries=entries,
         rules=rules,
         formats=Transform(left_format, right_format),
-        are_files=_is_one_tensor(left) and _is_one_tensor(right),
+        are_files=left.reader == right.reader == _SINGLE_FILE,
         dumps=(left, right),
         modules={"left": Modules("left", left), "right": Modules("right", right)},
         shape_of=shape_of,
@@ -136,13 +137,6 @@ def pair_dumps(
     lost_refs = ((one.name, theirs.refs[one.ref]) for one in outputs)
     takes = PairFilter(selection).takes_ref
     return replace(pairing, lost_outputs=tuple((name, ref) for name, ref in lost_refs if takes(ref)))
-
-
-def _is_one_tensor(dump: Dump) -> bool:
-    """Whether a dump is a file of one tensor. Arrays that a file names, which have no times, pair by these names."""
-    sources = [ref.source for ref in dump.refs]
-    is_alone = len(sources) == 1 and sources[0].path == dump.root
-    return is_alone and (sources[0].part is None or sources[0].timestamp is not None)
 
 
 def _containers(dump: Dump) -> frozenset[str]:

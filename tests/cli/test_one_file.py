@@ -69,9 +69,6 @@ def test_two_files_meet_whatever_their_names_and_formats(tmp_path, monkeypatch):
         np.save("b.npy", values)
         assert main(["compare", *names, "--report-dir", "out"]) == code
         assert main(["compare", *names[::-1], "--report-dir", "out"]) == code
-    made.device(tmp_path / "dump", "Conv2D", "conv", VALUES)
-    (device,) = (tmp_path / "dump").iterdir()
-    assert main(["compare", names[0], str(device), "--report-dir", "out"]) == 0
 
 
 def test_both_ways_to_text_give_the_same_bytes(tmp_path, monkeypatch):

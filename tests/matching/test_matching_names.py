@@ -208,7 +208,7 @@ def test_older_runs_are_those_of_the_coordinates_that_are_asked_for_on_their_own
 
 
 def test_two_files_are_a_pair_whatever_their_names() -> None:
-    left, right = (replace(dump(ref), root=ref.source.path) for ref in (tensor("mine"), tensor("theirs")))
+    left, right = dump(tensor("mine"), reader="npy-file"), dump(tensor("theirs"), reader="npy-file")
     pairing = pair_dumps(left, right, right_format="NHWC")
     assert addresses(pairing) == [("mine:output:0", "theirs:output:0", "file")]
     assert pairing.pairs[0].transform.right_format == "NHWC"
@@ -216,8 +216,7 @@ def test_two_files_are_a_pair_whatever_their_names() -> None:
 
 
 def test_a_file_against_a_folder_is_paired_by_name_only() -> None:
-    mine = tensor("mine")
-    assert not pair_dumps(replace(dump(mine), root=mine.source.path), dump(tensor("theirs"))).pairs
+    assert not pair_dumps(dump(tensor("mine"), reader="npy-file"), dump(tensor("theirs"))).pairs
 
 
 def test_empty_dumps_make_an_empty_pairing_and_the_other_side_says_so() -> None:
