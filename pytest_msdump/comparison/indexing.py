@@ -39,7 +39,7 @@ from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import Coordinates, TensorRef
 from pytest_msdump.storage.listings import names_kept
 from pytest_msdump.storage.remote import RemotePath, list_remote, refuse_changed
-from pytest_msdump.text import Message, say
+from pytest_msdump.text import Message, Parameter, say
 
 if TYPE_CHECKING:
     from pytest_msdump.dumps.base import Reader
@@ -148,8 +148,8 @@ def _with_statistics(dump: Dump) -> Dump:
         return replace(dump, reader=STATISTICS, refs=tables.rows, older=tables.older, partial=tables.partial)
     alone = _other_rows(refs, tables.rows, saved.values())
     if alone:
-        count = "1 tensor was" if len(alone) == 1 else f"{len(alone)} tensors were"
-        notes = (*notes, f"{count} saved as statistics only, e.g. {alone[0].key.address}")
+        about: dict[str, Parameter] = {"n": len(alone), "name": alone[0].key.address}
+        notes = (*notes, say(Message("note_statistics_only", about)))
         refs = order_by_time((*refs, *alone), PartialRun.total((dump.partial, tables.partial)))
     return replace(dump, refs=refs, older=older, notes=notes)
 
@@ -339,7 +339,7 @@ def _only_whole(dump: Dump, *, allow_incomplete: bool) -> Dump:
             f"{dump.root}: {why}; record it again, or take what there is of it with --msdump-allow-incomplete "
             "(msdump: --allow-incomplete; in Python: allow_incomplete=True)"
         )
-    return replace(dump, incomplete=why, notes=(f"incomplete: {why}", *dump.notes))
+    return replace(dump, incomplete=why, notes=(say(Message("note_incomplete", {"why": why})), *dump.notes))
 
 
 def _why_around(dump: Dump) -> str:

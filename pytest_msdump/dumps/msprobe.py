@@ -46,10 +46,7 @@ _LONGEST_LABEL = 40
 _DEEPEST = 64
 _NPY = ".npy"
 _UNKNOWN = TensorSpec()
-_UNNAMED = (
-    "{files} of calls that are in no dump.json, e.g. {example}: names alone say what they are, and nothing in which "
-    "order; was the run killed?"
-)
+_UNNAMED = "note_unnamed"
 _NO_TENSORS = "it has the structure of the network alone (task structure): no tensors were saved, and no statistics"
 
 

@@ -10,6 +10,7 @@ from pytest_msdump.text.en_causes import CAUSES
 from pytest_msdump.text.en_findings import FINDINGS
 from pytest_msdump.text.en_unmatched import EN_UNMATCHED
 from pytest_msdump.text.inspect import INSPECT_EN
+from pytest_msdump.text.notes import NOTES_EN
 from pytest_msdump.text.replay import REPLAY_EN
 
 EN: Mapping[str, str | tuple[str, str]] = {
@@ -437,4 +438,5 @@ EN: Mapping[str, str | tuple[str, str]] = {
     **COMMANDS_EN,
     **INSPECT_EN,
     **CONFIG_EN,
+    **NOTES_EN,
 }

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pytest_msdump.text.commands import COMMANDS_ZH
 from pytest_msdump.text.config import CONFIG_ZH
 from pytest_msdump.text.inspect import INSPECT_ZH
+from pytest_msdump.text.notes import NOTES_ZH
 from pytest_msdump.text.replay import REPLAY_ZH
 from pytest_msdump.text.zh_unmatched import ZH_UNMATCHED
 
@@ -578,4 +579,5 @@ ZH: Mapping[str, str] = {
     **COMMANDS_ZH,
     **INSPECT_ZH,
     **CONFIG_ZH,
+    **NOTES_ZH,
 }

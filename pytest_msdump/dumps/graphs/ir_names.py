@@ -24,6 +24,7 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.ordering import PARAMETER, in_order
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
+from pytest_msdump.text import Message, say
 
 _COUNTED = re.compile(r"(?P<family>.*)-op(?P<count>[0-9]{1,18})")
 _MOST_LISTED = 3
@@ -221,19 +222,17 @@ class _GraphMatcher:
         for number, (_, graph) in enumerate(self._graphs):
             missed = tuple(self._missed[number])
             if not graph.is_final:
-                yield (
-                    f"{graph.source} is not the graph that ran: operators may have been renamed, fused or removed since"
-                )
+                yield say(Message("note_earlier_graph", {"file": graph.source}))
             if missed and number not in self._has_found:
-                yield f"{graph.source}: no operator of the dump is in it"
+                yield say(Message("note_graph_of_none", {"file": graph.source}))
             elif missed:
                 names = listed(missed, _MOST_LISTED)
-                yield f"{graph.source} does not have {names}: their lines and shapes are not known"
+                yield say(Message("note_graph_lacks", {"file": graph.source, "names": names}))
         if self._renumbered:
             name, file = next(iter(self._renumbered.items()))
             more = len(self._renumbered) - 1
-            others = f", and {more} more are numbered differently" if more else ""
-            yield f"{name} of the graph is written as {file} in file names{others}"
+            code = "note_renumbered_more" if more else "note_renumbered"
+            yield say(Message(code, {"name": name, "file": file, "more": more}))
 
 
 def _numbers_by_text(dump: Dump) -> bool:
