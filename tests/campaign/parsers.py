@@ -464,7 +464,7 @@ def _configuration(file: Path) -> None:
             found = check_config(document, setting := Setting(version, mode), names=_OPERATORS)
             list(explain(document, setting))
             if all(one.level != REFUSED for one in found):
-                would_dump(document, _OPERATORS)
+                would_dump(document, _OPERATORS, setting)
 
 
 def _run(file: Path) -> None:
