@@ -7,10 +7,10 @@ import os
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import floor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pytest_msdump.causes.choose_partners import Fit, Suggestion
 from pytest_msdump.causes.suggest_partners import Suggested
@@ -41,6 +41,7 @@ _READ = {option.name: option.value for option in OPTIONS if option.name in _READ
 _TYPED = ("iteration", "rank", "graph", "align")
 _RULE_FILES = ("fusion", "quant_fusion", "close_fusion")
 _MOST_NAMED = 5
+EntryLines: TypeAlias = Callable[[dict[str, Any]], list[str]]
 _ENTRY_KEYS = ("reshape", "transpose", "rank", "net", "graph", "iteration", "occurrence")
 
 
@@ -134,7 +135,12 @@ class SuggestedSuite:
             )
         return said
 
-    def lines(self, heading: str, more: dict[str, str]) -> list[str]:
+    @property
+    def pair_by(self) -> str | None:
+        """The ways of pairing that the file has to name."""
+        return _toml(self._table["pair_by"]) if "pair_by" in self._table else None
+
+    def lines(self, heading: str, more: dict[str, str], *, entry_lines: EntryLines = map_entry_lines) -> list[str]:
         """Return the lines of the file; `more` are lines of keys, each with what stands behind it."""
         table = {key: _toml(value) for key, value in self._table.items()} | more
         # A share must not look like a decision on what the model itself gives back.
@@ -142,7 +148,7 @@ class SuggestedSuite:
             table["min_coverage"] = _toml(self.coverage)
         lines = [heading, "[msdump]", *(f"{key} = {value}" for key, value in table.items())]
         lines += [line for entry in self.entries.known for line in ("", *map_entry_lines(entry))]
-        return [*lines, *self.entries.lines()]
+        return [*lines, *self.entries.lines(entry_lines)]
 
 
 def _place(ref: TensorRef) -> tuple[str, int]:
@@ -223,11 +229,11 @@ class _Entries:
                 self._commented.append((found.partner(one, one.fits[0], "left").why, entry))
         self.clear = [entry for _, entry in self._commented]
 
-    def lines(self) -> Iterator[str]:
+    def lines(self, entry_lines: EntryLines) -> Iterator[str]:
         """Yield the new entries of a suite file, each with what speaks for it, and what has none as comments."""
         found = self._found
         for why, entry in self._commented:
-            yield from ("", f"# {why}", *map_entry_lines(entry))
+            yield from ("", f"# {why}", *entry_lines(entry))
         for one in found.suggestions:
             if not one.is_clear:
                 yield from self._ambiguous(one)
