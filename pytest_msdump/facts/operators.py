@@ -98,7 +98,8 @@ PASSING_TYPES = VIEW_TYPES | frozenset(
 # its name does not say where it belongs.
 _ACTIVATIONS = "ReLU ReLU6 GELU Sigmoid Tanh HSwish HSigmoid SiLU ELU LeakyReLU Softmax LogSoftmax"
 LAST_OPERATORS: Mapping[str, frozenset[str]] = {
-    "Dense": frozenset({"BiasAdd", "Add"}),
+    "Dense": frozenset({"BiasAdd", "Add", "Reshape"}),
+    "Embedding": frozenset({"Gather", "Reshape"}),
     **dict.fromkeys(("Conv1d", "Conv2d", "Conv3d"), frozenset({"BiasAdd"})),
     **dict.fromkeys(("BatchNorm1d", "BatchNorm2d", "BatchNorm3d"), frozenset({"BatchNorm"})),
     "LayerNorm": frozenset({"LayerNorm"}),

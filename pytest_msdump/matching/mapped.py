@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pytest_msdump.errors import ConfigError
+from pytest_msdump.facts.operators import VIEW_TYPES
 from pytest_msdump.matching.addresses import Address, Lost, MapEntry, parse_address
 from pytest_msdump.matching.coordinates import (
     Place,
@@ -16,7 +17,9 @@ from pytest_msdump.matching.coordinates import (
     without_occurrence,
 )
 from pytest_msdump.matching.explain import elsewhere, listed, place_text, slots_listed, typed_name
+from pytest_msdump.matching.leaving import Modules
 from pytest_msdump.matching.maps import expanded_entries
+from pytest_msdump.matching.modules import Candidate, transform_between
 from pytest_msdump.matching.pairing_state import (
     FoundPair,
     OperatorPair,
@@ -24,6 +27,7 @@ from pytest_msdump.matching.pairing_state import (
     PairingState,
     resolve_ambiguity,
 )
+from pytest_msdump.matching.scopes import Leaving
 from pytest_msdump.matching.sides import NameIndex, Operator, Port, Side
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.text import Message, Parameter, in_clauses
@@ -35,7 +39,8 @@ class _EntryWork:
 
     `wanted` are the left places it is restricted to; `left_ops` and `right_ops` the operators it names, those outside
     the selection as well; `pairs` the tensors it pairs, as positions in the sides' `refs`; `lost` has (reason, absent
-    sides) of what could not be paired, as a dict for its order.
+    sides) of what could not be paired, as a dict for its order. `leaving` has, of a side on which it names a module,
+    what leaves it, by (side, operator).
     """
 
     entry: MapEntry
@@ -47,6 +52,7 @@ class _EntryWork:
     right_ops: list[int] = field(default_factory=list)
     pairs: list[tuple[int, int]] = field(default_factory=list)
     lost: dict[tuple[Message, tuple[str, ...]], None] = field(default_factory=dict)
+    leaving: dict[tuple[str, int], Leaving] = field(default_factory=dict)
 
     def lose(self, reason: Message, *absent: str) -> None:
         """Note once that something could not be paired, and on which sides a similar name may help."""
@@ -56,12 +62,26 @@ class _EntryWork:
         """Return the entry's address on a side and the operators it names there."""
         return (self.left, self.left_ops) if side.name == "left" else (self.right, self.right_ops)
 
+    def tensors(self, side: Side, number: int) -> dict[Port, int]:
+        """Return the tensors of an operator that the entry names; its slot counts whatever directions are selected."""
+        address, _ = self.of_side(side)
+        tensors = self.all_tensors(side, number)
+        if address.port is None:
+            return {port: ref for port, ref in tensors.items() if port[0] in side.directions}
+        return {address.port: tensors[address.port]} if address.port in tensors else {}
+
+    def all_tensors(self, side: Side, number: int) -> dict[Port, int]:
+        """Return all tensors of an operator, or of a module that it is the last of."""
+        leaving = self.leaving.get((side.name, number))
+        return side.ops[number].tensors if leaving is None else {("output", n): r for n, r in leaving.tensors.items()}
+
 
 def pair_by_map(state: PairingState, request: PairingRequest) -> list[Lost]:
     """Pair what the map entries name, in their order; ConfigError where two of them name one left tensor.
 
     Several entries may name one right tensor; each is a pair. A gradient leaves one operator and enters the optimizer.
     """
+    entries = expanded_entries(request.entries, state.left, state.right, request.modules)
     works = [
         _EntryWork(
             entry,
@@ -70,7 +90,7 @@ def pair_by_map(state: PairingState, request: PairingRequest) -> list[Lost]:
             parse_address(entry.right),
             wanted_by_entry(entry),
         )
-        for number, entry in enumerate(expanded_entries(request.entries, state.left, state.right), start=1)
+        for number, entry in enumerate(entries, start=1)
     ]
     # By address or tensor: the entries that name it. An error of the suite file is one whatever was dumped.
     claims: dict[object, list[_EntryWork]] = {}
@@ -81,13 +101,20 @@ def pair_by_map(state: PairingState, request: PairingRequest) -> list[Lost]:
     lost: list[Lost] = []
     left = state.left
     for work in works:
-        work.left_ops = _ops_of(left, work.left, work.wanted, request.coordinates.wants_left)
-        work.right_ops = _ops_of(state.right, work.right, work.wanted, request.coordinates.wants_right)
+        work.left_ops = _find_operators(left, work, request.coordinates.wants_left, request.modules["left"])
+        work.right_ops = _find_operators(state.right, work, request.coordinates.wants_right, request.modules["right"])
         _find_pairs(state, work)
-        named = [ref for number in work.left_ops for ref in _tensors(left, left.ops[number], work.left).values()]
-        for ref in dict.fromkeys([ref for ref, _ in work.pairs] or named):
+        named = [
+            ref
+            for number in work.left_ops
+            # A tensor may leave several modules: no entry for one of them is for another.
+            if ("left", number) not in work.leaving
+            for ref in work.tensors(left, number).values()
+        ]
+        paired = [ref for ref, _ in work.pairs if ref in named]
+        for ref in dict.fromkeys(paired or named):
             _claim(claims, ref, work, left.refs[ref].key.address)
-        _add_pairs(state, work, request.formats)
+        _add_pairs(state, work, request)
         lost += [Lost(work.entry, reason, absent) for reason, absent in work.lost]
     # Only now: what one entry names in vain, another may still pair.
     for work in works:
@@ -107,26 +134,34 @@ def _overlap(one: Wanted, other: Wanted) -> bool:
     return all(a is None or b is None or a & b for a, b in zip(one, other, strict=True))
 
 
-def _ops_of(side: Side, address: Address, wanted: Wanted, wants: Callable[[Place, Wanted], bool]) -> list[int]:
-    return [number for number in side.resolve(address) if wants(side.ops[number].at, wanted)]
+def _find_operators(
+    side: Side, work: _EntryWork, wants: Callable[[Place, Wanted], bool], modules: Modules
+) -> list[int]:
+    """Return the operators that an entry names on a side, or else those that end the module of that path."""
+    address, _ = work.of_side(side)
+    numbers = side.resolve(address)
+    for module in () if numbers else modules.named(address):
+        if not wants(side.ops[module.first].at, work.wanted):
+            continue
+        if not isinstance(module.calls, Message):
+            work.leaving |= {(side.name, side.op_of[ref]): one for one in module.calls for ref in one.tensors.values()}
+        elif side.ops[module.first].kept:
+            work.lose(module.calls)
+    numbers = numbers or sorted(number for name, number in work.leaving if name == side.name)
+    return [number for number in numbers if wants(side.ops[number].at, work.wanted)]
 
 
 def _kept(side: Side, numbers: Sequence[int]) -> list[int]:
     return [number for number in numbers if side.ops[number].kept]
 
 
-def _tensors(side: Side, op: Operator, address: Address) -> dict[Port, int]:
-    """Return the tensors of an operator that an address names; its slot counts whatever directions are selected."""
-    if address.port is None:
-        return side.selected(op)
-    return {address.port: op.tensors[address.port]} if address.port in op.tensors else {}
-
-
 def _find_pairs(state: PairingState, work: _EntryWork) -> None:
     left, right = state.left, state.right
     absent = {side.name: _absent(side, work) for side in (left, right) if not work.of_side(side)[1]}
     if absent:
-        work.lose(in_clauses(*absent.values()), *absent)
+        # Why it is not known what leaves a module says more than that no operator has its name.
+        if not work.lost:
+            work.lose(in_clauses(*absent.values()), *absent)
         return
     ours, theirs = _kept(left, work.left_ops), _kept(right, work.right_ops)
     # A call that is named has its partner among the calls of the other side, whatever their numbers.
@@ -170,8 +205,7 @@ def _absent(side: Side, work: _EntryWork) -> Message:
 
 
 def _pair_slots(state: PairingState, work: _EntryWork, pair: OperatorPair) -> None:
-    left, right = state.left.ops[pair[0]], state.right.ops[pair[1]]
-    ours, theirs = _tensors(state.left, left, work.left), _tensors(state.right, right, work.right)
+    ours, theirs = work.tensors(state.left, pair[0]), work.tensors(state.right, pair[1])
     if work.left.port is None and work.right.port is None:
         pairs = [(ours[port], theirs[port]) for port in ours if port in theirs]
         outputs = [[port for port in side if port[0] == "output"] for side in (ours, theirs)]
@@ -180,20 +214,19 @@ def _pair_slots(state: PairingState, work: _EntryWork, pair: OperatorPair) -> No
             pairs.append((ours[outputs[0][0]], theirs[outputs[1][0]]))
     else:
         if work.right.port is None:
-            theirs = _same_or_only(state.right, right, work.left.port)
+            theirs = _same_or_only(work.all_tensors(state.right, pair[1]), theirs, work.left.port)
         if work.left.port is None:
-            ours = _same_or_only(state.left, left, work.right.port)
+            ours = _same_or_only(work.all_tensors(state.left, pair[0]), ours, work.right.port)
         pairs = list(zip(ours.values(), theirs.values(), strict=False))
     if not pairs and (ours or theirs):
         work.lose(_no_slot(state, work, pair))
     work.pairs += pairs
 
 
-def _same_or_only(side: Side, op: Operator, port: Port | None) -> dict[Port, int]:
+def _same_or_only(tensors: dict[Port, int], selected: dict[Port, int], port: Port | None) -> dict[Port, int]:
     """Return the tensor that an address without a slot means beside one with a slot: the same slot, or the only one."""
-    if port is not None and port in op.tensors:
-        return {port: op.tensors[port]}
-    selected = side.selected(op)
+    if port is not None and port in tensors:
+        return {port: tensors[port]}
     return selected if len(selected) == 1 else {}
 
 
@@ -201,7 +234,11 @@ def _no_slot(state: PairingState, work: _EntryWork, pair: OperatorPair) -> Messa
     parts: list[Message] = []
     for side, number in zip((state.left, state.right), pair, strict=True):
         op, (address, _) = side.ops[number], work.of_side(side)
-        said: dict[str, Parameter] = {"name": op.key.label, "side": side.name, "slots": slots_listed(op.tensors)}
+        said: dict[str, Parameter] = {
+            "name": op.key.label,
+            "side": side.name,
+            "slots": slots_listed(work.all_tensors(side, number)),
+        }
         if address.port:
             parts.append(Message("has_slots_asked", {**said, "slot": f"{address.io}:{address.slot}"}))
         else:
@@ -232,16 +269,18 @@ def _nothing_in_common(work: _EntryWork, ours: Sequence[Operator], theirs: Seque
     return Message("of_operator", {"name": work.right.op, "why": elsewhere(ours[0], theirs, side="right")})
 
 
-def _add_pairs(state: PairingState, work: _EntryWork, formats: Transform) -> None:
+def _add_pairs(state: PairingState, work: _EntryWork, request: PairingRequest) -> None:
     """Add the entry's pairs; keep in `work` those that could be added."""
     entry = work.entry
-    used = formats if entry.transpose is None else Transform()
+    used = request.formats if entry.transpose is None else Transform()
     transform = Transform(used.left_format, used.right_format, entry.transpose, entry.reshape)
     found, work.pairs = work.pairs, []
     for one, other in found:
         # Only the left tensor must be free: the right one may be what one operator gives and another takes.
-        if state.is_free("left", one, state.right.op_with(other).at):
-            state.add(FoundPair(one, other, "mapped", work.label, transform))
+        is_module = ("left", state.left.op_of[one]) in work.leaving
+        if is_module or state.is_free("left", one, state.right.op_with(other).at):
+            viewed = _as_viewed(state, work, request, (one, other)) if transform == request.formats else None
+            state.add(FoundPair(one, other, "mapped", work.label, viewed or transform))
             work.pairs.append((one, other))
         else:
             # By an entry for another rank or iteration; the left tensor has no rank or iteration itself.
@@ -251,14 +290,32 @@ def _add_pairs(state: PairingState, work: _EntryWork, formats: Transform) -> Non
             work.lose(Message("already_paired", said))
 
 
+def _as_viewed(
+    state: PairingState, work: _EntryWork, request: PairingRequest, pair: tuple[int, int]
+) -> Transform | None:
+    """Return the reshape by which what leaves a module meets its partner, as where modules pair by their paths."""
+    sides = list(zip((state.left, state.right), pair, strict=True))
+    leaving = [work.leaving.get((side.name, side.op_of[ref])) for side, ref in sides]
+    if leaving == [None, None]:
+        return None
+    shapes = [
+        (one.shape if one else None) or request.shape_of(side.refs[ref])
+        for one, (side, ref) in zip(leaving, sides, strict=True)
+    ]
+    is_view = any(side.op_with(ref).key.op_type in VIEW_TYPES for side, ref in sides)
+    is_viewed = is_view or any(one.shape for one in leaving if one)
+    made = transform_between(Candidate(*pair, (), shapes[0], shapes[1], is_viewed), request.formats, {})
+    # Other axes are a matter of the entry's own `transpose`.
+    return None if isinstance(made, Message) or made.transpose else made
+
+
 def _withhold(state: PairingState, work: _EntryWork) -> None:
     """Keep what the entry names in vain from later ways: the entry says that its partner is none they would find."""
     for side, other in ((state.left, state.right), (state.right, state.left)):
-        address, numbers = work.of_side(side)
+        _, numbers = work.of_side(side)
         partners = [other.ops[number] for number in work.of_side(other)[1]]
         for number in _kept(side, numbers):
-            named = _tensors(side, side.ops[number], address)
-            alone = [ref for ref in named.values() if not state.is_paired(side.name, ref)]
+            alone = [ref for ref in work.tensors(side, number).values() if not state.is_paired(side.name, ref)]
             if alone:
                 reason = _in_vain(work, side.ops[number], partners, other)
                 for ref in alone:

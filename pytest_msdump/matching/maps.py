@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.matching.addresses import MapEntry, parse_address
+from pytest_msdump.matching.leaving import Modules
 from pytest_msdump.matching.sides import Side
 
 # Return the other side's name for one of this side; None where it has none.
@@ -75,17 +76,27 @@ def below(left: str, right: str, name: str) -> str | None:
     return right + rest if name.startswith(left) and rest[:1] in tuple(_ENDS_ELEMENT) else None
 
 
-def expanded_entries(entries: Sequence[MapEntry], left: Side, right: Side) -> list[MapEntry]:
+def expanded_entries(
+    entries: Sequence[MapEntry], left: Side, right: Side, modules: Mapping[str, Modules]
+) -> list[MapEntry]:
     """Return the entries with every template, layer and function replaced by an entry for each operator that it names.
 
-    An operator of the left that an entry names as it is, or whose partner is not there, gets none. What names nothing
-    stays as it is, and is then missing.
+    A template that names no operator may name modules. An operator of the left that an entry names as it is, or whose
+    partner is not there, gets none. What names nothing stays as it is, and is then a module's path, or missing.
     """
     plain = {entry.left for entry in entries}
+
+    def is_there(name: str) -> bool:
+        address = parse_address(name)
+        return bool(right.resolve(address)) or any(modules["right"].named(address))
+
     found: list[MapEntry] = []
     for number, entry in enumerate(entries, start=1):
         rename = _renaming(entry, left, right, entry.label or f"map entry {number}")
-        made = [] if rename is None else list(_made(entry, rename, left, right, plain))
+        operators = dict.fromkeys(op.key.label for op in left.ops)
+        made = [] if rename is None else list(_made(entry, rename, operators, plain, is_there))
+        if not made and rename is not None and is_template(entry.left) and "*" not in entry.left:
+            made = list(_made(entry, rename, dict.fromkeys(modules["left"].paths()), plain, is_there))
         found += made or [entry]
     return found
 
@@ -97,12 +108,17 @@ def _renaming(entry: MapEntry, left: Side, right: Side, label: str) -> Renaming 
     if is_known[0]:
         return None
     if is_template(entry.left):
-        return renaming_of_template(entry.left, entry.right, label=label)
+        return renaming_of_template(parse_address(entry.left).op, parse_address(entry.right).op, label=label)
     return None if is_known[1] else partial(below, entry.left, entry.right)
 
 
-def _made(entry: MapEntry, rename: Renaming, left: Side, right: Side, plain: set[str]) -> Iterator[MapEntry]:
-    for name in dict.fromkeys(op.key.label for op in left.ops):
-        other = None if name in plain else rename(name)
-        if other and right.resolve(parse_address(other)):
-            yield replace(entry, left=name, right=other, rename=None)
+def _made(
+    entry: MapEntry, rename: Renaming, names: Iterable[str], plain: set[str], is_there: Callable[[str], bool]
+) -> Iterator[MapEntry]:
+    tails = ["", ""]
+    if entry.rename is None and is_template(entry.left):
+        tails = [text[len(parse_address(text).op) :] for text in (entry.left, entry.right)]
+    for name in names:
+        other = None if name in plain or name + tails[0] in plain else rename(name)
+        if other and is_there(other):
+            yield replace(entry, left=name + tails[0], right=other + tails[1], rename=None)

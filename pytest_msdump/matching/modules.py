@@ -6,16 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import accumulate
 from math import prod
+from operator import mul
 from typing import NamedTuple
 
 from pytest_msdump.facts.operators import VIEW_TYPES
-from pytest_msdump.matching.coordinates import Place, compatible, without_occurrence
+from pytest_msdump.matching.coordinates import compatible
 from pytest_msdump.matching.kinds import kind_of
 from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
-from pytest_msdump.matching.scopes import Leaving, Path, Run, Shape, dotted, spelling_of
+from pytest_msdump.matching.scopes import Leaving, Path, Run, Shape, dotted, runs_of, spelling_of
 from pytest_msdump.matching.sides import Side
-from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.text import Message, Parameter, say
 
@@ -49,15 +50,6 @@ def pair_by_scope(state: PairingState, request: PairingRequest) -> None:
             if compatible(at, other):
                 found.meet_all(ours.read_with(theirs), theirs.read_with(ours))
     found.add()
-
-
-def runs_of(side: Side, dump: Dump) -> Mapping[Place, Run]:
-    """Return the runs of a side, by place."""
-    places: defaultdict[Place, list[int]] = defaultdict(list)
-    for number, op in enumerate(side.ops):
-        if op.kept:
-            places[without_occurrence(op.common)].append(number)
-    return {at: Run(side, dump, numbers) for at, numbers in places.items()}
 
 
 def _meetings(left: Run, right: Run, lefts: frozenset[Path], rights: frozenset[Path]) -> Iterator[tuple[Path, Path]]:
@@ -259,7 +251,7 @@ def transform_between(one: Candidate, formats: Transform, moved: Mapping[int, se
     if len(fitting) == 1:
         axes = fitting[0]
         return replace(formats, reshape=one.is_viewed) if axes is None else replace(formats, transpose=axes)
-    if not fitting and (_long(left) == _long(right) or (one.is_viewed and prod(left) == prod(right))):
+    if not fitting and (_refine(left, right) or (one.is_viewed and prod(left) == prod(right))):
         return replace(formats, reshape=True)
     return Message("scope_layout_unknown" if fitting else "scope_shapes_differ", shapes)
 
@@ -269,5 +261,7 @@ def _in_order(shape: Shape, letters: str) -> Shape:
     return tuple(shape[letters.upper().index(axis)] for axis in "NCHW")
 
 
-def _long(shape: Shape) -> Shape:
-    return tuple(length for length in shape if length != 1)
+def _refine(left: Shape, right: Shape) -> bool:
+    """Whether each axis of the coarser shape is a product of neighbouring axes of the finer one (INTERFACE 4)."""
+    ours, theirs = ({1, *accumulate(shape, mul)} for shape in (left, right))
+    return max(ours) == max(theirs) and 0 not in ours | theirs and (ours <= theirs or theirs <= ours)

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pytest_msdump.matching.coordinates import compatible
-from pytest_msdump.matching.modules import Candidate, runs_of, transform_between
+from pytest_msdump.matching.modules import Candidate, transform_between
 from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
-from pytest_msdump.matching.scopes import Run, Shape, spelling_of
+from pytest_msdump.matching.scopes import Run, Shape, runs_of, spelling_of
 from pytest_msdump.matching.sides import Side
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Transform

@@ -15,6 +15,7 @@ from pytest_msdump.matching.by_graph import pair_by_graph
 from pytest_msdump.matching.coordinates import Align, common_coordinates, place_of, wanted_by_selection
 from pytest_msdump.matching.explain import UNCOUNTED, Explainer
 from pytest_msdump.matching.fused import pair_by_rules
+from pytest_msdump.matching.leaving import Modules
 from pytest_msdump.matching.mapped import pair_by_map
 from pytest_msdump.matching.modules import pair_by_scope
 from pytest_msdump.matching.names import pair_by_mangled_name, pair_by_name
@@ -118,6 +119,7 @@ def pair_dumps(
         formats=Transform(left_format, right_format),
         are_files=left.reader == right.reader == _SINGLE_FILE,
         dumps=(left, right),
+        modules={"left": Modules("left", left), "right": Modules("right", right)},
         shape_of=shape_of,
     )
     asked_for = ways

@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 from pytest_msdump.facts.operators import LAST_OPERATORS, VIEW_TYPES
+from pytest_msdump.matching.coordinates import Place, without_occurrence
 from pytest_msdump.matching.kinds import WRAPPERS, WeightName, is_weight, kind_of, spelling_of_name
+from pytest_msdump.matching.shared_scopes import paths_of_callers
 from pytest_msdump.matching.sides import Side
 from pytest_msdump.matching.weights import weights_of
 from pytest_msdump.model.dump import Dump
@@ -127,6 +129,20 @@ def _module_path(name: str) -> Path | None:
     return (*path, f"/{gradient['kind']}") if gradient else path
 
 
+def typed_path(text: str) -> Path | None:
+    """Read the path of a module as it is typed: with dots, or as MindSpore and ONNX begin the names of operators.
+
+    >>> typed_path("layer0.act"), typed_path("Default/network-Net/layer0-EncLayer/act-GELU")
+    (('layer0', 'act'), ('layer0', 'act'))
+    """
+    parts = text.split("/")
+    if len(parts) > _DEEPEST or not text.strip("./"):
+        return None
+    if parts[0] == "Default":
+        return _mindspore_scope(parts).path
+    return _onnx_scope(parts[1:], lambda _: True).path if text.startswith("/") else _module_path(text)
+
+
 def spelling_of(path: Path) -> Path:
     """Write a path so that the spellings of one name in different frameworks agree: ``down_sample``, ``downsample``."""
     spelled = tuple(map(spelling_of_name, path))
@@ -194,6 +210,7 @@ class Run:
                 self.modules[own].append(number)
         self._name_root(keys)
         self._add_steps(inner, scopes, graph, is_known)
+        self._name_callers()
         for number, step in enumerate(self.steps):
             if (path := step.scope.path) is not None:
                 for depth in range(len(path) + 1):
@@ -275,12 +292,44 @@ class Run:
                 _Step(operator.name, operator.op_type, scope_of(operator.name), own, inputs=feeds, shapes=shapes)
             )
 
+    def _name_callers(self) -> None:
+        """Give operators that MindSpore named after another cell of the same class their own cell's scope."""
+        named = [step for step in self.steps if _MINDSPORE.fullmatch(step.name) and not step.scope.is_apart]
+        if self.style == "nodes" and named:
+            names, types, paths = zip(*((one.name, one.op_type, one.scope.path) for one in named), strict=True)
+            for number, path in paths_of_callers(names, types, paths).items():
+                named[number].scope = replace(named[number].scope, path=path)
+
     def count(self, path: Path) -> int | None:
         """Return how often a module was called; ``None`` where only the other side can show it."""
         if path in self.modules:
             return len(self.modules[path])
         numbered = {self.steps[number].scope.calls[: len(path)] for number in self.members.get(path, ())}
         return None if numbered <= {()} else len(numbered)
+
+    def find(self, text: str) -> Path | None:
+        """Return the path of a module as it was typed; ``None`` where this side has none of it."""
+        path = typed_path(text)
+        return path if path in self.modules or path in self.members else None
+
+    def leaving(self, path: Path, call: int | None = None) -> list[Leaving] | Message:
+        """Return what leaves a module in each call, or in one of them, by this side alone; or why it is not known."""
+        count = self.count(path)
+        if count is None and self.has_edges:
+            # Parts of which each takes what the one before gave out, and that do the same, are calls.
+            parts = self._parts(self.members[path])
+            kinds = {tuple((self.steps[one].scope.path, self.steps[one].op_type) for one in part) for part in parts}
+            follow = len(kinds) == 1 and all(self._feeds(one, other) for one, other in pairwise(parts))
+            count = len(parts) if follow else 1
+        calls = self.calls(path, count or 1)
+        if isinstance(calls, Message) or (call is None and (path in self.modules or not count or count == 1)):
+            return calls
+        if path in self.modules:
+            ops = (self._side.ops[number].key for number in self.modules[path])
+            return [one for one, key in zip(calls, ops, strict=True) if (key.at.occurrence or 0) == call]
+        if call is None or call >= len(calls):
+            return Message("scope_called", {"scope": dotted(path), "side": self._side.name, "n": count or 1})
+        return [calls[call]]
 
     def kind(self, path: Path) -> str:
         """Return what kind of module it is, as `facts.kinds.KINDS` has it; empty for any other."""
@@ -374,7 +423,7 @@ class Run:
 
     def _leaving(self, members: frozenset[int], path: Path) -> list[tuple[int, int]] | str:
         """Return the tensors that cross the border of a module, or the code of the reason why that is not known."""
-        members = self._with_enclosed(members)
+        members = self._with_enclosed(members, path)
         crossing: list[tuple[int, int]] = []
         for number in sorted(members):
             if kind_of(self.steps[number].op_type) == "constant":
@@ -389,8 +438,17 @@ class Run:
                     return "scope_end_unknown"
                 crossing += [(number, slot)] if outside else []
         if len({number for number, _ in crossing}) > 1:
-            return "scope_several_leave" if path else "root_several_leave"
+            # Modules share what they make of one input: the Reshape in front of a Dense is nothing that it gives out.
+            own = [one for one in crossing if not self._shows_input(one[0], members)]
+            if len({number for number, _ in own}) != 1 or not self._ends_itself(own[0][0], path):
+                return "scope_several_leave" if path else "root_several_leave"
+            crossing = own
         return crossing
+
+    def _shows_input(self, number: int, members: frozenset[int]) -> bool:
+        """Whether an operator only shows in another shape what a module takes."""
+        step = self.steps[number]
+        return step.op_type in VIEW_TYPES and members.isdisjoint(feeder for feeder, _ in step.inputs)
 
     def untaken(self) -> Iterator[tuple[int, ...]]:
         """Yield what no operator takes, by occurrence: outputs of the model, or what is left behind."""
@@ -400,12 +458,17 @@ class Run:
                     tensors = (self._side.ops[op].tensors for op in step.ops)
                     yield tuple(own["output", slot] for own in tensors if ("output", slot) in own)
 
-    def _with_enclosed(self, members: frozenset[int]) -> frozenset[int]:
-        """Add operators without a scope that are fed by the module and lead nowhere else."""
+    def _with_enclosed(self, members: frozenset[int], path: Path) -> frozenset[int]:
+        """Add operators without a scope, or of a module around, that are fed by the module and lead nowhere else.
+
+        MindSpore gives ``1 + erf(x)`` inside of a cell to the cell around.
+        """
+        around = {None, *(path[:depth] for depth in range(len(path)))}
         more: set[int] = set()
         waiting = list(members)
         while waiting:
-            takers = {one for one in self._takers(waiting.pop()) if self.steps[one].scope.path is None} - members - more
+            takers = {one for one in self._takers(waiting.pop()) if self.steps[one].scope.path in around}
+            takers -= members | more
             more |= takers
             waiting += takers
         inside = members | more
@@ -493,6 +556,15 @@ class Run:
         for number in self.members.get(path, ()):
             for op in self.steps[number].ops:
                 yield from _outputs(self._side, op)
+
+
+def runs_of(side: Side, dump: Dump) -> Mapping[Place, Run]:
+    """Return the runs of a side, by place."""
+    places: defaultdict[Place, list[int]] = defaultdict(list)
+    for number, op in enumerate(side.ops):
+        if op.kept:
+            places[without_occurrence(op.common)].append(number)
+    return {at: Run(side, dump, numbers) for at, numbers in places.items()}
 
 
 def _style(dump: Dump, keys: Sequence[OpKey]) -> str:

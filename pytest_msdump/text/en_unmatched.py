@@ -63,6 +63,7 @@ EN_UNMATCHED: Mapping[str, str | tuple[str, str]] = {
     "is compared",
     "weight_folded": "the {side:word} side has the next normalisation folded into this weight; the output of that is "
     "compared",
+    "scope_called": "{scope} is called {n} times on the {side:word} side; name one call, the first as {scope}@0",
     "scope_calls_unknown": "{scope} is called several times, and it is unknown to which call each operator of the "
     "{side:word} side belongs",
     "scope_calls_mixed": "other operators run between those of {scope} on the {side:word} side, and no graph shows "

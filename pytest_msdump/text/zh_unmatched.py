@@ -61,6 +61,7 @@ ZH_UNMATCHED: Mapping[str, str] = {
     "inside_scope": "它位于某个模块内部，所比对的是该模块的输出",
     "norm_folded": "{side:word}没有这样的张量：其后的归一化已折叠进来，所比对的是归一化的输出",
     "weight_folded": "{side:word}把其后的归一化折叠进了该权重；所比对的是归一化的输出",
+    "scope_called": "{scope} 在{side:word}被调用 {n} 次；请指明是哪一次，第一次写作 {scope}@0",
     "scope_calls_unknown": "{scope} 被多次调用，无法判断{side:word}的各算子属于哪次调用",
     "scope_calls_mixed": "{side:word}的 {scope} 的算子之间还运行了其他算子，且没有计算图说明其输出",
     "scope_calls_differ": "{scope} 在左侧调用 {ours} 次，在右侧调用 {theirs} 次",

@@ -1,0 +1,60 @@
+"""Modules as addresses: the tensors that leave the module of a path, by slot (`matching.scopes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+from pytest_msdump.matching.addresses import Address
+from pytest_msdump.matching.scopes import Leaving, Path, Run, dotted, runs_of
+from pytest_msdump.matching.sides import Side, index_side
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.text import Message
+
+
+class NamedModule(NamedTuple):
+    """A module that an address means at one place of a run: what leaves each call of it, or why that is not known.
+
+    `first` is an operator of that run, as a number in `Side.ops`.
+    """
+
+    path: Path
+    first: int
+    calls: list[Leaving] | Message
+
+
+class Modules:
+    """The modules of a dump by their paths; made when a name that was typed is no operator's."""
+
+    def __init__(self, side: str, dump: Dump) -> None:
+        self._name, self._dump = side, dump
+
+    @cached_property
+    def _side(self) -> Side:
+        # Whatever is selected: numbers of operators and tensors are those of any index of this dump.
+        directions = frozenset({"input", "output"})
+        return index_side(
+            self._name, self._dump.refs, directions=directions, common=lambda at: at, keeps=lambda _: True
+        )
+
+    @cached_property
+    def _runs(self) -> tuple[Run, ...]:
+        return tuple(runs_of(self._side, self._dump).values())
+
+    def named(self, address: Address) -> Iterator[NamedModule]:
+        """Yield the module of an address at each place that has it; of ``PATH@1`` the second call."""
+        for run in self._runs:
+            for reading in (address, address.numbered):
+                path = None if reading is None else run.find(reading.op)
+                if reading is not None and path is not None:
+                    yield NamedModule(path, run.numbers[0], run.leaving(path, reading.occurrence))
+                    break
+
+    def paths(self) -> Iterator[str]:
+        """Yield the paths of all modules: with dots, and as names of operators begin."""
+        for run in self._runs:
+            yield from (dotted(path) for path in (*run.modules, *run.members) if path)
+            for step in run.steps:
+                parts = step.name.split("/")
+                yield from ("/".join(parts[:end]) for end in range(1, len(parts)))

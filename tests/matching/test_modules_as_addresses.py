@@ -1,0 +1,109 @@
+"""A module path in a map entry means what leaves the module, whatever numbers its operators have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from matching.made import addresses, dump, run_tensor, tensor
+
+from pytest_msdump.matching import MapEntry, pair_dumps
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.model.tensor import Coordinates
+
+FC = "Default/layer0-EncLayer/fc-Dense/MatMul-op0"
+ACT = "Default/layer0-EncLayer/act-GELU/GeLU-op"
+NEXT = "Default/layer1-EncLayer/fc-Dense/MatMul-op0"
+
+
+def run(number: int = 0) -> Dump:
+    return dump(run_tensor(FC), run_tensor(f"{ACT}{number}"), run_tensor(NEXT), reader="mindspore")
+
+
+def graphed(*operators: tuple[str, str]) -> Dump:
+    """A run with its graph, from operators and what each takes."""
+    made = [
+        Operator(name, name.rpartition("/")[2].partition("-")[0], inputs=tuple(Edge(one, 0) for one in feeds.split()))
+        for name, feeds in operators
+    ]
+    refs = [run_tensor(one.name) for one in made]
+    return replace(dump(*refs, reader="mindspore"), graphs=((Coordinates(), OperatorGraph(tuple(made), "g.ir")),))
+
+
+def paired(left: Dump, right: Dump, *entries: tuple[str, str]) -> list[tuple[str, str, str]]:
+    return addresses(pair_dumps(left, right, entries=[MapEntry(*entry) for entry in entries]))
+
+
+def why(left: Dump, *entry: str) -> str:
+    (missing,) = pair_dumps(left, dump(tensor("x")), entries=[MapEntry(*entry)]).missing
+    return missing.reason
+
+
+@pytest.mark.parametrize("number", [0, 7])
+@pytest.mark.parametrize("slot", ["", ":output:0"])
+@pytest.mark.parametrize("typed", ["layer0.act", "Default/layer0-EncLayer/act-GELU", "layer{i}.act"])
+def test_an_entry_names_what_leaves_a_module_on_either_side(typed: str, slot: str, number: int) -> None:
+    other = dump(tensor("act0"))
+    name = "act{i}" if "{" in typed else "act0"
+    expected = (f"{ACT}{number}:output:0", "act0:output:0", "mapped")
+    assert paired(run(number), other, (typed + slot, name)) == [expected]
+    if "{" not in typed:
+        assert paired(other, run(number), (name, typed + slot)) == [(*expected[1::-1], "mapped")]
+
+
+def test_both_sides_may_name_modules_whose_operators_are_numbered_differently() -> None:
+    assert paired(run(0), run(3), ("layer0.act", "layer0.act")) == [
+        (f"{FC}:output:0", f"{FC}:output:0", "name"),
+        (f"{ACT}0:output:0", f"{ACT}3:output:0", "mapped"),
+        (f"{NEXT}:output:0", f"{NEXT}:output:0", "name"),
+    ]
+
+
+def test_an_operator_of_that_name_wins_over_the_module() -> None:
+    left = dump(*run().refs, tensor("layer0.act"), reader="mindspore")
+    assert paired(left, dump(tensor("x")), ("layer0.act", "x")) == [("layer0.act:output:0", "x:output:0", "mapped")]
+
+
+def test_edges_say_what_leaves_where_execution_order_does_not() -> None:
+    scope = "Default/layer0-EncLayer/fc-Dense"
+    left = graphed(
+        (f"{scope}/Reshape-op0", "x"),
+        (f"{scope}/MatMul-op0", f"{scope}/Reshape-op0"),
+        # An equal Reshape of the same input is not computed again.
+        ("Default/layer0-EncLayer/k-Dense/MatMul-op0", f"{scope}/Reshape-op0"),
+        (f"{scope}/BiasAdd-op0", f"{scope}/MatMul-op0"),
+        ("Default/Add-op0", f"{scope}/BiasAdd-op0 Default/layer0-EncLayer/k-Dense/MatMul-op0"),
+    )
+    assert paired(left, dump(tensor("x")), ("layer0.fc", "x")) == [
+        (f"{scope}/BiasAdd-op0:output:0", "x:output:0", "mapped")
+    ]
+    assert "BiasAdd-op0 on the left side has output:0 (asked for: output:1)" in why(left, "layer0.fc:output:1", "x")
+
+
+def test_a_call_is_named_where_a_module_has_several() -> None:
+    names = [f"Default/act-ReLU/ReLU-op{n}" for n in range(3)]
+    feeds = [f"Default/fc{n}-Dense/MatMul-op0" for n in range(3)]
+    steps = [step for n in range(3) for step in ((feeds[n], names[n - 1] if n else "x"), (names[n], feeds[n]))]
+    left = graphed(*steps)
+    assert "act is called 3 times on the left side" in why(left, "act", "x")
+    assert "act is called 3 times on the left side" in why(left, "act@3", "x")
+    assert paired(left, dump(tensor("x")), ("act@1", "x")) == [(f"{names[1]}:output:0", "x:output:0", "mapped")]
+    # Without edges nothing says which operators are of one call.
+    assert "unknown to which call" in why(replace(left, graphs=()), "act", "x")
+
+
+@pytest.mark.parametrize(
+    ("typed", "reason"),
+    [("layer0", "several operators of layer0"), ("layer7.act", "no operator layer7.act"), ("", "no operator")],
+)
+def test_what_leaves_a_module_is_never_guessed(typed: str, reason: str) -> None:
+    one, other = "Default/layer0-L/Add-op0", "Default/layer0-L/Mul-op0"
+    left = graphed((one, "x"), (other, "x"), ("Default/Sub-op0", f"{one} {other}"))
+    assert reason in why(left, typed, "x")
+
+
+def test_a_tensor_that_leaves_two_modules_is_compared_with_the_partner_of_each() -> None:
+    left = dump(run_tensor(FC), run_tensor(f"{ACT}0"), reader="mindspore")
+    pairs = paired(left, dump(tensor("x"), tensor("y")), ("layer0", "x"), ("layer0.act", "y"))
+    assert pairs == [(f"{ACT}0:output:0", "x:output:0", "mapped"), (f"{ACT}0:output:0", "y:output:0", "mapped")]
