@@ -155,7 +155,11 @@ def torch_models():
     class Preactivation(nn.Module):
         def __init__(self):
             super().__init__()
-            self.stem, self.layer1, self.layer2 = nn.Conv2d(3, 6, 3), nn.Sequential(Unit(), Unit()), nn.Sequential(Unit())
+            self.stem, self.layer1, self.layer2 = (
+                nn.Conv2d(3, 6, 3),
+                nn.Sequential(Unit(), Unit()),
+                nn.Sequential(Unit()),
+            )
             self.fc = nn.Linear(6, 5)
 
         def forward(self, x):

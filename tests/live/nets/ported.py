@@ -1,4 +1,4 @@
-"""A transformer, or training steps of a CNN, in MindSpore with the mistakes that porting makes: KIND MISTAKE WEIGHTS."""
+"""A transformer, or training steps of a CNN, in MindSpore with mistakes of porting: KIND MISTAKE WEIGHTS."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 _, KIND, STYLE, WEIGHTS, FOLDER = sys.argv
 WIDTH, HEADS, WORDS = 32, 4, 53
-step = 0
+ITERATION = {"step": 0}
 
 
 class Attention(nn.Module):
@@ -68,7 +68,7 @@ class CNN(nn.Module):
 
 
 def save(name: str, values: torch.Tensor) -> None:
-    folder = Path(FOLDER) if KIND == "transformer" or STYLE == "flat" else Path(FOLDER) / str(step)
+    folder = Path(FOLDER) if KIND == "transformer" or STYLE == "flat" else Path(FOLDER) / str(ITERATION["step"])
     folder.mkdir(parents=True, exist_ok=True)
     name = name.replace(".", "_") if STYLE == "underscores" else name
     np.save(folder / f"{name}.0.{time.time_ns() // 1000}.npy", values.detach().numpy())
@@ -81,6 +81,9 @@ with torch.no_grad():
         if weight.ndim == 1:
             # No normalisation as it begins: a decay of 1 and one of 0 must show.
             weight.copy_(torch.randn(weight.shape) * 0.2 + float(name.endswith("weight")))
+        if name == "emb.weight":
+            # As language models begin: the epsilon of the norms behind it counts.
+            weight.mul_(0.02)
 np.savez(WEIGHTS, **{name: values.numpy() for name, values in model.state_dict().items()})
 for name, module in model.named_modules():
     if name:
@@ -94,6 +97,7 @@ else:
     images, labels = torch.tensor(rng.standard_normal((4, 3, 32, 32)).astype(np.float32)), torch.tensor([1, 2, 3, 4])
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-2)
     for step in range(2):
+        ITERATION["step"] = step
         optimizer.zero_grad()
         loss = functional.cross_entropy(model(images), labels)
         loss.backward()
