@@ -18,7 +18,7 @@ from typing import NamedTuple
 from pytest_msdump.facts.operators import LAST_OPERATORS, VIEW_TYPES
 from pytest_msdump.matching.coordinates import Place, without_occurrence
 from pytest_msdump.matching.kinds import WRAPPERS, WeightName, is_weight, kind_of, spelling_of_name
-from pytest_msdump.matching.shared_scopes import paths_of_callers
+from pytest_msdump.matching.shared_scopes import most_repeats, paths_of_callers
 from pytest_msdump.matching.sides import Side
 from pytest_msdump.matching.weights import weights_of
 from pytest_msdump.model.dump import Dump
@@ -369,7 +369,7 @@ class Run:
         if calls.keys() != {()}:
             return list(calls.values())
         kinds = [(self.steps[number].scope.path, self.steps[number].op_type) for number in members]
-        repeats = _most_repeats(kinds)
+        repeats = most_repeats(kinds)
         if count > 1 and self.has_edges and len(parts := self._parts(members)) == count:
             # What left a module and came back has left one call and entered another.
             return parts if all(self._feeds(one, other) for one, other in pairwise(parts)) else None
@@ -595,17 +595,3 @@ def _graph_of(dump: Dump, at: Coordinates) -> OperatorGraph | None:
 def _outputs(side: Side, op: int) -> tuple[int, ...]:
     tensors = side.ops[op].tensors
     return tuple(tensors[port] for port in sorted(tensors) if port[0] == "output")
-
-
-def _most_repeats(kinds: Sequence[object]) -> int:
-    """Return how often a sequence repeats its shortest period; 1 where it has none."""
-    length = len(kinds)
-    # The lengths of the longest borders, as in the algorithm of Knuth, Morris and Pratt.
-    borders = [0] * length
-    for place in range(1, length):
-        border = borders[place - 1]
-        while border and kinds[place] != kinds[border]:
-            border = borders[border - 1]
-        borders[place] = border + (kinds[place] == kinds[border])
-    period = length - borders[-1] if length else 1
-    return length // period if length and length % period == 0 else 1
