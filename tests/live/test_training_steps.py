@@ -100,3 +100,9 @@ def test_a_mistake_is_red_with_its_place(kind: str, mistake: str, made: Callable
         failing[0]["left"]["address"]
     ]
     assert any(MISTAKES[kind, mistake] in address for address in causes), causes
+
+
+def test_what_the_port_computes_after_the_last_hook_is_named(made: Callable[..., Path], tmp_path: Path) -> None:
+    """Hooks of all modules but the model itself save nothing to judge it by."""
+    sides = (str(made("transformer", mistake="headscale")), str(made("transformer", style="dots")))
+    assert "goes on after head" in msdump(tmp_path, "match", *sides).stdout
