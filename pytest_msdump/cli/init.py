@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from pytest_msdump.causes.suggest_partners import suggest_partners
 from pytest_msdump.cli.compare import add_suite_arguments, suite_of
 from pytest_msdump.cli.output import add_quiet, print_lines, terminal_width
 from pytest_msdump.cli.suggested_suite import SuggestedSuite, found_text, new_file, write_lines
+from pytest_msdump.cli.updated_suite import made_entry_lines, with_entries, without_made_entries
 from pytest_msdump.comparison.planning import Plan, plan
+from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.model.dump import Dump
@@ -16,6 +21,8 @@ from pytest_msdump.report.coverage import percent
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.summary import header_lines
 from pytest_msdump.report.tables import hanging
+from pytest_msdump.storage.files import read_user_file
+from pytest_msdump.suite import MOST_BYTES, parse_toml
 
 DESCRIPTION = (
     "Write a first suite file for the dump of a run under test (LEFT) and that of its reference (RIGHT): pairs "
@@ -36,22 +43,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     groups["output"].add_argument(
         "-o", "--out", metavar="FILE", default="msdump.toml", help="the new suite file (default: %(default)s)"
     )
+    groups["output"].add_argument(
+        "--update",
+        action="store_true",
+        help="FILE is there: make the entries anew that init wrote; keep every key, rule, comment and edited entry",
+    )
     add_quiet(groups["output"], "-q")
     parser.set_defaults(msdump_config=None, msdump_io=None)
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Plan, suggest, write and print; return the exit code."""
-    target = new_file(parsed.out)
+    kept = _kept_text(Path(parsed.out)) if parsed.update else None
+    target = new_file(parsed.out) if kept is None else Path(parsed.out)
+    table = {} if kept is None else _table_of(kept, target)
     progress = Progress("msdump init", quiet=parsed.quiet)
     with progress.step("indexing and pairing"):
-        planned = plan(suite_of(parsed))
+        planned = plan(suite_of(parsed, table=None if kept is None else (target, table)))
     found = suggest_partners(planned, watch=progress)
-    profile, why = _profile(planned)
+    profile, why = (table["profile"], f"{target} says so") if "profile" in table else _profile(planned)
     suite = SuggestedSuite(planned, found, parsed, target.absolute().parent, profile=profile)
     ran = suite.run(progress)
     heading = "# A first suite, made by msdump init. What every key means: docs/reference/suite_file.md"
-    write_lines(target, suite.lines(heading, {"profile": f'"{profile}"  # {why}'}))
+    if kept is None:
+        write_lines(target, suite.lines(heading, {"profile": f'"{profile}"  # {why}'}, entry_lines=made_entry_lines))
+    else:
+        pair_by = None if "pair_by" in table else suite.pair_by
+        write_lines(target, with_entries(kept, [*suite.entries.lines(made_entry_lines)], pair_by=pair_by).splitlines())
     width = terminal_width(100, least=40)
     less = "less" if suite.coverage == suite.reached else f"less than {percent(suite.coverage)}"
     said = (
@@ -61,6 +79,8 @@ def run(parsed: argparse.Namespace) -> int:
             f"the suite fails until the model's own outputs are compared: {', '.join(suite.lost_outputs)}"
             if suite.lost_outputs
             else f"{less} will fail (min_coverage)"
+            if kept is None
+            else f"min_coverage stays {table.get('min_coverage', 'as it is')}"
         ),
         *ran,
         f"limits: profile {profile}, since {why}",
@@ -70,6 +90,22 @@ def run(parsed: argparse.Namespace) -> int:
     print_lines(line for text in said for line in hanging(text, width))
     print_lines(["next:", f"  {shell_line(['pytest', str(target)])}"])
     return int(suite.reached == 0)
+
+
+def _kept_text(target: Path) -> str:
+    """Return what a person wrote in a suite file."""
+    raw = read_user_file(target, MOST_BYTES, want="--update takes a suite that init wrote")
+    try:
+        return without_made_entries(raw.decode())
+    except UnicodeDecodeError:
+        raise ConfigError(f"{target} is not UTF-8; save it as UTF-8") from None
+
+
+def _table_of(text: str, target: Path) -> dict[str, Any]:
+    table = parse_toml(text.encode(), str(target)).get("msdump")
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{target} has no table [msdump]; --update takes a suite that init wrote")
+    return dict(table)
 
 
 def _profile(planned: Plan) -> tuple[str, str]:

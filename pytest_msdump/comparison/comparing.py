@@ -13,6 +13,7 @@ from pytest_msdump.comparison.align import AlignedViews, UnknownSampleError, ali
 from pytest_msdump.comparison.compare_statistics import compare_by_statistics, with_digests_checked
 from pytest_msdump.comparison.noise_floor import rounding_alone
 from pytest_msdump.comparison.opening import open_view
+from pytest_msdump.comparison.random_masks import masks_message
 from pytest_msdump.comparison.sharding import with_copies_judged
 from pytest_msdump.comparison.three_way import is_measured, with_ratios
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
@@ -238,11 +239,11 @@ def _plain(value: Any) -> Any:
 
 
 def _noise(pair: Pair, aligned: AlignedViews, limits: Limits, extras: Extras) -> Message | None:
-    """Return the remark that the pair is zero in exact arithmetic, if all of it was looked at and shows it."""
+    """Return the remark that the pair is zero in exact arithmetic, or Dropout, if all of it was looked at."""
     if extras.first is None and aligned.sampled is None:
         # The numbers stand; where a file cannot be read, they fail.
         with suppress(MsdumpError, OSError):
-            return rounding_alone(pair, aligned, limits.judged_as)
+            return rounding_alone(pair, aligned, limits.judged_as) or masks_message(pair, aligned, limits)
     return None
 
 

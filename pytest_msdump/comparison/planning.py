@@ -21,6 +21,7 @@ from pytest_msdump.comparison.sharding import put_together, with_recorded
 from pytest_msdump.comparison.three_way import with_runs
 from pytest_msdump.comparison.tokens import with_tokens
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
+from pytest_msdump.dumps.flat_steps import with_steps
 from pytest_msdump.dumps.graphs.execution_order import find_orders, with_model_order
 from pytest_msdump.dumps.graphs.ge_model import read_model
 from pytest_msdump.errors import ConfigError
@@ -168,6 +169,7 @@ def plan(suite: Suite) -> Plan:
     sharding = with_recorded(suite.sharding or Sharding(), runs)
     runs = with_tokens({side: put_together(dump, side, sharding) for side, dump in runs.items()}, sharding.tokens)
     left, right = runs.pop("left"), runs.pop("right")
+    left, right = with_steps(left, right), with_steps(right, left)
     for name, run in runs.items():
         if run.root == left.root:
             raise ConfigError(f"{name} {run.root}: is the left side itself, which it would judge; name another run")

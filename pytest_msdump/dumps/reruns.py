@@ -29,6 +29,9 @@ from pytest_msdump.model.tensor import TensorKey, TensorRef
 # its neighbours; starting a process again takes far longer.
 _UNLIKELY_PAUSE = 10
 
+# How the note on a re-run begins.
+RERUN = "re-run into the same directory: "
+
 # No program imports MindSpore and compiles a network in less.
 _START_US = 1_000_000
 
@@ -137,7 +140,7 @@ def _rerun_note(found: Reruns, where: str) -> str:
     of = f" of {where}" if where else ""
     files = counted(len(found.older), "older file")
     if found.partial is None:
-        return f"re-run into the same directory: {files} left out{of}"
+        return f"{RERUN}{files} left out{of}"
     return (
         f"the directory holds a partial second run: {found.partial.newer} of {found.partial.tensors} tensors{of}; "
         f"{files} left out, what the second run does not hold is compared from the run before"

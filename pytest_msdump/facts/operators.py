@@ -20,6 +20,27 @@ NEUTRAL_WEIGHT_NAMES: Mapping[str, str] = {
     "depthwise_kernel": "weight",
 }
 
+# How names of PyTorch's weights end, after `.` or `_`; those above are these once they are neutral.
+WEIGHT_ENDINGS = (
+    *("weight", "bias", "running_mean", "running_var", "num_batches_tracked", "weight_g", "weight_v"),
+    *("alpha", "scale", "bias_table", "token", "pos_embed"),
+)
+
+# What is kept beside each weight in a training step → one word for it: before a name in MindSpore (`moments.fc.bias`),
+# behind it in PyTorch (`fc.bias.momentum_buffer`), on either side in hooks of one's own (`grad_fc_bias`).
+WEIGHT_STATES: Mapping[str, str] = {
+    spelled: state
+    for state, spellings in {
+        "gradient": "grad grads gradient gradients",
+        "momentum": "moments momentum_buffer accum accumulation velocity",
+        "first moment": "moment1 adam_m exp_avg",
+        "second moment": "moment2 adam_v exp_avg_sq",
+        "largest second moment": "vhat max_exp_avg_sq",
+        "mean square": "mean_square square_avg",
+    }.items()
+    for spelled in spellings.split()
+}
+
 # No weights: they count batches or seed a generator, and the other side need not have them.
 COUNTERS = frozenset({"num_batches_tracked", "seed_generator_state"})
 
@@ -77,7 +98,8 @@ PASSING_TYPES = VIEW_TYPES | frozenset(
 # its name does not say where it belongs.
 _ACTIVATIONS = "ReLU ReLU6 GELU Sigmoid Tanh HSwish HSigmoid SiLU ELU LeakyReLU Softmax LogSoftmax"
 LAST_OPERATORS: Mapping[str, frozenset[str]] = {
-    "Dense": frozenset({"BiasAdd", "Add"}),
+    "Dense": frozenset({"BiasAdd", "Add", "Reshape"}),
+    "Embedding": frozenset({"Gather", "Reshape"}),
     **dict.fromkeys(("Conv1d", "Conv2d", "Conv3d"), frozenset({"BiasAdd"})),
     **dict.fromkeys(("BatchNorm1d", "BatchNorm2d", "BatchNorm3d"), frozenset({"BatchNorm"})),
     "LayerNorm": frozenset({"LayerNorm"}),

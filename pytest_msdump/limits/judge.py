@@ -29,8 +29,10 @@ from pytest_msdump.text import Message, Parameter
 _FINDING_ORDER = ("error", "fail", "undefined", "warn", "note")
 
 _ROUNDING = "zero_in_exact_arithmetic"
+_MASKS = "random_masks"
+_OF_MASKS = (_MASKS, "random_masks_differ", "random_masks_swapped", "random_masks_kept_differ")
 # Remarks on what the values are, not on the files.
-_OF_VALUES = ("coarser_values", "computed_in", _ROUNDING)
+_OF_VALUES = ("coarser_values", "computed_in", _ROUNDING, *_OF_MASKS)
 
 # Reasons that are said with the limit that is skipped.
 _NOT_APPLICABLE = frozenset({"no_channels", "no_such_axis", "slices_too_small", "no_units", "no_noise"})
@@ -54,8 +56,8 @@ _BEYOND_GOLDEN = {"fail": "golden_above_limit", "warn": "golden_above_warning_le
 class _Judgement(NamedTuple):
     """One metric held against its limits: the limit that decided, the outcome as in `Check`, what there is to say.
 
-    `curable` is whether another bound alone would let it pass, `is_rounding` whether it failed, and is excused since
-    the values are rounding alone.
+    `curable` is whether another bound alone would let it pass, `is_excused` whether it failed, and does not count since
+    the values are rounding alone, or random masks.
     """
 
     metric: str
@@ -64,7 +66,7 @@ class _Judgement(NamedTuple):
     outcome: str
     message: Message | None = None
     curable: bool = True
-    is_rounding: bool = False
+    is_excused: bool = False
 
     @property
     def check(self) -> Check:
@@ -102,8 +104,9 @@ def judge(
     have to agree bit by bit.
     """
     judged = [_judge_metric(metric, levels, comparison, limits) for metric, levels in limits.by_metric.items()]
-    if not limits.dtype_equal and any(remark.code == _ROUNDING for remark in remarks):
-        judged = [_as_rounding(one) for one in judged]
+    codes = {remark.code for remark in remarks}
+    if not limits.dtype_equal and not codes.isdisjoint((_ROUNDING, _MASKS)):
+        judged = [_as_excused(one, of_masks=_MASKS in codes) for one in judged]
     types = None if left_dtype == right_dtype else _dtype_finding(comparison, limits, left_dtype, right_dtype)
     findings = [
         *([] if types is None else [types]),
@@ -183,13 +186,16 @@ def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison
     return _Judgement(metric, value, first, "ok")
 
 
-def _as_rounding(one: _Judgement) -> _Judgement:
-    """Excuse a number that says nothing of values that are rounding alone; a limit of 0 asks for equal ones."""
-    if one.outcome not in FAILING or one.metric not in SCALE_FREE_METRICS:
+def _as_excused(one: _Judgement, *, of_masks: bool) -> _Judgement:
+    """Excuse a number that says nothing of values that are rounding alone, for which a limit of 0 asks for equal ones.
+
+    Of random masks no number of elements says anything.
+    """
+    if one.outcome not in FAILING or one.metric in CLASS_METRICS:
         return one
-    if one.limit.bound == 0 and one.metric != "allclose":
+    if not of_masks and (one.metric not in SCALE_FREE_METRICS or (one.limit.bound == 0 and one.metric != "allclose")):
         return one
-    return one._replace(outcome="warn", curable=False, is_rounding=True)
+    return one._replace(outcome="warn", curable=False, is_excused=True)
 
 
 def _larger_is_better(metric: str) -> bool:
@@ -301,8 +307,10 @@ def _device_overflows(comparison: Comparison, limits: Limits, sentences: Sequenc
 
 
 def _remark_finding(remark: Message, limits: Limits, judged: Sequence[_Judgement]) -> Finding:
-    if remark.code == _ROUNDING:
-        return Finding("warn" if any(one.is_rounding for one in judged) else "note", remark)
+    if remark.code in _OF_MASKS[1:]:
+        return Finding("fail", remark)
+    if remark.code in (_ROUNDING, _MASKS):
+        return Finding("warn" if any(one.is_excused for one in judged) else "note", remark)
     if remark.code == "computed_in":
         judged_as = Message("judged_as_computed", {"why": remark, "dtype": limits.judged_as})
         return Finding("note", remark if limits.dtype_equal else judged_as)

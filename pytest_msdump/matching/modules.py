@@ -6,14 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import accumulate
 from math import prod
+from operator import mul
 from typing import NamedTuple
 
 from pytest_msdump.facts.operators import VIEW_TYPES
 from pytest_msdump.matching.coordinates import compatible
 from pytest_msdump.matching.kinds import kind_of
+from pytest_msdump.matching.leaving import runs_of
 from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
-from pytest_msdump.matching.scopes import Leaving, Path, Run, Shape, dotted, runs_of, spelling_of
+from pytest_msdump.matching.scopes import Leaving, Path, Run, Shape, dotted, spelling_of
 from pytest_msdump.matching.sides import Side
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.text import Message, Parameter, say
@@ -160,6 +163,7 @@ class _Found(Candidates):
             self._leave_out("left", left, one)
             taken["left"].update((one.norm, one.convolution))
             taken["right"].add(one.inner)
+        self.meet_weights(left, right)
         for ours, theirs in _meetings(left, right, left.clear - taken["left"], right.clear - taken["right"]):
             self.meet(left, ours, right, theirs)
 
@@ -167,6 +171,12 @@ class _Found(Candidates):
         """Say that a convolution's own output does not exist on the other side."""
         why = Message("norm_folded", {"side": "left" if side == "right" else "right"})
         self._reasons |= {(side, ref): why for op in modules.modules[one.convolution] for ref in modules.outputs(op)}
+
+    def meet_weights(self, left: Run, right: Run) -> None:
+        """Take weights, gradients and an optimizer's state as candidates, of the names that both sides' mean."""
+        for name in left.states.keys() & right.states.keys():
+            called = (self._state.right.op_with(right.states[name]).key.label,)
+            self.take(called, Leaving({0: left.states[name]}), Leaving({0: right.states[name]}))
 
     def meet(self, left: Run, left_path: Path, right: Run, right_path: Path) -> None:
         """Take what leaves one module as candidates, or say why it cannot be paired."""
@@ -242,7 +252,7 @@ def transform_between(one: Candidate, formats: Transform, moved: Mapping[int, se
     if len(fitting) == 1:
         axes = fitting[0]
         return replace(formats, reshape=one.is_viewed) if axes is None else replace(formats, transpose=axes)
-    if not fitting and (_long(left) == _long(right) or (one.is_viewed and prod(left) == prod(right))):
+    if not fitting and (_refine(left, right) or (one.is_viewed and prod(left) == prod(right))):
         return replace(formats, reshape=True)
     return Message("scope_layout_unknown" if fitting else "scope_shapes_differ", shapes)
 
@@ -252,5 +262,7 @@ def _in_order(shape: Shape, letters: str) -> Shape:
     return tuple(shape[letters.upper().index(axis)] for axis in "NCHW")
 
 
-def _long(shape: Shape) -> Shape:
-    return tuple(length for length in shape if length != 1)
+def _refine(left: Shape, right: Shape) -> bool:
+    """Whether each axis of the coarser shape is a product of neighbouring axes of the finer one (INTERFACE 4)."""
+    ours, theirs = ({1, *accumulate(shape, mul)} for shape in (left, right))
+    return max(ours) == max(theirs) and 0 not in ours | theirs and (ours <= theirs or theirs <= ours)

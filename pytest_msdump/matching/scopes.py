@@ -10,32 +10,31 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 from pytest_msdump.facts.operators import LAST_OPERATORS, VIEW_TYPES
-from pytest_msdump.matching.coordinates import Place, without_occurrence
-from pytest_msdump.matching.kinds import kind_of
-from pytest_msdump.matching.sides import Side
+from pytest_msdump.matching.kinds import WRAPPERS, WeightName, is_weight, kind_of, spelling_of_name
+from pytest_msdump.matching.shared_scopes import most_repeats, paths_of_callers
+from pytest_msdump.matching.sides import Side, graph_at
+from pytest_msdump.matching.weights import weights_of
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey
+from pytest_msdump.model.tensor import OpKey
 from pytest_msdump.text import Message, Parameter
 
 # Names of modules from the outermost to the innermost; empty for the model itself.
 Path = tuple[str, ...]
 Shape = tuple[int, ...]
 
-# Modules around the model that frameworks add: cells of training, parallel and compiled modules.
-_WRAPPERS = frozenset({"network", "_network", "_backbone", "_net", "module", "_orig_mod"})
+# What the cells of a training step, and loops of one's own, call the loss.
+_LOSSES = frozenset({"lossfn", "criterion", "lossfunction", "losscell"})
 _OPTIMIZERS = frozenset({"optimizer", "_optimizer"})
 _MINDSPORE = re.compile(r".*-op[0-9]+", re.DOTALL)
 _CALL = re.compile(r"(?P<name>.+)_(?P<call>[0-9]{1,9})", re.DOTALL)
-# Between digits an underscore separates numbers: layer1_0 is not layer10.
-_LINKING = re.compile(r"(?<![0-9])_|_(?![0-9])")
 _GRADIENT = re.compile(r"(?P<name>.+)/(?P<kind>grad|grad_input|grad_output)", re.DOTALL)
 # A path of more modules is no program's.
 _DEEPEST = 64
@@ -114,7 +113,7 @@ def _child(part: str, parent: str) -> Sequence[str]:
 
 def _unwrapped(path: Path) -> Path:
     start = 0
-    while start < len(path) and path[start] in _WRAPPERS:
+    while start < len(path) and path[start] in WRAPPERS:
         start += 1
     return path[start:]
 
@@ -145,7 +144,8 @@ def typed_path(text: str) -> Path | None:
 
 def spelling_of(path: Path) -> Path:
     """Write a path so that the spellings of one name in different frameworks agree: ``down_sample``, ``downsample``."""
-    return tuple(_LINKING.sub("", name.lower()) or name for name in path)
+    spelled = tuple(map(spelling_of_name, path))
+    return ("loss",) if len(spelled) == 1 and spelled[0] in _LOSSES else spelled
 
 
 def dotted(path: Path) -> str:
@@ -196,7 +196,7 @@ class Run:
         manifest = dump.manifest_of(keys[0].at.rank)
         self.weights = manifest.weights if manifest else {}
         self.style = _style(dump, keys)
-        self.graph = graph = _graph_of(dump, keys[0].at)
+        self.graph = graph = graph_at(dump, keys[0].at)
         scopes = {one.name: one.scope for one in graph.operators if one.scope} if graph else {}
         inner: dict[str, list[int]] = {}
         for number, key in zip(numbers, keys, strict=True):
@@ -209,6 +209,7 @@ class Run:
                 self.modules[own].append(number)
         self._name_root(keys)
         self._add_steps(inner, scopes, graph, is_known)
+        self._name_callers()
         for number, step in enumerate(self.steps):
             if (path := step.scope.path) is not None:
                 for depth in range(len(path) + 1):
@@ -220,6 +221,16 @@ class Run:
             return self
         keys = {key[:depth] for key in other.by_key for depth in range(len(key) + 1)}
         return Run(self._side, self._dump, self.numbers, lambda path: spelling_of(path) in keys)
+
+    @cached_property
+    def states(self) -> Mapping[WeightName, int]:
+        """The weights, and what is kept beside each of them, as positions in `Side.refs`."""
+        keys = ((number, self._side.ops[number].key) for number in self.numbers)
+        places = weights_of(keys, self.graph)
+        tensors = {
+            name: self._side.ops[number].tensors.get(("output", slot)) for name, (number, slot) in places.items()
+        }
+        return {name: ref for name, ref in tensors.items() if ref is not None}
 
     @cached_property
     def by_key(self) -> Mapping[Path, list[Path]]:
@@ -280,17 +291,20 @@ class Run:
                 _Step(operator.name, operator.op_type, scope_of(operator.name), own, inputs=feeds, shapes=shapes)
             )
 
+    def _name_callers(self) -> None:
+        """Give operators that MindSpore named after another cell of the same class their own cell's scope."""
+        named = [step for step in self.steps if _MINDSPORE.fullmatch(step.name) and not step.scope.is_apart]
+        if self.style == "nodes" and named:
+            names, types, paths = zip(*((one.name, one.op_type, one.scope.path) for one in named), strict=True)
+            for number, path in paths_of_callers(names, types, paths).items():
+                named[number].scope = replace(named[number].scope, path=path)
+
     def count(self, path: Path) -> int | None:
         """Return how often a module was called; ``None`` where only the other side can show it."""
         if path in self.modules:
             return len(self.modules[path])
         numbered = {self.steps[number].scope.calls[: len(path)] for number in self.members.get(path, ())}
         return None if numbered <= {()} else len(numbered)
-
-    def find(self, text: str) -> Path | None:
-        """Return the path of a module as it was typed; ``None`` where this side has none of it."""
-        path = typed_path(text)
-        return path if path in self.modules or path in self.members else None
 
     def leaving(self, path: Path, call: int | None = None) -> list[Leaving] | Message:
         """Return what leaves a module in each call, or in one of them, by this side alone; or why it is not known."""
@@ -316,7 +330,8 @@ class Run:
         if path not in self.modules:
             last = self.steps[self.members[path][-1]].scope
             return kind_of(last.last_class) if last.path == path else ""
-        if any(other[: len(path)] == path and other != path for other in self.modules):
+        inside = (ops for other, ops in self.modules.items() if other[: len(path)] == path and other != path)
+        if any(not is_weight(self._side.ops[number].key) for numbers in inside for number in numbers):
             return "container"
         return kind_of(self._side.ops[self.modules[path][0]].key.op_type)
 
@@ -348,7 +363,7 @@ class Run:
         if calls.keys() != {()}:
             return list(calls.values())
         kinds = [(self.steps[number].scope.path, self.steps[number].op_type) for number in members]
-        repeats = _most_repeats(kinds)
+        repeats = most_repeats(kinds)
         if count > 1 and self.has_edges and len(parts := self._parts(members)) == count:
             # What left a module and came back has left one call and entered another.
             return parts if all(self._feeds(one, other) for one, other in pairwise(parts)) else None
@@ -402,7 +417,7 @@ class Run:
 
     def _leaving(self, members: frozenset[int], path: Path) -> list[tuple[int, int]] | str:
         """Return the tensors that cross the border of a module, or the code of the reason why that is not known."""
-        members = self._with_enclosed(members)
+        members = self._with_enclosed(members, path)
         crossing: list[tuple[int, int]] = []
         for number in sorted(members):
             if kind_of(self.steps[number].op_type) == "constant":
@@ -437,12 +452,24 @@ class Run:
                     tensors = (self._side.ops[op].tensors for op in step.ops)
                     yield tuple(own["output", slot] for own in tensors if ("output", slot) in own)
 
-    def _with_enclosed(self, members: frozenset[int]) -> frozenset[int]:
-        """Add operators without a scope that are fed by the module and lead nowhere else."""
+    def ends(self) -> Iterator[tuple[str, list[int], list[int]]]:
+        """Yield by name each operator, no view, that none takes: its outputs, and those of what feeds it."""
+        for number, step in enumerate(self.steps if self.has_edges else ()):
+            if step.ops and not step.scope.is_apart and not self._slots.get(number) and step.op_type not in VIEW_TYPES:
+                feeds = [ref for one, _ in step.inputs for op in self.steps[one].ops for ref in self.outputs(op)]
+                yield step.name, [ref for op in step.ops for ref in self.outputs(op)], feeds
+
+    def _with_enclosed(self, members: frozenset[int], path: Path) -> frozenset[int]:
+        """Add operators without a scope, or of a module around, that are fed by the module and lead nowhere else.
+
+        MindSpore gives ``1 + erf(x)`` inside of a cell to the cell around.
+        """
+        around = {None, *(path[:depth] for depth in range(len(path)))}
         more: set[int] = set()
         waiting = list(members)
         while waiting:
-            takers = {one for one in self._takers(waiting.pop()) if self.steps[one].scope.path is None} - members - more
+            takers = {one for one in self._takers(waiting.pop()) if self.steps[one].scope.path in around}
+            takers -= members | more
             more |= takers
             waiting += takers
         inside = members | more
@@ -532,15 +559,6 @@ class Run:
                 yield from _outputs(self._side, op)
 
 
-def runs_of(side: Side, dump: Dump) -> Mapping[Place, Run]:
-    """Return the runs of a side, by place."""
-    places: defaultdict[Place, list[int]] = defaultdict(list)
-    for number, op in enumerate(side.ops):
-        if op.kept:
-            places[without_occurrence(op.common)].append(number)
-    return {at: Run(side, dump, numbers) for at, numbers in places.items()}
-
-
 def _style(dump: Dump, keys: Sequence[OpKey]) -> str:
     """Return ``"nodes"`` where names are paths of modules with an operator at their end, else ``"modules"``."""
     framework = dump.manifest.framework if dump.manifest else ""
@@ -551,35 +569,6 @@ def _style(dump: Dump, keys: Sequence[OpKey]) -> str:
     return "nodes" if framework.startswith("tensorflow") and len(named) * 2 > len(nested) else "modules"
 
 
-def _graph_of(dump: Dump, at: Coordinates) -> OperatorGraph | None:
-    """Return the one graph of the run at a place; ``None`` where there are several or none."""
-    fitting = [
-        graph
-        for where, graph in dump.graphs
-        if graph.is_final
-        and all(
-            getattr(where, name) in (None, getattr(at, name)) or getattr(at, name) is None
-            for name in COORDINATES
-            if name != "occurrence"
-        )
-    ]
-    return fitting[0] if len(fitting) == 1 else None
-
-
 def _outputs(side: Side, op: int) -> tuple[int, ...]:
     tensors = side.ops[op].tensors
     return tuple(tensors[port] for port in sorted(tensors) if port[0] == "output")
-
-
-def _most_repeats(kinds: Sequence[object]) -> int:
-    """Return how often a sequence repeats its shortest period; 1 where it has none."""
-    length = len(kinds)
-    # The lengths of the longest borders, as in the algorithm of Knuth, Morris and Pratt.
-    borders = [0] * length
-    for place in range(1, length):
-        border = borders[place - 1]
-        while border and kinds[place] != kinds[border]:
-            border = borders[border - 1]
-        borders[place] = border + (kinds[place] == kinds[border])
-    period = length - borders[-1] if length else 1
-    return length // period if length and length % period == 0 else 1

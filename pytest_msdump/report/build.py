@@ -20,9 +20,11 @@ from pytest_msdump.comparison.comparing import comparer_of, roots_of
 from pytest_msdump.comparison.coverage import coverage_of
 from pytest_msdump.comparison.graph_operators import arguments_of_pair
 from pytest_msdump.comparison.planning import Plan
+from pytest_msdump.comparison.random_masks import drew_masks
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.escape import shell_line
 from pytest_msdump.limits.policy import Policy
+from pytest_msdump.matching.explain import listed
 from pytest_msdump.matching.rules import combined, network_of
 from pytest_msdump.model.record import Record, record_of
 from pytest_msdump.model.report import ReplayShare, Report
@@ -33,6 +35,7 @@ from pytest_msdump.report.json_report import write_json
 from pytest_msdump.report.markdown import append_summary, markdown_text
 from pytest_msdump.report.vendor_table import write_csv
 from pytest_msdump.storage.files import in_utf8, open_regular, write_file
+from pytest_msdump.text import Message, say
 
 # Printed, not written.
 _PRINTED = ("github",)
@@ -82,7 +85,15 @@ def build_report(plan: Plan, records: Mapping[int, Record], replay: ReplayShare 
     if any(record.fails for record in run.values()):
         # Loaded for what fails alone.
         from pytest_msdump.causes.mispaired import mispaired
+        from pytest_msdump.causes.step_shift import step_shift
 
+        compare = comparer_of(plan).compare
+        shifts = step_shift(plan, placed, lambda pair, other: not compare(replace(pair, right=other)).fails)
+        drawn = {
+            one.left.true_name or one.left.name or one.left.address: None for one in placed.values() if drew_masks(one)
+        }
+        random = [Message("random_operators", {"names": listed(drawn)})] if drawn else []
+        report = replace(report, notes=(*report.notes, *map(say, (*shifts, *random))))
         suspicious = mispaired(plan, placed)
         placed |= {number: replace(placed[number], suspicious=fits) for number, fits in suspicious.items()}
     whole = tuple(placed.get(number, record) for number, record in enumerate(report.records))

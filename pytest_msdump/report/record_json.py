@@ -212,6 +212,7 @@ _UNCOMPARED = table(
     dict.fromkeys(_SIDES, COUNT),
     parts=lambda counts: dict(zip(_SIDES, counts, strict=True)),
 )
+_SHARES = {"left": NUMBER, "right": NUMBER, "kept": COUNT}
 # By code: the parameters of each remark on a file.
 _REMARKS: Mapping[str, Form] = {
     code: table(dict, keys)
@@ -225,6 +226,8 @@ _REMARKS: Mapping[str, Form] = {
             "dtype": TEXT,
             "terms": COUNT,
         },
+        **{code: {**_SHARES, "distance": NUMBER} for code in ("random_masks", "random_masks_kept_differ")},
+        **dict.fromkeys(("random_masks_differ", "random_masks_swapped"), _SHARES),
     }.items()
 }
 _REMARK = table(dict, {"code": one_of(_REMARKS), "parameters": PARAMETERS})

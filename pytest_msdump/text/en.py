@@ -73,6 +73,24 @@ EN: Mapping[str, str | tuple[str, str]] = {
         "{unseen} of {n} pair by saved statistics or sketches only, without values",
         "{unseen} of {n} pairs by saved statistics or sketches only, without values",
     ),
+    "flat_steps": "each of its {names} names is there {times} times, pass after pass, and the other side has "
+    "{iterations} iterations: taken as the iterations {numbers}; a folder for each (0, 1, …) says it without guessing",
+    "flat_steps_left_alone": "each of its {names} names is there {times} times, pass after pass: steps of a training, "
+    "or runs into one folder? Taken as runs, of which the newest is compared; for steps, put each into a folder, "
+    "0 to {last}",
+    "steps_shifted": "{n} of {tried} failing tensors agree with the right's next or last iteration: the sides count "
+    "steps differently; compare them with {arguments}",
+    "weights_saved_before": "{n} of {tried} failing weights agree with the right's next iteration: the right saved "
+    "them before its step, the left after; save them after the step, or compare these with {arguments}",
+    "weights_saved_after": "{n} of {tried} failing weights agree with the right's last iteration: the left saved them "
+    "before its step, the right after; save them on one side of it, or compare these with {arguments}",
+    "weights_of_one_step": (
+        "only a weight fails: MindSpore writes it after its step; if the right saved it before, save it after the step",
+        "only weights fail: MindSpore writes them after its step; if the right saved them before, save them after it",
+    ),
+    "random_operators": "{names} drew masks at random: what follows cannot agree element by element, and fails; "
+    "compare in evaluation mode, with p = 0, or with the same masks on both sides",
+    "goes_on": "its model goes on after {after}: its output {name} is compared with nothing; hook the right's model",
     "golden_graph_differs": "its graph is not that of the right side: is it of the same model?",
     "limits_between": "{file}: limits are {low:short} to {high:short} × what rounding does to a tensor",
     "limits_unchecked": "{file} is used without a check: nothing shows that it was made with this reference",

@@ -120,6 +120,14 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "coarser_values": "the {side:word} file is {dtype}, but all its values are {values}",
     "computed_in": "the {side:word} file is {dtype}, but was computed in {values}, as its manifest says",
     "judged_as_computed": "{why}; judged as {dtype}",
+    "random_masks": "not comparable element by element, as masks are drawn at random: the shares set to zero agree "
+    "({left:number} left, {right:number} right), and so do the {kept:elements} that both sides kept",
+    "random_masks_differ": "masks are drawn at random, but the left set {left:number} of the elements to zero, the "
+    "right {right:number}: another probability, or one side is not in training",
+    "random_masks_swapped": "the left set {left:number} of the elements to zero, the right {right:number}: was "
+    "MindSpore's keep probability given as p, or p as keep_prob?",
+    "random_masks_kept_differ": "the shares that random masks set to zero agree ({left:number} left, {right:number} "
+    "right), but the {kept:elements} that both sides kept do not: what goes in differs, or the factor 1 / (1 - p)",
     "zero_in_exact_arithmetic": "zero in exact arithmetic: it is the sum of {terms} gradients that cancel out, and "
     "both sides (norm {left:number} left, {right:number} right) are below {floor:number}, the rounding error in "
     "{dtype}",

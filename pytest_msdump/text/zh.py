@@ -55,6 +55,18 @@ ZH: Mapping[str, str] = {
     "partial_run": "{side}：目录中有一次不完整的第二次运行：{n} 个张量中的 {newer} 个",
     "not_understood": "有 {n} 个文件格式未知，已略去：{names}",
     "by_statistics": "{n} 对中有 {unseen} 对只有统计量或概要，没有张量数据",
+    "flat_steps": "{names} 个名称各出现 {times} 次，一遍接一遍，而另一侧有 {iterations} 个迭代：按迭代 {numbers} "
+    "处理；每个迭代放入单独的文件夹（0、1…）则无需猜测",
+    "flat_steps_left_alone": "{names} 个名称各出现 {times} 次，一遍接一遍：是训练的多个 step，还是多次运行写入同一"
+    "文件夹？按多次运行处理，只比较最新一次；若是多个 step，请分别放入文件夹 0 到 {last}",
+    "steps_shifted": "{tried} 个失败张量中有 {n} 个与右侧相邻迭代一致：两侧 step 计数不同；请用 {arguments} 比对",
+    "weights_saved_before": "{tried} 个失败权重中有 {n} 个与右侧下一迭代一致：右侧在 step 之前保存，左侧在之后；"
+    "请在 step 之后保存，或用 {arguments} 比对",
+    "weights_saved_after": "{tried} 个失败权重中有 {n} 个与右侧上一迭代一致：左侧在 step 之前保存，右侧在之后；"
+    "请在同一时刻保存，或用 {arguments} 比对",
+    "weights_of_one_step": "只有权重（{n} 个）失败：MindSpore 在 step 之后写出；若右侧在 step 之前保存，请改为之后保存",
+    "random_operators": "{names} 随机生成掩码：其后的算子无法逐元素一致；请在推理模式、p = 0 或相同掩码下比对",
+    "goes_on": "其模型在 {after} 之后仍有计算：输出 {name} 没有可比对的张量；请对右侧模型本身也加 hook",
     "golden_graph_differs": "其计算图与右侧不同：是同一模型吗？",
     "limits_between": "{file}：阈值为舍入对各张量影响的 {low:short} 至 {high:short} 倍",
     "limits_unchecked": "{file} 未经核对即使用：无法确认它由此参考数据生成",
@@ -405,6 +417,13 @@ ZH: Mapping[str, str] = {
     "coarser_values": "{side:word}文件为 {dtype}，但其所有值均为 {values}",
     "computed_in": "{side:word}文件为 {dtype}，但清单表明以 {values} 计算",
     "judged_as_computed": "{why}；按 {dtype} 判定",
+    "random_masks": "掩码随机生成，无法逐元素比对：置零比例一致（左 {left:number}，右 {right:number}），"
+    "两侧都保留的 {kept:elements}也一致",
+    "random_masks_differ": "掩码随机生成，但左侧置零比例为 {left:number}，右侧为 {right:number}："
+    "概率不同，或一侧不在训练模式",
+    "random_masks_swapped": "左侧置零比例为 {left:number}，右侧为 {right:number}：是否把 keep_prob 与 p 混用？",
+    "random_masks_kept_differ": "随机掩码的置零比例一致（左 {left:number}，右 {right:number}），但两侧都保留的 "
+    "{kept:elements}不一致：输入不同，或系数 1 / (1 - p) 不同",
     "zero_in_exact_arithmetic": "按精确算术应为 0：它是 {terms} 个相互抵消的梯度之和，两侧（范数：左 "
     "{left:number}，右 {right:number}）均低于 {dtype} 的舍入误差 {floor:number}",
     "shape_from_graph": "{side:word}文件的形状为 {stored:shape}；按其计算图中的形状 {used:shape} 比对",

@@ -12,8 +12,15 @@ import numpy as np
 import pytest
 
 from pytest_msdump.cli import main
+from pytest_msdump.comparison.comparing import compare_pair
+from pytest_msdump.comparison.noise_floor import with_terms
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.dtypes.arrays import RawArray
+from pytest_msdump.limits.policy import Policy
+from pytest_msdump.matching import pair_dumps
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, mangle
 from pytest_msdump.record import DumpWriter
 from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.suite import load_suite
@@ -241,3 +248,57 @@ def test_sketched_terms_whose_mean_is_not_zero_are_a_gradient(tmp_path, shift):
 def test_a_gradient_of_sketched_terms_fails(tmp_path):
     left = sketched(tmp_path / "l", added_up(LARGE) + np.float32(1e-2), LARGE)
     assert record(left, sketched(tmp_path / "r", added_up(LARGE), LARGE)).verdict.outcome == "fail"
+
+
+GRADIENT = "Gradients/Default/bn-BatchNorm2d/Grad_BatchNorm/BatchNormGrad-op0"
+SUMMED = "Gradients/Default/BiasAddGrad-op1"
+
+
+def graph_pair(folder, left_terms, left, right, weight, *, has_weight=True):
+    """The pair of conv.bias' gradient of a MindSpore dump with its graph and of hooks that save no terms."""
+    at = Coordinates(iteration=0, occurrence=0)
+
+    def ref(name, values, reader, op_type=None):
+        np.save(folder / f"{reader}_{mangle(name)}.npy", np.float32(values))
+        source = TensorSource.of(folder / f"{reader}_{mangle(name)}.npy")
+        return TensorRef(TensorKey(OpKey(name, at, op_type), "output", 0), TensorSpec(), source, "npy-file")
+
+    bias, kernel = (Edge(f"conv.{name}", 0, is_parameter=True) for name in ("bias", "weight"))
+    graph = OperatorGraph(
+        (
+            Operator(GRADIENT, "BatchNormGrad"),
+            Operator(SUMMED, "BiasAddGrad", inputs=(Edge(GRADIENT, 0), None)),
+            Operator("Gradients/Filter-op0", "Conv2DBackpropFilter", inputs=(Edge(GRADIENT, 0),)),
+            Operator("Default/optimizer-SGD/SGD-op0", "SGD", inputs=(bias, Edge(SUMMED, 0))),
+            Operator("Default/optimizer-SGD/SGD-op1", "SGD", inputs=(kernel, Edge("Gradients/Filter-op0", 0))),
+        ),
+        "graph.ir",
+    )
+    ours = [ref(GRADIENT, left_terms, "mindspore", "BatchNormGrad"), ref(SUMMED, left, "mindspore", "BiasAddGrad")]
+    ours.append(ref("Gradients/Filter-op0", weight, "mindspore", "Conv2DBackpropFilter"))
+    theirs = [ref("conv.bias.grad", right, "torch")] + [ref("conv.weight.grad", weight, "torch")] * has_weight
+    dumps = (
+        Dump(folder, "mindspore", tuple(ours), graphs=((Coordinates(), graph),)),
+        Dump(folder, "npy-folder", tuple(theirs)),
+    )
+    pairing = with_terms(pair_dumps(*dumps), *dumps)
+    return next(pair for pair in pairing.pairs if pair.right.key.op.name == "conv.bias.grad")
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({}, "warn"),
+        # Without the right's gradient of the weight nothing bounds the right.
+        ({"has_weight": False}, "fail"),
+        ({"right": 1e-3 * TERMS.sum((0, 2, 3))}, "fail"),
+        ({"left": 1e-3 * TERMS.sum((0, 2, 3))}, "fail"),
+        ({"left_terms": TERMS}, "fail"),
+        # Terms that explode allow any noise; the weight's gradient does not.
+        ({"left_terms": CENTRED * 1e9, "left": added_up(CENTRED * 1e9)}, "fail"),
+    ],
+)
+def test_terms_of_the_left_by_its_graph_are_bounded_by_the_weight_beside_the_bias(tmp_path, change, verdict):
+    values = {"left_terms": CENTRED, "left": added_up(CENTRED), "right": added_up(CENTRED, -1)}
+    pair = graph_pair(tmp_path, **(values | {"weight": RNG.standard_normal((8, 4, 3, 3))} | change))
+    assert compare_pair(pair, Policy()).verdict.outcome == verdict

@@ -1,0 +1,86 @@
+"""MindSpore compiles ``construct`` of a class once, and names its operators after the first cell that calls it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+Path = tuple[str, ...]
+# The path of an operator below a cell, and its type.
+_Kind = tuple[Path, str]
+
+
+def paths_of_callers(names: Sequence[str], types: Sequence[str], paths: Sequence[Path | None]) -> dict[int, Path]:
+    """Return, by number, the paths of operators that belong to another cell of a class than their names say.
+
+    All are in execution order. An operator that runs among those of another cell is that one's, provided that every
+    cell of the class then has equally many of its kind.
+
+    >>> names = ["0-B/fc-Dense/MatMul-op0", "0-B/Add-op0", "1-B/fc-Dense/MatMul-op0", "0-B/Add-op1"]
+    >>> names = [f"Default/blocks-CellList/{name}" for name in names]
+    >>> paths = [("blocks", "0", "fc"), ("blocks", "0"), ("blocks", "1", "fc"), ("blocks", "0")]
+    >>> paths_of_callers(names, ["MatMul", "Add"] * 2, paths)
+    {3: ('blocks', '1')}
+    """
+    moved: dict[int, Path] = {}
+    current = list(paths)
+    for starts in _cells(names, paths):
+        first = [start for start, _ in starts]
+        groups: defaultdict[_Kind, list[int]] = defaultdict(list)
+        own: defaultdict[_Kind, Counter[Path]] = defaultdict(Counter)
+        new: defaultdict[_Kind, Counter[Path]] = defaultdict(Counter)
+        around: dict[int, tuple[Path, Path]] = {}
+        cells = {path for _, path in starts}
+        for number, path in enumerate(current):
+            cell = next((path[:end] for end in range(1, len(path) + 1) if path[:end] in cells), None) if path else None
+            if path is not None and cell is not None:
+                caller = starts[bisect_right(first, number) - 1][1]
+                kind = path[len(cell) :], types[number]
+                around[number] = cell, caller
+                groups[kind].append(number)
+                own[kind][cell] += 1
+                new[kind][caller] += 1
+        for kind, numbers in groups.items():
+            if own[kind] != new[kind] and len(set(new[kind].values())) == 1:
+                for number in numbers:
+                    cell, caller = around[number]
+                    if cell != caller:
+                        moved[number] = current[number] = (*caller, *kind[0])
+    return moved
+
+
+def _cells(names: Sequence[str], paths: Sequence[Path | None]) -> Iterator[Sequence[tuple[int, Path]]]:
+    """Yield the cells of each class of which several hold others, as (first operator, path) in execution order."""
+    found: defaultdict[str, dict[Path, int]] = defaultdict(dict)
+    holding: dict[str, int] = {}
+    for number, (name, path) in enumerate(zip(names, paths, strict=True)):
+        if path:
+            classes = [part.rpartition("-")[2] for part in name.split("/")[:-1]][-len(path) :]
+            for depth, title in enumerate(classes, start=1):
+                found[title].setdefault(path[:depth], number)
+                if depth < len(path):
+                    holding[title] = min(holding.get(title, depth), depth)
+    # Those around others first.
+    for title in sorted(holding, key=lambda title: holding[title]):
+        if len(found[title]) > 1 and not _are_nested(found[title]):
+            yield sorted((start, path) for path, start in found[title].items())
+
+
+def _are_nested(cells: Mapping[Path, int]) -> bool:
+    return any(other[: len(one)] == one for one, other in pairwise(sorted(cells)))
+
+
+def most_repeats(kinds: Sequence[object]) -> int:
+    """Return how often a sequence repeats its shortest period; 1 where it has none."""
+    length = len(kinds)
+    # The lengths of the longest borders, as in the algorithm of Knuth, Morris and Pratt.
+    borders = [0] * length
+    for place in range(1, length):
+        border = borders[place - 1]
+        while border and kinds[place] != kinds[border]:
+            border = borders[border - 1]
+        borders[place] = border + (kinds[place] == kinds[border])
+    period = length - borders[-1] if length else 1
+    return length // period if length and length % period == 0 else 1

@@ -1,0 +1,55 @@
+"""Pairing the weights of a training step, and what is kept beside each: its gradient, momentum and moments.
+
+Frameworks name them differently (``moments.bn1.gamma`` and ``bn1.weight.momentum_buffer``); MindSpore calls a gradient
+after the operator that made it, and its graph says to which weight an optimizer applies it. No values are looked at.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from pytest_msdump.facts.checks import OPTIMIZERS
+from pytest_msdump.matching.kinds import WeightName, is_weight, weight_name
+from pytest_msdump.model.graph import Edge, OperatorGraph
+from pytest_msdump.model.tensor import OpKey
+
+
+def weights_of(keys: Iterable[tuple[int, OpKey]], graph: OperatorGraph | None) -> Mapping[WeightName, tuple[int, int]]:
+    """Return the operators, by their numbers, and the slots, that are weights and what is kept beside these.
+
+    What two tensors may be is left out.
+    """
+    labels: dict[str, int] = {}
+    named: defaultdict[WeightName, dict[tuple[int, int], None]] = defaultdict(dict)
+    for number, key in keys:
+        labels[key.label] = number
+        if is_weight(key) and (name := weight_name(key.label)) is not None:
+            named[name][number, 0] = None
+    for parameter, source in _gradients(graph) if graph is not None and not graph.is_recorded else ():
+        if (name := weight_name(parameter)) is not None and source.producer in labels:
+            named[name._replace(state="gradient")][labels[source.producer], source.slot] = None
+    return {name: next(iter(places)) for name, places in named.items() if len(places) == 1}
+
+
+def _gradients(graph: OperatorGraph) -> Iterator[tuple[str, Edge]]:
+    """Yield each weight that an optimizer writes with the one tensor from outside of the optimizer that it takes."""
+    operators = {operator.name: operator for operator in graph.operators}
+    for operator in graph.operators:
+        weight = operator.inputs[0] if operator.inputs else None
+        if weight is None or not weight.is_parameter or not operator.op_type.lower().startswith(OPTIMIZERS):
+            continue
+        outside: dict[tuple[str, int], Edge] = {}
+        waiting: list[Sequence[Edge | None]] = [operator.inputs]
+        seen: set[str] = set()
+        while waiting:
+            for edge in waiting.pop():
+                if edge is None or edge.is_parameter or edge.producer in seen:
+                    continue
+                if "/optimizer" in edge.producer and edge.producer in operators:
+                    seen.add(edge.producer)
+                    waiting.append(operators[edge.producer].inputs)
+                else:
+                    outside[edge.producer, edge.slot] = edge
+        if len(outside) == 1:
+            yield weight.producer, next(iter(outside.values()))
