@@ -10,13 +10,23 @@ from typing import NamedTuple
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.matching.addresses import Address, parse_address
-from pytest_msdump.matching.scopes import Leaving, Run, dotted, runs_of
+from pytest_msdump.matching.coordinates import Place, without_occurrence
+from pytest_msdump.matching.scopes import Leaving, Path, Run, dotted, typed_path
 from pytest_msdump.matching.sides import Side, index_side
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pair
 from pytest_msdump.model.spellings import FiledName, KnownNames, spellings
-from pytest_msdump.model.tensor import TensorKey
+from pytest_msdump.model.tensor import TensorKey, TensorRef
 from pytest_msdump.text import Message, say
+
+
+def runs_of(side: Side, dump: Dump) -> Mapping[Place, Run]:
+    """Return the runs of a side, by place."""
+    places: defaultdict[Place, list[int]] = defaultdict(list)
+    for number, op in enumerate(side.ops):
+        if op.kept:
+            places[without_occurrence(op.common)].append(number)
+    return {at: Run(side, dump, numbers) for at, numbers in places.items()}
 
 
 class NamedModule(NamedTuple):
@@ -51,8 +61,8 @@ class Modules:
         """Yield the module of an address at each place that has it; of ``PATH@1`` the second call."""
         for run in self._runs:
             for reading in (address, address.numbered):
-                path = None if reading is None else run.find(reading.op)
-                if reading is not None and path is not None:
+                path = None if reading is None else typed_path(reading.op)
+                if reading is not None and path is not None and (path in run.modules or path in run.members):
                     yield NamedModule(run.numbers[0], run.leaving(path, reading.occurrence))
                     break
 
@@ -77,6 +87,45 @@ class Modules:
                     for ref in leaving.tensors.values():
                         found[self._side.refs[ref].key].append(dotted(path))
         return found
+
+    def address_of(self, ref: TensorRef, *, depth: int) -> str | None:
+        """Return the module that a tensor is all of what leaves, e.g. ``layer0.act`` or ``act@1``; else ``None``.
+
+        Of modules inside each other it is the one of that many names, else the innermost.
+        """
+        found: dict[int, str] = {}
+        for run, own, number in self._around(ref):
+            for end in range(len(own), 0, -1):
+                calls = run.leaving(own[:end])
+                several = calls.parameters["n"] if isinstance(calls, Message) and calls.code == "scope_called" else 0
+                for call in range(several) if isinstance(several, int) else ():
+                    leaving = run.leaving(own[:end], call)
+                    if not isinstance(leaving, Message) and [dict(one.tensors) for one in leaving] == [{0: number}]:
+                        found[end] = f"{dotted(own[:end])}@{call}"
+                if not isinstance(calls, Message) and [dict(one.tensors) for one in calls] == [{0: number}]:
+                    found[end] = dotted(own[:end])
+        return found.get(depth) or next(iter(found.values()), None)
+
+    def is_inside(self, ref: TensorRef) -> bool:
+        """Whether a tensor stays inside of a module of which it is known what leaves it."""
+        return any(
+            not isinstance(calls := run.leaving(own), Message)
+            and not any(number in one.tensors.values() for one in calls)
+            for run, own, number in self._around(ref)
+            if own
+        )
+
+    def _around(self, ref: TensorRef) -> Iterator[tuple[Run, Path, int]]:
+        """Yield the runs that a tensor is in, with the innermost module around it, and its number."""
+        number = self._numbers.get(id(ref))
+        for run in self._runs if number is not None else ():
+            step = next((one for one in run.steps if number is not None and self._side.op_of[number] in one.ops), None)
+            if step is not None and number is not None:
+                yield run, step.scope.path or (), number
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        return {id(ref): number for number, ref in enumerate(self._side.refs)}
 
     def paths(self) -> Iterator[str]:
         """Yield the paths of all modules: with dots, and as names of operators begin."""

@@ -14,8 +14,9 @@ from typing import NamedTuple
 from pytest_msdump.facts.operators import VIEW_TYPES
 from pytest_msdump.matching.coordinates import compatible
 from pytest_msdump.matching.kinds import kind_of
+from pytest_msdump.matching.leaving import runs_of
 from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
-from pytest_msdump.matching.scopes import Leaving, Path, Run, Shape, dotted, runs_of, spelling_of
+from pytest_msdump.matching.scopes import Leaving, Path, Run, Shape, dotted, spelling_of
 from pytest_msdump.matching.sides import Side
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.text import Message, Parameter, say

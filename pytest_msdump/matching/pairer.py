@@ -20,7 +20,7 @@ from pytest_msdump.matching.mapped import pair_by_map
 from pytest_msdump.matching.modules import pair_by_scope
 from pytest_msdump.matching.names import pair_by_mangled_name, pair_by_name
 from pytest_msdump.matching.not_dumped import Absence
-from pytest_msdump.matching.outputs import pair_outputs
+from pytest_msdump.matching.outputs import goes_on, pair_outputs
 from pytest_msdump.matching.pair_filter import PairFilter
 from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
 from pytest_msdump.matching.rules import FusionRules
@@ -136,8 +136,9 @@ def pair_dumps(
     explainer = Explainer(state, absences, lost, passing, containers)
     pair_filter = PairFilter(selection, Names(left, right))
     pairing = _selected(left, right, state, request, explainer, selection, pair_filter)
+    notes = (*pairing.notes, *(goes_on(state, request) if follows_structure else ()))
     lost_refs = ((one.name, theirs.refs[one.ref]) for one in outputs)
-    return replace(pairing, lost_outputs=tuple(one for one in lost_refs if pair_filter.takes_ref(one[1])))
+    return replace(pairing, notes=notes, lost_outputs=tuple(one for one in lost_refs if pair_filter.takes_ref(one[1])))
 
 
 def _containers(dump: Dump) -> frozenset[str]:

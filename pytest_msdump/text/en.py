@@ -94,6 +94,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
     ),
     "random_operators": "{names} drew masks at random: what follows cannot agree element by element, and fails; "
     "compare in evaluation mode, with p = 0, or with the same masks on both sides",
+    "goes_on": "its model goes on after {after}: its output {name} is compared with nothing; hook the right's model",
     "golden_graph_differs": "its graph is not that of the right side: is it of the same model?",
     "limits_between": "{file}: limits are {low:short} to {high:short} × what rounding does to a tensor",
     "limits_unchecked": "{file} is used without a check: nothing shows that it was made with this reference",
