@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from math import inf, prod, sqrt
 from typing import Any, TypeAlias
 
+from pytest_msdump.causes.alignment import USUAL_AXES, Alignment, best_alignment, shape_word
 from pytest_msdump.causes.fingerprint import Sample, fingerprint, sample, sampled_distance
 from pytest_msdump.causes.reasons import fit_text
-from pytest_msdump.causes.suggest_partners import USUAL_AXES, Alignment, best_alignment, shape_word
 from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import MsdumpError

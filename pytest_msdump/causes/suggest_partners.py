@@ -9,49 +9,31 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from pytest_msdump.causes.alignment import MOST_APART, Alignment, best_alignment, shape_word
 from pytest_msdump.causes.choose_partners import Fit, Suggestion, Unpaired, is_named_after, suggest
 from pytest_msdump.causes.confirm_partners import contradicted, in_order, named_alone, shared_words
-from pytest_msdump.causes.fingerprint import Fingerprint, disagreement, distances, fingerprint, sample
+from pytest_msdump.causes.fingerprint import Fingerprint, distances, fingerprint, sample
 from pytest_msdump.causes.reasons import fit_text
 from pytest_msdump.causes.steps import Look, pairs_by_structure, steps_of
 from pytest_msdump.causes.structure import Step, name_agreement, tokens_of
-from pytest_msdump.comparison.align import align
-from pytest_msdump.comparison.opening import open_logical, open_view
+from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.user_code import Watch, unwatched
-from pytest_msdump.dtypes import coarser
-from pytest_msdump.errors import MsdumpError, TensorShapeError
+from pytest_msdump.errors import MsdumpError
+from pytest_msdump.facts.operators import PASSING_TYPES
 from pytest_msdump.matching.kinds import kind_of
+from pytest_msdump.matching.leaving import Modules
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.pairing import Pair, Pairing, Transform, Unmatched
+from pytest_msdump.model.pairing import Pairing, Transform, Unmatched
 from pytest_msdump.model.report import Report, SuggestedPartner
-from pytest_msdump.model.tensor import OpKey, TensorRef, TensorView, mangle
+from pytest_msdump.model.tensor import OpKey, TensorRef, mangle
 
-# Drift up to here leaves a tensor recognisable.
-_MOST_APART = 0.02
 # Fingerprints further apart than this are of different tensors.
 _ALIKE = 0.1
-# Drift that the coarser data type explains. Neighbours in a residual stream differ by little more.
-_CLOSE = {"float64": 1e-3, "float32": 1e-3, "float16": 5e-3}
 # The order of axes that a side has where nothing is said.
 _USUAL = "NCHW"
 # How many tensors are compared element by element with each one.
 _MOST_TRIED = 6
-
-# Axes of the right side that lead from one usual order to another.
-USUAL_AXES = (
-    *((1, 0), (1, 0, 2), (0, 2, 1), (0, 2, 1, 3), (0, 3, 1, 2), (0, 2, 3, 1), (3, 2, 0, 1)),
-    *((0, 4, 1, 2, 3), (0, 2, 3, 4, 1)),
-)
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """How a right tensor is brought to a left one, how far apart they are then, and whether types explain that."""
-
-    transform: Transform
-    apart: float
-    is_close: bool
 
 
 @dataclass(frozen=True)
@@ -124,7 +106,7 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
     formats = Transform(left_format=plan.suite.left_format, right_format=plan.suite.right_format)
     outputs = [pair for pair in plan.pairing.pairs if pair.left.key.io == "output"]
     paired = [(left.number(pair.left), right.number(pair.right)) for pair in outputs]
-    search = _Search(left, right, formats)
+    search = _Search(left, right, formats, Modules("left", plan.left))
     by_structure = search.by_structure(paired)
     taken = {*by_structure.values()}, {*by_structure}
     copies = right.copies({*(other for _, other in paired), *taken[1]})
@@ -135,14 +117,14 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
         for other in _candidates(left, right, number, open_left):
             found = search.alignment(other, number)
             if found is not None:
-                apart = found.apart if found.apart <= _MOST_APART else None
+                apart = found.apart if found.apart <= MOST_APART else None
                 fits.append(Fit(other, number, apart, is_close=found.is_close))
     anchors = sorted({*paired, *((one, other) for other, one in by_structure.items())})
     suggestions = [
         Suggestion(other, (Fit(one, other, search.found[one, other].apart),), "structure")
         for other, one in by_structure.items()
     ]
-    suggestions += suggest(left.unpaired, right.unpaired, fits, anchors=anchors)
+    suggestions += suggest(left.unpaired, right.unpaired, _without_views(fits, left), anchors=anchors)
     confirmed = search.confirmed({one.right: one for one in suggestions}, paired, copies)
     return Suggested(
         tuple(left.refs),
@@ -277,8 +259,8 @@ def _name_of(ref: TensorRef) -> _Name:
 class _Search:
     """Partners by structure, and how a right tensor is brought to a left one; each pair is tried once."""
 
-    def __init__(self, left: _Side, right: _Side, formats: Transform) -> None:
-        self._left, self._right, self._formats = left, right, formats
+    def __init__(self, left: _Side, right: _Side, formats: Transform, modules: Modules) -> None:
+        self._left, self._right, self._formats, self._modules = left, right, formats, modules
         self.found: dict[tuple[int, int], Alignment] = {}
         self._left_over: set[int] = set()
 
@@ -399,7 +381,9 @@ class _Search:
         rest = [number for number in sorted(self._right.alone - copies - self._left_over) if number not in found]
         # What repeats a tensor that has a partner is not meant.
         usable = self._left.alone - self._left.copies({*taken, *(one for one, _ in paired)})
-        anchors = [*paired, *((fit.left, number) for number, fit in agreeing.items() if found[number].is_clear)]
+        structural = {number: one.fits[0] for number, one in found.items() if one.how == "structure"}
+        anchored = {**structural, **agreeing}
+        anchors = [*paired, *((fit.left, number) for number, fit in anchored.items() if found[number].is_clear)]
         for how, choose in (("names alone", self._by_name), ("place", self._by_place)):
             possible = [
                 (one, other)
@@ -426,7 +410,11 @@ class _Search:
         ordered = [
             (one, other)
             for one, other in possible
-            if self._left.unpaired[one].is_ordered and self._right.unpaired[other].is_ordered
+            if self._left.unpaired[one].is_ordered
+            and self._right.unpaired[other].is_ordered
+            # What stays inside of a module, or shows it again, is no place of its own.
+            and not self._modules.is_inside(self._left.refs[one])
+            and self._left.refs[one].key.op.op_type not in PASSING_TYPES
         ]
         return in_order(anchors, ordered, self._sort_of)
 
@@ -558,42 +546,9 @@ def _candidates(left: _Side, right: _Side, number: int, allowed: Iterable[int]) 
     return list(dict.fromkeys([*(other for _, other in alike[:_MOST_TRIED]), *by_name[:_MOST_TRIED]]))
 
 
-def best_alignment(
-    left: TensorRef, right: TensorRef, formats: Transform, values: TensorView | None = None
-) -> Alignment | None:
-    """Return the simplest way to bring the right to the left that no other one is clearly better than.
-
-    Both are read whole, in blocks; `values` are those of the right where they are not what its file has. `formats` are
-    the axis orders of the suite. ``None`` if their shapes cannot be brought together, or a file cannot be read.
-    """
-    try:
-        with closing(open_view(left)) as ours, closing(open_view(right) if values is None else values) as theirs:
-            close = _CLOSE.get(coarser(ours.dtype, theirs.dtype), _MOST_APART)
-            ranks = {len(ours.shape), len(theirs.shape)}
-            turned = [Transform(transpose=axes) for axes in USUAL_AXES if {len(axes)} == ranks]
-            best: Alignment | None = None
-            for transform in (formats, *turned, Transform(reshape=True)):
-                # Any two tensors of one size can be reshaped, so this is only tried if nothing else works.
-                if transform.reshape and best is not None:
-                    continue
-                apart = _apart(Pair(left, right, "mapped", transform=transform), ours, theirs)
-                if apart is not None and (best is None or apart * 10 < best.apart):
-                    best = Alignment(transform, apart, apart <= close)
-            return best
-    except (MsdumpError, OSError):
-        return None
-
-
-def shape_word(transform: Transform) -> str:
-    """Return what is done to a shape, as `causes.reasons.fit_text` takes it."""
-    if transform.transpose is not None:
-        return "transposed"
-    return "reshaped" if transform.reshape else "same"
-
-
-def _apart(pair: Pair, left: TensorView, right: TensorView) -> float | None:
-    try:
-        aligned = align(pair, left, right)
-    except TensorShapeError:
-        return None
-    return None if aligned.sampled else disagreement(aligned.left, aligned.right)
+def _without_views(fits: Sequence[Fit], left: _Side) -> list[Fit]:
+    """Leave out what hands its input on and fits one right tensor only, where what computed that fits it as well."""
+    views = {fit.left for fit in fits if left.refs[fit.left].key.op.op_type in PASSING_TYPES}
+    rights = Counter(fit.left for fit in fits)
+    computed = {fit.right for fit in fits if fit.left not in views and fit.apart is not None}
+    return [fit for fit in fits if fit.left not in views or rights[fit.left] > 1 or fit.right not in computed]

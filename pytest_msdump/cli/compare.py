@@ -159,13 +159,20 @@ def _with_bundle(
     return lambda report: [*write(report), *write_bundle(planned, report, folder, most=most)]
 
 
-def suite_of(parsed: argparse.Namespace, *, io: str | None = None) -> Suite:
-    """Load the suite that a command line describes; `io` is which tensors to take when no ``--io`` is given."""
+def suite_of(
+    parsed: argparse.Namespace, *, io: str | None = None, table: tuple[Path, Mapping[str, Any]] | None = None
+) -> Suite:
+    """Load the suite that a command line describes; `io` is which tensors to take when no ``--io`` is given.
+
+    `table` is what stands in the place of a suite file, and that file.
+    """
     options: dict[str, Any] = option_values(parsed) | _typed_sides(parsed)
     options["io"] = options["io"] or io
     directory = Path.cwd()
+    file = suite_file(options.pop("config"), directory, options)
     return load_suite(
-        file=suite_file(options.pop("config"), directory, options),
+        file=file if table is None else table[0],
+        table=None if table is None else table[1],
         options=options,
         directory=directory,
         spelled=COMMAND_FLAGS | {"left": "LEFT", "right": "RIGHT"},

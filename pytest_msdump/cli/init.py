@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from pytest_msdump.causes.suggest_partners import suggest_partners
 from pytest_msdump.cli.compare import add_suite_arguments, suite_of
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines, terminal_width
 from pytest_msdump.cli.suggested_suite import SuggestedSuite, found_text, new_file, write_lines
+from pytest_msdump.cli.updated_suite import made_entry_lines, with_entries, without_made_entries
 from pytest_msdump.comparison.planning import Plan, plan
+from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import shell_line
 from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.model.dump import Dump
@@ -16,6 +21,8 @@ from pytest_msdump.report.coverage import percent
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.summary import header_lines
 from pytest_msdump.report.tables import hanging
+from pytest_msdump.storage.files import read_user_file
+from pytest_msdump.suite import MOST_BYTES, parse_toml
 from pytest_msdump.text import Message
 
 DESCRIPTION = (
@@ -37,27 +44,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     groups["output"].add_argument(
         "-o", "--out", metavar="FILE", default="msdump.toml", help="the new suite file (default: %(default)s)"
     )
+    groups["output"].add_argument(
+        "--update",
+        action="store_true",
+        help="FILE is there: make the entries anew that init wrote; keep every key, rule, comment and edited entry",
+    )
     add_quiet(groups["output"], "-q")
     parser.set_defaults(msdump_config=None, msdump_io=None)
 
 
 def run(parsed: argparse.Namespace) -> int:
     """Plan, suggest, write and print; return the exit code."""
-    target = new_file(parsed.out)
+    kept = _kept_text(Path(parsed.out)) if parsed.update else None
+    target = new_file(parsed.out) if kept is None else Path(parsed.out)
+    table = {} if kept is None else _table_of(kept, target)
     progress = Progress("msdump init", quiet=parsed.quiet)
     with progress.step("indexing and pairing"):
-        planned = plan(suite_of(parsed))
+        planned = plan(suite_of(parsed, table=None if kept is None else (target, table)))
     found = suggest_partners(planned, watch=progress)
-    say, (profile, reason) = phrases(parsed), _profile(planned)
+    is_said = "profile" in table
+    profile, reason = (
+        (table["profile"], Message("profile_said", {"file": str(target)})) if is_said else _profile(planned)
+    )
     suite = SuggestedSuite(planned, found, parsed, target.absolute().parent, profile=profile)
-    ran = suite.run(progress)
+    ran, say = suite.run(progress), phrases(parsed)
     why = say.of(reason)
-    write_lines(target, suite.lines(f"# {say('init_heading')}", {"profile": f'"{profile}"  # {why}'}))
+    if kept is None:
+        more = {"profile": f'"{profile}"  # {why}'}
+        write_lines(target, suite.lines(f"# {say('init_heading')}", more, entry_lines=made_entry_lines))
+    else:
+        pair_by = None if "pair_by" in table else suite.pair_by
+        write_lines(target, with_entries(kept, [*suite.entries.lines(made_entry_lines)], pair_by=pair_by).splitlines())
     width = terminal_width(100, least=40)
     is_written = say("init_written", file=str(target))
     has_rest = bool(planned.pairing.unmatched_right)
-    code = "lost" if suite.lost_outputs else "all" if suite.coverage == suite.reached else "less"
-    shares = {"share": percent(suite.reached), "wanted": percent(suite.coverage), "names": tuple(suite.lost_outputs)}
+    code = "all" if suite.coverage == suite.reached else "less"
+    code = "lost" if suite.lost_outputs else code if kept is None else "kept"
+    shares: dict[str, Any] = {"kept": table.get("min_coverage", "–")} | {
+        "share": percent(suite.reached),
+        "wanted": percent(suite.coverage),
+        "names": tuple(suite.lost_outputs),
+    }
     said = (
         say("after_label", label=is_written, text=found_text(found, say)) if has_rest else is_written,
         say(f"init_reached_{code}", **shares),
@@ -69,6 +96,22 @@ def run(parsed: argparse.Namespace) -> int:
     print_lines(line for text in said for line in hanging(text, width))
     print_lines([say("next_command"), f"  {shell_line(['pytest', str(target)])}"])
     return int(suite.reached == 0)
+
+
+def _kept_text(target: Path) -> str:
+    """Return what a person wrote in a suite file."""
+    raw = read_user_file(target, MOST_BYTES, want="--update takes a suite that init wrote")
+    try:
+        return without_made_entries(raw.decode())
+    except UnicodeDecodeError:
+        raise ConfigError(f"{target} is not UTF-8; save it as UTF-8") from None
+
+
+def _table_of(text: str, target: Path) -> dict[str, Any]:
+    table = parse_toml(text.encode(), str(target)).get("msdump")
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{target} has no table [msdump]; --update takes a suite that init wrote")
+    return dict(table)
 
 
 def _profile(planned: Plan) -> tuple[str, Message]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import floor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pytest_msdump.causes.choose_partners import Fit, Suggestion
 from pytest_msdump.causes.reasons import fit_text
@@ -21,6 +22,7 @@ from pytest_msdump.comparison.user_code import Watch
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text, toml_value
 from pytest_msdump.matching.addresses import MapEntry
+from pytest_msdump.matching.leaving import Modules
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.replay.pairing import suggest_with
 from pytest_msdump.replay.reference_model import load_reference
@@ -41,6 +43,7 @@ _TYPED = ("iteration", "rank", "graph", "align")
 _RULE_FILES = ("fusion", "quant_fusion", "close_fusion")
 _MOST_NAMED = 5
 _COMMENT = 118
+EntryLines: TypeAlias = Callable[[dict[str, Any]], list[str]]
 _ENTRY_KEYS = ("reshape", "transpose", "rank", "net", "graph", "iteration", "occurrence")
 
 
@@ -130,7 +133,12 @@ class SuggestedSuite:
             said.append(self._say("suite_doubtful", names=self._say.named(dict.fromkeys(names), _MOST_NAMED)))
         return said
 
-    def lines(self, heading: str, more: dict[str, str]) -> list[str]:
+    @property
+    def pair_by(self) -> str | None:
+        """The ways of pairing that the file has to name."""
+        return _toml(self._table["pair_by"]) if "pair_by" in self._table else None
+
+    def lines(self, heading: str, more: dict[str, str], *, entry_lines: EntryLines = map_entry_lines) -> list[str]:
         """Return the lines of the file; `more` are lines of keys, each with what stands behind it."""
         table = {key: _toml(value) for key, value in self._table.items()} | more
         # A share must not look like a decision on what the model itself gives back.
@@ -138,7 +146,7 @@ class SuggestedSuite:
             table["min_coverage"] = _toml(self.coverage)
         lines = [heading, "[msdump]", *(f"{key} = {value}" for key, value in table.items())]
         lines += [line for entry in self.entries.known for line in ("", *map_entry_lines(entry))]
-        return [*lines, *self.entries.lines()]
+        return [*lines, *self.entries.lines(entry_lines)]
 
 
 def _place(ref: TensorRef) -> tuple[str, int]:
@@ -196,13 +204,15 @@ def _toml(value: Any) -> str:
 class _Entries:
     """The entries of a suggested suite: those that the suite has (`known`), and those that are new (`clear`)."""
 
-    def __init__(self, planned: Plan, found: Suggested, say: Phrases) -> None:
+    def __init__(self, planned: Plan, found: Suggested, say: Phrases, *, names_modules: bool = True) -> None:
         self._found, self._say = found, say
         self._names = [_Names(refs) for refs in (found.left, found.right)]
         types: defaultdict[str, set[str | None]] = defaultdict(set)
         for ref in (*planned.left.refs, *planned.right.refs):
             types[ref.key.op.label].add(ref.key.op.op_type)
         self._shared = frozenset(name for name, kinds in types.items() if len(kinds - {None}) > 1)
+        self._modules = Modules("left", planned.left)
+        self._names_modules = names_modules
         self._every_call = self._pairs_every_call([one for one in found.suggestions if one.is_clear])
         self.known = [_known_entry(entry) for entry in planned.suite.entries if entry.rename is None]
         self._said: set[tuple[Any, Any]] = set()
@@ -214,11 +224,11 @@ class _Entries:
                 self._commented.append((self._why(one, one.fits[0]), entry))
         self.clear = [entry for _, entry in self._commented]
 
-    def lines(self) -> Iterator[str]:
+    def lines(self, entry_lines: EntryLines) -> Iterator[str]:
         """Yield the new entries of a suite file, each with what speaks for it, and what has none as comments."""
         found = self._found
         for why, entry in self._commented:
-            yield from ("", f"# {why}", *map_entry_lines(entry))
+            yield from ("", f"# {why}", *entry_lines(entry))
         for one in found.suggestions:
             if not one.is_clear:
                 yield from self._ambiguous(one)
@@ -258,6 +268,12 @@ class _Entries:
             side: names.address(ref, self._shared, of_every_call=of_every_call)
             for side, names, ref in zip(("left", "right"), self._names, refs, strict=True)
         }
+        # Operators inside are numbered anew when the port is mended; what leaves a module stays that.
+        if self._names_modules and refs[0].key.io == refs[1].key.io == "output" and not refs[1].key.slot:
+            depth = len(re.split("[./]", refs[1].key.op.label))
+            is_called_once = self._names[0].calls[refs[0].key.typed_address] == 1
+            if is_called_once and (module := self._modules.address_of(refs[0], depth=depth)) is not None:
+                entry = {"left": module, "right": entry["right"].removesuffix(":output:0")}
         if transform.transpose is not None:
             entry["transpose"] = list(transform.transpose)
         if transform.reshape:

@@ -10,6 +10,7 @@ from pytest_msdump.matching.addresses import Address
 from pytest_msdump.matching.scopes import Leaving, Path, Run, dotted, runs_of
 from pytest_msdump.matching.sides import Side, index_side
 from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.text import Message
 
 
@@ -50,6 +51,45 @@ class Modules:
                 if reading is not None and path is not None:
                     yield NamedModule(path, run.numbers[0], run.leaving(path, reading.occurrence))
                     break
+
+    def address_of(self, ref: TensorRef, *, depth: int) -> str | None:
+        """Return the module that a tensor is all of what leaves, e.g. ``layer0.act`` or ``act@1``; else ``None``.
+
+        Of modules inside each other it is the one of that many names, else the innermost.
+        """
+        found: dict[int, str] = {}
+        for run, own, number in self._around(ref):
+            for end in range(len(own), 0, -1):
+                calls = run.leaving(own[:end])
+                several = calls.parameters["n"] if isinstance(calls, Message) and calls.code == "scope_called" else 0
+                for call in range(several) if isinstance(several, int) else ():
+                    leaving = run.leaving(own[:end], call)
+                    if not isinstance(leaving, Message) and [dict(one.tensors) for one in leaving] == [{0: number}]:
+                        found[end] = f"{dotted(own[:end])}@{call}"
+                if not isinstance(calls, Message) and [dict(one.tensors) for one in calls] == [{0: number}]:
+                    found[end] = dotted(own[:end])
+        return found.get(depth) or next(iter(found.values()), None)
+
+    def is_inside(self, ref: TensorRef) -> bool:
+        """Whether a tensor stays inside of a module of which it is known what leaves it."""
+        return any(
+            not isinstance(calls := run.leaving(own), Message)
+            and not any(number in one.tensors.values() for one in calls)
+            for run, own, number in self._around(ref)
+            if own
+        )
+
+    def _around(self, ref: TensorRef) -> Iterator[tuple[Run, Path, int]]:
+        """Yield the runs that a tensor is in, with the innermost module around it, and its number."""
+        number = self._numbers.get(id(ref))
+        for run in self._runs if number is not None else ():
+            step = next((one for one in run.steps if number is not None and self._side.op_of[number] in one.ops), None)
+            if step is not None and number is not None:
+                yield run, step.scope.path or (), number
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        return {id(ref): number for number, ref in enumerate(self._side.refs)}
 
     def paths(self) -> Iterator[str]:
         """Yield the paths of all modules: with dots, and as names of operators begin."""

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.causes.alignment import Alignment, best_alignment
 from pytest_msdump.causes.choose_partners import Fit, Suggestion
 from pytest_msdump.causes.confirm_partners import words_of
 from pytest_msdump.causes.fingerprint import distances, fingerprint
 from pytest_msdump.causes.structure import name_agreement, tokens_of
-from pytest_msdump.causes.suggest_partners import Alignment, Suggested, best_alignment, suggest_partners
+from pytest_msdump.causes.suggest_partners import Suggested, suggest_partners
 from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.user_code import Watch, unwatched

@@ -306,18 +306,29 @@ def suspicious_lines(report: Report, *, width: int, unfolded: bool = False, say:
         )
     if len(found) > len(shown):
         lines.append(f"  {say('more_suspicious', n=len(found) - len(shown))}")
-    entries = list(_entries(shown, say))
+    entries = list(_entries(shown, report.records, say))
     return [*lines, *(hanging(terminal_text(say("do_map_instead")), width, indent=2) if entries else []), *entries]
 
 
-def _entries(records: Sequence[Record], say: Phrases) -> Iterator[str]:
-    """Yield each map entry once: two swapped tensors give the same one twice."""
-    seen = set()
-    for record in records:
+def _entries(shown: Sequence[Record], records: Sequence[Record], say: Phrases) -> Iterator[str]:
+    """Yield each map entry once, as two swapped tensors give the same one twice; none that another entry contradicts.
+
+    A left tensor that an entry names, which stays, cannot be named by a second one.
+    """
+    proposed: dict[tuple[str, ...], tuple[Record, str]] = {}
+    for record in shown:
         for one in record.suspicious:
-            lines = [] if one.map is None else map_entry_lines(one.map)
-            if lines and tuple(lines) not in seen:
-                seen.add(tuple(lines))
-                if record.how == "mapped" and record.by:
-                    yield f"    # {say('in_place_of', entry=terminal_text(record.by))}"
-                yield from (f"    {line}" for line in lines)
+            if one.map is not None:
+                lines, left = tuple(map_entry_lines(one.map)), str(one.map["left"])
+                if lines not in proposed or record.left.address == left:
+                    proposed[lines] = (record, left)
+    is_settled = False
+    while not is_settled:
+        replaced = {id(record) for record, _ in proposed.values()}
+        held = {one.left.address for one in records if one.how == "mapped" and id(one) not in replaced}
+        possible = {lines: found for lines, found in proposed.items() if found[1] not in held}
+        is_settled, proposed = len(possible) == len(proposed), possible
+    for lines, (record, _) in proposed.items():
+        if record.how == "mapped" and record.by:
+            yield f"    # {say('in_place_of', entry=terminal_text(record.by))}"
+        yield from (f"    {line}" for line in lines)

@@ -394,6 +394,19 @@ def test_an_entry_that_two_pairs_ask_for_stands_there_once(tmp_path: Path) -> No
     assert sum(line.strip() == "[[msdump.map]]" for line in summary_lines(found)) == 1
 
 
+def test_entries_that_are_shown_can_all_be_taken(tmp_path: Path) -> None:
+    """Numbers have moved by one: an entry for a left tensor that another entry keeps would be refused."""
+    a, b, c, d = values(4)
+    write(tmp_path, {"x": near(d), "y": near(a), "z": near(b)}, {"a": a, "b": b, "c": c})
+    pairs = {"x": "a", "y": "b", "z": "c"}
+    lines = [line.strip() for line in summary_lines(report(tmp_path, pairs))]
+    for place in (number for number, line in enumerate(lines) if line.startswith("# in place of")):
+        replaced = list("xyz")[int(lines[place].rpartition("#")[2]) - 1]
+        left, right = (lines[place + step].split('"')[1].partition(":")[0] for step in (2, 3))
+        pairs = {one: other for one, other in pairs.items() if one != replaced or one == left} | {left: right}
+    assert pairs == {"x": "a", "y": "a", "z": "b"}
+
+
 def test_of_a_pair_that_passes_when_it_is_judged_again_nothing_is_said(tmp_path: Path) -> None:
     a, b = values(2)
     write(tmp_path, {"a": near(b), "b": near(a)}, {"a": a, "b": b})

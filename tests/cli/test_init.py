@@ -99,3 +99,41 @@ def test_nothing_is_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["init", "run", "ref"]) == 4
     assert capsys.readouterr().err == "msdump: msdump.toml is there already; name a new file, or remove it\n"
     assert Path("msdump.toml").read_text("utf-8") == "mine"
+
+
+def test_update_makes_its_own_entries_anew_and_keeps_what_a_person_wrote(pytester: pytest.Pytester) -> None:
+    pytester.chdir()
+    _write("run", "abcd")
+    _write("ref", "wxyz")
+    assert main(["init", "run", "ref", "-q"]) == 0
+    file = Path("msdump.toml")
+    edited = file.read_text("utf-8").replace('right = "x:output:0"', 'right = "x:output:0"\nreshape = true')
+    edited = (
+        edited.replace('profile = "default"', 'profile = "ascend"')
+        + "\n# by hand\n[[msdump.rule]]\nmatch = '*'\ncosine = 0.9\n"
+    )
+    file.write_text(edited, "utf-8")
+    # c is now called e.
+    for path in Path("run").glob("c.*"):
+        path.rename(path.with_name(f"e{path.name[1:]}"))
+    assert main(["init", "run", "ref", "-q"]) == 4
+    assert main(["init", "run", "ref", "-q", "--update"]) == 0
+    updated, table = file.read_text("utf-8"), _table()
+    entries = {one["left"][0]: one for one in table.pop("map")}  # type: ignore[attr-defined]
+    assert {left: one["right"][0] for left, one in entries.items()} == dict(zip("abed", "wxyz", strict=True))
+    assert entries["b"]["reshape"]
+    assert "# by hand" in updated
+    assert (table["profile"], table["rule"]) == ("ascend", [{"match": "*", "cosine": 0.9}])
+    pytester.runpytest("msdump.toml").assert_outcomes(passed=5)
+    # Nothing is left to do.
+    assert main(["init", "run", "ref", "-q", "--update"]) == 0
+    assert sorted(file.read_text("utf-8").split()) == sorted(updated.split())
+
+
+def test_update_takes_a_suite_that_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    _write("run", "a")
+    _write("ref", "a")
+    assert main(["init", "run", "ref", "--update"]) == 4
+    Path("msdump.toml").write_text("[other]\n", "utf-8")
+    assert main(["init", "run", "ref", "--update"]) == 4
+    assert "no table [msdump]" in capsys.readouterr().err

@@ -35,8 +35,12 @@ def suggested(tmp_path, capsys):
     return run
 
 
-def truth(lenet, name_of=lambda name: name):
+def truth(lenet, name_of=None):
+    """The left names of the right ones: modules, or operators where their names are others."""
     entries = json.loads((lenet / "mapping.json").read_text("utf-8"))["entries"]
+    if name_of is None:
+        # Operators inside of a module may be numbered anew, and are others in a port that is mended.
+        return {entry["reference"]: entry["target_op"].split("/")[1].partition("-")[0] for entry in entries}
     return {f"{entry['reference']}:output:0": f"{name_of(entry['target_op'])}:output:0" for entry in entries}
 
 
@@ -98,9 +102,7 @@ def test_without_names_and_order_equal_tensors_are_called_ambiguous(lenet, tmp_p
 @pytest.mark.parametrize("left", ["target_bad", "target_bad2"])
 def test_a_wrong_port_too_gets_all_ten_pairs(lenet, suggested, left):
     _, entries, file = suggested(lenet / left, lenet / "reference")
-    expected = {right: name.replace("MaxPool", "AvgPool") for right, name in truth(lenet).items()}
-    found = {right: name.replace("MaxPool", "AvgPool") for right, name in entries.items()}
-    assert found == expected
+    assert entries == truth(lenet)
     assert "same shape; values differ by 0." in file.read_text("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Small models in PyTorch and their ports, right and with one mistake each: ports.py graph|pynative FOLDER.
+"""Small models in PyTorch and their ports, right and with one mistake each: small_ports.py graph|pynative FOLDER.
 
 Writes `FOLDER/MODEL/reference` with hooks of PyTorch, and `FOLDER/MODEL/right` and one folder for each mistake: by
 MindSpore's own dump in graph mode, by the recorder in PyNative mode.
@@ -155,7 +155,11 @@ def torch_models():
     class Preactivation(nn.Module):
         def __init__(self):
             super().__init__()
-            self.stem, self.layer1, self.layer2 = nn.Conv2d(3, 6, 3), nn.Sequential(Unit(), Unit()), nn.Sequential(Unit())
+            self.stem, self.layer1, self.layer2 = (
+                nn.Conv2d(3, 6, 3),
+                nn.Sequential(Unit(), Unit()),
+                nn.Sequential(Unit()),
+            )
             self.fc = nn.Linear(6, 5)
 
         def forward(self, x):
@@ -436,13 +440,15 @@ def keep(dump, target, graphs):
     for file in sorted(dump.rglob("*")):
         parts = file.relative_to(dump).parts
         words = file.stem.split("_")
-        is_own = ".dump_metadata" in parts or (
+        is_own = (
             parts[1].isdigit() and int(parts[1]) in graphs
             if parts[0] == "Net" and len(parts) > 1
             else any(word.isdigit() and int(word) in graphs for word in words)
         )
-        if file.is_file() and is_own:
-            new = target / "rank_0" / Path(*parts)
+        new = target / "rank_0" / Path(*parts)
+        if parts[0] == ".dump_metadata" and file.is_dir():
+            shutil.copytree(file, new)
+        elif file.is_file() and is_own:
             new.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(file, new)
 
