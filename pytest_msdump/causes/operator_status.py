@@ -10,6 +10,7 @@ from pytest_msdump.causes.edges import Group, Input, Run
 from pytest_msdump.causes.growth import drift_of
 from pytest_msdump.causes.network import Drift, Feed, Node
 from pytest_msdump.facts.operators import UNDUMPED_TYPES, VIEW_TYPES, WRITTEN_INPUTS
+from pytest_msdump.matching.kinds import weight_name
 from pytest_msdump.matching.not_dumped import NOT_DUMPED
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.pairing import Pairing
@@ -219,6 +220,18 @@ def _writers(group: Group, status: TensorStatus, parameter: str) -> Iterator[Fee
     before = _before(group, status, parameter)
     if not writers and before.status:
         yield before
+    weight = weight_name(parameter)
+    if writers and weight is not None and not weight.state and _fails(group, status, parameter):
+        # An optimizer makes the weight of the momentum or the moments that it writes as well.
+        for other in group.writers:
+            state = weight_name(other)
+            is_compared = state is not None and state.state and state.weight == weight.weight
+            if is_compared and _worst(status.of_outputs(group, Run("parameter", other)).values()):
+                yield Feed(Run("parameter", other))
+
+
+def _fails(group: Group, status: TensorStatus, parameter: str) -> bool:
+    return _worst(status.of_outputs(group, Run("parameter", parameter)).values()) == "fails"
 
 
 def _own_inputs(group: Group, status: TensorStatus, run: Run) -> dict[int, Feed[Run] | None]:

@@ -6,12 +6,12 @@ then the left's iteration 0 has what the right has in iteration 1. That is said;
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_msdump.comparison.planning import Plan
+from pytest_msdump.escape import shell_line
 from pytest_msdump.facts.checks import OPTIMIZERS
 from pytest_msdump.matching.kinds import is_weight, weight_name
 from pytest_msdump.model.pairing import Pair
@@ -71,7 +71,7 @@ def _arguments(pairs: Sequence[Pair], shift: int, *, is_narrow: bool) -> str:
     arrows = ", ".join(f"{at}->{theirs[at]}" for at in ours)
     names = dict.fromkeys(pair.left.key.op.label for pair in pairs) if is_narrow else {}
     words = [f"--msdump-align=iteration={arrows}", f"--msdump-iteration={'|'.join(map(str, ours))}"]
-    return shlex.join([*words, *(f"--msdump-select={name}" for name in list(names)[:_MOST_NAMED])])
+    return shell_line([*words, *(f"--msdump-select={name}" for name in list(names)[:_MOST_NAMED])])
 
 
 def _is_weight(pair: Pair) -> bool:

@@ -79,6 +79,19 @@ def pair_outputs(state: PairingState, request: PairingRequest, *, pairs: bool = 
     return [one for one in lost.values() if not state.is_paired("right", one.ref)]
 
 
+def goes_on(state: PairingState, request: PairingRequest) -> Iterator[str]:
+    """Yield what to say where the left's model computes more from the last that a right without a graph has."""
+    left_dump, right_dump = request.dumps
+    if _may_say(right_dump) or not left_dump.compiled_graphs or "output" not in state.left.directions:
+        return
+    partners = {pair.left: state.right.refs[pair.right].key.op.label for pair in state.pairs}
+    for run in runs_of(state.left, left_dump).values():
+        for name, refs, sources in run.ends():
+            compared = [partners[ref] for ref in sources if ref in partners]
+            if compared and not any(ref in partners for ref in refs):
+                yield say(Message("goes_on", {"name": name, "after": compared[0]}))
+
+
 def _may_say(dump: Dump) -> bool:
     manifests = filter(None, (dump.manifest, *dump.ranks.values()))
     return bool(dump.graphs) or any(one.outputs for one in manifests)

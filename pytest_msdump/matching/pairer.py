@@ -20,7 +20,7 @@ from pytest_msdump.matching.mapped import pair_by_map
 from pytest_msdump.matching.modules import pair_by_scope
 from pytest_msdump.matching.names import pair_by_mangled_name, pair_by_name
 from pytest_msdump.matching.not_dumped import Absence
-from pytest_msdump.matching.outputs import pair_outputs
+from pytest_msdump.matching.outputs import goes_on, pair_outputs
 from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
 from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.matching.selection import PairFilter, Selection
@@ -134,9 +134,10 @@ def pair_dumps(
     absences = {"left": Absence("left", left, coordinates.arrows), "right": Absence("right", right)}
     explainer = Explainer(state, absences, lost, passing, containers)
     pairing = _selected(left, right, state, request, explainer, selection)
+    notes = (*pairing.notes, *(goes_on(state, request) if follows_structure else ()))
     lost_refs = ((one.name, theirs.refs[one.ref]) for one in outputs)
     takes = PairFilter(selection).takes_ref
-    return replace(pairing, lost_outputs=tuple((name, ref) for name, ref in lost_refs if takes(ref)))
+    return replace(pairing, notes=notes, lost_outputs=tuple((name, ref) for name, ref in lost_refs if takes(ref)))
 
 
 def _containers(dump: Dump) -> frozenset[str]:

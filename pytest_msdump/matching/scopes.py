@@ -18,13 +18,13 @@ from typing import NamedTuple
 from pytest_msdump.facts.operators import LAST_OPERATORS, VIEW_TYPES
 from pytest_msdump.matching.coordinates import Place, without_occurrence
 from pytest_msdump.matching.kinds import WRAPPERS, WeightName, is_weight, kind_of, spelling_of_name
-from pytest_msdump.matching.shared_scopes import paths_of_callers
-from pytest_msdump.matching.sides import Side
+from pytest_msdump.matching.shared_scopes import most_repeats, paths_of_callers
+from pytest_msdump.matching.sides import Side, graph_at
 from pytest_msdump.matching.weights import weights_of
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey
+from pytest_msdump.model.tensor import OpKey
 from pytest_msdump.text import Message, Parameter
 
 # Names of modules from the outermost to the innermost; empty for the model itself.
@@ -197,7 +197,7 @@ class Run:
         manifest = dump.manifest_of(keys[0].at.rank)
         self.weights = manifest.weights if manifest else {}
         self.style = _style(dump, keys)
-        self.graph = graph = _graph_of(dump, keys[0].at)
+        self.graph = graph = graph_at(dump, keys[0].at)
         scopes = {one.name: one.scope for one in graph.operators if one.scope} if graph else {}
         inner: dict[str, list[int]] = {}
         for number, key in zip(numbers, keys, strict=True):
@@ -369,7 +369,7 @@ class Run:
         if calls.keys() != {()}:
             return list(calls.values())
         kinds = [(self.steps[number].scope.path, self.steps[number].op_type) for number in members]
-        repeats = _most_repeats(kinds)
+        repeats = most_repeats(kinds)
         if count > 1 and self.has_edges and len(parts := self._parts(members)) == count:
             # What left a module and came back has left one call and entered another.
             return parts if all(self._feeds(one, other) for one, other in pairwise(parts)) else None
@@ -457,6 +457,13 @@ class Run:
                 for slot in self._own_slots(number):
                     tensors = (self._side.ops[op].tensors for op in step.ops)
                     yield tuple(own["output", slot] for own in tensors if ("output", slot) in own)
+
+    def ends(self) -> Iterator[tuple[str, list[int], list[int]]]:
+        """Yield by name each operator, no view, that none takes: its outputs, and those of what feeds it."""
+        for number, step in enumerate(self.steps if self.has_edges else ()):
+            if step.ops and not step.scope.is_apart and not self._slots.get(number) and step.op_type not in VIEW_TYPES:
+                feeds = [ref for one, _ in step.inputs for op in self.steps[one].ops for ref in self.outputs(op)]
+                yield step.name, [ref for op in step.ops for ref in self.outputs(op)], feeds
 
     def _with_enclosed(self, members: frozenset[int], path: Path) -> frozenset[int]:
         """Add operators without a scope, or of a module around, that are fed by the module and lead nowhere else.
@@ -577,35 +584,6 @@ def _style(dump: Dump, keys: Sequence[OpKey]) -> str:
     return "nodes" if framework.startswith("tensorflow") and len(named) * 2 > len(nested) else "modules"
 
 
-def _graph_of(dump: Dump, at: Coordinates) -> OperatorGraph | None:
-    """Return the one graph of the run at a place; ``None`` where there are several or none."""
-    fitting = [
-        graph
-        for where, graph in dump.graphs
-        if graph.is_final
-        and all(
-            getattr(where, name) in (None, getattr(at, name)) or getattr(at, name) is None
-            for name in COORDINATES
-            if name != "occurrence"
-        )
-    ]
-    return fitting[0] if len(fitting) == 1 else None
-
-
 def _outputs(side: Side, op: int) -> tuple[int, ...]:
     tensors = side.ops[op].tensors
     return tuple(tensors[port] for port in sorted(tensors) if port[0] == "output")
-
-
-def _most_repeats(kinds: Sequence[object]) -> int:
-    """Return how often a sequence repeats its shortest period; 1 where it has none."""
-    length = len(kinds)
-    # The lengths of the longest borders, as in the algorithm of Knuth, Morris and Pratt.
-    borders = [0] * length
-    for place in range(1, length):
-        border = borders[place - 1]
-        while border and kinds[place] != kinds[border]:
-            border = borders[border - 1]
-        borders[place] = border + (kinds[place] == kinds[border])
-    period = length - borders[-1] if length else 1
-    return length // period if length and length % period == 0 else 1

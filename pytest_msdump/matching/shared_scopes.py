@@ -70,3 +70,17 @@ def _cells(names: Sequence[str], paths: Sequence[Path | None]) -> Iterator[Seque
 
 def _are_nested(cells: Mapping[Path, int]) -> bool:
     return any(other[: len(one)] == one for one, other in pairwise(sorted(cells)))
+
+
+def most_repeats(kinds: Sequence[object]) -> int:
+    """Return how often a sequence repeats its shortest period; 1 where it has none."""
+    length = len(kinds)
+    # The lengths of the longest borders, as in the algorithm of Knuth, Morris and Pratt.
+    borders = [0] * length
+    for place in range(1, length):
+        border = borders[place - 1]
+        while border and kinds[place] != kinds[border]:
+            border = borders[border - 1]
+        borders[place] = border + (kinds[place] == kinds[border])
+    period = length - borders[-1] if length else 1
+    return length // period if length and length % period == 0 else 1

@@ -11,7 +11,9 @@ from typing import NamedTuple
 from pytest_msdump.matching.addresses import Address
 from pytest_msdump.matching.coordinates import Place, PlaceIndex, place_of, without_occurrence
 from pytest_msdump.matching.kinds import is_weight, kind_of
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, mangle
+from pytest_msdump.model.dump import Dump
+from pytest_msdump.model.graph import OperatorGraph
+from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, TensorRef, mangle
 
 # (io, slot) of a tensor within its operator.
 Port = tuple[str, int]
@@ -222,3 +224,18 @@ def index_side(
         op_of.append(number)
     places = frozenset(without_occurrence(place) for _, place, kept in placed.values() if kept)
     return Side(name, tuple(refs), tuple(ops), tuple(op_of), directions, places)
+
+
+def graph_at(dump: Dump, at: Coordinates) -> OperatorGraph | None:
+    """Return the one graph of the run at a place; ``None`` where there are several or none."""
+    fitting = [
+        graph
+        for where, graph in dump.graphs
+        if graph.is_final
+        and all(
+            getattr(where, name) in (None, getattr(at, name)) or getattr(at, name) is None
+            for name in COORDINATES
+            if name != "occurrence"
+        )
+    ]
+    return fitting[0] if len(fitting) == 1 else None

@@ -70,6 +70,7 @@ ZH: Mapping[str, str] = {
     "请在同一时刻保存，或用 {arguments} 比对",
     "weights_of_one_step": "只有权重（{n} 个）失败：MindSpore 在 step 之后写出；若右侧在 step 之前保存，请改为之后保存",
     "random_operators": "{names} 随机生成掩码：其后的算子无法逐元素一致；请在推理模式、p = 0 或相同掩码下比对",
+    "goes_on": "其模型在 {after} 之后仍有计算：输出 {name} 没有可比对的张量；请对右侧模型本身也加 hook",
     "golden_graph_differs": "其计算图与右侧不同：是同一模型吗？",
     "limits_between": "{file}：阈值为舍入对各张量影响的 {low:short} 至 {high:short} 倍",
     "limits_unchecked": "{file} 未经核对即使用：无法确认它由此参考数据生成",

@@ -1,4 +1,4 @@
-"""Dropout that drew different masks on each side: shares and kept elements are judged, and nothing passes in silence."""
+"""Dropout that drew different masks on each side: shares and kept elements are judged, nothing passes in silence."""
 
 from __future__ import annotations
 

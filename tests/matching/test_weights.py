@@ -122,3 +122,15 @@ def test_of_several_tensors_that_reach_an_optimizer_none_is_the_gradient() -> No
 def test_the_loss_of_a_training_cell_is_the_loss_of_a_loop(name: str) -> None:
     left = dump(run_tensor("Default/network-WithLossCell/_loss_fn-CrossEntropyLoss/Add-op1"))
     assert [how for _, _, how in addresses(pair_dumps(left, dump(tensor(name))))] == ["scope"]
+
+
+@pytest.mark.parametrize("last", [None, "Mul", "Reshape"])
+def test_what_a_model_computes_after_the_last_of_the_right_is_named(last: str | None) -> None:
+    """A view is no further step; an operator is one, and nothing was saved to compare it with."""
+    fc, more = "Default/fc-Dense/BiasAdd-op0", f"Expand/_Muls/{last}-op0"
+    operators = [Operator(fc, "BiasAdd"), *([Operator(more, last, inputs=(Edge(fc, 0),))] if last else [])]
+    graph = OperatorGraph(tuple(operators), "graph.ir", is_final=True)
+    left = dump(*(run_tensor(one.name, op_type=one.op_type) for one in operators))
+    left = replace(left, graphs=((Coordinates(rank=0, graph=0), graph),), reader="mindspore")
+    notes = pair_dumps(left, dump(tensor("fc"))).notes
+    assert [more in note for note in notes] == ([True] if last == "Mul" else [])
