@@ -21,7 +21,7 @@ from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.user_code import Watch, unwatched
 from pytest_msdump.errors import MsdumpError
 from pytest_msdump.facts.operators import PASSING_TYPES
-from pytest_msdump.matching.kinds import kind_of
+from pytest_msdump.matching.kinds import is_weight, kind_of
 from pytest_msdump.matching.leaving import Modules
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.pairing import Pairing, Transform, Unmatched
@@ -69,7 +69,7 @@ class Suggested:
         """Return one fit of a suggestion as a report has it, with the tensor of `side` as the partner."""
         alignment = self.alignments[fit.left, fit.right]
         by = "names alone" if fit.apart is None else one.how if one.is_clear and one.how in ("names", "order") else ""
-        by = one.how if one.how in ("structure", "replay", "place") else by
+        by = one.how if one.how in ("structure", "replay", "place", "names alone") else by
         by = "against" if one.how == "against" and not fit.is_close else by
         apart = alignment.apart if fit.apart is None else fit.apart
         shape = shape_word(alignment.transform)
@@ -226,6 +226,11 @@ class _Side:
             )
             for number, ref in enumerate(self.refs)
         ]
+
+    def computes(self, number: int) -> bool:
+        """Whether a tensor is what an operator makes, and no weight, nor its input in another shape."""
+        key = self.refs[number].key
+        return key.io == "output" and key.op.op_type not in PASSING_TYPES and not is_weight(key.op)
 
     def sort_of(self, number: int) -> tuple[str, int]:
         """Return what a partner must have in common with a tensor."""
@@ -507,6 +512,15 @@ class _Search:
             other for other in self._right.alone - copies if other > ends[1] and self._sort_of("right", other) in sorts
         }
         behind |= {other for other in self._left_over if other > ends[1]}
+        # A last layer of another name and another size: what both models end in is not to be left out.
+        rest = [
+            [number for number in alone if number > end and side.computes(number)]
+            for side, alone, end in (
+                (self._left, self._left.alone - taken, ends[0]),
+                (self._right, self._right.alone - copies, ends[1]),
+            )
+        ]
+        behind |= {max(rest[1])} if all(rest) else set()
         return frozenset(unsure | (behind - found.keys()))
 
 

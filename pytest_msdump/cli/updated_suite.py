@@ -9,11 +9,12 @@ from typing import Any
 
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.report.coverage import map_entry_lines
+from pytest_msdump.text import beginnings
 
 _HEADER = "[[msdump.map]]"
 # Behind the digest of the entry as init wrote it: one that was edited has another.
 _MADE = re.compile(rf"{re.escape(_HEADER)}  # by msdump init, ([0-9a-f]{{8}})")
-_NOTES = ("# ambiguous:", "# no suggestion for", "# these right tensors hold", "# not looked at")
+_REMARKS = beginnings("ambiguous_against", "ambiguous_among", "suggested_none", "suggested_copies", "suggested_unread")
 
 
 def made_entry_lines(entry: dict[str, Any]) -> list[str]:
@@ -44,7 +45,7 @@ def with_entries(text: str, lines: Sequence[str], *, pair_by: str | None) -> str
 def _is_made(lines: Sequence[str]) -> bool:
     keys = list(_after_remarks(lines))
     if not keys:
-        return bool(lines) and lines[0].startswith(_NOTES)
+        return bool(lines) and lines[0].removeprefix("# ").startswith(_REMARKS)
     made = _MADE.fullmatch(keys[0].rstrip())
     return made is not None and made[1] == _digest(keys[1:])
 

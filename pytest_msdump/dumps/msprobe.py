@@ -32,6 +32,7 @@ from pytest_msdump.model.tensor import (
     TensorView,
     mangle,
 )
+from pytest_msdump.text import Message, say
 
 _DUMP, _STACK, _CONSTRUCT, _ERRORS = "dump.json", "stack.json", "construct.json", "dump_error_info.log"
 _DEBUG = "debug.json"
@@ -47,7 +48,6 @@ _DEEPEST = 64
 _NPY = ".npy"
 _UNKNOWN = TensorSpec()
 _UNNAMED = "note_unnamed"
-_NO_TENSORS = "it has the structure of the network alone (task structure): no tensors were saved, and no statistics"
 
 
 class _Process(NamedTuple):
@@ -91,7 +91,7 @@ class MsprobeReader(Reader):
             found[at] = place
             self._add(builder, process, at, keys)
         if not builder.refs and "structure" in builder.labels["task"]:
-            builder.note(_NO_TENSORS)
+            builder.note(say(Message("note_structure")))
         return builder.build(Reruns(tuple(builder.refs)), order=lambda refs, _: in_order(refs))
 
     def open(self, ref: TensorRef) -> TensorView:

@@ -20,7 +20,6 @@ from pytest_msdump.dumps.reruns import Reruns, number_occurrences, separate_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, originals_in
 from pytest_msdump.dumps.stored_file import opened
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.model.describe import counted
 from pytest_msdump.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, Dump, PartialRun, TensorEntry
 from pytest_msdump.model.ordering import in_order, placed_at
 from pytest_msdump.model.statistics import Statistics
@@ -35,13 +34,10 @@ from pytest_msdump.model.tensor import (
     TensorSpec,
     TensorView,
 )
+from pytest_msdump.text import Message, Parameter, say
 
 _SUFFIX = ".npy"
 _RECORD = frozenset({MANIFEST_FILE, JOURNAL_FILE, ARCHIVE_FILE})
-_NO_TIME = (
-    "{files} of which the last number is no time (15 or 16 digits, microseconds since 1970): each is an operator of "
-    "its own name, e.g. {op} of {file}; a counter, or a time in another unit? `msdump rename` mends such names"
-)
 # What the name of a file claims of its tensor.
 _UNKNOWN = TensorSpec()
 _NPZ = NpzReader()
@@ -207,9 +203,8 @@ def _find(
     timeless = [ref for ref in refs.values() if ref.source.timestamp is None]
     if timeless:
         first = min(timeless, key=lambda ref: ref.source.name)
-        builder.note(
-            _NO_TIME.format(files=counted(len(timeless), "file"), op=first.key.op.name, file=first.source.name)
-        )
+        about: dict[str, Parameter] = {"n": len(timeless), "op": first.key.op.name, "file": first.source.name}
+        builder.note(say(Message("note_no_time", about)))
     return refs
 
 

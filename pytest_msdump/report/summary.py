@@ -137,7 +137,7 @@ def summary_lines(
     for sentence in incomplete_sides(report, say):
         lines += hanging(sentence, width)
     for note in report.notes:
-        lines += hanging(terminal_text(note), width)
+        lines += hanging(terminal_text(say.of(message_of_note(note))), width)
     if files:
         lines += hanging(say("reports", files=say.joined(files, "between_names")), width)
     if first is not None and not problems:

@@ -7,13 +7,23 @@ MindSpore's and Ascend's Chinese manuals.
 from __future__ import annotations
 
 from pytest_msdump.text.message import Message, Parameter, in_clauses, plain_text
-from pytest_msdump.text.phrases import ENGLISH, Phrases, bound_text, message_of, message_of_note, number, say
+from pytest_msdump.text.phrases import (
+    ENGLISH,
+    Phrases,
+    beginnings,
+    bound_text,
+    message_of,
+    message_of_note,
+    number,
+    say,
+)
 
 __all__ = [
     "ENGLISH",
     "Message",
     "Parameter",
     "Phrases",
+    "beginnings",
     "bound_text",
     "in_clauses",
     "message_of",

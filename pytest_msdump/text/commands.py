@@ -33,12 +33,14 @@ init_written | {file} is written | 已写入 {file}
 init_reached_all | {share} of the right tensors have a partner, and less will fail (min_coverage) | 右侧张量已配对 {share}，低于此值将不通过（min_coverage）
 init_reached_less | {share} of the right tensors have a partner, and less than {wanted} will fail (min_coverage) | 右侧张量已配对 {share}，低于 {wanted} 将不通过（min_coverage）
 init_reached_lost | {share} of the right tensors have a partner, and it fails until the model's own outputs are compared: {names} | 右侧张量已配对 {share}；在比对模型自身的输出之前不会通过：{names}
+init_reached_kept | {share} of the right tensors have a partner, and min_coverage stays {kept} | 右侧张量已配对 {share}，min_coverage 保持 {kept}
 init_limits | limits: profile {profile}, since {why} | 阈值：方案 {profile}，因为{why}
 init_calibrate | limits of this very model: msdump calibrate measures them, by one extra run of the reference | 该模型自身的阈值：msdump calibrate 可通过多运行一次标杆测出
 profile_mixed | the {side:word} side ran in mixed precision: {policy} | {side:word}以混合精度运行：{policy}
 profile_coarse | some tensors are {dtype} | 部分张量为 {dtype}
 profile_no_device | nothing says on which device the left side ran | 无从得知左侧在哪种设备上运行
 profile_device | {device} may compute products of float32 with fewer bits | {device} 可能以较低精度计算 float32 的乘法
+profile_said | {file} says so | {file} 如此指定
 profile_cpu | both sides computed float32 on the CPU | 两侧均在 CPU 上以 float32 计算
 suggested_by | suggested by msdump match: {text} | 由 msdump match 建议：{text}
 suggested_entries | {entries:n_entries}, {ambiguous} ambiguous (commented out), {rest:n_right} without a suggestion | {entries:n_entries}，{ambiguous} 个无法确定（已注释），{rest:n_right}没有建议

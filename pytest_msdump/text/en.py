@@ -89,8 +89,8 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "weights_saved_after": "{n} of {tried} failing weights agree with the right's last iteration: the left saved them "
     "before its step, the right after; save them on one side of it, or compare these with {arguments}",
     "weights_of_one_step": (
-        "only a weight fails: MindSpore writes it after its step; if the right saved it before, save it after the step",
-        "only weights fail: MindSpore writes them after its step; if the right saved them before, save them after it",
+        "only {n} weight fails: MindSpore writes it after its step; if the right saved it before, save it after",
+        "only {n} weights fail: MindSpore writes them after its step; if the right saved them before, save them after",
     ),
     "random_operators": "{names} drew masks at random: what follows cannot agree element by element, and fails; "
     "compare in evaluation mode, with p = 0, or with the same masks on both sides",

@@ -36,5 +36,16 @@ note_overflow_lost | the device's own check reports overflow of {names}, of whic
 note_statistics_only | {n} tensor was saved as statistics only, e.g. {name} | {n} tensors were saved as statistics only, e.g. {name} | {n} 个张量只保存了统计量，如 {name}
 note_incomplete | incomplete: {why} | 不完整：{why}
 note_no_order | listed by name: nothing in it says which operator ran first | 按名称列出：其中没有说明算子的执行先后
+note_overflow_dump | an overflow dump (op_debug_mode 3): it has operators that overflowed, and no others | 溢出 dump（op_debug_mode 3）：只有溢出的算子
+note_exception_dump | an exception dump (op_debug_mode 4): it has the inputs of an operator that raised an exception | 异常 dump（op_debug_mode 4）：只有抛出异常的算子的输入
+note_exception_on | an exception dump (op_debug_mode 4), of which MindSpore writes Parameters only on {device} | 异常 dump（op_debug_mode 4），MindSpore 在 {device} 上只写出 Parameter
+note_sampled_dump | a sampled dump: of each tensor at most {sample} elements along its first axis were saved | 采样 dump：每个张量沿第一轴最多保存 {sample} 个元素
+note_ended_early | the run ended before it dumped a tensor: it left only its dump configuration | 运行在落盘任何张量之前已结束：只留下其 dump 配置
+note_no_time | {n:n_files} of which the last number is no time (15 or 16 digits, microseconds since 1970): each is an operator of its own name, e.g. {op} of {file}; a counter, or a time in another unit? `msdump rename` mends such names | {n:n_files}的最后一个数字不是时间（15 或 16 位，自 1970 年起的微秒数）：各自作为单独命名的算子，如 {file} 的 {op}；是计数器，还是其他单位的时间？`msdump rename` 可修正这类名称
+note_graph_unread | {why}; source lines and shapes of graph {graph} are not known | {why}；计算图 {graph} 的代码行和形状未知
+note_structure | it has the structure of the network alone (task structure): no tensors were saved, and no statistics | 只有网络结构（task 为 structure）：没有保存张量，也没有统计量
+note_no_hashes | no call has hashes; record within DebugMode.log_tensor_hashes() | 没有任何调用带有哈希；请在 DebugMode.log_tensor_hashes() 中采集
+note_early_hashes | {file}: output of {n} collective was hashed before it had arrived, and is left out; wait_tensor has it | {file}: outputs of {n} collectives were hashed before they had arrived, and are left out; wait_tensor has them | {file}：{n} 个集合通信的输出在到达之前已计算哈希，已略去；见 wait_tensor
+note_calls_unread | {file} has {n} call that cannot be read, left out | {file} has {n} calls that cannot be read, left out | {file} 中有 {n} 个调用无法读取，已略去
 """
 )

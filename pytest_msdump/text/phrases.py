@@ -52,26 +52,33 @@ def message_of(entry: Mapping[str, Any], sentence: str) -> Message:
     return plain_text(sentence)
 
 
+def beginnings(*codes: str) -> tuple[str, ...]:
+    """Return what sentences of these codes begin with, in any language."""
+    templates = (words[code] for words in CATALOGUES.values() for code in codes)
+    return tuple((one if isinstance(one, str) else one[1]).partition("{")[0] for one in templates)
+
+
 def message_of_note(sentence: str) -> Message:
     """Read a note on a dump, which dumps and results hold as an English sentence; one of other words stays as it is.
 
     >>> say(message_of_note("the device's own check reports overflow of Exp-op0"), "zh")
     '设备侧溢出检测报告溢出：Exp-op0'
     """
-    for code, pattern in _note_patterns():
+    for code, pattern, is_one in _note_patterns():
         if fitting := pattern.fullmatch(sentence):
-            fields = fitting.groupdict()
-            return Message(code, {name: int(text) if text.isdigit() else text for name, text in fields.items()})
+            fields = {name: int(one) if _COUNT.fullmatch(one) else one for name, one in fitting.groupdict().items()}
+            return Message(code, {"n": 1, **fields} if is_one else fields)
     return plain_text(sentence)
 
 
 @lru_cache(maxsize=1)
-def _note_patterns() -> Sequence[tuple[str, re.Pattern[str]]]:
-    """Return a pattern of each template of a note, those that say most first."""
+def _note_patterns() -> Sequence[tuple[str, re.Pattern[str], bool]]:
+    """Return a pattern of each template of a note, and whether it is a singular; those that say most come first."""
     codes = [code for code in EN if code.startswith(_OF_NOTES)]
-    templates = [(code, one) for code in codes for one in ([EN[code]] if isinstance(EN[code], str) else EN[code])]
-    templates.sort(key=lambda row: -sum(len(literal) for literal, *_ in _parts(row[1])))
-    return [(code, re.compile("".join(map(_pattern, _parts(one))), re.DOTALL)) for code, one in templates]
+    rows = [(code, one, one != EN[code][-1]) for code in codes for one in EN[code] if not isinstance(EN[code], str)]
+    rows += [(code, one, False) for code in codes if isinstance(one := EN[code], str)]
+    rows.sort(key=lambda row: -sum(len(literal) for literal, *_ in _parts(row[1])))
+    return [(code, re.compile("".join(map(_pattern, _parts(one))), re.DOTALL), is_one) for code, one, is_one in rows]
 
 
 def _pattern(part: tuple[str, str | None, str]) -> str:
@@ -220,8 +227,12 @@ _NUMBERS: Mapping[str, Callable[[Any], str]] = {
     "short": _short,
     "rough": _rough,
 }
+_COUNT = re.compile(r"0|[1-9][0-9]{0,17}")
 # How codes of notes begin.
-_OF_NOTES = ("note_", "perturbed_run", "flat_steps", "given_", "batch_norm_folded", "shards_joined", "ranks_absent")
+_OF_NOTES = (
+    *("note_", "perturbed_run", "flat_steps", "given_", "batch_norm_folded", "shards_joined", "ranks_absent"),
+    *("weights_of_one_step", "weights_saved_", "random_operators"),
+)
 # Codes that a field may name: how its number is said with its noun.
 # What a parameter may say that has a word in each language.
 _WORDS = ("left", "right", "golden", "third", "input", "output")

@@ -137,3 +137,16 @@ def test_update_takes_a_suite_that_is_there(capsys: pytest.CaptureFixture[str]) 
     Path("msdump.toml").write_text("[other]\n", "utf-8")
     assert main(["init", "run", "ref", "--update"]) == 4
     assert "no table [msdump]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("columns", [3, 4])
+def test_a_last_layer_that_was_renamed_is_not_left_out(columns: int, pytester: pytest.Pytester) -> None:
+    """Of another size, too: nothing but its place says that it is the last layer of both."""
+    pytester.chdir()
+    first, second, left, right = np.random.default_rng(7).standard_normal((4, 4, 4)).astype(np.float32)
+    write_reference(Path("run"), {"conv": first, "act": second, "head": left[:, :columns]})
+    write_reference(Path("ref"), {"conv": first, "act": second, "fc": right})
+    assert main(["init", "run", "ref", "-q"]) == 0
+    result = pytester.runpytest("msdump.toml")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*fc*"])

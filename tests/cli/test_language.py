@@ -128,3 +128,16 @@ def test_a_language_that_is_not_there_is_refused(capsys, command) -> None:
     verb = "check " if command == "config" else ""
     assert cli.main([command, *f"{verb}--lang xx a b".split()]) == 4
     assert "--lang" in capsys.readouterr().err
+
+
+def test_an_update_knows_the_remarks_of_either_language(folder) -> None:
+    """`init --update` takes out what it wrote itself; remarks in Chinese are its own, too."""
+    lone = folder / "lone"
+    shutil.copytree(REFERENCE, lone)
+    np.save(lone / "extra.0.1795235446099999.npy", np.arange(7, dtype=np.float32))
+    typed(f"init {LENET} {lone}", "--lang", "zh")
+    first = (folder / "msdump.toml").read_text("utf-8")
+    assert "# 以下右侧张量没有建议" in first
+    typed(f"init {LENET} {lone} --update", "--lang", "en")
+    text = (folder / "msdump.toml").read_text("utf-8")
+    assert (text.count("extra"), "没有建议" in text, "no suggestion for" in text) == (1, False, True)
