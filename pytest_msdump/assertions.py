@@ -32,6 +32,7 @@ from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.report.failure import failure_text, one_line
 from pytest_msdump.report.summary import header_lines, lead, summary_lines
+from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.storage.remote import RemotePath
 from pytest_msdump.suite import Suite, load_suite
 from pytest_msdump.suite.keys import MapObject
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from pytest_msdump.model.record import Record
 
 _WIDTH = 100
+_OF_DUMPS = frozenset(option.name for option in OPTIONS) | {"map"}
 
 
 def compare(
@@ -88,6 +90,8 @@ def compare(
     >>> compare([1.0, 2.0], [1.0, 2.5], max_abs=0.6, norm_max=1, rel_euclid=1, cosine=0).verdict.outcome
     'pass'
     """
+    if of_dumps := _OF_DUMPS.intersection(limits):
+        raise ConfigError(f"{min(of_dumps)}: is of whole dumps, and these are two tensors; take assert_dumps_close")
     # Numbers of an array library are numbers; what is none is refused where limits are checked.
     plain = {metric: bound.item() if hasattr(bound, "item") else bound for metric, bound in limits.items()}
     policy = Policy(profile=profile, nan=nan, nan_rule=f'nan="{nan}"', marker=plain)

@@ -14,7 +14,7 @@ from pytest_msdump.cli.output import add_quiet, argument_groups, phrases, print_
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of, operators_of_line
 from pytest_msdump.comparison.indexing import index, listed, names_arrays
 from pytest_msdump.comparison.opening import as_path, open_logical
-from pytest_msdump.dumps.array_files import file_name_of, is_named_array
+from pytest_msdump.convert.sources import stem_of
 from pytest_msdump.dumps.array_writer import text_bytes, whole_file
 from pytest_msdump.dumps.ascend_header import StoredTensor
 from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
@@ -156,7 +156,7 @@ def save_text(path: Path, out: Path, *, with_header: bool = False) -> Iterator[P
 
     `out` is a file when it ends in ``.txt`` and is no folder, else a folder. Each value is written as ``%.18e``, which
     restores every float; integers are exact up to 2**53. `with_header` puts shape and type into a first line that
-    begins with ``#``, which `numpy.loadtxt` skips.
+    begins with ``#``, which `numpy.loadtxt` skips. ``msdump convert --to txt`` writes the same.
     """
     _, refs = tensors_of(path)
     if not refs:
@@ -168,9 +168,7 @@ def save_text(path: Path, out: Path, *, with_header: bool = False) -> Iterator[P
     make_folder(folder, kind=MsdumpError)
     written: set[Path] = set()
     for ref in refs:
-        name = path.stem if path.suffix == ".npy" else f"{path.name}.{ref.key.io}.{ref.key.slot}"
-        name = file_name_of(ref) if is_named_array(ref) else name
-        target = out if is_file else out / f"{name}.txt"
+        target = out if is_file else out / f"{stem_of(ref, path.name).whole}.txt"
         if target in written:
             raise MsdumpError(f"{target}: two arrays of {path} would be written there; convert one with --select")
         written.add(target)

@@ -21,7 +21,7 @@ from pytest_msdump.model.numbers import index_text, number
 from pytest_msdump.model.statistics import Statistic, StatisticTables
 from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.report.tables import columns, titled
-from pytest_msdump.text import Phrases
+from pytest_msdump.text import Phrases, message_of_note
 
 _MOST_OPERATORS = 40
 _MOST_UNREADABLE = 10
@@ -152,7 +152,7 @@ def line_lines(
     yield say("about_dump", command="msdump inspect", directory=str(dump.root), reader=dump.reader)
     yield f"  {say('line_made', line=terminal_text(where), n=len(found))}"
     for note in dump.notes:
-        yield from wrapped(note, width, indent=2)
+        yield from wrapped(say.of(message_of_note(note)), width, indent=2)
     for placed in found:
         yield ""
         yield f"{terminal_text(placed.operator.name)}  ({placed.operator.op_type})"
@@ -275,7 +275,7 @@ def _graph(graph: OperatorGraph, width: int, most: int | None, say: Phrases) -> 
     code = "graph_final" if graph.is_final else "graph_earlier"
     yield f"  {say(code, n=len(graph.operators), k=len(graph.parameters))}"
     for note in graph.notes:
-        yield from wrapped(note, width, indent=2)
+        yield from wrapped(say.of(message_of_note(note)), width, indent=2)
     for place, operator in list(enumerate(graph.operators, 1))[:most]:
         yield f"  {place:>4}  {terminal_text(operator.name)}  ({operator.op_type})"
     yield from _more(len(graph.operators), most, say, indent=2)
@@ -284,7 +284,7 @@ def _graph(graph: OperatorGraph, width: int, most: int | None, say: Phrases) -> 
 def _statistics_table(table: StatisticTables, width: int, most: int | None, say: Phrases) -> Iterator[str]:
     yield f"  {say('n_rows', n=len(table.rows))}"
     for note in table.notes:
-        yield from wrapped(note, width, indent=2)
+        yield from wrapped(say.of(message_of_note(note)), width, indent=2)
     for row in table.rows[:most]:
         yield f"  {terminal_text(row.key.address)}  {spec_text(row.spec)}"
         values = row.statistics.values if row.statistics else {}

@@ -16,7 +16,7 @@ from pytest_msdump.model.describe import frame_lines, where_text
 from pytest_msdump.report.progress import Progress
 from pytest_msdump.report.tables import titled
 from pytest_msdump.settings.options import ALLOW_INCOMPLETE, argparse_kwargs
-from pytest_msdump.text import Phrases
+from pytest_msdump.text import Phrases, message_of_note
 
 DESCRIPTION = (
     "Look through one dump for NaN, Inf and saturated values, and for the overflow files (Opdebug) of the device's own "
@@ -67,8 +67,8 @@ def _lines(found: Overflows, say: Phrases) -> Iterator[str]:
     dump = found.dump
     yield say("about_dump", command="msdump overflow", directory=str(dump.root), reader=dump.reader)
     yield from _counts(found, say)
-    for line in dump.notes:
-        yield f"  {line}"
+    for note in dump.notes:
+        yield f"  {say.of(message_of_note(note))}"
     operators = sorted(found.operators, key=lambda operator: (_ORDER.index(operator.role), operator.order))
     for operator in operators[:_MOST_SHOWN]:
         yield ""

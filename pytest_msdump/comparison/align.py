@@ -87,9 +87,36 @@ class UnknownSampleError(TensorShapeError):
 def align(pair: Pair, left: TensorView, right: TensorView, converters: Converters | None = None) -> AlignedViews:
     """Bring two opened tensors to one logical shape; TensorShapeError where that fails, or a sample is not known."""
     _refuse_device_samples(pair, left, right)
+    try:
+        return _aligned(pair, left, right, converters)
+    except TensorShapeError as error:
+        entry = None if converters or isinstance(error, UnknownSampleError) else _fitting_formats(pair, left, right)
+        if entry is None:
+            raise
+        raise TensorShapeError(Message("other_formats_fit", {"why": error.message, "entry": entry})) from error
+
+
+def _fitting_formats(pair: Pair, left: TensorView, right: TensorView) -> str | None:
+    """Return the axis orders under which a tensor in a device's format meets the other side; ``None`` if none does."""
+    if not any(may_be_padded(view.spec.memory_format) for view in (left, right)):
+        return None
+    for left_format, right_format in ((None, "NHWC"), (None, "NCHW"), ("NHWC", "NHWC"), ("NHWC", "NCHW")):
+        transform = replace(pair.transform, left_format=left_format, right_format=right_format)
+        with suppress(TensorShapeError):
+            _aligned(replace(pair, transform=transform), left, right, None)
+            sides = (("left_format", left_format), ("right_format", right_format))
+            return ", ".join(f'{name} = "{order}"' for name, order in sides if order)
+    return None
+
+
+def _aligned(pair: Pair, left: TensorView, right: TensorView, converters: Converters | None) -> AlignedViews:
     left_logical, right_logical, transform = logical_views(left, right, pair.transform, converters)
     shaped = views_with_graph_shapes(pair, left_logical, right_logical, transform)
-    remarks = (*_trailing(left, right), *_shapes_from_graph((left_logical, right_logical), shaped))
+    remarks = (
+        *_trailing(left, right),
+        *_other_than_in_graph(pair, left, right),
+        *_shapes_from_graph((left_logical, right_logical), shaped),
+    )
     left_met, right_met, sampled = _meet_sampled(pair, *shaped, transform)
     return AlignedViews(left_met, right_met, *shaped, transform, sampled, remarks)
 
@@ -126,6 +153,19 @@ def _trailing(left: TensorView, right: TensorView) -> Iterator[Message]:
     for side, view in (("left", left), ("right", right)):
         if view.spec.trailing_bytes:
             yield Message("trailing_bytes", {"side": side, "bytes": view.spec.trailing_bytes})
+
+
+def _other_than_in_graph(pair: Pair, left: TensorView, right: TensorView) -> Iterator[Message]:
+    """Yield the sides whose header has another dtype than the graph, or a shape that the graph's does not fit."""
+    for side, ref, view in (("left", pair.left, left), ("right", pair.right, right)):
+        said, held = ref.spec, view.spec
+        if said.dtype_from and said.dtype != view.dtype:
+            about = {"graph": said.dtype_from, "said": said.dtype, "held": view.dtype}
+            yield Message("not_as_in_graph", {"side": side, **about})
+        if held.shape_from and target(held, rule_format=None, rule_shape=None)[0] is None:
+            held_shape = f"{held.memory_format} {view.shape}"
+            about = {"graph": held.shape_from, "said": str(held.logical_shape), "held": held_shape}
+            yield Message("not_as_in_graph", {"side": side, **about})
 
 
 def _shapes_from_graph(before: tuple[TensorView, ...], after: tuple[TensorView, ...]) -> Iterator[Message]:

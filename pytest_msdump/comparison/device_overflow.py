@@ -14,6 +14,7 @@ from pytest_msdump.model.describe import listed
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.overflow import OverflowEntry
 from pytest_msdump.model.tensor import OpKey, TensorRef
+from pytest_msdump.text import Message, say
 
 # The number of an unknown task or stream.
 _UNKNOWN = 65535
@@ -100,10 +101,10 @@ def with_overflows(dump: Dump) -> Dump:
 
 def _notes(by_operator: Mapping[OpKey, Sequence[OverflowEntry]], lost: Sequence[OverflowEntry]) -> Iterator[str]:
     if by_operator:
-        yield f"the device's own check reports overflow of {_listed(op.label for op in by_operator)}"
+        yield say(Message("note_overflow", {"names": _listed(op.label for op in by_operator)}))
     if lost:
         tasks = _listed(f"task {entry.task_id} on stream {entry.stream_id}" for entry in lost)
-        yield f"the device's own check reports overflow of {tasks}, of which nothing was dumped"
+        yield say(Message("note_overflow_lost", {"names": tasks}))
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -39,7 +39,7 @@ from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import Coordinates, TensorRef
 from pytest_msdump.storage.listings import names_kept
 from pytest_msdump.storage.remote import RemotePath, list_remote, refuse_changed
-from pytest_msdump.text import Message, say
+from pytest_msdump.text import Message, Parameter, say
 
 if TYPE_CHECKING:
     from pytest_msdump.dumps.base import Reader
@@ -148,8 +148,8 @@ def _with_statistics(dump: Dump) -> Dump:
         return replace(dump, reader=STATISTICS, refs=tables.rows, older=tables.older, partial=tables.partial)
     alone = _other_rows(refs, tables.rows, saved.values())
     if alone:
-        count = "1 tensor was" if len(alone) == 1 else f"{len(alone)} tensors were"
-        notes = (*notes, f"{count} saved as statistics only, e.g. {alone[0].key.address}")
+        about: dict[str, Parameter] = {"n": len(alone), "name": alone[0].key.address}
+        notes = (*notes, say(Message("note_statistics_only", about)))
         refs = order_by_time((*refs, *alone), PartialRun.total((dump.partial, tables.partial)))
     return replace(dump, refs=refs, older=older, notes=notes)
 
@@ -203,13 +203,6 @@ def _identity(ref: TensorRef) -> _Identity:
 
 # A folder of a reference is no run, whatever lies in it.
 _OF_RUNS = _WITH_TENSORS | {STATISTICS, EMPTY}
-_SCENES = {
-    "overflow": "an overflow dump (op_debug_mode 3): it has operators that overflowed, and no others",
-    "exception": "an exception dump (op_debug_mode 4): it has the inputs of an operator that raised an exception",
-}
-_ON_CPU = "an exception dump (op_debug_mode 4), of which MindSpore writes Parameters only on {device}"
-_NOTHING = "the run ended before it dumped a tensor: it left only its dump configuration"
-_SAMPLED = "a sampled dump: of each tensor at most {sample} elements along its first axis were saved"
 
 
 def _with_run(dump: Dump) -> Dump:
@@ -227,7 +220,7 @@ def _with_run(dump: Dump) -> Dump:
         run = replace(run, configurations=tuple(checked))
         notes_now += [note for note in _scenes(run) if note not in notes_now]
         if not dump.refs and not dump.older and not dump.unexplained:
-            notes_now.append(_NOTHING)
+            notes_now.append(say(Message("note_ended_early")))
         dump = _sampled(dump, run)
     histories, failures = read_histories(dump.root)
     notes_now += failures
@@ -258,11 +251,11 @@ def _labels(dump: Dump, run: RunFacts | None) -> tuple[tuple[str, str], ...]:
 def _scenes(run: RunFacts) -> Iterator[str]:
     for one in run.configurations:
         if one.scene == "exception" and run.device in ("CPU", "GPU"):
-            yield _ON_CPU.format(device=run.device)
+            yield say(Message("note_exception_on", {"device": run.device}))
         elif one.scene:
-            yield _SCENES[one.scene]
+            yield say(Message(f"note_{one.scene}_dump"))
         if one.sample is not None:
-            yield _SAMPLED.format(sample=one.sample)
+            yield say(Message("note_sampled_dump", {"sample": one.sample}))
 
 
 def _checked(one: DumpConfiguration, refs: Iterable[TensorRef], notes: list[str]) -> DumpConfiguration:
@@ -339,7 +332,7 @@ def _only_whole(dump: Dump, *, allow_incomplete: bool) -> Dump:
             f"{dump.root}: {why}; record it again, or take what there is of it with --msdump-allow-incomplete "
             "(msdump: --allow-incomplete; in Python: allow_incomplete=True)"
         )
-    return replace(dump, incomplete=why, notes=(f"incomplete: {why}", *dump.notes))
+    return replace(dump, incomplete=why, notes=(say(Message("note_incomplete", {"why": why})), *dump.notes))
 
 
 def _why_around(dump: Dump) -> str:

@@ -24,6 +24,7 @@ from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
 from pytest_msdump.dumps.flat_steps import with_steps
 from pytest_msdump.dumps.graphs.execution_order import find_orders, with_model_order
 from pytest_msdump.dumps.graphs.ge_model import read_model
+from pytest_msdump.dumps.reruns import newest_files
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.limits.limits_file import LimitsFile, ReferenceFacts, name_of
@@ -134,8 +135,11 @@ class Plan:
         )
 
 
-def plan(suite: Suite) -> Plan:
-    """Index both sides of a suite by name and pair them; what cannot be used raises `ConfigError`."""
+def plan(suite: Suite, *, newest_only: bool = False) -> Plan:
+    """Index both sides of a suite by name and pair them; what cannot be used raises `ConfigError`.
+
+    With `newest_only` further occurrences of a tensor are left out, as the vendor's programs leave them out.
+    """
     choose_kernel()
     allowed = suite.options["allow_incomplete"]
     graphs = {"left": suite.graph_files}
@@ -145,6 +149,7 @@ def plan(suite: Suite) -> Plan:
         for side, choice in sides.items()
         if choice is not None
     }
+    runs = {side: newest_files(dump) for side, dump in runs.items()} if newest_only else runs
     sharding = with_recorded(suite.sharding or Sharding(), runs)
     runs = with_tokens({side: put_together(dump, side, sharding) for side, dump in runs.items()}, sharding.tokens)
     left, right = runs.pop("left"), runs.pop("right")

@@ -153,6 +153,10 @@ def new_spelling(arguments: Arguments, *more: str) -> str:
     return shell_line([*words, *more])
 
 
+# Of several files of a tensor ``msdump compare`` makes occurrences; the vendor's programs take the newest.
+ONE_FILE_EACH = "where each tensor has one file"
+
+
 def say(program: str, sentence: str) -> None:
     """Print a sentence that is no result to standard error."""
     print(terminal_lines(f"{program}: {sentence}"), file=sys.stderr)  # noqa: T201 - a command talks

@@ -16,7 +16,7 @@ from pytest_msdump.cli.gate import gate, nine_columns_writer
 from pytest_msdump.cli.output import table_file
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.comparison.user_code import NO_EXTRAS, load_extras
-from pytest_msdump.compat.arguments import Flag, Grammar, new_spelling, run_program, say, vendor_suite
+from pytest_msdump.compat.arguments import ONE_FILE_EACH, Flag, Grammar, new_spelling, run_program, say, vendor_suite
 from pytest_msdump.compat.single_operator import OLDER_FLAGS, check_older, new_words, run_older
 
 _PROGRAM = "compare_vector"
@@ -55,10 +55,10 @@ def _run(words: Sequence[str]) -> int:
     custom = arguments.get("custom")
     extras = NO_EXTRAS if custom is None else load_extras(Path(custom))
     write = None if single else nine_columns_writer(table, as_csv=as_csv)
-    planned = replace(plan(suite), extras=extras)
+    planned = replace(plan(suite, newest_only=True), extras=extras)
     written = new_words(arguments) if single else ["-csv"] if as_csv else []
     written += ["-o", table, "--report-dir", str(reports)]
-    say(_PROGRAM, f"the same as: {new_spelling(arguments, *written)}")
+    say(_PROGRAM, f"{ONE_FILE_EACH}, the same as: {new_spelling(arguments, *written)}")
     return run_older(planned, arguments) if write is None else gate(planned, write)
 
 

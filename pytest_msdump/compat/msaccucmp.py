@@ -20,6 +20,7 @@ from pytest_msdump.cli.output import TableFile, write_table
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras, load_extras
 from pytest_msdump.compat.arguments import (
+    ONE_FILE_EACH,
     Arguments,
     Flag,
     Grammar,
@@ -201,11 +202,11 @@ def _compared(wanted: _Wanted, job: Job | None) -> int:
         options |= {"left": str(job.dump), "fusion": str(job.rules)}
         reports /= job.report
     suite = vendor_suite({**options, "report_dir": str(reports)}, _SPELLED)
-    planned = replace(plan(suite), extras=wanted.extras)
+    planned = replace(plan(suite, newest_only=True), extras=wanted.extras)
     if "operator" in arguments:
         if not any(name in arguments for name in _ONLY_HERE):
             more = [*new_words(arguments), "-o", str(wanted.folder), "--report-dir", str(reports)]
-            say(_PROGRAM, f"the same gate as: {new_spelling(arguments, *more)}")
+            say(_PROGRAM, f"{ONE_FILE_EACH}, the same gate as: {new_spelling(arguments, *more)}")
         return run_newer(planned, arguments)
     groups, notes = chosen_groups(planned, span=arguments.get("range"), numbers=arguments.get("select"))
     for note in notes:
@@ -220,7 +221,9 @@ def _compared(wanted: _Wanted, job: Job | None) -> int:
         prefix="" if job is None else f"{job.name}_",
     )
     typed = {name: value for name, value in options.items() if value is not None}
-    same = next((words for name, words in _ONLY_HERE.items() if name in arguments), "the same gate as")
+    same = next(
+        (words for name, words in _ONLY_HERE.items() if name in arguments), f"{ONE_FILE_EACH}, the same gate as"
+    )
     more = ["--io", "all", "--report", "json,csv", "--report-dir", str(reports)]
     say(_PROGRAM, f"{same}: {new_spelling(replace(arguments, values={**arguments.values, **typed}), *more)}")
     if "mapping" in arguments:

@@ -204,7 +204,9 @@ def _open_tensor(parsed: ArrayName, ref: TensorRef, overrides: Overrides) -> Dum
             view, shape = _moved(view, name, shape, overrides)
             name = overrides.wanted
         original = _original_shape(view, name, shape, groups)
-        return DumpTensor(view, parsed.io, dtype or view.dtype, name, original, groups)
+        # A graph says what was computed, the file what was written.
+        dtype = view.dtype if ref.spec.dtype_from and not overrides.dtype else dtype or view.dtype
+        return DumpTensor(view, parsed.io, dtype, name, original, groups)
     except BaseException:
         view.close()
         raise

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 
-from pytest_msdump.comparison.opening import open_view
+from pytest_msdump.comparison.opening import open_logical, open_view
 from pytest_msdump.convert.formats import Relabelled, bring
 from pytest_msdump.convert.sources import SUFFIXES, SourceFile, WantedTensor, short_name
 from pytest_msdump.dumps.array_files import is_named_array
@@ -23,7 +23,7 @@ from pytest_msdump.dumps.sidefiles import MAPPING, read_mapping
 from pytest_msdump.errors import MsdumpError, TensorFileError
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.layouts.converters import Converters, load_converters
-from pytest_msdump.model.tensor import TensorView
+from pytest_msdump.model.tensor import TensorRef, TensorView
 from pytest_msdump.processes import Workers
 from pytest_msdump.storage.files import in_utf8
 
@@ -120,7 +120,7 @@ class _Conversion:
         options = self.options
         try:
             _refuse_taken_name(tensor)
-            with closing(open_view(tensor.ref)) as view:
+            with closing(self._opened(tensor.ref)) as view:
                 self.outcome.opened += 1
                 converted = self._converted(view)
                 name = tensor.stem.file_name(
@@ -134,6 +134,12 @@ class _Conversion:
                 self.outcome.written.append(write_view(converted, self._target(name), to=kind))
         except _FAILURES as error:
             self._fail(tensor, error)
+
+    def _opened(self, ref: TensorRef) -> TensorView:
+        """Open a tensor as it is stored; for text, which no reader takes back, as it is meant."""
+        options = self.options
+        as_meant = options.to == "txt" and options.memory_format is None and options.from_format is None
+        return open_logical(ref) if as_meant else open_view(ref)
 
     def _write_archive(self) -> None:
         """Put all tensors that can be opened into one archive."""

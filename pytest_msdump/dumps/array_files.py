@@ -19,9 +19,9 @@ from pytest_msdump.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import in_order
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
+from pytest_msdump.text import Message, say
 
 _AT = Coordinates(iteration=0, occurrence=0)
-_NO_ORDER = "listed by name: nothing in it says which operator ran first"
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def output_of(name: str, source: TensorSource, reader: str, spec: TensorSpec) ->
 
 def dump_of_names(builder: DumpBuilder, refs: Iterable[TensorRef]) -> Dump:
     """Return a dump of tensors of which nothing says when they were made. They get no place: names would mislead."""
-    builder.note(_NO_ORDER)
+    builder.note(say(Message("note_no_order")))
     return builder.build(Reruns(tuple(refs)), order=lambda found, _: in_order(found))
 
 

@@ -62,8 +62,8 @@ def _raw_bytes(view: TensorView) -> Iterator[bytes]:
         yield encode(block, view.dtype).tobytes()
 
 
-def text_bytes(view: TensorView, *, with_header: bool = True) -> Iterator[bytes]:
-    """Yield the flat tensor as `numpy.savetxt` writes it, by default below a ``#`` line with shape and type."""
+def text_bytes(view: TensorView, *, with_header: bool = False) -> Iterator[bytes]:
+    """Yield the flat tensor as `numpy.savetxt` writes it; `with_header` puts shape and type into a ``#`` line above."""
     if with_header:
         yield f"# shape {view.shape}, dtype {view.dtype}\n".encode()
     for block in view.blocks(_BLOCK_ELEMENTS):

@@ -14,7 +14,7 @@ from pytest_msdump.dtypes import canonical
 from pytest_msdump.dumps.ascend_file import open_part, read_header
 from pytest_msdump.dumps.ascend_header import Header
 from pytest_msdump.dumps.base import DumpBuilder, Reader
-from pytest_msdump.dumps.dump_tree import RANK_FOLDERS, Place, place_of
+from pytest_msdump.dumps.dump_tree import FIRST_FOLDERS, RANK_FOLDERS, Place, place_of
 from pytest_msdump.dumps.file_names import (
     AscendName,
     is_time,
@@ -49,18 +49,16 @@ from pytest_msdump.model.tensor import (
 )
 
 # Sentences of `DumpBuilder.note_file`, of which MindSpore's reader shares two.
-MADE_OF_DUMPS = "{files} made of dumps that are still beside them, which are read instead, e.g. {example}"
-OVERFLOW_FILES = "{files} of the overflow check (Opdebug), which are not tensors, e.g. {example}"
-_NO_NAME = "{files} with a number for a name that no mapping.csv explains, e.g. {example}"
-_TASK_TYPE = "{files} with a task type other than 0 to 4 in the name, which are left out, e.g. {example}"
-_OTHER_KIND = (
-    "{files} of another dump format beside Ascend dumps, left out: give them a folder of their own; e.g. {example}"
-)
-_UNREADABLE = "{files} of which the header cannot be read, e.g. {example}"
-_WITHOUT_TENSORS = "{files} without a tensor, e.g. {example}"
-_UNTYPED = "{files} with buffers or workspaces, which are not tensors, left out, e.g. {example}"
-_TRAILING = "{files} with more bytes than the header describes, which were not read, e.g. {example}"
-_FIRST_THREAD = "{files} of operators in threads (FFTS+), whose inputs are the first thread's alone, e.g. {example}"
+MADE_OF_DUMPS = "note_made_of_dumps"
+OVERFLOW_FILES = "note_overflow_files"
+_NO_NAME = "note_no_name"
+_TASK_TYPE = "note_task_type"
+_OTHER_KIND = "note_other_kind"
+_UNREADABLE = "note_header_unread"
+_WITHOUT_TENSORS = "note_without_tensors"
+_UNTYPED = "note_untyped"
+_TRAILING = "note_trailing"
+_FIRST_THREAD = "note_first_thread"
 
 # Seconds since 1970 have ten digits. `libx.so.1.2.3` has the form of a dump's name, too.
 _PLAUSIBLE_TIME = 10**9
@@ -163,14 +161,16 @@ def _sort_files(builder: DumpBuilder, folder: Folder, place: Place | None) -> li
             others.append((name, parsed))
     runs = {run_of(one.name) for one in found}
     levels = (builder.root.name, *folder.parts)
-    in_rank = any(_RANK.fullmatch(above) and below in RANK_FOLDERS for above, below in pairwise(levels))
+    is_beside = FIRST_FOLDERS.fullmatch("/".join(folder.parts)) is not None or any(
+        _RANK.fullmatch(above) and below in RANK_FOLDERS for above, below in pairwise(levels)
+    )
     unexplained: list[str] = []
     for name, parsed in others:
         if _is_made_of(name, runs):
             builder.note_file(MADE_OF_DUMPS, folder.text(name))
         elif parsed and parsed.op_type == _OVERFLOW_TYPE:
             builder.note_file(OVERFLOW_FILES, folder.text(name))
-        elif not in_rank and not _SIDE_FILE.fullmatch(name):
+        elif not is_beside and not _SIDE_FILE.fullmatch(name):
             unexplained.append(name)
             if why := _why_left_out(name, parsed):
                 builder.note_file(why, folder.text(name))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_msdump.dumps.listing import Folder, walk
 from pytest_msdump.errors import DumpNotFoundError, UnknownDumpFormatError
-from pytest_msdump.model.describe import counted
 from pytest_msdump.model.dump import Dump, PartialRun
 from pytest_msdump.model.ordering import placed_by_time
 from pytest_msdump.storage.files import irregular_kind
 from pytest_msdump.storage.remote import RemotePath
+from pytest_msdump.text import Message, say
 
 if TYPE_CHECKING:
     from pytest_msdump.dumps.dump_tree import Place
@@ -129,9 +129,9 @@ class DumpBuilder:
         """Add sentences for the header."""
         self._notes += sentences
 
-    def note_file(self, sentence: str, example: str) -> None:
-        """Count a file; `sentence` has places for ``{files}`` and ``{example}``, and is said once."""
-        self._examples[sentence].append(example)
+    def note_file(self, code: str, example: str) -> None:
+        """Count a file; the sentence of `code` has the fields ``n`` and ``example``, and is said once."""
+        self._examples[code].append(example)
 
     def build(
         self,
@@ -141,8 +141,8 @@ class DumpBuilder:
     ) -> Dump:
         """Return the dump. `runs` are made of `refs`; `order` gives them their places."""
         file_notes = [
-            sentence.format(files=counted(len(examples), "file"), example=min(examples))
-            for sentence, examples in self._examples.items()
+            say(Message(code, {"n": len(examples), "example": min(examples)}))
+            for code, examples in self._examples.items()
         ]
         return Dump(
             root=self.root,

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pytest_msdump.dtypes import canonical
 from pytest_msdump.dumps.array_reader import open_flat
 from pytest_msdump.dumps.base import DumpBuilder, Reader
 from pytest_msdump.dumps.dump_tree import place_of
 from pytest_msdump.dumps.file_names import (
-    ConvertedBin,
-    ConvertedName,
     parse_converted,
     parse_converted_bin,
     parse_mindspore,
@@ -21,9 +18,8 @@ from pytest_msdump.dumps.listing import walk
 from pytest_msdump.dumps.npy import open_npy
 from pytest_msdump.dumps.reruns import separate_tree_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, originals_in
-from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
+from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorView
 
 _RAW = ".bin"
 # What the tool leaves beside them.
@@ -69,7 +65,7 @@ class ConvertedReader(Reader):
                     dump = parsed.dump
                     key = TensorKey(OpKey(dump.op, place.at, dump.op_type), parsed.io, parsed.slot)
                     source = TensorSource(folder.below(root), name, dump.timestamp)
-                    builder.refs.append(TensorRef(key, _spec(parsed), source, self.name))
+                    builder.refs.append(TensorRef(key, parsed.spec, source, self.name))
                 elif name not in _SIDE_FILES and not parse_opdebug(name) and not _UNTYPED.fullmatch(name):
                     unexplained.append(name)
             builder.leave_out(folder, unexplained)
@@ -88,11 +84,3 @@ def _is_own(name: str) -> bool:
     parsed = parse_converted(name)
     # MindSpore's names have a stream, which those of older devices lack.
     return parsed is not None and (parsed.memory_format is None or parse_mindspore(name) is None)
-
-
-def _spec(parsed: ConvertedName | ConvertedBin) -> TensorSpec:
-    if isinstance(parsed, ConvertedName):
-        return TensorSpec(memory_format=parsed.memory_format)
-    # Flat, a tensor in blocks cannot be put in order again: its lengths are lost.
-    is_flat = len(parsed.shape) == 1 and may_be_padded(parsed.memory_format)
-    return TensorSpec(canonical(parsed.dtype), parsed.shape, None if is_flat else parsed.memory_format)

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.dumps.base import DumpBuilder, Reader
+from pytest_msdump.dumps.json_kinds import described
 from pytest_msdump.dumps.listing import Folder, walk
 from pytest_msdump.dumps.msprobe_json import innermost
 from pytest_msdump.dumps.reruns import Reruns
 from pytest_msdump.dumps.sidefiles import parse_object, read_text
 from pytest_msdump.errors import TensorFileError, UnknownDumpFormatError
-from pytest_msdump.model.describe import counted
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import in_order
 from pytest_msdump.model.statistics import Statistic, Statistics
@@ -37,6 +37,7 @@ from pytest_msdump.model.tensor import (
     TensorView,
     mangle,
 )
+from pytest_msdump.text import Message, say
 
 _SUFFIX, _FORMAT, _VERSION = ".json", "torch.utils._debug_mode.DebugMode.logs", 1
 _RANK_FILE = re.compile(r"rank_?(\d{1,9})\.json", re.ASCII)
@@ -59,8 +60,6 @@ _BOOL = "b8"
 _FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in [^\n]*(?:\n {4}(?P<text>[^\n]*))?')
 # Collectives that only begin: `wait_tensor` gives what they bring.
 _BEGUN = re.compile(r"_?c10d\w*\.(?!wait_tensor|_wrap_tensor)")
-_EARLY = "were hashed before they had arrived, and are left out; wait_tensor has them"
-_NO_HASHES = "no call has hashes; record within DebugMode.log_tensor_hashes()"
 
 
 class _Call(NamedTuple):
@@ -100,7 +99,7 @@ class DebugModeReader(Reader):
                     self._add(builder, root / name, rank)
                 builder.leave_out(folder, [name for name in folder.files if name not in ranks])
         if not builder.refs:
-            builder.note(_NO_HASHES)
+            builder.note(say(Message("note_no_hashes")))
         return builder.build(Reruns(tuple(builder.refs)), order=lambda refs, _: in_order(refs))
 
     def open(self, ref: TensorRef) -> TensorView:
@@ -137,9 +136,9 @@ class DebugModeReader(Reader):
                         )
                     )
         if wrong:
-            builder.note(f"{path.name} has {counted(wrong, 'call')} that cannot be read, left out")
+            builder.note(say(Message("note_calls_unread", {"file": path.name, "n": wrong})))
         if early:
-            builder.note(f"{path.name}: outputs of {counted(early, 'collective')} {_EARLY}")
+            builder.note(say(Message("note_early_hashes", {"file": path.name, "n": early})))
 
 
 def _ranks_in(folder: Folder) -> Mapping[str, int]:
@@ -155,7 +154,7 @@ def _entries(path: Path) -> Sequence[Any]:
     text, wrong = read_text(path, _MAX_BYTES)
     values, wrong = ({}, wrong) if wrong else parse_object(text)
     if not wrong and values.get("format") != _FORMAT:
-        wrong = "is not what DebugMode.save_logs writes"
+        raise UnknownDumpFormatError(f"{path}: {described(path, values)}")
     if not wrong and (values.get("version") != _VERSION or not isinstance(values.get("logs"), list)):
         wrong = f"is a log of DebugMode of another version than {_VERSION}"
     if wrong:

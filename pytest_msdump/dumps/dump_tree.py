@@ -20,6 +20,8 @@ from pytest_msdump.storage.remote import absolute_path
 
 # Directories in a rank's, beside the nets, that hold no tensors.
 RANK_FOLDERS = frozenset({".dump_metadata", "graphs", "execution_order"})
+# Up to 1.3, such directories were a net's or a device's.
+FIRST_FOLDERS = re.compile(r"(?:(?:.+/)?(?:device_)?[0-9]{1,9}/)?(?:graphs|execution_order)|\.metadata", re.DOTALL)
 
 
 class Place(NamedTuple):

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from pytest_msdump.dtypes import canonical
 from pytest_msdump.facts.dump_proto import TASK_TYPES
+from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.ordering import PARAMETER
 from pytest_msdump.model.tensor import TensorSpec, mangle
 
@@ -323,6 +324,11 @@ class ConvertedName(NamedTuple):
         """The memory format, where the name has it."""
         return None if self.has_shape else self.form
 
+    @property
+    def spec(self) -> TensorSpec:
+        """What the name claims of the tensor."""
+        return TensorSpec(memory_format=self.memory_format)
+
 
 class ConvertedBin(NamedTuple):
     """Name of raw bytes that were made of one tensor of a dump file; `shape` is flat where it stayed as stored."""
@@ -333,6 +339,13 @@ class ConvertedBin(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
     memory_format: str
+
+    @property
+    def spec(self) -> TensorSpec:
+        """What the name claims of the tensor."""
+        # Flat, a tensor in blocks cannot be put in order again: its lengths are lost.
+        is_flat = len(self.shape) == 1 and may_be_padded(self.memory_format)
+        return TensorSpec(canonical(self.dtype), self.shape, None if is_flat else self.memory_format)
 
 
 class OpdebugName(NamedTuple):

@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
-from pytest_msdump.dumps.reruns import RERUN
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.ordering import placed_by_time
 from pytest_msdump.model.tensor import TensorRef
-from pytest_msdump.text import Message, say
+from pytest_msdump.text import Message, message_of_note, say
 
 _FLAT = "npy-folder"
 
@@ -40,7 +39,7 @@ def with_steps(dump: Dump, other: Dump) -> Dump:
     size = len(files) // passes
     refs = [_at(ref, iterations[number // size]) for number, ref in enumerate(files)]
     note = say(Message("flat_steps", {**said, "numbers": iterations}))
-    notes = (note, *(one for one in dump.notes if not one.startswith(RERUN)))
+    notes = (note, *(one for one in dump.notes if not message_of_note(one).code.startswith("note_rerun")))
     return replace(dump, refs=placed_by_time(refs), older=(), notes=notes)
 
 

@@ -345,10 +345,7 @@ _MOST_NODES = 2**20
 _DEEPEST = 100
 # As many as PyTorch prints, and one before the point.
 _DIGITS = 5
-_TEXTS = (
-    "{files} of texts with few digits, e.g. {example}: compared by largest and smallest element and mean; dump with "
-    "use_repr=False to compare elements"
-)
+_TEXTS = "note_few_digits"
 
 
 class _Leaf(NamedTuple):

@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.dumps.array_reader import open_flat
 from pytest_msdump.dumps.ascend import MADE_OF_DUMPS, OVERFLOW_FILES, AscendReader, FoundDump, index_headers
 from pytest_msdump.dumps.base import DumpBuilder, Reader
-from pytest_msdump.dumps.dump_tree import RANK_FOLDERS, Place, below_rank, is_first_layout, mindspore_place
+from pytest_msdump.dumps.dump_tree import (
+    FIRST_FOLDERS,
+    RANK_FOLDERS,
+    Place,
+    below_rank,
+    is_first_layout,
+    mindspore_place,
+)
 from pytest_msdump.dumps.file_names import (
     AscendName,
     MindSporeName,
@@ -33,15 +39,12 @@ from pytest_msdump.dumps.listing import Folder, walk
 from pytest_msdump.dumps.npy import open_npy
 from pytest_msdump.dumps.reruns import order_by_time, separate_tree_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, STATISTICS_FILE, originals_in, read_run_labels
-from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import ForwardingView, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
+from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 
 _METADATA, _CONFIG = ".dump_metadata", "config.json"
 _RAW, _NPY, _CSV = ".bin", ".npy", ".csv"
 
-# Up to 1.3, directories without tensors were a net's or a device's.
-_FIRST_FOLDERS = re.compile(r"(?:(?:.+/)?(?:device_)?[0-9]{1,9}/)?(?:graphs|execution_order)|\.metadata", re.DOTALL)
 _RANK_SIDE_FILE = "hccl.json"
 # Arguments of a kernel, OP_TYPE.OP.json.
 _ARGUMENTS = re.compile(r"[^.]+\..+\.json", re.DOTALL)
@@ -109,26 +112,7 @@ class MindSporeReader(Reader):
             return self._ascend.open(ref)
         if ref.source.name.endswith(_RAW):
             return open_flat(ref.source.path, ref.spec)
-        # MindSpore 2.10 on CPU computes float16 cells (`to_float`) in float32, and writes that below a float16 header.
-        view = open_npy(ref.source.location, ref.spec, may_be_wider=True)
-        return PaddedView(view, ref.spec.logical_shape) if may_be_padded(ref.spec.memory_format) else view
-
-
-class PaddedView(ForwardingView):
-    """An array in a device's memory format, in stored axes; its logical shape, which no file has, is from a graph."""
-
-    def __init__(self, view: TensorView, logical_shape: tuple[int, ...] | None = None) -> None:
-        super().__init__(view)
-        self._logical_shape = logical_shape
-
-    @property
-    def spec(self) -> TensorSpec:
-        """What the file holds, with the logical shape of the graph."""
-        return replace(self._view.spec, logical_shape=self._logical_shape)
-
-    def permuted(self, axes: tuple[int, ...]) -> PaddedView:
-        """Return this tensor with its stored axes in another order."""
-        return PaddedView(self._view.permuted(axes), self._logical_shape)
+        return open_npy(ref.source.location, ref.spec, of_mindspore=True)
 
 
 class _Array(NamedTuple):
@@ -222,7 +206,7 @@ def _has_own_tensors(root: Path, folder: Folder, place: Place) -> bool:
 def _side_files(root: Path, folder: Folder, place: Place | None, *, has_tensors: bool) -> Collection[str]:
     """Return the names in a directory that are no tensors but that MindSpore writes at this place."""
     in_rank = below_rank(root, folder)
-    if (in_rank and in_rank[0] in RANK_FOLDERS) or _FIRST_FOLDERS.fullmatch("/".join(folder.parts)):
+    if (in_rank and in_rank[0] in RANK_FOLDERS) or FIRST_FOLDERS.fullmatch("/".join(folder.parts)):
         return frozenset(folder.files)
     is_sure = has_tensors or (place is not None and place.at.rank is not None)
 

@@ -32,6 +32,7 @@ from pytest_msdump.model.tensor import (
     TensorView,
     mangle,
 )
+from pytest_msdump.text import Message, say
 
 _DUMP, _STACK, _CONSTRUCT, _ERRORS = "dump.json", "stack.json", "construct.json", "dump_error_info.log"
 _DEBUG = "debug.json"
@@ -46,11 +47,7 @@ _LONGEST_LABEL = 40
 _DEEPEST = 64
 _NPY = ".npy"
 _UNKNOWN = TensorSpec()
-_UNNAMED = (
-    "{files} of calls that are in no dump.json, e.g. {example}: names alone say what they are, and nothing in which "
-    "order; was the run killed?"
-)
-_NO_TENSORS = "it has the structure of the network alone (task structure): no tensors were saved, and no statistics"
+_UNNAMED = "note_unnamed"
 
 
 class _Process(NamedTuple):
@@ -94,7 +91,7 @@ class MsprobeReader(Reader):
             found[at] = place
             self._add(builder, process, at, keys)
         if not builder.refs and "structure" in builder.labels["task"]:
-            builder.note(_NO_TENSORS)
+            builder.note(say(Message("note_structure")))
         return builder.build(Reruns(tuple(builder.refs)), order=lambda refs, _: in_order(refs))
 
     def open(self, ref: TensorRef) -> TensorView:

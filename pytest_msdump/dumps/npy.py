@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -19,6 +20,7 @@ from pytest_msdump.dumps.array_reader import Layout, StoredView, steps_of
 from pytest_msdump.dumps.stored_file import LFS_POINTER, StoredFile, opened, truncated
 from pytest_msdump.dumps.strided_reader import BLOCK_BYTES
 from pytest_msdump.errors import TensorFileError
+from pytest_msdump.facts.memory_formats import may_be_padded
 from pytest_msdump.model.tensor import TensorSpec
 
 _MAGIC = b"\x93NUMPY"
@@ -129,17 +131,18 @@ def _damaged(where: str, how: str) -> TensorFileError:
 
 
 def open_npy(
-    path: Path | str, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES, may_be_wider: bool = False
+    path: Path | str, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES, of_mindspore: bool = False
 ) -> StoredView:
     """Open an npy file as a tensor; reads its header only.
 
     `path` is a regular file, or a link to one; text is a path of this machine. `claimed` is what the dump says of it:
     its `dtype` is the logical type where the header only has the storage, its `memory_format` is handed on; shapes are
     the header's. `block_bytes` bounds what is held between reads when elements are gathered from other places.
-    With `may_be_wider`, elements of 4 bytes below a header of float16 are float32.
+    `of_mindspore` says that MindSpore wrote it: version 2.10 on CPU computes float16 cells (`to_float`) in float32, and
+    writes that below a header of float16; an array in a device's padded format has the logical shape of a graph alone.
     """
     with opened(path) as file:
-        return npy_view(file, claimed, where=str(path), block_bytes=block_bytes, may_be_wider=may_be_wider)
+        return npy_view(file, claimed, where=str(path), block_bytes=block_bytes, of_mindspore=of_mindspore)
 
 
 def npy_view(
@@ -150,7 +153,7 @@ def npy_view(
     start: int = 0,
     size: int | None = None,
     block_bytes: int = BLOCK_BYTES,
-    may_be_wider: bool = False,
+    of_mindspore: bool = False,
 ) -> StoredView:
     """Open an npy file that is `size` bytes of a file from byte `start` on, by default all; raises as `open_npy`.
 
@@ -159,12 +162,20 @@ def npy_view(
     size = file.size if size is None else size
     header = parse_header(_read_head(file, start, size, where), where=where)
     shape, descr, dtype = header.shape, header.descr, claimed.dtype
-    if may_be_wider and descr == "<f2" and 0 < 4 * prod(shape) == size - header.data_offset:
+    if of_mindspore and descr == "<f2" and 0 < 4 * prod(shape) == size - header.data_offset:
         descr, dtype = "<f4", "float32"
-    logical, stored, decode = storage_of(descr, dtype, where=where)
+    try:
+        logical, stored, decode = storage_of(descr, dtype, where=where)
+    except TensorFileError:
+        # A graph says what was computed, a header what was written.
+        if not claimed.dtype_from:
+            raise
+        logical, stored, decode = storage_of(descr, None, where=where)
     _check_size(header, size, prod(shape) * stored.itemsize, where)
     steps = steps_of(shape[::-1])[::-1] if header.fortran_order else steps_of(shape)
     spec = TensorSpec(logical, shape, claimed.memory_format, shape)
+    if of_mindspore and may_be_padded(claimed.memory_format):
+        spec = replace(spec, logical_shape=claimed.logical_shape, shape_from=claimed.shape_from)
     layout = Layout(spec, shape, steps, 8 * stored.itemsize, stored, decode)
     return StoredView(file, start + header.data_offset, layout, block_bytes=block_bytes)
 

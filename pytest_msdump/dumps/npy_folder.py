@@ -8,9 +8,10 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
+from pytest_msdump.dumps.array_reader import open_flat
 from pytest_msdump.dumps.base import DumpBuilder, Reader
 from pytest_msdump.dumps.dump_tree import RANK_FOLDER
-from pytest_msdump.dumps.file_names import number, parse_mindspore, parse_reference
+from pytest_msdump.dumps.file_names import number, parse_converted_bin, parse_flat, parse_mindspore, parse_reference
 from pytest_msdump.dumps.listing import Folder, walk
 from pytest_msdump.dumps.manifest import apply_entry, graphs_of, labels_of, read_manifest, why_incomplete
 from pytest_msdump.dumps.npy import open_npy
@@ -19,7 +20,6 @@ from pytest_msdump.dumps.reruns import Reruns, number_occurrences, separate_runs
 from pytest_msdump.dumps.sidefiles import MAPPING, originals_in
 from pytest_msdump.dumps.stored_file import opened
 from pytest_msdump.errors import TensorFileError
-from pytest_msdump.model.describe import counted
 from pytest_msdump.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, Dump, PartialRun, TensorEntry
 from pytest_msdump.model.ordering import in_order, placed_at
 from pytest_msdump.model.statistics import Statistics
@@ -34,27 +34,27 @@ from pytest_msdump.model.tensor import (
     TensorSpec,
     TensorView,
 )
+from pytest_msdump.text import Message, Parameter, say
 
 _SUFFIX = ".npy"
 _RECORD = frozenset({MANIFEST_FILE, JOURNAL_FILE, ARCHIVE_FILE})
-_NO_TIME = (
-    "{files} of which the last number is no time (15 or 16 digits, microseconds since 1970): each is an operator of "
-    "its own name, e.g. {op} of {file}; a counter, or a time in another unit? `msdump rename` mends such names"
-)
 # What the name of a file claims of its tensor.
 _UNKNOWN = TensorSpec()
 _NPZ = NpzReader()
 
 
 class NpyFileReader(Reader):
-    """A single file. It has no coordinates; its operator's name is what the file name says, or all of it."""
+    """A single file of one tensor. It has no coordinates; its operator's name is what the file name says, or all of it.
+
+    Raw bytes are read where their name says what they are, as of MindSpore 1.3 and of ``msdump convert --to bin``.
+    """
 
     name = "npy-file"
-    looks_for = "a single .npy file"
+    looks_for = "a single .npy file, or a .bin file whose name has type and shape"
 
     def recognises(self, root: Path) -> bool:
-        """Return whether `root` is a file that ends in ``.npy``."""
-        return root.is_file() and root.suffix.lower() == _SUFFIX
+        """Return whether `root` is a file that ends in ``.npy``, or whose name describes its bytes."""
+        return root.is_file() and (root.suffix.lower() == _SUFFIX or _raw(root.name) is not None)
 
     def index(self, root: Path) -> Dump:
         """List the one tensor; a manifest beside it, or beside its iteration's folder, says what its name does not."""
@@ -64,7 +64,17 @@ class NpyFileReader(Reader):
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open the tensor lazily; see `Reader.open`."""
-        return open_npy(ref.source.path, ref.spec)
+        path = ref.source.path
+        return open_npy(path, ref.spec) if _raw(path.name) is None else open_flat(path, ref.spec)
+
+
+def _raw(name: str) -> tuple[TensorKey, TensorSpec, int | None] | None:
+    if flat := parse_flat(name):
+        return TensorKey(OpKey(flat.op, op_type=flat.op_type), flat.io, flat.slot), flat.spec, None
+    if made := parse_converted_bin(name):
+        op = OpKey(made.dump.op, op_type=made.dump.op_type)
+        return TensorKey(op, made.io, made.slot), made.spec, made.dump.timestamp
+    return None
 
 
 def _manifest_entry(path: Path) -> TensorEntry | None:
@@ -79,6 +89,8 @@ def _manifest_entry(path: Path) -> TensorEntry | None:
 
 
 def _parse(name: str) -> tuple[TensorKey, TensorSpec, int | None]:
+    if raw := _raw(name):
+        return raw
     dumped = parse_mindspore(name)
     if dumped:
         op = OpKey(name=dumped.op, op_type=dumped.op_type)
@@ -190,9 +202,8 @@ def _find(
     timeless = [ref for ref in refs.values() if ref.source.timestamp is None]
     if timeless:
         first = min(timeless, key=lambda ref: ref.source.name)
-        builder.note(
-            _NO_TIME.format(files=counted(len(timeless), "file"), op=first.key.op.name, file=first.source.name)
-        )
+        about: dict[str, Parameter] = {"n": len(timeless), "op": first.key.op.name, "file": first.source.name}
+        builder.note(say(Message("note_no_time", about)))
     return refs
 
 

@@ -19,10 +19,11 @@ from typing import NamedTuple
 
 from pytest_msdump.dumps.file_names import is_time
 from pytest_msdump.dumps.run_history import read_histories, run_once
-from pytest_msdump.model.describe import counted
-from pytest_msdump.model.dump import PartialRun
+from pytest_msdump.model.describe import listed
+from pytest_msdump.model.dump import Dump, PartialRun
 from pytest_msdump.model.ordering import PARAMETER, in_order, placed_at, placed_by_time
 from pytest_msdump.model.tensor import TensorKey, TensorRef
+from pytest_msdump.text import Message, Parameter, say
 
 # How many times the longest pause inside the first pass must be exceeded before repeats that neither are complete nor
 # begin where the pass began count as another run. A module used twice at the end of a network pauses about as long as
@@ -30,7 +31,6 @@ from pytest_msdump.model.tensor import TensorKey, TensorRef
 _UNLIKELY_PAUSE = 10
 
 # How the note on a re-run begins.
-RERUN = "re-run into the same directory: "
 
 # No program imports MindSpore and compiles a network in less.
 _START_US = 1_000_000
@@ -118,6 +118,18 @@ def separate_runs(refs: Iterable[TensorRef], *, once: Collection[tuple[int, int]
     return Reruns(tuple(newest), tuple(older), tuple(notes), PartialRun.total(partials))
 
 
+def newest_files(dump: Dump) -> Dump:
+    """Keep the newest file of every tensor, or operator, as the vendor's programs do; a note names the others."""
+    of_file = _operator if dump.reader == "ascend" else _identity
+    newest = {of_file(ref): (_time(ref), ref.source.name) for ref in _in_time(dump.refs)}
+    kept = [ref for ref in dump.refs if newest[of_file(ref)] == (_time(ref), ref.source.name)]
+    if len(kept) == len(dump.refs):
+        return dump
+    names = dict.fromkeys(ref.source.name for ref in dump.refs if newest[of_file(ref)] != (_time(ref), ref.source.name))
+    note = say(Message("newest_files", {"n": len(names), "names": listed(list(names), 3)}))
+    return replace(dump, refs=tuple(_moved(ref, occurrence=0) for ref in kept), notes=(*dump.notes, note))
+
+
 def number_occurrences(refs: Iterable[TensorRef]) -> tuple[TensorRef, ...]:
     """Number the occurrences of tensors that are known to be of one run, in each iteration; return them by time."""
     groups: defaultdict[int | None, list[TensorRef]] = defaultdict(list)
@@ -137,14 +149,11 @@ def order_by_time(refs: Iterable[TensorRef], partial: PartialRun | None = None) 
 
 
 def _rerun_note(found: Reruns, where: str) -> str:
-    of = f" of {where}" if where else ""
-    files = counted(len(found.older), "older file")
+    about: dict[str, Parameter] = {"n": len(found.older), "where": where}
     if found.partial is None:
-        return f"{RERUN}{files} left out{of}"
-    return (
-        f"the directory holds a partial second run: {found.partial.newer} of {found.partial.tensors} tensors{of}; "
-        f"{files} left out, what the second run does not hold is compared from the run before"
-    )
+        return say(Message("note_rerun_of" if where else "note_rerun", about))
+    about |= {"newer": found.partial.newer, "tensors": found.partial.tensors}
+    return say(Message("note_partial_of" if where else "note_partial", about))
 
 
 def _shown(**coordinates: int | str | None) -> str:
@@ -394,11 +403,7 @@ def _split_steps(folder: Path, refs: Sequence[TensorRef]) -> tuple[Sequence[Tens
     first = at.iteration or 0
     split = [_moved(ref, iteration=first + steps[_operator(ref), _run(ref)]) for ref in refs]
     where = _shown(device=at.rank, net=at.net, graph=at.graph)
-    note = (
-        f"every operator of {where} was dumped several times into one directory (a training without data sinking): "
-        f"split by time into the iterations {first} to {first + max(steps.values())}"
-    )
-    return split, (note,)
+    return split, (say(Message("note_split", {"where": where, "first": first, "last": first + max(steps.values())})),)
 
 
 def _run(ref: TensorRef) -> _Run:

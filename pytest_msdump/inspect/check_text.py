@@ -14,7 +14,7 @@ from pytest_msdump.inspect.verify import Verified
 from pytest_msdump.model.describe import frame_lines, where_text, wrapped
 from pytest_msdump.model.statistics import StatisticDifference
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef
-from pytest_msdump.text import ENGLISH, Phrases
+from pytest_msdump.text import ENGLISH, Phrases, message_of_note
 
 _MOST_SHOWN = 20
 _MOST_REPEATS = 4
@@ -30,8 +30,8 @@ def check_lines(
     compared = say("checked_steps", n=checked.steps) if checked.steps else ""
     about = {"operators": len(operators), "weights": checked.weights, "compared": compared}
     yield from wrapped(say("checked", n=checked.tensors, **about), width, indent=2)
-    for note in (*dump.notes, *map(say.of, checked.notes)):
-        yield from wrapped(note, width, indent=2)
+    for note in (*map(message_of_note, dump.notes), *checked.notes):
+        yield from wrapped(say.of(note), width, indent=2)
     yield f"  {summary_line(checked, say)}"
     groups: dict[OpKey, list[Hit]] = {}
     for hit in checked.hits:
@@ -110,8 +110,8 @@ def verify_lines(found: Verified, *, width: int, everything: bool = False, say: 
     dump = found.dump
     yield say("about_dump", command="msdump inspect --verify", directory=str(dump.root), reader=dump.reader)
     yield f"  {say('verified', n=len(found.refs), total=len(dump.refs))}"
-    for note in dump.notes:
-        yield from wrapped(note, width, indent=2)
+    for note in map(message_of_note, dump.notes):
+        yield from wrapped(say.of(note), width, indent=2)
     by_tensor: dict[TensorRef, list[StatisticDifference]] = {}
     for difference in found.differences:
         by_tensor.setdefault(difference.ref, []).append(difference)

@@ -123,8 +123,8 @@ _RULE_WIDTH = 102
 def write_overflow_files(found: Overflows, directory: Path, *, first: int, now: datetime) -> list[Path]:
     """Write the contents of the first overflow files and the tensors of their operators; return the files written.
 
-    ``{overflow file}.output.{k}.json`` has the vendor's keys, ``{dump file}.{io}.{k}.npy`` a tensor in its stored
-    shape, and ``overflow_summary_{now}.txt`` both.
+    ``{overflow file}.output.{k}.json`` has the vendor's keys, a tensor in its stored shape is named as
+    ``msdump convert`` names it, and ``overflow_summary_{now}.txt`` both.
     """
     written: list[Path] = []
     summary: list[str] = []
@@ -158,7 +158,10 @@ def _file_lines(dump: Dump, file: OverflowFile, directory: Path, written: list[P
 
 
 def _tensor_lines(ref: TensorRef, directory: Path, written: list[Path]) -> Iterator[str]:
-    name = f"{ref.source.path.name}.{ref.key.io}.{ref.key.slot}.npy"
+    name = ref.source.name
+    # What has one file for each tensor says in its name which tensor it is.
+    stem = name[:-4] if name.endswith((".npy", ".bin")) else f"{name}.{ref.key.io}.{ref.key.slot}"
+    name = f"{stem}.npy"
     yield f" {name}"
     try:
         with closing(open_view(ref)) as view:

@@ -14,10 +14,11 @@ from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.comparison.user_code import Watch, unwatched
 from pytest_msdump.dtypes.decode import bytes_needed, can_decode
 from pytest_msdump.errors import MsdumpError
+from pytest_msdump.matching import explain
 from pytest_msdump.model.describe import listed
 from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.tensor import COORDINATES, Coordinates, OpKey, SourceFrame, TensorRef
-from pytest_msdump.text import Message, plain_text
+from pytest_msdump.text import Message, Parameter, message_of_note
 
 # Stands among the memory formats for tensors of which only statistics were saved.
 _STATISTICS_ONLY = "statistics only"
@@ -154,13 +155,21 @@ def _bytes(header: _Header | None) -> int:
 
 def _odd(dump: Dump, headers: Mapping[TensorRef, _Header]) -> Iterator[Message]:
     """Yield what a whole dump of one run does not have."""
-    yield from map(plain_text, dump.notes)
+    yield from map(message_of_note, dump.notes)
     if dump.unexplained:
         names = [path.as_posix() for path in dump.unexplained]
         yield Message("odd_unexplained", {"n": len(names), "names": listed(names)})
     empty = [ref.key.address for ref, header in headers.items() if 0 in header.shape]
     if empty:
         yield Message("odd_empty", {"n": len(empty), "names": listed(empty)})
+    differing: list[Parameter] = [
+        Message("odd_type", {"name": ref.key.address, "left": header.dtype, "right": ref.spec.dtype, "file": source})
+        for ref, header in headers.items()
+        for source in [ref.spec.dtype_from]
+        if source and ref.spec.dtype != header.dtype
+    ]
+    if differing:
+        yield Message("odd_types", {"n": len(differing), "names": explain.listed(differing)})
     partly = list(_in_some_iterations(dump.refs))
     if partly:
         yield Message("odd_iterations", {"n": len(partly), "names": listed(partly)})
@@ -168,14 +177,16 @@ def _odd(dump: Dump, headers: Mapping[TensorRef, _Header]) -> Iterator[Message]:
 
 def _in_some_iterations(refs: Iterable[TensorRef]) -> Iterator[str]:
     """Name operators that lack an iteration which others of their graph have."""
-    found: defaultdict[OpKey, set[int | None]] = defaultdict(set)
-    of_graph: defaultdict[Coordinates, set[int | None]] = defaultdict(set)
+    found: defaultdict[OpKey, set[int]] = defaultdict(set)
+    of_graph: defaultdict[Coordinates, set[int]] = defaultdict(set)
     for ref in refs:
         op, at = ref.key.op, ref.key.op.at
         graph = Coordinates(at.rank, at.net, at.graph)
-        found[OpKey(op.name, graph, op.op_type, op.true_name)].add(at.iteration)
-        of_graph[graph].add(at.iteration)
+        # Constants of a graph, which are dumped once, belong to no iteration.
+        if at.iteration is not None:
+            found[OpKey(op.name, graph, op.op_type, op.true_name)].add(at.iteration)
+            of_graph[graph].add(at.iteration)
     for op, iterations in found.items():
-        lacking = sorted(map(str, of_graph[op.at] - iterations))
+        lacking = [str(number) for number in sorted(of_graph[op.at] - iterations)]
         if lacking:
             yield f"{op.label} (not in {listed(lacking)})"

@@ -6,6 +6,7 @@ import inspect
 import re
 import runpy
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -60,17 +61,24 @@ def _spelled(name: str) -> str:
 
 
 def _function(path: Path) -> Callable[..., Any]:
+    """Run a file and return its function. What is wrong with it is raised where it is used, and nowhere else."""
+    function: Any = None
+    problem = "needs a function convert(shape_from, shape_to, array)"
     try:
         function = runpy.run_path(str(path)).get("convert")
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"{path}: cannot be run: {type(error).__name__}: {error}") from error
-    wanted = 4 if _GROUPED in path.name else 3
-    if not inspect.isfunction(function) or len(inspect.signature(function).parameters) != wanted:
-        raise ConfigError(f"{path}: needs a function convert of exactly {wanted} parameters")
+        problem = f"cannot be run: {type(error).__name__}: {error}"
 
     def run(*arguments: Any) -> Any:
+        # The number of groups comes last, and only newer tools give it.
+        for given in (arguments, arguments[:3]) if inspect.isfunction(function) else ():
+            with suppress(TypeError):
+                inspect.signature(function).bind(*given)
+                break
+        else:
+            raise TensorShapeError(f"{path}: {problem}")
         try:
-            values = function(*arguments)
+            values = function(*given)
         except (Exception, SystemExit) as error:
             raise TensorShapeError(f"{path} raised {type(error).__name__}: {error}") from error
         if not isinstance(values, np.ndarray):

@@ -32,8 +32,8 @@ def target(spec: TensorSpec, *, rule_format: str | None, rule_shape: Shape | Non
 
     `spec.logical_shape` is the header's, `rule_format` and `rule_shape` are a rule file's. The first that the stored
     shape can hold wins: the header's shape in the rule's order, the rule's shape, the header's in the usual orders,
-    NCHW (NCDHW) before others. ``(None, None)`` where no shape is known; where none fits, the best guess, which the
-    refusal names.
+    NCHW (NCDHW) before others. ``(None, None)`` where no shape is known, or a graph's does not fit; where no other
+    fits, the best guess, which the refusal names.
     """
     known = format_name(spec.memory_format)
     wishes = list(_wishes(spec, rule_format, rule_shape))
@@ -42,7 +42,7 @@ def target(spec: TensorSpec, *, rule_format: str | None, rule_shape: Shape | Non
     for shape, letters in wishes:
         if _placed(spec, known, shape, letters) is not None:
             return shape, letters
-    return wishes[0]
+    return (None, None) if spec.shape_from and rule_shape is None else wishes[0]
 
 
 def check_fits(spec: TensorSpec) -> None:
@@ -109,9 +109,11 @@ def logical(
         )
     if logical_shape is None:
         if may_be_padded(known):
+            unfit = f"{spec.shape_from} says {spec.logical_shape}, which does not fit"
             raise TensorShapeError(
-                f"{known} of stored shape {view.shape} is padded, and its logical shape is unknown; give the rule "
-                "file that knows this operator (--msdump-fusion), or dump with trans_flag"
+                f"{known} of stored shape {view.shape} is padded, and "
+                f"{unfit if spec.shape_from else 'its logical shape is unknown'}; give the rule file that knows this "
+                "operator (--msdump-fusion), or dump with trans_flag"
             )
         return view
     if 0 in logical_shape or view.size == 0:

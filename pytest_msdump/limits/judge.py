@@ -31,8 +31,9 @@ _FINDING_ORDER = ("error", "fail", "undefined", "warn", "note")
 _ROUNDING = "zero_in_exact_arithmetic"
 _MASKS = "random_masks"
 _OF_MASKS = (_MASKS, "random_masks_differ", "random_masks_swapped", "random_masks_kept_differ")
-# Remarks on what the values are, not on the files.
-_OF_VALUES = ("coarser_values", "computed_in", _ROUNDING, *_OF_MASKS)
+_GRAPH = "not_as_in_graph"
+# Remarks on what the values are, or on a graph, not on the files.
+_OF_VALUES = ("coarser_values", "computed_in", _GRAPH, _ROUNDING, *_OF_MASKS)
 
 # Reasons that are said with the limit that is skipped.
 _NOT_APPLICABLE = frozenset({"no_channels", "no_such_axis", "slices_too_small", "no_units", "no_noise"})
@@ -319,7 +320,7 @@ def _remark_finding(remark: Message, limits: Limits, judged: Sequence[_Judgement
         if limits.dtype_hint:
             return Finding("note", Message("judged_by_hint", parameters))
         return Finding("note", Message("hint_would_help", {**parameters, "section": "msdump"}))
-    if not limits.dtype_equal:
+    if not limits.dtype_equal or remark.code == _GRAPH:
         return Finding("note", remark)
     rule = limits.dtype_rule
     return Finding("fail", Message("file_not_accepted", {"why": remark, "rule": rule}), rule=rule)

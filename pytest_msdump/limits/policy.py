@@ -236,8 +236,8 @@ class Policy:
 
 
 def marker_label(text: str, bound: float) -> str:
-    """Return one limit of a marker as it is written."""
-    return f"marker msdump({text}={bound_text(bound)})"
+    """Return one limit that a marker, or a call of `assert_close`, gives: as it is written."""
+    return f"limit {text}={bound_text(bound)}"
 
 
 def _known_dtype(text: str | None, where: str) -> str | None:

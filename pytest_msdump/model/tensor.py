@@ -141,7 +141,8 @@ class TensorSpec:
     `memory_format` as the dump spells it, e.g. ``"DefaultFormat"``, ``"NC1HWC0"``; `logical_shape` is the shape after
     undoing the memory format and cropping the padding. `groups` are those of a convolution, which the memory formats of
     its weights (FRACTAL_Z) depend on. `trailing_bytes` stand behind all that the file's header explains; they are never
-    read.
+    read. `dtype_from` and `shape_from` name the graph file that dtype and logical shape are from, if they are from one:
+    what the tensor's own file says wins over it.
     """
 
     dtype: str | None = None
@@ -150,6 +151,8 @@ class TensorSpec:
     logical_shape: tuple[int, ...] | None = None
     groups: int = 1
     trailing_bytes: int = 0
+    dtype_from: str = ""
+    shape_from: str = ""
 
 
 def location_of(folder: Path, name: str) -> Path | str:

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -281,8 +282,8 @@ def read_listing(text: str, *, source: str) -> list[Listed]:
         raise ConfigError(
             f"{source}: {len(found)} tensors are listed{claim}; save the whole list in tfdbg with: lt > tensor_name"
         )
-    listed = sorted((_time(match[1], source), match[2], int(match[3])) for match in found)
-    # The list may have been sorted by name or size.
+    # The list may have been sorted by name or size; tensors of one time are listed in the order in which they ran.
+    listed = sorted(((_time(match[1], source), match[2], int(match[3])) for match in found), key=itemgetter(0))
     seen: Counter[tuple[str, int]] = Counter()
     tensors = []
     for time, node, slot in listed:

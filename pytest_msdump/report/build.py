@@ -6,10 +6,11 @@ import importlib.metadata
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,12 @@ from pytest_msdump.comparison.coverage import coverage_of
 from pytest_msdump.comparison.graph_operators import arguments_of_pair
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.random_masks import drew_masks
-from pytest_msdump.errors import MsdumpError
+from pytest_msdump.errors import MsdumpError, nearest
 from pytest_msdump.escape import shell_line
 from pytest_msdump.limits.policy import Policy
-from pytest_msdump.matching.explain import listed
+from pytest_msdump.matching import explain
 from pytest_msdump.matching.rules import combined, network_of
+from pytest_msdump.model.describe import listed
 from pytest_msdump.model.record import Record, record_of
 from pytest_msdump.model.report import ReplayShare, Report
 from pytest_msdump.report.base import ReportKind
@@ -92,7 +94,7 @@ def build_report(plan: Plan, records: Mapping[int, Record], replay: ReplayShare 
         drawn = {
             one.left.true_name or one.left.name or one.left.address: None for one in placed.values() if drew_masks(one)
         }
-        random = [Message("random_operators", {"names": listed(drawn)})] if drawn else []
+        random = [Message("random_operators", {"names": explain.listed(drawn)})] if drawn else []
         report = replace(report, notes=(*report.notes, *map(say, (*shifts, *random))))
         suspicious = mispaired(plan, placed)
         placed |= {number: replace(placed[number], suspicious=fits) for number, fits in suspicious.items()}
@@ -121,11 +123,27 @@ def _assembled(plan: Plan, records: Iterable[Record], replay: ReplayShare | None
         network=network_of(combined(plan.rules)) if plan.rules.base else (),
         notes=(
             *plan.extras.sentences,
+            *_selected_nothing(plan),
             *([f"ran user code: {replayed}"] if replayed and not replayed.endswith(".onnx") else ()),
         ),
         rerun=rerun_arguments(plan),
     )
     return replace(report, coverage=replace(report.coverage, replay=replay))
+
+
+def _selected_nothing(plan: Plan) -> Iterator[str]:
+    """Yield which globs matched no operator, where these alone left nothing to compare."""
+    chosen, pairing = plan.suite.selection, plan.pairing
+    others = (chosen.deselect, chosen.iteration, chosen.rank, chosen.graph)
+    if not chosen.select or any(others) or pairing.pairs or pairing.right_total or pairing.unmatched_left:
+        return
+    keys = {ref.key for dump in (plan.left, plan.right) for ref in dump.refs}
+    known = {name for key in keys for name in (key.op.label, key.op.name, key.address)}
+    for typed in chosen.select:
+        if keys and not any(fnmatchcase(name, typed) for name in known):
+            hint = nearest(typed, known)
+            some = hint if hint.startswith("did") else f"there are {listed(sorted({key.op.label for key in keys}))}"
+            yield say(Message("selected_nothing", {"glob": typed, "hint": some}))
 
 
 def policy_entry(policy: Policy) -> dict[str, Any]:

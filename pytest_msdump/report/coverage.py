@@ -60,7 +60,8 @@ def coverage_problems(report: Report, say: Phrases = ENGLISH) -> tuple[str, ...]
         return (say("not_ended"),)
     coverage, problems = report.coverage, []
     if not coverage.right_paired or not report.records:
-        problems.append(say("nothing_compared"))
+        is_chosen = report.unmatched or report.missing or not (report.left.tensors and report.right.tensors)
+        problems.append(say("nothing_compared" if is_chosen else "nothing_selected"))
     if report.missing:
         problems.append(say("missing_fused" if report.network else "missing_mapped", n=len(report.missing)))
     if coverage.outputs:

@@ -218,6 +218,7 @@ _REMARKS: Mapping[str, Form] = {
     code: table(dict, keys)
     for code, keys in {
         "trailing_bytes": {"side": SIDE, "bytes": COUNT},
+        "not_as_in_graph": {"side": SIDE, "graph": TEXT, "said": TEXT, "held": TEXT},
         "shape_from_graph": {"side": SIDE, "stored": INDEX, "used": INDEX},
         "coarser_values": {"side": SIDE, "dtype": TEXT, "values": one_of(VALUE_KINDS)},
         "computed_in": {"side": SIDE, "dtype": TEXT, "values": one_of(VALUE_KINDS)},

@@ -31,7 +31,7 @@ from pytest_msdump.report.coverage import (
 from pytest_msdump.report.failure import one_line
 from pytest_msdump.report.permissions import permission_sentences
 from pytest_msdump.report.tables import command, hanging
-from pytest_msdump.text import ENGLISH, Message, Phrases
+from pytest_msdump.text import ENGLISH, Message, Phrases, message_of_note
 
 # The reason of a tensor that a later run into the same directory replaced (INTERFACE 2).
 _OLDER_RUN = "older_run"
@@ -81,7 +81,7 @@ def header_lines(
     if left.reader == _REFERENCE_READER and right.reader in _RUN_READERS:
         lines.append(f"        {say('sides_look_swapped', reader=right.reader)}")
     for name, side in (("left", left), ("right", right), *further.items()):
-        notes = [terminal_text(note) for note in side.notes]
+        notes = [terminal_text(say.of(message_of_note(note))) for note in side.notes]
         if side.unexplained:
             names = say.named(map(terminal_text, side.unexplained), _SHOWN_FILES)
             notes.append(say("not_understood", n=len(side.unexplained), names=names))

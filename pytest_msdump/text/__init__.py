@@ -7,7 +7,7 @@ MindSpore's and Ascend's Chinese manuals.
 from __future__ import annotations
 
 from pytest_msdump.text.message import Message, Parameter, in_clauses, plain_text
-from pytest_msdump.text.phrases import ENGLISH, Phrases, bound_text, message_of, number, say
+from pytest_msdump.text.phrases import ENGLISH, Phrases, bound_text, message_of, message_of_note, number, say
 
 __all__ = [
     "ENGLISH",
@@ -17,6 +17,7 @@ __all__ = [
     "bound_text",
     "in_clauses",
     "message_of",
+    "message_of_note",
     "number",
     "plain_text",
     "say",

@@ -10,6 +10,7 @@ from pytest_msdump.text.en_causes import CAUSES
 from pytest_msdump.text.en_findings import FINDINGS
 from pytest_msdump.text.en_unmatched import EN_UNMATCHED
 from pytest_msdump.text.inspect import INSPECT_EN
+from pytest_msdump.text.notes import NOTES_EN
 from pytest_msdump.text.replay import REPLAY_EN
 
 EN: Mapping[str, str | tuple[str, str]] = {
@@ -100,6 +101,10 @@ EN: Mapping[str, str | tuple[str, str]] = {
         "the profile judges {n} right tensor, which {file} does not have",
         "the profile judges {n} right tensors, which {file} does not have",
     ),
+    "newest_files": (
+        "{n} older file of a tensor is left out, as the vendor's tool does; msdump compare keeps it: {names}",
+        "{n} older files of tensors are left out, as the vendor's tool does; msdump compare keeps them: {names}",
+    ),
     # -- summary
     "permits": (
         "{by} lets {n} pair pass that profile {profile} fails{factor}",
@@ -152,6 +157,8 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "foreign_results": "ERROR: {n} results come from other dumps than this process sees: files changed during the "
     "run, or workers see other files",
     # -- coverage
+    "selected_nothing": "--select {glob} matched no operator; {hint}",
+    "nothing_selected": "nothing was compared: no tensor is selected",
     "nothing_compared": "nothing was compared: no left tensor has a partner on the right",
     "missing_mapped": ("{n} map entry found no pair", "{n} map entries found no pair"),
     "missing_fused": ("{n} mapped or fused pair is missing", "{n} mapped or fused pairs are missing"),
@@ -425,4 +432,5 @@ EN: Mapping[str, str | tuple[str, str]] = {
     **COMMANDS_EN,
     **INSPECT_EN,
     **CONFIG_EN,
+    **NOTES_EN,
 }

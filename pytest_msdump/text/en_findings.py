@@ -131,6 +131,8 @@ FINDINGS: Mapping[str, str | tuple[str, str]] = {
     "zero_in_exact_arithmetic": "zero in exact arithmetic: it is the sum of {terms} gradients that cancel out, and "
     "both sides (norm {left:number} left, {right:number} right) are below {floor:number}, the rounding error in "
     "{dtype}",
+    "other_formats_fit": "{why}; with {entry} in the suite file, and no other axis order, the shapes meet: is that so?",
+    "not_as_in_graph": "{graph} says {said} for the {side:word} file, whose header, which was followed, says {held}",
     "shape_from_graph": "the {side:word} file has shape {stored:shape}; it was compared in {used:shape}, the shape in "
     "the graph of its run",
     "file_not_accepted": "{why}; not accepted ({rule})",

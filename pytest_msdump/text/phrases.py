@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from string import Formatter
@@ -49,6 +50,38 @@ def message_of(entry: Mapping[str, Any], sentence: str) -> Message:
             return plain_text(sentence)
         return message
     return plain_text(sentence)
+
+
+def message_of_note(sentence: str) -> Message:
+    """Read a note on a dump, which dumps and results hold as an English sentence; one of other words stays as it is.
+
+    >>> say(message_of_note("the device's own check reports overflow of Exp-op0"), "zh")
+    '设备侧溢出检测报告溢出：Exp-op0'
+    """
+    for code, pattern in _note_patterns():
+        if fitting := pattern.fullmatch(sentence):
+            fields = fitting.groupdict()
+            return Message(code, {name: int(text) if text.isdigit() else text for name, text in fields.items()})
+    return plain_text(sentence)
+
+
+@lru_cache(maxsize=1)
+def _note_patterns() -> Sequence[tuple[str, re.Pattern[str]]]:
+    """Return a pattern of each template of a note, those that say most first."""
+    codes = [code for code in EN if code.startswith(_OF_NOTES)]
+    templates = [(code, one) for code in codes for one in ([EN[code]] if isinstance(EN[code], str) else EN[code])]
+    templates.sort(key=lambda row: -sum(len(literal) for literal, *_ in _parts(row[1])))
+    return [(code, re.compile("".join(map(_pattern, _parts(one))), re.DOTALL)) for code, one in templates]
+
+
+def _pattern(part: tuple[str, str | None, str]) -> str:
+    literal, name, spec = part
+    if name is None:
+        return re.escape(literal)
+    if spec not in _COUNTED:
+        return f"{re.escape(literal)}(?P<{name}>.+)"
+    nouns = "|".join(re.escape(one.partition("}")[2]) for one in EN[spec])
+    return f"{re.escape(literal)}(?P<{name}>[0-9]+)(?:{nouns})"
 
 
 @lru_cache(maxsize=1024)
@@ -187,11 +220,13 @@ _NUMBERS: Mapping[str, Callable[[Any], str]] = {
     "short": _short,
     "rough": _rough,
 }
+# How codes of notes begin.
+_OF_NOTES = ("note_", "perturbed_run", "flat_steps", "given_", "batch_norm_folded", "shards_joined", "ranks_absent")
 # Codes that a field may name: how its number is said with its noun.
 # What a parameter may say that has a word in each language.
 _WORDS = ("left", "right", "golden", "third", "input", "output")
 _COUNTED = (
     *("elements", "n_tensors", "n_operators", "n_files", "n_pairs", "n_runs", "n_calls", "n_outputs", "n_weights"),
-    *("n_parameters", "n_rows", "n_entries", "n_right"),
+    *("n_parameters", "n_rows", "n_entries", "n_right", "n_older"),
 )
 _BETWEEN = {"and": "between_sources", "clauses": "between_clauses"}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pytest_msdump.text.commands import COMMANDS_ZH
 from pytest_msdump.text.config import CONFIG_ZH
 from pytest_msdump.text.inspect import INSPECT_ZH
+from pytest_msdump.text.notes import NOTES_ZH
 from pytest_msdump.text.replay import REPLAY_ZH
 from pytest_msdump.text.zh_unmatched import ZH_UNMATCHED
 
@@ -73,6 +74,7 @@ ZH: Mapping[str, str] = {
     "limits_between": "{file}：阈值为舍入对各张量影响的 {low:short} 至 {high:short} 倍",
     "limits_unchecked": "{file} 未经核对即使用：无法确认它由此参考数据生成",
     "limits_lack": "右侧有 {n} 个张量不在 {file} 中，按 profile 判定",
+    "newest_files": "与厂商工具一样，同一张量只比对最新的文件，略去 {n} 个较旧的（msdump compare 会保留）：{names}",
     # -- summary
     "permits": "{by} 使 {profile} 判为失败的 {n} 对张量通过{factor}",
     "permits_looser": "，最多宽松 {factor:.3g} 倍",
@@ -109,6 +111,8 @@ ZH: Mapping[str, str] = {
     "both_sides": "左侧 {left}，右侧 {right}",
     "foreign_results": "错误：{n} 个结果来自其他 dump 数据：运行期间文件被改动，或各工作进程看到的文件不同",
     # -- coverage
+    "selected_nothing": "--select {glob} 没有匹配任何算子；{hint}",
+    "nothing_selected": "没有比对任何张量：没有选中任何张量",
     "nothing_compared": "没有比对任何张量：左侧没有张量在右侧找到配对",
     "missing_mapped": "{n} 条映射没有找到配对",
     "missing_fused": "缺少 {n} 个由映射或融合规则得出的配对",
@@ -428,6 +432,8 @@ ZH: Mapping[str, str] = {
     "{kept:elements}不一致：输入不同，或系数 1 / (1 - p) 不同",
     "zero_in_exact_arithmetic": "按精确算术应为 0：它是 {terms} 个相互抵消的梯度之和，两侧（范数：左 "
     "{left:number}，右 {right:number}）均低于 {dtype} 的舍入误差 {floor:number}",
+    "other_formats_fit": "{why}；若套件文件中只写 {entry}，不写其他轴序，两侧形状即可对齐：是否如此？",
+    "not_as_in_graph": "{graph} 中{side:word}文件为 {said}，而文件头为 {held}；以文件头为准",
     "shape_from_graph": "{side:word}文件的形状为 {stored:shape}；按其计算图中的形状 {used:shape} 比对",
     "file_not_accepted": "{why}；不予接受（{rule}）",
     "judged_by_hint": "{why}；依据 {entry} 按 {dtype} 判定",
@@ -567,4 +573,5 @@ ZH: Mapping[str, str] = {
     **COMMANDS_ZH,
     **INSPECT_ZH,
     **CONFIG_ZH,
+    **NOTES_ZH,
 }

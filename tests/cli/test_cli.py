@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from dump_builder import write_reference
 from outcomes import without_run
 from plugin.suites import write_suite
 
@@ -190,3 +191,17 @@ def test_a_width_that_is_no_number_is_no_reason_to_fail(lenet, tmp_path, columns
     write_suite(tmp_path / "msdump.toml", lenet, "target")
     assert main(["compare"]) == 0
     assert "matched" in capsys.readouterr().out
+
+
+def test_a_selection_that_matches_nothing_is_named_with_the_nearest_operator(tmp_path, capsys):
+    for side in "LR":
+        write_reference(tmp_path / side, {"conv1_relu": np.ones(3, np.float32), "pool1": np.ones(3, np.float32)})
+    command = ["compare", str(tmp_path / "L"), str(tmp_path / "R"), "--report-dir", str(tmp_path / "report")]
+    for chosen, hint in (("pol1", "did you mean 'pool1'?"), ("nosuch", "there are conv1_relu, pool1")):
+        assert main([*command, "--select", chosen]) == 1
+        out = " ".join(capsys.readouterr().out.split())
+        assert f"--select {chosen} matched no operator; {hint}" in out
+        assert "coverage: nothing was compared: no tensor is selected" in out
+    assert main([*command, "--select", "pool1", "--select", "nosuch"]) == 0
+    assert main([*command, "--select", "pool1", "--io", "input"]) == 1
+    assert "matched no operator" not in capsys.readouterr().out

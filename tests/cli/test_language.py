@@ -23,8 +23,11 @@ MADE = {
     "config.json": '{"common_dump_settings": {"dump_mode": 3, "kernels": 1, "typo": 2}, "extra": {}}',
     "net.prototxt": 'layer { name: "a" type: "ReLU" bottom: "x" top: "x" }\n',
     "tensors.txt": "Size (B) Op type Tensor name\n[0.000] 100 MatMul a:0\n",
-    "dump.py": "import sys, numpy\nfrom pytest_msdump.record import DumpWriter\nwith DumpWriter(sys.argv[1]) as writer:\n"
-    "    writer.write('a', numpy.float32(numpy.random.default_rng().random(3)))\n",
+    "dump.py": """import sys, numpy
+from pytest_msdump.record import DumpWriter
+with DumpWriter(sys.argv[1]) as writer:
+    writer.write("a", numpy.float32(numpy.random.default_rng().random(3)))
+""",
 }
 
 # Each line is typed after those before `;`. What makes a file is made in English.
@@ -49,13 +52,12 @@ COMMANDS = (
     f"overflow {ONE}",
     f"overflow {EXAMPLES}/08_one_dump/device --out overflow",
     f"{COMPARED}; check report/results.json --profile strict",
-    f"init {WRONG} {REFERENCE}; compare --config msdump.toml --report-dir report; "
-    "accept report *softmax* --reason R-1 --until 2099-12-31 --config msdump.toml",
-    "calibrate reference perturbed",
+    f"init {WRONG} {REFERENCE}; {COMPARED} --config msdump.toml; accept report *conv2* --reason R-1 --until 2099-12-31",
+    "calibrate reference perturbed --u 2**-24",
     f"convert {LENET} --out arrays",
     f"convert {REFERENCE} --to recording --out recording",
     f"sketch {REFERENCE} -o sketches",
-    "repeat -n 2 -- python dump.py {directory}",
+    pytest.param("repeat -n 2 -- python dump.py {directory}", marks=pytest.mark.e2e),
     f"replay {WRONG} --graph {GRAPH}",
     f"replay {REFERENCE}",
     NEW,
@@ -80,12 +82,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(text)
     (tmp_path / "named").mkdir()
     np.save(tmp_path / "named" / "a-0.npy", np.ones(2))
-    for name, u in (("reference", 0.0), ("perturbed", 2.0**-24)):
+    for name, towards in (("reference", 0), ("perturbed", np.inf)):
         shutil.copytree(REFERENCE, tmp_path / name)
         for path in (tmp_path / name).glob("*.npy"):
             array = np.load(path)
-            if array.dtype.kind == "f":
-                np.save(path, array * (1 + array.dtype.type(u)))
+            if towards and array.dtype.kind == "f":
+                np.save(path, np.nextafter(array, array.dtype.type(towards)))
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
@@ -97,27 +99,32 @@ def typed(line: str, *more: str) -> int:
     return cli.main([*words[:end], *more, *words[end:]])
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-@pytest.mark.parametrize("by", ["option", "locale"])
-def test_a_command_says_nothing_in_english(folder, capsys, monkeypatch, line, by) -> None:
+def english_of(folder: Path, capsys: pytest.CaptureFixture[str], line: str, *more: str) -> list[str]:
+    """What the last command prints and writes that reads as English."""
     *before, last = line.split("; ")
     for one in before:
         assert typed(one) in (0, 1)
     capsys.readouterr()
-    if by == "locale":
-        monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
-    assert typed(last, *(("--lang", "zh") if by == "option" else ())) in (0, 1)
+    assert typed(last, *more) in (0, 1)
     told = "".join(capsys.readouterr())
     told += "".join(path.read_text() for path in sorted(folder.glob("*.toml")) if "init" in last)
     assert re.search(r"[\u4e00-\u9fff]", told) or last.startswith(("tfdbg", "report"))
-    english = [
-        found[0] for one in told.splitlines() if not ALLOWED.search(one) for found in [WORDS.search(one)] if found
-    ]
-    assert english == []
+    return [found[0] for one in told.splitlines() if not ALLOWED.search(one) for found in [WORDS.search(one)] if found]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_says_nothing_in_english(folder, capsys, line) -> None:
+    assert english_of(folder, capsys, line, "--lang", "zh") == []
+
+
+@pytest.mark.parametrize("line", [COMMANDS[0], COMMANDS[6], f"overflow {ONE}", f"inspect {ONE}", NEW])
+def test_the_locale_does_as_the_option(folder, capsys, monkeypatch, line) -> None:
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    assert english_of(folder, capsys, line) == []
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
-def test_a_language_that_is_not_there_is_refused(folder, capsys, command) -> None:
+def test_a_language_that_is_not_there_is_refused(capsys, command) -> None:
     verb = "check " if command == "config" else ""
     assert cli.main([command, *f"{verb}--lang xx a b".split()]) == 4
     assert "--lang" in capsys.readouterr().err

@@ -104,6 +104,22 @@ def test_the_vendors_command_line_writes_what_the_vendor_writes(case, tmp_path, 
     assert capsys.readouterr().out.rstrip().endswith(str(tmp_path))
 
 
+def test_an_array_that_is_written_keeps_its_name(tmp_path):
+    """With file_format npy the dump has an array for each tensor, whose name says which tensor it is."""
+    folder = tmp_path / "run" / "0" / "20231122101010" / "0" / "Net" / "1" / "0"
+    folder.mkdir(parents=True)
+    name = "Conv2D.Default_conv-op1.2.7.1612439563338020.output.0.NCHW.float16.npy"
+    np.save(folder / name, np.array([1, np.inf], np.float16))
+    unit = {"model_id": 1, "stream_id": 7, "task_id": 2, "task_type": 0, "pc_start": "0x0", "para_base": "0x0"}
+    core = {"kernel_code": "0x0", "block_idx": 0, "status": 32}
+    report = {"DHA Atomic Add": {**unit, "status": 0}, "L2 Atomic Add": {**unit, "status": 0}}
+    report["AI Core"] = {**unit, **core}
+    (folder / "Opdebug.Node_OpDebug.21.7.1612439563340000.output.0.json").write_text(json.dumps(report))
+    assert main(["overflow", str(tmp_path / "run"), "--out", str(tmp_path / "out")]) == 1
+    (written,) = (tmp_path / "out").glob("*.npy")
+    assert written.name == name
+
+
 def test_an_origin_has_finite_inputs_and_what_follows_is_propagated(tmp_path, capsys):
     good, bad = np.ones(4, np.float32), np.array([1, np.inf, np.nan, 1], np.float32)
     write_mindspore(

@@ -63,7 +63,7 @@ def test_a_transposed_reference_is_brought_to_the_left():
 def test_limits_by_name_win_over_the_profile():
     left, right = np.float32([1, 2, 3]), np.float32([1, 2, 3.3])
     assert_close(left, right, max_abs=0.4, rel_euclid=1, norm_max=1, cosine=0.9)
-    with pytest.raises(AssertionError, match=r"marker msdump\(max_abs=0.2\)"):
+    with pytest.raises(AssertionError, match=r"limit max_abs=0.2"):
         assert_close(left, right, max_abs=0.2, rel_euclid=1, norm_max=1, cosine=0.9)
 
 
@@ -353,3 +353,10 @@ def test_pytest_and_junit_show_that_line(pytester, monkeypatch):
     assert line.endswith(" - AssertionError: 1 of 2 tensors fails; cause b")
     message = ElementTree.parse(pytester.path / "out.xml").find(".//failure").get("message")
     assert message.startswith("AssertionError: 1 of 2 tensors fails; cause b")
+
+
+def test_what_a_call_says_wrong_is_not_called_a_marker():
+    with pytest.raises(ConfigError, match=r"^limit cosin=0\.9: unknown metric .cosin.; did you mean .cosine."):
+        assert_close([1.0], [1.0], cosin=0.9)
+    with pytest.raises(ConfigError, match=r"^fusion: is of whole dumps.*assert_dumps_close"):
+        compare("a", "a", fusion="f.json")

@@ -88,6 +88,8 @@ def test_the_gate_decides(two):
 
 def test_the_new_spelling_is_told_once_and_does_the_same(in_case, capsys):
     folder = in_case("a_fusion_nchw")
+    for older in ("right/conv1_relu.0.1600000000000050.npy", "left/Relu.dup_relu.12.1.1600000000000012"):
+        (folder / older).unlink()
     main([*sides("left", "right"), "-f", "fusion.json", "-o", "out/result.txt", "-csv"])
     told = [line for line in capsys.readouterr().err.splitlines() if "the same as" in line]
     (line,) = told

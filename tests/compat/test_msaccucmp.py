@@ -60,6 +60,8 @@ def test_without_a_folder_results_are_written_here(two):
 @pytest.mark.parametrize("words", [[], ["-alg", "0"], ["-overflow_detection"]])
 def test_the_new_spelling_is_told_once_and_is_the_same_gate(in_case, words, capsys):
     folder = in_case("a_fusion_nchw")
+    for older in ("right/conv1_relu.0.1600000000000050.npy", "left/Relu.dup_relu.12.1.1600000000000012"):
+        (folder / older).unlink()
     code = compare("-f", "fusion.json", *words, left="left", right="right")
     (line,) = (line for line in capsys.readouterr().err.splitlines() if "the same gate as: " in line)
     report = without_run((folder / "out/msdump-report/results.json").read_bytes())

@@ -260,6 +260,16 @@ def test_an_asynchronous_tree_of_mindspore_is_known_with_its_side_files(tmp_path
     assert dump.unexplained == ()
 
 
+def test_an_asynchronous_tree_of_the_first_releases_is_known_with_its_side_files(tmp_path):
+    put(tmp_path / "0" / "Net_graph_0" / "0" / "3", f"Add.Default_Add-op1.2.{TIME}", one_output(ONES))
+    put(tmp_path / "0" / "graphs", "ms_output_trace_code_graph_0.ir", b"x\n")
+    put(tmp_path / "0" / "execution_order", "ms_execution_order_graph_0.csv", b"x\n")
+    put(tmp_path / ".metadata", "data_dump.json", b"{}")
+    put(tmp_path / "notes", "graphs.txt", b"x\n")
+    assert index(tmp_path).unexplained == (Path("notes/graphs.txt"),)
+    assert index(tmp_path / "0").unexplained == ()
+
+
 def test_dumps_where_no_dump_belongs_are_unexplained(tmp_path):
     put(tmp_path, f"Add.op.1.1.{TIME}", one_output(ONES))
     put(tmp_path / "some" / "where", f"Add.lost.1.1.{TIME}", one_output(ONES))

@@ -151,12 +151,12 @@ def test_float32_below_a_header_of_float16_is_read_where_a_dump_format_has_it(tm
     path.write_bytes(raw_npy("<f2", (1, 3), values.tobytes()))
     with pytest.raises(TensorFileError, match="6 bytes too many"):
         open_npy(path, TensorSpec("float16"))
-    with open_npy(path, TensorSpec("float16"), may_be_wider=True) as view:
+    with open_npy(path, TensorSpec("float16"), of_mindspore=True) as view:
         assert (view.dtype, view.shape, view.read(0, 3).tolist()) == ("float32", (1, 3), values[0].tolist())
     for descr, count in (("<f2", 2), ("<f2", 4), ("<i2", 3), ("<f4", 6)):
         path.write_bytes(raw_npy(descr, (1, count), values.tobytes()[:-1] if descr == "<f4" else values.tobytes()))
         with pytest.raises(TensorFileError):
-            open_npy(path, TensorSpec(), may_be_wider=True)
+            open_npy(path, TensorSpec(), of_mindspore=True)
 
 
 def test_file_cut_at_every_byte_is_refused_and_only_the_whole_is_read(tmp_path):

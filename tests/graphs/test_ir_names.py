@@ -264,9 +264,9 @@ def test_what_is_known_of_a_tensor_stays_and_what_is_not_is_told() -> None:
     bare = with_ir(dump_of(ref("a")), of_graph).refs[0]
     assert bare.spec == TensorSpec()
     agreed = [(ANY, graph(op("a", host_outputs=(host,), device_outputs=(replace(device, dtype="float32"),))))]
-    assert with_ir(dump_of(ref("a")), agreed).refs[0].spec == TensorSpec("float32")
+    assert with_ir(dump_of(ref("a")), agreed).refs[0].spec == TensorSpec("float32", dtype_from="g.ir")
     padded = with_ir(dump_of(ref("a", spec=PADDED)), of_graph).refs[0]
-    assert padded.spec == TensorSpec("float16", None, "FracZ", (2, 3))
+    assert padded.spec == TensorSpec("float16", None, "FracZ", (2, 3), dtype_from="g.ir", shape_from="g.ir")
     known = TensorSpec("int8", (6,), "FracZ", (3, 2))
     kept = with_ir(dump_of(replace(ref("a"), spec=known)), of_graph).refs[0]
     assert kept.spec == known

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_msdump.comparison.opening import ArrayView
 from pytest_msdump.errors import ConfigError, TensorShapeError
-from pytest_msdump.layouts.converters import load_converters
+from pytest_msdump.layouts.converters import converted, load_converters
 from pytest_msdump.layouts.device_layout import logical, stored
 from pytest_msdump.model.tensor import TensorSpec
 
@@ -120,21 +120,43 @@ def test_what_a_conversion_returns_is_computed_with_in_the_tensors_own_type(tmp_
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("convert_A_to_B.py", "def convert(one, two): ...", "exactly 3"),
-        ("convert_A_to_B.py", "def other(one, two, three): ...", "exactly 3"),
-        ("convert_A_to_B.py", "convert = zip", "exactly 3"),
-        ("convert_A_to_FRACTAL_Z.py", "def convert(one, two, three): ...", "exactly 4"),
+        ("convert_A_to_B.py", "def convert(one, two): ...", "needs a function convert(shape_from, shape_to, array)"),
+        ("convert_A_to_B.py", "def convert(one, two, three, four): ...", "needs a function"),
+        ("convert_A_to_B.py", "def other(one, two, three): ...", "needs a function"),
+        ("convert_A_to_B.py", "convert = zip", "needs a function"),
+        ("convert_A_to_FRACTAL_Z.py", "def convert(one, two): ...", "needs a function"),
         ("convert_A_to_B.py", "def convert(", "SyntaxError"),
         ("convert_A_to_B.py", "import sys; sys.exit(1)", "SystemExit"),
         ("convert_A_to_B.py", "1 / 0", "ZeroDivisionError"),
     ],
 )
-def test_a_file_that_cannot_be_one_is_a_configuration_error(tmp_path, name, text, why):
+def test_a_file_that_cannot_be_one_stops_the_tensors_that_need_it_and_no_others(tmp_path, name, text, why):
     path = write(tmp_path, name, text + "\n")
-    with pytest.raises(ConfigError) as caught:
-        load_converters(tmp_path)
+    converters, files = load_converters(tmp_path)
+    assert files == (path,)
+    assert logical(padded(), converters=converters).shape == SHAPE
+    ((_, wanted),) = converters
+    with pytest.raises(TensorShapeError) as caught:
+        converted(padded("A"), "A", SHAPE, wanted, converters)
     assert str(path) in str(caught.value)
     assert why in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "parameters", ["one, two, three", "one, two, three, groups", "one, two, three, groups=1", "*all"]
+)
+@pytest.mark.parametrize("name", ["FRACTAL_Z", "fracZ", "FRACTAL_Z_C04", "FRACTAL_Z_3D"])
+def test_a_conversion_to_fractal_z_takes_the_number_of_groups_or_not(tmp_path, name, parameters):
+    body = "[*all]" if parameters == "*all" else "[three, groups]" if "groups" in parameters else "[three]"
+    seen = "import numpy as np\nSEEN = []\n"
+    text = (
+        f"{seen}def convert({parameters}):\n    three = ({body})\n    return np.zeros(SHAPE, np.float32) + len(three)\n"
+    )
+    write(tmp_path, f"convert_A_to_{name}.py", text.replace("SHAPE", str(SHAPE)))
+    converters, _ = load_converters(tmp_path)
+    ((_, wanted),) = converters
+    found = converted(padded("A"), "A", SHAPE, wanted, converters)
+    assert found.read(0, 1)[0] == {"*all": 4, "one, two, three": 1}.get(parameters, 2)
 
 
 def test_a_folder_that_is_no_folder_of_code_is_refused(tmp_path):

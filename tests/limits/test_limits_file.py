@@ -201,7 +201,7 @@ def test_the_file_goes_before_the_profile_and_behind_all_else() -> None:
             'known drift "why" until 2999-01-01',
         ),
         ({"thresholds": {"rel_euclid": 0.3}}, "--msdump-threshold rel_euclid=0.3"),
-        ({"marker": {"rel_euclid": 0.4}}, "marker msdump(rel_euclid=0.4)"),
+        ({"marker": {"rel_euclid": 0.4}}, "limit rel_euclid=0.4"),
     ]
     given_so_far: dict[str, Any] = {}
     for more, rule in levels:

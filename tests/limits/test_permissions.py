@@ -40,7 +40,7 @@ def permissions(verdict: Any) -> list[tuple[str, str, float | None]]:
     ("given", "by", "factor"),
     [
         ({"rules": (Rule({EUCLID: (0.05, None)}, label="rule 1"),)}, "rule 1", 50),
-        ({"marker": {"rel_euclid": 0.004}}, "marker msdump(rel_euclid=0.004)", 4),
+        ({"marker": {"rel_euclid": 0.004}}, "limit rel_euclid=0.004", 4),
         ({"thresholds": {"rel_euclid": 0.02}}, "--msdump-threshold rel_euclid=0.02", 20),
         (
             {"known_drift": (KnownDrift("*", "why", UNTIL, {EUCLID: (0.03, None)}),)},

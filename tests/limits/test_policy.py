@@ -128,7 +128,7 @@ def test_a_tolerance_is_a_finite_number_from_zero_on(name: str, value: Any) -> N
 def test_command_line_and_marker_are_checked_the_same_way() -> None:
     with pytest.raises(ConfigError, match=r"--msdump-threshold cosine=1\.5: cosine_similarity = 1\.5 is met by no"):
         Policy(thresholds={"cosine": 1.5})
-    with pytest.raises(ConfigError, match=r"marker msdump\(max_rel=-1\): max_relative_error = -1 is met by no"):
+    with pytest.raises(ConfigError, match=r"limit max_rel=-1: max_relative_error = -1 is met by no"):
         Policy(marker={"max_rel": -1})
 
 

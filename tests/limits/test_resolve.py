@@ -144,7 +144,7 @@ def test_the_command_line_beats_rules_and_the_marker_beats_the_command_line() ->
         "kl_divergence": 0.1,
     }
     assert bounds_of(limits, "warn") == {}
-    assert rules_of(limits)[COSINE] == "marker msdump(cosine_similarity=0.7)"
+    assert rules_of(limits)[COSINE] == "limit cosine_similarity=0.7"
     assert rules_of(limits)[MAX_REL] == "--msdump-threshold max_rel=0.2"
     assert rules_of(limits)["kl_divergence"] == "rule"
 

@@ -49,6 +49,14 @@ def test_a_list_sorted_otherwise_is_brought_into_the_order_of_time():
     assert commands("\n".join([*lines[:4], *reversed(lines[4:])])) == commands(LISTING)
 
 
+@pytest.mark.parametrize("turn", [list, reversed])
+def test_tensors_of_one_time_keep_the_order_of_the_list(turn):
+    names = list(turn(["dense/MatMul", "dense/BiasAdd", "a/Relu", "dense/MatMul"]))
+    text = "".join(f"[{time}] 4 Op {name}:{slot}\n" for time in ("7.0", "1.200") for slot, name in enumerate(names))
+    listed = [(one.milliseconds, one.node, one.slot) for one in read_listing(text, source="list")]
+    assert listed == [(time, name, slot) for time in (1.2, 7.0) for slot, name in enumerate(names)]
+
+
 def test_a_tensor_dumped_in_a_loop_is_saved_each_time():
     text = "[0.1] 4 Add loop/x:0\n[0.2] 4 Add loop/x:0\n"
     assert commands(text) == [

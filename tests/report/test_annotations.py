@@ -222,7 +222,7 @@ def test_what_passes_says_nothing(tmp_path):
 def test_nothing_compared_comes_first(tmp_path):
     assert github(report(), root=tmp_path)[0][1:] == (
         {"title": "msdump: coverage"},
-        "nothing was compared: no left tensor has a partner on the right",
+        "nothing was compared: no tensor is selected",
     )
     (entry,) = gitlab(report(), root=tmp_path, out=tmp_path)
     assert (entry["check_name"], entry["severity"]) == ("msdump.coverage", "critical")

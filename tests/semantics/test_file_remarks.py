@@ -213,3 +213,81 @@ def test_saved_results_are_judged_by_the_hint_as_well(half_run):
     saved = str(half_run / "report" / "results.json")
     assert msdump(["check", saved]) == 1
     assert msdump(["check", saved, "--config", suite_of(half_run, "dtype_hint = true")[1]]) == 0
+
+
+IR = """\
+#IR entry      : @kernel_graph_0
+# Total subgraphs: 1
+# Total params: 0
+subgraph attr:
+subgraph @kernel_graph_0() {
+  %0(equiv_y) = Conv2D(%p) {instance name: conv} primitive_attrs: {} cnode_attrs: {}
+      : (<Tensor[Float32], (2, 19, 5, 7)>) -> (<Tensor[Float32], (2, 19, 5, 7)>)
+      : (<Float32x{format}[const vector][{stored}]>) -> (<Float32x{format}[const vector][{stored}]>)
+      : full_name_with_scope: (Default/conv-Conv2d/Conv2D-op1)
+}
+"""
+
+
+def of_graph(folder: Path, values: np.ndarray, memory_format: str = "DefaultFormat", dtype: str = "") -> None:
+    """A MindSpore dump of one file beside a graph that has float32 of shape (2, 19, 5, 7)."""
+    graphs, run = folder / "rank_0" / "graphs", folder / "rank_0" / "Net" / "0" / "0"
+    graphs.mkdir(parents=True)
+    run.mkdir(parents=True)
+    stored = ", ".join(map(str, values.shape))
+    text = IR.replace("{format}", memory_format).replace("{stored}", stored)
+    (graphs / "ms_output_trace_code_graph_0.ir").write_text(text)
+    name = f"Conv2D.Default_conv-Conv2d_Conv2D-op1.0.0.1623124369613540.output.0.{memory_format}{dtype}.npy"
+    np.save(run / name, values)
+
+
+def of_reference(folder: Path, values: np.ndarray) -> None:
+    folder.mkdir()
+    np.save(folder / "Default_conv-Conv2d_Conv2D-op1.0.1600000000000001.npy", values)
+
+
+WHOLE = np.arange(2 * 19 * 5 * 7, dtype=np.float32).reshape(2, 19, 5, 7) % 97
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "float64"])
+def test_where_a_graph_contradicts_a_header_of_a_name_without_dtype_the_header_is_followed(tmp_path, dtype, capsys):
+    of_graph(tmp_path / "left", WHOLE.astype(dtype))
+    of_reference(tmp_path / "right", WHOLE.astype(dtype))
+    code, (record,) = compared(tmp_path, "--profile", "bitwise")
+    about = {"side": "left", "graph": "ms_output_trace_code_graph_0.ir", "said": "float32", "held": dtype}
+    assert (code, record["left"]["dtype"], record["file_remarks"]) == (
+        0,
+        dtype,
+        [{"code": "not_as_in_graph", "parameters": about}],
+    )
+    assert judged_again(tmp_path, "bitwise") == 0
+    (tmp_path / "right" / "Default_conv-Conv2d_Conv2D-op1.0.1600000000000001.npy").unlink()
+    np.save(tmp_path / "right" / "Default_conv-Conv2d_Conv2D-op1.0.1600000000000001.npy", WHOLE.astype(dtype) + 8)
+    assert compared(tmp_path)[0] == 1
+    capsys.readouterr()
+    assert msdump(["inspect", str(tmp_path / "left")]) == 0
+    assert "1 tensor of another type than in the graph" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_dtype_in_the_name_that_the_header_contradicts_stays_an_error(tmp_path):
+    of_graph(tmp_path / "left", WHOLE.astype("float64"), dtype=".float32")
+    of_reference(tmp_path / "right", WHOLE)
+    code, (record,) = compared(tmp_path)
+    assert (code, record["verdict"]) == (1, "error")
+    assert "its name says float32, its header says float64" in record["findings"][0]["sentence"]
+
+
+@pytest.mark.parametrize("names_dtype", [".float32", ""])
+def test_a_shape_of_the_graph_that_a_device_format_cannot_hold_is_a_remark(tmp_path, names_dtype):
+    """Of batch 4, where the graph says 2: the reference has the shape."""
+    values = np.arange(4 * 19 * 5 * 7, dtype=np.float32).reshape(4, 19, 5, 7)
+    padded = np.zeros((4, 32, 5, 7), np.float32)
+    padded[:, :19] = values
+    device = padded.reshape(4, 2, 16, 5, 7).transpose(0, 1, 3, 4, 2)
+    of_graph(tmp_path / "left", device, "NC1HWC0", names_dtype)
+    of_reference(tmp_path / "right", values)
+    code, (record,) = compared(tmp_path)
+    assert (code, record["equal"]) == (0, True)
+    (remark,) = record["file_remarks"]
+    assert (remark["code"], remark["parameters"]["graph"]) == ("not_as_in_graph", "ms_output_trace_code_graph_0.ir")
+    assert remark["parameters"]["said"] == "(2, 19, 5, 7)"

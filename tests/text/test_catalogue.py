@@ -22,6 +22,7 @@ from pytest_msdump.text.en_causes import CAUSES
 from pytest_msdump.text.en_findings import FINDINGS
 from pytest_msdump.text.en_unmatched import EN_UNMATCHED
 from pytest_msdump.text.inspect import INSPECT_EN
+from pytest_msdump.text.notes import NOTES_EN
 from pytest_msdump.text.page import PAGE
 from pytest_msdump.text.replay import REPLAY_EN
 from pytest_msdump.text.zh import ZH
@@ -48,7 +49,7 @@ def test_both_languages_have_the_same_codes() -> None:
 
 
 def test_no_code_has_one_sentence_here_and_another_there() -> None:
-    parts = [CAUSES, FINDINGS, EN_UNMATCHED, REPLAY_EN, COMMANDS_EN, INSPECT_EN, CONFIG_EN]
+    parts = [CAUSES, FINDINGS, EN_UNMATCHED, REPLAY_EN, COMMANDS_EN, INSPECT_EN, CONFIG_EN, NOTES_EN]
     codes = [code for part in parts for code in part]
     assert len(codes) == len(set(codes))
     # What one part had would be lost, in the one catalogue that all of them make.

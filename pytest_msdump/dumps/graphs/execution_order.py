@@ -22,6 +22,7 @@ from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef,
 from pytest_msdump.storage.files import read_user_file
 from pytest_msdump.storage.listings import folders_in, names_in
 from pytest_msdump.storage.remote import absolute_path
+from pytest_msdump.text import Message, say
 
 _RANK = re.compile(r"rank_(?P<rank>[0-9]{1,9})")
 _DEVICE = re.compile(r"(?:device_)?(?P<rank>[0-9]{1,9})")
@@ -110,7 +111,7 @@ def read_orders(files: Mapping[GraphId, Path]) -> tuple[Mapping[GraphId, Sequenc
         if failure is None:
             orders[graph] = order
         else:
-            notes.append(f"{failure}; operators of graph {graph.graph} are ordered by time")
+            notes.append(say(Message("note_order_unread", {"why": str(failure), "graph": str(graph.graph)})))
     return orders, tuple(notes)
 
 
@@ -221,7 +222,7 @@ def _collisions(members: Iterable[TensorRef], order: _Order) -> Iterator[str]:
     for name in sorted({ref.key.op.name for ref in members if _is_named(ref, order)}):
         true_names = sorted(order.true_names[name])
         if len(true_names) > 1:
-            yield f"{' and '.join(true_names)} are both written as {name}: its true name is unknown"
+            yield say(Message("note_two_names", {"names": " and ".join(true_names), "name": name}))
 
 
 def with_model_order(dump: Dump, graph: OperatorGraph) -> Dump:

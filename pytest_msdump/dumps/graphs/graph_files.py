@@ -17,6 +17,7 @@ from pytest_msdump.model.graph import OperatorGraph
 from pytest_msdump.model.tensor import Coordinates
 from pytest_msdump.storage.files import read_user_file
 from pytest_msdump.storage.listings import names_in
+from pytest_msdump.text import Message, say
 
 # The rank, net and number of a graph, and the graph; a coordinate that is not set stands for every value.
 PlacedGraph = tuple[Coordinates, OperatorGraph]
@@ -82,7 +83,7 @@ def read_graphs(files: Mapping[Coordinates, Path]) -> tuple[tuple[PlacedGraph, .
         if graph is None and other != path and other.is_file():
             graph, _ = _attempt(other)
         if graph is None:
-            notes.append(f"{failure}; source lines and shapes of graph {at.graph} are not known")
+            notes.append(say(Message("note_graph_unread", {"why": str(failure), "graph": str(at.graph)})))
         else:
             graphs.append((at, graph))
     return tuple(graphs), tuple(notes)

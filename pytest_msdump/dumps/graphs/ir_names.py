@@ -24,6 +24,7 @@ from pytest_msdump.model.dump import Dump
 from pytest_msdump.model.graph import Operator, OperatorGraph
 from pytest_msdump.model.ordering import PARAMETER, in_order
 from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
+from pytest_msdump.text import Message, say
 
 _COUNTED = re.compile(r"(?P<family>.*)-op(?P<count>[0-9]{1,18})")
 _MOST_LISTED = 3
@@ -33,10 +34,11 @@ _FileOp = tuple[str, str | None]
 
 
 class _Known(NamedTuple):
-    """An operator and its place in its graph."""
+    """An operator, its place in its graph, and the graph's file."""
 
     operator: Operator
     place: int
+    source: str
 
 
 def with_ir(
@@ -122,7 +124,7 @@ def _by_text(keys: Iterable[OpKey], graphs: Sequence[OperatorGraph]) -> Iterator
 
 
 def _operators(graphs: Iterable[OperatorGraph]) -> Iterator[_Known]:
-    return (_Known(operator, place) for graph in graphs for place, operator in enumerate(graph.operators))
+    return (_Known(operator, place, graph.source) for graph in graphs for place, operator in enumerate(graph.operators))
 
 
 def _families(keys: Iterable[OpKey]) -> Mapping[str, dict[int, _FileOp]]:
@@ -160,7 +162,7 @@ class _GraphFacts(NamedTuple):
             place = self.order.get(operator.name, ref.place)
         else:
             place = ref.place if self.is_timed else known.place
-        return replace(ref, key=key, spec=_spec(ref, operator), place=place, line=ref.line or line)
+        return replace(ref, key=key, spec=_spec(ref, known), place=place, line=ref.line or line)
 
 
 class _GraphMatcher:
@@ -220,19 +222,17 @@ class _GraphMatcher:
         for number, (_, graph) in enumerate(self._graphs):
             missed = tuple(self._missed[number])
             if not graph.is_final:
-                yield (
-                    f"{graph.source} is not the graph that ran: operators may have been renamed, fused or removed since"
-                )
+                yield say(Message("note_earlier_graph", {"file": graph.source}))
             if missed and number not in self._has_found:
-                yield f"{graph.source}: no operator of the dump is in it"
+                yield say(Message("note_graph_of_none", {"file": graph.source}))
             elif missed:
                 names = listed(missed, _MOST_LISTED)
-                yield f"{graph.source} does not have {names}: their lines and shapes are not known"
+                yield say(Message("note_graph_lacks", {"file": graph.source, "names": names}))
         if self._renumbered:
             name, file = next(iter(self._renumbered.items()))
             more = len(self._renumbered) - 1
-            others = f", and {more} more are numbered differently" if more else ""
-            yield f"{name} of the graph is written as {file} in file names{others}"
+            code = "note_renumbered_more" if more else "note_renumbered"
+            yield say(Message(code, {"name": name, "file": file, "more": more}))
 
 
 def _numbers_by_text(dump: Dump) -> bool:
@@ -261,7 +261,8 @@ def _unique(names: Iterable[str]) -> Mapping[str, str]:
     return {written: next(iter(true)) for written, true in meant.items() if len(true) == 1}
 
 
-def _spec(ref: TensorRef, operator: Operator) -> TensorSpec:
+def _spec(ref: TensorRef, known: _Known) -> TensorSpec:
+    operator = known.operator
     is_output = ref.key.io == "output"
     host = _at(operator.host_outputs if is_output else operator.host_inputs, ref.key.slot)
     device = _at(operator.device_outputs if is_output else operator.device_inputs, ref.key.slot)
@@ -269,11 +270,11 @@ def _spec(ref: TensorRef, operator: Operator) -> TensorSpec:
     spec = ref.spec
     # Any other file has its own shape.
     is_of_graph = may_be_padded(spec.memory_format) or (is_output and operator.op_type in VIEW_TYPES)
-    return replace(
-        spec,
-        dtype=spec.dtype or _dtype(host, device, spec.memory_format),
-        logical_shape=shape if spec.logical_shape is None and is_of_graph else spec.logical_shape,
-    )
+    if spec.dtype is None and (dtype := _dtype(host, device, spec.memory_format)):
+        spec = replace(spec, dtype=dtype, dtype_from=known.source)
+    if spec.logical_shape is None and is_of_graph and shape is not None:
+        spec = replace(spec, logical_shape=shape, shape_from=known.source)
+    return spec
 
 
 def _dtype(host: TensorSpec | None, device: TensorSpec | None, memory_format: str | None) -> str | None:
