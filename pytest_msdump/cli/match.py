@@ -13,15 +13,15 @@ from typing import Any
 from pytest_msdump.cli.compare import add_suite_arguments, suite_of
 from pytest_msdump.cli.output import add_quiet, phrases, terminal_width
 from pytest_msdump.cli.suggested_suite import suggest
-from pytest_msdump.comparison.assemble import assemble
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import printed_json, terminal_text
 from pytest_msdump.matching.coordinates import Place, place_of
 from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.record import record_of, relative_file
+from pytest_msdump.model.record import relative_file
 from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
 from pytest_msdump.model.tensor import COORDINATES, TensorRef
+from pytest_msdump.report.build import build_report
 from pytest_msdump.report.coverage import counts, coverage_problems, percent, sentences_on_uncompared_tensors
 from pytest_msdump.report.json_report import COVERAGE, MISSING, UNMATCHED
 from pytest_msdump.report.progress import Progress
@@ -86,26 +86,13 @@ def run(parsed: argparse.Namespace) -> int:
         return suggest(planned, parsed, progress)
     if parsed.out is not None or parsed.form is not None or parsed.model is not None:
         raise ConfigError("-o, --as and --model say where and how --suggest writes; give --suggest as well")
-    report = as_report(planned)
+    report = build_report(planned, {})
     if parsed.json:
         print(printed_json(match_entry(planned, report)))
     else:
         lines = match_lines(planned.pairing.pairs, report, width=terminal_width(100, least=40), say=phrases(parsed))
         sys.stdout.writelines(f"{line}\n" for line in lines)
     return int(bool(coverage_problems(report)))
-
-
-def as_report(planned: Plan) -> Report:
-    """Return the report of a plan of which nothing was run."""
-    return assemble(
-        planned.left,
-        planned.right,
-        planned.pairing,
-        [record_of(pair) for pair in planned.pairing.pairs],
-        profile=planned.suite.policy.profile,
-        sides=planned.sides,
-        min_coverage=planned.suite.options["min_coverage"],
-    )
 
 
 def match_entry(planned: Plan, report: Report) -> dict[str, Any]:
@@ -275,6 +262,7 @@ def _total_lines(report: Report, width: int, say: Phrases) -> Iterator[str]:
     yield from hanging(say("match_total", n=len(report.records), **about, **alone), width)
     for sentence in sentences_on_uncompared_tensors(report, say):
         yield from hanging(sentence, width)
-    for problem in coverage_problems(report, say):
-        # Nothing is compared here in any case.
-        yield from hanging(problem if report.records else say("nothing_pairs"), width)
+    # Nothing is compared here in any case.
+    problems = [problem if report.records else say("nothing_pairs") for problem in coverage_problems(report, say)]
+    for sentence in (*problems, *report.notes):
+        yield from hanging(sentence, width)

@@ -202,6 +202,8 @@ def test_a_selection_that_matches_nothing_is_named_with_the_nearest_operator(tmp
         out = " ".join(capsys.readouterr().out.split())
         assert f"--select {chosen} matched no operator; {hint}" in out
         assert "coverage: nothing was compared: no tensor is selected" in out
+        assert main(["match", *command[1:3], "--select", chosen]) == 1
+        assert f"--select {chosen} matched no operator; {hint}" in " ".join(capsys.readouterr().out.split())
     assert main([*command, "--select", "pool1", "--select", "nosuch"]) == 0
     assert main([*command, "--select", "pool1", "--io", "input"]) == 1
     assert "matched no operator" not in capsys.readouterr().out

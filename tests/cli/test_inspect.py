@@ -640,3 +640,14 @@ def test_what_cannot_be_meant_is_one_line_and_4(tmp_path, capsys):
     assert "no known format has names like" in refused(capsys, tmp_path / "a.xyz")
     (tmp_path / "a.ir").write_text("?")
     assert "a.ir" in refused(capsys, tmp_path / "a.ir")
+
+
+def test_constants_belong_to_no_iteration_and_are_not_odd(tmp_path, capsys):
+    graph = tmp_path / "rank_0" / "Net" / "0"
+    for folder, name in (("constants", "Parameter.data-7"), ("0", "Add.Default_Add-op1"), ("1", "Add.Default_Add-op1")):
+        (graph / folder).mkdir(parents=True)
+        np.save(graph / folder / f"{name}.0.0.1623124369613540.output.0.DefaultFormat.float32.npy", np.ones(3, "f4"))
+    assert "some iterations only" not in told(capsys, tmp_path)
+    late = graph / "1" / "Mul.Default_Mul-op2.0.0.1623124369613541.output.0.DefaultFormat.float32.npy"
+    np.save(late, np.ones(3, "f4"))
+    assert "1 operator in some iterations only: Default_Mul-op2 (not in 0)" in told(capsys, tmp_path)

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_msdump.cli.match import as_report, match_entry
+from pytest_msdump.cli.match import match_entry
 from pytest_msdump.comparison.planning import plan
 from pytest_msdump.model.pairing import Transform
 from pytest_msdump.model.record import record_of
 from pytest_msdump.model.tensor import COORDINATES
+from pytest_msdump.report.build import build_report
 from pytest_msdump.report.record_json import to_json
 from pytest_msdump.suite import load_suite
 from pytest_msdump.text import plain_text
@@ -32,7 +33,7 @@ def test_an_entry_is_its_records(changes):
     pairs = tuple(replace(pair, **changes) for pair in one.pairing.pairs)
     assert pairs
     one = replace(one, pairing=replace(one.pairing, pairs=pairs))
-    entries = match_entry(one, as_report(one))["pairs"]
+    entries = match_entry(one, build_report(one, {}))["pairs"]
     for entry, pair in zip(entries, pairs, strict=True):
         record = to_json(record_of(pair, roots=(one.left.root, one.right.root)))
         for name in ("order", *COORDINATES, "how", "by", "transform"):
