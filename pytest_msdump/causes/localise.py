@@ -187,7 +187,6 @@ class _Part:
         return tuple(self.group.calls_inside.get(run, ())[-MOST_LISTED:])
 
     def with_role(self, record: Record, key: TensorKey) -> Record:
-        """Return the record of a tensor with its role, if it has one, and how its error grew."""
         run = self.group.run_of(key.op)
         grown = self._grown.get(run) or Grown()
         if key.io == "output" and grown.amplification is not None and key.op not in self.group.namesakes:

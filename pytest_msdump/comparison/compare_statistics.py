@@ -169,7 +169,6 @@ def _row(side: Statistics) -> int | None:
 
 
 def _numbers(side: Statistics) -> Statistics:
-    """Return the numbers alone, as records keep them."""
     return Statistics(side.values, side.digits)
 
 
@@ -391,7 +390,6 @@ def _padded_alike(
 
 
 def _with_zeros(side: Statistics, zeros: int) -> Statistics:
-    """Return the statistics of a tensor with so many zeros more."""
     if not zeros:
         return side
     values: dict[str, Statistic] = dict(side.values)

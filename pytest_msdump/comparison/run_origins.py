@@ -100,7 +100,6 @@ def refuse_other_origins(golden: Dump, right: Dump, *, name: str) -> None:
 
 
 def _float_types(dump: Dump) -> set[str]:
-    """Return the types of the first floating-point tensors that a dump holds."""
     found: set[str | None] = set()
     for ref in dump.refs[:_LOOKED_AT]:
         with suppress(MsdumpError, OSError), ExitStack() as stack:

@@ -120,7 +120,7 @@ def with_ratios(
         if pair.golden and pair.third:
             # In whose place the third stands.
             runs["right"] = Pair(pair.right, pair.golden, how="name"), right
-        for name, (side, run) in runs.items() if _judges(limits) else ():
+        for name, (side, run) in runs.items() if any(METRICS[limit.metric].golden for limit in limits.limits) else ():
             values = VALUE_KINDS.get(measured.coarser[1] or "", run.dtype) if name == "right" else run.dtype
             dtype = _with_limits(coarser(values, side.left.computed or run.dtype), right.dtype)
             views = _aligned(side, run, golden, (name, names[0]), extras)
@@ -150,11 +150,6 @@ def with_ratios(
 def _with_limits(dtype: str, right: str) -> str:
     """Return the type by whose limits a run is judged: integers in the place of floats have none of their own."""
     return right if dtype in DTYPES and DTYPES[dtype].kind in ("integer", "bool") else dtype
-
-
-def _judges(limits: Limits) -> bool:
-    """Whether a limit is on an error against golden."""
-    return any(METRICS[limit.metric].golden for limit in limits.limits)
 
 
 def _stale(distances: Mapping[str, float], dtype: str, names: tuple[str, str]) -> Message | None:

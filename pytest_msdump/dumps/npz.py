@@ -93,7 +93,6 @@ class _Unpacked(StoredFile):
 
     @property
     def descriptor(self) -> int | None:
-        """The number of the unpacked file."""
         if self._descriptor < 0:
             self._unpack()
         return self._descriptor
@@ -107,7 +106,6 @@ class _Unpacked(StoredFile):
             super().read_into(target, offset)
 
     def close(self) -> None:
-        """Close the unpacked file and the archive."""
         super().close()
         self._head = b""
         self._packed.close()

@@ -194,7 +194,6 @@ class _Machine:
         self._memo: dict[int, Any] = {}
 
     def run(self, content: bytes) -> Any:
-        """Return what the pickle holds."""
         for count, (operation, argument, _) in enumerate(pickletools.genops(content)):
             if count > _MAX_OPERATIONS:
                 raise UnreadablePickleError(f"has more than {_MAX_OPERATIONS} operations; save fewer tensors in a file")

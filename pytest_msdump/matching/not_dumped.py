@@ -126,7 +126,6 @@ class Absence:
         return None
 
     def _operator(self, op: OpKey) -> Operator | None:
-        """The operator in this side's graphs, dumped or not."""
         return self._final.get(mangle(op.label)) or self._final.get(op.name)
 
     @cached_property

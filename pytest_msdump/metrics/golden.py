@@ -89,7 +89,6 @@ class _Sums:
         self._relative = self._largest = 0.0
 
     def add(self, block: Array, golden: Array, workspace: Workspace) -> None:
-        """Add one block of both tensors."""
         rounded = golden.astype(block.dtype) if self._is_real and block.dtype.kind == "f" else golden
         finite = np.isfinite(block) & np.isfinite(golden)
         parts = components(block, "left", workspace), components(golden, "right", workspace)
@@ -115,7 +114,6 @@ class _Sums:
             self._largest = max(self._largest, float(relative.max()))
 
     def errors(self) -> GoldenErrors:
-        """Return the errors of all blocks."""
         scale = self._elements / (self._normal + _TINY) + _TINY
         return GoldenErrors(
             finite=self.finite,

@@ -250,7 +250,6 @@ def _candidates(block: _Finite, ranking: Ranking, task: Task, last: Candidate | 
 
 
 def _differing_bits(left: Array, right: Array, workspace: Workspace) -> int:
-    """Count positions whose bytes differ."""
     a, b = np.ascontiguousarray(left), np.ascontiguousarray(right)
     word = _WORDS.get(a.dtype.itemsize, _WORDS[8])
     words = a.view(word), b.view(word)

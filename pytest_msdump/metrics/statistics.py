@@ -197,7 +197,6 @@ class _Xor64:
 
 @cache
 def _xxhash() -> Any:
-    """Return the optional package; ``None`` where it is not installed."""
     try:
         return import_module("xxhash")
     except ImportError:
@@ -306,7 +305,6 @@ class _ExactMoments:
         return np.subtract(scaled, self._centre * scale, out=scaled)
 
     def moments(self) -> Moments:
-        """Return the moments of all elements that were added."""
         near, total = self._near, self._total
         found = near._replace(total=_sum_of(total))
         if self._squares is None:

@@ -118,7 +118,6 @@ def _natural(name: str) -> tuple[list[str | tuple[int, str]], str]:
 # All tensors of one run share its key.
 @lru_cache(maxsize=4096)
 def _run_key(at: Coordinates) -> tuple[Any, ...]:
-    """Return the sort key of a run of a graph."""
     return tuple(map(_unknown_last, (at.iteration, at.rank, at.net, at.graph)))
 
 

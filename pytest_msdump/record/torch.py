@@ -440,7 +440,6 @@ class TorchRecording(HookedRecording):
             function.call = self._called(given, is_operation=True)
 
     def _returned(self, name: str, op_type: str, tensors: list[Any], call: _Call | _Function) -> None:
-        """Record what a module or a function gave back."""
         with self._writing():
             # A module that runs inside of a backward pass runs again, for a checkpoint: it was recorded before.
             if not _is_backward():

@@ -184,7 +184,6 @@ def _one_slice_stands_out(metrics: Mapping[str, float | int | tuple[float, ...]]
 
 
 def _nonfinite(counts: Nonfinite, say: Phrases) -> str:
-    """Return which NaN and Inf there are; empty for none."""
     parts = [
         say(f"on_{key}", n=getattr(counts, f"{kind}_{key}"), title=title)
         for kind, title in (("nan", "NaN"), ("inf", "Inf"))

@@ -267,7 +267,6 @@ class _Reader:
         self.is_ir = self.is_ir or _ENTRY.match(text) is not None
 
     def take(self, record: _Record) -> None:
-        """Turn lines into a node."""
         self.is_ir = True
         head = "\n".join(record.head)
         called, start = split_call(head)

@@ -352,7 +352,6 @@ def _label(address: str) -> str:
 
 
 def _slot(address: str) -> str:
-    """Return the rest of an address."""
     return address[len(_label(address)) :]
 
 
@@ -367,7 +366,6 @@ def _other_name(side: ReportedTensor) -> str | None:
 
 
 def _unmatched(tensors: Sequence[UnmatchedTensor], pool: Pool) -> dict[str, Any]:
-    """Return the columns of the tensors without a partner."""
     listed = tensors[:_MOST_UNMATCHED]
     entries = list(map(UNMATCHED.write, listed))
     addresses = [one.tensor.address for one in listed]
