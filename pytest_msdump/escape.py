@@ -44,7 +44,7 @@ def terminal_text(text: str) -> str:
     ('Default/conv1-Conv2d/BiasAdd-op0', 'aten::add', '卷积')
     """
     if not text.isprintable():
-        text = "".join([char if char.isprintable() else _escaped(char) for char in text])
+        text = "".join([char if char.isprintable() else char.encode("unicode_escape").decode() for char in text])
     if "::" in text or "##" in text:
         text = _break_commands(text)
     return text
@@ -158,10 +158,6 @@ def toml_value(value: Any) -> str:
         char if char.isprintable() else f"\\U{ord(char):08x}" if ord(char) > 0xFFFF else f"\\u{ord(char):04x}"
         for char in text
     )
-
-
-def _escaped(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")
 
 
 def _break_commands(text: str, form: str = "\\x{:02x}") -> str:

@@ -276,8 +276,7 @@ def to_float8(block: Array, name: str) -> Array:
     table = byte_table(name)[:, 0].astype(np.float64)
     grid = np.unique(table[np.isfinite(table)])
     place = np.searchsorted((grid[1:] + grid[:-1]) / 2, block)
-    rounded: Array = grid[place]
-    return rounded
+    return grid[place]
 
 
 _GRIDS: dict[str, Callable[[Array], Array]] = {

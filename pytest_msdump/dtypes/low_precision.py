@@ -111,8 +111,7 @@ def _hifloat8_exponent(field: Array, bits: int) -> Array:
         return np.zeros_like(field)
     top = 2 ** (bits - 1)
     magnitude: Array = field & (top - 1) | top
-    signed: Array = np.where(field & top, -magnitude, magnitude)
-    return signed
+    return np.where(field & top, -magnitude, magnitude)
 
 
 def _lowest_first(bits: int) -> Array:

@@ -175,8 +175,7 @@ def norm_count(grid: Grid) -> int:
 
 def norms_of(grid: Grid, squares: Doubles, exponent: int = 0) -> Doubles:
     """Return the norms, of the sums of squares of each group, of which powers of two were taken out."""
-    norms: Doubles = np.ldexp(np.sqrt(_folded(grid, squares)), exponent // 2)
-    return norms
+    return np.ldexp(np.sqrt(_folded(grid, squares)), exponent // 2)
 
 
 def least_error(grid: Grid, left: Sketch, right: Sketch, dtypes: tuple[str, str]) -> SliceGap | None:
@@ -205,5 +204,4 @@ def _together(grid: Grid) -> int:
 
 
 def _folded(grid: Grid, numbers: Doubles) -> Doubles:
-    folded: Doubles = np.add.reduceat(numbers, np.arange(0, grid.groups, _together(grid)))
-    return folded
+    return np.add.reduceat(numbers, np.arange(0, grid.groups, _together(grid)))

@@ -20,7 +20,7 @@ from pytest_msdump.record.torch import named, unwrapped
 from pytest_msdump.record.torch_gradients import Gradients
 from pytest_msdump.record.torch_hooks import ForwardHooks
 from pytest_msdump.record.torch_operations import around_operations, computes
-from pytest_msdump.record.torch_tensors import is_tensor
+from pytest_msdump.record.torch_tensors import is_backward, is_tensor
 from pytest_msdump.replay.forcing import Forcing, Marks, Place, precision
 from pytest_msdump.replay.judging import not_replayable
 from pytest_msdump.replay.torch_steps import Steps
@@ -173,7 +173,7 @@ class _Run:
         del is_changed
         name = self.names.get(id(module))
         inner = self._ended(module)
-        if name is None or _is_backward():
+        if name is None or is_backward():
             return None
         with self.ours():
             if not inner:
@@ -451,9 +451,3 @@ def _put_function() -> Any:
             return gradient, None
 
     return Put
-
-
-def _is_backward() -> bool:
-    import torch
-
-    return bool(torch._C._current_graph_task_id() != -1)

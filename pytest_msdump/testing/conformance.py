@@ -118,7 +118,8 @@ class ReaderConformance(ABC):
         """A file is a tensor, one of an older run, a known side file, or unexplained. Nothing is dropped in silence."""
         dump = reader.index(dump_root)
         explained = {ref.source.path for ref in _all_refs(dump)} | {dump_root / path for path in dump.unexplained}
-        missed = [path for path in _files(dump_root) if path not in explained]
+        files = [dump_root] if dump_root.is_file() else sorted(filter(Path.is_file, dump_root.rglob("*")))
+        missed = [path for path in files if path not in explained]
         assert all(self.is_side_file(path.relative_to(dump_root)) for path in missed), missed
 
     def test_keys_are_unique(self, reader: Reader, dump_root: Path) -> None:
@@ -282,12 +283,6 @@ class OperatorConformance(ABC):
 def _all_refs(dump: Dump) -> Iterator[TensorRef]:
     yield from dump.refs
     yield from dump.older
-
-
-def _files(root: Path) -> list[Path]:
-    if root.is_file():
-        return [root]
-    return [path for path in sorted(root.rglob("*")) if path.is_file()]
 
 
 def _copy(root: Path, target: Path) -> Path:
