@@ -130,11 +130,7 @@ class _Part:
         self._first_failing_pass = min((run.occurrence for run in failing if run.kind == "op"), default=0)
 
     def _in_order(self) -> Iterator[tuple[Run, Node[Run]]]:
-        """Yield operators as they ran, without a graph, then parameters.
-
-        Passes of a loop that share their places come one after another. Operators without a known place come before
-        all, and each gap in the numbering is an unseen operator.
-        """
+        """Yield operators as they ran, without a graph, then parameters."""
         placed: list[tuple[int, int, Run]] = []
         parameters: list[Run] = []
         for op, refs in self.group.tensors.items():

@@ -132,10 +132,6 @@ def _pairs(given: Any = ()) -> dict[Any, Any]:
     return {_key(key): value for key, value in (_given(tuple(pair), 2) for pair in given)}
 
 
-def _listed(given: Any = ()) -> list[Any]:
-    return list(given)
-
-
 def _no_tensor(*_: Any) -> None:
     """Stand for a value that is no tensor and holds none."""
 
@@ -158,7 +154,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "torch._utils._rebuild_nested_tensor": _without_values("is nested; save its parts"),
     "torch._utils._rebuild_wrapper_subclass": _without_values(_OTHER_CLASS),
     **dict.fromkeys(("torch.Size", "torch.device", "torch.serialization._get_layout", "_codecs.encode"), _no_tensor),
-    **{f"{module}.{name}": _listed for module in _BUILTINS for name in ("set", "frozenset")},
+    **{f"{module}.{name}": list for module in _BUILTINS for name in ("set", "frozenset")},
     **{f"{module}.{name}": _no_tensor for module in _BUILTINS for name in ("bytearray", "complex")},
 }
 # What it may name without calling it: types of elements and layouts, and storages.

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -221,9 +222,6 @@ def read_file(table: object, name: FileName, base: Path) -> dict[str, Any]:
 def _shared_keys(base: Path) -> dict[str, Reader]:
     """Return the readers of the options that a suite file and the command line share."""
 
-    def side(value: object, where: str) -> SideText:
-        return _side(value, where, base)
-
     def path(value: object, where: str) -> PlacedPath:
         return PlacedPath(_own_path(value, where), base, where)
 
@@ -243,7 +241,7 @@ def _shared_keys(base: Path) -> dict[str, Reader]:
         if option.toml
     }
     return readers | {
-        **dict.fromkeys(_SIDES, side),
+        **dict.fromkeys(_SIDES, partial(_side, base=base)),
         "profile": _profile,
         "pair_by": lambda value, where: ways_named(texts(value, where), where=where),
         "without": lambda value, where: {metric_name(one, where=where): where for one in texts(value, where)},
@@ -263,10 +261,7 @@ def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
             raise ConfigError(f"{where} must be an array of paths, not {described(value)}")
         return tuple(base / _own_path(one, f"{where}[{place}]") for place, one in enumerate(value))
 
-    def mesh(value: object, where: str) -> Mesh:
-        return _mesh(value, where, base)
-
-    shards: dict[str, Reader] = {**dict.fromkeys(_SIDES, mesh), "tokens": _tokens}
+    shards: dict[str, Reader] = {**dict.fromkeys(_SIDES, partial(_mesh, base=base)), "tokens": _tokens}
     return _shared_keys(base) | {
         **dict.fromkeys(("min_coverage", "min_replayed"), _coverage(is_per_cent=False)),
         "graph_files": graph_files,
