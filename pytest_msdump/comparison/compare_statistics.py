@@ -347,7 +347,6 @@ def _without(statistics: Statistics, names: Sequence[str]) -> Statistics:
 
 
 def _check_counts(left: Statistics, right: Statistics) -> None:
-    """Refuse tables that count different numbers of elements."""
     counts = (left.values.get("count"), right.values.get("count"))
     if None not in counts and counts[0] != counts[1]:
         raise TensorShapeError(f"the left table counts {counts[0]} elements, the right {counts[1]}")

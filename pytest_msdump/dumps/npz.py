@@ -98,7 +98,6 @@ class _Unpacked(StoredFile):
         return self._descriptor
 
     def read_into(self, target: memoryview, offset: int) -> None:
-        """Fill `target`; see `StoredFile.read_into`."""
         stop = offset + len(target)
         if stop <= len(self._head):
             target[:] = self._head[offset:stop]

@@ -120,19 +120,15 @@ class BlockedView(ForwardingView):
             first = index // block * block
             unit = prod(stop - start for start, stop in self._box(prefix, first, first + 1))
             if unit <= 2 * self._limit or axis == len(self.shape) - 1:
-                low, high = self._range(axis, index, block, unit)
+                # Whole blocks, as many as fit.
+                width = max(1, self._limit // max(1, unit)) * block
+                low = index // width * width
+                high = min(low + width, self.shape[axis])
                 start = sum(at * step for at, step in zip(prefix, self._steps, strict=False))
                 step = self._steps[axis]
                 return _Window(start + low * step, start + high * step, prefix, low, high)
             prefix = (*prefix, index)
         return _Window(0, 1, (), 0, 1)
-
-    def _range(self, axis: int, index: int, block: int, unit: int) -> tuple[int, int]:
-        """Return the range of an axis that a window takes in: whole blocks, as many as fit."""
-        blocks = max(1, self._limit // max(1, unit))
-        width = blocks * block
-        low = index // width * width
-        return low, min(low + width, self.shape[axis])
 
     def _box(self, prefix: Shape, low: int, high: int) -> list[tuple[int, int]]:
         """Return the range of each stored axis that holds a window. Places in a block are always taken whole."""

@@ -143,7 +143,6 @@ def _value(operand: Operand, values: Sequence[_Value]) -> _Value:
 
 
 def _handed_on(kind: str, operands: Sequence[_Value]) -> _Value:
-    """Return the value of a node that is no kernel."""
     if kind in _STATES:
         return MONAD
     if kind in _TUPLES:

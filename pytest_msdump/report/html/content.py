@@ -336,7 +336,6 @@ def _number(value: Any) -> Any:
 
 
 def _side(sides: Sequence[ReportedTensor], pool: Pool) -> dict[str, Any]:
-    """Return the columns of one side: the tensor, its type and shape, its file."""
     addresses = [side.address for side in sides]
     return {
         "label": front_coded(map(_label, addresses)),
