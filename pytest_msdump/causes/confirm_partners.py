@@ -127,10 +127,7 @@ def _longest_rise(numbers: Sequence[int]) -> int:
 def named_alone(
     left: Sequence[Unpaired], right: Sequence[Unpaired], pairs: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """Return those of possible pairs whose names have most in common on both sides, where nothing else speaks.
-
-    The last parts of both names must have something in common: the modules around them are other layers' as well.
-    """
+    """Return those of possible pairs whose names have most in common on both sides, where nothing else speaks."""
     likeness = {
         (one, other): (
             shared_words(left[one], right[other]),

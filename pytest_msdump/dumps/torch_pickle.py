@@ -326,10 +326,7 @@ _DONE = _PASSED | {name[1:].upper() for name in vars(_Machine) if name.startswit
 
 
 def value_in(content: bytes) -> Any:
-    """Return what a pickle holds: lists, dicts, numbers, texts, and tensors as `SavedTensor`.
-
-    UnreadablePickleError where it holds anything else, or is damaged.
-    """
+    """Return what a pickle holds: lists, dicts, numbers, texts, `SavedTensor`; UnreadablePickleError for others."""
     try:
         with warnings.catch_warnings():
             # Of an escape in a text of protocol 0, which is refused once it has been read.

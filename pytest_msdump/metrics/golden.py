@@ -33,10 +33,7 @@ _DISTANCE, _LARGEST = "relative_euclidean_distance", "normalized_max_error"
 def golden_errors(
     view: TensorView, golden: TensorView, *, block_elements: int = _BLOCK_ELEMENTS
 ) -> tuple[GoldenErrors, float]:
-    """Measure a tensor against golden, of the same logical shape; return golden's root mean square as well.
-
-    Both are read once, `block_elements` at a time; sums are in float64 and do not overflow.
-    """
+    """Measure a tensor against golden, of the same logical shape; return golden's root mean square as well."""
     sums, workspace = _Sums(view.dtype, golden.dtype), Workspace()
     with np.errstate(all="ignore"):
         for _, block, golden_block in Blocks(view, golden, block_elements):

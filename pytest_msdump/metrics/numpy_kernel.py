@@ -59,10 +59,7 @@ _NO_TOLERANCE = Tolerance()
 
 @dataclass(frozen=True)
 class Task:
-    """What a pair is measured by: logical dtypes, tolerance, how many worst elements are kept, and where slices are.
-
-    With `units` distances in units of the last place are measured, too.
-    """
+    """What a pair is measured by: logical dtypes, tolerance, how many worst elements are kept, and where slices are."""
 
     left: str
     right: str

@@ -156,10 +156,7 @@ def _squares(grid: Grid, values: Doubles, start: int) -> Doubles:
 
 
 def sketched_grid(shape: tuple[int, ...], dtype: str) -> Grid | None:
-    """Return the slices along the default axis whose norms a sketch has; ``None`` where there are no slices.
-
-    A complex number counts as two elements, which a sketch is made of.
-    """
+    """Return the slices along the default axis whose norms a sketch has; ``None`` where there are no slices."""
     grid = grid_of(shape, None) if math.prod(shape) else None
     if not isinstance(grid, Grid):
         return None
