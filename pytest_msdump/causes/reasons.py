@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_msdump.escape import terminal_text
 from pytest_msdump.model.numbers import number
-from pytest_msdump.model.record import Record, RoleReason, Suspect
+from pytest_msdump.model.record import ErrorGrowth, Record, RoleReason, Suspect
 from pytest_msdump.text import ENGLISH, Phrases
 
 _MOST_NAMED = 4
@@ -33,10 +33,7 @@ def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
     'an input of it, or an operator before it, fails, too; its error grew × 42, from 0.25 to 10.5 of its limit'
     """
     suspects = say.named((_suspect_text(one, say) for one in why.suspects), _MOST_NAMED)
-    grown: dict[str, Any] = {"start": "?", "end": "?", "step": "?", "at": "?", "n": 0}
-    if why.growth is not None:
-        grown = {name: number(getattr(why.growth, name), _DIGITS) for name in ("start", "end")}
-        grown |= {"step": step_text(why.growth.step, say), "at": why.growth.at, "n": why.growth.operators}
+    grown = _numbers(why.growth, say)
     text = say(f"why_{why.why}", suspects=suspects, **grown)
     parts = [text]
     if why.why in _OF_CAUSES and why.growth is not None:
@@ -51,6 +48,13 @@ def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
     parts += [say("given_unseen", names=say.named(why.given, _MOST_NAMED))] if why.given else []
     parts += [say("given_before", names=say.named(why.before, _MOST_NAMED))] if why.before else []
     return say.joined(parts, "between_clauses")
+
+
+def _numbers(growth: ErrorGrowth | None, say: Phrases) -> dict[str, Any]:
+    if growth is None:
+        return {"start": "?", "end": "?", "step": "?", "at": "?", "n": 0}
+    shown = {name: number(getattr(growth, name), _DIGITS) for name in ("start", "end")}
+    return {**shown, "step": step_text(growth.step, say), "at": growth.at, "n": growth.operators}
 
 
 def step_text(factor: float, say: Phrases = ENGLISH) -> str:
