@@ -36,15 +36,13 @@ _SHELL_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "'": "\\'
 def terminal_text(text: str) -> str:
     r"""Return a text as one line that a terminal or the log of a job only shows.
 
-    Examples
-    --------
     >>> print(terminal_text("a\x1b]8;;b\n::error file=c::d"))
     a\x1b]8;;b\n:\x3aerror file=c::d
     >>> terminal_text("Default/conv1-Conv2d/BiasAdd-op0"), terminal_text("aten::add"), terminal_text("卷积")
     ('Default/conv1-Conv2d/BiasAdd-op0', 'aten::add', '卷积')
     """
     if not text.isprintable():
-        text = "".join([char if char.isprintable() else _escaped(char) for char in text])
+        text = "".join([char if char.isprintable() else char.encode("unicode_escape").decode() for char in text])
     if "::" in text or "##" in text:
         text = _break_commands(text)
     return text
@@ -58,8 +56,6 @@ def terminal_lines(text: str) -> str:
 def shell_line(words: Iterable[str]) -> str:
     r"""Return a command that can be pasted into bash or zsh.
 
-    Examples
-    --------
     >>> print(shell_line(["pytest", "--msdump-left=my run", "a'b", "x\n\x1b"]))
     pytest '--msdump-left=my run' 'a'"'"'b' $'x\n\x1b'
     """
@@ -78,8 +74,6 @@ def csv_line(cells: Sequence[str]) -> str:
 
     A text that would be a formula begins with an apostrophe; a number does not, whatever its sign.
 
-    Examples
-    --------
     >>> print(csv_line(["Conv2D", "[1,16,8,8]", 'an "a" in it', "NaN", "-1.5"]))
     Conv2D,"[1,16,8,8]","an ""a"" in it",NaN,-1.5
     >>> print(csv_line(["=1+1", "@SUM(a,b)", "a\nb"]))
@@ -106,8 +100,6 @@ def _csv_cell(cell: str) -> str:
 def markdown_code(text: str) -> str:
     r"""Return a text as a code span that nothing inside can end, also in a cell of a table.
 
-    Examples
-    --------
     >>> print(markdown_code("a|b"), markdown_code("<script>"), markdown_code("a `b` ``c"))
     `a\|b` `<script>` ```a `b` ``c```
     """
@@ -146,8 +138,6 @@ def github_command(name: str, properties: Mapping[str, str], message: str) -> st
 def toml_value(value: Any) -> str:
     r"""Return a text, number, truth value or list of these as TOML has it.
 
-    Examples
-    --------
     >>> print(toml_value("conv1"), toml_value([0, 3]), toml_value(True), toml_value("a\x7f\u202eb"))
     "conv1" [0, 3] true "a\u007f\u202eb"
     """
@@ -158,10 +148,6 @@ def toml_value(value: Any) -> str:
         char if char.isprintable() else f"\\U{ord(char):08x}" if ord(char) > 0xFFFF else f"\\u{ord(char):04x}"
         for char in text
     )
-
-
-def _escaped(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")
 
 
 def _break_commands(text: str, form: str = "\\x{:02x}") -> str:

@@ -90,7 +90,6 @@ class _Run:
 
     @property
     def perturbation(self) -> Mapping[str, Any]:
-        """What its manifest says of a perturbation."""
         manifests = (self.dump.manifest, *self.dump.ranks.values())
         return next((one.perturbation for one in manifests if one is not None and one.perturbation), {})
 
@@ -208,7 +207,6 @@ def _scores(run: _Run, tensors: Mapping[str, TensorLimits]) -> dict[str, float]:
 def _limits(
     name: str, by_u: Mapping[float, Sequence[_Run]], golden: _Run | None, controls: Sequence[_Run]
 ) -> TensorLimits:
-    """Return what rounding does to one tensor."""
     found = {u: [run.tensors[name] for run in runs] for u, runs in sorted(by_u.items())}
     own = min(found)
     first = found[own][0]
@@ -280,7 +278,6 @@ def _refuse_outlying(run: _Run, perturbed: Sequence[_Run], place: str) -> None:
 
 
 def _run(path: Path, reference: Path, what: str, watch: Watch) -> _Run:
-    """Compare another run with the reference, every tensor by the road of all comparisons."""
     # A golden run is what the reference is compared with.
     is_golden = what == "golden run"
     left, right = (reference, path) if is_golden else (path, reference)
@@ -292,7 +289,10 @@ def _run(path: Path, reference: Path, what: str, watch: Watch) -> _Run:
     if is_golden:
         refuse_other_origins(planned.right, planned.left, name=what)
     if what in _PERTURBED:
-        _refuse_another_model(planned, place)
+        # Digests are of what inputs and weights were before they were perturbed.
+        facts, expected = (ReferenceFacts.of(dump) for dump in (planned.left, planned.right))
+        if other := facts.differing(expected):
+            raise ConfigError(f"{place}: has other {' and other '.join(other)} than the reference; {_UNSURE}")
     compare = comparer_of(planned).compare
     tensors: dict[str, _Tensor] = {}
     for pair in watch(planned.pairing.pairs, "pairs"):
@@ -301,13 +301,6 @@ def _run(path: Path, reference: Path, what: str, watch: Watch) -> _Run:
         tensors[name_of(key)] = _measured(record, place, class_of(key, record.elements or 0))
     dumps = (planned.right, planned.left) if is_golden else (planned.left, planned.right)
     return _Run(*dumps, tensors)
-
-
-def _refuse_another_model(planned: Plan, place: str) -> None:
-    """Refuse a run of other weights, inputs or operators; digests are of what they were before they were perturbed."""
-    run, reference = (ReferenceFacts.of(dump) for dump in (planned.left, planned.right))
-    if other := run.differing(reference):
-        raise ConfigError(f"{place}: has other {' and other '.join(other)} than the reference; {_UNSURE}")
 
 
 def _refuse_missing(planned: Plan, place: str) -> None:

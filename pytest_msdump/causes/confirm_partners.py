@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
@@ -58,9 +58,12 @@ def contradicted(
     groups: defaultdict[Hashable, list[Fit]] = defaultdict(list)
     for fit in fits:
         groups[sort_of("right", fit.right)].append(fit)
-    is_one_order = _is_one_order(fits, left, right)
+    places = sorted((left[fit.left].place, right[fit.right].place) for fit in fits)
+    is_one_order = len(places) >= _FEWEST and _longest_rise([place for _, place in places]) >= _MOSTLY * len(places)
     for group in groups.values():
-        for one, other in _near(sorted(group, key=lambda fit: right[fit.right].place)):
+        in_place = sorted(group, key=lambda fit: right[fit.right].place)
+        near = ((one, other) for start, one in enumerate(in_place) for other in in_place[start + 1 : start + _NEAR])
+        for one, other in near:
             if _should_swap(one, other, left, right, is_one_order=is_one_order):
                 against[one.right].add(other.left)
                 against[other.right].add(one.left)
@@ -78,11 +81,6 @@ def contradicted(
             if of_free_left or (named in free[1] and ours_named in unsure):
                 against[named].add(ours_named)
     return dict(against)
-
-
-def _near(fits: Sequence[Fit]) -> Iterator[tuple[Fit, Fit]]:
-    for start in range(len(fits)):
-        yield from ((fits[start], other) for other in fits[start + 1 : start + _NEAR])
 
 
 def _should_swap(
@@ -118,13 +116,7 @@ def _is_counted_up(one: str, other: str) -> bool | None:
     return numbers < others
 
 
-def _is_one_order(fits: Sequence[Fit], left: Sequence[Unpaired], right: Sequence[Unpaired]) -> bool:
-    places = sorted((left[fit.left].place, right[fit.right].place) for fit in fits)
-    return len(places) >= _FEWEST and _longest_rise([place for _, place in places]) >= _MOSTLY * len(places)
-
-
 def _longest_rise(numbers: Sequence[int]) -> int:
-    """Return how many numbers the longest rising subsequence has."""
     ends: list[int] = []
     for number in numbers:
         place = bisect_left(ends, number)
@@ -135,12 +127,12 @@ def _longest_rise(numbers: Sequence[int]) -> int:
 def named_alone(
     left: Sequence[Unpaired], right: Sequence[Unpaired], pairs: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """Return those of possible pairs whose names have most in common on both sides, where nothing else speaks.
-
-    The last parts of both names must have something in common: the modules around them are other layers' as well.
-    """
+    """Return those of possible pairs whose names have most in common on both sides, where nothing else speaks."""
     likeness = {
-        (one, other): (shared_words(left[one], right[other]), _has_same_numbers(left[one].name, right[other].name))
+        (one, other): (
+            shared_words(left[one], right[other]),
+            _NUMBERS.findall(left[one].name) == _NUMBERS.findall(right[other].name),
+        )
         for one, other in pairs
         if words_of(_last_part(left[one].own_name)) & words_of(_last_part(right[other].own_name))
     }
@@ -158,10 +150,6 @@ def named_alone(
 def _last_part(name: str) -> str:
     """Return the last part of a path that has a word."""
     return next((part for part in reversed(re.split(r"[./]", name)) if words_of(part)), "")
-
-
-def _has_same_numbers(one: str, other: str) -> bool:
-    return _NUMBERS.findall(one) == _NUMBERS.findall(other)
 
 
 def in_order(

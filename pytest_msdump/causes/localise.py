@@ -130,11 +130,7 @@ class _Part:
         self._first_failing_pass = min((run.occurrence for run in failing if run.kind == "op"), default=0)
 
     def _in_order(self) -> Iterator[tuple[Run, Node[Run]]]:
-        """Yield operators as they ran, without a graph, then parameters.
-
-        Passes of a loop that share their places come one after another. Operators without a known place come before
-        all, and each gap in the numbering is an unseen operator.
-        """
+        """Yield operators as they ran, without a graph, then parameters."""
         placed: list[tuple[int, int, Run]] = []
         parameters: list[Run] = []
         for op, refs in self.group.tensors.items():
@@ -187,7 +183,6 @@ class _Part:
         return tuple(self.group.calls_inside.get(run, ())[-MOST_LISTED:])
 
     def with_role(self, record: Record, key: TensorKey) -> Record:
-        """Return the record of a tensor with its role, if it has one, and how its error grew."""
         run = self.group.run_of(key.op)
         grown = self._grown.get(run) or Grown()
         if key.io == "output" and grown.amplification is not None and key.op not in self.group.namesakes:

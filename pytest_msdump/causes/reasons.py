@@ -51,7 +51,6 @@ def reason_text(why: RoleReason, say: Phrases = ENGLISH) -> str:
 
 
 def _numbers(growth: ErrorGrowth | None, say: Phrases) -> dict[str, Any]:
-    """Return what sentences say of how an error grew."""
     if growth is None:
         return {"start": "?", "end": "?", "step": "?", "at": "?", "n": 0}
     shown = {name: number(getattr(growth, name), _DIGITS) for name in ("start", "end")}

@@ -243,7 +243,6 @@ class _Frontier(Generic[Op]):
             )
 
     def _name_of(self, number: int) -> str:
-        """Return the role that an operator was given."""
         return self._roles[number].name if number in self._roles else ""
 
     def _count_heads(self, circle: Sequence[int]) -> None:

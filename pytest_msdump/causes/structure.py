@@ -140,8 +140,7 @@ def _with_row(above: Array, through: Array) -> Array:
     """Return the next row of best sums: a step left out, paired, or a step of the other side left out."""
     row = above.copy()
     np.maximum(row[1:], through, out=row[1:])
-    running: Array = np.maximum.accumulate(row)
-    return running
+    return np.maximum.accumulate(row)
 
 
 def _vague(

@@ -142,5 +142,4 @@ def _states(labels: Collection[str]) -> dict[str, list[str]]:
 
 
 def _owner(weight: str) -> str:
-    """Return the module that a weight belongs to."""
     return weight[: max(weight.rfind("."), weight.rfind("/"), 0)]

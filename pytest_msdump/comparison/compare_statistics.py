@@ -169,7 +169,6 @@ def _row(side: Statistics) -> int | None:
 
 
 def _numbers(side: Statistics) -> Statistics:
-    """Return the numbers alone, as records keep them."""
     return Statistics(side.values, side.digits)
 
 
@@ -348,7 +347,6 @@ def _without(statistics: Statistics, names: Sequence[str]) -> Statistics:
 
 
 def _check_counts(left: Statistics, right: Statistics) -> None:
-    """Refuse tables that count different numbers of elements."""
     counts = (left.values.get("count"), right.values.get("count"))
     if None not in counts and counts[0] != counts[1]:
         raise TensorShapeError(f"the left table counts {counts[0]} elements, the right {counts[1]}")
@@ -391,7 +389,6 @@ def _padded_alike(
 
 
 def _with_zeros(side: Statistics, zeros: int) -> Statistics:
-    """Return the statistics of a tensor with so many zeros more."""
     if not zeros:
         return side
     values: dict[str, Statistic] = dict(side.values)

@@ -24,10 +24,7 @@ _PERHAPS_LISTED = frozenset({"some_kernels_dumped", "not_dumped_by_script"})
 def coverage_of(
     pairing: Pairing, left: Dump, right: Dump, *, min_coverage: float | None = None, first: int | None = None
 ) -> Coverage:
-    """Return how much of the right side is compared, the least that must be, and which sides are not whole.
-
-    `first` is how many elements of each tensor are looked at, all by default. Opens only the headers of samples.
-    """
+    """Return how much of the right side is compared, the least that must be, and which sides are not whole."""
     shares: dict[int, tuple[float, TensorRef]] = {}
     for pair in pairing.pairs:
         share = _compared_share(pair, first)

@@ -100,7 +100,6 @@ def refuse_other_origins(golden: Dump, right: Dump, *, name: str) -> None:
 
 
 def _float_types(dump: Dump) -> set[str]:
-    """Return the types of the first floating-point tensors that a dump holds."""
     found: set[str | None] = set()
     for ref in dump.refs[:_LOOKED_AT]:
         with suppress(MsdumpError, OSError), ExitStack() as stack:
@@ -142,10 +141,7 @@ def without_folded(pairing: Pairing, left: Dump, right: Dump) -> Pairing:
 def _by_rank(
     left: Dump, right: Dump, pairs: Iterable[Pair]
 ) -> Iterator[tuple[str, Manifest, Manifest, Sequence[Pair]]]:
-    """Yield the two manifests that belong together and their pairs; of recordings of ranks, for each two that meet.
-
-    The text in front is for names: which rank it is.
-    """
+    """Yield the two manifests that belong together and their pairs; of recordings of ranks, for each two that meet."""
     meetings: defaultdict[tuple[int | None, int | None], list[Pair]] = defaultdict(list)
     for pair in pairs:
         ours, theirs = pair.left.key.op.at.rank, pair.right.key.op.at.rank

@@ -46,9 +46,12 @@ def with_runs(
 
     Return also what to note of each run: how many pairs it has no tensor of.
     """
-    partners = {name: _partners(right, dump, shape_of) for name, dump in runs.items()}
+    partners: dict[str, dict[int, TensorRef]] = {}
     notes: dict[str, tuple[str, ...]] = {}
-    for name, known in partners.items():
+    for name, dump in runs.items():
+        paired = pair_dumps(right, dump, selection=_SELECTION, shape_of=shape_of).pairs
+        # By identity: two right tensors may share their key. A record does not depend on the place among others.
+        known = partners[name] = {id(pair.left): replace(pair.right, place=None) for pair in paired}
         lacking = sum(id(pair.right) not in known for pair in pairing.pairs)
         text = f"no tensor for {lacking} of {len(pairing.pairs)} pairs, which are judged without {name}"
         notes[name] = (text,) if lacking else ()
@@ -60,13 +63,6 @@ def with_runs(
         for pair in pairing.pairs
     )
     return replace(pairing, pairs=pairs), notes
-
-
-def _partners(right: Dump, dump: Dump, shape_of: ShapeOf) -> dict[int, TensorRef]:
-    """Return the tensor of a dump for each right one, by its identity: two right tensors may share their key."""
-    pairs = pair_dumps(right, dump, selection=_SELECTION, shape_of=shape_of).pairs
-    # A record does not depend on the place among other operators.
-    return {id(pair.left): replace(pair.right, place=None) for pair in pairs}
 
 
 def sides_of(pair: Pair) -> tuple[Pair, Pair] | None:
@@ -120,7 +116,7 @@ def with_ratios(
         if pair.golden and pair.third:
             # In whose place the third stands.
             runs["right"] = Pair(pair.right, pair.golden, how="name"), right
-        for name, (side, run) in runs.items() if _judges(limits) else ():
+        for name, (side, run) in runs.items() if any(METRICS[limit.metric].golden for limit in limits.limits) else ():
             values = VALUE_KINDS.get(measured.coarser[1] or "", run.dtype) if name == "right" else run.dtype
             dtype = _with_limits(coarser(values, side.left.computed or run.dtype), right.dtype)
             views = _aligned(side, run, golden, (name, names[0]), extras)
@@ -150,11 +146,6 @@ def with_ratios(
 def _with_limits(dtype: str, right: str) -> str:
     """Return the type by whose limits a run is judged: integers in the place of floats have none of their own."""
     return right if dtype in DTYPES and DTYPES[dtype].kind in ("integer", "bool") else dtype
-
-
-def _judges(limits: Limits) -> bool:
-    """Whether a limit is on an error against golden."""
-    return any(METRICS[limit.metric].golden for limit in limits.limits)
 
 
 def _stale(distances: Mapping[str, float], dtype: str, names: tuple[str, str]) -> Message | None:

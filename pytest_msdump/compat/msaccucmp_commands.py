@@ -90,7 +90,8 @@ def run_convert(program: str, words: Sequence[str]) -> int:
 
 
 def _options(program: str, arguments: Arguments) -> dict[str, object]:
-    sources = _sources(arguments.values["dump"])
+    dump = arguments.values["dump"]
+    sources = [dump] if Path(dump).exists() else [part for part in dump.split(",") if part] or [dump]
     kind = arguments.get("type") or "npy"
     if kind == "pt":
         raise ConfigError("-t pt: a PyTorch file is a pickle, which is never written; take npy and torch.from_numpy")
@@ -99,7 +100,7 @@ def _options(program: str, arguments: Arguments) -> dict[str, object]:
     one_file = len(sources) == 1 and not Path(sources[0]).is_dir()
     for name, flag in _ONE_FILE.items():
         if name in arguments and not one_file:
-            say(program, f"{flag} is left out: it is for one file, and {arguments.values['dump']} is more")
+            say(program, f"{flag} is left out: it is for one file, and {dump} is more")
     return {
         "sources": sources,
         "out": arguments.get("out") or ".",
@@ -112,12 +113,6 @@ def _options(program: str, arguments: Arguments) -> dict[str, object]:
         "code": arguments.get("custom"),
         "jobs": None,
     }
-
-
-def _sources(text: str) -> list[str]:
-    if Path(text).exists():
-        return [text]
-    return [part for part in text.split(",") if part] or [text]
 
 
 def _selected(arguments: Arguments) -> list[str]:

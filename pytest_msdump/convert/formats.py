@@ -121,7 +121,6 @@ def _by_user(
 
 
 def _logical_shape(spec: TensorSpec) -> Shape | None:
-    """Return the shape that the dump gives beside the stored one."""
     shape = spec.logical_shape
     return None if shape == spec.shape and may_be_padded(spec.memory_format) else shape
 

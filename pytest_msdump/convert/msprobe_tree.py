@@ -63,7 +63,6 @@ class _Process:
             self.last[base] = max(self.last[base], ref.key.op.at.occurrence or 0)
 
     def write(self) -> None:
-        """Write tensors and JSON files."""
         tensors = self.folder / "dump_tensor_data"
         make_folder(tensors, kind=MsdumpError)
         lines: dict[str, str] = {}
@@ -135,7 +134,6 @@ def _base_of(op: OpKey) -> str:
 
 
 def _leaf(ref: TensorRef, folder: Path, name: str) -> dict[str, Any]:
-    """Write a tensor's file, and return what dump.json says of it."""
     if ref.is_unseen:
         values, dtype, shape = ref.statistics.values if ref.statistics else {}, ref.spec.dtype, ref.spec.shape
         saved = {}

@@ -105,9 +105,11 @@ def sources_of(
     root = dump.root if dump.root.is_dir() else dump.root.parent
     names = cache(_original_names)
     by_file: defaultdict[Path, list[TensorRef]] = defaultdict(list)
-    for ref in _split_by_file((*dump.refs, *dump.older)):
-        if takes(ref):
-            by_file[ref.source.path].append(ref)
+    for ref in (*dump.refs, *dump.older):
+        for path in ref.source.pieces or (ref.source.path,):
+            part = replace(ref, source=replace(ref.source, folder=path.parent, name=path.name, pieces=()))
+            if ref.reader != _NO_FILE and not _is_overflow(path) and takes(part):
+                by_file[part.source.path].append(part)
     found = []
     for path, refs in by_file.items():
         name = names(path.parent).get(path.name, path.name)
@@ -129,13 +131,6 @@ def _wanted(refs: Iterable[TensorRef], name: str) -> Iterator[WantedTensor]:
         yield WantedTensor(ref, stem, ref.source.path if stem in taken else None)
         if is_named_array(ref):
             taken.add(stem)
-
-
-def _split_by_file(refs: Iterable[TensorRef]) -> Iterator[TensorRef]:
-    for ref in refs:
-        for path in ref.source.pieces or (ref.source.path,):
-            if ref.reader != _NO_FILE and not _is_overflow(path):
-                yield replace(ref, source=replace(ref.source, folder=path.parent, name=path.name, pieces=()))
 
 
 def _original_names(folder: Path) -> Mapping[str, str]:

@@ -134,7 +134,6 @@ def _share(claim: MovedClaim, other: Array, moved: Array, base: Array) -> float 
 
 
 def _axis_orders(sides: Sides) -> Iterator[MovedClaim]:
-    """Yield every order of the axes that are longer than 1, of either side."""
     shape = tuple(length for length in sides.shape if length != 1)
     kept = tuple(axis for axis, length in enumerate(sides.shape) if length != 1)
     if not 2 <= len(shape) <= _MOST_AXES:

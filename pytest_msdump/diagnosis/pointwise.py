@@ -99,17 +99,12 @@ def _scaled(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
         return PointwiseClaim("sign_flipped", sides, Message("left_is_minus_right"), {}, np.negative)
     function = _rounded_like(sides, lambda block: factor * block)
     message, details = Message("left_is_scaled", {"factor": factor}), {"factor": factor}
-    is_even = np.count_nonzero(near) >= 0.9 * near.size and _is_even(left, right, factor)
+    # A curve such as tanh is near to a line, and a gain that changes along the tensor is near to its mean.
+    is_even = np.count_nonzero(near) >= 0.9 * near.size and all(
+        _agrees(left[group], right[group], factor, factor - 1) for group in _groups(right)
+    )
     most = "high" if is_even else "medium"
     return PointwiseClaim("scaled", sides, message, details, function, most=most)
-
-
-def _is_even(left: Array, right: Array, factor: float) -> bool:
-    """Whether small and large, negative and positive, early and late elements have the same factor.
-
-    A curve such as tanh is near to a line, and a gain that changes along the tensor is near to its mean.
-    """
-    return all(_agrees(left[group], right[group], factor, factor - 1) for group in _groups(right))
 
 
 def _groups(right: Array) -> Iterator[Array]:
@@ -175,19 +170,14 @@ def _clipped(sides: Sides, left: Array, right: Array) -> Iterator[PointwiseClaim
 
 def _clip(sides: Sides, low: float, high: float) -> PointwiseClaim:
     details = {name: end for name, end in (("low", low), ("high", high)) if np.isfinite(end)}
-    is_largest = high == _type_maximum(sides.left.dtype)
+    fact = DTYPES[sides.left.dtype]
+    is_integer = fact.kind == "integer" and fact.native
+    is_largest = high == (float(np.iinfo(fact.native).max) if is_integer else fact.maximum)
     largest = Message("largest_of_type", {"dtype": sides.left.dtype}) if is_largest else None
     ends = "at_both_ends" if len(details) == 2 else "below" if "low" in details else "above"
     message = Message(f"left_stops_{ends}", {**details, "largest": largest})
     clip = partial(np.clip, a_min=low, a_max=high)
     return PointwiseClaim("clipped", sides, message, details, clip, left_open=_BESIDE_THE_END)
-
-
-def _type_maximum(dtype: str) -> float | None:
-    fact = DTYPES[dtype]
-    if fact.kind == "integer" and fact.native:
-        return float(np.iinfo(fact.native).max)
-    return fact.maximum
 
 
 def _flushed(sides: Sides, left: Array, right: Array) -> PointwiseClaim | None:
@@ -286,8 +276,7 @@ def to_float8(block: Array, name: str) -> Array:
     table = byte_table(name)[:, 0].astype(np.float64)
     grid = np.unique(table[np.isfinite(table)])
     place = np.searchsorted((grid[1:] + grid[:-1]) / 2, block)
-    rounded: Array = grid[place]
-    return rounded
+    return grid[place]
 
 
 _GRIDS: dict[str, Callable[[Array], Array]] = {

@@ -56,7 +56,9 @@ def as_array(value: Any) -> Any:
     if torch is not None and isinstance(value, getattr(torch, "Tensor", ())):
         return _from_torch(torch, value)
     if canonical(str(getattr(value, "dtype", "")).lower()) == "bfloat16" and hasattr(value, "asnumpy"):
-        return _from_mindspore(value)
+        # By way of float32, since not every release brings bfloat16 to numpy.
+        single = np.asarray(value.float().asnumpy(), "<f4", order="C")
+        return RawArray((single.view("<u4") >> np.uint32(16)).astype("<u2"), single.shape, "bfloat16")
     if not any(hasattr(value, way) for way in _WAYS) and hasattr(value, "__dlpack__"):
         return _from_dlpack(value)
     for way in ("asnumpy", "numpy", "get"):
@@ -86,12 +88,6 @@ def _from_torch(torch: Any, value: Any) -> Any:
         raise ConfigError(
             f"a tensor of {value.dtype} cannot be read as numbers; convert it, or leave it out"
         ) from error
-
-
-def _from_mindspore(value: Any) -> Any:
-    """Return a bfloat16 tensor of MindSpore by way of float32, since not every release brings bfloat16 to numpy."""
-    single = np.asarray(value.float().asnumpy(), "<f4", order="C")
-    return RawArray((single.view("<u4") >> np.uint32(16)).astype("<u2"), single.shape, "bfloat16")
 
 
 def _from_dlpack(value: Any) -> Any:
@@ -149,7 +145,9 @@ def _from_bits(raw: RawArray) -> tuple[Array, str | None]:
     shape = tuple(int(axis) for axis in raw.shape)
     count = math.prod(shape)
     data = np.frombuffer(_bytes(raw.data), np.uint8)
-    width = _width(logical, data.size, count)
+    bits = DTYPES[logical].bits if logical in DTYPES else 0
+    # Of an unknown type, as many bytes as there are for each element.
+    width = -(-bits // 8) if bits else max(data.size // max(count, 1), 1)
     if data.size != count * width:
         raise ConfigError(
             f"{data.size} bytes of {logical} do not make up the shape {shape}, which takes {count} × {width}"
@@ -166,13 +164,6 @@ def _bytes(data: Any) -> Any:
 
 def _is_plain(logical: str) -> bool:
     return logical in DTYPES and DTYPES[logical].native == logical
-
-
-def _width(logical: str, available: int, count: int) -> int:
-    """Return the bytes of one element; for an unknown type, as many as there are for each."""
-    if logical in DTYPES and DTYPES[logical].bits:
-        return -(-DTYPES[logical].bits // 8)
-    return max(available // max(count, 1), 1)
 
 
 def _code(logical: str, width: int) -> str:

@@ -192,8 +192,7 @@ def _float4_values(raw: Array, where: str) -> Array:
             f"{where}: holds the byte {raw.max()}, and one element of float4_e2m1 a byte is at most {codes.size - 1}; "
             "save elements that share a byte one by one"
         )
-    values: Array = codes[raw]
-    return values
+    return codes[raw]
 
 
 def _code_of(descr: str) -> tuple[str, str]:

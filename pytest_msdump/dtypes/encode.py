@@ -93,8 +93,7 @@ def _looked_up(values: Array, known: str) -> Array:
     wanted = _usual(values, known)
     place = np.minimum(np.searchsorted(bits, wanted), 255)
     _refuse(values, bits[place] != wanted, known)
-    found: Array = codes[place]
-    return found
+    return codes[place]
 
 
 def _usual(values: Array, known: str) -> Array:

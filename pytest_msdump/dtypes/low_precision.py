@@ -111,8 +111,7 @@ def _hifloat8_exponent(field: Array, bits: int) -> Array:
         return np.zeros_like(field)
     top = 2 ** (bits - 1)
     magnitude: Array = field & (top - 1) | top
-    signed: Array = np.where(field & top, -magnitude, magnitude)
-    return signed
+    return np.where(field & top, -magnitude, magnitude)
 
 
 def _lowest_first(bits: int) -> Array:
@@ -128,10 +127,6 @@ def _signed(bits: int) -> Array:
     return values.astype(np.int8)
 
 
-def _uint1() -> Array:
-    return np.ascontiguousarray(_lowest_first(1)[:, ::-1])
-
-
 BYTE_TABLES: dict[str, Callable[[], Array]] = {
     "float8_e4m3fn": _float8_e4m3fn,
     "float8_e5m2": _float8_e5m2,
@@ -142,7 +137,7 @@ BYTE_TABLES: dict[str, Callable[[], Array]] = {
     "hifloat8": _hifloat8,
     "int2": lambda: _signed(2),
     "int4": lambda: _signed(4),
-    "uint1": _uint1,
+    "uint1": lambda: np.ascontiguousarray(_lowest_first(1)[:, ::-1]),
     "uint2": lambda: _lowest_first(2),
     "uint4": lambda: _lowest_first(4),
 }

@@ -87,7 +87,6 @@ class PackedReader:
         return out
 
     def _places(self, start: int, stop: int) -> npt.NDArray[np.int64]:
-        """Return the stored element numbers of a range of the logical order."""
         rest = np.arange(start, stop, dtype=np.int64)
         places = np.zeros(stop - start, np.int64)
         for length, step in zip(reversed(self._shape), reversed(self._steps), strict=True):

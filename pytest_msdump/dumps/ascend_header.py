@@ -238,17 +238,12 @@ def _parse_dump_data(source: Source, span: Span) -> _DumpData:
         if name == "op_name":
             op_name = _text(source, span_of(source, field))
         elif name == "attr" and attribute is None:
-            attribute = _attribute(source, span_of(source, field))
+            members = named_fields(source, span_of(source, field), dump_proto.OP_ATTR)
+            values = [span_of(source, member) for kind, member in members if kind == "value"]
+            attribute = values[-1] if values else None
         elif name == "dump_time":
             varint_of(source, field)
     return _DumpData(messages, op_name, attribute, end, twice)
-
-
-def _attribute(source: Source, span: Span) -> Span | None:
-    values = [
-        span_of(source, field) for name, field in named_fields(source, span, dump_proto.OP_ATTR) if name == "value"
-    ]
-    return values[-1] if values else None
 
 
 def _text(source: Source, span: Span) -> str:

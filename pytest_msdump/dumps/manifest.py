@@ -191,7 +191,7 @@ def _sketched(value: Mapping[str, Any]) -> dict[str, Any]:
     damaged = {"norm": math.nan}
     if norm is None or not 0 <= norm < math.inf or not isinstance(shape, list) or not isinstance(found, dict):
         return damaged
-    if len(shape) > _MAX_AXES or None in map(_length, shape):
+    if len(shape) > _MAX_AXES or not all(type(length) is int and 0 <= length < 2**63 for length in shape):
         return damaged
     if member is not None and _text(member, _MAX_NAME) is None:
         return damaged
@@ -217,10 +217,6 @@ def _value(value: object) -> float | int | None:
     if isinstance(value, str) and value in _NOT_FINITE:
         return float(value)
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _length(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value < 2**63 else None
 
 
 def _graph(value: object) -> tuple[dict[int, list[Operator]], int]:

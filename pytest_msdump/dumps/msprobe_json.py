@@ -9,7 +9,7 @@ mindstudio-probe 26.2.0, "PyTorch/MindSpore data dump" documentation, and ``core
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
@@ -192,13 +192,10 @@ def _saved(call: Call, part: str, index: tuple[str, ...], leaf: Mapping[str, Any
         known = {name: found[1] for name, pattern in _DIGESTS if (found := pattern.fullmatch(digest))}
         # Of a tensor without axes msprobe gives the number itself in place of an XOR.
         statistics |= known if shape or "xor64" not in known else {}
-    return SavedTensor(call, part, index, _file(leaf.get("data_name")), spec, statistics)
-
-
-def _file(name: Any) -> str:
-    """Return the name of a file; an empty one for what would lead to another folder, or cannot be a name."""
-    is_name = isinstance(name, str) and name.isprintable() and "/" not in name and name not in (".", "..")
-    return name if is_name else ""
+    file = leaf.get("data_name")
+    # Others would lead to another folder, or cannot be names.
+    is_name = isinstance(file, str) and file.isprintable() and "/" not in file and file not in (".", "..")
+    return SavedTensor(call, part, index, str(file) if is_name else "", spec, statistics)
 
 
 def containers_of(values: Mapping[str, Any]) -> dict[Call, Call]:
@@ -214,15 +211,11 @@ def lines_of(values: Mapping[str, Any]) -> dict[Call, SourceFrame]:
         # Calls with one stack share it; older releases have a list of lines for each call.
         is_shared = isinstance(entry, list) and len(entry) == 2 and all(isinstance(part, list) for part in entry)
         names, stack = entry if is_shared else ([name], entry)
-        line = _line(stack) if isinstance(stack, list) else None
+        texts = [text for text in stack if isinstance(text, str)] if isinstance(stack, list) else []
+        line = innermost(filter(None, (_FRAME.fullmatch(text) for text in texts if len(text) <= 4 * _LONGEST_NAME)))
         calls = [parse_call(one) for one in names if isinstance(one, str)] if line is not None else []
         lines |= {call: line for call in calls if call is not None and line is not None}
     return lines
-
-
-def _line(stack: Sequence[Any]) -> SourceFrame | None:
-    texts = (text for text in stack if isinstance(text, str) and len(text) <= 4 * _LONGEST_NAME)
-    return innermost(filter(None, map(_FRAME.fullmatch, texts)))
 
 
 def innermost(frames: Iterable[re.Match[str]]) -> SourceFrame | None:

@@ -93,13 +93,11 @@ class _Unpacked(StoredFile):
 
     @property
     def descriptor(self) -> int | None:
-        """The number of the unpacked file."""
         if self._descriptor < 0:
             self._unpack()
         return self._descriptor
 
     def read_into(self, target: memoryview, offset: int) -> None:
-        """Fill `target`; see `StoredFile.read_into`."""
         stop = offset + len(target)
         if stop <= len(self._head):
             target[:] = self._head[offset:stop]
@@ -107,7 +105,6 @@ class _Unpacked(StoredFile):
             super().read_into(target, offset)
 
     def close(self) -> None:
-        """Close the unpacked file and the archive."""
         super().close()
         self._head = b""
         self._packed.close()

@@ -78,7 +78,10 @@ def _parse_data_dump(
 ) -> DumpConfiguration:
     """Read a ``data_dump.json`` of any release. What makes no sense counts as not said."""
     common, e2e = document["common_dump_settings"], _section(document, "e2e_dump_settings")
-    scene = _SCENES.get(_whole(_debug_mode(document, common, e2e)), "")
+    asynchronous = _section(document, "async_dump_settings")
+    # Up to 1.3 the overflow check is a key of the asynchronous dump, over which the synchronous one wins.
+    is_asynchronous = asynchronous.get("enable") is True and e2e.get("enable") is not True
+    scene = _SCENES.get(_whole((asynchronous if is_asynchronous else common).get("op_debug_mode")), "")
     if (device or "").upper() in _WITHOUT_DEBUG:
         # Overflow is not looked for there; an exception dump has the Parameters alone.
         scene = _EXCEPTION if scene == _EXCEPTION else ""
@@ -111,14 +114,6 @@ def _parse_acl_dump(section: Mapping[str, Any], *, source: str, rank: int | None
     # A model without a list of layers is dumped whole.
     listed = tuple(layer for names in layers for layer in names) if layers and all(layers) else ()
     return DumpConfiguration(source, rank, io=io, kernels=listed[:_MOST_KERNELS])
-
-
-def _debug_mode(document: Mapping[str, Any], common: Mapping[str, Any], e2e: Mapping[str, Any]) -> Any:
-    """Return the overflow check: up to 1.3 a key of the asynchronous dump, over which the synchronous one wins."""
-    asynchronous = _section(document, "async_dump_settings")
-    if asynchronous.get("enable") is True and e2e.get("enable") is not True:
-        return asynchronous.get("op_debug_mode")
-    return common.get("op_debug_mode")
 
 
 def _wanted_iterations(value: Any) -> str:

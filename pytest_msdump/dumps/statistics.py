@@ -151,7 +151,6 @@ def _originals(root: Path, folder: Folder) -> Mapping[str, str]:
 
 
 def _operator(name: str, originals: Mapping[str, str]) -> AscendName | None:
-    """Return the operator in a table's name, if there is one."""
     for candidate in (name, originals.get(name, "")):
         if candidate.endswith(_SUFFIX) and (parsed := parse_ascend(candidate[: -len(_SUFFIX)])):
             return parsed
@@ -171,7 +170,6 @@ def _read(path: Path) -> tuple[Table, tuple[str, ...]]:
 
 
 def _ref(row: TableRow, file: _File, digits: int) -> TensorRef:
-    """Return the reference that the tensor itself would have."""
     operator = file.operator
     name = row.op if row.op is not None else (operator.op if operator else "")
     mangled = mangle(name)
@@ -359,7 +357,6 @@ def _shape(text: str) -> tuple[int, ...] | None:
 
 
 def _statistic(name: str, text: str) -> Statistic:
-    """Read one value in the only way that its kind can be written."""
     if text.lower() in ABSENT:
         return None
     kind = STATISTICS[name].kind

@@ -185,8 +185,7 @@ def _layout(tensor: SavedTensor, dtype: str, order: str) -> Layout:
 
 
 def _big_endian_halves(raw: _Values) -> _Values:
-    halves: _Values = raw.view(np.dtype(">f2")).astype(np.float32).view(np.complex64)
-    return halves
+    return raw.view(np.dtype(">f2")).astype(np.float32).view(np.complex64)
 
 
 def _finished(tensor: SavedTensor, decode: Callable[[_Values], _Values]) -> Callable[[_Values], _Values]:

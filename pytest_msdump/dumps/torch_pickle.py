@@ -132,10 +132,6 @@ def _pairs(given: Any = ()) -> dict[Any, Any]:
     return {_key(key): value for key, value in (_given(tuple(pair), 2) for pair in given)}
 
 
-def _listed(given: Any = ()) -> list[Any]:
-    return list(given)
-
-
 def _no_tensor(*_: Any) -> None:
     """Stand for a value that is no tensor and holds none."""
 
@@ -158,7 +154,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "torch._utils._rebuild_nested_tensor": _without_values("is nested; save its parts"),
     "torch._utils._rebuild_wrapper_subclass": _without_values(_OTHER_CLASS),
     **dict.fromkeys(("torch.Size", "torch.device", "torch.serialization._get_layout", "_codecs.encode"), _no_tensor),
-    **{f"{module}.{name}": _listed for module in _BUILTINS for name in ("set", "frozenset")},
+    **{f"{module}.{name}": list for module in _BUILTINS for name in ("set", "frozenset")},
     **{f"{module}.{name}": _no_tensor for module in _BUILTINS for name in ("bytearray", "complex")},
 }
 # What it may name without calling it: types of elements and layouts, and storages.
@@ -194,7 +190,6 @@ class _Machine:
         self._memo: dict[int, Any] = {}
 
     def run(self, content: bytes) -> Any:
-        """Return what the pickle holds."""
         for count, (operation, argument, _) in enumerate(pickletools.genops(content)):
             if count > _MAX_OPERATIONS:
                 raise UnreadablePickleError(f"has more than {_MAX_OPERATIONS} operations; save fewer tensors in a file")
@@ -331,10 +326,7 @@ _DONE = _PASSED | {name[1:].upper() for name in vars(_Machine) if name.startswit
 
 
 def value_in(content: bytes) -> Any:
-    """Return what a pickle holds: lists, dicts, numbers, texts, and tensors as `SavedTensor`.
-
-    UnreadablePickleError where it holds anything else, or is damaged.
-    """
+    """Return what a pickle holds: lists, dicts, numbers, texts, `SavedTensor`; UnreadablePickleError for others."""
     try:
         with warnings.catch_warnings():
             # Of an escape in a text of protocol 0, which is refused once it has been read.

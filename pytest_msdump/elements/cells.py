@@ -98,7 +98,6 @@ def _signs(negative: npt.NDArray[np.bool_]) -> Cells:
 
 
 def _digits(values: npt.NDArray[np.unsignedinteger], places: int) -> Cells:
-    """Return the last digits of each number, with leading zeros."""
     cells = np.empty((places, values.size), np.uint8)
     ten = values.dtype.type(10)
     for place in range(places - 1, -1, -1):

@@ -99,8 +99,7 @@ def _absolute(left: Array, right: Array) -> tuple[Array, Doubles, Mask]:
 def _joinable(one: Array, other: Array) -> tuple[Array, Array]:
     """Return both arrays, as Python's integers if numpy has no type for both: signed and unsigned ones of 64 bits."""
     if one.dtype != other.dtype and np.result_type(one, other).kind == "f":
-        wide: tuple[Any, Any] = (one.astype(object), other.astype(object))
-        return wide
+        return one.astype(object), other.astype(object)
     return one, other
 
 

@@ -59,7 +59,10 @@ class BlockedView(ForwardingView):
         self._order = placement.order if order is None else order
         super().__init__(view, tuple(placement.shape[axis] for axis in self._order))
         self._placement = placement
-        self._limit = window_elements or WINDOW_BYTES // _native_bytes(view.dtype)
+        fact = DTYPES.get(view.dtype)
+        # A type that the table does not know may take 8 bytes.
+        element_bytes = DTYPES[fact.native].bits // 8 if fact is not None and fact.native else 8
+        self._limit = window_elements or WINDOW_BYTES // element_bytes
         self._is_usual = order is None
         self._held: tuple[_Window, Array] | None = None
         self._all: Array | None = None
@@ -114,21 +117,18 @@ class BlockedView(ForwardingView):
         for axis, length in enumerate(self.shape):
             index = element // self._steps[axis] % length
             block = max((part.block for part in self._placement.parts if part.axis == self._order[axis]), default=1)
-            unit = self._box_elements(prefix, index // block * block, index // block * block + 1)
+            first = index // block * block
+            unit = prod(stop - start for start, stop in self._box(prefix, first, first + 1))
             if unit <= 2 * self._limit or axis == len(self.shape) - 1:
-                low, high = self._range(axis, index, block, unit)
+                # Whole blocks, as many as fit.
+                width = max(1, self._limit // max(1, unit)) * block
+                low = index // width * width
+                high = min(low + width, self.shape[axis])
                 start = sum(at * step for at, step in zip(prefix, self._steps, strict=False))
                 step = self._steps[axis]
                 return _Window(start + low * step, start + high * step, prefix, low, high)
             prefix = (*prefix, index)
         return _Window(0, 1, (), 0, 1)
-
-    def _range(self, axis: int, index: int, block: int, unit: int) -> tuple[int, int]:
-        """Return the range of an axis that a window takes in: whole blocks, as many as fit."""
-        blocks = max(1, self._limit // max(1, unit))
-        width = blocks * block
-        low = index // width * width
-        return low, min(low + width, self.shape[axis])
 
     def _box(self, prefix: Shape, low: int, high: int) -> list[tuple[int, int]]:
         """Return the range of each stored axis that holds a window. Places in a block are always taken whole."""
@@ -144,9 +144,6 @@ class BlockedView(ForwardingView):
                 first, last = first // part.block, -(-last // part.block)
             box.append((first, last))
         return box
-
-    def _box_elements(self, prefix: Shape, low: int, high: int) -> int:
-        return prod(last - first for first, last in self._box(prefix, low, high))
 
     def _gathered(self, window: _Window) -> Array:
         box = self._box(window.prefix, window.low, window.high)
@@ -216,12 +213,6 @@ def _copied(stored: Array, moves: Iterable[Move], shape: Sequence[int]) -> Array
         # Axes are only divided, so that this is a view.
         logical[move.logical].reshape(source.shape)[...] = source
     return out
-
-
-def _native_bytes(dtype: str) -> int:
-    """Return how many bytes a decoded element takes; 8 for a type that the table does not know."""
-    fact = DTYPES.get(dtype)
-    return DTYPES[fact.native].bits // 8 if fact is not None and fact.native else 8
 
 
 # -- Grouped weights: in FRACTAL_Z several groups share a block, so that channels fill it ------------------------------

@@ -70,12 +70,10 @@ class _Case(NamedTuple):
 
     @property
     def is_integer(self) -> bool:
-        """Whether both sides are integers or bools."""
         return all(DTYPES[name].kind in ("integer", "bool") for name in self.dtypes)
 
     @property
     def in_common(self) -> tuple[str, ...]:
-        """The statistics that both sides have."""
         return tuple(
             name
             for name in STATISTICS

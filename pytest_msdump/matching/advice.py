@@ -9,7 +9,6 @@ from pytest_msdump.facts.operators import QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
 from pytest_msdump.matching.aliases import NameBook
 from pytest_msdump.matching.rules import FusionRules
 from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import OperatorGraph
 
 # By the reader that knew a dump.
 _KIND_OF_READER = {
@@ -138,14 +137,11 @@ def _strange(left: Dump, right: Dump, rules: FusionRules) -> str:
         book = NameBook(graph.names if graph else ())
         if graph and dump.refs and not any(book.candidates(ref.key.op) for ref in dump.refs):
             return f"{graph.source} knows no operator of the {side} side"
-    if rules.model is not None and rules.quant is not None and not _share_names(rules.model, rules.quant):
-        return f"{rules.quant.source} knows no operator that {rules.model.source} was made of"
+    if rules.model is not None and rules.quant is not None:
+        known = set(rules.quant.names)
+        if not any(known.intersection((operator.name, *operator.originals)) for operator in rules.model.operators):
+            return f"{rules.quant.source} knows no operator that {rules.model.source} was made of"
     return ""
-
-
-def _share_names(model: OperatorGraph, quant: OperatorGraph) -> bool:
-    known = set(quant.names)
-    return any(known.intersection((operator.name, *operator.originals)) for operator in model.operators)
 
 
 def _listed(needed: Sequence[frozenset[str]]) -> str:

@@ -297,7 +297,10 @@ class NearestNames:
     def nearest(self, name: str) -> tuple[str, ...]:
         """Return up to three names, preferred ones first, then the most similar; none when nothing is alike."""
         parts = _parts(name)
-        gathered = self._gather(parts)
+        # Names that share a part, by the rarest parts first.
+        gathered: dict[int, None] = {}
+        for numbers in sorted((self._holders[part] for part in parts if part in self._holders), key=len):
+            gathered.update(dict.fromkeys(numbers[: _GATHERED - len(gathered)]))
         if not gathered and len(self._names) <= _LOOKED_THROUGH:
             return tuple(get_close_matches(name, self._names, n=_RETURNED))
         total = self._weigh(parts)
@@ -306,13 +309,6 @@ class NearestNames:
         scored = [(self._likeness(name, number, share), number) for share, number in shares[:_MEASURED]]
         alike = [(self._names[number] not in self._preferred, -score, number) for score, number in scored]
         return tuple(self._names[number] for _, score, number in sorted(alike)[:_RETURNED] if -score >= _ALIKE)
-
-    def _gather(self, parts: Collection[str]) -> list[int]:
-        """Return names that share a part, by the rarest parts first."""
-        gathered: dict[int, None] = {}
-        for numbers in sorted((self._holders[part] for part in parts if part in self._holders), key=len):
-            gathered.update(dict.fromkeys(numbers[: _GATHERED - len(gathered)]))
-        return list(gathered)
 
     def _weigh(self, parts: Iterable[str]) -> float:
         return math.fsum(self._weights.get(part, self._unknown_weight) for part in parts)

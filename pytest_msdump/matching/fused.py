@@ -140,11 +140,7 @@ class _RulePairer:
         return reason
 
     def explain_right(self) -> None:
-        """Withhold the right tensors that the rules know and that have no partner, each with its reason.
-
-        A right tensor that only inputs of the left side were paired with may have lost the output that it is to be
-        compared with.
-        """
+        """Withhold the right tensors that the rules know and that have no partner, each with its reason."""
         state, right = self._state, self._state.right
         fed = self._paired_with_inputs_only()
         for number, op in enumerate(right.ops):

@@ -10,7 +10,7 @@ from pytest_msdump.matching.coordinates import Place
 from pytest_msdump.model.dump import Dump, DumpConfiguration
 from pytest_msdump.model.graph import Operator
 from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.tensor import COORDINATES, OpKey, TensorRef, TensorSpec, mangle
+from pytest_msdump.model.tensor import COORDINATES, OpKey, TensorRef, mangle
 from pytest_msdump.text import Message, Parameter
 
 # Reasons that are sure.
@@ -117,7 +117,8 @@ class Absence:
         op_type = op.op_type or (known.op_type if known else None)
         if op_type in _TEXT_TYPES:
             return Message("not_dumped_text", {"type": op_type})
-        spec = _spec(known, io, slot)
+        specs = () if known is None else known.host_outputs if io == "output" else known.host_inputs
+        spec = specs[slot] if slot < len(specs) else None
         if spec and spec.shape and 0 in spec.shape:
             return Message("not_dumped_empty", {"shape": spec.shape})
         for name in (dtype, spec.dtype if spec else None):
@@ -126,7 +127,6 @@ class Absence:
         return None
 
     def _operator(self, op: OpKey) -> Operator | None:
-        """The operator in this side's graphs, dumped or not."""
         return self._final.get(mangle(op.label)) or self._final.get(op.name)
 
     @cached_property
@@ -137,10 +137,3 @@ class Absence:
             for operator in graph.operators if graph.is_final else ():
                 found.setdefault(mangle(operator.name), operator)
         return found
-
-
-def _spec(operator: Operator | None, io: str, slot: int) -> TensorSpec | None:
-    if operator is None:
-        return None
-    specs = operator.host_outputs if io == "output" else operator.host_inputs
-    return specs[slot] if slot < len(specs) else None

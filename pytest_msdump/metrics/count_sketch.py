@@ -144,7 +144,6 @@ class CountSketch:
             values = values[added:]
 
     def _add_to_row(self, values: Doubles, chunk: int, row: int, place: int) -> None:
-        """Add elements of one row."""
         signs = chunk % TURNS * self._buckets + int(self._tables.places[row]) + place
         begin = int(self._tables.turns[row]) + place
         self._chunk[begin : begin + values.size] += values * self._tables.signs[signs : signs + values.size]

@@ -115,7 +115,6 @@ class _Pair:
         return self._dominates
 
     def permuted(self, axes: tuple[int, ...]) -> _Pair:
-        """Return both sides with their axes in another order."""
         left, right = (view.permuted(axes) for view in self._sides)
         return _Pair(left, right, self._above)
 
@@ -129,16 +128,13 @@ class _Others(ForwardingView):
 
     @property
     def size(self) -> int:
-        """Number of elements."""
         return self._view.size
 
     @property
     def dtype(self) -> str:
-        """Logical data type."""
         return self._view.dtype if DTYPES[self._view.dtype].kind == "float" else "float64"
 
     def read(self, start: int, stop: int) -> Array:
-        """Return elements `start` to `stop` in C order."""
         dominates = self._pair.dominates(start, stop)
         block = numbers(self._view.read(start, stop))
         values = block.astype(block.dtype if block.dtype.kind == "f" else np.float64)

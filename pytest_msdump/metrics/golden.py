@@ -33,10 +33,7 @@ _DISTANCE, _LARGEST = "relative_euclidean_distance", "normalized_max_error"
 def golden_errors(
     view: TensorView, golden: TensorView, *, block_elements: int = _BLOCK_ELEMENTS
 ) -> tuple[GoldenErrors, float]:
-    """Measure a tensor against golden, of the same logical shape; return golden's root mean square as well.
-
-    Both are read once, `block_elements` at a time; sums are in float64 and do not overflow.
-    """
+    """Measure a tensor against golden, of the same logical shape; return golden's root mean square as well."""
     sums, workspace = _Sums(view.dtype, golden.dtype), Workspace()
     with np.errstate(all="ignore"):
         for _, block, golden_block in Blocks(view, golden, block_elements):
@@ -89,7 +86,6 @@ class _Sums:
         self._relative = self._largest = 0.0
 
     def add(self, block: Array, golden: Array, workspace: Workspace) -> None:
-        """Add one block of both tensors."""
         rounded = golden.astype(block.dtype) if self._is_real and block.dtype.kind == "f" else golden
         finite = np.isfinite(block) & np.isfinite(golden)
         parts = components(block, "left", workspace), components(golden, "right", workspace)
@@ -115,7 +111,6 @@ class _Sums:
             self._largest = max(self._largest, float(relative.max()))
 
     def errors(self) -> GoldenErrors:
-        """Return the errors of all blocks."""
         scale = self._elements / (self._normal + _TINY) + _TINY
         return GoldenErrors(
             finite=self.finite,

@@ -191,6 +191,7 @@ _nonfinite = lru_cache(maxsize=1024)(Nonfinite)
 def _comparison(totals: Totals, coarser: tuple[str | None, str | None], dominated: Iterable[Dominated]) -> Comparison:
     task, partial, shape = totals.task, totals.partial, totals.shape
     classes, errors = partial.classes, partial.errors
+    error_sum = errors.exact if totals.exact else errors.absolute.value
     return Comparison(
         elements=partial.elements,
         finite=partial.finite,
@@ -221,15 +222,8 @@ def _comparison(totals: Totals, coarser: tuple[str | None, str | None], dominate
         ),
         rtol=task.tolerance.rtol,
         atol=task.tolerance.atol,
-        absolute_error_sum=_absolute_error_sum(totals),
+        absolute_error_sum=error_sum if totals.finite and math.isfinite(error_sum) else None,
         vendor=vendor_numbers(totals),
         coarser=coarser,
         dominated=tuple(dominated),
     )
-
-
-def _absolute_error_sum(totals: Totals) -> float | int | None:
-    if not totals.finite:
-        return None
-    total = totals.errors.exact if totals.exact else totals.errors.absolute.value
-    return total if math.isfinite(total) else None

@@ -59,10 +59,7 @@ _NO_TOLERANCE = Tolerance()
 
 @dataclass(frozen=True)
 class Task:
-    """What a pair is measured by: logical dtypes, tolerance, how many worst elements are kept, and where slices are.
-
-    With `units` distances in units of the last place are measured, too.
-    """
+    """What a pair is measured by: logical dtypes, tolerance, how many worst elements are kept, and where slices are."""
 
     left: str
     right: str
@@ -250,7 +247,6 @@ def _candidates(block: _Finite, ranking: Ranking, task: Task, last: Candidate | 
 
 
 def _differing_bits(left: Array, right: Array, workspace: Workspace) -> int:
-    """Count positions whose bytes differ."""
     a, b = np.ascontiguousarray(left), np.ascontiguousarray(right)
     word = _WORDS.get(a.dtype.itemsize, _WORDS[8])
     words = a.view(word), b.view(word)

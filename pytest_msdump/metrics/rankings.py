@@ -152,7 +152,9 @@ def rank(
     if scores.largest == 0.0:
         return [], 0
     lowest = floor(last, allowed=True)
-    if not _is_bounded(scores, tolerance, lowest):
+    peaks = (scores.largest, scores.largest_relative, scores.right.peak)
+    # Only where `lowest` times the tolerance has full precision everywhere does it bound the ratios.
+    if not (min(lowest, 1.0) * tolerance.atol >= _NORMAL and all(map(math.isfinite, peaks))):
         return _all_ranked(scores.apart, scores.right.values, tolerance, workspace)
     bound = _bound(scores, tolerance)
     places = _suspects(scores, tolerance, lowest, workspace) if bound > lowest else _NOWHERE
@@ -165,13 +167,6 @@ def rank(
     else:
         outside = _outside(scores, tolerance, workspace) if lowest > 1.0 else int(np.count_nonzero(ratio > 1.0))
     return [Ranking(ratio, allowed=True, places=places)] if places.size else [], outside
-
-
-def _is_bounded(scores: Scores, tolerance: Tolerance, lowest: float) -> bool:
-    """Whether `lowest` times the tolerance has full precision everywhere, so that it bounds the ratios."""
-    if not min(lowest, 1.0) * tolerance.atol >= _NORMAL:
-        return False
-    return math.isfinite(scores.largest) and math.isfinite(scores.largest_relative) and math.isfinite(scores.right.peak)
 
 
 def _bound(scores: Scores, tolerance: Tolerance) -> float:

@@ -156,10 +156,7 @@ def _squares(grid: Grid, values: Doubles, start: int) -> Doubles:
 
 
 def sketched_grid(shape: tuple[int, ...], dtype: str) -> Grid | None:
-    """Return the slices along the default axis whose norms a sketch has; ``None`` where there are no slices.
-
-    A complex number counts as two elements, which a sketch is made of.
-    """
+    """Return the slices along the default axis whose norms a sketch has; ``None`` where there are no slices."""
     grid = grid_of(shape, None) if math.prod(shape) else None
     if not isinstance(grid, Grid):
         return None
@@ -175,8 +172,7 @@ def norm_count(grid: Grid) -> int:
 
 def norms_of(grid: Grid, squares: Doubles, exponent: int = 0) -> Doubles:
     """Return the norms, of the sums of squares of each group, of which powers of two were taken out."""
-    norms: Doubles = np.ldexp(np.sqrt(_folded(grid, squares)), exponent // 2)
-    return norms
+    return np.ldexp(np.sqrt(_folded(grid, squares)), exponent // 2)
 
 
 def least_error(grid: Grid, left: Sketch, right: Sketch, dtypes: tuple[str, str]) -> SliceGap | None:
@@ -205,5 +201,4 @@ def _together(grid: Grid) -> int:
 
 
 def _folded(grid: Grid, numbers: Doubles) -> Doubles:
-    folded: Doubles = np.add.reduceat(numbers, np.arange(0, grid.groups, _together(grid)))
-    return folded
+    return np.add.reduceat(numbers, np.arange(0, grid.groups, _together(grid)))

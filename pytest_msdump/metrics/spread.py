@@ -123,13 +123,11 @@ def spread(left: TensorView, right: TensorView) -> Spread | None:
 
 
 def _decade(values: _Floats) -> npt.NDArray[np.int64]:
-    """Return the index of each positive value's power of ten."""
     power = np.floor(np.log10(values)).astype(np.int64)
     return np.clip(power, _LOWEST, _HIGHEST) - _LOWEST
 
 
 def _span(counts: npt.NDArray[np.int64]) -> tuple[int, int]:
-    """Return the first index that is not 0, and the one behind the last."""
     found = np.flatnonzero(counts)
     return int(found[0]), int(found[-1]) + 1
 

@@ -197,7 +197,6 @@ class _Xor64:
 
 @cache
 def _xxhash() -> Any:
-    """Return the optional package; ``None`` where it is not installed."""
     try:
         return import_module("xxhash")
     except ImportError:
@@ -306,9 +305,12 @@ class _ExactMoments:
         return np.subtract(scaled, self._centre * scale, out=scaled)
 
     def moments(self) -> Moments:
-        """Return the moments of all elements that were added."""
         near, total = self._near, self._total
-        found = near._replace(total=_sum_of(total))
+        # A `Sum` takes a total of any magnitude, and has more digits than float64.
+        exponent = total.numerator.bit_length() - total.denominator.bit_length() if total else 0
+        scaled = total / Fraction(2) ** exponent
+        high = float(scaled)
+        found = near._replace(total=Sum(high, float(scaled - Fraction(high)), exponent))
         if self._squares is None:
             return found
         exponent = 0 if isinstance(near.minimum, int) else self._exponent
@@ -316,14 +318,6 @@ class _ExactMoments:
         beside = (total - near.elements * Fraction(self._centre)) / Fraction(2) ** exponent
         deviations = self._squares.merge(Sum(-float(beside * beside / near.elements)))
         return found._replace(deviations=Sum(max(deviations.high + deviations.low, 0.0), 0.0, 2 * exponent))
-
-
-def _sum_of(total: Fraction) -> Sum:
-    """Return a total of any magnitude as a `Sum`, which has more digits than float64."""
-    exponent = total.numerator.bit_length() - total.denominator.bit_length() if total else 0
-    scaled = total / Fraction(2) ** exponent
-    high = float(scaled)
-    return Sum(high, float(scaled - Fraction(high)), exponent)
 
 
 def exact_total(values: Doubles) -> Fraction:

@@ -184,8 +184,7 @@ def _integer_differences(left: Array, right: Array) -> Array:
     a, b = common
     # The true distance of two 64-bit integers fits 64 bits without sign; modular arithmetic gives just that.
     forward = a.view(np.uint64) - b.view(np.uint64)
-    distance: Array = np.where(a >= b, forward, np.uint64(0) - forward)
-    return distance
+    return np.where(a >= b, forward, np.uint64(0) - forward)
 
 
 def _common_integers(left: Array, right: Array) -> tuple[Array, Array] | None:

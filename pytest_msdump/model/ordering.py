@@ -80,12 +80,7 @@ def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None
 def _earliest(group: list[TensorRef], since: Mapping[TensorSource, int]) -> int:
     """Return the earliest time of an operator's outputs, or of its inputs where there are no others."""
     # False sorts before True: any output wins over every input.
-    return min((ref.key.io != "output", _time(ref, since)) for ref in group)[1]
-
-
-def _time(ref: TensorRef, since: Mapping[TensorSource, int]) -> int:
-    own = ref.source.timestamp or 0
-    return since.get(ref.source, own) if since else own
+    return min((ref.key.io != "output", since.get(ref.source, ref.source.timestamp or 0)) for ref in group)[1]
 
 
 def _sort_key(ref: TensorRef) -> tuple[Any, ...]:
@@ -118,7 +113,6 @@ def _natural(name: str) -> tuple[list[str | tuple[int, str]], str]:
 # All tensors of one run share its key.
 @lru_cache(maxsize=4096)
 def _run_key(at: Coordinates) -> tuple[Any, ...]:
-    """Return the sort key of a run of a graph."""
     return tuple(map(_unknown_last, (at.iteration, at.rank, at.net, at.graph)))
 
 

@@ -57,10 +57,7 @@ _UNCHANGED = Transform()
 
 
 class Check(NamedTuple):
-    """One line of the failure table; `outcome` is "ok", "fail", "warn", "undefined" or "skipped".
-
-    `base` is as in `Limit`.
-    """
+    """One line of the failure table; `outcome` is "ok", "fail", "warn", "undefined" or "skipped"."""
 
     metric: str
     value: Number | None

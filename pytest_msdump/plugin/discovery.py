@@ -80,7 +80,6 @@ def _entries(folder: Path, seen: set[tuple[int, int]]) -> list[os.DirEntry[str]]
 
 
 def _is_skipped(folder: Path, patterns: tuple[str, ...]) -> bool:
-    """Whether the walk stays out of this directory."""
     if folder.name.startswith("."):
         return True
     return any(

@@ -43,8 +43,7 @@ class GateHooks:
         own = self.gate.own
         if own is not None and own.file == file_path:
             return None
-        collector: pytest.Collector = SuiteFile.from_parent(parent, path=file_path)
-        return collector
+        return SuiteFile.from_parent(parent, path=file_path)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(

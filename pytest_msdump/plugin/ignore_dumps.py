@@ -85,8 +85,7 @@ class IgnoreDumps:
         load = manager._importconftest
 
         def import_conftest(path: Path, *args: Any, **kwargs: Any) -> ModuleType:
-            module: ModuleType = ModuleType("conftest") if path in self else load(path, *args, **kwargs)
-            return module
+            return ModuleType("conftest") if path in self else load(path, *args, **kwargs)
 
         manager._importconftest = import_conftest
 
@@ -95,8 +94,7 @@ class IgnoreDumps:
         """Collect a folder of a dump as one with nothing in it but the suite files that may be collected."""
         if path not in self:
             return None
-        collector: pytest.Collector = DumpFolder.from_parent(parent, path=path)
-        return collector
+        return DumpFolder.from_parent(parent, path=path)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collect_file(self, file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:

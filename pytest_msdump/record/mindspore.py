@@ -251,7 +251,6 @@ class CellRecording(HookedRecording):
 
 
 def _tensor_of(array: Any) -> Any:
-    """Return the tensor of what `array_of` returned."""
     import mindspore
 
     if not isinstance(array, RawArray):

@@ -35,7 +35,14 @@ from pytest_msdump.record.torch_operations import (
     function_name,
 )
 from pytest_msdump.record.torch_sketch import sketch_of_tensor
-from pytest_msdump.record.torch_tensors import array_of, is_elsewhere, is_tensor, is_transformed, plain_name
+from pytest_msdump.record.torch_tensors import (
+    array_of,
+    is_backward,
+    is_elsewhere,
+    is_tensor,
+    is_transformed,
+    plain_name,
+)
 from pytest_msdump.record.torch_variation import (
     BatchHalves,
     Change,
@@ -339,11 +346,11 @@ class TorchRecording(HookedRecording):
             if policy := torch_tensors.dtype_policy(self._device_kind):
                 self.writer.describe(dtype_policy=policy)
             varied = None
-            if not self._calls and (change := self._variation(is_input=True)) is not None and not _is_backward():
+            if not self._calls and (change := self._variation(is_input=True)) is not None and not is_backward():
                 args, kwargs = varied = varied_inputs(f"{self._iteration}", args, kwargs, change)
             is_selected = id(module) in self._modules
             given = leaves((args, kwargs), is_tensor) if is_selected or not self._calls else []
-            if self.wants_inputs and is_selected and not _is_backward():
+            if self.wants_inputs and is_selected and not is_backward():
                 self.write_all(name, given, "input", type(module).__name__)
             edges = self.gradients.edges(given) if self.wants_gradients and is_selected else []
             self._calls.append(_Call(module, edges, self._called(given), sys.exc_info()[1]))
@@ -358,7 +365,7 @@ class TorchRecording(HookedRecording):
             self._changed["output"][name] = None
         if call is not None and id(module) in self._modules:
             named_tensors = list(named_leaves("", result, is_tensor))
-            if module is self.model and not _is_backward():
+            if module is self.model and not is_backward():
                 self.writer.describe(
                     outputs=tuple(ModelOutput(path, name, slot) for slot, (path, _) in enumerate(named_tensors))
                 )
@@ -372,7 +379,7 @@ class TorchRecording(HookedRecording):
     def called(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run a function; is called for every one that no other function calls."""
         op_type = function_name(func)
-        if op_type is None or not self.is_on or self._is_writing or _is_backward() or not (scope := self._scope()):
+        if op_type is None or not self.is_on or self._is_writing or is_backward() or not (scope := self._scope()):
             return func(*args, **kwargs)
         edges = []
         if self.wants_gradients:
@@ -396,11 +403,11 @@ class TorchRecording(HookedRecording):
         """Run an operation; is called for every one."""
         if not self.is_on or self._is_writing:
             return func(*args, **kwargs)
-        if self._function is not None and not self._function.has_begun and computes(func) and not _is_backward():
+        if self._function is not None and not self._function.has_begun and computes(func) and not is_backward():
             self._begin_function(self._function)
         result = func(*args, **kwargs)
         if self._provenance is not None:
-            self._provenance.ran(func, args, kwargs, result, is_backward=_is_backward())
+            self._provenance.ran(func, args, kwargs, result, is_backward=is_backward())
         return result
 
     def stepped(self, optimizer: Any, *_: Any) -> None:
@@ -440,10 +447,9 @@ class TorchRecording(HookedRecording):
             function.call = self._called(given, is_operation=True)
 
     def _returned(self, name: str, op_type: str, tensors: list[Any], call: _Call | _Function) -> None:
-        """Record what a module or a function gave back."""
         with self._writing():
             # A module that runs inside of a backward pass runs again, for a checkpoint: it was recorded before.
-            if not _is_backward():
+            if not is_backward():
                 self.write_all(name, tensors, "output", op_type)
                 if self._provenance is not None and call.call is not None and tensors:
                     self._provenance.came_back(call.call, name, op_type, tensors)
@@ -460,7 +466,7 @@ class TorchRecording(HookedRecording):
 
     def _called(self, given: list[Any], *, is_operation: bool = False) -> Call | None:
         """Note a call that begins; nothing is behind what an outermost one, or an operation, is given unseen."""
-        if self._provenance is None or _is_backward():
+        if self._provenance is None or is_backward():
             return None
         around = (id(one.module) for one in reversed(self._calls))
         inside = next((self._names[module] for module in around if module in self._modules), "")
@@ -481,12 +487,6 @@ class TorchRecording(HookedRecording):
             yield
         finally:
             self._is_writing = outer
-
-
-def _is_backward() -> bool:
-    import torch
-
-    return bool(torch._C._current_graph_task_id() != -1)
 
 
 def _changes(changed: Mapping[str, Mapping[str, None]]) -> Iterator[str]:

@@ -40,10 +40,7 @@ def sketch_of_tensor(
 
 
 def sketch_by_torch(tensor: Any, *, buckets: int = BUCKETS) -> tuple[dict[str, Statistic], Sketch]:
-    """Return the same by operations of PyTorch, on the tensor's device.
-
-    Buckets and a few numbers are copied to the host. A tensor that is not contiguous is copied on its device.
-    """
+    """Return the same by operations of PyTorch, on the tensor's device."""
     import torch
 
     plain = plain_numbers(tensor)

@@ -22,6 +22,13 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor)
 
 
+def is_backward() -> bool:
+    """Whether a backward pass is running in this thread."""
+    import torch
+
+    return bool(torch._C._current_graph_task_id() != -1)
+
+
 def is_elsewhere(tensor: Any) -> bool:
     """Whether a tensor is on another device than the CPU."""
     return not tensor.is_cpu

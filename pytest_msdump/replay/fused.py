@@ -141,7 +141,9 @@ def _outputs(
 
 def _specs(part: Operator, operator: Operator, call: Call) -> list[TensorSpec | None]:
     """Return types and shapes of an original's outputs; those of the fused operator where it is one of these."""
-    specs: list[TensorSpec | None] = [*part.host_outputs] or [_spec(one.dtype, one.shape) for one in part.outputs]
+    specs: list[TensorSpec | None] = [*part.host_outputs] or [
+        TensorSpec(dtype_name((one.dtype or "").removeprefix("DT_").lower()), one.shape) for one in part.outputs
+    ]
     largest = max(prod(one.shape or ()) for one in call.outputs if one is not None)
     largest = max([largest, *(one.size for one in call.inputs if one is not None)])
     if any(one is not None and prod(one.shape or ()) > _MOST_LARGER * largest for one in specs):
@@ -152,10 +154,6 @@ def _specs(part: Operator, operator: Operator, call: Call) -> list[TensorSpec | 
             specs += [None] * (index + 1 - len(specs))
             specs[index] = spec
     return specs
-
-
-def _spec(dtype: str | None, shape: tuple[int, ...] | None) -> TensorSpec:
-    return TensorSpec(dtype_name((dtype or "").removeprefix("DT_").lower()), shape)
 
 
 def _dtype(specs: Sequence[TensorSpec | None], slot: int, call: Call) -> str:

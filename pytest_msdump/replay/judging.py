@@ -75,7 +75,11 @@ def judge(left: Array, dtype: str, exact: Array, own: Array, *, limit: float, ha
 def _judged(left: Array, dtype: str, exact: Array, own: Array, limit: float, half: float) -> Local:
     errors = _errors(exact, left, own)
     if errors is None:
-        foreign = _count_nonfinite(left, dtype, exact, own)
+        # NaN or infinite in neither of the reference's runs, or only in these.
+        wrong = ~(_alike(left, exact) | _alike(left, own))
+        nearly_largest = _NEARLY * (DTYPES[dtype].maximum or inf)
+        overflowing = np.isinf(left) & (np.abs(exact) > nearly_largest) & (np.sign(left) == np.sign(exact))
+        foreign = int(np.count_nonzero(wrong & ~overflowing))
         if foreign:
             return Local("fail", "nonfinite", float(foreign), 0.0)
         both = np.isfinite(left) & np.isfinite(exact)
@@ -105,7 +109,11 @@ def _judged(left: Array, dtype: str, exact: Array, own: Array, limit: float, hal
     if own_flips > FLIPS_USABLE * allowed:
         score = max(score, _worst_slice(left - exact, own - exact, exact, unit / 2))
         return Local("pass" if score <= limit else "fail", "score", score, limit)
-    farthest = _farthest(left, exact, own, unit)
+    # In roundings of the element's own and the most that the reference adds to these.
+    sizes = unit * np.abs(exact)
+    added = float(np.max(np.abs(own - exact) - sizes))
+    room = sizes + max(added, _CANCELLED * float(np.abs(exact).max()))
+    farthest = float(np.max(np.where(left == exact, 0.0, np.abs(left - exact) / room)))
     if farthest > limit:
         return Local("fail", "element", farthest, limit)
     allowed = max(allowed, 2 * own_flips)
@@ -144,14 +152,6 @@ def _from_nothing(left: Array, own: Array) -> tuple[tuple[float, float], ...]:
     return _errors(own, left + own, np.zeros_like(own)) or ((inf, inf), (1.0, 1.0))
 
 
-def _count_nonfinite(left: Array, dtype: str, exact: Array, own: Array) -> int:
-    """Count the elements that are NaN or infinite in neither of the reference's runs, or only in these."""
-    wrong = ~(_alike(left, exact) | _alike(left, own))
-    largest = DTYPES[dtype].maximum or inf
-    overflowing = np.isinf(left) & (np.abs(exact) > _NEARLY * largest) & (np.sign(left) == np.sign(exact))
-    return int(np.count_nonzero(wrong & ~overflowing))
-
-
 def _alike(one: Array, other: Array) -> Array:
     """Return where both are finite, or the same of NaN and the infinities."""
     return np.asarray((np.isfinite(one) & np.isfinite(other)) | (one == other) | (np.isnan(one) & np.isnan(other)))
@@ -169,14 +169,6 @@ def _beside_a_mask(exact: Array) -> Array | None:
         return None
     most = float(sizes[~above].max())
     return ~above if 0 < most <= float(sizes[above].min()) / 2.0**DOMINATING_GAP else None
-
-
-def _farthest(left: Array, exact: Array, own: Array, unit: float) -> float:
-    """Return the largest error of an element, in roundings of its own and the most that the reference adds to these."""
-    sizes = unit * np.abs(exact)
-    added = np.max(np.abs(own - exact) - sizes)
-    room = sizes + max(float(added), _CANCELLED * float(np.abs(exact).max()))
-    return float(np.max(np.where(left == exact, 0.0, np.abs(left - exact) / room)))
 
 
 def _worst_slice(left: Array, own: Array, exact: Array, floor: float) -> float:

@@ -109,7 +109,6 @@ class _Walk:
         self._calls: Counter[tuple[str, int]] = Counter()
 
     def run(self, model: Any, given: Any) -> None:
-        """Run the outermost model."""
         import keras
 
         graph = _graph_of(model)

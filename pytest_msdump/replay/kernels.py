@@ -290,7 +290,6 @@ class _Call:
             return Refused(self.op, error.message)
 
     def judged(self, known: Mapping[str, Definition]) -> list[Replayed]:
-        """Compute the call again and judge its dumped outputs."""
         operator, outputs = self.operator, self.outputs
         definition = known.get(operator.op_type)
         is_fused = len(operator.originals) >= _FUSED

@@ -20,7 +20,7 @@ from pytest_msdump.record.torch import named, unwrapped
 from pytest_msdump.record.torch_gradients import Gradients
 from pytest_msdump.record.torch_hooks import ForwardHooks
 from pytest_msdump.record.torch_operations import around_operations, computes
-from pytest_msdump.record.torch_tensors import is_tensor
+from pytest_msdump.record.torch_tensors import is_backward, is_tensor
 from pytest_msdump.replay.forcing import Forcing, Marks, Place, precision
 from pytest_msdump.replay.judging import not_replayable
 from pytest_msdump.replay.torch_steps import Steps
@@ -132,7 +132,6 @@ class _Run:
         self._is_ours = False
 
     def run(self, run: Callable[[Any], Any]) -> None:
-        """Run the copy with all hooks."""
         with ExitStack() as stack:
             stack.callback(self.model.register_forward_pre_hook(self._cast, with_kwargs=True, prepend=True).remove)
             hooks = ForwardHooks(self.before, self._came_back, self._ended, wants_inputs=False)
@@ -174,7 +173,7 @@ class _Run:
         del is_changed
         name = self.names.get(id(module))
         inner = self._ended(module)
-        if name is None or _is_backward():
+        if name is None or is_backward():
             return None
         with self.ours():
             if not inner:
@@ -268,7 +267,6 @@ class _OwnRun(_Run):
         self.atoms: dict[str, Any] = {}
 
     def met(self, place: Place, tensor: Any) -> None:
-        """Keep it."""
         import torch
 
         plain = tensor.detach()
@@ -305,7 +303,6 @@ class _ExactRun(_Run):
         self.forcing.judge(place, tensor.detach().numpy(), self._marks_of(tensor))
 
     def gave(self, name: str, tensors: list[Any]) -> None:
-        """Note that a module ran."""
         for tensor in tensors:
             self._mark(tensor, self._marks_of(tensor) | Marks(frozenset({name})))
 
@@ -314,7 +311,6 @@ class _ExactRun(_Run):
         self._mark(tensor, _NOTHING)
 
     def given(self, tensor: Any) -> Any:
-        """Round it, where the run is in 16 bits."""
         return _through(tensor, self._low) if self._low is not None and tensor.is_floating_point() else tensor
 
     def _round(self, module: Any, args: Any) -> Any:
@@ -455,9 +451,3 @@ def _put_function() -> Any:
             return gradient, None
 
     return Put
-
-
-def _is_backward() -> bool:
-    import torch
-
-    return bool(torch._C._current_graph_task_id() != -1)

@@ -54,10 +54,17 @@ def role_lines(report: Report, *, width: int, unfolded: bool = False, say: Phras
         for role in ("cause", "accumulated"):
             lines += _heads(operators, role, report.left.operators, label, width, unfolded, say)
         lines += _unknown(operators, label, width, unfolded, say)
-        lines += _without_cause(operators, width, unfolded, say)
+        alone = [record for record in operators if record.role == "inherited" and not record.causes]
+        if alone:
+            names = say.named(map(_label, alone), len(alone) if unfolded else _MOST_NAMED)
+            lines += hanging(terminal_text(say("without_cause", names=names)), width, indent=2)
     lines += _jumps(report.records, width, unfolded, say)
     lines += hanging(terminal_text(text), width) if (text := loose_limits(report.records, say)) else []
-    return [*lines, *(_amplifying(report.records, width, say) if unfolded else ())]
+    grown = [(record.amplification, record) for record in report.records if record.amplification is not None]
+    if unfolded and grown:
+        factors = [f"{_label(record)} {number(growth, 3)}x" for growth, record in grown]
+        lines += hanging(terminal_text(say("amplifying", names=say.joined(factors, "between_names"))), width)
+    return lines
 
 
 def with_causes_first(records: Iterable[Record]) -> list[Record]:
@@ -203,14 +210,6 @@ def _unknown(operators: Iterable[Record], label: Label, width: int, unfolded: bo
         yield f"  {say('more_unknown', n=len(reasons) - _MOST_CAUSES)}"
 
 
-def _without_cause(operators: Iterable[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
-    """Yield failures whose inputs fail while the origin was not compared."""
-    alone = [record for record in operators if record.role == "inherited" and not record.causes]
-    if alone:
-        names = say.named(map(_label, alone), len(alone) if unfolded else _MOST_NAMED)
-        yield from hanging(terminal_text(say("without_cause", names=names)), width, indent=2)
-
-
 def _jumps(records: Iterable[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     """Yield where errors grew most within their limits, without being the cause of a failure."""
     jumps = [(why.growth, record) for record in records if record.role is None and (why := record.role_why)]
@@ -244,14 +243,6 @@ def _is_loose(check: Check) -> bool:
     if check.metric == "cosine_similarity":
         return check.limit <= _LOOSE_COSINE
     return check.metric == "relative_euclidean_distance" and check.limit >= _LOOSE_DISTANCE
-
-
-def _amplifying(records: Iterable[Record], width: int, say: Phrases) -> Iterator[str]:
-    """Yield how much every operator makes errors grow, in execution order."""
-    grown = [(record.amplification, record) for record in records if record.amplification is not None]
-    if grown:
-        names = [f"{_label(record)} {number(growth, 3)}x" for growth, record in grown]
-        yield from hanging(terminal_text(say("amplifying", names=say.joined(names, "between_names"))), width)
 
 
 def labeller(records: Iterable[Record], say: Phrases = ENGLISH) -> Label:

@@ -9,7 +9,7 @@ from pytest_msdump.escape import shell_line, terminal_text
 from pytest_msdump.facts.diagnoses import DIAGNOSES
 from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS, ULP_METRICS
 from pytest_msdump.limits.judge import accepted_bounds
-from pytest_msdump.model.comparison import Finding, Nonfinite, Scalar, WorstElement
+from pytest_msdump.model.comparison import Finding, Nonfinite, Scalar
 from pytest_msdump.model.graph import KernelArguments
 from pytest_msdump.model.numbers import beside, distinct_texts, index_text, number, plain
 from pytest_msdump.model.record import Check, Record, ReportedTensor
@@ -87,7 +87,10 @@ def worst_elements(record: Record, width: int, say: Phrases = ENGLISH) -> list[s
     title = say("worst_elements", differing=comparison.differing, elements=comparison.elements, counted=counted)
     lines = [f"  {line}" for line in filled(title, width - 2)]
     titles = (say("index"), say("left"), say("right"), "|l - r|", say("err_allowed"))
-    rows = [_worst_row(element) for element in comparison.worst]
+    rows = [
+        (index_text(index), *distinct_texts(left, right), _difference(left, right), plain(ratio, 3))
+        for index, left, right, ratio in comparison.worst
+    ]
     laid_out = table(titles, rows, width=width, right=(1, 2, 3, 4))
     if max(map(columns, laid_out)) > width:
         laid_out = table(titles[:3] + titles[4:], [row[:3] + row[4:] for row in rows], width=width, right=(1, 2, 3))
@@ -184,7 +187,6 @@ def _one_slice_stands_out(metrics: Mapping[str, float | int | tuple[float, ...]]
 
 
 def _nonfinite(counts: Nonfinite, say: Phrases) -> str:
-    """Return which NaN and Inf there are; empty for none."""
     parts = [
         say(f"on_{key}", n=getattr(counts, f"{kind}_{key}"), title=title)
         for kind, title in (("nan", "NaN"), ("inf", "Inf"))
@@ -205,12 +207,6 @@ def _overflow(record: Record, say: Phrases) -> str:
     place = record.places.get("saturated_count")
     text = say("overflowed", n=count, dtype=record.left.dtype or say("number"))
     return say.joined((text, say("first_at", place=index_text(place))), "between_clauses") if place else text
-
-
-def _worst_row(element: WorstElement) -> tuple[str, ...]:
-    """Return the row of one element; the difference of integers is exact."""
-    index, left, right, ratio = element
-    return index_text(index), *distinct_texts(left, right), _difference(left, right), plain(ratio, 3)
 
 
 def _difference(left: Scalar, right: Scalar) -> str:
@@ -370,8 +366,9 @@ def one_line(record: Record, say: Phrases = ENGLISH) -> str:
     if record.statistics is not None:
         parts.append(say("sketches_only" if record.estimates else "statistics_only"))
     parts += _largest_error(record, findings[:1], say)
-    text = f"{say(verdict.upper())} {address}"
-    text = f"{_where_in_run(text, record, say)}{_short_line(record)}"
+    source = record.left.source
+    line = f" [{terminal_text(source.file.rpartition('/')[2])}:{source.line}]" if source else ""
+    text = f"{_where_in_run(f'{say(verdict.upper())} {address}', record, say)}{line}"
     return say("after_label", label=text, text=say.joined(parts, "between_clauses")) if parts else text
 
 
@@ -381,12 +378,6 @@ def _where_in_run(text: str, record: Record, say: Phrases) -> str:
     named = (("rank", at.rank), ("graph", at.graph), ("iteration", at.iteration), ("occurrence", at.occurrence))
     later = [f"{name} {value}" for name, value in named if value]
     return say("in_brackets", text=text, aside=say.joined(later)) if later else text
-
-
-def _short_line(record: Record) -> str:
-    """Return the line of the program, by the bare name of its file."""
-    source = record.left.source
-    return f" [{terminal_text(source.file.rpartition('/')[2])}:{source.line}]" if source else ""
 
 
 def _largest_error(record: Record, shown: Sequence[Finding], say: Phrases) -> list[str]:

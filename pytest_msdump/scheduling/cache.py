@@ -225,7 +225,7 @@ class CacheFile:
             if digest == _digest(text):
                 return checked_record(json.loads(text), place=f"{self._path}")
         self._places.pop(key, None)
-        self._damage(1)
+        self._damage()
         return None
 
     def keep(self, records: Mapping[str, Record], measured: Iterable[str] = ()) -> None:
@@ -256,21 +256,21 @@ class CacheFile:
         try:
             with open_regular(self._path) as file:
                 if file.readline(_LONGEST_LINE) != _TITLE:
-                    self._damage(1)
+                    self._damage()
                     return
                 for start, line in _lines(file):
                     key = line[:_KEY]
                     if line.endswith(b"\n") and line[_KEY : _KEY + 1] == b" " and key.isalnum():
                         self._places[key.decode("ascii", errors="replace")] = (start, len(line))
                     else:
-                        self._damage(1)
+                        self._damage()
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
             self.note = f"cache: {self._path} cannot be read ({error.strerror}) and is left alone"
 
-    def _damage(self, count: int) -> None:
-        self._damaged += count
+    def _damage(self) -> None:
+        self._damaged += 1
         self.note = f"cache: {self._path} is damaged; what cannot be read of it is measured again"
 
     def _line(self, key: str) -> bytes | None:

@@ -183,13 +183,7 @@ def make_directory(directory: Path) -> None:
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a JSON object of which no key is there twice: a reader would take the first, or the last.
-
-    Raises
-    ------
-    ValueError
-        A key is there twice.
-    """
+    """Make a JSON object; ValueError where a key is there twice: a reader would take the first, or the last."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -203,9 +204,9 @@ def read_options(values: Mapping[str, Any], spelled: Mapping[str, str], base: Pa
     readers = _shared_keys(base) | {
         "config": path_text,
         "replay": lambda value, where: str(base / text(value, where)),
-        "threshold": _thresholds,
+        "threshold": lambda value, where: tuple(parse_threshold(one, where=where) for one in texts(value, where)),
         "align": _typed_align,
-        **dict.fromkeys(("min_coverage", "min_replayed"), _coverage_per_cent),
+        **dict.fromkeys(("min_coverage", "min_replayed"), _coverage(is_per_cent=True)),
     }
     unknown = next((name for name in values if name not in readers), None)
     if unknown is not None:
@@ -221,9 +222,6 @@ def read_file(table: object, name: FileName, base: Path) -> dict[str, Any]:
 def _shared_keys(base: Path) -> dict[str, Reader]:
     """Return the readers of the options that a suite file and the command line share."""
 
-    def side(value: object, where: str) -> SideText:
-        return _side(value, where, base)
-
     def path(value: object, where: str) -> PlacedPath:
         return PlacedPath(_own_path(value, where), base, where)
 
@@ -232,7 +230,9 @@ def _shared_keys(base: Path) -> dict[str, Reader]:
         "text": text,
         "texts": texts,
         "number": _number,
-        "count": _detail,
+        "count": lambda value, where: parse_count(
+            value if isinstance(value, str | bool) else whole(value, where), where=where
+        ),
         "switch": flag,
     }
     readers = {
@@ -241,15 +241,15 @@ def _shared_keys(base: Path) -> dict[str, Reader]:
         if option.toml
     }
     return readers | {
-        **dict.fromkeys(_SIDES, side),
+        **dict.fromkeys(_SIDES, partial(_side, base=base)),
         "profile": _profile,
-        "pair_by": _ways,
-        "without": _without,
+        "pair_by": lambda value, where: ways_named(texts(value, where), where=where),
+        "without": lambda value, where: {metric_name(one, where=where): where for one in texts(value, where)},
         "iteration": _spec,
         "rank": _spec,
         "graph": _spec,
         "report": _report,
-        "jobs": _jobs,
+        "jobs": lambda value, where: parse_jobs(value if isinstance(value, str) else whole(value, where), where=where),
     }
 
 
@@ -261,12 +261,9 @@ def _file_keys(name: FileName, base: Path) -> dict[str, Reader]:
             raise ConfigError(f"{where} must be an array of paths, not {described(value)}")
         return tuple(base / _own_path(one, f"{where}[{place}]") for place, one in enumerate(value))
 
-    def mesh(value: object, where: str) -> Mesh:
-        return _mesh(value, where, base)
-
-    shards: dict[str, Reader] = {**dict.fromkeys(_SIDES, mesh), "tokens": _tokens}
+    shards: dict[str, Reader] = {**dict.fromkeys(_SIDES, partial(_mesh, base=base)), "tokens": _tokens}
     return _shared_keys(base) | {
-        **dict.fromkeys(("min_coverage", "min_replayed"), _coverage_share),
+        **dict.fromkeys(("min_coverage", "min_replayed"), _coverage(is_per_cent=False)),
         "graph_files": graph_files,
         "nan": choice("match", "forbid"),
         "dtype_hint": flag,
@@ -376,10 +373,6 @@ def _profile(value: object, where: str) -> str:
     return name
 
 
-def _ways(value: object, where: str) -> tuple[str, ...]:
-    return ways_named(texts(value, where), where=where)
-
-
 def _spec(value: object, where: str) -> frozenset[int] | None:
     spec = spec_text(value, where)
     return None if spec is None else parse_spec(spec, where=where)
@@ -396,22 +389,6 @@ def _number(value: object, where: str) -> float:
     return finite(str(value).strip(), f"{where}: {value!r} is not a finite number") if typed else number(value, where)
 
 
-def _detail(value: object, where: str) -> int:
-    return parse_count(value if isinstance(value, str | bool) else whole(value, where), where=where)
-
-
-def _jobs(value: object, where: str) -> int:
-    return parse_jobs(value if isinstance(value, str) else whole(value, where), where=where)
-
-
-def _coverage_per_cent(value: object, where: str) -> float:
-    return parse_coverage(value if isinstance(value, str) else number(value, where), flag=True, where=where)
-
-
-def _coverage_share(value: object, where: str) -> float:
-    return parse_coverage(value if isinstance(value, str) else number(value, where), flag=False, where=where)
-
-
 def parse_threshold(text: str, *, where: str = "--msdump-threshold") -> tuple[str, float]:
     """Read ``METRIC=VALUE``; return the metric as typed, an id or a short form, and its limit."""
     name, equals, value = (part.strip() for part in text.partition("="))
@@ -423,18 +400,17 @@ def parse_threshold(text: str, *, where: str = "--msdump-threshold") -> tuple[st
     return name, finite(value, f"{where}: {text!r}: {value!r} is not a finite number")
 
 
-def _thresholds(value: object, where: str) -> tuple[tuple[str, float], ...]:
-    return tuple(parse_threshold(one, where=where) for one in texts(value, where))
-
-
-def _without(value: object, where: str) -> dict[str, str]:
-    return {metric_name(one, where=where): where for one in texts(value, where)}
-
-
 def _align(value: object, where: str) -> Align:
     if not isinstance(value, Mapping):
         raise ConfigError(f'{where} must be a table such as {{ iteration = "9->0" }}, not {described(value)}')
     return parse_align(value, where=where)
+
+
+def _coverage(*, is_per_cent: bool) -> Reader:
+    def read(value: object, where: str) -> float:
+        return parse_coverage(value if isinstance(value, str) else number(value, where), flag=is_per_cent, where=where)
+
+    return read
 
 
 def _typed_align(value: object, where: str) -> Align:

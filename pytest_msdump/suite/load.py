@@ -137,6 +137,10 @@ def load_suite(
         name=file_name,
     )
     environment = os.environ if environ is None else environ
+    align = Align()
+    # For each coordinate the arrows of the last source that has any.
+    for source in (sources.ini, sources.file, sources.options):
+        align = align.updated(source.get("align", align))
     report_dir = sources.get("report_dir")
     rule_files: dict[str, Any] = {key: _normal(placed.path) for key in _RULE_FILES if (placed := sources.get(key))}
     suite = Suite(
@@ -148,7 +152,7 @@ def load_suite(
         third=_side(sources, "third", directory, environment) if sources.get("third") else None,
         sharding=_sharding(sources),
         entries=sources.get("map", ()),
-        align=_align(sources),
+        align=align,
         selection=Selection(
             **{key: sources.get(key) for key in ("select", "deselect", "io", "iteration", "rank", "graph")}
         ),
@@ -219,14 +223,6 @@ def _table(file: Path, name: FileName) -> Mapping[str, Any]:
     if not isinstance(found, Mapping):
         raise ConfigError(f"{name.place()} must be a table")
     return found
-
-
-def _align(sources: _Sources) -> Align:
-    """Combine the arrows; for each coordinate those of the first source that has any."""
-    align = Align()
-    for source in (sources.ini, sources.file, sources.options):
-        align = align.updated(source.get("align", align))
-    return align
 
 
 def _sharding(sources: _Sources) -> Sharding | None:

@@ -101,7 +101,12 @@ class ReaderConformance(ABC):
 
     def test_index_does_not_depend_on_the_content(self, reader: Reader, dump_root: Path, tmp_path: Path) -> None:
         """Tensor files that are cut, empty or garbage are still listed; opening them is where that shows."""
-        copy = _copy(dump_root, tmp_path / "copy")
+        copy = tmp_path / "copy" / dump_root.name
+        copy.parent.mkdir()
+        if dump_root.is_file():
+            shutil.copy(dump_root, copy)
+        else:
+            shutil.copytree(dump_root, copy)
         before = reader.index(copy)
         for ref in _all_refs(before):
             ref.source.path.chmod(0o600)
@@ -118,7 +123,8 @@ class ReaderConformance(ABC):
         """A file is a tensor, one of an older run, a known side file, or unexplained. Nothing is dropped in silence."""
         dump = reader.index(dump_root)
         explained = {ref.source.path for ref in _all_refs(dump)} | {dump_root / path for path in dump.unexplained}
-        missed = [path for path in _files(dump_root) if path not in explained]
+        files = [dump_root] if dump_root.is_file() else sorted(filter(Path.is_file, dump_root.rglob("*")))
+        missed = [path for path in files if path not in explained]
         assert all(self.is_side_file(path.relative_to(dump_root)) for path in missed), missed
 
     def test_keys_are_unique(self, reader: Reader, dump_root: Path) -> None:
@@ -282,20 +288,6 @@ class OperatorConformance(ABC):
 def _all_refs(dump: Dump) -> Iterator[TensorRef]:
     yield from dump.refs
     yield from dump.older
-
-
-def _files(root: Path) -> list[Path]:
-    if root.is_file():
-        return [root]
-    return [path for path in sorted(root.rglob("*")) if path.is_file()]
-
-
-def _copy(root: Path, target: Path) -> Path:
-    """Copy a dump into a directory of its own, under its own name."""
-    target.mkdir()
-    if root.is_file():
-        return Path(shutil.copy(root, target / root.name))
-    return Path(shutil.copytree(root, target / root.name))
 
 
 def _recording(function: Any, opened: list[str]) -> Any:

@@ -76,5 +76,4 @@ def _decoded(value: Any, name: str = "") -> Parameter:
         return Message.of_entry(value)
     if isinstance(value, list):
         return tuple(_decoded(one) for one in value)
-    found: Parameter = _NONFINITE.get(value, value) if name in _NUMBERS and isinstance(value, str) else value
-    return found
+    return _NONFINITE.get(value, value) if name in _NUMBERS and isinstance(value, str) else value

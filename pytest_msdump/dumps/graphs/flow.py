@@ -143,7 +143,6 @@ def _value(operand: Operand, values: Sequence[_Value]) -> _Value:
 
 
 def _handed_on(kind: str, operands: Sequence[_Value]) -> _Value:
-    """Return the value of a node that is no kernel."""
     if kind in _STATES:
         return MONAD
     if kind in _TUPLES:
@@ -174,7 +173,6 @@ class _Flow:
         self._steps = 0
 
     def operator(self, node: Node, number: int) -> Operator:
-        """Return the operator of a kernel, with what feeds it."""
         edges: list[Edge | None] = []
         hosts: list[TensorSpec | None] = []
         for position, operand in enumerate(node.operands):
@@ -197,7 +195,6 @@ class _Flow:
         )
 
     def _edges(self, value: _Value) -> Iterator[Edge | None]:
-        """Yield the tensors of a value, tuples taken apart."""
         waiting: list[_Value] = [value]
         begin = self._steps
         while waiting:
@@ -220,7 +217,6 @@ class _Flow:
 
 
 def _spread(host: HostType, leaves: Sequence[Edge | None]) -> list[TensorSpec | None]:
-    """Return the type of each of the tensors of one operand."""
     if not isinstance(host, tuple):
         return [None if isinstance(host, Monad) or len(leaves) != 1 else host] * len(leaves)
     first = host[0] if host else None

@@ -281,7 +281,6 @@ class _Walk:
         self._decode = json.JSONDecoder().raw_decode
 
     def value(self) -> Any:
-        """Take the value here, whatever it is."""
         self._next()
         try:
             found, self._at = self._decode(self._text, self._at)
@@ -306,7 +305,6 @@ class _Walk:
         return self._parts("[]")
 
     def end(self) -> None:
-        """Refuse whatever follows."""
         if self._next():
             raise _UnusualJsonError
 
@@ -324,7 +322,6 @@ class _Walk:
         self._at += 1
 
     def _next(self) -> str:
-        """Return the next character that is no space, and go there; empty at the end."""
         self._at = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]
         return self._text[self._at : self._at + 1]
 

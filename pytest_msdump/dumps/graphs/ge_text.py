@@ -144,7 +144,6 @@ def _onnx_nodes(model: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _op(node: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a node as GE's own structure has it."""
     attributes = {attribute["name"]: attribute for attribute in node.get("attribute", [])}
     op: dict[str, Any] = {key: node[key] for key in ("name", "input") if key in node}
     if "op_type" in node:

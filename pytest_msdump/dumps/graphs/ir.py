@@ -144,14 +144,9 @@ _BOOKKEEPING = frozenset(
 
 def attributes_text(call: str) -> str:
     """Return the text of an operator's attributes, plain operands among them; `call` begins behind its bracket."""
-    return ", ".join(filter(None, (*_literals(call), _between_braces(call))))
-
-
-def _literals(call: str) -> Iterator[str]:
-    """Yield each operand that is a number, a truth value, a text, a row or tuple of these, with its place."""
-    for slot, part in enumerate(members(call[:_LONGEST])):
-        if _LITERAL.fullmatch(part):
-            yield f"operand {slot}: {part}"
+    operands = enumerate(members(call[:_LONGEST]))
+    literals = [f"operand {slot}: {operand}" for slot, operand in operands if _LITERAL.fullmatch(operand)]
+    return ", ".join(filter(None, (*literals, _between_braces(call))))
 
 
 def _between_braces(line: str) -> str:
@@ -267,7 +262,6 @@ class _Reader:
         self.is_ir = self.is_ir or _ENTRY.match(text) is not None
 
     def take(self, record: _Record) -> None:
-        """Turn lines into a node."""
         self.is_ir = True
         head = "\n".join(record.head)
         called, start = split_call(head)

@@ -82,7 +82,6 @@ class _Reader:
         self._frames = FrameReader()
 
     def weight(self, message: Message) -> None:
-        """Add a parameter."""
         fields = message.by_number()
         name = _text(fields, _PARAMETER["name"])
         self.weights.append(name)
@@ -90,7 +89,6 @@ class _Reader:
         self._operands[name] = (flow.MONAD if isinstance(host, flow.Monad) else flow.Weight(name), host)
 
     def constant(self, message: Message) -> None:
-        """Add a constant."""
         fields = message.by_number()
         self._operands[_text(fields, _CONSTANT["key"])] = _constant(_inner(fields, _CONSTANT["value"]))
 

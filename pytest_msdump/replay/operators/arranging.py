@@ -21,21 +21,13 @@ def _reshaped(call: Call) -> Result:
     return exact(value.reshape(call.shape()))
 
 
-def _transpose(call: Call) -> Result:
-    return exact(call.given(0).transpose(call.attribute("perm", 1)))
-
-
-def _last(call: Call) -> int:
-    """Return the slot of the last operand, which says the axis where tensors of any number come first."""
-    literals = [int(name[8:]) for name in call.attributes if name.startswith("operand ")]
-    return max([*literals, len(call.inputs) - 1])
-
-
 def _concat(call: Call) -> Result:
     if "axis" in call.attributes:
         axis, count = int(call.attribute("axis")), len(call.inputs)
     else:
-        count = _last(call)
+        # Behind tensors of any number, the last operand says the axis.
+        literals = [int(name[8:]) for name in call.attributes if name.startswith("operand ")]
+        count = max([*literals, len(call.inputs) - 1])
         axis = int(call.attribute("axis", count))
     return exact(np.concatenate([call.given(slot) for slot in range(count)], axis))
 
@@ -271,7 +263,9 @@ DEFINITIONS: Mapping[str, Definition] = {
     **dict.fromkeys(("StridedSlice", "StridedSliceD"), _strided_slice),
     "StridedSliceGrad": _strided_slice_grad,
     "Tile": _tile,
-    **dict.fromkeys(("Transpose", "TransposeD"), _transpose),
+    **dict.fromkeys(
+        ("Transpose", "TransposeD"), lambda call: exact(call.given(0).transpose(call.attribute("perm", 1)))
+    ),
     "UnsortedSegmentSum": _segment_sum,
     **dict.fromkeys(("Unstack", "Unpack"), _unstack),
 }

@@ -22,7 +22,6 @@ _MOST_WIDER = 8
 
 
 def _product(left: Array, right: Array) -> Result:
-    """Multiply stacks of matrices."""
     terms = left.shape[-1]
 
     def partial() -> Array:
@@ -194,7 +193,6 @@ def _conv2d_input(call: Call) -> Result:
 
 
 def _conv2d_filter(call: Call) -> Result:
-    """Gradient of a convolution's weights."""
     (dy, x), groups = _four(call, 0, 1), _group(call)
     shape = call.shape()
     window = _window(call, x.shape, dy.shape, (shape[2], shape[3]), (None, None))

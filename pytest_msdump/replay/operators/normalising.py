@@ -49,14 +49,14 @@ def _batch_axes(x: Array) -> tuple[int, ...]:
     return (0, *range(2, x.ndim))
 
 
-def _nchw(call: Call, slot: int) -> None:
-    if str(call.attribute("data_format format", slot, "NCHW")) not in ("NCHW", "0", "ND", "DefaultFormat"):
+def _nchw(call: Call) -> None:
+    if str(call.attribute("data_format format", 8, "NCHW")) not in ("NCHW", "0", "ND", "DefaultFormat"):
         raise NotReplayableError("replay_variant", name="NHWC")
 
 
 def _batch_norm(call: Call) -> list[Result | None]:
     x, gamma, beta = (call.given(slot) for slot in range(3))
-    _nchw(call, 8)
+    _nchw(call)
     training, eps = bool(call.attribute("is_training", 5, False)), float(call.attribute("epsilon", 6, 1e-5))
     scale, shift = _channels(gamma, x.ndim), _channels(beta, x.ndim)
     if not training:
@@ -67,7 +67,7 @@ def _batch_norm(call: Call) -> list[Result | None]:
 
 def _batch_norm_grad(call: Call) -> list[Result | None]:
     dy, x, gamma = (call.given(slot) for slot in range(3))
-    _nchw(call, 8)
+    _nchw(call)
     training, eps = bool(call.attribute("is_training", 6, False)), float(call.attribute("epsilon", 7, 1e-5))
     axes, scale = _batch_axes(x), _channels(gamma, x.ndim)
     if training:

@@ -336,7 +336,6 @@ def _number(value: Any) -> Any:
 
 
 def _side(sides: Sequence[ReportedTensor], pool: Pool) -> dict[str, Any]:
-    """Return the columns of one side: the tensor, its type and shape, its file."""
     addresses = [side.address for side in sides]
     return {
         "label": front_coded(map(_label, addresses)),
@@ -352,7 +351,6 @@ def _label(address: str) -> str:
 
 
 def _slot(address: str) -> str:
-    """Return the rest of an address."""
     return address[len(_label(address)) :]
 
 
@@ -367,7 +365,6 @@ def _other_name(side: ReportedTensor) -> str | None:
 
 
 def _unmatched(tensors: Sequence[UnmatchedTensor], pool: Pool) -> dict[str, Any]:
-    """Return the columns of the tensors without a partner."""
     listed = tensors[:_MOST_UNMATCHED]
     entries = list(map(UNMATCHED.write, listed))
     addresses = [one.tensor.address for one in listed]
