@@ -17,6 +17,7 @@ from typing import Any
 
 from pytest_msdump import cli, errors
 from pytest_msdump.cli import compare
+from pytest_msdump.cli.output import add_language
 from pytest_msdump.facts.diagnoses import DIAGNOSES
 from pytest_msdump.facts.metrics import METRICS
 from pytest_msdump.facts.profiles import PROFILES
@@ -89,6 +90,7 @@ def _options(options: Iterable[Option]) -> str:
 def _compare_actions() -> list[argparse.Action]:
     parser = argparse.ArgumentParser(add_help=False)
     compare.add_arguments(parser)
+    add_language(parser)
     return parser._actions
 
 
