@@ -201,14 +201,16 @@ def _leavers(
 _MOST_REPORTED = 500
 
 
-def entry_by_structure(left: Sequence[ReportedTensor], right: Sequence[ReportedTensor]) -> tuple[str, str] | None:
-    """Return the two addresses of the pair that kinds, order and names speak for most; no tensor is read."""
+def entry_by_structure(
+    left: Sequence[ReportedTensor], right: Sequence[ReportedTensor]
+) -> tuple[ReportedTensor, ReportedTensor] | None:
+    """Return the pair that kinds, order and names speak for most; no tensor is read."""
     ours, theirs = fused_steps(_reported_steps(left[:_MOST_REPORTED]), _reported_steps(right[:_MOST_REPORTED]))
     pairs = align_steps(ours, theirs, paired={}).certain
     if not pairs:
         return None
     one, other = max(pairs, key=lambda pair: names_agreement(ours[pair[0]], theirs[pair[1]]))
-    return _address(left[ours[one].members[-1]]), _address(right[theirs[other].members[-1]])
+    return left[ours[one].members[-1]], right[theirs[other].members[-1]]
 
 
 def _reported_steps(tensors: Sequence[ReportedTensor]) -> list[Step]:
@@ -220,8 +222,3 @@ def _reported_steps(tensors: Sequence[ReportedTensor]) -> list[Step]:
             shape = tensor.logical_shape or tensor.shape
             steps.append(Step((number,), frozenset({(kind, int(slot))}), (name,), () if shape is None else (shape,)))
     return steps
-
-
-def _address(tensor: ReportedTensor) -> str:
-    name, io, slot = tensor.address.rsplit(":", 2)
-    return f"{name}@{tensor.at.occurrence}:{io}:{slot}" if tensor.at.occurrence else tensor.address

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -204,7 +203,7 @@ def _toml(value: Any) -> str:
 class _Entries:
     """The entries of a suggested suite: those that the suite has (`known`), and those that are new (`clear`)."""
 
-    def __init__(self, planned: Plan, found: Suggested, say: Phrases, *, names_modules: bool = True) -> None:
+    def __init__(self, planned: Plan, found: Suggested, say: Phrases) -> None:
         self._found, self._say = found, say
         self._names = [_Names(refs) for refs in (found.left, found.right)]
         types: defaultdict[str, set[str | None]] = defaultdict(set)
@@ -212,7 +211,6 @@ class _Entries:
             types[ref.key.op.label].add(ref.key.op.op_type)
         self._shared = frozenset(name for name, kinds in types.items() if len(kinds - {None}) > 1)
         self._modules = Modules("left", planned.left)
-        self._names_modules = names_modules
         self._every_call = self._pairs_every_call([one for one in found.suggestions if one.is_clear])
         self.known = [_known_entry(entry) for entry in planned.suite.entries if entry.rename is None]
         self._said: set[tuple[Any, Any]] = set()
@@ -268,12 +266,8 @@ class _Entries:
             side: names.address(ref, self._shared, of_every_call=of_every_call)
             for side, names, ref in zip(("left", "right"), self._names, refs, strict=True)
         }
-        # Operators inside are numbered anew when the port is mended; what leaves a module stays that.
-        if self._names_modules and refs[0].key.io == refs[1].key.io == "output" and not refs[1].key.slot:
-            depth = len(re.split("[./]", refs[1].key.op.label))
-            is_called_once = self._names[0].calls[refs[0].key.typed_address] == 1
-            if is_called_once and (module := self._modules.address_of(refs[0], depth=depth)) is not None:
-                entry = {"left": module, "right": entry["right"].removesuffix(":output:0")}
+        if (module := self._modules.in_entry(*refs)) is not None:
+            entry = {"left": module, "right": entry["right"].removesuffix(":output:0")}
         if transform.transpose is not None:
             entry["transpose"] = list(transform.transpose)
         if transform.reshape:

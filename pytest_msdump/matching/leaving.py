@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import glob
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -27,6 +28,11 @@ def runs_of(side: Side, dump: Dump) -> Mapping[Place, Run]:
         if op.kept:
             places[without_occurrence(op.common)].append(number)
     return {at: Run(side, dump, numbers) for at, numbers in places.items()}
+
+
+def _called(ref: TensorRef) -> tuple[object, ...]:
+    at = ref.key.op.at
+    return ref.key.typed_address, at.rank, at.net, at.graph, at.iteration
 
 
 class NamedModule(NamedTuple):
@@ -105,6 +111,19 @@ class Modules:
                 if not isinstance(calls, Message) and [dict(one.tensors) for one in calls] == [{0: number}]:
                     found[end] = dotted(own[:end])
         return found.get(depth) or next(iter(found.values()), None)
+
+    def in_entry(self, ref: TensorRef, partner: TensorRef) -> str | None:
+        """Return the module that a map entry names to pair a left tensor with `partner`; ``None`` where none does.
+
+        Operators inside are numbered anew when the port is mended; what leaves a module stays that.
+        """
+        if not ref.key.io == partner.key.io == "output" or partner.key.slot or self._calls[_called(ref)] > 1:
+            return None
+        return self.address_of(ref, depth=len(re.split("[./]", partner.key.op.label)))
+
+    @cached_property
+    def _calls(self) -> Counter[tuple[object, ...]]:
+        return Counter(map(_called, self._dump.refs))
 
     def is_inside(self, ref: TensorRef) -> bool:
         """Whether a tensor stays inside of a module of which it is known what leaves it."""

@@ -26,12 +26,14 @@ from pytest_msdump.errors import MsdumpError, nearest
 from pytest_msdump.escape import shell_line
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.matching import explain
+from pytest_msdump.matching.leaving import Modules
 from pytest_msdump.matching.rules import combined, network_of
 from pytest_msdump.model.describe import listed
 from pytest_msdump.model.record import Record, record_of
 from pytest_msdump.model.report import ReplayShare, Report
 from pytest_msdump.report.base import ReportKind
 from pytest_msdump.report.ci import write_for_gitlab
+from pytest_msdump.report.coverage import address_in_entry, pair_to_write
 from pytest_msdump.report.html.page import page
 from pytest_msdump.report.json_report import write_json
 from pytest_msdump.report.markdown import append_summary, markdown_text
@@ -128,7 +130,23 @@ def _assembled(plan: Plan, records: Iterable[Record], replay: ReplayShare | None
         ),
         rerun=rerun_arguments(plan),
     )
-    return replace(report, coverage=replace(report.coverage, replay=replay))
+    report = replace(report, coverage=replace(report.coverage, replay=replay))
+    return replace(report, coverage=replace(report.coverage, next_entry=_next_entry(plan, report)))
+
+
+def _next_entry(plan: Plan, report: Report) -> tuple[()] | tuple[str, str]:
+    pair = pair_to_write(report)
+    if pair is None:
+        return ()
+    # Reports do not hold true names of tensors without a partner.
+    lefts, rights = (
+        {(one.ref.key.address, one.ref.key.op.op_type, one.ref.key.op.at): one.ref for one in alone}
+        for alone in (plan.pairing.unmatched_left, plan.pairing.unmatched_right)
+    )
+    one, other = ((tensor.address, tensor.op_type, tensor.at) for tensor in pair)
+    left, right = map(address_in_entry, pair)
+    module = Modules("left", plan.left).in_entry(lefts[one], rights[other])
+    return (left, right) if module is None else (module, right.removesuffix(":output:0"))
 
 
 def _selected_nothing(plan: Plan) -> Iterator[str]:

@@ -12,7 +12,7 @@ from pytest_msdump.escape import terminal_text, toml_value
 from pytest_msdump.facts.operators import PASSING_TYPES
 from pytest_msdump.matching.pairer import WAYS
 from pytest_msdump.model.comparison import OUTCOMES
-from pytest_msdump.model.record import Record
+from pytest_msdump.model.record import Record, ReportedTensor
 from pytest_msdump.model.report import LEAST_COVERAGE, Report, SideInfo, Uncompared, UnmatchedTensor
 from pytest_msdump.report.tables import hanging, labelled, table
 from pytest_msdump.text import ENGLISH, Phrases
@@ -209,8 +209,7 @@ def next_step_lines(report: Report, *, width: int = 80, say: Phrases = ENGLISH) 
     if not report.coverage.right_paired:
         return list(_where_nothing_pairs(report, width, say))
     problems = coverage_problems(report)
-    is_enough = report.coverage.min_coverage is not None and not problems
-    if is_enough or {one.side for one in report.unmatched} != {"left", "right"}:
+    if not _lacks_entries(report):
         return []
     lines = hanging(say("partners", how=say("do_suggest")), width)
     example = _example(report)
@@ -240,16 +239,37 @@ def _entry_to_type(left: str, right: str) -> Iterator[str]:
 
 
 def _example(report: Report) -> tuple[str, str] | None:
-    """Return two addresses: of the pair that structure speaks for most, else of the nearest names."""
+    """Return what an entry names: modules where the run knew them, else the tensors by their addresses."""
+    if report.coverage.next_entry:
+        return report.coverage.next_entry
+    pair = pair_to_write(report)
+    return None if pair is None else (address_in_entry(pair[0]), address_in_entry(pair[1]))
+
+
+def address_in_entry(tensor: ReportedTensor) -> str:
+    """Return how an entry names a tensor alone: one of several calls with its number."""
+    name, io, slot = tensor.address.rsplit(":", 2)
+    return f"{name}@{tensor.at.occurrence}:{io}:{slot}" if tensor.at.occurrence else tensor.address
+
+
+def _lacks_entries(report: Report) -> bool:
+    is_enough = report.coverage.min_coverage is not None and not coverage_problems(report)
+    return not is_enough and {one.side for one in report.unmatched} == {"left", "right"}
+
+
+def pair_to_write(report: Report) -> tuple[ReportedTensor, ReportedTensor] | None:
+    """Return the next pair to map: that which structure speaks for most, else of the nearest names."""
+    if not _lacks_entries(report):
+        return None
     alone = [one for one in report.unmatched if one.why.code.startswith(_NO_NAMESAKE)]
     left, right = ([one.tensor for one in alone if one.side == side] for side in ("left", "right"))
     found = entry_by_structure(left, right)
     if found is not None:
         return found
-    free = {tensor.address for tensor in right}
+    free = {tensor.address: tensor for tensor in reversed(right)}
     return next(
         (
-            (one.tensor.address, candidate)
+            (one.tensor, free[candidate])
             for one in alone
             if one.side == "left" and one.tensor.op_type not in PASSING_TYPES
             for candidate in one.candidates[:1]
