@@ -14,14 +14,16 @@ from typing import Any, TypeAlias
 from pytest_msdump.causes.choose_partners import Fit, Suggestion
 from pytest_msdump.causes.reasons import fit_text
 from pytest_msdump.causes.suggest_partners import Suggested
+from pytest_msdump.cli.block_templates import NewEntry, in_templates
 from pytest_msdump.cli.output import phrases, print_lines, terminal_width
 from pytest_msdump.comparison.coverage import coverage_of
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.comparison.user_code import Watch
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text, toml_value
-from pytest_msdump.matching.addresses import MapEntry
+from pytest_msdump.matching.addresses import MapEntry, parse_address
 from pytest_msdump.matching.leaving import Modules
+from pytest_msdump.matching.maps import renaming_of_template
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.replay.pairing import suggest_with
 from pytest_msdump.replay.reference_model import load_reference
@@ -101,11 +103,18 @@ class SuggestedSuite:
         self._say = phrases(parsed)
         self.entries = _Entries(planned, found, self._say)
         self._found = found
-        entries = self.entries.known + self.entries.clear
-        self._table = _table(planned, parsed, folder, has_entries=bool(entries))
-        table = self._table | {"map": entries} | ({} if profile is None else {"profile": profile})
-        suite = load_suite(file=None, table=table, options={}, directory=folder, name="the suggested suite")
-        self._planned = plan(suite)
+        self._table = _table(planned, parsed, folder, has_entries=bool(self.entries.known or self.entries.clear))
+
+        def planned_with(new: Sequence[NewEntry]) -> Plan:
+            entries = [*self.entries.known, *(one.keys for one in new)]
+            table = self._table | {"map": entries} | ({} if profile is None else {"profile": profile})
+            suite = load_suite(file=None, table=table, options={}, directory=folder, name="the suggested suite")
+            return plan(suite)
+
+        self._planned = planned_with(self.entries.new)
+        short = in_templates(self.entries.new, self.entries.count)
+        if len(short) < len(self.entries.new) and _pairs(planned_with(short)) == _pairs(self._planned):
+            self.entries.new = short
         pairing = self._planned.pairing
         doubtful = {_place(found.right[number]) for number in found.doubtful}
         further = sum(_place(one.ref) in doubtful for one in pairing.unmatched_right)
@@ -146,6 +155,10 @@ class SuggestedSuite:
         lines = [heading, "[msdump]", *(f"{key} = {value}" for key, value in table.items())]
         lines += [line for entry in self.entries.known for line in ("", *map_entry_lines(entry))]
         return [*lines, *self.entries.lines(entry_lines)]
+
+
+def _pairs(planned: Plan) -> list[tuple[object, ...]]:
+    return [(pair.left.key, pair.right.key, pair.how, pair.transform) for pair in planned.pairing.pairs]
 
 
 def _place(ref: TensorRef) -> tuple[str, int]:
@@ -211,22 +224,37 @@ class _Entries:
             types[ref.key.op.label].add(ref.key.op.op_type)
         self._shared = frozenset(name for name, kinds in types.items() if len(kinds - {None}) > 1)
         self._modules = Modules("left", planned.left)
+        self._labels = {
+            side: {ref.key.op.label for ref in dump.refs}
+            for side, dump in (("left", planned.left), ("right", planned.right))
+        }
         self._every_call = self._pairs_every_call([one for one in found.suggestions if one.is_clear])
         self.known = [_known_entry(entry) for entry in planned.suite.entries if entry.rename is None]
         self._said: set[tuple[Any, Any]] = set()
-        self._commented: list[tuple[str, dict[str, Any]]] = []
+        self.new: list[NewEntry] = []
         for one in found.suggestions:
             entry = self._entry(one.fits[0]) if one.is_clear else None
             if entry is not None and (key := (entry["left"], entry["right"])) not in self._said:
                 self._said.add(key)
-                self._commented.append((self._why(one, one.fits[0]), entry))
-        self.clear = [entry for _, entry in self._commented]
+                apart = found.partner(one, one.fits[0], "left").apart or 0.0
+                self.new.append(NewEntry(apart, self._why(one, one.fits[0]), entry))
+        self.clear = [one.keys for one in self.new]
+
+    def count(self, side: str, template: str) -> int:
+        """Return how many operators of a side a template means, or else modules."""
+        op = parse_address(template).op
+        rename = renaming_of_template(op, op, label="")
+        matched = sum(rename(name) is not None for name in self._labels[side])
+        if matched or side == "right":
+            return matched
+        return sum(rename(path) is not None for path in set(self._modules.paths()))
 
     def lines(self, entry_lines: EntryLines) -> Iterator[str]:
         """Yield the new entries of a suite file, each with what speaks for it, and what has none as comments."""
         found = self._found
-        for why, entry in self._commented:
-            yield from ("", f"# {why}", *entry_lines(entry))
+        for _, why, keys, blocks in self.new:
+            why = self._say("stands_for", entries=blocks, text=why) if blocks > 1 else why
+            yield from ("", f"# {why}", *entry_lines(keys))
         for one in found.suggestions:
             if not one.is_clear:
                 yield from self._ambiguous(one)
