@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from pytest_msdump.matching.addresses import parse_address
 from pytest_msdump.matching.maps import is_template
 
-# No call of a module; numbers of operators say nothing of blocks.
-_NUMBER = re.compile(r"(?<![0-9@])(?<!-op)[0-9]+")
+# No call of a module, as in relu@1.
+_NUMBER = re.compile(r"(?<![0-9@])[0-9]+")
+_IN_BLOCK = re.compile(r"\{i\}.*[./]", re.DOTALL)
 
 
 class NewEntry(NamedTuple):
@@ -53,5 +54,7 @@ def _templates(keys: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     ours, theirs = (list(_NUMBER.finditer(parse_address(name).op)) for name in names)
     for one in ours:
         for other in (other for other in theirs if other[0] == one[0]):
-            made = (name[: at.start()] + "{i}" + name[at.end() :] for name, at in zip(names, (one, other), strict=True))
-            yield one[0], keys | dict(zip(("left", "right"), made, strict=True))
+            made = [name[: at.start()] + "{i}" + name[at.end() :] for name, at in zip(names, (one, other), strict=True)]
+            # conv1 and conv2 are no blocks.
+            if any(map(_IN_BLOCK.search, made)):
+                yield one[0], keys | dict(zip(("left", "right"), made, strict=True))
