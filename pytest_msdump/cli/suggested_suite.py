@@ -224,10 +224,8 @@ class _Entries:
             types[ref.key.op.label].add(ref.key.op.op_type)
         self._shared = frozenset(name for name, kinds in types.items() if len(kinds - {None}) > 1)
         self._modules = Modules("left", planned.left)
-        self._labels = {
-            side: {ref.key.op.label for ref in dump.refs}
-            for side, dump in (("left", planned.left), ("right", planned.right))
-        }
+        labels = [{ref.key.op.label for ref in dump.refs} for dump in (planned.left, planned.right)]
+        self._known = {"left": labels[0].union(self._modules.paths()), "right": labels[1]}
         self._every_call = self._pairs_every_call([one for one in found.suggestions if one.is_clear])
         self.known = [_known_entry(entry) for entry in planned.suite.entries if entry.rename is None]
         self._said: set[tuple[Any, Any]] = set()
@@ -241,13 +239,10 @@ class _Entries:
         self.clear = [one.keys for one in self.new]
 
     def count(self, side: str, template: str) -> int:
-        """Return how many operators of a side a template means, or else modules."""
+        """Return how many operators and modules of a side a template names."""
         op = parse_address(template).op
         rename = renaming_of_template(op, op, label="")
-        matched = sum(rename(name) is not None for name in self._labels[side])
-        if matched or side == "right":
-            return matched
-        return sum(rename(path) is not None for path in set(self._modules.paths()))
+        return sum(rename(name) is not None for name in self._known[side])
 
     def lines(self, entry_lines: EntryLines) -> Iterator[str]:
         """Yield the new entries of a suite file, each with what speaks for it, and what has none as comments."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -28,11 +28,6 @@ def runs_of(side: Side, dump: Dump) -> Mapping[Place, Run]:
         if op.kept:
             places[without_occurrence(op.common)].append(number)
     return {at: Run(side, dump, numbers) for at, numbers in places.items()}
-
-
-def _called(ref: TensorRef) -> tuple[object, ...]:
-    at = ref.key.op.at
-    return ref.key.typed_address, at.rank, at.net, at.graph, at.iteration
 
 
 class NamedModule(NamedTuple):
@@ -117,13 +112,9 @@ class Modules:
 
         Operators inside are numbered anew when the port is mended; what leaves a module stays that.
         """
-        if not ref.key.io == partner.key.io == "output" or partner.key.slot or self._calls[_called(ref)] > 1:
+        if not ref.key.io == partner.key.io == "output" or partner.key.slot:
             return None
         return self.address_of(ref, depth=len(re.split("[./]", partner.key.op.label)))
-
-    @cached_property
-    def _calls(self) -> Counter[tuple[object, ...]]:
-        return Counter(map(_called, self._dump.refs))
 
     def is_inside(self, ref: TensorRef) -> bool:
         """Whether a tensor stays inside of a module of which it is known what leaves it."""
