@@ -16,6 +16,7 @@ from pytest_msdump.causes.reasons import fit_text
 from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.errors import MsdumpError
+from pytest_msdump.matching.leaving import Modules
 from pytest_msdump.metrics.definitions import LEFT_OUT
 from pytest_msdump.model.pairing import Pair, Transform
 from pytest_msdump.model.record import BetterFit, Record
@@ -130,6 +131,7 @@ class _Search:
             left.add_pair(pair.left.key, pair.left.key.op.at, is_far=number in far)
             right.add_pair(pair.right.key, pair.left.key.op.at, is_far=number in far)
         self._sides = {"left": left, "right": right}
+        self._modules = Modules("left", plan.left)
         self._samples = {"left": _Samples(), "right": _Samples()}
         self._formats = Transform(left_format=plan.suite.left_format, right_format=plan.suite.right_format)
         self._runs = Counter(pair.left.key.address for pair in pairing.pairs)
@@ -210,6 +212,8 @@ class _Search:
         entry: dict[str, Any] = {
             side: self._sides[side].map_name(ref) for side, ref in (("left", left), ("right", right))
         }
+        if (module := self._modules.in_entry(left, right)) is not None:
+            entry = {"left": module, "right": entry["right"].removesuffix(":output:0")}
         if self._runs[left.key.address] > 1:
             at = left.key.op.at
             parts = {"rank": at.rank, "net": at.net, "graph": at.graph, "iteration": at.iteration}

@@ -225,7 +225,8 @@ def _given_otherwise(first: Dump, dump: Dump) -> Iterator[str]:
 
 
 def _runs(numbers: Sequence[int]) -> Message:
-    return Message("repeat_runs", {"n": len(numbers), "numbers": listed([str(one) for one in numbers], _SHOWN)})
+    names = listed([str(one) for one in numbers], _SHOWN)
+    return Message("repeat_run" if len(numbers) == 1 else "repeat_runs", {"numbers": names})
 
 
 def _why_text(why: Message | RoleReason, say: Phrases, *, has_others: bool) -> str:

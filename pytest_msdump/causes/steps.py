@@ -18,7 +18,6 @@ from pytest_msdump.causes.structure import Step, align_steps, fused_steps, names
 from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.facts.kinds import FINISHED_BY
 from pytest_msdump.matching.kinds import kind_of, kind_of_name
-from pytest_msdump.model.record import ReportedTensor
 from pytest_msdump.model.tensor import TensorRef
 
 Array = npt.NDArray[Any]
@@ -201,27 +200,21 @@ def _leavers(
 _MOST_REPORTED = 500
 
 
-def entry_by_structure(left: Sequence[ReportedTensor], right: Sequence[ReportedTensor]) -> tuple[str, str] | None:
-    """Return the two addresses of the pair that kinds, order and names speak for most; no tensor is read."""
-    ours, theirs = fused_steps(_reported_steps(left[:_MOST_REPORTED]), _reported_steps(right[:_MOST_REPORTED]))
+def entry_by_structure(left: Sequence[TensorRef], right: Sequence[TensorRef]) -> tuple[TensorRef, TensorRef] | None:
+    """Return the pair that kinds, order and names speak for most; no tensor is read."""
+    ours, theirs = fused_steps(_unread_steps(left[:_MOST_REPORTED]), _unread_steps(right[:_MOST_REPORTED]))
     pairs = align_steps(ours, theirs, paired={}).certain
     if not pairs:
         return None
     one, other = max(pairs, key=lambda pair: names_agreement(ours[pair[0]], theirs[pair[1]]))
-    return _address(left[ours[one].members[-1]]), _address(right[theirs[other].members[-1]])
+    return left[ours[one].members[-1]], right[theirs[other].members[-1]]
 
 
-def _reported_steps(tensors: Sequence[ReportedTensor]) -> list[Step]:
+def _unread_steps(refs: Sequence[TensorRef]) -> list[Step]:
     steps = []
-    for number, tensor in enumerate(tensors):
-        name, io, slot = tensor.address.rsplit(":", 2)
-        kind = kind_of(tensor.op_type, name)
-        if io == "output" and kind not in _UNSPECIFIC:
-            shape = tensor.logical_shape or tensor.shape
-            steps.append(Step((number,), frozenset({(kind, int(slot))}), (name,), () if shape is None else (shape,)))
+    for number, ref in enumerate(refs):
+        name, shape = ref.key.op.label, ref.spec.shape
+        kind = kind_of(ref.key.op.op_type, name)
+        if ref.key.io == "output" and kind not in _UNSPECIFIC:
+            steps.append(Step((number,), frozenset({(kind, ref.key.slot)}), (name,), () if shape is None else (shape,)))
     return steps
-
-
-def _address(tensor: ReportedTensor) -> str:
-    name, io, slot = tensor.address.rsplit(":", 2)
-    return f"{name}@{tensor.at.occurrence}:{io}:{slot}" if tensor.at.occurrence else tensor.address

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,14 +14,16 @@ from typing import Any, TypeAlias
 from pytest_msdump.causes.choose_partners import Fit, Suggestion
 from pytest_msdump.causes.reasons import fit_text
 from pytest_msdump.causes.suggest_partners import Suggested
+from pytest_msdump.cli.block_templates import NewEntry, in_templates
 from pytest_msdump.cli.output import phrases, print_lines, terminal_width
 from pytest_msdump.comparison.coverage import coverage_of
 from pytest_msdump.comparison.planning import Plan, plan
 from pytest_msdump.comparison.user_code import Watch
 from pytest_msdump.errors import ConfigError
 from pytest_msdump.escape import terminal_text, toml_value
-from pytest_msdump.matching.addresses import MapEntry
+from pytest_msdump.matching.addresses import MapEntry, parse_address
 from pytest_msdump.matching.leaving import Modules
+from pytest_msdump.matching.maps import renaming_of_template
 from pytest_msdump.model.tensor import TensorRef
 from pytest_msdump.replay.pairing import suggest_with
 from pytest_msdump.replay.reference_model import load_reference
@@ -102,11 +103,18 @@ class SuggestedSuite:
         self._say = phrases(parsed)
         self.entries = _Entries(planned, found, self._say)
         self._found = found
-        entries = self.entries.known + self.entries.clear
-        self._table = _table(planned, parsed, folder, has_entries=bool(entries))
-        table = self._table | {"map": entries} | ({} if profile is None else {"profile": profile})
-        suite = load_suite(file=None, table=table, options={}, directory=folder, name="the suggested suite")
-        self._planned = plan(suite)
+        self._table = _table(planned, parsed, folder, has_entries=bool(self.entries.known or self.entries.clear))
+
+        def planned_with(new: Sequence[NewEntry]) -> Plan:
+            entries = [*self.entries.known, *(one.keys for one in new)]
+            table = self._table | {"map": entries} | ({} if profile is None else {"profile": profile})
+            suite = load_suite(file=None, table=table, options={}, directory=folder, name="the suggested suite")
+            return plan(suite)
+
+        self._planned = planned_with(self.entries.new)
+        short = in_templates(self.entries.new, self.entries.count)
+        if len(short) < len(self.entries.new) and _pairs(planned_with(short)) == _pairs(self._planned):
+            self.entries.new = short
         pairing = self._planned.pairing
         doubtful = {_place(found.right[number]) for number in found.doubtful}
         further = sum(_place(one.ref) in doubtful for one in pairing.unmatched_right)
@@ -147,6 +155,10 @@ class SuggestedSuite:
         lines = [heading, "[msdump]", *(f"{key} = {value}" for key, value in table.items())]
         lines += [line for entry in self.entries.known for line in ("", *map_entry_lines(entry))]
         return [*lines, *self.entries.lines(entry_lines)]
+
+
+def _pairs(planned: Plan) -> list[tuple[object, ...]]:
+    return [(pair.left.key, pair.right.key, pair.how, pair.transform) for pair in planned.pairing.pairs]
 
 
 def _place(ref: TensorRef) -> tuple[str, int]:
@@ -204,7 +216,7 @@ def _toml(value: Any) -> str:
 class _Entries:
     """The entries of a suggested suite: those that the suite has (`known`), and those that are new (`clear`)."""
 
-    def __init__(self, planned: Plan, found: Suggested, say: Phrases, *, names_modules: bool = True) -> None:
+    def __init__(self, planned: Plan, found: Suggested, say: Phrases) -> None:
         self._found, self._say = found, say
         self._names = [_Names(refs) for refs in (found.left, found.right)]
         types: defaultdict[str, set[str | None]] = defaultdict(set)
@@ -212,23 +224,32 @@ class _Entries:
             types[ref.key.op.label].add(ref.key.op.op_type)
         self._shared = frozenset(name for name, kinds in types.items() if len(kinds - {None}) > 1)
         self._modules = Modules("left", planned.left)
-        self._names_modules = names_modules
+        labels = [{ref.key.op.label for ref in dump.refs} for dump in (planned.left, planned.right)]
+        self._known = {"left": labels[0].union(self._modules.paths()), "right": labels[1]}
         self._every_call = self._pairs_every_call([one for one in found.suggestions if one.is_clear])
         self.known = [_known_entry(entry) for entry in planned.suite.entries if entry.rename is None]
         self._said: set[tuple[Any, Any]] = set()
-        self._commented: list[tuple[str, dict[str, Any]]] = []
+        self.new: list[NewEntry] = []
         for one in found.suggestions:
             entry = self._entry(one.fits[0]) if one.is_clear else None
             if entry is not None and (key := (entry["left"], entry["right"])) not in self._said:
                 self._said.add(key)
-                self._commented.append((self._why(one, one.fits[0]), entry))
-        self.clear = [entry for _, entry in self._commented]
+                apart = found.partner(one, one.fits[0], "left").apart or 0.0
+                self.new.append(NewEntry(apart, self._why(one, one.fits[0]), entry))
+        self.clear = [one.keys for one in self.new]
+
+    def count(self, side: str, template: str) -> int:
+        """Return how many operators and modules of a side a template names."""
+        op = parse_address(template).op
+        rename = renaming_of_template(op, op, label="")
+        return sum(rename(name) is not None for name in self._known[side])
 
     def lines(self, entry_lines: EntryLines) -> Iterator[str]:
         """Yield the new entries of a suite file, each with what speaks for it, and what has none as comments."""
         found = self._found
-        for why, entry in self._commented:
-            yield from ("", f"# {why}", *entry_lines(entry))
+        for _, why, keys, blocks in self.new:
+            why = self._say("stands_for", entries=blocks, text=why) if blocks > 1 else why
+            yield from ("", f"# {why}", *entry_lines(keys))
         for one in found.suggestions:
             if not one.is_clear:
                 yield from self._ambiguous(one)
@@ -251,7 +272,8 @@ class _Entries:
         if one.how == "against":
             yield from (f"# {line}" for line in filled(self._say("ambiguous_against", name=name), _COMMENT))
         else:
-            yield f"# {self._say('ambiguous_among', name=name, n=len(one.fits))}"
+            code = "ambiguous_one" if len(one.fits) == 1 else "ambiguous_among"
+            yield f"# {self._say(code, name=name, n=len(one.fits))}"
         for fit in one.fits:
             yield f"# {self._why(one, fit)}"
             yield from (f"# {line}" for line in map_entry_lines(self._entry(fit)))
@@ -268,12 +290,8 @@ class _Entries:
             side: names.address(ref, self._shared, of_every_call=of_every_call)
             for side, names, ref in zip(("left", "right"), self._names, refs, strict=True)
         }
-        # Operators inside are numbered anew when the port is mended; what leaves a module stays that.
-        if self._names_modules and refs[0].key.io == refs[1].key.io == "output" and not refs[1].key.slot:
-            depth = len(re.split("[./]", refs[1].key.op.label))
-            is_called_once = self._names[0].calls[refs[0].key.typed_address] == 1
-            if is_called_once and (module := self._modules.address_of(refs[0], depth=depth)) is not None:
-                entry = {"left": module, "right": entry["right"].removesuffix(":output:0")}
+        if (module := self._modules.in_entry(*refs)) is not None:
+            entry = {"left": module, "right": entry["right"].removesuffix(":output:0")}
         if transform.transpose is not None:
             entry["transpose"] = list(transform.transpose)
         if transform.reshape:

@@ -14,7 +14,9 @@ from pytest_msdump.text import beginnings
 _HEADER = "[[msdump.map]]"
 # Behind the digest of the entry as init wrote it: one that was edited has another.
 _MADE = re.compile(rf"{re.escape(_HEADER)}  # by msdump init, ([0-9a-f]{{8}})")
-_REMARKS = beginnings("ambiguous_against", "ambiguous_among", "suggested_none", "suggested_copies", "suggested_unread")
+_REMARKS = beginnings(
+    "ambiguous_against", "ambiguous_one", "ambiguous_among", "suggested_none", "suggested_copies", "suggested_unread"
+)
 
 
 def made_entry_lines(entry: dict[str, Any]) -> list[str]:

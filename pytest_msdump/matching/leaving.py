@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -105,6 +106,15 @@ class Modules:
                 if not isinstance(calls, Message) and [dict(one.tensors) for one in calls] == [{0: number}]:
                     found[end] = dotted(own[:end])
         return found.get(depth) or next(iter(found.values()), None)
+
+    def in_entry(self, ref: TensorRef, partner: TensorRef) -> str | None:
+        """Return the module that a map entry names to pair a left tensor with `partner`; ``None`` where none does.
+
+        Operators inside are numbered anew when the port is mended; what leaves a module stays that.
+        """
+        if not ref.key.io == partner.key.io == "output" or partner.key.slot:
+            return None
+        return self.address_of(ref, depth=len(re.split("[./]", partner.key.op.label)))
 
     def is_inside(self, ref: TensorRef) -> bool:
         """Whether a tensor stays inside of a module of which it is known what leaves it."""

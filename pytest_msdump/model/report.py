@@ -87,7 +87,8 @@ class Coverage:
     `min_coverage` is the least share, if one was set; `incomplete` are sides that are a recording that was broken off.
     `uncompared` are the first tensors that were not compared as a whole, `outputs` the outputs of the model itself that
     were not compared at all.
-    `replay` says how much of it a replay judged, where there was one.
+    `replay` says how much of it a replay judged, where there was one. `next_entry` is what the next map entry may name,
+    left and right; empty where none is in sight.
     """
 
     right_total: int = 0
@@ -100,6 +101,7 @@ class Coverage:
     unlisted: int = 0
     uncompared: tuple[Uncompared, ...] = ()
     outputs: tuple[str, ...] = ()
+    next_entry: tuple[()] | tuple[str, str] = ()
 
 
 class NetworkOperator(NamedTuple):

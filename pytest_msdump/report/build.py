@@ -16,6 +16,7 @@ from typing import Any
 
 from pytest_msdump import registry
 from pytest_msdump.causes.localise import localise
+from pytest_msdump.causes.steps import entry_by_structure
 from pytest_msdump.comparison.assemble import assemble
 from pytest_msdump.comparison.comparing import comparer_of, roots_of
 from pytest_msdump.comparison.coverage import coverage_of
@@ -24,14 +25,17 @@ from pytest_msdump.comparison.planning import Plan
 from pytest_msdump.comparison.random_masks import drew_masks
 from pytest_msdump.errors import MsdumpError, nearest
 from pytest_msdump.escape import shell_line
+from pytest_msdump.facts.operators import PASSING_TYPES
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.matching import explain
+from pytest_msdump.matching.leaving import Modules
 from pytest_msdump.matching.rules import combined, network_of
 from pytest_msdump.model.describe import listed
 from pytest_msdump.model.record import Record, record_of
 from pytest_msdump.model.report import ReplayShare, Report
 from pytest_msdump.report.base import ReportKind
 from pytest_msdump.report.ci import write_for_gitlab
+from pytest_msdump.report.coverage import lacks_entries
 from pytest_msdump.report.html.page import page
 from pytest_msdump.report.json_report import write_json
 from pytest_msdump.report.markdown import append_summary, markdown_text
@@ -53,6 +57,8 @@ _FIRST_BYTES = 4096
 # SHA-1 or SHA-256.
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _MOST_GIT_BYTES = 1 << 22
+# Reasons that an entry answers. With any other, the tensor is not to be compared, or an entry would not help.
+_NO_NAMESAKE = ("no_operator_of_that_name", "scope_")
 
 
 def compare_plan(plan: Plan) -> dict[int, Record]:
@@ -128,7 +134,33 @@ def _assembled(plan: Plan, records: Iterable[Record], replay: ReplayShare | None
         ),
         rerun=rerun_arguments(plan),
     )
-    return replace(report, coverage=replace(report.coverage, replay=replay))
+    report = replace(report, coverage=replace(report.coverage, replay=replay))
+    return replace(report, coverage=replace(report.coverage, next_entry=_next_entry(plan, report)))
+
+
+def _next_entry(plan: Plan, report: Report) -> tuple[()] | tuple[str, str]:
+    """Return the names of the next map entry: of the pair that structure speaks for most, else of the nearest names."""
+    if not lacks_entries(report):
+        return ()
+    lefts, rights = (
+        [one for one in alone if one.why.code.startswith(_NO_NAMESAKE)]
+        for alone in (plan.pairing.unmatched_left, plan.pairing.unmatched_right)
+    )
+    free = {one.ref.key.address: one.ref for one in reversed(rights)}
+    near = (
+        (one.ref, free[one.candidates[0]])
+        for one in lefts
+        if one.candidates and one.candidates[0] in free and one.ref.key.op.op_type not in PASSING_TYPES
+    )
+    pair = entry_by_structure([one.ref for one in lefts], [one.ref for one in rights]) or next(near, None)
+    if pair is None:
+        return ()
+    left, right = (
+        f"{key.op.label}@{key.op.at.occurrence}:{key.io}:{key.slot}" if key.op.at.occurrence else key.address
+        for key in (ref.key for ref in pair)
+    )
+    module = Modules("left", plan.left).in_entry(*pair)
+    return (left, right) if module is None else (module, right.removesuffix(":output:0"))
 
 
 def _selected_nothing(plan: Plan) -> Iterator[str]:

@@ -310,7 +310,8 @@ def _entries(shown: Sequence[Record], records: Sequence[Record], say: Phrases) -
     for record in shown:
         for one in record.suspicious:
             if one.map is not None:
-                lines, left = tuple(map_entry_lines(one.map)), str(one.map["left"])
+                left = one.address if one.side == "left" else record.left.address
+                lines = tuple(map_entry_lines(one.map))
                 if lines not in proposed or record.left.address == left:
                     proposed[lines] = (record, left)
     is_settled = False

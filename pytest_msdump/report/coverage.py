@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import floor
 from typing import Any
 
-from pytest_msdump.causes.steps import entry_by_structure
 from pytest_msdump.escape import terminal_text, toml_value
-from pytest_msdump.facts.operators import PASSING_TYPES
 from pytest_msdump.matching.pairer import WAYS
 from pytest_msdump.model.comparison import OUTCOMES
 from pytest_msdump.model.record import Record
@@ -135,9 +133,6 @@ _SHOWN_TENSORS = 5
 
 # Ways of pairing that entries switch off.
 _WITHOUT_ENTRIES = ("scope", "graph")
-# Reasons that an entry answers; earlier releases saved a text. With any other, the tensor is not to be compared, or an
-# entry would not help.
-_NO_NAMESAKE = ("no_operator_of_that_name", "scope_", "text")
 
 
 def coverage_text(report: Report, *, width: int = 80, say: Phrases = ENGLISH) -> str:
@@ -209,14 +204,12 @@ def next_step_lines(report: Report, *, width: int = 80, say: Phrases = ENGLISH) 
     if not report.coverage.right_paired:
         return list(_where_nothing_pairs(report, width, say))
     problems = coverage_problems(report)
-    is_enough = report.coverage.min_coverage is not None and not problems
-    if is_enough or {one.side for one in report.unmatched} != {"left", "right"}:
+    if not lacks_entries(report):
         return []
     lines = hanging(say("partners", how=say("do_suggest")), width)
-    example = _example(report)
-    if example is None:
+    if not report.coverage.next_entry:
         return lines if problems else []
-    lines += [say("next_entry"), *_entry_to_type(*example)]
+    lines += [say("next_entry"), *_entry_to_type(*report.coverage.next_entry)]
     if any(record.how in _WITHOUT_ENTRIES for record in report.records):
         ways = [way for way in WAYS if way != "file"]
         lines += [*hanging(say("keep_scopes"), width), f"    pair_by = {toml_value(ways)}"]
@@ -231,7 +224,8 @@ def _where_nothing_pairs(report: Report, width: int, say: Phrases) -> Iterator[s
         yield from hanging(say("do_check_selection"), width)
         return
     yield from hanging(say("do_map"), width)
-    yield from _entry_to_type(*(_example(report) or (say("the_left_operator"), say("the_right_operator"))))
+    names = report.coverage.next_entry or (say("the_left_operator"), say("the_right_operator"))
+    yield from _entry_to_type(*names)
     yield from hanging(say("do_suggest"), width, indent=2)
 
 
@@ -239,24 +233,10 @@ def _entry_to_type(left: str, right: str) -> Iterator[str]:
     yield from (f"    {line}" for line in map_entry_lines({"left": left, "right": right}))
 
 
-def _example(report: Report) -> tuple[str, str] | None:
-    """Return two addresses: of the pair that structure speaks for most, else of the nearest names."""
-    alone = [one for one in report.unmatched if one.why.code.startswith(_NO_NAMESAKE)]
-    left, right = ([one.tensor for one in alone if one.side == side] for side in ("left", "right"))
-    found = entry_by_structure(left, right)
-    if found is not None:
-        return found
-    free = {tensor.address for tensor in right}
-    return next(
-        (
-            (one.tensor.address, candidate)
-            for one in alone
-            if one.side == "left" and one.tensor.op_type not in PASSING_TYPES
-            for candidate in one.candidates[:1]
-            if candidate in free
-        ),
-        None,
-    )
+def lacks_entries(report: Report) -> bool:
+    """Whether pairs are missing that entries may make."""
+    is_enough = report.coverage.min_coverage is not None and not coverage_problems(report)
+    return not is_enough and {one.side for one in report.unmatched} == {"left", "right"}
 
 
 def _rest(count: int, message: str, say: Phrases) -> Iterator[str]:

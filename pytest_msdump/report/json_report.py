@@ -62,6 +62,8 @@ _LINES_AT_ONCE = 64
 def _coverage(**found: Any) -> Coverage:
     if found["right_paired"] > found["right_total"]:
         raise WrongValueError("more tensors were paired than there are")
+    if len(found.get("next_entry", ())) not in (0, 2):
+        raise WrongValueError("next_entry is not two names")
     return Coverage(**found)
 
 
@@ -149,6 +151,7 @@ COVERAGE = table(
         "unlisted": optional(COUNT, 0),
         "uncompared": optional(list_of(_UNCOMPARED), ()),
         "outputs": optional(TEXTS, ()),
+        "next_entry": optional(TEXTS, ()),
     },
 )
 _SIDE = table(

@@ -46,13 +46,15 @@ suggested_by | suggested by msdump match: {text} | 由 msdump match 建议：{te
 suggested_entries | {entries:n_entries}, {ambiguous} ambiguous (commented out), {rest:n_right} without a suggestion | {entries:n_entries}，{ambiguous} 个无法确定（已注释），{rest:n_right}没有建议
 n_entries | {n} entry | {n} entries | {n} 个条目
 n_right | {n} right tensor | {n} right tensors | 右侧 {n} 个张量
+stands_for | stands for {entries:n_entries}; the one that differs most: {text} | 代表 {entries:n_entries}，其中差异最大的一个：{text}
 suite_fails | it was run once: {n} of {pairs} pairs fail; the port is wrong there, or the pair is: look at {names} | 已试运行一次：{pairs} 对中有 {n} 对未通过；该处移植有误，或配对有误：请查看 {names}
 suite_doubtful | it fails until an entry names the partner of (min_coverage): {names} | 在有条目写明以下张量的配对之前不会通过（min_coverage）：{names}
 suggested_none | no suggestion for these right tensors | 以下右侧张量没有建议
 suggested_copies | these right tensors hold the values of another one that has a partner | 以下右侧张量与另一个已配对的张量数值相同
 suggested_unread | not looked at | 未查看
 ambiguous_against | ambiguous: {name}: values are those of another tensor than names or order say; has the port mixed them up? Then take the entry whose names are right, which fails until the port is mended | 无法确定：{name}：数值与名称或次序所指的张量不符；移植模型是否将两者弄混？若是，请采用名称正确的条目，移植模型修正之前它不会通过
-ambiguous_among | ambiguous: {name} may be this one | ambiguous: {name} may be any of these {n} | 无法确定：{name} 可能是以下 {n} 个之一
+ambiguous_one | ambiguous: {name} may be this one | 无法确定：{name} 可能是以下这一个
+ambiguous_among | ambiguous: {name} may be any of these {n} | 无法确定：{name} 可能是以下 {n} 个之一
 # overflow
 overflow_origin | ORIGIN | 溢出起点
 overflow_propagated | PROPAGATED | 传播而来
@@ -156,7 +158,8 @@ repeat_given | the runs were not given the same: {names} | 各次运行得到的
 repeat_alone | not all runs have the same operators: {names} | 各次运行的算子不完全相同：{names}
 repeat_alone_left | not in run {run} | 不在第 {run} 次运行中
 repeat_alone_right | in run {run}, not in run 1 | 在第 {run} 次运行中，不在第 1 次中
-repeat_runs | run {numbers} | runs {numbers} | 第 {numbers} 次运行
+repeat_run | run {numbers} | 第 {numbers} 次运行
+repeat_runs | runs {numbers} | 第 {numbers} 次运行
 repeat_lead_first | first: {text} | 最先：{text}
 repeat_lead_further | also: {text} | 其他：{text}
 repeat_lead_apart | apart: {text} | 另列：{text}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from pytest_msdump.report.build import build_report, compare_plan
 from pytest_msdump.report.causes import suspicious_line
 from pytest_msdump.report.json_report import document, read_json, report_from
 from pytest_msdump.report.summary import summary_lines
-from pytest_msdump.suite import load_suite
+from pytest_msdump.suite import load_suite, parse_toml
 from pytest_msdump.text import Phrases
 
 Array = npt.NDArray[Any]
@@ -81,6 +83,31 @@ def test_two_that_were_swapped_are_told_with_the_entries_that_set_them_right(tmp
     assert maps == [{"left": f"{name}:output:0", "right": f"{name}:output:0"} for name in "ab"]
     set_right = report(tmp_path, {entry["left"]: entry["right"] for entry in maps})
     assert [record.verdict.outcome for record in set_right.records] == ["pass"] * 3
+
+
+@pytest.mark.parametrize("is_flat", [False, True])
+def test_entries_that_set_pairs_right_name_modules_and_work_as_printed(is_flat: bool, tmp_path: Path) -> None:
+    a, b = values(2)
+    ops = (
+        ("net.a", "net.b")
+        if is_flat
+        else ("Default/network-Net/a-Dense/BiasAdd-op3", "Default/network-Net/b-Dense/Add-op7")
+    )
+    right = {"fc1": a, "fc2": b}
+    write(tmp_path, dict(zip(ops, (near(a), near(b)), strict=True)), right)
+    if is_flat:
+        shutil.rmtree(tmp_path / "left")
+        write_reference(tmp_path / "left", {"net.a": near(a), "net.b": near(b)})
+    wrong = report(tmp_path, dict(zip(ops, ("fc2", "fc1"), strict=True)))
+    lines = list(dropwhile(lambda line: "needs:" not in line, summary_lines(wrong, width=200)))[1:]
+    entries = parse_toml("\n".join(lines).encode(), "printed")["msdump"]["map"]
+    slot = ":output:0" if is_flat else ""
+    names = ops if is_flat else ("a", "b")
+    assert {(one["left"], one["right"]) for one in entries} == {
+        (f"{name}{slot}", f"{other}{slot}") for name, other in zip(names, right, strict=True)
+    }
+    set_right = report(tmp_path, map=entries)
+    assert [(one.left.key.op.label, one.verdict.outcome) for one in set_right.records] == [(op, "pass") for op in ops]
 
 
 def test_names_that_meet_wrongly_are_told_where_both_are_far_off(tmp_path: Path) -> None:

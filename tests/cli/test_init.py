@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from dump_builder import write_reference
+from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump.cli import main
 from pytest_msdump.suite import read_toml
@@ -128,6 +130,80 @@ def test_update_makes_its_own_entries_anew_and_keeps_what_a_person_wrote(pyteste
     # Nothing is left to do.
     assert main(["init", "run", "ref", "-q", "--update"]) == 0
     assert sorted(file.read_text("utf-8").split()) == sorted(updated.split())
+
+
+def _blocks(count: int, *, wrong: int | None = None, shift: int = 0, called: str = "ff", more: str = "") -> None:
+    """Write a port of some equal blocks, and its reference, whose first block has a layer `called` otherwise."""
+    arrays = iter(np.random.default_rng(8).standard_normal((40, 4, 5)).astype(np.float32))
+    left, right = [], {}
+    for number in range(count):
+        layers = {"attn": "attention", "mlp": "ff" if number else called}
+        for place, (ours, theirs) in enumerate(layers.items()):
+            array = next(arrays)
+            scope = f"Default/network-Net/layers-CellList/{number + shift}-Block/{ours}-Dense"
+            left.append(("MatMul", f"{scope}/MatMul-op{number * 7 + place * 3}", "output", 0, array))
+            right[f"blocks.{number}.{theirs}"] = array * np.float32(1.5 if number == wrong else 1)
+    left += [("MatMul", f"Default/network-Net/{more}", "output", 0, next(arrays))] if more else []
+    for side in ("run", "ref"):
+        shutil.rmtree(side, ignore_errors=True)
+    write_mindspore(Path("run"), left)
+    write_reference(Path("ref"), right)
+
+
+def _written(suite: str = "msdump.toml") -> list[tuple[str, str]]:
+    return [(one["left"], one["right"]) for one in read_toml(Path(suite))["msdump"]["map"]]
+
+
+_TEMPLATES = [("layers.{i}.attn", "blocks.{i}.attention"), ("layers.{i}.mlp", "blocks.{i}.ff")]
+
+
+@pytest.mark.parametrize("wrong", [None, 5])
+def test_equal_blocks_are_one_entry_which_says_how_many_and_what_differs_most(wrong: int | None) -> None:
+    _blocks(12, wrong=wrong)
+    assert main(["init", "run", "ref", "-q"]) == 0
+    assert _written() == _TEMPLATES
+    text = Path("msdump.toml").read_text("utf-8")
+    assert text.count("# stands for 12 entries; the one that differs most: ") == 2
+    # Of the reference, whose values are 1.5 times as large.
+    assert text.count("differ by 0.33 of their norm") == (0 if wrong is None else 2)
+    assert main(["compare", "--config", "msdump.toml", "--quiet"]) == (0 if wrong is None else 1)
+    records = json.loads(Path("msdump-report/results.json").read_text("utf-8"))["tensors"]
+    assert [one["right"]["address"].split(":")[0] for one in records] == [
+        f"blocks.{number}.{name}" for number in range(12) for name in ("attention", "ff")
+    ]
+    assert [n // 2 for n, one in enumerate(records) if one["verdict"] == "fail"] == ([] if wrong is None else [5, 5])
+    # The same in a suite of match; as Python the map has each pair.
+    assert main(["match", "run", "ref", "--suggest", "-o", "suggested.toml"]) == 0
+    assert _written("suggested.toml") == _TEMPLATES
+    # They are init's own, whatever number of blocks there is now; one that was edited is not.
+    _blocks(3)
+    assert main(["init", "run", "ref", "-q", "--update"]) == 0
+    assert _written() == _TEMPLATES
+    assert Path("msdump.toml").read_text("utf-8").count("# stands for 3 entries; ") == 2
+    edited = Path("msdump.toml").read_text("utf-8").replace('"layers.{i}.mlp"', '"layers.{block}.mlp"')
+    Path("msdump.toml").write_text(edited.replace('"blocks.{i}.ff"', '"blocks.{block}.ff"'), "utf-8")
+    assert main(["init", "run", "ref", "-q", "--update"]) == 0
+    assert _written() == [("layers.{block}.mlp", "blocks.{block}.ff"), _TEMPLATES[0]]
+
+
+@pytest.mark.parametrize(
+    ("made", "templates"),
+    [
+        ({"count": 1}, []),
+        ({"shift": 1}, []),
+        ({"called": "feed"}, _TEMPLATES[:1]),
+        ({"more": "layers-CellList/9-Block/attn-Dense/MatMul-op99"}, _TEMPLATES[1:]),
+    ],
+)
+def test_blocks_that_are_not_all_there_or_counted_otherwise_keep_entries_of_their_own(
+    made: dict[str, Any], templates: list[tuple[str, str]]
+) -> None:
+    _blocks(**({"count": 3} | made))
+    assert main(["init", "run", "ref", "-q"]) == 0
+    written = _written()
+    assert [entry for entry in written if "{i}" in entry[0]] == templates
+    assert len(written) == 2 * made.get("count", 3) - 2 * len(templates)
+    assert main(["compare", "--config", "msdump.toml", "--quiet"]) == 0
 
 
 def test_update_takes_a_suite_that_is_there(capsys: pytest.CaptureFixture[str]) -> None:

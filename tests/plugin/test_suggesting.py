@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -133,10 +134,31 @@ def test_the_way_to_suggestions_is_named_when_both_sides_have_some_alone(
         assert "--suggest" not in coverage_text(replace(report, unmatched=alone), width=200)
 
 
-def test_where_nothing_pairs_the_next_entry_is_a_true_pair(sides: tuple[str, str], capsys: Any) -> None:
-    main(["compare", *sides, "--pair-by", "name"])
-    out = capsys.readouterr().out
-    typed = out.partition("[[msdump.map]]")[2].splitlines()[1:3]
-    left, right = (line.partition(" = ")[2].strip('"') for line in typed)
-    entries = json.loads((Path(__file__).parent.parent / "data/lenet/mapping.json").read_text("utf-8"))["entries"]
-    assert (left, right) in {(f"{one['target_op']}:output:0", f"{one['reference']}:output:0") for one in entries}
+@pytest.mark.parametrize("left", ["graph mode", "hook folder", "calls of a module"])
+def test_where_nothing_pairs_the_next_entry_makes_a_true_pair_when_typed(
+    left: str, sides: tuple[str, str], pytester: pytest.Pytester, capsys: Any
+) -> None:
+    run, reference = sides
+    mapping = Path(__file__).parent.parent / "data/lenet/mapping.json"
+    entries = json.loads(mapping.read_text("utf-8"))["entries"]
+    true_pairs = {(f"{one['target_op']}:output:0", f"{one['reference']}:output:0") for one in entries}
+    if left != "graph mode":
+        run = str(pytester.mkdir("run"))
+        for file in Path(reference).glob("*.npy"):
+            shutil.copy(file, Path(run) / f"net.layer_{file.name}")
+            if left != "hook folder":
+                name, _, rest = file.name.partition(".0.")
+                shutil.copy(file, Path(run) / f"net.layer_{name}.0.9{rest[1:]}")
+        true_pairs = {(f"net.layer_{one['reference']}:output:0", f"{one['reference']}:output:0") for one in entries}
+    main(["compare", run, reference, "--pair-by", "name"])
+    typed = capsys.readouterr().out.partition("[[msdump.map]]")[2].splitlines()[1:3]
+    assert "-op" not in typed[0]
+    suite = "".join(f"{line.strip()}\n" for line in typed)
+    (pytester.path / "typed.toml").write_text(
+        f'[msdump]\nleft = "{run}"\nright = "{reference}"\npair_by = ["map"]\n[[msdump.map]]\n{suite}', "utf-8"
+    )
+    main(["compare", "--config", "typed.toml"])
+    made = results(pytester.path / "msdump-report")["tensors"]
+    assert [(one["how"], (one["left"]["address"], one["right"]["address"]) in true_pairs) for one in made] == [
+        ("mapped", True)
+    ]

@@ -127,9 +127,10 @@ def nothing_met():
     alone = [
         Unmatched("left", ref, plain_text("no right operator of that name"), ("conv1:output:0",)) for ref in left.refs
     ]
-    return a_report(
+    report = a_report(
         alone_left=alone, alone_right=[Unmatched("right", right.refs[0], plain_text("no left operator of that name"))]
     )
+    return replace(report, coverage=replace(report.coverage, next_entry=("conv1", "conv1")))
 
 
 def ended_badly(width):
