@@ -181,8 +181,7 @@ class Run:
     """The operators of one side at one place, without occurrences, in execution order.
 
     `modules` has recorded modules with their calls, `members` the operators inside of each module, as numbers in
-    `steps`. `is_known` says whether the other side has a module of a path, `joined` which one it has of a path that is
-    written with underscores.
+    `steps`. `is_known` says whether the other side has a module of a path, `joined` which path underscores stand for.
     """
 
     def __init__(
@@ -197,7 +196,7 @@ class Run:
         self.modules: defaultdict[Path, list[int]] = defaultdict(list)
         self.steps: list[_Step] = []
         self.members: defaultdict[Path, list[int]] = defaultdict(list)
-        self.has_edges = False
+        self.has_edges, self._strays = False, set[int]()
         self._is_whole = not (dump.run and any(one.kernels for one in dump.run.configurations))
         keys = [side.ops[number].key for number in numbers]
         manifest = dump.manifest_of(keys[0].at.rank)
@@ -238,9 +237,9 @@ class Run:
         written: defaultdict[str, set[Path]] = defaultdict(set)
         for path in (*other.modules, *other.members):
             written[spelling_of_name("_".join(path))].add(path)
-        found = {path: written[spelling_of_name(path[0])] for path in self.modules if len(path) == 1 and "_" in path[0]}
-        own = {path: next(iter(paths)) for path, paths in found.items() if len(paths) == 1}
-        return {path: named for path, named in own.items() if len(named) > 1 and named not in self.modules}
+        names = [path for path in self.modules if len(path) == 1 and "_" in path[0]]
+        found = ((path, [*written[spelling_of_name(path[0])]]) for path in names)
+        return {path: own[0] for path, own in found if len(own) == 1 < len(own[0]) and own[0] not in self.modules}
 
     @cached_property
     def states(self) -> Mapping[WeightName, int]:
@@ -318,9 +317,9 @@ class Run:
             names, types, paths = zip(*((one.name, one.op_type, one.scope.path) for one in named), strict=True)
             for number, path in paths_of_callers(names, types, paths).items():
                 named[number].scope = replace(named[number].scope, path=path)
-            scoped = [step.scope.path for step in self.steps]
-            feeds = [[feeder for feeder, _ in step.inputs] for step in self.steps]
-            for number in strays(scoped, [step.op_type for step in self.steps], feeds) if self.has_edges else ():
+            steps = [(one.scope.path, one.op_type, [feeder for feeder, _ in one.inputs]) for one in self.steps]
+            self._strays = strays(*zip(*steps, strict=True)) if self.has_edges else set()
+            for number in self._strays:
                 self.steps[number].scope = _NOWHERE
 
     def count(self, path: Path) -> int | None:
@@ -489,6 +488,9 @@ class Run:
         MindSpore gives ``1 + erf(x)`` inside of a cell to the cell around.
         """
         around = {None, *(path[:depth] for depth in range(len(path)))}
+        # What has another module's name, and joins several tensors of this one, is its own.
+        feeds = {one: {feeder for feeder, _ in self.steps[one].inputs} for one in self._strays}
+        members |= {one for one, feeders in feeds.items() if len(feeders) > 1 and feeders <= members}
         more: set[int] = set()
         waiting = list(members)
         while waiting:

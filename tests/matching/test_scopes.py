@@ -598,14 +598,18 @@ def test_operators_named_after_another_module_that_did_the_same_first_do_not_hid
         # `x + fc(x)` of the last module: it does not end with fc.
         "norm-Rms/Add-op1": "last-Last/fc-Dense/MatMul-op0",
         "head-Dense/MatMul-op0": "norm-Rms/Add-op1",
+        # What joins two of its tensors is its own.
+        "end-End/a-Dense/MatMul-op0": "head-Dense/MatMul-op0",
+        "end-End/b-Dense/MatMul-op0": "end-End/a-Dense/MatMul-op0",
+        "norm-Rms/Add-op2": "end-End/a-Dense/MatMul-op0 end-End/b-Dense/MatMul-op0",
     }
-    nodes = [typed(f"Default/{name}", f"Default/{feed}" if feed else "") for name, feed in edges.items()]
-    names = ("embed", "block", "block.attn", "block.attn.proj", "norm", "last", "head")
+    nodes = [typed(f"Default/{name}", *(f"Default/{feed}" for feed in feeds.split())) for name, feeds in edges.items()]
+    names = ("embed", "block", "block.attn", "block.attn.proj", "norm", "last", "head", "end")
     pairing = pair_dumps(onnx_dump(*nodes), torch_dump(*map(recorded, names)))
     found = {right: left.removeprefix("Default/") for left, right in by_scope(pairing)}
     ends = dict.fromkeys(("block", "block.attn", "block.attn.proj"), "block-Block/attn-Attn/proj-Dense/BiasAdd-op0")
     first = {"embed": "embed-Embed/Transpose-op0", "norm": "norm-Rms/Mul-op0", "head": "head-Dense/MatMul-op0"}
-    assert found == {**first, **ends}
+    assert found == {**first, **ends, "end": "norm-Rms/Add-op2"}
 
 
 @pytest.mark.parametrize("turned", [False, True])
