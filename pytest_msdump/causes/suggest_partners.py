@@ -13,6 +13,7 @@ from pytest_msdump.causes.alignment import MOST_APART, Alignment, best_alignment
 from pytest_msdump.causes.choose_partners import Fit, Suggestion, Unpaired, is_named_after, suggest
 from pytest_msdump.causes.confirm_partners import contradicted, in_order, named_alone, shared_words
 from pytest_msdump.causes.fingerprint import Fingerprint, distances, fingerprint, sample
+from pytest_msdump.causes.mixed_up import mixed_up
 from pytest_msdump.causes.reasons import fit_text
 from pytest_msdump.causes.steps import Look, pairs_by_structure, steps_of
 from pytest_msdump.causes.structure import Step, name_agreement, tokens_of
@@ -402,6 +403,9 @@ class _Search:
                     found[other] = Suggestion(other, (fit,), how)
                     taken.add(place)
             rest = [number for number in rest if number not in found]
+        refs = self._left.refs, self._right.refs
+        for number in mixed_up(found, self._agrees, refs, self._modules):
+            found[number] = replace(found[number], is_clear=False)
         return found
 
     def _by_name(
@@ -512,7 +516,7 @@ class _Search:
             other for other in self._right.alone - copies if other > ends[1] and self._sort_of("right", other) in sorts
         }
         behind |= {other for other in self._left_over if other > ends[1]}
-        # A last layer of another name and another size: what both models end in is not to be left out.
+        # A last layer of another name and another size, or that the left lacks: what the right ends in is no surplus.
         rest = [
             [number for number in alone if number > end and side.computes(number)]
             for side, alone, end in (
@@ -520,7 +524,7 @@ class _Search:
                 (self._right, self._right.alone - copies, ends[1]),
             )
         ]
-        behind |= {max(rest[1])} if all(rest) else set()
+        behind |= {max(rest[1])} if rest[1] else set()
         return frozenset(unsure | (behind - found.keys()))
 
 

@@ -116,6 +116,10 @@ class Modules:
             return None
         return self.address_of(ref, depth=len(re.split("[./]", partner.key.op.label)))
 
+    def path_around(self, ref: TensorRef) -> Path:
+        """Return the path of the innermost module around a tensor, or of the recorded module that it leaves."""
+        return next((own for _, own, _ in self._around(ref)), None) or typed_path(ref.key.op.label) or ()
+
     def is_inside(self, ref: TensorRef) -> bool:
         """Whether a tensor stays inside of a module of which it is known what leaves it."""
         return any(

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pytest_msdump.facts.operators import LAST_OPERATORS, VIEW_TYPES
 from pytest_msdump.matching.kinds import WRAPPERS, WeightName, is_weight, kind_of, spelling_of_name
-from pytest_msdump.matching.shared_scopes import most_repeats, paths_of_callers
+from pytest_msdump.matching.shared_scopes import most_repeats, paths_of_callers, strays
 from pytest_msdump.matching.sides import Side, graph_at
 from pytest_msdump.matching.weights import weights_of
 from pytest_msdump.model.dump import Dump
@@ -180,17 +181,22 @@ class Run:
     """The operators of one side at one place, without occurrences, in execution order.
 
     `modules` has recorded modules with their calls, `members` the operators inside of each module, as numbers in
-    `steps`. `is_known` says whether the other side has a module of a path.
+    `steps`. `is_known` says whether the other side has a module of a path, `joined` which path underscores stand for.
     """
 
     def __init__(
-        self, side: Side, dump: Dump, numbers: Sequence[int], is_known: Callable[[Path], bool] = lambda _: True
+        self,
+        side: Side,
+        dump: Dump,
+        numbers: Sequence[int],
+        is_known: Callable[[Path], bool] = lambda _: True,
+        joined: Mapping[Path, Path] = MappingProxyType({}),
     ) -> None:
         self._side, self._dump, self.numbers = side, dump, numbers
         self.modules: defaultdict[Path, list[int]] = defaultdict(list)
         self.steps: list[_Step] = []
         self.members: defaultdict[Path, list[int]] = defaultdict(list)
-        self.has_edges = False
+        self.has_edges, self._strays = False, set[int]()
         self._is_whole = not (dump.run and any(one.kernels for one in dump.run.configurations))
         keys = [side.ops[number].key for number in numbers]
         manifest = dump.manifest_of(keys[0].at.rank)
@@ -206,7 +212,7 @@ class Run:
             if key.label in scopes or is_node:
                 inner.setdefault(key.label, []).append(number)
             elif (own := _module_path(key.label)) is not None:
-                self.modules[own].append(number)
+                self.modules[joined.get(own, own)].append(number)
         self._name_root(keys)
         self._add_steps(inner, scopes, graph, is_known)
         self._name_callers()
@@ -216,11 +222,24 @@ class Run:
                     self.members[path[:depth]].append(number)
 
     def read_with(self, other: Run) -> Run:
-        """Return this run as its names are read beside another: ``relu_1`` is a module, or the second call of one."""
-        if not any(step.name.startswith("/") and _CALL.search(step.name) for step in self.steps):
+        """Return this run as its names are read beside another.
+
+        ``relu_1`` is a module, or the second call of one; ``layer1_0_relu`` may be ``layer1.0.relu``.
+        """
+        joined = self._joined(other)
+        if not joined and not any(step.name.startswith("/") and _CALL.search(step.name) for step in self.steps):
             return self
         keys = {key[:depth] for key in other.by_key for depth in range(len(key) + 1)}
-        return Run(self._side, self._dump, self.numbers, lambda path: spelling_of(path) in keys)
+        return Run(self._side, self._dump, self.numbers, lambda path: spelling_of(path) in keys, joined)
+
+    def _joined(self, other: Run) -> Mapping[Path, Path]:
+        """Return the paths of the other side that modules of this one are named after, with underscores for dots."""
+        written: defaultdict[str, set[Path]] = defaultdict(set)
+        for path in (*other.modules, *other.members):
+            written[spelling_of_name("_".join(path))].add(path)
+        names = [path for path in self.modules if len(path) == 1 and "_" in path[0]]
+        found = ((path, [*written[spelling_of_name(path[0])]]) for path in names)
+        return {path: own[0] for path, own in found if len(own) == 1 < len(own[0]) and own[0] not in self.modules}
 
     @cached_property
     def states(self) -> Mapping[WeightName, int]:
@@ -292,12 +311,16 @@ class Run:
             )
 
     def _name_callers(self) -> None:
-        """Give operators that MindSpore named after another cell of the same class their own cell's scope."""
+        """Give operators that MindSpore named after another cell their own one's scope, or none."""
         named = [step for step in self.steps if _MINDSPORE.fullmatch(step.name) and not step.scope.is_apart]
         if self.style == "nodes" and named:
             names, types, paths = zip(*((one.name, one.op_type, one.scope.path) for one in named), strict=True)
             for number, path in paths_of_callers(names, types, paths).items():
                 named[number].scope = replace(named[number].scope, path=path)
+            steps = [(one.scope.path, one.op_type, [feeder for feeder, _ in one.inputs]) for one in self.steps]
+            self._strays = strays(*zip(*steps, strict=True)) if self.has_edges else set()
+            for number in self._strays:
+                self.steps[number].scope = _NOWHERE
 
     def count(self, path: Path) -> int | None:
         """Return how often a module was called; ``None`` where only the other side can show it."""
@@ -465,6 +488,9 @@ class Run:
         MindSpore gives ``1 + erf(x)`` inside of a cell to the cell around.
         """
         around = {None, *(path[:depth] for depth in range(len(path)))}
+        # What has another module's name, and joins several tensors of this one, is its own.
+        feeds = {one: {feeder for feeder, _ in self.steps[one].inputs} for one in self._strays}
+        members |= {one for one, feeders in feeds.items() if len(feeders) > 1 and feeders <= members}
         more: set[int] = set()
         waiting = list(members)
         while waiting:

@@ -72,6 +72,53 @@ def _are_nested(cells: Mapping[Path, int]) -> bool:
     return any(other[: len(one)] == one for one, other in pairwise(sorted(cells)))
 
 
+def strays(paths: Sequence[Path | None], types: Sequence[str], feeds: Sequence[Sequence[int]]) -> set[int]:
+    """Return the numbers of operators that have the name of a module to which they do not belong.
+
+    MindSpore names ``x.transpose()`` and ``x + y`` of any cell after the first one that did so. Of the connected parts
+    of a module, one that does only some of what another does is no call of it.
+
+    >>> names = [("embed", "proj"), ("embed",), ("attn", "q"), ("embed",)]
+    >>> strays(names, ["Conv2D", "Transpose", "MatMul", "Transpose"], [[], [0], [1], [2]])
+    {3}
+    """
+    members: defaultdict[Path, list[int]] = defaultdict(list)
+    beside: list[list[int]] = [list(feeders) for feeders in feeds]
+    for number, path in enumerate(paths):
+        for depth in range(1, len(path or ()) + 1):
+            members[(path or ())[:depth]].append(number)
+        for feeder in feeds[number]:
+            beside[feeder].append(number)
+    found: set[int] = set()
+    for path in {path for path in paths if path}:
+        parts = list(_connected(path, members[path], paths, beside))
+        does = [{(paths[number], types[number]) for number in part} for part in parts]
+        for part, own in zip(parts, does, strict=True):
+            if all(paths[number] == path for number in part) and any(own < other for other in does):
+                found.update(part)
+    return found
+
+
+def _connected(
+    path: Path, members: Sequence[int], paths: Sequence[Path | None], beside: Sequence[Sequence[int]]
+) -> Iterator[list[int]]:
+    """Yield the parts of a module that are connected: directly, or by what has no scope or that of a module around."""
+    inside, seen = set(members), set[int]()
+    for start in members:
+        part, waiting = [], [start]
+        while waiting:
+            number = waiting.pop()
+            around = paths[number]
+            if number in seen or not (number in inside or around is None or path[: len(around)] == around):
+                continue
+            seen.add(number)
+            waiting += beside[number]
+            if number in inside:
+                part.append(number)
+        if part:
+            yield part
+
+
 def most_repeats(kinds: Sequence[object]) -> int:
     """Return how often a sequence repeats its shortest period; 1 where it has none."""
     length = len(kinds)

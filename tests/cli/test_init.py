@@ -39,7 +39,8 @@ def _table() -> dict[str, object]:
 def test_the_suite_runs_as_it_stands(pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]) -> None:
     pytester.chdir()
     _write("run", "abc")
-    _write("ref", "abcd")
+    _write("ref", "abc")
+    np.save("ref/d.0.1600000000000000.npy", np.float32([[1, 2], [3, 5]]))
     assert main(["init", "run", "ref"]) == 0
     printed = capsys.readouterr().out
     assert "msdump.toml is written: 0 entries, 0 ambiguous" in printed
@@ -226,3 +227,39 @@ def test_a_last_layer_that_was_renamed_is_not_left_out(columns: int, pytester: p
     result = pytester.runpytest("msdump.toml")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*fc*"])
+
+
+def test_what_the_reference_ends_in_is_not_left_out(pytester: pytest.Pytester) -> None:
+    """A port without the last softmax."""
+    pytester.chdir()
+    _write("run", "abc")
+    _write("ref", "abcd")
+    assert main(["init", "run", "ref", "-q"]) == 0
+    result = pytester.runpytest("msdump.toml")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*coverage is 75 %, below the 100 % asked for*"])
+    _write("run", "abcd")
+    assert pytester.runpytest("msdump.toml").ret == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [["inp", "act", "lin", "act", "inp", "act", "out"], ["inp", "act", "lin", "act", "lin", "out"]],
+    ids=["other layer", "no activation"],
+)
+def test_no_entry_pairs_a_call_with_that_of_another_module(wrong: list[str], pytester: pytest.Pytester) -> None:
+    """A layer that is called twice, the second time wrongly: the suite is right on the mended port."""
+    pytester.chdir()
+    right = ["inp", "act", "lin", "act", "lin", "act", "out"]
+    values = np.random.default_rng(7).standard_normal((2, len(right), 4, 5)).astype(np.float32)
+    for side, calls in (("ref", right), ("run", wrong), ("mended", right)):
+        Path(side).mkdir()
+        for number, name in enumerate(calls):
+            np.save(
+                f"{side}/{name}.0.{1700000000000000 + number}.npy", values[int(side == "run" and number > 3), number]
+            )
+    assert main(["init", "run", "ref", "-q"]) == 0
+    assert pytester.runpytest("msdump.toml").ret == 1
+    Path("run").rename("was")
+    Path("mended").rename("run")
+    assert pytester.runpytest("msdump.toml").ret == 0

@@ -580,3 +580,51 @@ def test_no_name_is_moved_where_cells_would_have_unequally_many_operators() -> N
     nodes = [typed(name, *names[max(0, n - 1) : n]) for n, name in enumerate(names)]
     pairing = pair_dumps(onnx_dump(*nodes), torch_dump(recorded("blocks.0"), recorded("blocks.1")))
     assert by_scope(pairing) == {(names[2], "blocks.0"), (names[3], "blocks.1")}
+
+
+def test_operators_named_after_another_module_that_did_the_same_first_do_not_hide_what_leaves() -> None:
+    """MindSpore calls each ``transpose`` after the module that first had one, and each ``x + y`` likewise."""
+    edges = {
+        "embed-Embed/proj-Conv2d/Conv2D-op0": "",
+        "embed-Embed/Transpose-op0": "embed-Embed/proj-Conv2d/Conv2D-op0",
+        "block-Block/attn-Attn/qkv-Dense/BiasAdd-op0": "embed-Embed/Transpose-op0",
+        "embed-Embed/Transpose-op1": "block-Block/attn-Attn/qkv-Dense/BiasAdd-op0",
+        "block-Block/attn-Attn/Softmax-op0": "embed-Embed/Transpose-op1",
+        "embed-Embed/Transpose-op2": "block-Block/attn-Attn/Softmax-op0",
+        "block-Block/attn-Attn/proj-Dense/BiasAdd-op0": "embed-Embed/Transpose-op2",
+        "norm-Rms/Add-op0": "block-Block/attn-Attn/proj-Dense/BiasAdd-op0",
+        "norm-Rms/Mul-op0": "norm-Rms/Add-op0",
+        "last-Last/fc-Dense/MatMul-op0": "norm-Rms/Mul-op0",
+        # `x + fc(x)` of the last module: it does not end with fc.
+        "norm-Rms/Add-op1": "last-Last/fc-Dense/MatMul-op0",
+        "head-Dense/MatMul-op0": "norm-Rms/Add-op1",
+        # What joins two of its tensors is its own.
+        "end-End/a-Dense/MatMul-op0": "head-Dense/MatMul-op0",
+        "end-End/b-Dense/MatMul-op0": "end-End/a-Dense/MatMul-op0",
+        "norm-Rms/Add-op2": "end-End/a-Dense/MatMul-op0 end-End/b-Dense/MatMul-op0",
+    }
+    nodes = [typed(f"Default/{name}", *(f"Default/{feed}" for feed in feeds.split())) for name, feeds in edges.items()]
+    names = ("embed", "block", "block.attn", "block.attn.proj", "norm", "last", "head", "end")
+    pairing = pair_dumps(onnx_dump(*nodes), torch_dump(*map(recorded, names)))
+    found = {right: left.removeprefix("Default/") for left, right in by_scope(pairing)}
+    ends = dict.fromkeys(("block", "block.attn", "block.attn.proj"), "block-Block/attn-Attn/proj-Dense/BiasAdd-op0")
+    first = {"embed": "embed-Embed/Transpose-op0", "norm": "norm-Rms/Mul-op0", "head": "head-Dense/MatMul-op0"}
+    assert found == {**first, **ends, "end": "norm-Rms/Add-op2"}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_names_of_modules_with_underscores_are_paths_of_the_other_side(turned: bool) -> None:
+    calls = ("layer1-SequentialCell/0-Block/down_sample-Dense", "layer1-SequentialCell/0-Block/act-ReLU", "fc-Dense")
+    operators = [f"Default/{call}/MatMul-op0" for call in calls]
+    left = onnx_dump(*(typed(name, *operators[max(0, n - 1) : n]) for n, name in enumerate(operators)))
+    right = torch_dump(*map(recorded, ("layer1_0_downsample", "layer1_0_act", "layer1_0", "layer1", "layer1_1", "fc")))
+    found = by_scope(pair_dumps(right, left) if turned else pair_dumps(left, right))
+    expected = dict(zip(("layer1_0_downsample", "layer1_0_act", "fc"), operators, strict=True))
+    expected |= dict.fromkeys(("layer1_0", "layer1"), operators[1])
+    assert {pair if turned else pair[::-1] for pair in found} == set(expected.items())
+
+
+def test_a_name_with_underscores_that_may_be_two_paths_is_none() -> None:
+    operators = ["Default/a_b-A/c-Dense/MatMul-op0", "Default/a-A/b_c-Dense/MatMul-op0"]
+    left = onnx_dump(typed(operators[0]), typed(operators[1], operators[0]))
+    assert not by_scope(pair_dumps(left, torch_dump(recorded("a_b_c"))))
