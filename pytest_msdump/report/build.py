@@ -28,6 +28,7 @@ from pytest_msdump.escape import shell_line
 from pytest_msdump.facts.operators import PASSING_TYPES
 from pytest_msdump.limits.policy import Policy
 from pytest_msdump.matching import explain
+from pytest_msdump.matching.kinds import is_weight
 from pytest_msdump.matching.leaving import Modules
 from pytest_msdump.matching.rules import combined, network_of
 from pytest_msdump.model.describe import listed
@@ -150,7 +151,10 @@ def _next_entry(plan: Plan, report: Report) -> tuple[()] | tuple[str, str]:
     near = (
         (one.ref, free[one.candidates[0]])
         for one in lefts
-        if one.candidates and one.candidates[0] in free and one.ref.key.op.op_type not in PASSING_TYPES
+        if one.candidates
+        and one.candidates[0] in free
+        and one.ref.key.op.op_type not in PASSING_TYPES
+        and is_weight(one.ref.key.op) == is_weight(free[one.candidates[0]].key.op)
     )
     pair = entry_by_structure([one.ref for one in lefts], [one.ref for one in rights]) or next(near, None)
     if pair is None:

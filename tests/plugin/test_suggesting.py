@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pytest_msdump.cli import main
@@ -162,3 +163,11 @@ def test_where_nothing_pairs_the_next_entry_makes_a_true_pair_when_typed(
     assert [(one["how"], (one["left"]["address"], one["right"]["address"]) in true_pairs) for one in made] == [
         ("mapped", True)
     ]
+
+
+def test_no_entry_to_write_names_a_weight_for_what_a_module_gives(pytester: pytest.Pytester) -> None:
+    for side, name in (("run", "enc_1_gamma"), ("ref", "enc_1")):
+        pytester.mkdir(side)
+        np.save(pytester.path / side / f"{name}.0.1700000000000000.npy", np.ones(4, np.float32))
+    main(["compare", "run", "ref"])
+    assert "next_entry" not in results(pytester.path / "msdump-report")["coverage"]
