@@ -7,9 +7,10 @@ from copy import deepcopy
 
 import pytest
 
-from pytest_msdump.causes.repeats import repeat
+from pytest_msdump.causes.repeats import repeat, repeat_lines
 from pytest_msdump.comparison.indexing import index
 from pytest_msdump.record import Recorder
+from pytest_msdump.text import say
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -80,7 +81,7 @@ def test_a_race_of_threads_is_named_at_its_module(repeats):
     found = repeats(lambda number: net(middle=ThreadedSum(orders[number])))
     [one] = found.differences
     assert (one.tensor.address, one.tensor.op_type, one.runs) == ("4:output:0", "ThreadedSum", (3,))
-    assert one.why == "all of its inputs that were compared are equal"
+    assert "       all of its inputs that were compared are equal" in repeat_lines(found)
 
 
 def test_dropout_without_one_seed_stands_apart(repeats):
@@ -88,12 +89,12 @@ def test_dropout_without_one_seed_stands_apart(repeats):
     found = repeats(lambda _: deepcopy(model), seeds=[1, 2, 3])
     [one] = found.differences
     assert (one.tensor.address, one.is_random) == ("4:output:0", True)
-    assert one.why == "random by design: seed it (seeds differ from run 1 in runs 2, 3)"
+    assert "       random by design: seed it (seeds differ from run 1 in runs 2, 3)" in repeat_lines(found)
     assert not found.given
 
 
 def test_weights_that_were_not_the_same_are_said(repeats):
     found = repeats(lambda _: net(), seeds=[1, 1, 3])
-    assert found.given == ("weight 0.weight (run 3)", "weight 0.bias (run 3)")
+    assert [say(one) for one in found.given] == ["weight 0.weight (run 3)", "weight 0.bias (run 3)"]
     assert found.differences[0].tensor.address == "0:output:0"
-    assert found.differences[0].why.endswith(", but the runs were not given the same")
+    assert any(line.endswith(", but the runs were not given the same") for line in repeat_lines(found))
