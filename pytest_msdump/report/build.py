@@ -42,7 +42,7 @@ from pytest_msdump.report.json_report import write_json
 from pytest_msdump.report.markdown import append_summary, markdown_text
 from pytest_msdump.report.vendor_table import write_csv
 from pytest_msdump.storage.files import in_utf8, open_regular, write_file
-from pytest_msdump.text import Message, say
+from pytest_msdump.text import Message, message_of_note, say
 
 # Printed, not written.
 _PRINTED = ("github",)
@@ -131,6 +131,8 @@ def _assembled(plan: Plan, records: Iterable[Record], replay: ReplayShare | None
         notes=(
             *plan.extras.sentences,
             *_selected_nothing(plan),
+            # Said in the header, which -q leaves out, and a pass must not hide it.
+            *(note for note in plan.pairing.notes if message_of_note(note).code == "goes_on"),
             *([f"ran user code: {replayed}"] if replayed and not replayed.endswith(".onnx") else ()),
         ),
         rerun=rerun_arguments(plan),

@@ -106,3 +106,6 @@ def test_what_the_port_computes_after_the_last_hook_is_named(made: Callable[...,
     """Hooks of all modules but the model itself save nothing to judge it by."""
     sides = (str(made("transformer", mistake="headscale")), str(made("transformer", style="dots")))
     assert "goes on after head" in msdump(tmp_path, "match", *sides).stdout
+    # Also where a header is not read: behind the counts of a run that passes.
+    summary = msdump(tmp_path, "compare", "--quiet", *sides).stdout.partition("62 pass")[2]
+    assert "goes on after head" in summary
