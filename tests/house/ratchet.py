@@ -5,7 +5,8 @@
     python tests/house/ratchet.py --write --why TEXT    also raise what rose; TEXT stands beside it, and in the commit
 
 A test fails where a figure is above what the file allows, and where the file allows 1 % more than there is. What
-differs between versions of Python is counted by 3.11 alone.
+differs between versions of Python is counted by 3.11 alone. Calls differ from machine to machine by one in a thousand
+(how deep the temporary folder lies, where work goes from thread to thread); that much more is allowed.
 
 An import inside a function counts when it is of our own modules; an edge is a room that imports another one. Calls are
 those that cProfile counts, of 4,000 pairs of 16 float32 that differ by rounding; bytes are those of results.json for
@@ -38,6 +39,8 @@ PACKAGE = ROOT / "pytest_msdump"
 LIMITS = Path(__file__).with_name("ratchet.toml")
 NAME = PACKAGE.name
 TINY_PAIRS = 4000
+# Figure → the share by which it may exceed what ratchet.toml allows.
+WANDERING = {"calls_per_tiny_pair": 0.005}
 
 
 def modules() -> dict[str, Path]:
@@ -226,7 +229,7 @@ def complaints(measured: dict[str, int], allowed: dict[str, dict[str, Any]]) -> 
     said = [f"{name}: only one of ratchet.toml and ratchet.py has it" for name in measured.keys() ^ allowed.keys()]
     for name in measured.keys() & allowed.keys():
         now, most = measured[name], allowed[name]["most"]
-        if now > most:
+        if now > most * (1 + WANDERING.get(name, 0)):
             said.append(f"{name}: {now:,} are more than {most:,}; lower it, or --write --why TEXT")
         if now < 0.99 * most:
             said.append(f"{name}: {now:,} are less than {most:,}; --write holds that")
