@@ -22,7 +22,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
-SOURCE = "pytest_msdump/metrics/kernel.c"
+SOURCE = "pytest_msdump/core/metrics/kernel.c"
 # The library says which source it was built from: that of another one is not loaded.
 DIGEST = hashlib.sha256((ROOT / SOURCE).read_bytes()).hexdigest()
 
@@ -58,7 +58,7 @@ setup(
     if os.environ.get("MSDUMP_PURE") == "1"
     else [
         Extension(
-            "pytest_msdump.metrics._kernel",
+            "pytest_msdump.core.metrics._kernel",
             [SOURCE],
             define_macros=[("MSDUMP_SOURCE", f'"{DIGEST}"')],
             # Where it cannot be built, numpy does the same work.

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.diagnosis.diagnose import diagnose
-from pytest_msdump.diagnosis.pointwise import to_float8
-from pytest_msdump.dtypes.decode import rounded_to
+from pytest_msdump.capabilities.diagnosis.diagnose import diagnose
+from pytest_msdump.capabilities.diagnosis.pointwise import to_float8
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.dtypes.decode import rounded_to
 
 Array = npt.NDArray[Any]
 Random = np.random.Generator

@@ -18,8 +18,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from report.big_results import results  # noqa: E402
 
-from pytest_msdump.report.html.page import page  # noqa: E402
-from pytest_msdump.report.json_report import report_from  # noqa: E402
+from pytest_msdump.capabilities.html.page import page  # noqa: E402
+from pytest_msdump.core.report.json_report import report_from  # noqa: E402
 
 RUNS = 5
 PAINT = """() => new Promise(done => {

@@ -25,10 +25,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from dump_builder import Tensor, write_mindspore
 
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.model.report import Report
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.suite import load_suite
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.suite import load_suite
 
 Array = npt.NDArray[Any]
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.facts.profiles import PROFILES
+from pytest_msdump.core.facts.profiles import PROFILES
 from pytest_msdump.metrics.count_sketch import SEEDS, metrics_of, sketch_of
 from pytest_msdump.model.statistics import Interval, Sketch
 

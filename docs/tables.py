@@ -15,22 +15,23 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump import cli, errors
+from pytest_msdump import cli
+from pytest_msdump.capabilities.diagnosis.kinds import DIAGNOSES
 from pytest_msdump.cli import compare
 from pytest_msdump.cli.output import add_language
-from pytest_msdump.facts.diagnoses import DIAGNOSES
-from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.facts.profiles import PROFILES
+from pytest_msdump.core import errors
+from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.facts.profiles import PROFILES
+from pytest_msdump.core.report.json_forms import Form
+from pytest_msdump.core.report.json_report import FORM
+from pytest_msdump.core.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, Option
+from pytest_msdump.core.suite import read_toml
+from pytest_msdump.core.text.en import EN
+from pytest_msdump.core.text.en_causes import CAUSES
+from pytest_msdump.core.text.en_findings import FINDINGS
+from pytest_msdump.core.text.en_unmatched import EN_UNMATCHED
+from pytest_msdump.core.text.zh import ZH
 from pytest_msdump.plugin.hooks import MARKERS
-from pytest_msdump.report.json_forms import Form
-from pytest_msdump.report.json_report import FORM
-from pytest_msdump.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, Option
-from pytest_msdump.suite import read_toml
-from pytest_msdump.text.en import EN
-from pytest_msdump.text.en_causes import CAUSES
-from pytest_msdump.text.en_findings import FINDINGS
-from pytest_msdump.text.en_unmatched import EN_UNMATCHED
-from pytest_msdump.text.zh import ZH
 
 __all__ = ["expand", "meaning_of", "meanings", "result_keys"]
 
@@ -270,9 +271,9 @@ def _markers() -> str:
 _MODULES = (
     "pytest_msdump",
     "pytest_msdump.record",
-    "pytest_msdump.model.record",
-    "pytest_msdump.model.comparison",
-    "pytest_msdump.errors",
+    "pytest_msdump.core.model.record",
+    "pytest_msdump.core.model.comparison",
+    "pytest_msdump.core.errors",
     "pytest_msdump.testing.conformance",
 )
 

@@ -9,37 +9,37 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.comparison.comparing import compare_pair, compare_views
-from pytest_msdump.comparison.device_overflow import reported_overflows
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.opening import OpenDump, Tensor, as_path, open_tensor
-from pytest_msdump.comparison.planning import plan
+from pytest_msdump.capabilities.inspect.check_text import check_lines, summary_line
+from pytest_msdump.capabilities.inspect.checks import Checked, check_dump
+from pytest_msdump.capabilities.inspect.hits import parse_settings
+from pytest_msdump.capabilities.inspect.measure import Contents, contents
+from pytest_msdump.capabilities.overflow.device import scan_ref
+from pytest_msdump.capabilities.overflow.indexing import reported_overflows
+from pytest_msdump.core.compare.comparing import compare_pair, compare_views
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import OpenDump, Tensor, as_path, open_tensor
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.escape import terminal_text
+from pytest_msdump.core.limits.policy import Policy
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.model.tensor import TensorRef
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
+from pytest_msdump.core.report.failure import failure_text, one_line
+from pytest_msdump.core.report.summary import header_lines, lead, summary_lines
+from pytest_msdump.core.settings.options import OPTIONS
+from pytest_msdump.core.suite import Suite, load_suite
+from pytest_msdump.core.suite.keys import MapObject
+from pytest_msdump.core.text import say
 from pytest_msdump.dumps.opdebug import overflow_files
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import terminal_text
 from pytest_msdump.facts.replay import LEAST_REPLAYED
-from pytest_msdump.inspect.check_text import check_lines, summary_line
-from pytest_msdump.inspect.checks import Checked, check_dump
-from pytest_msdump.inspect.hits import parse_settings
-from pytest_msdump.inspect.measure import Contents, contents
-from pytest_msdump.inspect.overflow import scan_ref
-from pytest_msdump.limits.policy import Policy
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.report import Report
-from pytest_msdump.model.tensor import TensorRef
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.report.coverage import coverage_problems, coverage_text
-from pytest_msdump.report.failure import failure_text, one_line
-from pytest_msdump.report.summary import header_lines, lead, summary_lines
-from pytest_msdump.settings.options import OPTIONS
 from pytest_msdump.storage.remote import RemotePath
-from pytest_msdump.suite import Suite, load_suite
-from pytest_msdump.suite.keys import MapObject
-from pytest_msdump.text import say
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.record import Record
+    from pytest_msdump.core.model.record import Record
 
 _WIDTH = 100
 _OF_DUMPS = frozenset(option.name for option in OPTIONS) | {"map"}

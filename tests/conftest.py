@@ -13,7 +13,7 @@ import pytest
 
 import pytest_msdump.assertions
 import pytest_msdump.plugin.collect  # noqa: F401
-from pytest_msdump.settings.options import language_of
+from pytest_msdump.core.settings.options import language_of
 
 pytest_plugins = ["pytester"]
 

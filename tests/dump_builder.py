@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.dumps.file_names import MindSporeName, ReferenceName
-from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.tensor import mangle
+from pytest_msdump.core.dumps.file_names import MindSporeName, ReferenceName
+from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.tensor import mangle
 
 # op_type, true name, "input" or "output", slot, values.
 Tensor = tuple[str, str, str, int, npt.ArrayLike]

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.metrics import kernel
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.metrics import kernel
 
 __all__ = ["EACH", "needs_kernel"]
 

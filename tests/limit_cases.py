@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.limits.judge import judge
-from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import resolve
-from pytest_msdump.model.comparison import Comparison, Limits, Measurement, Nonfinite, Verdict
-from pytest_msdump.model.tensor import OpKey, TensorKey
+from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.limits.judge import judge
+from pytest_msdump.core.limits.policy import Policy
+from pytest_msdump.core.limits.resolve import resolve
+from pytest_msdump.core.model.comparison import Comparison, Limits, Measurement, Nonfinite, Verdict
+from pytest_msdump.core.model.tensor import OpKey, TensorKey
 
 # A pair that drifted a little and is within every limit of the profile `default`.
 SLIGHT: dict[str, Any] = {

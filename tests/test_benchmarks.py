@@ -294,10 +294,10 @@ def test_only_modules_of_ours_that_none_of_ours_imports_are_added_up() -> None:
     said = """
 import time: self [us] | cumulative | imported package
 import time:       100 |        100 |     argparse
-import time:        50 |        150 |   pytest_msdump.settings
+import time:        50 |        150 |   pytest_msdump.core.settings
 import time:        30 |        180 | pytest_msdump.plugin
 import time:      4000 |       4000 | unittest
-import time:        20 |         20 | pytest_msdump.errors
+import time:        20 |         20 | pytest_msdump.core.errors
 """
     assert outermost(said) == (0.2, 3)
 

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from pytest_msdump.convert.dump_files import data_type_number, memory_format_number
-from pytest_msdump.convert.formats import header_format
-from pytest_msdump.convert.renaming import compile_pattern
-from pytest_msdump.convert.sources import Stem, stem_of
-from pytest_msdump.dtypes import canonical, coarser
-from pytest_msdump.dumps.file_names import (
+from pytest_msdump.capabilities.convert.dump_files import data_type_number, memory_format_number
+from pytest_msdump.capabilities.convert.formats import header_format
+from pytest_msdump.capabilities.convert.renaming import compile_pattern
+from pytest_msdump.capabilities.convert.sources import Stem, stem_of
+from pytest_msdump.capabilities.elements.files import file_stem
+from pytest_msdump.capabilities.elements.writing import named_axes
+from pytest_msdump.capabilities.inspect.hits import targets_of
+from pytest_msdump.core.dtypes import canonical, coarser
+from pytest_msdump.core.dumps.file_names import (
     AscendName,
     SliceName,
     is_time,
@@ -21,18 +24,15 @@ from pytest_msdump.dumps.file_names import (
     parse_mindspore,
     slice_name,
 )
+from pytest_msdump.core.facts.memory_formats import may_be_padded
+from pytest_msdump.core.layouts.axes import explain_shapes
+from pytest_msdump.core.layouts.gather import groups_side_by_side
+from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.storage.files import in_utf8
 from pytest_msdump.dumps.graphs.flow import consumers
 from pytest_msdump.dumps.graphs.ir_types import dtype_name
 from pytest_msdump.dumps.graphs.text_proto import unescaped
-from pytest_msdump.elements.files import file_stem
-from pytest_msdump.elements.writing import named_axes
-from pytest_msdump.facts.memory_formats import may_be_padded
-from pytest_msdump.inspect.hits import targets_of
-from pytest_msdump.layouts.axes import explain_shapes
-from pytest_msdump.layouts.gather import groups_side_by_side
-from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
-from pytest_msdump.storage.files import in_utf8
 
 EXAMPLES = [
     (canonical, "BFloat16", "bfloat16"),

@@ -27,12 +27,12 @@ from docs_pages import (
     run,
 )
 
-from pytest_msdump import errors
-from pytest_msdump.facts.checks import CHECKS
-from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS
-from pytest_msdump.suite import load_suite, read_toml
-from pytest_msdump.text import ENGLISH
+from pytest_msdump.core import errors
+from pytest_msdump.core.facts.checks import CHECKS
+from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS
+from pytest_msdump.core.suite import load_suite, read_toml
+from pytest_msdump.core.text import ENGLISH
 
 REFERENCE = DOCS / "reference"
 HOW_TO = DOCS / "howto"
@@ -189,7 +189,7 @@ def test_options_of_pytest_are_written_with_an_equals_sign(page: Path) -> None:
 
 
 def test_the_list_of_data_types_is_the_programs() -> None:
-    from pytest_msdump.facts.dtypes import ALIASES, DTYPES
+    from pytest_msdump.core.facts.dtypes import ALIASES, DTYPES
 
     lines = ""
     for name, fact in DTYPES.items():
@@ -241,7 +241,7 @@ def test_every_slug_of_an_error_is_explained() -> None:
 
 
 def test_every_key_of_a_suite_file_is_documented() -> None:
-    from pytest_msdump.suite import keys as suite_keys
+    from pytest_msdump.core.suite import keys as suite_keys
 
     text = (REFERENCE / "suite_file.md").read_text(encoding="utf-8")
     name = suite_keys.FileName("msdump.toml", "msdump.toml", "msdump")
@@ -257,7 +257,7 @@ def test_every_key_of_a_suite_file_is_documented() -> None:
 
 
 def test_every_memory_format_has_its_line() -> None:
-    from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
+    from pytest_msdump.core.facts.memory_formats import MEMORY_FORMATS
 
     page = (REFERENCE / "memory_formats.md").read_text(encoding="utf-8")
     lines = re.findall(r"^\* (`[^,]+`), of", page, re.MULTILINE)

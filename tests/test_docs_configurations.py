@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from docs_pages import ROOT
 
-from pytest_msdump.facts.config_keys import ACL_KEYS, ACL_MODEL_KEYS, DUMP_KEYS, MODES, ConfigKey
-from pytest_msdump.text import ENGLISH
+from pytest_msdump.capabilities.config.keys import ACL_KEYS, ACL_MODEL_KEYS, DUMP_KEYS, MODES, ConfigKey
+from pytest_msdump.core.text import ENGLISH
 
 TEXT = (ROOT / "docs" / "reference" / "dump_configurations.md").read_text(encoding="utf-8")
 _KINDS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from docs_pages import ROOT
 
-from pytest_msdump.dumps.dump_tree import mindspore_place
+from pytest_msdump.core.dumps.dump_tree import mindspore_place
 
 TEXT = (ROOT / "docs" / "reference" / "layouts.md").read_text(encoding="utf-8")
 GENERATIONS = ROOT / "tests" / "data" / "generations"

@@ -11,15 +11,16 @@ from docs_pages import CHINESE, DOCS, PAGES, ROOT, blocks, copy_project, docs_mo
 
 import pytest_msdump
 import pytest_msdump.record
-from pytest_msdump import cli, errors
-from pytest_msdump.facts.diagnoses import DIAGNOSES
-from pytest_msdump.facts.metrics import METRICS, SHORT_FORMS
-from pytest_msdump.facts.profiles import PROFILES
+from pytest_msdump import cli
+from pytest_msdump.capabilities.diagnosis.kinds import DIAGNOSES
+from pytest_msdump.core import errors
+from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
+from pytest_msdump.core.facts.profiles import PROFILES
+from pytest_msdump.core.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS
+from pytest_msdump.core.text.en import EN
+from pytest_msdump.core.text.en_unmatched import EN_UNMATCHED
+from pytest_msdump.core.text.zh import ZH
 from pytest_msdump.plugin import fixtures
-from pytest_msdump.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS
-from pytest_msdump.text.en import EN
-from pytest_msdump.text.en_unmatched import EN_UNMATCHED
-from pytest_msdump.text.zh import ZH
 
 TRANSLATED = [page for page in PAGES if page != english(page)]
 CHINESE_SIGN = re.compile(r"[\u4e00-\u9fff]")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pytest_msdump.dtypes.decode import bfloat16_values, storage_of, stored_as
-from pytest_msdump.errors import TensorFileError
+from pytest_msdump.core.dtypes.decode import bfloat16_values, storage_of, stored_as
+from pytest_msdump.core.errors import TensorFileError
 
 INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 PLAIN = ["bool", *INTEGERS, "float16", "float32", "float64", "complex64", "complex128"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pytest_msdump.dtypes.decode import can_decode, stored_as
-from pytest_msdump.dtypes.encode import encode
-from pytest_msdump.dtypes.low_precision import BYTE_TABLES
-from pytest_msdump.errors import MsdumpError
-from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.core.dtypes.decode import can_decode, stored_as
+from pytest_msdump.core.dtypes.encode import encode
+from pytest_msdump.core.dtypes.low_precision import BYTE_TABLES
+from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.facts.dtypes import DTYPES
 
 EVERY_BYTE = np.arange(256, dtype=np.uint8)
 NATIVE = [name for name in DTYPES if can_decode(name) and name not in BYTE_TABLES and name != "bool"]

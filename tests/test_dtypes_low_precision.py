@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_msdump.dtypes import canonical
-from pytest_msdump.dtypes.decode import bytes_needed, can_decode, stored_as
-from pytest_msdump.errors import TensorFileError, UnknownNameError
-from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.core.dtypes import canonical
+from pytest_msdump.core.dtypes.decode import bytes_needed, can_decode, stored_as
+from pytest_msdump.core.errors import TensorFileError, UnknownNameError
+from pytest_msdump.core.facts.dtypes import DTYPES
 
 
 def two_to(exponent: int) -> Fraction:

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from pytest_msdump.dtypes import canonical, coarser
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.facts.dtypes import ALIASES, DTYPES
+from pytest_msdump.core.dtypes import canonical, coarser
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.facts.dtypes import ALIASES, DTYPES
 
 
 @pytest.mark.parametrize(
@@ -95,5 +95,5 @@ def test_unknown_type_is_refused_with_the_nearest():
 
 @pytest.mark.e2e
 def test_names_need_no_numpy():
-    code = "import sys; import pytest_msdump.dtypes; sys.exit('numpy' in sys.modules)"
+    code = "import sys; import pytest_msdump.core.dtypes; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

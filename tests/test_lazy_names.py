@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_msdump.lazy_names import lazy_names
+from pytest_msdump.core.lazy_names import lazy_names
 
-PACKAGES = ("pytest_msdump", "pytest_msdump.record", "pytest_msdump.matching", "pytest_msdump.suite")
+PACKAGES = ("pytest_msdump", "pytest_msdump.record", "pytest_msdump.core.matching", "pytest_msdump.core.suite")
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     folder = tmp_path / "lazily_made"
     folder.mkdir()
     (folder / "__init__.py").write_text(
-        "from pytest_msdump.lazy_names import lazy_names\nbeside = 1\n"
+        "from pytest_msdump.core.lazy_names import lazy_names\nbeside = 1\n"
         "__getattr__, __dir__ = lazy_names(__name__, {'thing': 'lazily_made.home', 'absent': 'lazily_made.home'})\n",
         "utf-8",
     )
@@ -75,7 +75,7 @@ def test_every_public_name_of_a_package_is_there(name):
 
 
 def test_a_package_is_its_own():
-    first, second = lazy_names("pytest_msdump.suite", {"load_suite": "load"}), lazy_names("sys", {})
+    first, second = lazy_names("pytest_msdump.core.suite", {"load_suite": "load"}), lazy_names("sys", {})
     assert "load_suite" in first[1]()
     assert "load_suite" not in second[1]()
     with pytest.raises(AttributeError, match="'sys' has no attribute 'load_suite'"):

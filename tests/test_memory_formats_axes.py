@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.dumps.npy import open_npy
-from pytest_msdump.errors import ConfigError, TensorShapeError
-from pytest_msdump.layouts.axes import FORMATS, axes_to_nchw, explain_shapes, known_axes, meet
-from pytest_msdump.model.pairing import Transform
-from pytest_msdump.model.tensor import TensorSpec
-from pytest_msdump.text import say
+from pytest_msdump.core.dumps.npy import open_npy
+from pytest_msdump.core.errors import ConfigError, TensorShapeError
+from pytest_msdump.core.layouts.axes import FORMATS, axes_to_nchw, explain_shapes, known_axes, meet
+from pytest_msdump.core.model.pairing import Transform
+from pytest_msdump.core.model.tensor import TensorSpec
+from pytest_msdump.core.text import say
 
 
 class ArrayView:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.model.tensor import ForwardingView
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.model.tensor import ForwardingView
 
 
 class Half(ForwardingView):

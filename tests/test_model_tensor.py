@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_msdump.model.tensor import OpKey, TensorKey
+from pytest_msdump.core.model.tensor import OpKey, TensorKey
 
 
 @pytest.mark.parametrize(

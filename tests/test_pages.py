@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from pytest_msdump import pages as room
-from pytest_msdump.pages import pages
+from pytest_msdump.core import pages as room
+from pytest_msdump.core.pages import pages
 
 BYTE = np.dtype(np.uint8)
 LARGE = 2**18

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import worker_functions as functions
 
-from pytest_msdump.processes import Workers
+from pytest_msdump.core.processes import Workers
 
 pytestmark = pytest.mark.e2e
 
@@ -116,7 +116,7 @@ def test_with_room_for_fewer_processes_there_are_fewer(monkeypatch: pytest.Monke
 
 _UNGUARDED = """
 import worker_functions as functions
-from pytest_msdump.processes import Workers
+from pytest_msdump.core.processes import Workers
 print(list(Workers(functions.times_seven, range(500), jobs=2, died=str).results()) == list(range(0, 3500, 7)))
 """
 
@@ -136,7 +136,7 @@ def _printed(program: str, tmp_path: Path) -> str:
 _DAEMONIC = """
 import multiprocessing
 import worker_functions as functions
-from pytest_msdump.processes import Workers
+from pytest_msdump.core.processes import Workers
 
 def compute():
     print(list(Workers(functions.times_seven, range(500), jobs=2, died=str).results()) == list(range(0, 3500, 7)))
@@ -156,7 +156,7 @@ _KILLED = """
 import sys
 import worker_functions as functions
 from pathlib import Path
-from pytest_msdump.processes import Workers
+from pytest_msdump.core.processes import Workers
 if __name__ == "__main__":
     list(Workers(functions.takes_long, [Path(sys.argv[1])] * 2, jobs=2, died=str).results())
 """

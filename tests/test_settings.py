@@ -10,11 +10,11 @@ from hypothesis import given as hypothesis_given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from pytest_msdump.errors import ConfigError, UnknownNameError
-from pytest_msdump.facts.profiles import PROFILES
-from pytest_msdump.settings.options import OPTIONS, Option, argparse_kwargs, ini_kwargs, option_values
-from pytest_msdump.settings.values import parse_coverage, parse_report, parse_spec
-from pytest_msdump.suite.keys import parse_threshold
+from pytest_msdump.core.errors import ConfigError, UnknownNameError
+from pytest_msdump.core.facts.profiles import PROFILES
+from pytest_msdump.core.settings.options import OPTIONS, Option, argparse_kwargs, ini_kwargs, option_values
+from pytest_msdump.core.settings.values import parse_coverage, parse_report, parse_spec
+from pytest_msdump.core.suite.keys import parse_threshold
 
 pytest_plugins = ["pytester"]
 
@@ -142,7 +142,7 @@ def test_an_option_without_an_ini_key_has_no_ini_arguments() -> None:
 def test_pytest_itself_takes_the_table(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         msdump_table="""
-        from pytest_msdump.settings.options import OPTIONS, argparse_kwargs, ini_kwargs
+        from pytest_msdump.core.settings.options import OPTIONS, argparse_kwargs, ini_kwargs
         def pytest_addoption(parser):
             for option in OPTIONS:
                 parser.addoption(*option.flags, **argparse_kwargs(option))

@@ -24,14 +24,14 @@ from typing import Any
 from truth import Truth, operator_of, read_truth, spelled
 
 from pytest_msdump.causes.suggest_partners import suggest_partners
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.planning import Plan, plan
-from pytest_msdump.errors import MsdumpError
-from pytest_msdump.model.record import RoleReason
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.planning import Plan, plan
+from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.model.record import RoleReason
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.report.coverage import first_failing
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record.writer import sketch_dump
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.report.coverage import first_failing
-from pytest_msdump.suite import load_suite
 
 PROFILES = ("default", "strict")
 # In the place of a profile: limits that one perturbed run of the reference shows.

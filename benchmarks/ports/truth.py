@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pytest_msdump import open_dump
-from pytest_msdump.comparison.opening import open_view
+from pytest_msdump.core.compare.opening import open_view
 
 __all__ = ["Cause", "Tensor", "Truth", "UnclearError", "make_truth", "operator_of", "read_truth", "tensors_of"]
 

@@ -14,23 +14,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.comparison.comparing import comparer_of
-from pytest_msdump.comparison.planning import Plan, plan
-from pytest_msdump.comparison.run_origins import refuse_other_origins
-from pytest_msdump.comparison.user_code import Watch, unwatched
-from pytest_msdump.dtypes import rounding_unit
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.facts.calibration import (
-    ASSUMED_MULTIPLIERS,
-    CALIBRATED_METRICS,
-    CHAOTIC_GROWTH,
-    CHAOTIC_WITHIN,
-    COARSE_UNIT,
-    MOST_LOOSER,
-    OUTLYING,
-)
-from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.limits.limits_file import (
+from pytest_msdump.core.compare.comparing import comparer_of
+from pytest_msdump.core.compare.planning import Plan, plan
+from pytest_msdump.core.compare.run_origins import refuse_other_origins
+from pytest_msdump.core.compare.user_code import Watch, unwatched
+from pytest_msdump.core.dtypes import rounding_unit
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.limits.limits_file import (
     Accepted,
     Base,
     LimitsFile,
@@ -43,14 +34,23 @@ from pytest_msdump.limits.limits_file import (
     name_of,
     rounded_up,
 )
-from pytest_msdump.limits.permissions import looser_than_default
-from pytest_msdump.limits.resolve import computed_dtype
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.record import Record
-from pytest_msdump.storage.files import naming, write_atomic
-from pytest_msdump.suite import load_suite
-from pytest_msdump.suite.load import Suite, read_limits
-from pytest_msdump.text import number
+from pytest_msdump.core.limits.permissions import looser_than_default
+from pytest_msdump.core.limits.resolve import computed_dtype
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.storage.files import naming, write_atomic
+from pytest_msdump.core.suite import load_suite
+from pytest_msdump.core.suite.load import Suite, read_limits
+from pytest_msdump.core.text import number
+from pytest_msdump.facts.calibration import (
+    ASSUMED_MULTIPLIERS,
+    CALIBRATED_METRICS,
+    CHAOTIC_GROWTH,
+    CHAOTIC_WITHIN,
+    COARSE_UNIT,
+    MOST_LOOSER,
+    OUTLYING,
+)
 
 # A tensor that a later run into the same directory replaced is no tensor of the run.
 _OLDER_RUN = "older_run"

@@ -6,12 +6,12 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from pytest_msdump.causes.fingerprint import disagreement
-from pytest_msdump.comparison.align import align
-from pytest_msdump.comparison.opening import open_view
-from pytest_msdump.dtypes import coarser
-from pytest_msdump.errors import MsdumpError, TensorShapeError
-from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.tensor import TensorRef, TensorView
+from pytest_msdump.core.compare.align import align
+from pytest_msdump.core.compare.opening import open_view
+from pytest_msdump.core.dtypes import coarser
+from pytest_msdump.core.errors import MsdumpError, TensorShapeError
+from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.model.tensor import TensorRef, TensorView
 
 # Drift up to here leaves a tensor recognisable.
 MOST_APART = 0.02

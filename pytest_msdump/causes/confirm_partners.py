@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from pytest_msdump.causes.choose_partners import Fit, Unpaired
-from pytest_msdump.facts.kinds import NAME_WORDS
+from pytest_msdump.core.facts.kinds import NAME_WORDS
 
 # Siblings that a port may have swapped are near each other.
 _NEAR = 24

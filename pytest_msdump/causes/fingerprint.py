@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.dtypes.decode import to_double
-from pytest_msdump.model.tensor import TensorView
+from pytest_msdump.core.dtypes.decode import to_double
+from pytest_msdump.core.model.tensor import TensorView
 
 Array = npt.NDArray[Any]
 

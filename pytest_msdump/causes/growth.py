@@ -11,7 +11,7 @@ from math import inf, isfinite, sqrt
 from typing import Generic, TypeVar
 
 from pytest_msdump.causes.network import Drift, Node, components, numbered
-from pytest_msdump.model.record import Record
+from pytest_msdump.core.model.record import Record
 
 # An operator stands out when it makes the error this many times larger.
 JUMP = 5.0

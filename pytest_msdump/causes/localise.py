@@ -17,12 +17,12 @@ from pytest_msdump.causes.growth import JUMP, Grown, drift_of, growth_by_graph, 
 from pytest_msdump.causes.network import Drift, Node
 from pytest_msdump.causes.operator_status import TensorStatus, operator_nodes
 from pytest_msdump.causes.roles import MOST_LISTED, Role, roles_by_graph, roles_by_order, roles_by_replay
-from pytest_msdump.comparison.planning import Plan
-from pytest_msdump.facts.operators import COLLECTIVE_FRAGMENTS, PASSING_TYPES
-from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.record import ErrorGrowth, Record, RoleReason, Suspect
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey
-from pytest_msdump.text import Message, say
+from pytest_msdump.core.compare.planning import Plan
+from pytest_msdump.core.facts.operators import COLLECTIVE_FRAGMENTS, PASSING_TYPES
+from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.record import ErrorGrowth, Record, RoleReason, Suspect
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey
+from pytest_msdump.core.text import Message, say
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from typing import Any, TypeAlias
 from pytest_msdump.causes.alignment import USUAL_AXES, Alignment, best_alignment, shape_word
 from pytest_msdump.causes.fingerprint import Sample, fingerprint, sample, sampled_distance
 from pytest_msdump.causes.reasons import fit_text
-from pytest_msdump.comparison.opening import open_logical
-from pytest_msdump.comparison.planning import Plan
-from pytest_msdump.errors import MsdumpError
-from pytest_msdump.matching.leaving import Modules
-from pytest_msdump.metrics.definitions import LEFT_OUT
-from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.record import BetterFit, Record
-from pytest_msdump.model.tensor import Coordinates, TensorKey, TensorRef
+from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.compare.planning import Plan
+from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.matching.leaving import Modules
+from pytest_msdump.core.metrics.definitions import LEFT_OUT
+from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.model.record import BetterFit, Record
+from pytest_msdump.core.model.tensor import Coordinates, TensorKey, TensorRef
 
 # The state of a tensor: its pairs are far off, it has none, or a pair of it is near or was not run.
 FAR, FREE, TAKEN = "far", "free", "taken"

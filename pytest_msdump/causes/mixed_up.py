@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from pytest_msdump.causes.choose_partners import Fit, Suggestion
-from pytest_msdump.matching.kinds import kind_of, spelling_of_name
-from pytest_msdump.matching.leaving import Modules
+from pytest_msdump.core.matching.kinds import kind_of, spelling_of_name
+from pytest_msdump.core.matching.leaving import Modules
+from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.matching.scopes import Path, typed_path
-from pytest_msdump.model.tensor import TensorRef
 
 
 def mixed_up(

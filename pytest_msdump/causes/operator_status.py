@@ -9,13 +9,13 @@ from functools import reduce
 from pytest_msdump.causes.edges import Group, Input, Run
 from pytest_msdump.causes.growth import drift_of
 from pytest_msdump.causes.network import Drift, Feed, Node
-from pytest_msdump.facts.operators import UNDUMPED_TYPES, VIEW_TYPES, WRITTEN_INPUTS
-from pytest_msdump.matching.kinds import weight_name
-from pytest_msdump.matching.not_dumped import NOT_DUMPED
-from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.pairing import Pairing
-from pytest_msdump.model.record import Record
-from pytest_msdump.model.tensor import OpKey, TensorKey
+from pytest_msdump.core.facts.operators import UNDUMPED_TYPES, VIEW_TYPES, WRITTEN_INPUTS
+from pytest_msdump.core.matching.kinds import weight_name
+from pytest_msdump.core.matching.not_dumped import NOT_DUMPED
+from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.pairing import Pairing
+from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.tensor import OpKey, TensorKey
 
 _BY_NAME = ("name", "mangled", "file")
 

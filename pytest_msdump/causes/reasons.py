@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.numbers import number
-from pytest_msdump.model.record import ErrorGrowth, Record, RoleReason, Suspect
-from pytest_msdump.text import ENGLISH, Phrases
+from pytest_msdump.core.escape import terminal_text
+from pytest_msdump.core.model.numbers import number
+from pytest_msdump.core.model.record import ErrorGrowth, Record, RoleReason, Suspect
+from pytest_msdump.core.text import ENGLISH, Phrases
 
 _MOST_NAMED = 4
 _DIGITS = 3

@@ -12,22 +12,22 @@ from pathlib import Path
 
 from pytest_msdump.causes.localise import localise
 from pytest_msdump.causes.reasons import reason_text
-from pytest_msdump.comparison.opening import open_logical
-from pytest_msdump.comparison.planning import Plan
-from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.facts.metrics import STATISTICS
-from pytest_msdump.facts.operators import RANDOM_TYPES
-from pytest_msdump.matching.pairer import pair_dumps
+from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.compare.planning import Plan
+from pytest_msdump.core.errors import ConfigError, MsdumpError
+from pytest_msdump.core.facts.metrics import STATISTICS
+from pytest_msdump.core.facts.operators import RANDOM_TYPES
+from pytest_msdump.core.matching.pairer import pair_dumps
+from pytest_msdump.core.model.comparison import Verdict
+from pytest_msdump.core.model.describe import counted, listed, where_text
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.record import Record, ReportedTensor, RoleReason, record_of
+from pytest_msdump.core.model.tensor import COORDINATES, UNSEEN, TensorKey, TensorRef, TensorSpec
+from pytest_msdump.core.suite import load_suite
+from pytest_msdump.core.text import ENGLISH, Message, Phrases
 from pytest_msdump.metrics.statistics import Digests, quick_digest
-from pytest_msdump.model.comparison import Verdict
-from pytest_msdump.model.describe import counted, listed, where_text
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.record import Record, ReportedTensor, RoleReason, record_of
 from pytest_msdump.model.statistics import Statistics
-from pytest_msdump.model.tensor import COORDINATES, UNSEEN, TensorKey, TensorRef, TensorSpec
-from pytest_msdump.suite import load_suite
-from pytest_msdump.text import ENGLISH, Message, Phrases
 
 _LEAST_RUNS = 2
 _BLOCK_ELEMENTS = 2**17

@@ -12,8 +12,8 @@ from typing import Generic, TypeVar
 
 from pytest_msdump.causes.growth import Grown, growth_by_graph, growth_by_order
 from pytest_msdump.causes.network import Node, components, numbered
-from pytest_msdump.model.record import Record, RoleReason
-from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.core.model.record import Record, RoleReason
+from pytest_msdump.core.model.tensor import Coordinates
 
 MOST_LISTED = 8
 

@@ -10,14 +10,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_msdump.comparison.planning import Plan
-from pytest_msdump.escape import shell_line
-from pytest_msdump.facts.checks import OPTIMIZERS
-from pytest_msdump.matching.kinds import is_weight, weight_name
-from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.record import Record
-from pytest_msdump.model.tensor import TensorRef
-from pytest_msdump.text import Message, Parameter
+from pytest_msdump.core.compare.planning import Plan
+from pytest_msdump.core.escape import shell_line
+from pytest_msdump.core.facts.checks import OPTIMIZERS
+from pytest_msdump.core.matching.kinds import is_weight, weight_name
+from pytest_msdump.core.model.pairing import Pair
+from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.tensor import TensorRef
+from pytest_msdump.core.text import Message, Parameter
 
 # So many failing pairs are tried with the step before and the step after.
 _MOST_TRIED = 64

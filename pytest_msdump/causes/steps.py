@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from pytest_msdump.causes.fingerprint import Fingerprint, Sample
 from pytest_msdump.causes.structure import Step, align_steps, fused_steps, names_agreement, shapes_agree
-from pytest_msdump.comparison.opening import open_logical
-from pytest_msdump.facts.kinds import FINISHED_BY
-from pytest_msdump.matching.kinds import kind_of, kind_of_name
-from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.facts.kinds import FINISHED_BY
+from pytest_msdump.core.matching.kinds import kind_of, kind_of_name
+from pytest_msdump.core.model.tensor import TensorRef
 
 Array = npt.NDArray[Any]
 

@@ -17,17 +17,17 @@ from pytest_msdump.causes.mixed_up import mixed_up
 from pytest_msdump.causes.reasons import fit_text
 from pytest_msdump.causes.steps import Look, pairs_by_structure, steps_of
 from pytest_msdump.causes.structure import Step, name_agreement, tokens_of
-from pytest_msdump.comparison.opening import open_logical
-from pytest_msdump.comparison.planning import Plan
-from pytest_msdump.comparison.user_code import Watch, unwatched
-from pytest_msdump.errors import MsdumpError
-from pytest_msdump.facts.operators import PASSING_TYPES
-from pytest_msdump.matching.kinds import is_weight, kind_of
-from pytest_msdump.matching.leaving import Modules
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.pairing import Pairing, Transform, Unmatched
-from pytest_msdump.model.report import Report, SuggestedPartner
-from pytest_msdump.model.tensor import OpKey, TensorRef, mangle
+from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.compare.planning import Plan
+from pytest_msdump.core.compare.user_code import Watch, unwatched
+from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.facts.operators import PASSING_TYPES
+from pytest_msdump.core.matching.kinds import is_weight, kind_of
+from pytest_msdump.core.matching.leaving import Modules
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.pairing import Pairing, Transform, Unmatched
+from pytest_msdump.core.model.report import Report, SuggestedPartner
+from pytest_msdump.core.model.tensor import OpKey, TensorRef, mangle
 
 # Fingerprints further apart than this are of different tensors.
 _ALIKE = 0.1

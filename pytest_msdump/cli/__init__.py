@@ -14,9 +14,9 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
-from pytest_msdump.errors import ConfigError, MsdumpError, missing_package, nearest
-from pytest_msdump.escape import terminal_lines
-from pytest_msdump.metrics.kernel import kernel_line
+from pytest_msdump.core.errors import ConfigError, MsdumpError, missing_package, nearest
+from pytest_msdump.core.escape import terminal_lines
+from pytest_msdump.core.metrics.kernel import kernel_line
 
 __all__ = ["COMMANDS", "EXIT_CODES", "exit_code", "main"]
 
@@ -57,6 +57,15 @@ COMMANDS: Mapping[str, str] = {
     "rename": "rename .npy files to OP.SLOT.TIME.npy",
     "report": "write the page, or another report, from a saved result",
     "tfdbg": "print tfdbg commands that save every tensor of its list",
+}
+
+# Command of a capability → its module.
+_ELSEWHERE = {
+    "config": "pytest_msdump.capabilities.config.command",
+    "convert": "pytest_msdump.capabilities.convert.command",
+    "inspect": "pytest_msdump.capabilities.inspect.command",
+    "overflow": "pytest_msdump.capabilities.overflow.command",
+    "rename": "pytest_msdump.capabilities.convert.rename_command",
 }
 
 
@@ -171,7 +180,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     for name, summary in COMMANDS.items():
         options: dict[str, Any] = {}
         if name == called:
-            module = import_module(f"pytest_msdump.cli.{name}")
+            module = import_module(_ELSEWHERE.get(name, f"pytest_msdump.cli.{name}"))
             width = shutil.get_terminal_size().columns - 2
             options["description"] = textwrap.fill(module.DESCRIPTION, width)
             options["epilog"] = "\n".join(["examples:", *(f"  {line}" for line in module.EXAMPLES)])

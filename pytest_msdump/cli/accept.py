@@ -13,23 +13,23 @@ from typing import Any
 
 from pytest_msdump.cli.check import judged_by, names_of
 from pytest_msdump.cli.output import phrases, print_lines, terminal_width
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import shell_line, terminal_text, toml_value
-from pytest_msdump.limits.judge import accepted_bounds
-from pytest_msdump.limits.policy import KnownDrift, Policy
-from pytest_msdump.limits.resolve import accepts, operator_text, settled
-from pytest_msdump.matching import MapEntry, parse_address
-from pytest_msdump.model.record import Record
-from pytest_msdump.model.report import Report
-from pytest_msdump.model.spellings import addresses, glob_matches
-from pytest_msdump.model.tensor import COORDINATES, Coordinates
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.escape import shell_line, terminal_text, toml_value
+from pytest_msdump.core.limits.judge import accepted_bounds
+from pytest_msdump.core.limits.policy import KnownDrift, Policy
+from pytest_msdump.core.limits.resolve import accepts, operator_text, settled
+from pytest_msdump.core.matching import MapEntry, parse_address
+from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.model.spellings import addresses, glob_matches
+from pytest_msdump.core.model.tensor import COORDINATES, Coordinates
+from pytest_msdump.core.report.json_report import read_json, report_from
+from pytest_msdump.core.report.tables import hanging
+from pytest_msdump.core.settings.options import COMMAND_FLAGS
+from pytest_msdump.core.storage.files import read_user_file, replacing
+from pytest_msdump.core.suite import MOST_BYTES, Suite, load_suite, parse_toml
+from pytest_msdump.core.text import ENGLISH
 from pytest_msdump.report.causes import short_reason
-from pytest_msdump.report.json_report import read_json, report_from
-from pytest_msdump.report.tables import hanging
-from pytest_msdump.settings.options import COMMAND_FLAGS
-from pytest_msdump.storage.files import read_user_file, replacing
-from pytest_msdump.suite import MOST_BYTES, Suite, load_suite, parse_toml
-from pytest_msdump.text import ENGLISH
 
 DESCRIPTION = (
     "Accept failing tensors of a run until a day: adds a [[msdump.known_drift]] for each of them to the suite file, "

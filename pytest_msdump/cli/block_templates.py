@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pytest_msdump.matching.addresses import parse_address
-from pytest_msdump.matching.maps import is_template
+from pytest_msdump.core.matching.addresses import parse_address
+from pytest_msdump.core.matching.maps import is_template
 
 # No call of a module, as in relu@1.
 _NUMBER = re.compile(r"(?<![0-9@])[0-9]+")

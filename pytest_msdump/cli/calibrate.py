@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines, terminal_width
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import shell_line
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.escape import shell_line
+from pytest_msdump.core.limits.limits_file import LimitsFile
+from pytest_msdump.core.limits.permissions import looser_than_default
+from pytest_msdump.core.report.tables import hanging
+from pytest_msdump.core.settings.values import finite
+from pytest_msdump.core.text import Phrases
 from pytest_msdump.facts.calibration import MOST_LOOSER
-from pytest_msdump.limits.limits_file import LimitsFile
-from pytest_msdump.limits.permissions import looser_than_default
-from pytest_msdump.report.tables import hanging
-from pytest_msdump.settings.values import finite
 from pytest_msdump.storage.remote import parse_location
-from pytest_msdump.text import Phrases
 
 DESCRIPTION = (
     "Make limits from a reference (REF) and runs of it whose inputs and weights were perturbed by a rounding unit (P): "
@@ -78,7 +78,7 @@ def run(parsed: argparse.Namespace) -> int:
     """Compare the runs, write the file, and print what is in it."""
     # Computes with numpy, which a command that is only asked for its help does not need.
     from pytest_msdump.calibrate.engine import calibrate, write_limits
-    from pytest_msdump.report.progress import Progress
+    from pytest_msdump.core.report.progress import Progress
 
     if parsed.reason and not parsed.accept_looser:
         raise ConfigError("--reason: says why limits may rise; give --accept-looser as well")

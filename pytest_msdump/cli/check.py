@@ -11,21 +11,21 @@ from typing import Any
 from pytest_msdump.causes.growth import drift_of
 from pytest_msdump.cli.gate import print_report, print_saved
 from pytest_msdump.cli.output import phrases
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.facts.profiles import PROFILES
-from pytest_msdump.limits.judge import judge
-from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import GOLDEN_RULE_METRIC, computed_dtype, hinted_dtypes, resolve, settled
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.facts.profiles import PROFILES
+from pytest_msdump.core.limits.judge import judge
+from pytest_msdump.core.limits.policy import Policy
+from pytest_msdump.core.limits.resolve import GOLDEN_RULE_METRIC, computed_dtype, hinted_dtypes, resolve, settled
+from pytest_msdump.core.model.comparison import Comparison, Finding, Limits, Measurement, Verdict
+from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.model.spellings import KnownNames
+from pytest_msdump.core.report.build import policy_entry
+from pytest_msdump.core.report.json_report import read_json, report_from
+from pytest_msdump.core.settings.options import COMMAND_FLAGS, OPTIONS, argparse_kwargs, option_values
+from pytest_msdump.core.suite import load_suite
+from pytest_msdump.core.text import Message
 from pytest_msdump.limits.statistics import judge_statistics
-from pytest_msdump.model.comparison import Comparison, Finding, Limits, Measurement, Verdict
-from pytest_msdump.model.record import Record
-from pytest_msdump.model.report import Report
-from pytest_msdump.model.spellings import KnownNames
-from pytest_msdump.report.build import policy_entry
-from pytest_msdump.report.json_report import read_json, report_from
-from pytest_msdump.settings.options import COMMAND_FLAGS, OPTIONS, argparse_kwargs, option_values
-from pytest_msdump.suite import load_suite
-from pytest_msdump.text import Message
 
 DESCRIPTION = (
     "Judge the numbers of a results.json again. Without options the saved verdicts stand; with --profile, --threshold "

@@ -10,14 +10,14 @@ from typing import Any
 
 from pytest_msdump.cli.gate import gate, nine_columns_writer
 from pytest_msdump.cli.output import add_quiet, argument_groups, phrases
-from pytest_msdump.comparison.planning import Plan, plan
-from pytest_msdump.comparison.user_code import NO_EXTRAS, load_extras
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.report import Report
+from pytest_msdump.core.compare.planning import Plan, plan
+from pytest_msdump.core.compare.user_code import NO_EXTRAS, load_extras
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.progress import Progress
+from pytest_msdump.core.settings.options import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
+from pytest_msdump.core.suite import Suite, load_suite
 from pytest_msdump.replay.reference_model import load_reference
-from pytest_msdump.report.progress import Progress
-from pytest_msdump.settings.options import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
-from pytest_msdump.suite import Suite, load_suite
 
 DESCRIPTION = (
     "Compare the dump of a run under test (LEFT) with its reference (RIGHT): two directories, or two tensor files. "
@@ -111,7 +111,7 @@ def run(parsed: argparse.Namespace) -> int:
     with progress.step("indexing and pairing"):
         planned = replace(plan(suite), extras=extras)
     if write is None:
-        from pytest_msdump.cli.compare_detail import run_detail
+        from pytest_msdump.capabilities.elements.command import run_detail
 
         return run_detail(parsed, planned, progress)
     return gate(
@@ -134,7 +134,7 @@ def _check_detail_flags(parsed: argparse.Namespace, *, is_detail: bool) -> None:
     if is_detail and parsed.scheduler is not None:
         raise ConfigError("--scheduler: one operator (-d) is looked at here, without workers; leave it out")
     if is_detail and parsed.table is not None:
-        from pytest_msdump.cli.compare_detail import check_folder
+        from pytest_msdump.capabilities.elements.command import check_folder
 
         check_folder(parsed.table)
 
@@ -152,7 +152,7 @@ def _with_bundle(
 ) -> Callable[[Report], list[Path]]:
     if parsed.msdump_bundle is None:
         return write
-    from pytest_msdump.report.bundling import MOST_CAUSES, write_bundle
+    from pytest_msdump.core.report.bundling import MOST_CAUSES, write_bundle
 
     most = None if parsed.msdump_show == "all" else MOST_CAUSES
     folder = Path(parsed.msdump_bundle)

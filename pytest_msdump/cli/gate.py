@@ -11,24 +11,24 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.calibrate.engine import limits_file_to_lower, tighten
+from pytest_msdump.capabilities.ci.annotations import commands_for_github
+from pytest_msdump.capabilities.vendor_tables.table import nine_columns
 from pytest_msdump.cli.output import print_lines, table_file, terminal_width, write_table
-from pytest_msdump.comparison.planning import Plan
-from pytest_msdump.escape import terminal_text
-from pytest_msdump.metrics.kernel import choose_kernel
-from pytest_msdump.model.record import Record
-from pytest_msdump.model.report import Report
+from pytest_msdump.core.compare.planning import Plan
+from pytest_msdump.core.escape import terminal_text
+from pytest_msdump.core.metrics.kernel import choose_kernel
+from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.build import build_report, run_facts, start_report, write_report
+from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
+from pytest_msdump.core.report.failure import failure_text
+from pytest_msdump.core.report.progress import Progress
+from pytest_msdump.core.report.summary import header_lines, summary_lines
+from pytest_msdump.core.scheduling import records_of
+from pytest_msdump.core.text import ENGLISH, Phrases
+from pytest_msdump.core.text.message import LANGUAGES
 from pytest_msdump.replay.reference_model import Reference, replay_plan, share_of
-from pytest_msdump.report.build import build_report, run_facts, start_report, write_report
 from pytest_msdump.report.causes import choose_shown, labeller, short_reason
-from pytest_msdump.report.ci import commands_for_github
-from pytest_msdump.report.coverage import coverage_problems, coverage_text
-from pytest_msdump.report.failure import failure_text
-from pytest_msdump.report.progress import Progress
-from pytest_msdump.report.summary import header_lines, summary_lines
-from pytest_msdump.report.vendor_table import nine_columns
-from pytest_msdump.scheduling.run import records_of
-from pytest_msdump.text import ENGLISH, Phrases
-from pytest_msdump.text.message import LANGUAGES
 
 # These make rich take for a terminal what is none.
 _FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")
@@ -94,7 +94,7 @@ def gate(
 
 def _write_failing(planned: Plan, report: Report, say: Phrases) -> None:
     """Write the first failing tensors element by element, as many as the suite asks for, and print where they are."""
-    from pytest_msdump.elements.write_pair import close_slots, details_of_failing
+    from pytest_msdump.capabilities.elements.write_pair import close_slots, details_of_failing
 
     run = os.urandom(16).hex()
     details = details_of_failing(planned, dict(enumerate(report.records)), planned.suite.report_dir, run)

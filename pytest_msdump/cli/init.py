@@ -12,18 +12,18 @@ from pytest_msdump.cli.compare import add_suite_arguments, suite_of
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines, terminal_width
 from pytest_msdump.cli.suggested_suite import SuggestedSuite, found_text, new_file, write_lines
 from pytest_msdump.cli.updated_suite import made_entry_lines, with_entries, without_made_entries
-from pytest_msdump.comparison.planning import Plan, plan
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import shell_line
-from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.report.coverage import percent
-from pytest_msdump.report.progress import Progress
-from pytest_msdump.report.summary import header_lines
-from pytest_msdump.report.tables import hanging
-from pytest_msdump.storage.files import read_user_file
-from pytest_msdump.suite import MOST_BYTES, parse_toml
-from pytest_msdump.text import Message
+from pytest_msdump.core.compare.planning import Plan, plan
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.escape import shell_line
+from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.report.coverage import percent
+from pytest_msdump.core.report.progress import Progress
+from pytest_msdump.core.report.summary import header_lines
+from pytest_msdump.core.report.tables import hanging
+from pytest_msdump.core.storage.files import read_user_file
+from pytest_msdump.core.suite import MOST_BYTES, parse_toml
+from pytest_msdump.core.text import Message
 
 DESCRIPTION = (
     "Write a first suite file for the dump of a run under test (LEFT) and that of its reference (RIGHT): pairs "

@@ -13,21 +13,21 @@ from typing import Any
 from pytest_msdump.cli.compare import add_suite_arguments, suite_of
 from pytest_msdump.cli.output import add_quiet, phrases, terminal_width
 from pytest_msdump.cli.suggested_suite import suggest
-from pytest_msdump.comparison.planning import Plan, plan
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import printed_json, terminal_text
-from pytest_msdump.matching.coordinates import Place, place_of
-from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.record import relative_file
-from pytest_msdump.model.report import Report, SideInfo, UnmatchedTensor
-from pytest_msdump.model.tensor import COORDINATES, TensorRef
-from pytest_msdump.report.build import build_report
-from pytest_msdump.report.coverage import counts, coverage_problems, percent, sentences_on_uncompared_tensors
-from pytest_msdump.report.json_report import COVERAGE, MISSING, UNMATCHED
-from pytest_msdump.report.progress import Progress
-from pytest_msdump.report.summary import header_lines
-from pytest_msdump.report.tables import filled, hanging, table
-from pytest_msdump.text import ENGLISH, Message, Phrases, say
+from pytest_msdump.core.compare.planning import Plan, plan
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.escape import printed_json, terminal_text
+from pytest_msdump.core.matching.coordinates import Place, place_of
+from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.model.record import relative_file
+from pytest_msdump.core.model.report import Report, SideInfo, UnmatchedTensor
+from pytest_msdump.core.model.tensor import COORDINATES, TensorRef
+from pytest_msdump.core.report.build import build_report
+from pytest_msdump.core.report.coverage import counts, coverage_problems, percent, sentences_on_uncompared_tensors
+from pytest_msdump.core.report.json_report import COVERAGE, MISSING, UNMATCHED
+from pytest_msdump.core.report.progress import Progress
+from pytest_msdump.core.report.summary import header_lines
+from pytest_msdump.core.report.tables import filled, hanging, table
+from pytest_msdump.core.text import ENGLISH, Message, Phrases, say
 
 DESCRIPTION = (
     "Show which tensors of the run under test (LEFT) and of its reference (RIGHT) 'msdump compare' would pair, by what "

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.escape import csv_line, terminal_text
-from pytest_msdump.settings.options import GROUPS, OUTPUT_OPTIONS, argparse_kwargs, language_of
-from pytest_msdump.storage.files import in_utf8, make_folder, write_file
-from pytest_msdump.text import Phrases
+from pytest_msdump.core.errors import ConfigError, MsdumpError
+from pytest_msdump.core.escape import csv_line, terminal_text
+from pytest_msdump.core.settings.options import GROUPS, OUTPUT_OPTIONS, argparse_kwargs, language_of
+from pytest_msdump.core.storage.files import in_utf8, make_folder, write_file
+from pytest_msdump.core.text import Phrases
 
 # A wider line than this is a slip of typing in COLUMNS.
 _MOST_COLUMNS = 100_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pytest_msdump.capabilities.convert.prototxt import rewire_file
 from pytest_msdump.cli.output import phrases, print_lines
-from pytest_msdump.convert.prototxt import rewire_file
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record.caffe import shared_bytes
 
 DESCRIPTION = (

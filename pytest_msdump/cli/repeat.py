@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError
 
 DESCRIPTION = (
     "Run a program that dumps several times, keep digests of its tensors alone, and name the first operator whose "
@@ -38,11 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> int:
     """Run the program, compare what it dumped, and print what differs; return the exit code."""
     from pytest_msdump.causes.repeats import repeat, repeat_lines
-    from pytest_msdump.model.dump import Dump
+    from pytest_msdump.core.model.dump import Dump
+    from pytest_msdump.core.report.progress import Progress
     from pytest_msdump.record.process import own_folder
     from pytest_msdump.record.program import DIRECTORY, run_program
     from pytest_msdump.record.recorder import opened
-    from pytest_msdump.report.progress import Progress
 
     if parsed.dump_config is None and not any(DIRECTORY in word for word in parsed.program):
         raise ConfigError(

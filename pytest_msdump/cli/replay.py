@@ -13,22 +13,19 @@ from typing import Any
 from pytest_msdump.cli.compare import suite_file
 from pytest_msdump.cli.gate import gate
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines, terminal_width
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.opening import as_path
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import printed_json
-from pytest_msdump.facts.replay import LEAST_REPLAYED
-from pytest_msdump.model.describe import frame_lines, where_text, wrapped
-from pytest_msdump.model.numbers import distinct_texts, index_text
-from pytest_msdump.model.tensor import COORDINATES, OpKey
-from pytest_msdump.replay.kernels import Refused, Replay, Replayed, Score, replay
-from pytest_msdump.replay.reference_model import load_reference, record_reference
-from pytest_msdump.report.coverage import percent
-from pytest_msdump.report.json_forms import encode
-from pytest_msdump.report.progress import Progress
-from pytest_msdump.report.tables import titled
-from pytest_msdump.settings.options import (
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import as_path
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.escape import printed_json
+from pytest_msdump.core.model.describe import frame_lines, where_text, wrapped
+from pytest_msdump.core.model.numbers import distinct_texts, index_text
+from pytest_msdump.core.model.tensor import COORDINATES, OpKey
+from pytest_msdump.core.report.coverage import percent
+from pytest_msdump.core.report.json_forms import encode
+from pytest_msdump.core.report.progress import Progress
+from pytest_msdump.core.report.tables import titled
+from pytest_msdump.core.settings.options import (
     ALLOW_INCOMPLETE,
     COMMAND_FLAGS,
     OPTIONS,
@@ -36,10 +33,13 @@ from pytest_msdump.settings.options import (
     argparse_kwargs,
     option_values,
 )
-from pytest_msdump.settings.values import parse_coverage
-from pytest_msdump.storage.files import make_directory
-from pytest_msdump.suite import load_suite
-from pytest_msdump.text import Phrases, say
+from pytest_msdump.core.settings.values import parse_coverage
+from pytest_msdump.core.storage.files import make_directory
+from pytest_msdump.core.suite import load_suite
+from pytest_msdump.core.text import Phrases, say
+from pytest_msdump.facts.replay import LEAST_REPLAYED
+from pytest_msdump.replay.kernels import Refused, Replay, Replayed, Score, replay
+from pytest_msdump.replay.reference_model import load_reference, record_reference
 
 DESCRIPTION = (
     "Give each operator of one dump its own inputs again, and name those that are wrong by themselves. Without a "

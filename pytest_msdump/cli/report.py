@@ -9,16 +9,16 @@ import webbrowser
 from collections.abc import Mapping
 from pathlib import Path
 
+from pytest_msdump.capabilities.html.page import write_together
 from pytest_msdump.cli.gate import print_github
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.report import Report
-from pytest_msdump.report.build import write_report
-from pytest_msdump.report.html.page import write_together
-from pytest_msdump.report.json_report import read_json, report_from
-from pytest_msdump.report.progress import Progress
-from pytest_msdump.settings.options import REPORT_KINDS
-from pytest_msdump.settings.values import parse_report
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.build import write_report
+from pytest_msdump.core.report.json_report import read_json, report_from
+from pytest_msdump.core.report.progress import Progress
+from pytest_msdump.core.settings.options import REPORT_KINDS
+from pytest_msdump.core.settings.values import parse_report
 
 DESCRIPTION = (
     "Write reports from a results.json, without the data: those that the run itself would have written. "

@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.opening import as_path
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import as_path
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.metrics.count_sketch import BUCKETS
 from pytest_msdump.record.writer import sketch_dump
-from pytest_msdump.report.progress import Progress
 
 DESCRIPTION = (
     "Write a sketch of each tensor of a dump into a new folder: 8 KB a tensor, with its statistics and a digest. Other "

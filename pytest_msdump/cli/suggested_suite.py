@@ -16,26 +16,26 @@ from pytest_msdump.causes.reasons import fit_text
 from pytest_msdump.causes.suggest_partners import Suggested
 from pytest_msdump.cli.block_templates import NewEntry, in_templates
 from pytest_msdump.cli.output import phrases, print_lines, terminal_width
-from pytest_msdump.comparison.coverage import coverage_of
-from pytest_msdump.comparison.planning import Plan, plan
-from pytest_msdump.comparison.user_code import Watch
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import terminal_text, toml_value
-from pytest_msdump.matching.addresses import MapEntry, parse_address
-from pytest_msdump.matching.leaving import Modules
-from pytest_msdump.matching.maps import renaming_of_template
-from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.core.compare.coverage import coverage_of
+from pytest_msdump.core.compare.planning import Plan, plan
+from pytest_msdump.core.compare.user_code import Watch
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.escape import terminal_text, toml_value
+from pytest_msdump.core.matching.addresses import MapEntry, parse_address
+from pytest_msdump.core.matching.leaving import Modules
+from pytest_msdump.core.matching.maps import renaming_of_template
+from pytest_msdump.core.model.tensor import TensorRef
+from pytest_msdump.core.report.coverage import map_entry_lines
+from pytest_msdump.core.report.progress import Progress
+from pytest_msdump.core.report.tables import filled, hanging
+from pytest_msdump.core.scheduling import records_of
+from pytest_msdump.core.settings.options import OPTIONS
+from pytest_msdump.core.storage.files import write_atomic
+from pytest_msdump.core.suite import SideChoice, load_suite
+from pytest_msdump.core.text import Phrases
 from pytest_msdump.replay.pairing import suggest_with
 from pytest_msdump.replay.reference_model import load_reference
-from pytest_msdump.report.coverage import map_entry_lines
-from pytest_msdump.report.progress import Progress
-from pytest_msdump.report.tables import filled, hanging
-from pytest_msdump.scheduling.run import records_of
-from pytest_msdump.settings.options import OPTIONS
-from pytest_msdump.storage.files import write_atomic
 from pytest_msdump.storage.remote import RemotePath
-from pytest_msdump.suite import SideChoice, load_suite
-from pytest_msdump.text import Phrases
 
 # Options that pairing depends on, as read from wherever they were given, and as typed.
 _READ_NAMES = ("io", "select", "deselect", "allow_incomplete")

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from pytest_msdump.cli.output import print_lines
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.storage.files import read_user_file
 from pytest_msdump.record.tf_graphs import print_commands, read_listing
-from pytest_msdump.storage.files import read_user_file
 
 DESCRIPTION = (
     "Read the list that 'lt > tensor_name' saved inside of TensorFlow's debugger, and print the pt commands that save "

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.report.coverage import map_entry_lines
-from pytest_msdump.text import beginnings
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.report.coverage import map_entry_lines
+from pytest_msdump.core.text import beginnings
 
 _HEADER = "[[msdump.map]]"
 # Behind the digest of the entry as init wrote it: one that was edited has another.

@@ -10,29 +10,29 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_msdump.comparison.align import align, axis_letters, logical_views
-from pytest_msdump.comparison.opening import open_view
-from pytest_msdump.comparison.three_way import golden_interval, sides_of
-from pytest_msdump.dtypes import rounding_unit
-from pytest_msdump.errors import TensorFileError, TensorShapeError
-from pytest_msdump.facts.memory_formats import may_be_padded
-from pytest_msdump.facts.metrics import STATISTICS
-from pytest_msdump.layouts.axes import ReshapedView, meet
-from pytest_msdump.layouts.device_layout import logical
-from pytest_msdump.limits.judge import verdict_from
-from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import refuse_other_limits, resolve_pair
+from pytest_msdump.capabilities.three_way.golden import golden_errors
+from pytest_msdump.capabilities.three_way.judging import golden_interval, sides_of
+from pytest_msdump.core.compare.align import align, axis_letters, logical_views
+from pytest_msdump.core.compare.opening import open_view
+from pytest_msdump.core.dtypes import rounding_unit
+from pytest_msdump.core.errors import TensorFileError, TensorShapeError
+from pytest_msdump.core.facts.memory_formats import may_be_padded
+from pytest_msdump.core.facts.metrics import STATISTICS
+from pytest_msdump.core.layouts.axes import ReshapedView, meet
+from pytest_msdump.core.layouts.device_layout import logical
+from pytest_msdump.core.limits.judge import verdict_from
+from pytest_msdump.core.limits.policy import Policy
+from pytest_msdump.core.limits.resolve import refuse_other_limits, resolve_pair
+from pytest_msdump.core.metrics.slices import DEFAULT_AXIS, Grid, least_error, sketched_grid
+from pytest_msdump.core.model.comparison import Finding, Limits
+from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.model.record import Record, record_of
+from pytest_msdump.core.model.tensor import TensorRef, TensorSpec, TensorView
+from pytest_msdump.core.text import Message
 from pytest_msdump.limits.statistics import judge_statistics, statistic_name
 from pytest_msdump.metrics.count_sketch import SEEDS, metrics_of, sketch_of, unpacked
-from pytest_msdump.metrics.golden import golden_errors
-from pytest_msdump.metrics.slices import DEFAULT_AXIS, Grid, least_error, sketched_grid
 from pytest_msdump.metrics.statistics import statistics_of
-from pytest_msdump.model.comparison import Finding, Limits
-from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.record import Record, record_of
 from pytest_msdump.model.statistics import Interval, Sketch, SliceGap, Statistic, Statistics
-from pytest_msdump.model.tensor import TensorRef, TensorSpec, TensorView
-from pytest_msdump.text import Message
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -7,19 +7,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from pytest_msdump.core.dumps.sidefiles import read_kernel_args
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.matching.coordinates import compatible, place_of
+from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.model.describe import listed
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.graph import ArgumentDifference, KernelArguments, Operator, OperatorGraph, differences
+from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.pairing import Pair
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorRef, mangle
 from pytest_msdump.dumps.graphs.flow import consumers
 from pytest_msdump.dumps.graphs.ir import parse_attributes
 from pytest_msdump.dumps.graphs.source_lines import operators_at, user_frames
-from pytest_msdump.dumps.sidefiles import read_kernel_args
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.matching.coordinates import compatible, place_of
-from pytest_msdump.matching.selection import Selection
-from pytest_msdump.model.describe import listed
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import ArgumentDifference, KernelArguments, Operator, OperatorGraph, differences
-from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, mangle
 
 # Before a line of the program, where globs are typed.
 _LINE = "line:"

@@ -12,12 +12,12 @@ from math import prod, sqrt
 
 import numpy as np
 
-from pytest_msdump.comparison.align import AlignedViews
-from pytest_msdump.dtypes.decode import to_double
-from pytest_msdump.model.comparison import Limits
-from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.record import Record
-from pytest_msdump.text import Message, Parameter
+from pytest_msdump.core.compare.align import AlignedViews
+from pytest_msdump.core.dtypes.decode import to_double
+from pytest_msdump.core.model.comparison import Limits
+from pytest_msdump.core.model.pairing import Pair
+from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.text import Message, Parameter
 
 _DROPPING = re.compile(r"(?:\w*\.)?\w*drop_?(?P<whole>out[123]d|path|out)\w*|stochastic_?depth", re.IGNORECASE)
 _BLOCK_ELEMENTS = 1 << 18

@@ -12,19 +12,21 @@ from math import nan, prod
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from pytest_msdump.comparison.indexing import readers
-from pytest_msdump.comparison.opening import open_sharded, open_view
-from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.core.compare.indexing import readers
+from pytest_msdump.core.compare.opening import open_sharded, open_view
+from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.core.limits.judge import verdict_from
+from pytest_msdump.core.matching.leaving import Names
+from pytest_msdump.core.matching.pair_filter import PairFilter
+from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.model.comparison import OUTCOMES, Finding
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.ordering import in_order
+from pytest_msdump.core.model.pairing import Pair
+from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.tensor import TensorKey, TensorRef, TensorSource, TensorSpec, mangle
+from pytest_msdump.core.text import Message, Parameter, say
 from pytest_msdump.layouts.tokens import TokenView
-from pytest_msdump.limits.judge import verdict_from
-from pytest_msdump.matching.leaving import Names
-from pytest_msdump.matching.pair_filter import PairFilter
-from pytest_msdump.matching.selection import Selection
-from pytest_msdump.model.comparison import OUTCOMES, Finding
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.ordering import in_order
-from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.record import Record
 from pytest_msdump.model.shards import (
     STAGES,
     Dims,
@@ -35,8 +37,6 @@ from pytest_msdump.model.shards import (
     ShardLayout,
     parse_dims,
 )
-from pytest_msdump.model.tensor import TensorKey, TensorRef, TensorSource, TensorSpec, mangle
-from pytest_msdump.text import Message, Parameter, say
 
 _RANK_FOLDER = re.compile(r"rank_?(\d{1,9})", re.ASCII | re.IGNORECASE)
 _NUMBERED = re.compile(r"([a-z]+(?:_[a-z]+)*?)(?:_rank)?[_=-]?(\d{1,9})(?=[_,.=-]|$)", re.ASCII)

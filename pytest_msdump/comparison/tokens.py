@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.comparison.opening import open_logical
 from pytest_msdump.comparison.sharding import joined
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.matching.leaving import Names
-from pytest_msdump.matching.pair_filter import PairFilter
-from pytest_msdump.matching.selection import Selection
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.ordering import in_order
+from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.matching.leaving import Names
+from pytest_msdump.core.matching.pair_filter import PairFilter
+from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.ordering import in_order
+from pytest_msdump.core.model.tensor import Coordinates, TensorKey, TensorRef
+from pytest_msdump.core.text import Message, say
 from pytest_msdump.model.shards import ShardedTensor, TokenIds, TokenRuns
-from pytest_msdump.model.tensor import Coordinates, TensorKey, TensorRef
-from pytest_msdump.text import Message, say
 
 _PARAMETER = "Parameter"
 _TOKENS = "[msdump.shards] tokens"

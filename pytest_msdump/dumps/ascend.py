@@ -10,12 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_msdump.dtypes import canonical
-from pytest_msdump.dumps.ascend_file import open_part, read_header
-from pytest_msdump.dumps.ascend_header import Header
-from pytest_msdump.dumps.base import DumpBuilder, Reader
-from pytest_msdump.dumps.dump_tree import FIRST_FOLDERS, RANK_FOLDERS, Place, place_of
-from pytest_msdump.dumps.file_names import (
+from pytest_msdump.core.dtypes import canonical
+from pytest_msdump.core.dumps.base import DumpBuilder, Reader
+from pytest_msdump.core.dumps.dump_tree import FIRST_FOLDERS, RANK_FOLDERS, Place, place_of
+from pytest_msdump.core.dumps.file_names import (
     AscendName,
     is_time,
     number,
@@ -29,15 +27,13 @@ from pytest_msdump.dumps.file_names import (
     slice_name,
     slice_number,
 )
-from pytest_msdump.dumps.listing import Folder, walk
-from pytest_msdump.dumps.reruns import Reruns, separate_tree_runs
-from pytest_msdump.dumps.sidefiles import MAPPING, originals_in
-from pytest_msdump.dumps.slices import open_sliced
-from pytest_msdump.errors import TensorFileError
-from pytest_msdump.facts.dump_proto import DataType
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import file_spelling
-from pytest_msdump.model.tensor import (
+from pytest_msdump.core.dumps.listing import Folder, walk
+from pytest_msdump.core.dumps.reruns import Reruns, separate_tree_runs
+from pytest_msdump.core.dumps.sidefiles import MAPPING, originals_in
+from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.graph import file_spelling
+from pytest_msdump.core.model.tensor import (
     Coordinates,
     OpKey,
     TensorKey,
@@ -47,6 +43,10 @@ from pytest_msdump.model.tensor import (
     TensorView,
     location_of,
 )
+from pytest_msdump.dumps.ascend_file import open_part, read_header
+from pytest_msdump.dumps.ascend_header import Header
+from pytest_msdump.dumps.slices import open_sliced
+from pytest_msdump.facts.dump_proto import DataType
 
 # Sentences of `DumpBuilder.note_file`, of which MindSpore's reader shares two.
 MADE_OF_DUMPS = "note_made_of_dumps"

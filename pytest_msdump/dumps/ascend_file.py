@@ -8,16 +8,16 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_msdump.dtypes import canonical
-from pytest_msdump.dtypes.decode import bytes_needed, can_decode
-from pytest_msdump.dumps.array_reader import StoredView, can_be_held, layout_of
+from pytest_msdump.core.dtypes import canonical
+from pytest_msdump.core.dtypes.decode import bytes_needed, can_decode
+from pytest_msdump.core.dumps.array_reader import StoredView, can_be_held, layout_of
+from pytest_msdump.core.dumps.stored_file import StoredFile, opened, truncated
+from pytest_msdump.core.dumps.strided_reader import BLOCK_BYTES
+from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.ascend_header import Header, RawPart, StoredTensor, bytes_behind, parse_header
-from pytest_msdump.dumps.stored_file import StoredFile, opened, truncated
-from pytest_msdump.dumps.strided_reader import BLOCK_BYTES
 from pytest_msdump.dumps.wire import Span
-from pytest_msdump.errors import TensorFileError
 from pytest_msdump.facts.dump_proto import NOT_NUMBERS
-from pytest_msdump.model.tensor import TensorSpec
 
 _WINDOW_BYTES = 2**12
 _RAW_BLOCK_BYTES = 2**20

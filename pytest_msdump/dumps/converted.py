@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pytest_msdump.dumps.array_reader import open_flat
-from pytest_msdump.dumps.base import DumpBuilder, Reader
-from pytest_msdump.dumps.dump_tree import place_of
-from pytest_msdump.dumps.file_names import (
+from pytest_msdump.core.dumps.array_reader import open_flat
+from pytest_msdump.core.dumps.base import DumpBuilder, Reader
+from pytest_msdump.core.dumps.dump_tree import place_of
+from pytest_msdump.core.dumps.file_names import (
     parse_converted,
     parse_converted_bin,
     parse_mindspore,
     parse_opdebug,
 )
-from pytest_msdump.dumps.listing import walk
-from pytest_msdump.dumps.npy import open_npy
-from pytest_msdump.dumps.reruns import separate_tree_runs
-from pytest_msdump.dumps.sidefiles import MAPPING, originals_in
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorView
+from pytest_msdump.core.dumps.listing import walk
+from pytest_msdump.core.dumps.npy import open_npy
+from pytest_msdump.core.dumps.reruns import separate_tree_runs
+from pytest_msdump.core.dumps.sidefiles import MAPPING, originals_in
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorView
 
 _RAW = ".bin"
 # What the tool leaves beside them.

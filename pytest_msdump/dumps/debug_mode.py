@@ -14,18 +14,15 @@ from math import inf, isnan, prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_msdump.dtypes import canonical
-from pytest_msdump.dumps.base import DumpBuilder, Reader
-from pytest_msdump.dumps.json_kinds import described
-from pytest_msdump.dumps.listing import Folder, walk
-from pytest_msdump.dumps.msprobe_json import innermost
-from pytest_msdump.dumps.reruns import Reruns
-from pytest_msdump.dumps.sidefiles import parse_object, read_text
-from pytest_msdump.errors import TensorFileError, UnknownDumpFormatError
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.ordering import in_order
-from pytest_msdump.model.statistics import Statistic, Statistics
-from pytest_msdump.model.tensor import (
+from pytest_msdump.core.dtypes import canonical
+from pytest_msdump.core.dumps.base import DumpBuilder, Reader
+from pytest_msdump.core.dumps.listing import Folder, walk
+from pytest_msdump.core.dumps.reruns import Reruns
+from pytest_msdump.core.dumps.sidefiles import parse_object, read_text
+from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.ordering import in_order
+from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
     OpKey,
@@ -37,7 +34,10 @@ from pytest_msdump.model.tensor import (
     TensorView,
     mangle,
 )
-from pytest_msdump.text import Message, say
+from pytest_msdump.core.text import Message, say
+from pytest_msdump.dumps.json_kinds import described
+from pytest_msdump.dumps.msprobe_json import innermost
+from pytest_msdump.model.statistics import Statistic, Statistics
 
 _SUFFIX, _FORMAT, _VERSION = ".json", "torch.utils._debug_mode.DebugMode.logs", 1
 _RANK_FILE = re.compile(r"rank_?(\d{1,9})\.json", re.ASCII)

@@ -17,19 +17,16 @@ from math import prod
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from pytest_msdump.dtypes import canonical
-from pytest_msdump.dumps.array_files import ArrayFileReader
-from pytest_msdump.dumps.base import DumpBuilder, Reader
-from pytest_msdump.dumps.listing import Folder, walk
-from pytest_msdump.dumps.reruns import Reruns
-from pytest_msdump.dumps.safetensors import SafetensorsReader
-from pytest_msdump.dumps.sidefiles import parse_object, read_text
-from pytest_msdump.dumps.torch_file import TorchFileReader, saved_value
-from pytest_msdump.errors import TensorFileError, UnknownDumpFormatError
-from pytest_msdump.model.dump import DistributedRank, Dump, Manifest
-from pytest_msdump.model.ordering import PARAMETER, in_order
-from pytest_msdump.model.statistics import Statistic, Statistics
-from pytest_msdump.model.tensor import (
+from pytest_msdump.core.dtypes import canonical
+from pytest_msdump.core.dumps.array_files import ArrayFileReader
+from pytest_msdump.core.dumps.base import DumpBuilder, Reader
+from pytest_msdump.core.dumps.listing import Folder, walk
+from pytest_msdump.core.dumps.reruns import Reruns
+from pytest_msdump.core.dumps.sidefiles import parse_object, read_text
+from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
+from pytest_msdump.core.model.dump import DistributedRank, Dump, Manifest
+from pytest_msdump.core.model.ordering import PARAMETER, in_order
+from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
     OpKey,
@@ -40,6 +37,9 @@ from pytest_msdump.model.tensor import (
     TensorView,
     mangle,
 )
+from pytest_msdump.dumps.safetensors import SafetensorsReader
+from pytest_msdump.dumps.torch_file import TorchFileReader, saved_value
+from pytest_msdump.model.statistics import Statistic, Statistics
 
 _UNKNOWN = TensorSpec()
 

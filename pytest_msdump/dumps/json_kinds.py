@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.escape import shell_word
-from pytest_msdump.model.describe import listed
+from pytest_msdump.core.escape import shell_word
+from pytest_msdump.core.model.describe import listed
 
 _EXPLAIN = "see msdump config explain {file}"
 _FOLDER = "give the folder of the dump, {folder}"

@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pytest_msdump.dtypes import canonical
-from pytest_msdump.dumps.file_names import number
-from pytest_msdump.dumps.sidefiles import parse_object, read_text
-from pytest_msdump.facts.metrics import STATISTICS
-from pytest_msdump.model.dump import (
+from pytest_msdump.core.dtypes import canonical
+from pytest_msdump.core.dumps.file_names import number
+from pytest_msdump.core.dumps.sidefiles import parse_object, read_text
+from pytest_msdump.core.facts.metrics import STATISTICS
+from pytest_msdump.core.model.dump import (
     JOURNAL_FILE,
     MANIFEST_FILE,
     SCHEMA_VERSION,
@@ -26,11 +26,11 @@ from pytest_msdump.model.dump import (
     ModelOutput,
     TensorEntry,
 )
-from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.model.ordering import PARAMETER
+from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef
+from pytest_msdump.core.storage.listings import is_there
 from pytest_msdump.model.statistics import Statistic
-from pytest_msdump.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef
-from pytest_msdump.storage.listings import is_there
 
 MAX_BYTES = 2**28
 _MAX_LABEL = 200

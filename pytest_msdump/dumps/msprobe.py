@@ -9,19 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_msdump.dumps.base import DumpBuilder, Reader
-from pytest_msdump.dumps.listing import Folder, walk
-from pytest_msdump.dumps.msprobe_json import Call, SavedTensor, containers_of, lines_of, parse_file, tensors_of
-from pytest_msdump.dumps.npy import open_npy
-from pytest_msdump.dumps.reruns import Reruns
-from pytest_msdump.dumps.sidefiles import parse_object, read_text
-from pytest_msdump.dumps.torch_file import open_only_tensor
-from pytest_msdump.errors import UnknownDumpFormatError
-from pytest_msdump.model.describe import counted
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.ordering import PARAMETER, in_order
-from pytest_msdump.model.statistics import Statistics
-from pytest_msdump.model.tensor import (
+from pytest_msdump.core.dumps.base import DumpBuilder, Reader
+from pytest_msdump.core.dumps.listing import Folder, walk
+from pytest_msdump.core.dumps.npy import open_npy
+from pytest_msdump.core.dumps.reruns import Reruns
+from pytest_msdump.core.dumps.sidefiles import parse_object, read_text
+from pytest_msdump.core.errors import UnknownDumpFormatError
+from pytest_msdump.core.model.describe import counted
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.ordering import PARAMETER, in_order
+from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
     OpKey,
@@ -32,7 +29,10 @@ from pytest_msdump.model.tensor import (
     TensorView,
     mangle,
 )
-from pytest_msdump.text import Message, say
+from pytest_msdump.core.text import Message, say
+from pytest_msdump.dumps.msprobe_json import Call, SavedTensor, containers_of, lines_of, parse_file, tensors_of
+from pytest_msdump.dumps.torch_file import open_only_tensor
+from pytest_msdump.model.statistics import Statistics
 
 _DUMP, _STACK, _CONSTRUCT, _ERRORS = "dump.json", "stack.json", "construct.json", "dump_error_info.log"
 _DEBUG = "debug.json"

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
-from pytest_msdump.dtypes import canonical
-from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.model.ordering import PARAMETER
+from pytest_msdump.core.dtypes import canonical
+from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.tensor import SourceFrame, TensorSpec
 from pytest_msdump.model.statistics import Statistic
-from pytest_msdump.model.tensor import SourceFrame, TensorSpec
 
 _MODULE = re.compile(
     r"(?:Module|Cell)\.(?:(?P<path>.+)\.)?(?P<type>[^.]+)\.(?P<pass>forward|backward|parameters_grad)(?:\.(?P<call>\d{1,9}))?"

@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Iterator
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipInfo
 
-from pytest_msdump.dumps.array_files import ArrayFileReader, Contents, NamedArray
-from pytest_msdump.dumps.array_reader import StoredView
-from pytest_msdump.dumps.npy import npy_view
-from pytest_msdump.dumps.stored_file import StoredFile
+from pytest_msdump.core.dumps.array_files import ArrayFileReader, Contents, NamedArray
+from pytest_msdump.core.dumps.array_reader import StoredView
+from pytest_msdump.core.dumps.npy import npy_view
+from pytest_msdump.core.dumps.stored_file import StoredFile
+from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.model.dump import MANIFEST_FILE
+from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.zip_members import Member, damaged, data_start, is_encrypted, members_of, size_problem
-from pytest_msdump.errors import TensorFileError
-from pytest_msdump.model.dump import MANIFEST_FILE
-from pytest_msdump.model.tensor import TensorSpec
 
 _MEMBER = ".npy"
 _UNKNOWN = TensorSpec()

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_msdump.capabilities.overflow import status_bits as overflow
+from pytest_msdump.capabilities.overflow.chunks import OverflowEntry, present
+from pytest_msdump.core.dumps.file_names import OpdebugName, parse_opdebug
+from pytest_msdump.core.dumps.listing import walk
+from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.storage.files import read_regular
 from pytest_msdump.dumps.ascend_file import open_dump_file
-from pytest_msdump.dumps.file_names import OpdebugName, parse_opdebug
-from pytest_msdump.dumps.listing import walk
-from pytest_msdump.errors import TensorFileError
-from pytest_msdump.facts import overflow
-from pytest_msdump.model.overflow import OverflowEntry, present
-from pytest_msdump.storage.files import read_regular
 
 _HEAD = struct.Struct("<6I")
 _WORD = 8

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from pytest_msdump.core.dumps.base import DumpBuilder, Reader
+from pytest_msdump.core.dumps.file_names import PROTOBUF_SUFFIXES, parse_protobuf, parse_reference
+from pytest_msdump.core.dumps.listing import walk
+from pytest_msdump.core.dumps.reruns import Reruns, separate_runs
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.tensor import (
+    Coordinates,
+    OpKey,
+    TensorKey,
+    TensorRef,
+    TensorSource,
+    TensorSpec,
+    TensorView,
+)
 from pytest_msdump.dumps.ascend_file import open_output
-from pytest_msdump.dumps.base import DumpBuilder, Reader
-from pytest_msdump.dumps.file_names import PROTOBUF_SUFFIXES, parse_protobuf, parse_reference
-from pytest_msdump.dumps.listing import walk
-from pytest_msdump.dumps.reruns import Reruns, separate_runs
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 
 
 class ProtoFolderReader(Reader):

@@ -14,14 +14,14 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
-from pytest_msdump.dtypes.decode import bytes_needed
-from pytest_msdump.dumps.array_files import ArrayFileReader, Contents, NamedArray
-from pytest_msdump.dumps.array_reader import StoredView, can_be_held, layout_of
-from pytest_msdump.dumps.npy import is_shape
-from pytest_msdump.dumps.stored_file import LFS_POINTER, StoredFile, truncated
-from pytest_msdump.errors import TensorFileError
-from pytest_msdump.model.tensor import TensorSpec
-from pytest_msdump.storage.files import unique_keys
+from pytest_msdump.core.dtypes.decode import bytes_needed
+from pytest_msdump.core.dumps.array_files import ArrayFileReader, Contents, NamedArray
+from pytest_msdump.core.dumps.array_reader import StoredView, can_be_held, layout_of
+from pytest_msdump.core.dumps.npy import is_shape
+from pytest_msdump.core.dumps.stored_file import LFS_POINTER, StoredFile, truncated
+from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.model.tensor import TensorSpec
+from pytest_msdump.core.storage.files import unique_keys
 
 _LENGTH_BYTES = 8
 _MAX_HEADER_BYTES = 100_000_000

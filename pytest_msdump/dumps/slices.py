@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.dumps.array_reader import StoredView, ordered_axes
+from pytest_msdump.core.dumps.array_reader import StoredView, ordered_axes
+from pytest_msdump.core.dumps.file_names import slice_numbers
+from pytest_msdump.core.dumps.sidefiles import parse_object
+from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.model.tensor import TensorSpec, TensorView
 from pytest_msdump.dumps.ascend_file import DumpFile, open_dump_file, part_of
 from pytest_msdump.dumps.ascend_header import StoredTensor
-from pytest_msdump.dumps.file_names import slice_numbers
-from pytest_msdump.dumps.sidefiles import parse_object
-from pytest_msdump.errors import TensorFileError
-from pytest_msdump.model.tensor import TensorSpec, TensorView
 
 Array = npt.NDArray[Any]
 

@@ -16,19 +16,18 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_msdump.dtypes import canonical
-from pytest_msdump.dumps.base import Reader
-from pytest_msdump.dumps.dump_tree import mindspore_place
-from pytest_msdump.dumps.file_names import AscendName, number, parse_ascend
-from pytest_msdump.dumps.listing import Folder, walk
-from pytest_msdump.dumps.reruns import order_by_time, separate_tree_runs
-from pytest_msdump.dumps.sidefiles import MAPPING, STATISTICS_FILE, read_mapping
-from pytest_msdump.errors import DumpNotFoundError, TensorFileError
-from pytest_msdump.facts.metrics import ABSENT, DIGITS, LABEL_COLUMNS, STATISTICS
-from pytest_msdump.model.describe import counted, listed
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.statistics import Statistic, Statistics, StatisticTables
-from pytest_msdump.model.tensor import (
+from pytest_msdump.core.dtypes import canonical
+from pytest_msdump.core.dumps.base import Reader
+from pytest_msdump.core.dumps.dump_tree import mindspore_place
+from pytest_msdump.core.dumps.file_names import AscendName, number, parse_ascend
+from pytest_msdump.core.dumps.listing import Folder, walk
+from pytest_msdump.core.dumps.reruns import order_by_time, separate_tree_runs
+from pytest_msdump.core.dumps.sidefiles import MAPPING, STATISTICS_FILE, read_mapping
+from pytest_msdump.core.errors import DumpNotFoundError, TensorFileError
+from pytest_msdump.core.facts.metrics import ABSENT, DIGITS, LABEL_COLUMNS, STATISTICS
+from pytest_msdump.core.model.describe import counted, listed
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
     OpKey,
@@ -39,7 +38,8 @@ from pytest_msdump.model.tensor import (
     TensorView,
     mangle,
 )
-from pytest_msdump.storage.files import open_regular
+from pytest_msdump.core.storage.files import open_regular
+from pytest_msdump.model.statistics import Statistic, Statistics, StatisticTables
 
 # The `TensorRef.reader` of a tensor of which there are statistics only: no reader can open it.
 READER = UNSEEN

@@ -17,11 +17,11 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_msdump.core.errors import ConfigError, TensorFileError
+from pytest_msdump.core.model.tensor import mangle
+from pytest_msdump.core.storage.files import read_user_file
 from pytest_msdump.dumps.wire import Memory, Source, Span, fields, span_of, varint_of, varints
-from pytest_msdump.errors import ConfigError, TensorFileError
 from pytest_msdump.model.shards import Placement, Strategy
-from pytest_msdump.model.tensor import mangle
-from pytest_msdump.storage.files import read_user_file
 
 _MOST_BYTES = 2**26
 _MOST_AXES = 32

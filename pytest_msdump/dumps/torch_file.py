@@ -20,15 +20,15 @@ from zipfile import ZIP_STORED
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.dtypes import canonical
-from pytest_msdump.dtypes.decode import can_decode
-from pytest_msdump.dumps.array_files import ArrayFileReader, Contents, NamedArray
-from pytest_msdump.dumps.array_reader import Layout, StoredView, can_be_held, layout_of
-from pytest_msdump.dumps.stored_file import StoredFile
+from pytest_msdump.core.dtypes import canonical
+from pytest_msdump.core.dtypes.decode import can_decode
+from pytest_msdump.core.dumps.array_files import ArrayFileReader, Contents, NamedArray
+from pytest_msdump.core.dumps.array_reader import Layout, StoredView, can_be_held, layout_of
+from pytest_msdump.core.dumps.stored_file import StoredFile
+from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.torch_pickle import MAX_PICKLE_BYTES, SavedTensor, UnreadablePickleError, tensors_in, value_in
 from pytest_msdump.dumps.zip_members import Member, data_start, is_encrypted, members_of, size_problem
-from pytest_msdump.errors import TensorFileError
-from pytest_msdump.model.tensor import TensorSpec
 
 _Values = npt.NDArray[Any]
 

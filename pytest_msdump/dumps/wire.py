@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Protocol
 
-from pytest_msdump.errors import TensorFileError
+from pytest_msdump.core.errors import TensorFileError
 
 VARINT, _I64, LENGTH, _I32 = 0, 1, 2, 5
 _FIXED = {_I64: 8, _I32: 4}

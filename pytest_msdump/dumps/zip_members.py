@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import NamedTuple
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
-from pytest_msdump.dumps.stored_file import LFS_POINTER, StoredFile, truncated
-from pytest_msdump.errors import TensorFileError
+from pytest_msdump.core.dumps.stored_file import LFS_POINTER, StoredFile, truncated
+from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.storage.remote import Seekable
 
 # Some 150,000 members; a directory takes a hundred times as much memory as it has bytes.

@@ -1,1 +1,1 @@
-"""Stored axes to logical axes, and two tensors to one shape. Values are never moved here: views are."""
+"""Views of shards and of tokens; move with those capabilities."""

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.errors import TensorShapeError
+from pytest_msdump.core.errors import TensorShapeError
+from pytest_msdump.core.model.tensor import TensorSpec, TensorView
+from pytest_msdump.core.text import Message, Parameter
 from pytest_msdump.model.shards import Segment, ShardLayout, segments_of
-from pytest_msdump.model.tensor import TensorSpec, TensorView
-from pytest_msdump.text import Message, Parameter
 
 Array = npt.NDArray[Any]
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.errors import TensorShapeError
+from pytest_msdump.core.errors import TensorShapeError
+from pytest_msdump.core.model.tensor import TensorSpec, TensorView
+from pytest_msdump.core.text import Message
 from pytest_msdump.model.shards import TokenRuns
-from pytest_msdump.model.tensor import TensorSpec, TensorView
-from pytest_msdump.text import Message
 
 
 def begins_with_tokens(views: Sequence[TensorView], tokens: TokenRuns) -> bool:

@@ -1,1 +1,1 @@
-"""Limits and verdicts: `policy` (ordered rules) → `resolve` (limits of one pair, before measuring) → `judge`."""
+"""Limits of statistics; moves with the capability of statistics."""

@@ -12,11 +12,10 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.facts.metrics import CLASS_METRICS, METRICS, NORM_METRICS, SIGN_CHANGES, STATISTICS
-from pytest_msdump.limits.judge import judge, meets, passing_bound, verdict_from
-from pytest_msdump.limits.statistic_distance import Distance, distance, dominance
-from pytest_msdump.model.comparison import (
+from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.facts.metrics import CLASS_METRICS, METRICS, NORM_METRICS, SIGN_CHANGES, STATISTICS
+from pytest_msdump.core.limits.judge import judge, meets, passing_bound, verdict_from
+from pytest_msdump.core.model.comparison import (
     FAILING,
     Comparison,
     Finding,
@@ -26,9 +25,10 @@ from pytest_msdump.model.comparison import (
     Nonfinite,
     Verdict,
 )
-from pytest_msdump.model.record import Check
+from pytest_msdump.core.model.record import Check
+from pytest_msdump.core.text import Message, Parameter
+from pytest_msdump.limits.statistic_distance import Distance, distance, dominance
 from pytest_msdump.model.statistics import Interval, SliceGap, StatisticComparison, Statistics
-from pytest_msdump.text import Message, Parameter
 
 _RULE = "statistics"
 _BITS = "bitwise_mismatch"

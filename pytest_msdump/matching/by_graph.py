@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 
-from pytest_msdump.matching.coordinates import compatible
-from pytest_msdump.matching.kinds import kind_of
-from pytest_msdump.matching.leaving import runs_of
+from pytest_msdump.core.matching.coordinates import compatible
+from pytest_msdump.core.matching.kinds import kind_of
+from pytest_msdump.core.matching.leaving import runs_of
+from pytest_msdump.core.matching.pairing_state import PairingRequest, PairingState
+from pytest_msdump.core.matching.sides import Side
 from pytest_msdump.matching.modules import Candidates
-from pytest_msdump.matching.pairing_state import PairingRequest, PairingState
 from pytest_msdump.matching.scopes import Leaving, Run
-from pytest_msdump.matching.sides import Side
 
 # Layers that one side may have where the other computes the same outside of any layer, or nothing.
 _THROUGH = frozenset({"passing", "add"})

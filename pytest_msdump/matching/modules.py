@@ -11,15 +11,15 @@ from math import prod
 from operator import mul
 from typing import NamedTuple
 
-from pytest_msdump.facts.operators import VIEW_TYPES
-from pytest_msdump.matching.coordinates import compatible
-from pytest_msdump.matching.kinds import kind_of
-from pytest_msdump.matching.leaving import runs_of
-from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
+from pytest_msdump.core.facts.operators import VIEW_TYPES
+from pytest_msdump.core.matching.coordinates import compatible
+from pytest_msdump.core.matching.kinds import kind_of
+from pytest_msdump.core.matching.leaving import runs_of
+from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
+from pytest_msdump.core.matching.sides import Side
+from pytest_msdump.core.model.pairing import Transform
+from pytest_msdump.core.text import Message, Parameter, say
 from pytest_msdump.matching.scopes import Leaving, Path, Run, Shape, dotted, spelling_of
-from pytest_msdump.matching.sides import Side
-from pytest_msdump.model.pairing import Transform
-from pytest_msdump.text import Message, Parameter, say
 
 Axes = tuple[int, ...]
 

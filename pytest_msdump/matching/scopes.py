@@ -16,16 +16,16 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pytest_msdump.facts.operators import LAST_OPERATORS, VIEW_TYPES
-from pytest_msdump.matching.kinds import WRAPPERS, WeightName, is_weight, kind_of, spelling_of_name
+from pytest_msdump.core.facts.operators import LAST_OPERATORS, VIEW_TYPES
+from pytest_msdump.core.matching.kinds import WRAPPERS, WeightName, is_weight, kind_of, spelling_of_name
+from pytest_msdump.core.matching.sides import Side, graph_at
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.graph import OperatorGraph
+from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.tensor import OpKey
+from pytest_msdump.core.text import Message, Parameter
 from pytest_msdump.matching.shared_scopes import most_repeats, paths_of_callers, strays
-from pytest_msdump.matching.sides import Side, graph_at
 from pytest_msdump.matching.weights import weights_of
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import OperatorGraph
-from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.tensor import OpKey
-from pytest_msdump.text import Message, Parameter
 
 # Names of modules from the outermost to the innermost; empty for the model itself.
 Path = tuple[str, ...]

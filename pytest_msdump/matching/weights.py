@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pytest_msdump.facts.checks import OPTIMIZERS
-from pytest_msdump.matching.kinds import WeightName, is_weight, weight_name
-from pytest_msdump.model.graph import Edge, OperatorGraph
-from pytest_msdump.model.tensor import OpKey
+from pytest_msdump.core.facts.checks import OPTIMIZERS
+from pytest_msdump.core.matching.kinds import WeightName, is_weight, weight_name
+from pytest_msdump.core.model.graph import Edge, OperatorGraph
+from pytest_msdump.core.model.tensor import OpKey
 
 
 def weights_of(keys: Iterable[tuple[int, OpKey]], graph: OperatorGraph | None) -> Mapping[WeightName, tuple[int, int]]:

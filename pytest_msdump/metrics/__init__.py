@@ -1,1 +1,1 @@
-"""Arrays in, numbers out: knows no dumps, no pytest, no logging, and has no opinion."""
+"""Sketches and statistics; move with those capabilities."""

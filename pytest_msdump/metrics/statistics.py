@@ -14,14 +14,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pytest_msdump.errors import UnknownNameError, nearest
-from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.facts.metrics import STATISTICS
-from pytest_msdump.metrics.numpy_kernel import Partial
-from pytest_msdump.metrics.sums import EMPTY, Moments, Sum, moments, scale_exponent
-from pytest_msdump.metrics.values import Array, Doubles, Workspace, above, components, inner, is_wide, numbers
+from pytest_msdump.core.errors import UnknownNameError, nearest
+from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.facts.metrics import STATISTICS
+from pytest_msdump.core.metrics.numpy_kernel import Partial
+from pytest_msdump.core.metrics.sums import EMPTY, Moments, Sum, moments, scale_exponent
+from pytest_msdump.core.metrics.values import Array, Doubles, Workspace, above, components, inner, is_wide, numbers
+from pytest_msdump.core.model.tensor import TensorView
 from pytest_msdump.model.statistics import Statistic
-from pytest_msdump.model.tensor import TensorView
 
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
 # Those that can be of values, where a view does not keep the bytes.

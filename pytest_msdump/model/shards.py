@@ -9,11 +9,11 @@ from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_msdump.errors import ConfigError, TensorShapeError, UnknownNameError, nearest
-from pytest_msdump.text import Message
+from pytest_msdump.core.errors import ConfigError, TensorShapeError, UnknownNameError, nearest
+from pytest_msdump.core.text import Message
 
 if TYPE_CHECKING:
-    from pytest_msdump.model.tensor import TensorRef
+    from pytest_msdump.core.model.tensor import TensorRef
 
 # Megatron-LM's default: tensor parallel ranks are neighbours (`megatron.core.parallel_state`, `order`).
 DEFAULT_ORDER = "tp-cp-ep-dp-pp"

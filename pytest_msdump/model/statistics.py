@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pytest_msdump.facts.metrics import DIGITS, STATISTICS
-from pytest_msdump.text import Message
+from pytest_msdump.core.facts.metrics import DIGITS, STATISTICS
+from pytest_msdump.core.text import Message
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from pytest_msdump.model.dump import PartialRun
-    from pytest_msdump.model.tensor import TensorRef, TensorSource, TensorSpec
+    from pytest_msdump.core.model.dump import PartialRun
+    from pytest_msdump.core.model.tensor import TensorRef, TensorSource, TensorSpec
 
 Statistic: TypeAlias = float | int | str | None
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
-from pytest_msdump.comparison.planning import Group, Plan
-from pytest_msdump.errors import MsdumpError
-from pytest_msdump.escape import terminal_lines, terminal_text
-from pytest_msdump.model.record import Record
+from pytest_msdump.core.compare.planning import Group, Plan
+from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.escape import terminal_lines, terminal_text
+from pytest_msdump.core.model.record import Record
 from pytest_msdump.plugin.junit import properties
 from pytest_msdump.plugin.measuring import cached, runner_of
 from pytest_msdump.plugin.output import coverage, detail_text, failure

@@ -14,23 +14,23 @@ from typing import Any
 import pytest
 
 from pytest_msdump import assertions
+from pytest_msdump.capabilities.inspect.checks import Checked
 from pytest_msdump.causes.repeats import Repeats, repeat, repeat_lines
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.opening import OpenDump, open_dump
-from pytest_msdump.errors import MsdumpError
-from pytest_msdump.escape import shell_line, terminal_text
-from pytest_msdump.inspect.checks import Checked
-from pytest_msdump.matching.pairer import pair_dumps
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import OpenDump, open_dump
+from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.escape import shell_line, terminal_text
+from pytest_msdump.core.matching.pairer import pair_dumps
+from pytest_msdump.core.model.describe import counted
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.storage.files import read_regular
 from pytest_msdump.metrics.count_sketch import BUCKETS
-from pytest_msdump.model.describe import counted
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.record import Record
-from pytest_msdump.model.report import Report
 from pytest_msdump.plugin.sources import absolute
 from pytest_msdump.record.recorder import Recorder, opened
 from pytest_msdump.record.reference import check_variations, keep_reference, key_digest, record_variations
 from pytest_msdump.record.variation import Control, Perturbation
-from pytest_msdump.storage.files import read_regular
 
 __all__ = [
     "Control",

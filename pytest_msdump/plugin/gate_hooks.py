@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from pytest_msdump.comparison.planning import Plan, plan
-from pytest_msdump.errors import MsdumpError
-from pytest_msdump.escape import terminal_lines
+from pytest_msdump.core.compare.planning import Plan, plan
+from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.escape import terminal_lines
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.plugin.collect import SuiteFile, collector_of
 from pytest_msdump.plugin.junit import add_roles
 from pytest_msdump.plugin.measuring import stop_measuring
@@ -26,7 +27,6 @@ from pytest_msdump.plugin.output import (
 )
 from pytest_msdump.plugin.session import Gate
 from pytest_msdump.plugin.sources import GATE
-from pytest_msdump.suite import load_suite
 
 
 class GateHooks:

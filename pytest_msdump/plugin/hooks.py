@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_msdump.errors import MsdumpError
-from pytest_msdump.escape import terminal_lines
+from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.escape import terminal_lines
+from pytest_msdump.core.settings.options import (
+    FIXTURE_OPTIONS,
+    GROUPS,
+    OPTIONS,
+    OUTPUT_OPTIONS,
+    argparse_kwargs,
+    ini_kwargs,
+)
 from pytest_msdump.plugin.discovery import is_suite_file
 from pytest_msdump.plugin.ignore_dumps import find_dumps
 from pytest_msdump.plugin.sources import (
@@ -22,7 +30,6 @@ from pytest_msdump.plugin.sources import (
     refuse_lost_files,
     suite_files_ahead,
 )
-from pytest_msdump.settings.options import FIXTURE_OPTIONS, GROUPS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, ini_kwargs
 
 if TYPE_CHECKING:
     from pytest_msdump.plugin.gate_hooks import GateHooks

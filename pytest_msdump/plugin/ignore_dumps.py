@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.core.errors import ConfigError, MsdumpError
+from pytest_msdump.core.settings.options import option_values
 from pytest_msdump.plugin.discovery import suite_files
 from pytest_msdump.plugin.sources import (
     DUMPS,
@@ -24,7 +25,6 @@ from pytest_msdump.plugin.sources import (
     ini_values,
     read_suite_toml,
 )
-from pytest_msdump.settings.options import option_values
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -192,7 +192,7 @@ def _sides(values: Any, directory: Path) -> list[Path]:
     """The dumps that options, ini keys or a table name; a remote one has no copy here yet."""
     if not any(values.get(side) for side in ("left", "right", "golden", "third")):
         return []
-    from pytest_msdump.suite.load import named_sides
+    from pytest_msdump.core.suite.load import named_sides
 
     return named_sides(values, directory)
 

@@ -7,18 +7,18 @@ from xml.etree import ElementTree
 
 from _pytest.junitxml import xml_key
 
-from pytest_msdump.escape import terminal_text
-from pytest_msdump.facts.metrics import METRICS
+from pytest_msdump.core.escape import terminal_text
+from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.report.coverage import first_failing
+from pytest_msdump.core.report.json_forms import encode
 from pytest_msdump.report.causes import with_causes_first
-from pytest_msdump.report.coverage import first_failing
-from pytest_msdump.report.json_forms import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import pytest
 
-    from pytest_msdump.model.record import Record
+    from pytest_msdump.core.model.record import Record
     from pytest_msdump.plugin.session import Gate
 
 # Few and short: validators and viewers of JUnit files choke on more.

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_msdump.scheduling.cache import Cache, cache_folder, open_cache
-from pytest_msdump.scheduling.run import Runner
+from pytest_msdump.capabilities.cache.cache import Cache, cache_folder, open_cache
+from pytest_msdump.core.scheduling import Runner
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_msdump.comparison.planning import Plan
-    from pytest_msdump.model.record import Record
+    from pytest_msdump.core.compare.planning import Plan
+    from pytest_msdump.core.model.record import Record
     from pytest_msdump.plugin.collect import OperatorItem
     from pytest_msdump.plugin.session import Gate
 

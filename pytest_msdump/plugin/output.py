@@ -14,19 +14,16 @@ from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLoca
 from _pytest._io import TerminalWriter
 
 from pytest_msdump.calibrate.engine import limits_file_to_lower, tighten
+from pytest_msdump.capabilities.ci.annotations import commands_for_github, write_for_gitlab
+from pytest_msdump.capabilities.elements.write_pair import FOLDER, close_slots, details_of_failing
 from pytest_msdump.causes.suggest_partners import with_suggestions
-from pytest_msdump.comparison.planning import Plan
-from pytest_msdump.elements.write_pair import FOLDER, close_slots, details_of_failing
-from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.escape import terminal_text
-from pytest_msdump.metrics.kernel import choose_kernel
-from pytest_msdump.model.record import Record
-from pytest_msdump.model.report import Report
-from pytest_msdump.plugin.measuring import keep_records
-from pytest_msdump.plugin.session import Gate, progress_of, sent_with
-from pytest_msdump.plugin.sources import OWN_NODE, Source
-from pytest_msdump.replay.pairing import suggest_with
-from pytest_msdump.report.build import (
+from pytest_msdump.core.compare.planning import Plan
+from pytest_msdump.core.errors import ConfigError, MsdumpError
+from pytest_msdump.core.escape import terminal_text
+from pytest_msdump.core.metrics.kernel import choose_kernel
+from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.build import (
     build_report,
     pairing_report,
     remove_reports,
@@ -34,15 +31,18 @@ from pytest_msdump.report.build import (
     start_report,
     write_report,
 )
-from pytest_msdump.report.bundling import MOST_CAUSES, write_bundle
+from pytest_msdump.core.report.bundling import MOST_CAUSES, write_bundle
+from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
+from pytest_msdump.core.report.failure import failure_text, one_line, path_below
+from pytest_msdump.core.report.summary import header_lines, summary_lines
+from pytest_msdump.core.report.tables import filled
+from pytest_msdump.core.text import Phrases
+from pytest_msdump.plugin.measuring import keep_records
+from pytest_msdump.plugin.session import Gate, progress_of, sent_with
+from pytest_msdump.plugin.sources import OWN_NODE, Source
+from pytest_msdump.replay.pairing import suggest_with
 from pytest_msdump.report.causes import choose_shown, role_line, short_reason, suspicious_line, with_causes_first
-from pytest_msdump.report.ci import commands_for_github, write_for_gitlab
-from pytest_msdump.report.coverage import coverage_problems, coverage_text
-from pytest_msdump.report.failure import failure_text, one_line, path_below
-from pytest_msdump.report.summary import header_lines, summary_lines
-from pytest_msdump.report.tables import filled
 from pytest_msdump.storage.remote import is_url
-from pytest_msdump.text import Phrases
 
 _RED, _GREEN = {"red": True, "bold": True}, {"green": True}
 # What pytest's short summary lists when -r says nothing.

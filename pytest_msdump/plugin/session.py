@@ -15,11 +15,15 @@ from uuid import uuid4
 import pytest
 
 from pytest_msdump.calibrate.engine import limits_file_to_lower
-from pytest_msdump.comparison.planning import Plan, plan
-from pytest_msdump.errors import ConfigError, MsdumpError, UnknownNameError, nearest
-from pytest_msdump.model.record import Local, Record
-from pytest_msdump.model.report import ReplayShare, Report
-from pytest_msdump.model.spellings import as_filed, typed_addresses
+from pytest_msdump.core.compare.planning import Plan, plan
+from pytest_msdump.core.errors import ConfigError, MsdumpError, UnknownNameError, nearest
+from pytest_msdump.core.model.record import Local, Record
+from pytest_msdump.core.model.report import ReplayShare, Report
+from pytest_msdump.core.model.spellings import as_filed, typed_addresses
+from pytest_msdump.core.report.json_forms import LOCAL
+from pytest_msdump.core.report.progress import Progress
+from pytest_msdump.core.report.record_json import from_json, to_json
+from pytest_msdump.core.settings.options import option_values, option_words
 from pytest_msdump.plugin.discovery import is_suite_file
 from pytest_msdump.plugin.junit import case_of
 from pytest_msdump.plugin.sources import (
@@ -38,10 +42,6 @@ from pytest_msdump.plugin.sources import (
     option_value,
     suite_files_ahead,
 )
-from pytest_msdump.report.json_forms import LOCAL
-from pytest_msdump.report.progress import Progress
-from pytest_msdump.report.record_json import from_json, to_json
-from pytest_msdump.settings.options import option_values, option_words
 
 if TYPE_CHECKING:
     from pytest_msdump.replay.reference_model import Reference

@@ -20,15 +20,15 @@ import pytest
 from _pytest.config import get_config
 from _pytest.config.findpaths import determine_setup
 
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import shell_line
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.escape import shell_line
+from pytest_msdump.core.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, language_of, option_values
 from pytest_msdump.plugin.discovery import SUITE_FILE, is_suite_file
-from pytest_msdump.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, language_of, option_values
 
 if TYPE_CHECKING:
+    from pytest_msdump.core.suite import Suite
     from pytest_msdump.plugin.ignore_dumps import IgnoreDumps
     from pytest_msdump.plugin.session import Gate
-    from pytest_msdump.suite import Suite
 
 # What the ids of items begin with that no suite file brings.
 NODE_OF_COMMAND_LINE = "msdump"
@@ -134,7 +134,7 @@ def _from_pyproject(file: Path) -> Source | None:
 
 def read_suite_toml(file: Path) -> Mapping[str, Any]:
     """Read a file that has a suite in it; reading suites loads more than a session without one needs."""
-    from pytest_msdump.suite import read_toml
+    from pytest_msdump.core.suite import read_toml
 
     return read_toml(file)
 
@@ -160,7 +160,7 @@ def find_own_source(config: pytest.Config) -> Source | None:
 
 def load_source(config: pytest.Config, source: Source, **more: str) -> Suite:
     """Return the suite of a source, every key of it checked; `more` stands in for options."""
-    from pytest_msdump.suite import load_suite
+    from pytest_msdump.core.suite import load_suite
 
     return load_suite(
         file=source.file,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_msdump.lazy_names import lazy_names
+from pytest_msdump.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_msdump.dtypes.arrays import RawArray
+    from pytest_msdump.core.dtypes.arrays import RawArray
     from pytest_msdump.record.caffe import from_caffe
     from pytest_msdump.record.ranks import this_rank
     from pytest_msdump.record.recorder import Recorder
@@ -37,7 +37,7 @@ _HOMES = {
     "Perturbation": "pytest_msdump.record.variation",
     "from_caffe": "pytest_msdump.record.caffe",
     "DumpWriter": "pytest_msdump.record.writer",
-    "RawArray": "pytest_msdump.dtypes.arrays",
+    "RawArray": "pytest_msdump.core.dtypes.arrays",
     "Recorder": "pytest_msdump.record.recorder",
     "assert_same_weights": "pytest_msdump.record.weights",
     "keep_reference": "pytest_msdump.record.reference",

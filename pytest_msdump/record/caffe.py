@@ -15,11 +15,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_msdump.core.dumps.npy_folder import NpyFolderReader
+from pytest_msdump.core.errors import ConfigError, DumpNotFoundError
+from pytest_msdump.core.storage.files import read_user_file
 from pytest_msdump.dumps.graphs.caffe_net import PHASES, CaffeLayer, layers_in_phase, read_layers
-from pytest_msdump.dumps.npy_folder import NpyFolderReader
-from pytest_msdump.errors import ConfigError, DumpNotFoundError
 from pytest_msdump.record.writer import DumpWriter, safe_name
-from pytest_msdump.storage.files import read_user_file
 
 _LARGEST_BYTES = 256 * 2**20
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_msdump.dtypes import canonical, coarser
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.dtypes import canonical, coarser
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record.call_graph import Call, IdentityGraph
 from pytest_msdump.record.calls import bound_arguments, leaves, named_leaves, with_leaves
 from pytest_msdump.record.recording import HookedRecording

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.dtypes.arrays import array_to_save
+from pytest_msdump.core.dtypes.arrays import array_to_save
+from pytest_msdump.core.model.dump import JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
+from pytest_msdump.core.model.graph import Edge, Operator
+from pytest_msdump.core.storage.files import naming, write_atomic
 from pytest_msdump.metrics.statistics import order_free_sums
-from pytest_msdump.model.dump import JOURNAL_FILE, MANIFEST_FILE, Manifest, TensorEntry
-from pytest_msdump.model.graph import Edge, Operator
-from pytest_msdump.storage.files import naming, write_atomic
 
 _FIELDS = tuple(one.name for one in fields(TensorEntry))
 # What an entry means where it does not say; such values are left out.

@@ -12,10 +12,10 @@ from functools import partial
 from os import PathLike
 from typing import Any
 
-from pytest_msdump.dtypes import canonical
-from pytest_msdump.dtypes.arrays import RawArray
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.core.dtypes import canonical
+from pytest_msdump.core.dtypes.arrays import RawArray
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.record.call_graph import Call, IdentityGraph
 from pytest_msdump.record.calls import leaves, named_leaves, with_leaves
 from pytest_msdump.record.recording import HookedRecording

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from pytest_msdump.configs.check import check_config
-from pytest_msdump.configs.finding import REFUSED, Setting, checked_mode
-from pytest_msdump.configs.new import new_config
-from pytest_msdump.errors import ConfigError, ProgramError
+from pytest_msdump.capabilities.config.check import check_config
+from pytest_msdump.capabilities.config.finding import REFUSED, Setting, checked_mode
+from pytest_msdump.capabilities.config.new import new_config
+from pytest_msdump.core.errors import ConfigError, ProgramError
 from pytest_msdump.record import launched
 from pytest_msdump.record.manifest import marked_incomplete
 from pytest_msdump.record.process import DEFAULT_TIMEOUT, Ran, checked_timeout, own_folder, run_process

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_msdump.dtypes.arrays import RawArray, array_to_save
-from pytest_msdump.dtypes.decode import stored_as
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.dump import ModelOutput
-from pytest_msdump.model.graph import Edge, Operator
+from pytest_msdump.core.dtypes.arrays import RawArray, array_to_save
+from pytest_msdump.core.dtypes.decode import stored_as
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.dump import ModelOutput
+from pytest_msdump.core.model.graph import Edge, Operator
+from pytest_msdump.core.storage.files import read_user_file
+from pytest_msdump.core.text import ENGLISH
 from pytest_msdump.record.recording import RunRecording
 from pytest_msdump.record.selection import Patterns, select_operators
-from pytest_msdump.storage.files import read_user_file
-from pytest_msdump.text import ENGLISH
 
 _EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 # A message of protobuf holds no more; larger models keep their weights beside them.

@@ -20,7 +20,7 @@ from os import PathLike
 from pathlib import Path
 from typing import NoReturn
 
-from pytest_msdump.errors import ConfigError, ProgramError
+from pytest_msdump.core.errors import ConfigError, ProgramError
 
 DEFAULT_TIMEOUT = 600.0
 _LOOK_EVERY_SECONDS = 0.02

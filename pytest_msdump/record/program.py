@@ -11,11 +11,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.dump import JOURNAL_FILE
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.dump import JOURNAL_FILE
+from pytest_msdump.core.storage.files import naming, read_user_file
 from pytest_msdump.record.manifest import marked_incomplete
 from pytest_msdump.record.process import DEFAULT_TIMEOUT, Ran, checked_timeout, own_folder, run_process
-from pytest_msdump.storage.files import naming, read_user_file
 
 _LARGEST_CONFIG_BYTES = 1 << 24
 # All that MindSpore takes in a path.

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from pytest_msdump.dumps.file_names import number
-from pytest_msdump.model.dump import DistributedRank
+from pytest_msdump.core.dumps.file_names import number
+from pytest_msdump.core.model.dump import DistributedRank
 
 _AXIS = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 # Rank and number of processes, as torchrun, Open MPI and MindSpore's msrun set them.

@@ -7,9 +7,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump import registry
-from pytest_msdump.comparison.opening import OpenDump, open_dump
-from pytest_msdump.errors import DumpNotFoundError, UnknownDumpFormatError, require_packages
+from pytest_msdump.core import registry
+from pytest_msdump.core.compare.opening import OpenDump, open_dump
+from pytest_msdump.core.errors import DumpNotFoundError, UnknownDumpFormatError, require_packages
 from pytest_msdump.record.caffe import from_caffe
 from pytest_msdump.record.keras import KerasRecording
 from pytest_msdump.record.mindspore import CellRecording

@@ -17,11 +17,11 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from pytest_msdump.dtypes.arrays import RawArray
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.dtypes.arrays import RawArray
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.graph import Operator
+from pytest_msdump.core.pages import pages
 from pytest_msdump.metrics.count_sketch import BUCKETS
-from pytest_msdump.model.graph import Operator
-from pytest_msdump.pages import pages
 from pytest_msdump.record.calls import calling_line
 from pytest_msdump.record.manifest import digest
 from pytest_msdump.record.ranks import this_rank

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pytest_msdump.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 
 Patterns = str | Sequence[str] | None
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record.recording import RunRecording
 from pytest_msdump.record.selection import Patterns, select_operators
 from pytest_msdump.record.writer import FileNames, safe_name

@@ -15,9 +15,9 @@ from functools import partial
 from os import PathLike
 from typing import Any, NamedTuple
 
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.describe import listed
-from pytest_msdump.model.dump import ModelOutput
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.describe import listed
+from pytest_msdump.core.model.dump import ModelOutput
 from pytest_msdump.record import torch_tensors
 from pytest_msdump.record.call_graph import Call
 from pytest_msdump.record.calls import bound_arguments, leaves, named_leaves

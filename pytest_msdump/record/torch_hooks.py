@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record.calls import leaves
 from pytest_msdump.record.torch_tensors import is_tensor
 

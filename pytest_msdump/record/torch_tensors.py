@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_msdump.dtypes.arrays import RawArray
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.core.dtypes.arrays import RawArray
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.facts.dtypes import DTYPES
 
 # What wrappers put between the names of a model's own modules.
 _WRAPPER_PARTS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from functools import partial, wraps
 from typing import Any
 
-from pytest_msdump.dtypes.arrays import RawArray
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.dtypes.arrays import RawArray
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record.calls import bound_arguments, named_leaves, with_leaves
 from pytest_msdump.record.selection import is_a
 from pytest_msdump.record.torch_tensors import array_of, is_tensor, is_transformed, plain_name, weights

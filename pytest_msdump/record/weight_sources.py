@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.dtypes.arrays import RawArray, array_to_save, decode_raw
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.facts.operators import COUNTERS, NEUTRAL_WEIGHT_NAMES
+from pytest_msdump.core.dtypes.arrays import RawArray, array_to_save, decode_raw
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.facts.operators import COUNTERS, NEUTRAL_WEIGHT_NAMES
 
 Array = npt.NDArray[Any]
 

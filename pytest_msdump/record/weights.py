@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy_format
 
-from pytest_msdump.dtypes import canonical
-from pytest_msdump.errors import ConfigError, DumpNotFoundError, TensorFileError, UnknownNameError, nearest
-from pytest_msdump.facts.dtypes import DTYPES
+from pytest_msdump.core.dtypes import canonical
+from pytest_msdump.core.errors import ConfigError, DumpNotFoundError, TensorFileError, UnknownNameError, nearest
+from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.storage.files import naming, open_regular, write_atomic
+from pytest_msdump.core.suite.keys import MapObject
 from pytest_msdump.record.weight_pairs import WeightPair, map_entries, pairs
 from pytest_msdump.record.weight_sources import FRAMEWORKS, Weight, Weights, framework_of, holders, of_mapping, of_model
-from pytest_msdump.storage.files import naming, open_regular, write_atomic
-from pytest_msdump.suite.keys import MapObject
 
 Array = npt.NDArray[Any]
 

@@ -18,14 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.comparison.opening import open_logical
-from pytest_msdump.dtypes.arrays import RawArray, array_to_save
-from pytest_msdump.dumps.file_names import ReferenceName
-from pytest_msdump.dumps.manifest import read_manifest
-from pytest_msdump.dumps.sidefiles import MAPPING
-from pytest_msdump.errors import ConfigError, MsdumpError, nearest
-from pytest_msdump.metrics.count_sketch import BUCKETS, SEEDS
-from pytest_msdump.model.dump import (
+from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.dtypes.arrays import RawArray, array_to_save
+from pytest_msdump.core.dumps.file_names import ReferenceName
+from pytest_msdump.core.dumps.sidefiles import MAPPING
+from pytest_msdump.core.errors import ConfigError, MsdumpError, nearest
+from pytest_msdump.core.model.dump import (
     ARCHIVE_FILE,
     JOURNAL_FILE,
     MANIFEST_FILE,
@@ -34,8 +32,11 @@ from pytest_msdump.model.dump import (
     Manifest,
     TensorEntry,
 )
-from pytest_msdump.model.graph import Operator
-from pytest_msdump.model.tensor import TensorRef, TensorView
+from pytest_msdump.core.model.graph import Operator
+from pytest_msdump.core.model.tensor import TensorRef, TensorView
+from pytest_msdump.core.storage.files import write_atomic
+from pytest_msdump.dumps.manifest import read_manifest
+from pytest_msdump.metrics.count_sketch import BUCKETS, SEEDS
 from pytest_msdump.record.manifest import add_to_journal, digests, marked_incomplete, write_manifest
 from pytest_msdump.record.sketching import (
     BLOCK_ELEMENTS,
@@ -51,7 +52,6 @@ from pytest_msdump.record.sketching import (
     sketch_of,
     sketched,
 )
-from pytest_msdump.storage.files import write_atomic
 
 __all__ = ["SAVE", "DumpWriter", "FileNames", "RawArray", "check_save", "safe_name", "sketch_dump"]
 

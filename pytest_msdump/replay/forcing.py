@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.comparison.align import align
-from pytest_msdump.comparison.opening import ArrayView, open_view
-from pytest_msdump.dtypes import coarser
-from pytest_msdump.errors import MsdumpError, TensorShapeError
-from pytest_msdump.facts.dtypes import EPSILON
+from pytest_msdump.core.compare.align import align
+from pytest_msdump.core.compare.opening import ArrayView, open_view
+from pytest_msdump.core.dtypes import coarser
+from pytest_msdump.core.errors import MsdumpError, TensorShapeError
+from pytest_msdump.core.facts.dtypes import EPSILON
+from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.model.record import Local
+from pytest_msdump.core.text import Message
 from pytest_msdump.facts.replay import SCORE_LIMITS
-from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.record import Local
 from pytest_msdump.replay.judging import damaged, judge, not_replayable
-from pytest_msdump.text import Message
 
 Array = npt.NDArray[Any]
 

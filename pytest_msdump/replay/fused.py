@@ -12,14 +12,14 @@ from math import prod
 
 import numpy as np
 
-from pytest_msdump.dtypes import rounding_unit
-from pytest_msdump.dtypes.decode import rounded_to
+from pytest_msdump.core.dtypes import rounding_unit
+from pytest_msdump.core.dtypes.decode import rounded_to
+from pytest_msdump.core.errors import NotReplayableError
+from pytest_msdump.core.facts.dtypes import EPSILON
+from pytest_msdump.core.model.graph import Edge, Operator
+from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.graphs.ir import parse_attributes
 from pytest_msdump.dumps.graphs.ir_types import dtype_name
-from pytest_msdump.errors import NotReplayableError
-from pytest_msdump.facts.dtypes import EPSILON
-from pytest_msdump.model.graph import Edge, Operator
-from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.replay.operators import elementwise
 from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, computed
 

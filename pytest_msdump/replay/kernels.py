@@ -18,24 +18,24 @@ from typing import Any
 
 import numpy as np
 
-from pytest_msdump.comparison.opening import open_logical
-from pytest_msdump.dtypes import canonical, rounding_unit
-from pytest_msdump.dtypes.decode import rounded_to
+from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.dtypes import canonical, rounding_unit
+from pytest_msdump.core.dtypes.decode import rounded_to
+from pytest_msdump.core.errors import MsdumpError, NotReplayableError
+from pytest_msdump.core.facts.dtypes import DTYPES, EPSILON
+from pytest_msdump.core.facts.operators import RANDOM_TYPES, WRITTEN_INPUTS
+from pytest_msdump.core.matching.coordinates import compatible, place_of
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
+from pytest_msdump.core.registry import entries
+from pytest_msdump.core.text import Message, plain_text
 from pytest_msdump.dumps.graphs.ir import parse_attributes
-from pytest_msdump.errors import MsdumpError, NotReplayableError
-from pytest_msdump.facts.dtypes import DTYPES, EPSILON
-from pytest_msdump.facts.operators import RANDOM_TYPES, WRITTEN_INPUTS
 from pytest_msdump.facts.replay import FLIPS_SHARE_LIMIT
-from pytest_msdump.matching.coordinates import compatible, place_of
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
-from pytest_msdump.registry import entries
 from pytest_msdump.replay.fused import composed
 from pytest_msdump.replay.operators import arranging, elementwise, linear, normalising, optimizers
 from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, computed
-from pytest_msdump.text import Message, plain_text
 
 # Below the smallest normal number a kernel may write 0.
 _SMALLEST: Mapping[str, float] = {"float64": 2.0**-1022, "float16": 2.0**-24}

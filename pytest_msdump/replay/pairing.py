@@ -18,12 +18,12 @@ from pytest_msdump.causes.confirm_partners import words_of
 from pytest_msdump.causes.fingerprint import distances, fingerprint
 from pytest_msdump.causes.structure import name_agreement, tokens_of
 from pytest_msdump.causes.suggest_partners import Suggested, suggest_partners
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.comparison.planning import Plan
-from pytest_msdump.comparison.user_code import Watch, unwatched
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.matching.kinds import kind_of
-from pytest_msdump.model.pairing import Pair, Transform
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.compare.planning import Plan
+from pytest_msdump.core.compare.user_code import Watch, unwatched
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.matching.kinds import kind_of
+from pytest_msdump.core.model.pairing import Pair, Transform
 from pytest_msdump.replay.forcing import GRADIENTS, Forcing, Place
 from pytest_msdump.replay.reference_model import Reference
 from pytest_msdump.replay.torch_forcing import run_as_it_is

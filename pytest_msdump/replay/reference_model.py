@@ -17,15 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from pytest_msdump.comparison.opening import open_view
-from pytest_msdump.comparison.planning import Plan
-from pytest_msdump.comparison.planning import plan as make_plan
-from pytest_msdump.errors import ConfigError, missing_package, nearest, require_packages
-from pytest_msdump.matching.selection import Selection
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.ordering import PARAMETER
-from pytest_msdump.model.record import Local
-from pytest_msdump.model.report import ReplayShare
+from pytest_msdump.core.compare.opening import open_view
+from pytest_msdump.core.compare.planning import Plan
+from pytest_msdump.core.compare.planning import plan as make_plan
+from pytest_msdump.core.errors import ConfigError, missing_package, nearest, require_packages
+from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.record import Local
+from pytest_msdump.core.model.report import ReplayShare
+from pytest_msdump.core.text.phrases import ENGLISH
 from pytest_msdump.record import tf_graphs, torch_tensors
 from pytest_msdump.record.keras import KerasRecording, layers_of, variables_of
 from pytest_msdump.record.manifest import has_digest
@@ -34,7 +35,6 @@ from pytest_msdump.replay.forcing import GRADIENTS, OPTIMIZER, Forcing
 from pytest_msdump.replay.keras_forcing import KerasModel, force_layers, keras_model
 from pytest_msdump.replay.onnx_forcing import force_nodes, inputs_of
 from pytest_msdump.replay.torch_forcing import force, names_of, raised_by_the_model
-from pytest_msdump.text.phrases import ENGLISH
 
 # Why a tensor is none that a replay can judge, as codes of messages.
 _BY_NATURE = frozenset(

@@ -7,16 +7,16 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from typing import TypeAlias, TypeVar
 
 from pytest_msdump.causes.reasons import fit_text, reason_of, step_text
-from pytest_msdump.escape import terminal_text
-from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.model.comparison import Finding
-from pytest_msdump.model.numbers import beside, number
-from pytest_msdump.model.record import Check, Record
-from pytest_msdump.model.report import Report
-from pytest_msdump.model.tensor import COORDINATES, Coordinates
-from pytest_msdump.report.coverage import map_entry_lines
-from pytest_msdump.report.tables import hanging
-from pytest_msdump.text import ENGLISH, Phrases
+from pytest_msdump.core.escape import terminal_text
+from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.model.comparison import Finding
+from pytest_msdump.core.model.numbers import beside, number
+from pytest_msdump.core.model.record import Check, Record
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.model.tensor import COORDINATES, Coordinates
+from pytest_msdump.core.report.coverage import map_entry_lines
+from pytest_msdump.core.report.tables import hanging
+from pytest_msdump.core.text import ENGLISH, Phrases
 
 Key = TypeVar("Key")
 Label: TypeAlias = Callable[[Record], str]

@@ -14,7 +14,7 @@ from functools import lru_cache
 from threading import get_ident
 from typing import Any, NamedTuple
 
-from pytest_msdump.errors import ConfigError, DumpNotFoundError
+from pytest_msdump.core.errors import ConfigError, DumpNotFoundError
 
 _EXTRA = "pip install 'pytest-msdump[remote]'"
 _IN_EXTRA = ("s3", "s3a", "memory")

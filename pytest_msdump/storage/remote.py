@@ -19,7 +19,7 @@ from pathlib import Path, PosixPath
 from typing import IO, Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
-from pytest_msdump.errors import ConfigError, UnknownDumpFormatError
+from pytest_msdump.core.errors import ConfigError, UnknownDumpFormatError
 from pytest_msdump.storage.object_storage import StoredObject, list_folder, list_tree, look_at, read_range
 
 # The root, the scheme and the host or bucket.

@@ -19,19 +19,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.dumps.base import Reader
-from pytest_msdump.errors import MsdumpError, NotReplayableError
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.ordering import in_order
-from pytest_msdump.model.report import Report
-from pytest_msdump.model.tensor import TensorRef, TensorSpec
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.dumps.base import Reader
+from pytest_msdump.core.errors import MsdumpError, NotReplayableError
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.ordering import in_order
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.model.tensor import TensorRef, TensorSpec
+from pytest_msdump.core.report.base import ReportKind
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.settings.options import REPORT_KINDS
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.replay.kernels import judge
 from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, computed
-from pytest_msdump.report.base import ReportKind
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.settings.options import REPORT_KINDS
-from pytest_msdump.suite import load_suite
 
 __all__ = ["OperatorConformance", "ReaderConformance", "ReportConformance"]
 
@@ -200,7 +200,7 @@ class ReportConformance(ABC):
         assert kind.write(report, tmp_path).read_bytes() == content
 
     def test_no_name_drives_a_terminal(self, kind: ReportKind, report: Report, tmp_path: Path) -> None:
-        """Names come from dumps; `pytest_msdump.escape` makes them safe."""
+        """Names come from dumps; `pytest_msdump.core.escape` makes them safe."""
         content = kind.write(report, tmp_path).read_bytes()
         assert b"\x1b" not in content
         assert b"::error::" not in content

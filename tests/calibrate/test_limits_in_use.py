@@ -12,11 +12,11 @@ import pytest
 
 from pytest_msdump import assert_dumps_close
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.suite import load_suite
+from pytest_msdump.core.suite.load import read_limits
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.suite import load_suite
-from pytest_msdump.suite.load import read_limits
 
 Array = npt.NDArray[Any]
 U = 2.0**-24

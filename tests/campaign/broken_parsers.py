@@ -10,7 +10,7 @@ from pathlib import Path
 
 from campaign.parsers import Seed
 
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError
 
 
 def seeds() -> list[Seed]:

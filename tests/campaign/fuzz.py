@@ -37,7 +37,7 @@ if __name__ == "__main__":
 from campaign.json_edits import DELETED, HOSTILE, edited, paths
 from campaign.parsers import PARSERS, Parser, Seed, said_well
 
-from pytest_msdump.errors import MsdumpError
+from pytest_msdump.core.errors import MsdumpError
 
 SECONDS = 5
 MEMORY_BYTES = 300 * 2**20

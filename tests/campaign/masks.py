@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump import compare
-from pytest_msdump.comparison.opening import ArrayView
+from pytest_msdump.core.compare.opening import ArrayView
 
 Array = npt.NDArray[Any]
 

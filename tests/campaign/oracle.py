@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.metrics.measure import measure
-from pytest_msdump.model.comparison import Comparison
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.metrics.measure import measure
+from pytest_msdump.core.model.comparison import Comparison
 
 Array = npt.NDArray[Any]
 

@@ -19,22 +19,24 @@ from graphs.test_ge_text import ONNX, PROTO
 from report import samples
 from report.test_reporting_json import a_report
 
+from pytest_msdump.capabilities.cache.cache import CacheFile
+from pytest_msdump.capabilities.compat.mscmp_advisor import _read as read_vendor_table
+from pytest_msdump.capabilities.compat.mscmp_advisor import advice
+from pytest_msdump.capabilities.config.check import check_config
+from pytest_msdump.capabilities.config.command import _read as read_configuration
+from pytest_msdump.capabilities.config.finding import REFUSED, Setting, would_dump
+from pytest_msdump.capabilities.config.keys import MODES
+from pytest_msdump.capabilities.config.new import explain
+from pytest_msdump.capabilities.convert.dump_files import KINDS, array_name
+from pytest_msdump.capabilities.convert.prototxt import rewire
+from pytest_msdump.capabilities.convert.renaming import compile_pattern, parts_of, read_undo
+from pytest_msdump.capabilities.convert.sources import short_name
+from pytest_msdump.capabilities.inspect.file import file_header
 from pytest_msdump.cli import main as command
-from pytest_msdump.cli.config import _read as read_configuration
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.opening import open_logical
-from pytest_msdump.compat.mscmp_advisor import _read as read_vendor_table
-from pytest_msdump.compat.mscmp_advisor import advice
-from pytest_msdump.configs.check import check_config
-from pytest_msdump.configs.finding import REFUSED, Setting, would_dump
-from pytest_msdump.configs.new import explain
-from pytest_msdump.convert.dump_files import KINDS, array_name
-from pytest_msdump.convert.prototxt import rewire
-from pytest_msdump.convert.renaming import compile_pattern, parts_of, read_undo
-from pytest_msdump.convert.sources import short_name
-from pytest_msdump.dumps.ascend_file import open_dump_file
-from pytest_msdump.dumps.dump_tree import mindspore_place, place_of
-from pytest_msdump.dumps.file_names import (
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.dumps.dump_tree import mindspore_place, place_of
+from pytest_msdump.core.dumps.file_names import (
     parse_ascend,
     parse_converted,
     parse_converted_bin,
@@ -45,6 +47,28 @@ from pytest_msdump.dumps.file_names import (
     parse_protobuf,
     parse_reference,
 )
+from pytest_msdump.core.dumps.npy import open_npy
+from pytest_msdump.core.dumps.run_history import parse_history
+from pytest_msdump.core.dumps.sidefiles import read_kernel_args, read_mapping, read_run_labels
+from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.limits.policy import Policy
+from pytest_msdump.core.matching.addresses import parse_address
+from pytest_msdump.core.matching.coordinates import parse_align
+from pytest_msdump.core.matching.rules import FusionRules, combined
+from pytest_msdump.core.model.graph import OperatorGraph
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.report.json_report import document, read_json, report_from
+from pytest_msdump.core.settings.values import (
+    parse_count,
+    parse_coverage,
+    parse_jobs,
+    parse_report,
+    parse_spec,
+)
+from pytest_msdump.core.suite import load_suite
+from pytest_msdump.core.suite.keys import parse_threshold
+from pytest_msdump.core.suite.load import dumped_path
+from pytest_msdump.dumps.ascend_file import open_dump_file
 from pytest_msdump.dumps.graphs.execution_order import read_order
 from pytest_msdump.dumps.graphs.ge_model import read_model
 from pytest_msdump.dumps.graphs.ge_text import parse_ge_onnx, parse_ge_proto
@@ -54,36 +78,12 @@ from pytest_msdump.dumps.graphs.ms_pb import parse_pb
 from pytest_msdump.dumps.graphs.source_lines import operators_at, user_frames
 from pytest_msdump.dumps.hook_dumps import SglangDumperReader, parse_dumper_name
 from pytest_msdump.dumps.manifest import read_manifest
-from pytest_msdump.dumps.npy import open_npy
 from pytest_msdump.dumps.opdebug import read_overflow_file
 from pytest_msdump.dumps.run_facts import read_run
-from pytest_msdump.dumps.run_history import parse_history
-from pytest_msdump.dumps.sidefiles import read_kernel_args, read_mapping, read_run_labels
 from pytest_msdump.dumps.torch_pickle import tensors_in, value_in
-from pytest_msdump.errors import MsdumpError
-from pytest_msdump.facts.config_keys import MODES
-from pytest_msdump.inspect.file import file_header
-from pytest_msdump.limits.policy import Policy
-from pytest_msdump.matching.addresses import parse_address
-from pytest_msdump.matching.coordinates import parse_align
-from pytest_msdump.matching.rules import FusionRules, combined
-from pytest_msdump.model.graph import OperatorGraph
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.record.tf_graphs import print_commands, read_listing
 from pytest_msdump.record.weights import load
-from pytest_msdump.report.json_report import document, read_json, report_from
-from pytest_msdump.scheduling.cache import CacheFile
-from pytest_msdump.settings.values import (
-    parse_count,
-    parse_coverage,
-    parse_jobs,
-    parse_report,
-    parse_spec,
-)
 from pytest_msdump.storage.remote import is_url, parse_location
-from pytest_msdump.suite import load_suite
-from pytest_msdump.suite.keys import parse_threshold
-from pytest_msdump.suite.load import dumped_path
 
 __all__ = ["PARSERS", "Parser", "Seed"]
 

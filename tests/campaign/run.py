@@ -38,7 +38,7 @@ from campaign.harmless import HARMLESS
 from campaign.networks import Network, Pair, networks
 from campaign.trials import FAILING, NotHereError, Outcome, Side, Trial, by_command, by_program, by_pytest
 
-from pytest_msdump.metrics.kernel import VARIABLE
+from pytest_msdump.core.metrics.kernel import VARIABLE
 
 PROFILES = ("default", "strict", "bitwise")
 # Of how many cases one is a harmless variation.

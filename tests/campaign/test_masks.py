@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from campaign import masks
 
-from pytest_msdump.metrics import measure as loop
+from pytest_msdump.core.metrics import measure as loop
 
 
 def test_wrong_elements_beside_a_mask_fail_and_sound_ones_pass() -> None:

@@ -9,8 +9,8 @@ import pytest
 from campaign import oracle
 from kernels import EACH
 
-from pytest_msdump.metrics import measure as loop
-from pytest_msdump.metrics import numpy_kernel as numpy_kernel
+from pytest_msdump.core.metrics import measure as loop
+from pytest_msdump.core.metrics import numpy_kernel as numpy_kernel
 
 
 @pytest.mark.parametrize("kernel", EACH)

@@ -9,9 +9,9 @@ from docs_pages import ROOT, anchors
 from numpy.random import default_rng
 
 from pytest_msdump import assert_dumps_close
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.diagnosis.diagnose import diagnose
-from pytest_msdump.facts.diagnoses import DEFAULTS
+from pytest_msdump.capabilities.diagnosis.diagnose import diagnose
+from pytest_msdump.capabilities.diagnosis.kinds import DEFAULTS
+from pytest_msdump.core.compare.opening import ArrayView
 
 X = default_rng(3).normal(size=(4, 8, 6, 10))
 ROWS = default_rng(4).normal(size=(40, 64)) * default_rng(5).uniform(1e-3, 1e-2, (40, 1))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.diagnosis.claim import Fit, Sides, confidence_of
-from pytest_msdump.diagnosis.diagnose import diagnose
-from pytest_msdump.facts.diagnoses import CONFIDENCES, DIAGNOSES
+from pytest_msdump.capabilities.diagnosis.claim import Fit, Sides, confidence_of
+from pytest_msdump.capabilities.diagnosis.diagnose import diagnose
+from pytest_msdump.capabilities.diagnosis.kinds import CONFIDENCES, DIAGNOSES
+from pytest_msdump.core.compare.opening import ArrayView
 
 X = np.random.default_rng(7).normal(size=(4, 32, 10, 12)).astype(np.float32)
 M = np.random.default_rng(8).normal(size=(48, 64)).astype(np.float32)
@@ -220,9 +220,9 @@ LARGE = {
 
 @pytest.mark.parametrize("kind", LARGE)
 def test_a_tensor_too_large_to_be_held_is_told_the_same_of(kind, monkeypatch):
-    monkeypatch.setattr("pytest_msdump.diagnosis.claim._HELD_ELEMENTS", 100)
-    monkeypatch.setattr("pytest_msdump.diagnosis.claim._SAMPLE_BLOCK_ELEMENTS", 100)
-    monkeypatch.setattr("pytest_msdump.diagnosis.claim.BLOCK_ELEMENTS", 1000)
+    monkeypatch.setattr("pytest_msdump.capabilities.diagnosis.claim._HELD_ELEMENTS", 100)
+    monkeypatch.setattr("pytest_msdump.capabilities.diagnosis.claim._SAMPLE_BLOCK_ELEMENTS", 100)
+    monkeypatch.setattr("pytest_msdump.capabilities.diagnosis.claim.BLOCK_ELEMENTS", 1000)
     change, details = LARGE[kind]
     found = told(np.ascontiguousarray(change(X)), X)
     assert [(entry.id, entry.confidence, dict(entry.details)) for entry in found] == [(kind, "high", details)]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_msdump.comparison.planning import Plan, plan
-from pytest_msdump.model.comparison import FAILING
-from pytest_msdump.report.build import compare_plan
-from pytest_msdump.suite import load_suite
+from pytest_msdump.core.compare.planning import Plan, plan
+from pytest_msdump.core.model.comparison import FAILING
+from pytest_msdump.core.report.build import compare_plan
+from pytest_msdump.core.suite import load_suite
 
 if sys.version_info >= (3, 11):
     import tomllib

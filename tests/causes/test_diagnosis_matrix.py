@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.diagnosis.diagnose import diagnose
-from pytest_msdump.text import say
+from pytest_msdump.capabilities.diagnosis.diagnose import diagnose
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.text import say
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "diagnosis.py"
 
@@ -38,7 +38,7 @@ def test_no_sure_diagnosis_is_wrong_and_nearly_every_pattern_is_found(benchmark_
 
 
 def test_every_pattern_has_a_diagnosis_of_its_name(benchmark_module):
-    from pytest_msdump.facts.diagnoses import DIAGNOSES
+    from pytest_msdump.capabilities.diagnosis.kinds import DIAGNOSES
 
     assert set(benchmark_module.PATTERNS) == set(DIAGNOSES) - {"constant", "nonfinite", "other_default"}
 

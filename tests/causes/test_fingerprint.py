@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.causes.fingerprint import disagreement, distances, fingerprint
-from pytest_msdump.comparison.opening import ArrayView
+from pytest_msdump.core.compare.opening import ArrayView
 
 
 def print_of(values):

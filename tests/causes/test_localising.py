@@ -11,14 +11,14 @@ import pytest
 from dump_builder import START, Tensor, write_mindspore
 from plugin.suites import write_suite
 
+from pytest_msdump.capabilities.html.content import content
 from pytest_msdump.causes.reasons import reason_of
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.report.build import build_report, compare_plan
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.report.record_json import to_json
+from pytest_msdump.core.suite import load_suite
+from pytest_msdump.core.text import ENGLISH
 from pytest_msdump.report.causes import role_lines
-from pytest_msdump.report.html.content import content
-from pytest_msdump.report.record_json import to_json
-from pytest_msdump.suite import load_suite
-from pytest_msdump.text import ENGLISH
 
 GRAPHS = Path(__file__).parents[1] / "data" / "localising"
 GOOD, BAD = np.ones((2, 3), "f4"), np.full((2, 3), 2, "f4")
@@ -404,8 +404,8 @@ def test_roles_stay_when_a_saved_result_is_judged_again_unless_others_fail(
     ],
 )
 def test_a_saved_report_with_broken_roles_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
-    from pytest_msdump.errors import ConfigError
-    from pytest_msdump.report.json_report import document, report_from
+    from pytest_msdump.core.errors import ConfigError
+    from pytest_msdump.core.report.json_report import document, report_from
 
     write_pair(tmp_path, outputs("a", bad=("a",)))
     planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))

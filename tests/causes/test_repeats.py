@@ -13,14 +13,14 @@ import pytest
 from dump_builder import START, write_mindspore, write_reference
 
 from pytest_msdump.causes.repeats import Repeats, repeat, repeat_lines
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.facts.operators import RANDOM_TYPES
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import Edge, Operator
-from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.facts.operators import RANDOM_TYPES
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.graph import Edge, Operator
+from pytest_msdump.core.model.tensor import Coordinates
+from pytest_msdump.core.text import say
 from pytest_msdump.record import DumpWriter, RawArray
-from pytest_msdump.text import say
 
 Run = Callable[[int, Path], object]
 

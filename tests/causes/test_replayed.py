@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pytest_msdump.causes.roles import roles_by_replay
-from pytest_msdump.model.comparison import Finding, Verdict
-from pytest_msdump.model.record import Local, Record, ReportedTensor
-from pytest_msdump.model.tensor import Coordinates
-from pytest_msdump.report.record_json import from_json, to_json
-from pytest_msdump.text import Message, plain_text
+from pytest_msdump.core.model.comparison import Finding, Verdict
+from pytest_msdump.core.model.record import Local, Record, ReportedTensor
+from pytest_msdump.core.model.tensor import Coordinates
+from pytest_msdump.core.report.record_json import from_json, to_json
+from pytest_msdump.core.text import Message, plain_text
 
 WRONG, RIGHT = Local("fail", "score", 900.0, 16.0), Local("pass", "score", 1.2, 16.0)
 NOT = Local("not_replayable", why=Message("local_input"))

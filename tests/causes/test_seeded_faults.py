@@ -11,11 +11,11 @@ import pytest
 from causes.networks import SIZE, above, computed, network, write, write_ge, write_ir
 
 from pytest_msdump.causes.reasons import reason_of
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.model.report import Report
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.suite import load_suite
-from pytest_msdump.text import ENGLISH
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.suite import load_suite
+from pytest_msdump.core.text import ENGLISH
 
 
 def compared(folder: Path, **options: Any) -> Report:

@@ -20,14 +20,14 @@ from pytest_msdump.causes import mispaired
 from pytest_msdump.causes.fingerprint import sample, sample_of, sampled_distance
 from pytest_msdump.causes.mispaired import FAR, FREE, TAKEN, Rival, better_fits
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.model.comparison import Verdict
-from pytest_msdump.report.build import build_report, compare_plan
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.model.comparison import Verdict
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.report.json_report import document, read_json, report_from
+from pytest_msdump.core.report.summary import summary_lines
+from pytest_msdump.core.suite import load_suite, parse_toml
+from pytest_msdump.core.text import Phrases
 from pytest_msdump.report.causes import suspicious_line
-from pytest_msdump.report.json_report import document, read_json, report_from
-from pytest_msdump.report.summary import summary_lines
-from pytest_msdump.suite import load_suite, parse_toml
-from pytest_msdump.text import Phrases
 
 Array = npt.NDArray[Any]
 Told = dict[str, list[tuple[str, str, str]]]

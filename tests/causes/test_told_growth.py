@@ -14,20 +14,20 @@ import pytest
 import random_nets
 from dump_builder import Tensor, write_mindspore
 
+from pytest_msdump.capabilities.ci.annotations import commands_for_github, write_for_gitlab
+from pytest_msdump.capabilities.html.content import content
 from pytest_msdump.causes.reasons import reason_of
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.model.record import Record
-from pytest_msdump.model.report import Report
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.report.bundling import write_bundle
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.report.bundling import write_bundle
+from pytest_msdump.core.report.markdown import markdown_text
+from pytest_msdump.core.report.record_json import checked_record, to_json
+from pytest_msdump.core.report.summary import summary_lines
+from pytest_msdump.core.suite import load_suite
+from pytest_msdump.core.text import ENGLISH, Phrases
 from pytest_msdump.report.causes import choose_shown, loose_limits, short_reason
-from pytest_msdump.report.ci import commands_for_github, write_for_gitlab
-from pytest_msdump.report.html.content import content
-from pytest_msdump.report.markdown import markdown_text
-from pytest_msdump.report.record_json import checked_record, to_json
-from pytest_msdump.report.summary import summary_lines
-from pytest_msdump.suite import load_suite
-from pytest_msdump.text import ENGLISH, Phrases
 
 # Shares of the limit: b jumps, and e is the first to fail.
 JUMPED = (0.002, 0.09, 0.3, 0.9, 1.06, 1.2)
@@ -149,7 +149,7 @@ def test_accumulated_errors_are_told_with_the_path_they_grew_on(tmp_path: Path) 
 
 
 def _words() -> Any:
-    from pytest_msdump.text.page import PAGE
+    from pytest_msdump.core.text.page import PAGE
 
     return dict(PAGE)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.model.graph import Edge, Operator
-from pytest_msdump.model.record import Record
-from pytest_msdump.model.report import Report
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.model.graph import Edge, Operator
+from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.suite import load_suite
 
 ONES = np.ones((2, 3), "f4")
 # Name, what feeds it, the module around it: a network with a branch.

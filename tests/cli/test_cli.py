@@ -13,7 +13,7 @@ from outcomes import without_run
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import COMMANDS, main
-from pytest_msdump.settings.options import OPTIONS
+from pytest_msdump.core.settings.options import OPTIONS
 
 
 @pytest.fixture(autouse=True)

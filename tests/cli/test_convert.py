@@ -14,7 +14,7 @@ from semantics import ascend_made as made
 
 from pytest_msdump import open_dump
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.opening import open_view
+from pytest_msdump.core.compare.opening import open_view
 
 RNG = np.random.default_rng(61)
 HALF = RNG.standard_normal((2, 19, 5, 7)).astype(np.float16)

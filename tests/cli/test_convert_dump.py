@@ -10,7 +10,7 @@ import pytest
 from convert.independent_dump import decode
 
 from pytest_msdump import cli
-from pytest_msdump.convert.dump_files import array_name
+from pytest_msdump.capabilities.convert.dump_files import array_name
 
 TIME = 1600000000000001
 CASE = Path(__file__).parents[1] / "data" / "ascend_golden" / "e_convert"

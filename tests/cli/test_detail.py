@@ -7,7 +7,7 @@ import pytest
 from dump_builder import write_reference
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.select_pairs import wanted
+from pytest_msdump.core.compare.select_pairs import wanted
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from pytest_msdump import cli
-from pytest_msdump.facts.profiles import PROFILES
+from pytest_msdump.core.facts.profiles import PROFILES
 
 
 def parsers(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str, ...]]:

@@ -12,7 +12,7 @@ import pytest
 from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump.cli import main
-from pytest_msdump.suite import read_toml
+from pytest_msdump.core.suite import read_toml
 
 pytest_plugins = ["pytester"]
 

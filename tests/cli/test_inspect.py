@@ -13,8 +13,8 @@ import pytest
 from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump import cli
-from pytest_msdump.cli import inspect
-from pytest_msdump.comparison.indexing import index
+from pytest_msdump.capabilities.inspect import command as inspect
+from pytest_msdump.core.compare.indexing import index
 
 DATA = Path(__file__).parents[1] / "data"
 LENET = DATA / "lenet" / "target"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import main, match
-from pytest_msdump.report.tables import table
+from pytest_msdump.core.report.tables import table
 
 
 @pytest.fixture(autouse=True)

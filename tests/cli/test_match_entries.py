@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from pytest_msdump.cli.match import match_entry
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.model.pairing import Transform
-from pytest_msdump.model.record import record_of
-from pytest_msdump.model.tensor import COORDINATES
-from pytest_msdump.report.build import build_report
-from pytest_msdump.report.record_json import to_json
-from pytest_msdump.suite import load_suite
-from pytest_msdump.text import plain_text
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.model.pairing import Transform
+from pytest_msdump.core.model.record import record_of
+from pytest_msdump.core.model.tensor import COORDINATES
+from pytest_msdump.core.report.build import build_report
+from pytest_msdump.core.report.record_json import to_json
+from pytest_msdump.core.suite import load_suite
+from pytest_msdump.core.text import plain_text
 
 DATA = Path(__file__).parents[1] / "data"
 TURNED = Transform("NHWC", None, (0, 2, 3, 1), True, (1, 2, 3), "NCHW")

@@ -14,8 +14,8 @@ from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump import assert_dumps_close
 from pytest_msdump.cli import main
-from pytest_msdump.model.tensor import mangle
-from pytest_msdump.suite import read_toml
+from pytest_msdump.core.model.tensor import mangle
+from pytest_msdump.core.suite import read_toml
 
 
 @pytest.fixture(autouse=True)

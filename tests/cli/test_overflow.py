@@ -11,9 +11,9 @@ import pytest
 from dump_builder import write_mindspore
 
 from pytest_msdump import cli
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.inspect.overflow import find_overflows
-from pytest_msdump.text import say
+from pytest_msdump.capabilities.overflow.device import find_overflows
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.text import say
 
 
 def main(arguments: list[str]) -> int:

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from pytest_msdump.cli import main
+from pytest_msdump.core.report import progress
+from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.report import progress
-from pytest_msdump.report.progress import Progress
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -250,7 +250,7 @@ def test_each_long_command_says_how_far_it_is(
 AT_ONCE = """
 import threading
 from rich.progress import Progress as Bars
-from pytest_msdump.report import progress
+from pytest_msdump.core.report import progress
 
 progress._SHORT_SECONDS = 0.0
 drawn, add_task = threading.Event(), Bars.add_task

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.align import logical_views
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.errors import TensorShapeError
-from pytest_msdump.layouts.axes import meet
-from pytest_msdump.layouts.device_layout import stored
-from pytest_msdump.model.pairing import Transform
-from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.core.compare.align import logical_views
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.errors import TensorShapeError
+from pytest_msdump.core.layouts.axes import meet
+from pytest_msdump.core.layouts.device_layout import stored
+from pytest_msdump.core.model.pairing import Transform
+from pytest_msdump.core.model.tensor import TensorSpec
 
 NCHW = (2, 19, 5, 7)
 VALUES = np.arange(2 * 19 * 5 * 7, dtype=np.float32).reshape(NCHW)

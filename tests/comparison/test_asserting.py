@@ -23,7 +23,7 @@ from pytest_msdump import (
     open_dump,
 )
 from pytest_msdump.assertions import assert_unsuspicious
-from pytest_msdump.errors import ConfigError, DumpNotFoundError, UnknownNameError
+from pytest_msdump.core.errors import ConfigError, DumpNotFoundError, UnknownNameError
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -11,13 +11,13 @@ import pytest
 from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.planning import Plan, plan
-from pytest_msdump.errors import MsdumpError
-from pytest_msdump.model.report import Report
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.report.bundling import MOST_CAUSES, write_bundle
-from pytest_msdump.report.record_json import to_json
-from pytest_msdump.suite import load_suite
+from pytest_msdump.core.compare.planning import Plan, plan
+from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.report.bundling import MOST_CAUSES, write_bundle
+from pytest_msdump.core.report.record_json import to_json
+from pytest_msdump.core.suite import load_suite
 
 GOOD = np.arange(6, dtype="f4").reshape(2, 3)
 

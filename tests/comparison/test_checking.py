@@ -10,13 +10,13 @@ import pytest
 from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump.assertions import assert_unsuspicious
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.opening import open_dump
-from pytest_msdump.inspect.check_text import check_lines
-from pytest_msdump.inspect.checks import check_dump
-from pytest_msdump.inspect.hits import parse_settings
-from pytest_msdump.model.tensor import Coordinates, OpKey
-from pytest_msdump.text import say
+from pytest_msdump.capabilities.inspect.check_text import check_lines
+from pytest_msdump.capabilities.inspect.checks import check_dump
+from pytest_msdump.capabilities.inspect.hits import parse_settings
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import open_dump
+from pytest_msdump.core.model.tensor import Coordinates, OpKey
+from pytest_msdump.core.text import say
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "h_overflow"
 AT = Coordinates(iteration=0, occurrence=0)

@@ -12,11 +12,11 @@ from dump_builder import write_reference
 from dumps.dumpmade import FLOAT, FRACTAL_Z, NC1HWC0, dump2, message, op_output, put
 from kernels import EACH
 
-from pytest_msdump.comparison.comparing import comparer_of
-from pytest_msdump.comparison.planning import Plan, plan
-from pytest_msdump.layouts.device_layout import stored
-from pytest_msdump.metrics.kernel import VARIABLE
-from pytest_msdump.suite import load_suite
+from pytest_msdump.core.compare.comparing import comparer_of
+from pytest_msdump.core.compare.planning import Plan, plan
+from pytest_msdump.core.layouts.device_layout import stored
+from pytest_msdump.core.metrics.kernel import VARIABLE
+from pytest_msdump.core.suite import load_suite
 
 
 @pytest.fixture(autouse=True, params=EACH)

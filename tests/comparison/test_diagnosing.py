@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from pytest_msdump.assertions import assert_close, compare
-from pytest_msdump.comparison.comparing import compare_views
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.comparison.user_code import Extras
-from pytest_msdump.limits.policy import Policy
-from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.record import Diagnosis
-from pytest_msdump.report.failure import diagnosis_lines
-from pytest_msdump.report.record_json import to_text
-from pytest_msdump.text import plain_text, say
+from pytest_msdump.core.compare.comparing import compare_views
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.compare.user_code import Extras
+from pytest_msdump.core.limits.policy import Policy
+from pytest_msdump.core.model.pairing import Pair
+from pytest_msdump.core.model.record import Diagnosis
+from pytest_msdump.core.report.failure import diagnosis_lines
+from pytest_msdump.core.report.record_json import to_text
+from pytest_msdump.core.text import plain_text, say
 
 X = np.random.default_rng(1).normal(size=(8, 16, 10)).astype(np.float32)
 
@@ -97,7 +97,7 @@ def test_no_more_elements_are_looked_at_than_were_asked_for():
 def ref_of():
     from pathlib import Path
 
-    from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource
+    from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef, TensorSource
 
     spec = ArrayView(X).spec
     return TensorRef(TensorKey(OpKey("x"), "output", 0), spec, TensorSource.of(Path("x")), reader="array")

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from pytest_msdump.comparison.graph_operators import operator_of, operators_of_line
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.dumps.graphs.source_lines import user_frames
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.model.tensor import (
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.core.model.tensor import (
     Coordinates,
     OpKey,
     SourceFrame,
@@ -23,6 +22,7 @@ from pytest_msdump.model.tensor import (
     TensorSource,
     TensorSpec,
 )
+from pytest_msdump.dumps.graphs.source_lines import user_frames
 
 IR = Path(__file__).parents[1] / "data" / "ir"
 SAMPLES = sorted(path.name for path in IR.iterdir() if path.is_dir() and list(path.glob("ms_output_*.ir")))

@@ -9,10 +9,10 @@ import pytest
 from dump_builder import write_mindspore
 
 from pytest_msdump import assert_dumps_close, open_dump
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.comparison.run_origins import different_origins
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.compare.run_origins import different_origins
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.suite import load_suite
 
 X = np.arange(6, dtype="float32").reshape(2, 3)
 

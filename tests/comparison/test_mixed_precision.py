@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.model.ordering import PARAMETER
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.suite import load_suite
 
 X = np.random.default_rng(2).standard_normal((16, 16)).astype(np.float32)
 # Within 5e-2 (bfloat16) and 1e-2 (float16), and beyond 1e-3 (float32), by relative Euclidean distance; and so on.

@@ -11,19 +11,19 @@ import json
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.noise_floor.limits import with_terms
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.comparing import compare_pair
-from pytest_msdump.comparison.noise_floor import with_terms
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.dtypes.arrays import RawArray
-from pytest_msdump.limits.policy import Policy
-from pytest_msdump.matching import pair_dumps
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, mangle
+from pytest_msdump.core.compare.comparing import compare_pair
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.dtypes.arrays import RawArray
+from pytest_msdump.core.limits.policy import Policy
+from pytest_msdump.core.matching import pair_dumps
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, mangle
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.suite import load_suite
 
 RNG = np.random.default_rng(5)
 TERMS = RNG.standard_normal((4, 8, 6, 6))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.inspect.overflow import with_overflow
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.suite import load_suite
+from pytest_msdump.capabilities.overflow.device import with_overflow
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.suite import load_suite
 
 
 def marks(folder, left, right):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from dump_builder import START, write_mindspore, write_reference
 
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.suite import load_suite
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.suite import load_suite
 
 
 def planned(left: Path, right: Path, **table):

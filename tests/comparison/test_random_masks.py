@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from dump_builder import write_mindspore, write_reference
 
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.suite import load_suite
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.suite import load_suite
 
 DROPOUT = "Default/network-N/drop-Dropout/Dropout-op0"
 

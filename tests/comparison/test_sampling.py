@@ -14,9 +14,9 @@ from dump_builder import write_mindspore
 from semantics.gate import Answer, ask
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.align import LeadingRows
-from pytest_msdump.errors import TensorShapeError
-from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.core.compare.align import LeadingRows
+from pytest_msdump.core.errors import TensorShapeError
+from pytest_msdump.core.model.tensor import TensorSpec
 
 OP = "Default/fc-Dense/MatMul-op0"
 WHOLE = np.arange(30, dtype=np.float32).reshape(10, 3) + 1

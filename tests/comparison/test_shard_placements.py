@@ -22,19 +22,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.opening import ArrayView, open_logical
-from pytest_msdump.comparison.planning import plan
 from pytest_msdump.comparison.sharding import put_together
-from pytest_msdump.errors import ConfigError, TensorShapeError
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import ArrayView, open_logical
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.errors import ConfigError, TensorShapeError
+from pytest_msdump.core.model.dump import DistributedRank, Dump
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.layouts.sharded import ShardedView
-from pytest_msdump.model.dump import DistributedRank, Dump
 from pytest_msdump.model.shards import DimsEntry, Mesh, Renumbering, Sharding, ShardLayout, parse_dims
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.record import DumpWriter
 from pytest_msdump.record.ranks import placement_of
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.suite import load_suite
 
 
 def layout_of(dims, **sizes):

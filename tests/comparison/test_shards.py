@@ -16,16 +16,16 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.opening import ArrayView, open_view
-from pytest_msdump.comparison.planning import plan
 from pytest_msdump.comparison.sharding import put_together
-from pytest_msdump.errors import ConfigError, TensorShapeError
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import ArrayView, open_view
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.errors import ConfigError, TensorShapeError
+from pytest_msdump.core.model.ordering import placed_at
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.layouts.sharded import ShardedView
-from pytest_msdump.model.ordering import placed_at
 from pytest_msdump.model.shards import DimsEntry, Mesh, Sharding, ShardLayout, parse_dims
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.suite import load_suite
 
 AXES = ("tp", "cp", "ep", "dp", "sp")
 

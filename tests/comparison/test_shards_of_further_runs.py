@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.dump import DistributedRank
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.dump import DistributedRank
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.report.record_json import to_json
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.report.record_json import to_json
-from pytest_msdump.suite import load_suite
 
 EXACT = np.random.default_rng(0).random((4, 6))
 RUNS = {

@@ -11,15 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.dump import DistributedRank
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.layouts.tokens import TokenView
-from pytest_msdump.model.dump import DistributedRank
 from pytest_msdump.model.shards import TokenRuns
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.suite import load_suite
 
 # -- the oracle: a causal attention layer of numpy, which gives a token the same row in one pass and by a cache --------
 

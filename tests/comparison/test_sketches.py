@@ -12,12 +12,12 @@ from dump_builder import write_reference
 
 from pytest_msdump.causes.growth import drift_of
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.comparing import compare_pair
+from pytest_msdump.core.compare.comparing import compare_pair
+from pytest_msdump.core.limits.policy import Policy, Rule
+from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.dumps.statistics import READER
-from pytest_msdump.limits.policy import Policy, Rule
 from pytest_msdump.metrics.count_sketch import metrics_of, sketch_of
-from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.record import DumpWriter
 
 SHAPE = (8, 16, 20, 25)

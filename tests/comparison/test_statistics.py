@@ -11,10 +11,10 @@ from dump_builder import write_mindspore, write_reference
 from semantics.ascend_made import device
 from semantics.statistic_files import ALL, write_statistics
 
-from pytest_msdump.comparison.indexing import index, readers
-from pytest_msdump.comparison.opening import open_view
-from pytest_msdump.errors import TensorFileError, UnknownDumpFormatError
-from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.core.compare.indexing import index, readers
+from pytest_msdump.core.compare.opening import open_view
+from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
+from pytest_msdump.core.model.tensor import Coordinates
 
 ONES = np.ones((2, 3), "f4")
 G4 = Path(__file__).parents[1] / "data" / "generations" / "g4"

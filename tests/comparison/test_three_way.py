@@ -12,24 +12,24 @@ import pytest
 from outcomes import without_run
 
 from pytest_msdump import assert_dumps_close
+from pytest_msdump.capabilities.cache import cache as cache_module
+from pytest_msdump.capabilities.cache.program_version import stamp
+from pytest_msdump.capabilities.cluster.cluster import compare_batch, job_of
 from pytest_msdump.causes.growth import drift_of
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.comparing import compare_pair, comparer_of
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.comparison.planning import plan
+from pytest_msdump.core.compare.comparing import compare_pair, comparer_of
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.limits.policy import Policy
+from pytest_msdump.core.model.tensor import TensorSpec
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.report.failure import failure_text
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.dumps.statistics import READER
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.limits.policy import Policy
 from pytest_msdump.metrics.statistics import statistics_of
 from pytest_msdump.model.statistics import Statistics
-from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.report.failure import failure_text
-from pytest_msdump.scheduling import cache as cache_module
-from pytest_msdump.scheduling.cluster import compare_batch, job_of
-from pytest_msdump.scheduling.program_version import stamp
-from pytest_msdump.suite import load_suite
 
 RUNS = ("golden", "third")
 RATIO = "golden_rmse_ratio"

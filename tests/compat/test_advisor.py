@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_msdump.compat.mscmp_advisor import advice
+from pytest_msdump.capabilities.compat.mscmp_advisor import advice
 
 TITLES = ("Index", "OpType", "OverFlow", "CosineSimilarity", "Verdict")
 

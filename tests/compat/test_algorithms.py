@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_msdump.compat.arguments import chosen_algorithms, passed_arguments
-from pytest_msdump.errors import ConfigError, UnknownNameError
+from pytest_msdump.capabilities.compat.arguments import chosen_algorithms, passed_arguments
+from pytest_msdump.core.errors import ConfigError, UnknownNameError
 
 TEN = (
     "cosine_similarity",

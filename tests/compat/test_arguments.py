@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_msdump.compat import compare_vector, msaccucmp
-from pytest_msdump.compat.arguments import Flag, Grammar, run_program
-from pytest_msdump.errors import ConfigError, MsdumpError
+from pytest_msdump.capabilities.compat import compare_vector, msaccucmp
+from pytest_msdump.capabilities.compat.arguments import Flag, Grammar, run_program
+from pytest_msdump.core.errors import ConfigError, MsdumpError
 
 GRAMMAR = Grammar(
     "prog",

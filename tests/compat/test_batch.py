@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from pytest_msdump.compat.msaccucmp import find_jobs
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.capabilities.compat.msaccucmp import find_jobs
+from pytest_msdump.core.errors import ConfigError
 
 
 @pytest.fixture

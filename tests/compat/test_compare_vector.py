@@ -12,8 +12,8 @@ import pytest
 from dump_builder import write_reference
 from outcomes import without_run
 
+from pytest_msdump.capabilities.compat.compare_vector import main
 from pytest_msdump.cli import main as msdump
-from pytest_msdump.compat.compare_vector import main
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 TITLES = [

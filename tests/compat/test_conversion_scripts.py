@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from dumps import dumpmade
 
-from pytest_msdump.compat import dump_data_conversion, shape_conversion
+from pytest_msdump.capabilities.compat import dump_data_conversion, shape_conversion
 
 CASE = Path(__file__).parents[1] / "data" / "ascend_golden" / "e_convert"
 BLOCKED = CASE / "left" / "Conv2D.c5hd_ori_nchw.1.1.1600000000000001"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from dumps import dumpmade
 
+from pytest_msdump.capabilities.compat import msaccucmp
 from pytest_msdump.cli import main
-from pytest_msdump.compat import msaccucmp
 
 CONV = "left/Conv2D.c5hd_no_ori.3.1.1600000000000003"
 FEW = "left/Add.nd.19.1.1600000000000019,left/Add.nchw_3d.20.1.1600000000000020"

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from outcomes import without_run
 
+from pytest_msdump.capabilities.compat.msaccucmp import main
 from pytest_msdump.cli import main as msdump
-from pytest_msdump.compat.msaccucmp import main
 
 CASES = Path(__file__).parents[1] / "data" / "d_values"
 LINES = dict(re.findall(r"^\[(\w+)\].*\nmsaccucmp (file_compare .*)$", (CASES / "command.txt").read_text(), re.M))

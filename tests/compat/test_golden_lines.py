@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pytest_msdump.compat import compare_vector, msaccucmp
+from pytest_msdump.capabilities.compat import compare_vector, msaccucmp
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 MAIN = {"msaccucmp": msaccucmp.main, "compare_vector": compare_vector.main}

@@ -16,8 +16,8 @@ import pytest
 from dump_builder import write_reference
 from outcomes import without_run
 
+from pytest_msdump.capabilities.compat.msaccucmp import main
 from pytest_msdump.cli import main as msdump
-from pytest_msdump.compat.msaccucmp import main
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_msdump.capabilities.compat import msaccucmp
+from pytest_msdump.capabilities.compat.mscmp_advisor import main
 from pytest_msdump.cli import main as msdump
-from pytest_msdump.compat import msaccucmp
-from pytest_msdump.compat.mscmp_advisor import main
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 OVERFLOWN = GOLDEN / "d2_values_dump" / "expected" / "overflow" / "out" / "result.csv"

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from pytest_msdump import compat
+from pytest_msdump.capabilities import compat
 
 PROGRAMS = sorted(
     module.name

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from dump_builder import write_reference
 
+from pytest_msdump.capabilities.compat import compare_vector, msaccucmp
 from pytest_msdump.cli import main as msdump
-from pytest_msdump.comparison.user_code import NO_EXTRAS, load_extras
-from pytest_msdump.compat import compare_vector, msaccucmp
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.compare.user_code import NO_EXTRAS, load_extras
+from pytest_msdump.core.errors import ConfigError
 
 RUNS = "from pathlib import Path\nPath({mark!r}).write_text('ran')\ndef compare(l, r, a):\n    return '7', 'mine'\n"
 

@@ -7,14 +7,21 @@ from typing import Any
 
 import pytest
 
-from pytest_msdump.configs import new
-from pytest_msdump.configs.check import check_config
-from pytest_msdump.configs.finding import REFUSED, Setting, checked_mode, parse_version, setting_of, would_dump
-from pytest_msdump.configs.new import around_step, new_config, script_lines
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.facts.config_keys import MODES
-from pytest_msdump.model.kernel_lists import chosen
-from pytest_msdump.text import ENGLISH, plain_text
+from pytest_msdump.capabilities.config import new
+from pytest_msdump.capabilities.config.check import check_config
+from pytest_msdump.capabilities.config.finding import (
+    REFUSED,
+    Setting,
+    checked_mode,
+    parse_version,
+    setting_of,
+    would_dump,
+)
+from pytest_msdump.capabilities.config.keys import MODES
+from pytest_msdump.capabilities.config.new import around_step, new_config, script_lines
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.kernel_lists import chosen
+from pytest_msdump.core.text import ENGLISH, plain_text
 
 COMMON: dict[str, Any] = {
     "dump_mode": 0,

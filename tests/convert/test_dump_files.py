@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from convert.independent_dump import decode
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.convert import dump_files
-from pytest_msdump.convert.dump_files import DumpTensor, write_dump
-from pytest_msdump.dtypes.decode import stored_as
+from pytest_msdump.capabilities.convert import dump_files
+from pytest_msdump.capabilities.convert.dump_files import DumpTensor, write_dump
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.dtypes.decode import stored_as
+from pytest_msdump.core.errors import ConfigError, MsdumpError
+from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.dumps.ascend_file import open_output, open_part
-from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.facts.dtypes import DTYPES
 from pytest_msdump.facts.dump_proto import DATA_TYPES
 
 # The vendor's numbers, from its published schema; those of quantised integers are the integers'.

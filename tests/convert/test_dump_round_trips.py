@@ -10,10 +10,10 @@ import pytest
 from convert.independent_dump import decode
 
 from pytest_msdump import cli
-from pytest_msdump.compat import dump_data_conversion, shape_conversion
-from pytest_msdump.dtypes.decode import stored_as
-from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.facts.memory_formats import MEMORY_FORMATS, may_be_padded
+from pytest_msdump.capabilities.compat import dump_data_conversion, shape_conversion
+from pytest_msdump.core.dtypes.decode import stored_as
+from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.facts.memory_formats import MEMORY_FORMATS, may_be_padded
 
 TIME = 1600000000000001
 NUMPY = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

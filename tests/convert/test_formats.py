@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.convert.formats import Relabelled, bring, known_format
-from pytest_msdump.errors import TensorShapeError, UnknownNameError
-from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
-from pytest_msdump.layouts.device_layout import stored
-from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.capabilities.convert.formats import Relabelled, bring, known_format
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.errors import TensorShapeError, UnknownNameError
+from pytest_msdump.core.facts.memory_formats import MEMORY_FORMATS
+from pytest_msdump.core.layouts.device_layout import stored
+from pytest_msdump.core.model.tensor import TensorSpec
 
 RNG = np.random.default_rng(62)
 TENSORS = {"NCHW": RNG.standard_normal((3, 19, 2, 5)), "NCDHW": RNG.standard_normal((2, 17, 3, 2, 5))}

@@ -11,8 +11,8 @@ import pytest
 from dump_builder import write_reference
 
 from pytest_msdump import cli
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.opening import open_logical
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import open_logical
 
 DATA = Path(__file__).parents[1] / "data"
 

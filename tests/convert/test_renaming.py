@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_msdump import open_dump
-from pytest_msdump.cli import main
-from pytest_msdump.convert import renaming
-from pytest_msdump.convert.renaming import (
+from pytest_msdump.capabilities.convert import renaming
+from pytest_msdump.capabilities.convert.renaming import (
     Move,
     apply,
     compile_pattern,
@@ -28,8 +27,9 @@ from pytest_msdump.convert.renaming import (
     take_back,
     write_undo,
 )
-from pytest_msdump.convert.sources import short_name
-from pytest_msdump.errors import ConfigError, DumpNotFoundError, MsdumpError
+from pytest_msdump.capabilities.convert.sources import short_name
+from pytest_msdump.cli import main
+from pytest_msdump.core.errors import ConfigError, DumpNotFoundError, MsdumpError
 
 TIME = 1_700_000_000_000_000
 

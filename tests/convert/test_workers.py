@@ -13,10 +13,10 @@ import pytest
 from convert.deadly import deadly
 from dumps import dumpmade
 
+from pytest_msdump.capabilities.convert import one_file
+from pytest_msdump.capabilities.convert.one_file import ConvertOptions, convert_files, default_jobs
+from pytest_msdump.capabilities.convert.sources import SourceFile
 from pytest_msdump.cli import main
-from pytest_msdump.convert import one_file
-from pytest_msdump.convert.one_file import ConvertOptions, convert_files, default_jobs
-from pytest_msdump.convert.sources import SourceFile
 
 FAILED = "convert_failed_file_list.txt"
 BROKEN = (7, 700, 1999)
@@ -108,7 +108,7 @@ def test_a_large_tensor_takes_little_memory(tmp_path):
     code = (
         "import resource, sys\n"
         "from pytest_msdump.cli import main\n"
-        "import numpy, pytest_msdump.convert.one_file, pytest_msdump.comparison.opening\n"
+        "import numpy, pytest_msdump.capabilities.convert.one_file, pytest_msdump.core.compare.opening\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "assert main(sys.argv[1:]) == 0\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.comparison.indexing import index
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.dumps.listing import walk
+from pytest_msdump.core.dumps.npy import parse_header as parse_npy
+from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.storage.listings import names_kept
 from pytest_msdump.dumps.ascend_header import parse_header
-from pytest_msdump.dumps.listing import walk
-from pytest_msdump.dumps.npy import parse_header as parse_npy
 from pytest_msdump.dumps.wire import Memory, Span, fields
-from pytest_msdump.errors import TensorFileError
-from pytest_msdump.storage.listings import names_kept
 
 numbers = st.integers(1, 15)
 

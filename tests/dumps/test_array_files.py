@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump import registry
-from pytest_msdump.comparison import indexing
-from pytest_msdump.comparison.opening import as_path
-from pytest_msdump.dumps.base import index_dump
-from pytest_msdump.dumps.npy_tree import NpyTreeReader
+from pytest_msdump.core import registry
+from pytest_msdump.core.compare import indexing
+from pytest_msdump.core.compare.opening import as_path
+from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.npy_tree import NpyTreeReader
+from pytest_msdump.core.dumps.stored_file import StoredFile
+from pytest_msdump.core.errors import MsdumpError, TensorFileError, UnknownDumpFormatError
 from pytest_msdump.dumps.npz import NpzReader
 from pytest_msdump.dumps.safetensors import SafetensorsReader
-from pytest_msdump.dumps.stored_file import StoredFile
-from pytest_msdump.errors import MsdumpError, TensorFileError, UnknownDumpFormatError
 from pytest_msdump.testing.conformance import ReaderConformance
 
 READERS = registry.load("dumps", "Reader")

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump import registry
+from pytest_msdump.core import registry
+from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.layouts.device_layout import logical
 from pytest_msdump.dumps.ascend_file import open_part, read_header
-from pytest_msdump.dumps.base import index_dump
-from pytest_msdump.layouts.device_layout import logical
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 READERS = registry.load("dumps", "Reader")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.dumps.dump_tree import place_of
-from pytest_msdump.dumps.file_names import (
+from pytest_msdump.core.dumps.dump_tree import place_of
+from pytest_msdump.core.dumps.file_names import (
     AscendName,
     SliceName,
     parse_ascend,
@@ -16,7 +16,7 @@ from pytest_msdump.dumps.file_names import (
     slice_name,
     slice_numbers,
 )
-from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.core.model.tensor import Coordinates
 
 TIME = 1600000000000003
 

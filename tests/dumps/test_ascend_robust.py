@@ -24,12 +24,12 @@ from dumps.dumpmade import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.core.errors import MsdumpError, TensorFileError
 from pytest_msdump.dumps.ascend import AscendReader
 from pytest_msdump.dumps.ascend_file import open_part, read_header
 from pytest_msdump.dumps.ascend_header import parse_header
 from pytest_msdump.dumps.slices import open_sliced
 from pytest_msdump.dumps.wire import Memory
-from pytest_msdump.errors import MsdumpError, TensorFileError
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 

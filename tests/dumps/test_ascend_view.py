@@ -9,11 +9,11 @@ from dumps.dumpmade import BF16, FLOAT, FLOAT16, STRING, dump2, message, nano, n
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.dumps.array_reader import Layout, PackedReader
+from pytest_msdump.core.dumps.array_reader import Layout, PackedReader
+from pytest_msdump.core.dumps.stored_file import StoredFile
+from pytest_msdump.core.errors import TensorFileError, TensorShapeError
+from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.ascend_file import open_part
-from pytest_msdump.dumps.stored_file import StoredFile
-from pytest_msdump.errors import TensorFileError, TensorShapeError
-from pytest_msdump.model.tensor import TensorSpec
 
 NAME = "Add.op.1.1.1600000000000001"
 
@@ -236,7 +236,7 @@ def test_elements_of_half_a_byte_are_read_in_any_order_from_any_place(tmp_path_f
 
 
 def test_elements_of_half_a_byte_are_picked_out_of_pieces_of_bounded_size(tmp_path, monkeypatch):
-    monkeypatch.setattr("pytest_msdump.dumps.array_reader.BLOCK_BYTES", 7)
+    monkeypatch.setattr("pytest_msdump.core.dumps.array_reader.BLOCK_BYTES", 7)
     stored = np.arange(30, dtype="u1")
     file = StoredFile(put(tmp_path, NAME, stored.tobytes()))
     seen = []

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.dumps.file_names import (
+from pytest_msdump.core.dumps.file_names import (
     MindSporeName,
     ReferenceName,
     parse_mindspore,
     parse_reference,
 )
-from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.core.model.tensor import TensorSpec
 
 TS = 1795222398434088
 FIELDS = st.text(st.characters(exclude_characters="./\0", exclude_categories=("Cs",)), min_size=1, max_size=12)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.dumps.array_reader import open_flat
-from pytest_msdump.dumps.file_names import parse_flat, parse_flat_npy
-from pytest_msdump.errors import TensorFileError
-from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.core.dumps.array_reader import open_flat
+from pytest_msdump.core.dumps.file_names import parse_flat, parse_flat_npy
+from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.model.tensor import TensorSpec
 
 # The examples of the documentation of release 1.3.
 ADD = "Default--Add-op1_input_0_shape_1_3_3_4_Float32_DefaultFormat.bin"

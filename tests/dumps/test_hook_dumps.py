@@ -12,19 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump import registry
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.planning import plan
+from pytest_msdump.core import registry
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.dumps.hook_dumps import (
     DebugTreeReader,
     ForwardPassReader,
     SglangDumperReader,
     parse_dumper_name,
 )
-from pytest_msdump.errors import TensorFileError, UnknownDumpFormatError
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.suite import load_suite
 from pytest_msdump.testing.conformance import ReaderConformance
 
 DATA = Path(__file__).parent.parent / "data" / "hooks"

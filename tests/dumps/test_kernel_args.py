@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_msdump.dumps.sidefiles import read_kernel_args
-from pytest_msdump.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.dumps.sidefiles import read_kernel_args
+from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 
 
 def ref(folder: Path, name: str = "Default_MatMul-op0", op_type: str | None = "MatMul") -> TensorRef:

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from dump_builder import START, write_mindspore
 
-from pytest_msdump import registry
-from pytest_msdump.dumps.base import index_dump
-from pytest_msdump.dumps.mindspore import MindSporeReader
-from pytest_msdump.errors import UnknownDumpFormatError
-from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.core import registry
+from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.mindspore import MindSporeReader
+from pytest_msdump.core.errors import UnknownDumpFormatError
+from pytest_msdump.core.model.tensor import Coordinates
 from pytest_msdump.testing.conformance import ReaderConformance
 
 DATA = Path(__file__).parents[1] / "data"

@@ -11,14 +11,14 @@ from dumps.dumpmade import TIME, one_output, put
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump import registry
 from pytest_msdump.assertions import assert_dumps_close
-from pytest_msdump.comparison.indexing import index as index_in_order
-from pytest_msdump.dumps.base import index_dump
-from pytest_msdump.dumps.dump_tree import mindspore_place
-from pytest_msdump.dumps.mindspore import MindSporeReader
-from pytest_msdump.errors import UnknownDumpFormatError
-from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.core import registry
+from pytest_msdump.core.compare.indexing import index as index_in_order
+from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.dump_tree import mindspore_place
+from pytest_msdump.core.dumps.mindspore import MindSporeReader
+from pytest_msdump.core.errors import UnknownDumpFormatError
+from pytest_msdump.core.model.tensor import Coordinates
 from pytest_msdump.testing.conformance import ReaderConformance
 
 GENERATIONS = Path(__file__).parents[1] / "data" / "generations"

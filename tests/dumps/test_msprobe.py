@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump import registry
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.indexing import index
+from pytest_msdump.core import registry
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.dumps.npy import open_npy
+from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
+from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.msprobe import MsprobeReader
 from pytest_msdump.dumps.msprobe_json import parse_call, parse_file
-from pytest_msdump.dumps.npy import open_npy
-from pytest_msdump.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.metrics.statistics import statistics_of
-from pytest_msdump.model.tensor import TensorSpec
 from pytest_msdump.testing.conformance import ReaderConformance
 
 DATA = Path(__file__).parent.parent / "data" / "msprobe"

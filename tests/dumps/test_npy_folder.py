@@ -9,11 +9,11 @@ from dump_builder import START, write_mindspore, write_reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump import registry
-from pytest_msdump.dumps.base import index_dump
-from pytest_msdump.dumps.npy_folder import NpyFileReader, NpyFolderReader
-from pytest_msdump.errors import DumpNotFoundError, UnknownDumpFormatError
-from pytest_msdump.model.dump import Dump
+from pytest_msdump.core import registry
+from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.dumps.npy_folder import NpyFileReader, NpyFolderReader
+from pytest_msdump.core.errors import DumpNotFoundError, UnknownDumpFormatError
+from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.testing.conformance import ReaderConformance
 
 DATA = Path(__file__).parents[1] / "data"

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump.dumps.npy import open_npy, parse_header
-from pytest_msdump.errors import TensorFileError
-from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.core.dumps.npy import open_npy, parse_header
+from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.model.tensor import TensorSpec
 
 
 def saved(array, version=None):

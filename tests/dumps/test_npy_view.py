@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.dumps.npy import open_npy
-from pytest_msdump.errors import TensorFileError, TensorShapeError
-from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.core.dumps.npy import open_npy
+from pytest_msdump.core.errors import TensorFileError, TensorShapeError
+from pytest_msdump.core.model.tensor import TensorSpec
 
 BFLOAT16 = Path(__file__).parent.parent / "data" / "bfloat16"
 CODES = "?bhiqBHIQefdFD"

@@ -9,9 +9,9 @@ from dump_builder import START
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.dumps.reruns import separate_runs
-from pytest_msdump.model.ordering import placed_by_time
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.dumps.reruns import separate_runs
+from pytest_msdump.core.model.ordering import placed_by_time
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 
 
 def tensor(

@@ -20,10 +20,10 @@ from dumps.dumpmade import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump import registry
-from pytest_msdump.dumps.base import index_dump
+from pytest_msdump.core import registry
+from pytest_msdump.core.dumps.base import index_dump
+from pytest_msdump.core.errors import TensorFileError, TensorShapeError
 from pytest_msdump.dumps.slices import parse_slicing
-from pytest_msdump.errors import TensorFileError, TensorShapeError
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "l_ffts"
 READERS = registry.load("dumps", "Reader")

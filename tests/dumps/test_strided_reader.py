@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.dumps import strided_reader
-from pytest_msdump.dumps.stored_file import StoredFile
-from pytest_msdump.dumps.strided_reader import ReusedMemory, StridedReader
-from pytest_msdump.errors import TensorFileError
+from pytest_msdump.core.dumps import strided_reader
+from pytest_msdump.core.dumps.stored_file import StoredFile
+from pytest_msdump.core.dumps.strided_reader import ReusedMemory, StridedReader
+from pytest_msdump.core.errors import TensorFileError
 
 OFFSET = 7
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pytest_msdump.elements.cells import decimals, integers, joined, texts, words
+from pytest_msdump.capabilities.elements.cells import decimals, integers, joined, texts, words
 
 # As in the vendor's files, and in ours.
 SMALLEST = (5.0000001e-7, 0.1)

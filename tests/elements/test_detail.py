@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from pytest_msdump import write_detail
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.elements.cells import NEWER
-from pytest_msdump.elements.writing import DetailOptions, detail_views, named_axes
-from pytest_msdump.errors import ConfigError, MsdumpError, TensorShapeError
+from pytest_msdump.capabilities.elements.cells import NEWER
+from pytest_msdump.capabilities.elements.writing import DetailOptions, detail_views, named_axes
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.errors import ConfigError, MsdumpError, TensorShapeError
 
 RNG = np.random.default_rng(7)
 
@@ -73,7 +73,7 @@ def test_a_full_file_is_not_followed_by_an_empty_one(tmp_path):
 
 
 def test_reading_in_blocks_changes_nothing(tmp_path, monkeypatch):
-    from pytest_msdump.elements import writing
+    from pytest_msdump.capabilities.elements import writing
 
     left, right = RNG.standard_normal((2, 1000))
     one = write_detail(left, right, directory=tmp_path / "one", name="op", rows=300)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.elements.cells import NEWER, OWN
-from pytest_msdump.elements.writing import Elements, Extents, Top, by_absolute, by_relative, elements
+from pytest_msdump.capabilities.elements.cells import NEWER, OWN
+from pytest_msdump.capabilities.elements.writing import Elements, Extents, Top, by_absolute, by_relative, elements
 
 RNG = np.random.default_rng(6)
 NAN, INF = math.nan, math.inf

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.graph import Edge, OriginOutput
+from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.graphs.ge_model import parse_model
 from pytest_msdump.dumps.graphs.ge_text import parse_ge_onnx, parse_ge_proto
 from pytest_msdump.dumps.graphs.text_proto import Schema, parse_text
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.graph import Edge, OriginOutput
-from pytest_msdump.model.tensor import TensorSpec
 
 PROTO = r"""
 name: "ge_model"

@@ -9,14 +9,10 @@ from pathlib import Path
 import pytest
 from graphs.samples import ROOT, order, read
 
-from pytest_msdump.dumps.graphs.execution_order import find_orders, read_orders, with_order
-from pytest_msdump.dumps.graphs.flow import consumers
-from pytest_msdump.dumps.graphs.graph_files import PlacedGraph, find_irs, read_graphs
-from pytest_msdump.dumps.graphs.ir_names import with_ir
-from pytest_msdump.dumps.mindspore import MindSporeReader
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.model.tensor import (
+from pytest_msdump.core.dumps.mindspore import MindSporeReader
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.core.model.tensor import (
     Coordinates,
     OpKey,
     SourceFrame,
@@ -26,6 +22,10 @@ from pytest_msdump.model.tensor import (
     TensorSource,
     TensorSpec,
 )
+from pytest_msdump.dumps.graphs.execution_order import find_orders, read_orders, with_order
+from pytest_msdump.dumps.graphs.flow import consumers
+from pytest_msdump.dumps.graphs.graph_files import PlacedGraph, find_irs, read_graphs
+from pytest_msdump.dumps.graphs.ir_names import with_ir
 
 LINE = SourceFrame("net.py", 7, "x = f(x)")
 ANY = Coordinates()

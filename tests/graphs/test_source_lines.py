@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from graphs.samples import ROOT, by_name, read
 
+from pytest_msdump.core.model.graph import Operator, OperatorGraph
+from pytest_msdump.core.model.tensor import SourceFrame, SourceStack
 from pytest_msdump.dumps.graphs.source_lines import (
     FrameReader,
     frames_of,
@@ -13,8 +15,6 @@ from pytest_msdump.dumps.graphs.source_lines import (
     user_frame,
     user_frames,
 )
-from pytest_msdump.model.graph import Operator, OperatorGraph
-from pytest_msdump.model.tensor import SourceFrame, SourceStack
 
 LENET = read(ROOT / "lenet_train" / "ms_output_trace_code_graph_0.ir")
 ODD = read(ROOT / "odd" / "ms_output_trace_code_graph_0.ir")

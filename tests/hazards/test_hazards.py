@@ -19,8 +19,8 @@ from semantics.gate import ask
 from pytest_msdump import open_dump
 from pytest_msdump.causes.fingerprint import sample
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.dumps.array_writer import text_bytes
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.dumps.array_writer import text_bytes
 
 HAZARDS = Path(__file__).parents[1] / "data" / "hazards"
 

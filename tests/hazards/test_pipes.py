@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pytest_msdump.capabilities.compat import mscmp_advisor
 from pytest_msdump.cli import main
-from pytest_msdump.compat import mscmp_advisor
-from pytest_msdump.errors import ConfigError, DumpNotFoundError
-from pytest_msdump.storage.files import read_regular, read_user_file
+from pytest_msdump.core.errors import ConfigError, DumpNotFoundError
+from pytest_msdump.core.storage.files import read_regular, read_user_file
 
 WHOLE = Path(__file__).parents[1] / "data" / "run_facts" / "whole"
 A_PIPE = "it is a pipe, not a file"

@@ -16,7 +16,7 @@ from dumps.dumpmade import one_output
 from semantics.gate import ask
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.indexing import index
+from pytest_msdump.core.compare.indexing import index
 
 LENET = Path(__file__).parents[1] / "data" / "lenet"
 MAP = f"--config={LENET / 'mapping.toml'}"

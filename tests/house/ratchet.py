@@ -24,7 +24,6 @@ import os
 import pstats
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
@@ -38,6 +37,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "pytest_msdump"
 LIMITS = Path(__file__).with_name("ratchet.toml")
 NAME = PACKAGE.name
+CORE = f"{NAME}.core"
 TINY_PAIRS = 4000
 # Figure → the share by which it may exceed what ratchet.toml allows.
 WANDERING = {"calls_per_tiny_pair": 0.005}
@@ -109,22 +109,36 @@ def circles(edges: dict[str, set[str]]) -> list[list[str]]:
     return groups
 
 
-def structure() -> tuple[int, list[list[str]], set[tuple[str, str]]]:
-    """Return how many imports of our own modules stand inside functions, the circles of modules, and edges of rooms."""
+def edges_of_modules() -> dict[str, set[str]]:
+    """Map each module to those of ours that it imports, in functions too."""
     known = modules()
-    edges: dict[str, set[str]] = defaultdict(set)
-    inside = 0
-    for name, path in known.items():
-        seen = imports(ast.parse(path.read_text("utf-8")), name, path.name == "__init__.py", known)
-        inside += len([other for other, deep in seen if deep])
-        edges[name] |= {other for other, _ in seen if other in known and other != name}
-    rooms = {
-        (one, other)
-        for name, others in edges.items()
-        for one, other in ((".".join(name.split(".")[1:2]), ".".join(each.split(".")[1:2])) for each in others)
-        if one != other
+    return {
+        name: {
+            other
+            for other, _ in imports(ast.parse(path.read_text("utf-8")), name, path.name == "__init__.py", known)
+            if other in known and other != name
+        }
+        for name, path in known.items()
     }
-    return inside, circles(edges), rooms
+
+
+def imports_inside_functions() -> int:
+    """Count imports of our own modules that stand inside functions."""
+    known = modules()
+    trees = ((ast.parse(path.read_text("utf-8")), name, path) for name, path in known.items())
+    return sum(deep for tree, name, path in trees for _, deep in imports(tree, name, path.name == "__init__.py", known))
+
+
+def structure() -> tuple[list[list[str]], set[tuple[str, str]]]:
+    """Return the circles of modules, and which room imports which."""
+    edges = edges_of_modules()
+
+    def room(module: str) -> str:
+        parts = module.split(".")[1:]
+        return ".".join(parts[: 2 if parts[:1] in (["core"], ["capabilities"]) else 1])
+
+    rooms = {(room(one), room(other)) for one, others in edges.items() for other in others}
+    return circles(edges), {(one, other) for one, other in rooms if one != other}
 
 
 def lines(paths: list[Path]) -> int:
@@ -135,15 +149,20 @@ def lines(paths: list[Path]) -> int:
 def of_the_tree() -> dict[str, int]:
     """Count what stands in the tree."""
     package = list(PACKAGE.rglob("*.py"))
-    inside, _, rooms = structure()
+    edges = edges_of_modules()
     pages = [path for path in ROOT.glob("docs/**/*.md") if "zh" not in path.relative_to(ROOT / "docs").parts]
     return {
         "package_lines": lines(package),
         "package_files": len(package),
         "test_lines": lines(list(ROOT.glob("tests/**/*.py"))),
         "docs_words": sum(len(path.read_bytes().split()) for path in pages),
-        "imports_inside_functions": inside,
-        "edges_between_rooms": len(rooms),
+        "core_lines": lines(list(PACKAGE.glob("core/**/*.py"))),
+        "edges_out_of_the_core": sum(
+            not other.startswith(CORE) for name in edges if name.startswith(CORE) for other in edges[name]
+        ),
+        "modules_imported_by_one": max(len(others) for others in edges.values()),
+        "imports_inside_functions": imports_inside_functions(),
+        "edges_between_rooms": len(structure()[1]),
     }
 
 

@@ -1,4 +1,4 @@
-"""Rooms import only from lower floors; rooms of one floor never import each other; modules stay small."""
+"""The core imports no capability, rooms only from lower floors; modules stay small."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from house.ratchet import structure
+import tomllib
+from house.ratchet import edges_of_modules, structure
 
 import pytest_msdump
 
 ROOT = Path(pytest_msdump.__file__).parent
 
-# Room → floor, as docs/explanation/architecture.md draws it.
+# Room of the core → floor, as docs/explanation/architecture.md draws it.
 FLOORS = {
     "lazy_names": 0,
     "text": 0,
     "escape": 0,
+    "registry": 0,
     "facts": 1,
     "errors": 1,
     "dtypes": 2,
     "model": 2,
     "pages": 2,
     "processes": 2,
-    "registry": 0,
     "settings": 2,
     "storage": 2,
     "dumps": 3,
@@ -32,28 +33,13 @@ FLOORS = {
     "limits": 3,
     "matching": 3,
     "metrics": 3,
-    "configs": 4,
-    "diagnosis": 4,
     "suite": 4,
-    "comparison": 5,
-    "calibrate": 6,
-    "causes": 6,
-    "convert": 6,
-    "elements": 6,
-    "inspect": 6,
-    "record": 6,
-    "replay": 7,
+    "compare": 5,
     "report": 7,
     "scheduling": 8,
-    "assertions": 9,
-    "": 10,
-    "cli": 11,
-    "plugin": 11,
-    "testing": 11,
-    "__main__": 12,
-    "compat": 12,
 }
 MODULES = sorted(ROOT.rglob("*.py"))
+EDGES = tomllib.loads(Path(__file__).with_name("edges.toml").read_text("utf-8"))
 # Errors are words of every floor; dtypes is a table that model's values name.
 FORBIDDEN_AT_IMPORT = {"scipy", "rich", "torch", "mindspore", "tensorflow", "onnxruntime", "pandas", "pickle"}
 WITHOUT_NUMPY = {
@@ -81,8 +67,10 @@ def _tree(path: Path) -> ast.Module:
 
 
 def room_of(path: Path) -> str:
-    first = path.relative_to(ROOT).parts[0].removesuffix(".py")
-    return "" if first == "__init__" else first
+    """Name the room of a module: of the core, a capability, or what has no folder there yet."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    inner = parts[1:] if parts[0] in ("core", "capabilities") else parts
+    return "" if inner[:1] in ((), ("__init__",)) else inner[0]
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
@@ -101,41 +89,35 @@ def at_import(tree: ast.Module) -> Iterator[str]:
             yield from imports(ast.Module([node], []))
 
 
-def rooms_imported(tree: ast.AST) -> set[str]:
-    found = set()
-    for name in imports(tree):
-        parts = name.split(".")
-        if parts[0] == "pytest_msdump" and len(parts) > 1 and parts[1] in FLOORS:
-            found.add(parts[1])
-    return found
-
-
-def test_every_room_has_a_floor():
-    assert {room_of(path) for path in MODULES} == set(FLOORS)
-
-
 def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def test_a_room_imports_only_from_lower_floors():
+def test_every_room_of_the_core_has_a_floor():
+    assert {room_of(path) for path in MODULES if path.is_relative_to(ROOT / "core")} - {""} == set(FLOORS)
+
+
+def test_a_room_of_the_core_imports_only_from_lower_floors():
     wrong = []
-    for path in MODULES:
-        room = room_of(path)
-        allowed = {name for name, floor in FLOORS.items() if floor < FLOORS[room]} | {room}
-        wrong += [f"{_name(path)} imports {other}" for other in rooms_imported(_tree(path)) - allowed]
+    for module, others in edges_of_modules().items():
+        for other in others:
+            rooms = [name.split(".")[2] for name in (module, other) if name.startswith("pytest_msdump.core.")]
+            if len(rooms) == 2 and rooms[0] != rooms[1] and FLOORS[rooms[0]] <= FLOORS[rooms[1]]:
+                wrong.append(f"{module} imports {other}")
     assert not wrong
 
 
+def test_the_core_imports_nothing_beside_it_but_what_edges_toml_lists():
+    found = {
+        module: sorted(other for other in others if not other.startswith("pytest_msdump.core"))
+        for module, others in edges_of_modules().items()
+        if module.startswith("pytest_msdump.core")
+    }
+    assert {module: others for module, others in found.items() if others} == EDGES["core"]
+
+
 def test_no_imports_run_in_a_circle():
-    assert structure()[1] == []
-
-
-def test_only_comparing_and_above_ask_the_registry():
-    askers = {room_of(path) for path in MODULES if "registry" in rooms_imported(_tree(path))}
-    assert askers
-    # Metrics of other packages have to be in the table before any option is read.
-    assert min(FLOORS[room] for room in askers - {"facts"}) >= FLOORS["comparison"]
+    assert structure()[0] == []
 
 
 def test_heavy_modules_are_not_imported_at_the_top():
@@ -173,4 +155,4 @@ def test_names_are_made_safe_in_one_module():
     by_hand = re.compile(r"shlex\.(join|quote)|shlex import|unicode_escape|html import|html\.escape|csv\.writer")
     found = {_name(path) for path in MODULES if by_hand.search(path.read_text("utf-8"))}
     # mapping.csv holds the names of hashed files as they are: it is read back.
-    assert found - {"elements/files.py"} == {"escape.py"}
+    assert found - {"capabilities/elements/files.py"} == {"core/escape.py"}

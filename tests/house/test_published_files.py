@@ -16,8 +16,8 @@ import pytest
 import yaml
 from docs_pages import PAGES, ROOT, blocks
 
+from pytest_msdump.core.suite import read_toml
 from pytest_msdump.plugin.discovery import is_suite_file
-from pytest_msdump.suite import read_toml
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 REPOSITORY = read_toml(ROOT / "pyproject.toml")["project"]["urls"]["Repository"]

@@ -14,9 +14,11 @@ from types import ModuleType
 
 import pytest
 
-from pytest_msdump import dumps, registry
-from pytest_msdump.dumps.base import Reader
-from pytest_msdump.model.dump import Dump
+from pytest_msdump import dumps
+from pytest_msdump.core import dumps as core_dumps
+from pytest_msdump.core import registry
+from pytest_msdump.core.dumps.base import Reader
+from pytest_msdump.core.model.dump import Dump
 
 
 class ForeignReader(Reader):
@@ -85,13 +87,18 @@ def test_a_name_that_nobody_has_is_an_error():
 
 
 def test_no_module_of_a_reader_is_passed_over():
-    for module in iter_modules(dumps.__path__):
-        import_module(f"pytest_msdump.dumps.{module.name}")
+    for package in (dumps, core_dumps):
+        for module in iter_modules(package.__path__):
+            import_module(f"{package.__name__}.{module.name}")
     waiting, found = [Reader], set()
     while waiting:
         found.update(below := waiting.pop().__subclasses__())
         waiting += below
-    own = [reader for reader in found if reader.__module__.startswith("pytest_msdump.dumps.")]
+    own = [
+        reader
+        for reader in found
+        if reader.__module__.startswith(("pytest_msdump.dumps.", "pytest_msdump.core.dumps."))
+    ]
     ours = {reader.name for reader in own if not isabstract(reader)}
     assert set(registry.load("dumps", "Reader")) == ours
 
@@ -101,7 +108,8 @@ INSTALLED = """
 foreign = foreign_reader:ForeignReader
 """
 FOREIGN = """
-from pytest_msdump.dumps.base import Reader
+from pytest_msdump.core import dumps as core_dumps
+from pytest_msdump.core.dumps.base import Reader
 class ForeignReader(Reader):
     name, looks_for = "foreign", "a foreign dump"
     def recognises(self, root): return False

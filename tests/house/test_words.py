@@ -10,10 +10,10 @@ from string import Formatter
 import pytest
 
 import pytest_msdump
+from pytest_msdump.core.text.en import EN
+from pytest_msdump.core.text.page import PAGE
 from pytest_msdump.plugin import fixtures
 from pytest_msdump.plugin.hooks import MARKERS
-from pytest_msdump.text.en import EN
-from pytest_msdump.text.page import PAGE
 
 PACKAGE = Path(pytest_msdump.__file__).parent
 ROOT = PACKAGE.parent

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.errors import TensorShapeError
-from pytest_msdump.inspect.measure import change
+from pytest_msdump.capabilities.inspect.measure import change
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.errors import TensorShapeError
 
 VALUES = st.one_of(st.sampled_from([0.0, 1.0, 1.00001, -1.0, np.nan, np.inf, -np.inf]), st.floats(-100, 100, width=32))
 

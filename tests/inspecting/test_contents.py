@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.inspect.measure import contents, contents_of_statistics
+from pytest_msdump.capabilities.inspect.measure import contents, contents_of_statistics
+from pytest_msdump.core.compare.opening import ArrayView
 
 SPECIAL = st.sampled_from([0.0, -0.0, 1.0, -1.0, np.nan, np.inf, -np.inf, 2.0**-100, 2.0**100])
 ARRAYS = hnp.arrays(np.float32, st.integers(0, 40), elements=st.one_of(SPECIAL, st.floats(-1e6, 1e6, width=32)))

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.inspect.measure import histogram
+from pytest_msdump.capabilities.inspect.measure import histogram
+from pytest_msdump.core.compare.opening import ArrayView
 
 
 @settings(deadline=None, max_examples=100)

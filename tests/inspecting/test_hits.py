@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.inspect.hits import hits_of_change, hits_of_contents, parse_settings, ranges_of
-from pytest_msdump.inspect.measure import change, contents
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
-from pytest_msdump.text import say
+from pytest_msdump.capabilities.inspect.hits import hits_of_change, hits_of_contents, parse_settings, ranges_of
+from pytest_msdump.capabilities.inspect.measure import change, contents
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.text import say
 
 WEIGHT = ("Parameter", "fc1.weight")
 GRADIENT = ("MatMul", "Gradients/Default/MatMul-op0")

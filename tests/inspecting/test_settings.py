@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from pytest_msdump.errors import ConfigError, UnknownNameError
-from pytest_msdump.facts.checks import ACTIVATIONS, CHECKS, QUANTITIES
-from pytest_msdump.inspect.hits import CheckSettings, parse_settings
+from pytest_msdump.capabilities.inspect.hits import CheckSettings, parse_settings
+from pytest_msdump.core.errors import ConfigError, UnknownNameError
+from pytest_msdump.core.facts.checks import ACTIVATIONS, CHECKS, QUANTITIES
 
 DEFAULTS = CheckSettings()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_msdump.inspect.hits import is_training, is_weight, targets_of
-from pytest_msdump.model.tensor import OpKey, TensorKey
+from pytest_msdump.capabilities.inspect.hits import is_training, is_weight, targets_of
+from pytest_msdump.core.model.tensor import OpKey, TensorKey
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.errors import ConfigError, TensorShapeError
-from pytest_msdump.layouts.converters import converted, load_converters
-from pytest_msdump.layouts.device_layout import logical, stored
-from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.errors import ConfigError, TensorShapeError
+from pytest_msdump.core.layouts.converters import converted, load_converters
+from pytest_msdump.core.layouts.device_layout import logical, stored
+from pytest_msdump.core.model.tensor import TensorSpec
 
 SHAPE = (2, 19, 5, 7)
 

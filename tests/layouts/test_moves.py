@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.layouts.blocks import Part, Placement
+from pytest_msdump.core.layouts.blocks import Part, Placement
 
 
 @settings(deadline=None, max_examples=200)

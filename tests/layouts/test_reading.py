@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.errors import TensorShapeError
-from pytest_msdump.facts.memory_formats import MEMORY_FORMATS
-from pytest_msdump.layouts.blocks import Part, Placement, place
-from pytest_msdump.layouts.device_layout import logical, stored, target
-from pytest_msdump.layouts.gather import BlockedView
-from pytest_msdump.model.tensor import TensorSpec, TensorView
+from pytest_msdump.core.errors import TensorShapeError
+from pytest_msdump.core.facts.memory_formats import MEMORY_FORMATS
+from pytest_msdump.core.layouts.blocks import Part, Placement, place
+from pytest_msdump.core.layouts.device_layout import logical, stored, target
+from pytest_msdump.core.layouts.gather import BlockedView
+from pytest_msdump.core.model.tensor import TensorSpec, TensorView
 
 
 class Counting:

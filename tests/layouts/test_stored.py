@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.errors import TensorShapeError
-from pytest_msdump.facts.memory_formats import FORMAT_ALIASES, MEMORY_FORMATS, may_be_padded
-from pytest_msdump.layouts.blocks import format_name, place
-from pytest_msdump.layouts.device_layout import logical, stored, target
-from pytest_msdump.layouts.gather import BlockedView
-from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.errors import TensorShapeError
+from pytest_msdump.core.facts.memory_formats import FORMAT_ALIASES, MEMORY_FORMATS, may_be_padded
+from pytest_msdump.core.layouts.blocks import format_name, place
+from pytest_msdump.core.layouts.device_layout import logical, stored, target
+from pytest_msdump.core.layouts.gather import BlockedView
+from pytest_msdump.core.model.tensor import TensorSpec
 
 ORDERS_4 = ("NCHW", "NHWC", "HWCN", "CHWN")
 ORDERS_5 = ("NCDHW", "NDHWC", "DHWCN")

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from limit_cases import SLIGHT, limits_of, measured, told, verdict_of
 
-from pytest_msdump.facts.metrics import METRICS, RELATIVE_METRICS
-from pytest_msdump.limits.judge import judge
-from pytest_msdump.limits.policy import KnownDrift, Policy, Rule
-from pytest_msdump.model.comparison import Comparison, Limit, Limits, Nonfinite
-from pytest_msdump.model.record import Check
+from pytest_msdump.core.facts.metrics import METRICS, RELATIVE_METRICS
+from pytest_msdump.core.limits.judge import judge
+from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
+from pytest_msdump.core.model.comparison import Comparison, Limit, Limits, Nonfinite
+from pytest_msdump.core.model.record import Check
 
 COSINE, EUCLID, MAX_REL = "cosine_similarity", "relative_euclidean_distance", "max_relative_error"
 LIMITED = [name for name, fact in METRICS.items() if fact.direction != "none"]

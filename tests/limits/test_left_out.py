@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.errors import ConfigError, UnknownNameError
-from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.limits.policy import KnownDrift, Policy, Rule
-from pytest_msdump.metrics.measure import measure
-from pytest_msdump.suite import load_suite
-from pytest_msdump.text import say
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.errors import ConfigError, UnknownNameError
+from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
+from pytest_msdump.core.metrics.measure import measure
+from pytest_msdump.core.suite import load_suite
+from pytest_msdump.core.text import say
 
 LEFT_OUT = {"kl_divergence": "--without"}
 NEEDS = {

@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from limit_cases import LEFT, RIGHT, bounds_of, limits_of, measured, rules_of, told, verdict_of
 
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.facts.calibration import METRIC_VERSION
-from pytest_msdump.limits.limits_file import (
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.limits.limits_file import (
     Accepted,
     Base,
     LimitsFile,
@@ -29,10 +28,11 @@ from pytest_msdump.limits.limits_file import (
     name_of,
     parse_limits,
 )
-from pytest_msdump.limits.policy import KnownDrift, Policy, Rule
-from pytest_msdump.model.dump import Dump, Manifest
-from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey
+from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
+from pytest_msdump.core.model.dump import Dump, Manifest
+from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey
+from pytest_msdump.facts.calibration import METRIC_VERSION
 
 EUCLID, LARGEST = "relative_euclidean_distance", "normalized_max_error"
 U24, U12, U8 = 2.0**-24, 2.0**-12, 2.0**-8
@@ -92,7 +92,7 @@ def test_a_tensor_is_a_line_and_the_order_of_making_leaves_no_trace() -> None:
 
 
 def test_a_file_that_is_cut_anywhere_or_goes_on_is_refused(tmp_path: Any) -> None:
-    from pytest_msdump.suite.load import read_limits
+    from pytest_msdump.core.suite.load import read_limits
 
     text = limits_text(limits_file()).rstrip()
     file = tmp_path / "msdump.limits.json"

@@ -13,10 +13,17 @@ import pytest
 from limit_cases import bounds_of, limits_of, measured, verdict_of
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.limits.limits_file import Base, LimitsFile, Perturbed, ReferenceFacts, TensorLimits, limits_text
-from pytest_msdump.limits.policy import KnownDrift, Policy, Rule
-from pytest_msdump.metrics.measure import measure
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.limits.limits_file import (
+    Base,
+    LimitsFile,
+    Perturbed,
+    ReferenceFacts,
+    TensorLimits,
+    limits_text,
+)
+from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
+from pytest_msdump.core.metrics.measure import measure
 
 EUCLID, LARGEST, COSINE = "relative_euclidean_distance", "normalized_max_error", "cosine_similarity"
 UNTIL = datetime.date(2999, 1, 1)

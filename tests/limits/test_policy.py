@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_msdump.errors import ConfigError, UnknownNameError
-from pytest_msdump.limits.policy import KnownDrift, Policy, Rule, metric_id
+from pytest_msdump.core.errors import ConfigError, UnknownNameError
+from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule, metric_id
 
 DAY = datetime.date(2027, 1, 31)
 

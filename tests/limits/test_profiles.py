@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from limit_cases import bounds_of, limits_of, rules_of
 
-from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.facts.profiles import PROFILES
-from pytest_msdump.limits.policy import Policy, profile_names
+from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.facts.profiles import PROFILES
+from pytest_msdump.core.limits.policy import Policy, profile_names
 
 COSINE, EUCLID, PEAK = "cosine_similarity", "relative_euclidean_distance", "normalized_max_error"
 CLASSES = {"nonfinite_mismatch": 0, "saturated_count": 0}

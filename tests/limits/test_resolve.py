@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from limit_cases import LEFT, RIGHT, bounds_of, limits_of, rules_of
 
-from pytest_msdump.limits.policy import Bounds, KnownDrift, Policy, Rule
-from pytest_msdump.limits.resolve import resolve
-from pytest_msdump.model.tensor import OpKey, TensorKey
-from pytest_msdump.text import say
+from pytest_msdump.core.limits.policy import Bounds, KnownDrift, Policy, Rule
+from pytest_msdump.core.limits.resolve import resolve
+from pytest_msdump.core.model.tensor import OpKey, TensorKey
+from pytest_msdump.core.text import say
 
 COSINE, MAX_REL = "cosine_similarity", "max_relative_error"
 UNTIL = datetime.date(2027, 1, 31)

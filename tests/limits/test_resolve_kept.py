@@ -5,9 +5,9 @@ import pickle
 
 import pytest
 
-from pytest_msdump.limits.policy import KnownDrift, Policy, Rule
-from pytest_msdump.limits.resolve import resolve
-from pytest_msdump.model.tensor import OpKey, TensorKey
+from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
+from pytest_msdump.core.limits.resolve import resolve
+from pytest_msdump.core.model.tensor import OpKey, TensorKey
 
 UNTIL = datetime.date(2030, 1, 1)
 DTYPES = ("float32", "float16", "bfloat16", "int32")

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from limit_cases import measured, verdict_of
 
-from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.limits.judge import passing_bound
-from pytest_msdump.limits.policy import Policy
+from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.limits.judge import passing_bound
+from pytest_msdump.core.limits.policy import Policy
 
 CURABLE = [
     name

@@ -9,7 +9,7 @@ import mindspore
 import numpy as np
 
 from pytest_msdump import assert_close, open_dump
-from pytest_msdump.dtypes.arrays import array_to_save
+from pytest_msdump.core.dtypes.arrays import array_to_save
 from pytest_msdump.metrics.count_sketch import sketch_blocks
 from pytest_msdump.record import DumpWriter
 from pytest_msdump.record.mindspore import array_of

@@ -13,7 +13,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record import Perturbation, Recorder
 from pytest_msdump.record.mindspore import CellRecording, array_of
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.opening import open_logical
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import open_logical
 
 pytestmark = [pytest.mark.live, pytest.mark.e2e]
 

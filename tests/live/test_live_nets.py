@@ -21,9 +21,9 @@ from live.runs import NETS, Asked, Made, make
 from semantics.gate import ask
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.indexing import index, readers
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.core.compare.indexing import index, readers
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.replay.kernels import replay
 
 MINDSPORE = os.environ.get("MSDUMP_MINDSPORE_PYTHON")

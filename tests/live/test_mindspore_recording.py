@@ -20,7 +20,7 @@ from live.reading_back import bits_of
 
 import pytest_msdump
 from pytest_msdump import open_dump
-from pytest_msdump.errors import ProgramError, TensorFileError
+from pytest_msdump.core.errors import ProgramError, TensorFileError
 from pytest_msdump.record import Perturbation, Recorder
 from pytest_msdump.record.recorder import opened
 

@@ -9,10 +9,10 @@ import pytest
 from dump_builder import write_reference
 from live.runs import msdump
 
-from pytest_msdump.comparison.planning import plan
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import Recorder
 from pytest_msdump.replay.reference_model import load_reference, replay_plan
-from pytest_msdump.suite import load_suite
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")

@@ -9,8 +9,8 @@ import pytest
 from live.reading_back import bits_of
 
 from pytest_msdump import open_dump
-from pytest_msdump.dtypes import canonical
-from pytest_msdump.errors import TensorFileError
+from pytest_msdump.core.dtypes import canonical
+from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.record import Recorder
 
 torch = pytest.importorskip("torch")

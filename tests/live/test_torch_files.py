@@ -7,9 +7,9 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.opening import open_logical
-from pytest_msdump.errors import TensorFileError, UnknownDumpFormatError
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 
 torch = pytest.importorskip("torch")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.limits.policy import Policy
-from pytest_msdump.limits.resolve import GOLDEN_RULE_METRIC, resolve
-from pytest_msdump.metrics.golden import golden_errors, golden_ratios
-from pytest_msdump.model.comparison import ThreeWay
-from pytest_msdump.model.tensor import OpKey, TensorKey
+from pytest_msdump.capabilities.three_way.golden import golden_errors, golden_ratios
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.limits.policy import Policy
+from pytest_msdump.core.limits.resolve import GOLDEN_RULE_METRIC, resolve
+from pytest_msdump.core.model.comparison import ThreeWay
+from pytest_msdump.core.model.tensor import OpKey, TensorKey
 
 torch = pytest.importorskip("torch")
 

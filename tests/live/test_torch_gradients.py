@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record import Recorder
 
 torch = pytest.importorskip("torch")

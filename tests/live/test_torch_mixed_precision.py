@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from pytest_msdump.comparison.planning import plan
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import Recorder
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.suite import load_suite
 
 torch = pytest.importorskip("torch")
 

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_msdump import open_dump
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.opening import open_logical
+from pytest_msdump.core.compare.opening import open_logical
 
 torch = pytest.importorskip("torch")
 

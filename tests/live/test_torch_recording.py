@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump import open_dump
-from pytest_msdump.errors import ConfigError, UnknownNameError
+from pytest_msdump.core.errors import ConfigError, UnknownNameError
 from pytest_msdump.record import Recorder
 
 torch = pytest.importorskip("torch")

@@ -8,9 +8,9 @@ from copy import deepcopy
 import pytest
 
 from pytest_msdump.causes.repeats import repeat, repeat_lines
-from pytest_msdump.comparison.indexing import index
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.text import say
 from pytest_msdump.record import Recorder
-from pytest_msdump.text import say
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

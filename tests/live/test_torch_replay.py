@@ -15,12 +15,12 @@ import pytest
 
 from pytest_msdump import assert_replay
 from pytest_msdump.causes.suggest_partners import suggest_partners
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import Recorder
 from pytest_msdump.replay.pairing import suggest_with
 from pytest_msdump.replay.reference_model import reference_of, replay_plan
-from pytest_msdump.suite import load_suite
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

@@ -10,7 +10,7 @@ import pytest
 from kernels import EACH
 
 from pytest_msdump import assert_dumps_close, open_dump
-from pytest_msdump.dtypes.arrays import array_to_save
+from pytest_msdump.core.dtypes.arrays import array_to_save
 from pytest_msdump.metrics.count_sketch import SEEDS, sketch_blocks
 from pytest_msdump.record import torch as record_torch
 from pytest_msdump.record import torch_sketch

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump import assert_dumps_close, open_dump
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record import Control, Perturbation, Recorder
 
 torch = pytest.importorskip("torch")

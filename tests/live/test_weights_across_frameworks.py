@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record import assert_same_weights, load_weights, read_weights, save_weights
 
 pytestmark = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.pairing import Pairing
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, mangle
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.pairing import Pairing
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, mangle
 
 
 def tensor(name: str, port: str = "output:0", *, op_type: str | None = None, **at: Any) -> TensorRef:

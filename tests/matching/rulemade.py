@@ -8,14 +8,14 @@ from typing import Any
 
 from matching.made import dump
 
+from pytest_msdump.core.matching.pairer import pair_dumps
+from pytest_msdump.core.matching.rules import FusionRules
+from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.graph import OperatorGraph
+from pytest_msdump.core.model.pairing import Pairing
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.dumps.graphs.ge_model import parse_model
-from pytest_msdump.matching.pairer import pair_dumps
-from pytest_msdump.matching.rules import FusionRules
-from pytest_msdump.matching.selection import Selection
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import OperatorGraph
-from pytest_msdump.model.pairing import Pairing
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 
 # `originals` of an operator that says nothing about them, so that it is its own.
 ABSENT = None

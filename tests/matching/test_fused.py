@@ -9,11 +9,11 @@ import pytest
 from matching.made import addresses, dump, reasons, tensor
 from matching.rulemade import ascend, attribute, device, model, op, output, paired, was
 
-from pytest_msdump.facts.operators import UNDUMPED_TYPES
-from pytest_msdump.matching import FusionRules, MapEntry, Selection, pair_dumps
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.pairing import Pair, Pairing
-from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.core.facts.operators import UNDUMPED_TYPES
+from pytest_msdump.core.matching import FusionRules, MapEntry, Selection, pair_dumps
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.pairing import Pair, Pairing
+from pytest_msdump.core.model.tensor import TensorRef
 
 
 def pairs(pairing: Pairing) -> dict[str, str]:

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from pytest_msdump.core.dumps.reruns import separate_runs
+from pytest_msdump.core.matching.advice import rules_for
+from pytest_msdump.core.matching.pairer import pair_dumps
+from pytest_msdump.core.matching.rules import FusionRules
+from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.ordering import in_order
+from pytest_msdump.core.model.pairing import Pairing
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, mangle
 from pytest_msdump.dumps.graphs.execution_order import with_model_order
 from pytest_msdump.dumps.graphs.ge_model import read_model
-from pytest_msdump.dumps.reruns import separate_runs
-from pytest_msdump.matching.advice import rules_for
-from pytest_msdump.matching.pairer import pair_dumps
-from pytest_msdump.matching.rules import FusionRules
-from pytest_msdump.matching.selection import Selection
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.ordering import in_order
-from pytest_msdump.model.pairing import Pairing
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, mangle
 
 CASES = Path(__file__).parents[1] / "data" / "fusion"
 

@@ -8,13 +8,13 @@ import pytest
 from matching.made import addresses, dump, reasons, run_tensor, tensor
 from matching.rulemade import ascend, device, model, op, output, paired, was
 
-from pytest_msdump.matching import FusionRules, pair_dumps, rules_for
-from pytest_msdump.matching.advice import DumpKind, kind_of
-from pytest_msdump.matching.rules import group_operators
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import OperatorGraph
-from pytest_msdump.model.pairing import Pairing
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.matching import FusionRules, pair_dumps, rules_for
+from pytest_msdump.core.matching.advice import DumpKind, kind_of
+from pytest_msdump.core.matching.rules import group_operators
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.graph import OperatorGraph
+from pytest_msdump.core.model.pairing import Pairing
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 
 
 def pairs(pairing: Pairing) -> dict[str, str]:

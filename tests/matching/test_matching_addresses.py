@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_msdump.matching import Address, parse_address
+from pytest_msdump.core.matching import Address, parse_address
 
 
 @pytest.mark.parametrize(

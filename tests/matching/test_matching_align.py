@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_msdump.errors import ConfigError, UnknownNameError
-from pytest_msdump.matching import Align, parse_align
+from pytest_msdump.core.errors import ConfigError, UnknownNameError
+from pytest_msdump.core.matching import Align, parse_align
 
 
 @pytest.mark.parametrize("text", ["9->0,10->1", "9->0, 10->1", " 9 -> 0 | 10->1 ", "9->0|10 ->1"])

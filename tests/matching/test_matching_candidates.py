@@ -5,8 +5,8 @@ from unittest import mock
 import pytest
 from matching.made import dump, run_tensor, tensor
 
-from pytest_msdump.matching import MapEntry, pair_dumps
-from pytest_msdump.matching.explain import NearestNames
+from pytest_msdump.core.matching import MapEntry, pair_dumps
+from pytest_msdump.core.matching.explain import NearestNames
 
 NAMES = ["conv1", "conv2", "relu1", "pool1", "flatten", "fc1", "fc2"]
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from matching.made import addresses, dump, reasons, run_tensor, tensor
 
-from pytest_msdump.matching import Align, MapEntry, Selection, pair_dumps
-from pytest_msdump.model.pairing import Pairing
+from pytest_msdump.core.matching import Align, MapEntry, Selection, pair_dumps
+from pytest_msdump.core.model.pairing import Pairing
 
 
 def places(pairing: Pairing, name: str) -> list[tuple[Any, Any]]:

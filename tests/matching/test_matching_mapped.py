@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from matching.made import addresses, dump, reasons, run_tensor, tensor
 
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.matching import Align, MapEntry, Selection, pair_dumps
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.pairing import Missing, Pairing, Transform
-from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.matching import Align, MapEntry, Selection, pair_dumps
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.pairing import Missing, Pairing, Transform
+from pytest_msdump.core.model.tensor import TensorRef
 
 BIAS = "Default/conv1-Conv2d/BiasAdd-op0"
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from matching.made import addresses, dump, reasons, run_tensor, tensor
 
-from pytest_msdump.matching import Align, MapEntry, Selection, pair_dumps, pairer
-from pytest_msdump.matching.pairing_state import FoundPair, PairingRequest, PairingState
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.tensor import TensorKey, TensorRef
+from pytest_msdump.core.matching import Align, MapEntry, Selection, pair_dumps, pairer
+from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.tensor import TensorKey, TensorRef
 
 
 def test_true_names_pair_before_mangled_ones() -> None:

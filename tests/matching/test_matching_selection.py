@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from matching.made import dump, reasons, run_tensor, tensor
 
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.matching import MapEntry, Selection, pair_dumps
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.matching import MapEntry, Selection, pair_dumps
 
 CONV = "Default/conv1-Conv2d/BiasAdd-op0"
 RELU = "Default/relu1-ReLU/ReLU-op0"

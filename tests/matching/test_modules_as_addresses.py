@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from matching.made import addresses, dump, run_tensor, tensor
 
-from pytest_msdump.matching import MapEntry, pair_dumps
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.core.matching import MapEntry, pair_dumps
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.core.model.tensor import Coordinates
 
 FC = "Default/layer0-EncLayer/fc-Dense/MatMul-op0"
 ACT = "Default/layer0-EncLayer/act-GELU/GeLU-op"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pytest_msdump.core.matching.rules import FusionRules, combined, network_of
+from pytest_msdump.core.model.graph import Operator, OperatorGraph
 from pytest_msdump.dumps.graphs.ge_model import read_model
-from pytest_msdump.matching.rules import FusionRules, combined, network_of
-from pytest_msdump.model.graph import Operator, OperatorGraph
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 

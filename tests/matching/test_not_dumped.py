@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from matching.made import dump, reasons, run_tensor, tensor
 
-from pytest_msdump.matching.addresses import MapEntry
-from pytest_msdump.matching.coordinates import Align
-from pytest_msdump.matching.pairer import pair_dumps
-from pytest_msdump.matching.selection import Selection
-from pytest_msdump.model.dump import Dump, DumpConfiguration, RunFacts
-from pytest_msdump.model.graph import Operator, OperatorGraph
-from pytest_msdump.model.tensor import Coordinates, TensorRef, TensorSpec
+from pytest_msdump.core.matching.addresses import MapEntry
+from pytest_msdump.core.matching.coordinates import Align
+from pytest_msdump.core.matching.pairer import pair_dumps
+from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.model.dump import Dump, DumpConfiguration, RunFacts
+from pytest_msdump.core.model.graph import Operator, OperatorGraph
+from pytest_msdump.core.model.tensor import Coordinates, TensorRef, TensorSpec
 
 RELU, ADD = "Default/relu-ReLU/ReLU-op0", "Default/fc-Dense/Add-op0"
 EVERYTHING = Selection(io="all")

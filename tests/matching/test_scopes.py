@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matching.made import addresses, dump, reasons, run_tensor
 
-from pytest_msdump.matching import MapEntry, pair_dumps
+from pytest_msdump.core.matching import MapEntry, pair_dumps
+from pytest_msdump.core.model.dump import Dump, Manifest
+from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
+from pytest_msdump.core.model.pairing import Pairing
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.matching.scopes import node_scope
-from pytest_msdump.model.dump import Dump, Manifest
-from pytest_msdump.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.model.pairing import Pairing
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 
 SHAPE = (2, 3)
 

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matching.made import dump, tensor
 
-from pytest_msdump.matching import pair_dumps
-from pytest_msdump.matching.coordinates import place_of
-from pytest_msdump.matching.sides import index_side
-from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.core.matching import pair_dumps
+from pytest_msdump.core.matching.coordinates import place_of
+from pytest_msdump.core.matching.sides import index_side
+from pytest_msdump.core.model.tensor import TensorRef
 
 TENSOR = st.builds(
     tensor,

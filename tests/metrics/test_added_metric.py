@@ -16,7 +16,7 @@ from kernels import EACH
 PACKAGE = '''
 import math
 
-from pytest_msdump.facts.metrics import MetricFact
+from pytest_msdump.core.facts.metrics import MetricFact
 
 
 def signal_to_noise(totals):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.errors import MsdumpError, TensorFileError
-from pytest_msdump.model.tensor import TensorSpec, TensorView
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.errors import MsdumpError, TensorFileError
+from pytest_msdump.core.model.tensor import TensorSpec, TensorView
 
 PLAIN = np.arange(60, dtype="int32").reshape(3, 4, 5)
 WAYS: dict[str, Any] = {

@@ -13,16 +13,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.metrics import measure as streaming
-from pytest_msdump.metrics.kernel import VARIABLE
-from pytest_msdump.metrics.measure import measure
-from pytest_msdump.metrics.numpy_kernel import NOTHING, Partial, Task, measure_block
-from pytest_msdump.metrics.rankings import Tolerance
-from pytest_msdump.metrics.sums import Peak, Sum
-from pytest_msdump.metrics.values import Workspace
-from pytest_msdump.model.comparison import Comparison, Measurement
-from pytest_msdump.text import Message
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.metrics import measure as streaming
+from pytest_msdump.core.metrics.kernel import VARIABLE
+from pytest_msdump.core.metrics.measure import measure
+from pytest_msdump.core.metrics.numpy_kernel import NOTHING, Partial, Task, measure_block
+from pytest_msdump.core.metrics.rankings import Tolerance
+from pytest_msdump.core.metrics.sums import Peak, Sum
+from pytest_msdump.core.metrics.values import Workspace
+from pytest_msdump.core.model.comparison import Comparison, Measurement
+from pytest_msdump.core.text import Message
 
 Array = npt.NDArray[Any]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from kernels import EACH
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.metrics.measure import measure
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.metrics.measure import measure
 
 RNG = np.random.default_rng(11)
 PLAIN = RNG.normal(size=5000).astype(np.float32)

@@ -21,14 +21,14 @@ from hypothesis import strategies as st
 from kernels import needs_kernel
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.metrics import kernel
-from pytest_msdump.metrics.c_kernel import CompiledDivergence, CompiledSums
-from pytest_msdump.metrics.kernel import VARIABLE, Kernel, choose_kernel, kernel_line
-from pytest_msdump.metrics.measure import measure
-from pytest_msdump.metrics.numpy_kernel import NOTHING, Span, Task
-from pytest_msdump.model.comparison import Comparison, Measurement
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.metrics import kernel
+from pytest_msdump.core.metrics.c_kernel import CompiledDivergence, CompiledSums
+from pytest_msdump.core.metrics.kernel import VARIABLE, Kernel, choose_kernel, kernel_line
+from pytest_msdump.core.metrics.measure import measure
+from pytest_msdump.core.metrics.numpy_kernel import NOTHING, Span, Task
+from pytest_msdump.core.model.comparison import Comparison, Measurement
 
 Array = npt.NDArray[Any]
 

@@ -11,12 +11,12 @@ import pytest
 from kernels import EACH
 
 from pytest_msdump import compare
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.metrics.kernel import VARIABLE
-from pytest_msdump.metrics.measure import measure
-from pytest_msdump.model.record import Record
-from pytest_msdump.report.record_json import checked_record, to_json
-from pytest_msdump.text import say
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.metrics.kernel import VARIABLE
+from pytest_msdump.core.metrics.measure import measure
+from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.report.record_json import checked_record, to_json
+from pytest_msdump.core.text import say
 
 Array = npt.NDArray[Any]
 SHAPE = (4, 16, 16)

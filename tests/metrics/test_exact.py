@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernels import EACH
 
-from pytest_msdump.comparison.opening import ArrayView
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.metrics.kernel import VARIABLE
+from pytest_msdump.core.metrics.measure import measure
 from pytest_msdump.metrics import statistics
-from pytest_msdump.metrics.kernel import VARIABLE
-from pytest_msdump.metrics.measure import measure
 from pytest_msdump.metrics.statistics import exact_total
 
 Array = npt.NDArray[Any]

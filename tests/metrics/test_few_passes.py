@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.metrics import measure as streaming
-from pytest_msdump.metrics import rankings
-from pytest_msdump.metrics.kernel import VARIABLE
-from pytest_msdump.metrics.measure import measure
-from pytest_msdump.metrics.sums import moments
-from pytest_msdump.metrics.values import Workspace, inner
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.metrics import measure as streaming
+from pytest_msdump.core.metrics import rankings
+from pytest_msdump.core.metrics.kernel import VARIABLE
+from pytest_msdump.core.metrics.measure import measure
+from pytest_msdump.core.metrics.sums import moments
+from pytest_msdump.core.metrics.values import Workspace, inner
 
 Array = npt.NDArray[Any]
 

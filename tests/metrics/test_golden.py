@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.dtypes import rounding_unit
-from pytest_msdump.metrics.golden import golden_errors, golden_ratios
-from pytest_msdump.model.comparison import GoldenErrors, ThreeWay
-from pytest_msdump.text import say
+from pytest_msdump.capabilities.three_way.golden import golden_errors, golden_ratios
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.dtypes import rounding_unit
+from pytest_msdump.core.model.comparison import GoldenErrors, ThreeWay
+from pytest_msdump.core.text import say
 
 # Of msprobe: values up to which they are small, how far these may be off, least error of the other run, epsilon.
 BENCHMARK = {

@@ -13,11 +13,11 @@ import pytest
 from scipy.spatial import distance
 from scipy.stats import entropy
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.metrics.measure import measure
-from pytest_msdump.model.comparison import Comparison
-from pytest_msdump.text import say
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.metrics.measure import measure
+from pytest_msdump.core.model.comparison import Comparison
+from pytest_msdump.core.text import say
 
 Array = npt.NDArray[Any]
 RTOL, ATOL = 1e-3, 1e-4

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.inspect.measure import Contents, contents
+from pytest_msdump.capabilities.inspect.measure import Contents, contents
+from pytest_msdump.core.compare.opening import ArrayView
 
 NAN, INF = math.nan, math.inf
 

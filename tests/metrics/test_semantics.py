@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pytest
 from kernels import EACH
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.facts.dtypes import DTYPES
-from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.metrics.kernel import VARIABLE
-from pytest_msdump.metrics.measure import measure
-from pytest_msdump.model.comparison import Comparison, Measurement
-from pytest_msdump.text import say
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.metrics.kernel import VARIABLE
+from pytest_msdump.core.metrics.measure import measure
+from pytest_msdump.core.model.comparison import Comparison, Measurement
+from pytest_msdump.core.text import say
 
 NAN, INF = math.nan, math.inf
 # Of two tensors alone; others need a golden or a third one.

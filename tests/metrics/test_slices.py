@@ -16,14 +16,14 @@ from kernels import EACH
 from semantics.gate import ask, ask_arrays
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.metrics import measure as streaming
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.metrics import measure as streaming
+from pytest_msdump.core.metrics.kernel import VARIABLE
+from pytest_msdump.core.metrics.measure import measure
+from pytest_msdump.core.metrics.slices import least_error, sketched_grid
+from pytest_msdump.core.model.comparison import Measurement
+from pytest_msdump.core.text import say
 from pytest_msdump.metrics.count_sketch import packed, sketch_of, unpacked
-from pytest_msdump.metrics.kernel import VARIABLE
-from pytest_msdump.metrics.measure import measure
-from pytest_msdump.metrics.slices import least_error, sketched_grid
-from pytest_msdump.model.comparison import Measurement
-from pytest_msdump.text import say
 
 Array = npt.NDArray[Any]
 

@@ -9,8 +9,8 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from pytest_msdump.metrics import spread as room
-from pytest_msdump.metrics.spread import spread
+from pytest_msdump.core.metrics import spread as room
+from pytest_msdump.core.metrics.spread import spread
 
 
 class View:

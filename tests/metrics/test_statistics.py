@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.errors import UnknownNameError
-from pytest_msdump.facts.metrics import STATISTICS
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.errors import UnknownNameError
+from pytest_msdump.core.facts.metrics import STATISTICS
 from pytest_msdump.metrics import statistics
 from pytest_msdump.metrics.statistics import quick_digest, statistics_of
 

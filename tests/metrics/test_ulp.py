@@ -13,11 +13,11 @@ import pytest
 from kernels import EACH
 from semantics.gate import ask_arrays
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.metrics.kernel import VARIABLE
-from pytest_msdump.metrics.measure import measure
-from pytest_msdump.model.comparison import Comparison
-from pytest_msdump.text import Message, say
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.metrics.kernel import VARIABLE
+from pytest_msdump.core.metrics.measure import measure
+from pytest_msdump.core.model.comparison import Comparison
+from pytest_msdump.core.text import Message, say
 
 Array = npt.NDArray[Any]
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.opening import ArrayView
-from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.metrics.measure import measure
-from pytest_msdump.model.comparison import Comparison
+from pytest_msdump.core.compare.opening import ArrayView
+from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.metrics.measure import measure
+from pytest_msdump.core.model.comparison import Comparison
 
 DATA = Path(__file__).parents[1] / "data" / "d_values"
 SUMMARY = (DATA / "expected" / "summary.tsv").read_text(encoding="utf-8").splitlines()

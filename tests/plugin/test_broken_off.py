@@ -12,8 +12,8 @@ import pytest
 from scheduling.dumps import results, write_pairs
 
 from pytest_msdump.cli import main
-from pytest_msdump.report import build
-from pytest_msdump.report.json_report import read_json, report_from
+from pytest_msdump.core.report import build
+from pytest_msdump.core.report.json_report import read_json, report_from
 
 SIDES = ("--msdump-left=left", "--msdump-right=right")
 ALL = "--msdump-report=json,csv,html,md,gitlab"

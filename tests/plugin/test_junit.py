@@ -10,10 +10,10 @@ import pytest
 from plugin.suites import write_suite
 from report import samples
 
-from pytest_msdump.model.comparison import Finding, Verdict
-from pytest_msdump.model.record import Record
+from pytest_msdump.core.model.comparison import Finding, Verdict
+from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.text import plain_text
 from pytest_msdump.plugin.junit import _add, _roles, properties
-from pytest_msdump.text import plain_text
 
 GRAPH = Path(__file__).parents[1] / "data" / "localising" / "target_bad" / "ms_output_trace_code_graph_0.ir"
 CONV2, RELU2 = "Default/conv2-Conv2d/BiasAdd-op0", "Default/relu2-ReLU/ReLU-op0"

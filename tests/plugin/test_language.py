@@ -9,8 +9,8 @@ from outcomes import without_run
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import main
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.settings.options import language_of
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.settings.options import language_of
 
 GRAPH = Path(__file__).parents[1] / "data" / "localising" / "target_bad" / "ms_output_trace_code_graph_0.ir"
 CHINESE = ("1 个起因，6 个继承；依据：运行自身的计算图", "角色：起因；", "；起因：", "超限  ", "右侧 = 标杆")

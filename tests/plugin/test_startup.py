@@ -19,7 +19,7 @@ def test_a_dormant_run_imports_nothing_heavy(pytester):
         def test_nothing_heavy_is_loaded(pytestconfig):
             assert pytestconfig.pluginmanager.hasplugin("msdump")
             assert not [name for name in {HEAVY!r} if name in sys.modules]
-            assert "pytest_msdump.comparison" not in sys.modules
+            assert "pytest_msdump.core.compare" not in sys.modules
         """
     )
     pytester.runpytest_subprocess().assert_outcomes(passed=1)

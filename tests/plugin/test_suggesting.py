@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from pytest_msdump.cli import main
-from pytest_msdump.report.coverage import coverage_text
-from pytest_msdump.report.json_report import read_json, report_from
+from pytest_msdump.core.report.coverage import coverage_text
+from pytest_msdump.core.report.json_report import read_json, report_from
 
 
 @pytest.fixture

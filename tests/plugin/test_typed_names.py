@@ -11,7 +11,7 @@ from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump import open_dump
 from pytest_msdump.cli import main
-from pytest_msdump.model.graph import Operator
+from pytest_msdump.core.model.graph import Operator
 from pytest_msdump.record.writer import DumpWriter
 
 FC = "Default/layer0-Enc/fc1-Dense/MatMul-op0"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pytest_msdump import assert_close, compare
-from pytest_msdump.dtypes.arrays import as_array
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.dtypes.arrays import as_array
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record import DumpWriter, RawArray
 
 VALUES = np.array([[1.0, -2.5], [0.0, 3.0]], "float32")

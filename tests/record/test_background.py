@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump import open_dump
-from pytest_msdump.errors import IncompleteRecordingError, MsdumpError
+from pytest_msdump.core.errors import IncompleteRecordingError, MsdumpError
 from pytest_msdump.record import recording, writer
 from pytest_msdump.record.recording import Background, HookedRecording
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from pytest_msdump import open_dump
+from pytest_msdump.capabilities.convert.prototxt import rewire
 from pytest_msdump.cli import main
-from pytest_msdump.convert.prototxt import rewire
-from pytest_msdump.errors import ConfigError, DumpNotFoundError
+from pytest_msdump.core.errors import ConfigError, DumpNotFoundError
 from pytest_msdump.record import Recorder, from_caffe
 from pytest_msdump.record.caffe import Shared, shared_bytes
 

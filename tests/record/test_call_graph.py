@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_msdump.model.graph import Edge, Operator
+from pytest_msdump.core.model.graph import Edge, Operator
 from pytest_msdump.record.call_graph import IdentityGraph
 
 

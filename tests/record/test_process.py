@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_msdump.errors import ConfigError, ProgramError
+from pytest_msdump.core.errors import ConfigError, ProgramError
 from pytest_msdump.record.process import LogTail, Ran, checked_timeout, own_folder, run_process, running_in_group
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_msdump.comparison.opening import OpenDump
-from pytest_msdump.errors import ConfigError, ProgramError
+from pytest_msdump.core.compare.opening import OpenDump
+from pytest_msdump.core.errors import ConfigError, ProgramError
 from pytest_msdump.record.program import run_program
 from pytest_msdump.record.recorder import opened
 

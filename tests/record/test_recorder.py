@@ -9,13 +9,13 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record import Recorder
 
 
 @pytest.fixture
 def absent(monkeypatch):
-    monkeypatch.setattr("pytest_msdump.errors.find_spec", lambda _: None)
+    monkeypatch.setattr("pytest_msdump.core.errors.find_spec", lambda _: None)
     for name in ("torch", "keras", "tensorflow", "onnxruntime", "mindspore"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 

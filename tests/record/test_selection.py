@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_msdump.errors import ConfigError, UnknownNameError
+from pytest_msdump.core.errors import ConfigError, UnknownNameError
 from pytest_msdump.record.selection import select_modules
 from pytest_msdump.record.torch import named, refuse_unhooked, unwrapped
 from pytest_msdump.record.torch_tensors import plain_name

@@ -18,7 +18,7 @@ from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump import open_dump
 from pytest_msdump.cli import main
-from pytest_msdump.errors import ConfigError, IncompleteRecordingError
+from pytest_msdump.core.errors import ConfigError, IncompleteRecordingError
 from pytest_msdump.record import DumpWriter, RawArray, sketching
 
 LARGE = np.random.default_rng(0).standard_normal((8, 40, 25)).astype("f4")
@@ -244,7 +244,7 @@ with DumpWriter(sys.argv[1], save="sketch") as writer:
 FULL = """
 import resource, signal, sys
 import numpy as np
-from pytest_msdump.errors import MsdumpError
+from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.record import DumpWriter
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from pytest_msdump.cli import main
-from pytest_msdump.dumps.file_names import parse_reference
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.dumps.file_names import parse_reference
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record.tf_graphs import Listed, print_commands, read_listing
 
 LISTING = """\

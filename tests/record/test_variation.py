@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pytest_msdump.errors import ConfigError, UnknownNameError
+from pytest_msdump.core.errors import ConfigError, UnknownNameError
 from pytest_msdump.record import Control, DumpWriter, Perturbation, RawArray
 from pytest_msdump.record.calls import with_leaves
 from pytest_msdump.record.writer import sketch_dump

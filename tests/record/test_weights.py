@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_msdump.errors import ConfigError, DumpNotFoundError, TensorFileError, UnknownNameError
+from pytest_msdump.core.errors import ConfigError, DumpNotFoundError, TensorFileError, UnknownNameError
 from pytest_msdump.record import RawArray, assert_same_weights, load_weights, read_weights, save_weights
 from pytest_msdump.record.weight_pairs import map_entries, pairs
 from pytest_msdump.record.weight_sources import KINDS, Weight

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump import open_dump
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.record import DumpWriter, RawArray
 
 NUMPY_TYPES = list("?bBhHiIlLqQefdFD")

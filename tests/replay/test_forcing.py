@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_msdump.comparison.planning import plan
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.facts.replay import EXP_FAMILY
 from pytest_msdump.record import DumpWriter
 from pytest_msdump.replay.forcing import Forcing, Marks, Place, in_order_of, precision
 from pytest_msdump.replay.judging import judge
-from pytest_msdump.suite import load_suite
 
 EXACT = np.random.default_rng(3).normal(size=(40, 50))
 SINGLE = EXACT.astype("f4")

@@ -7,9 +7,9 @@ from random import Random
 
 from report import samples
 
-from pytest_msdump.comparison.assemble import assemble
-from pytest_msdump.report.json_report import document
-from pytest_msdump.report.record_json import from_json
+from pytest_msdump.core.compare.assemble import assemble
+from pytest_msdump.core.report.json_report import document
+from pytest_msdump.core.report.record_json import from_json
 
 # What nobody would call an operator, and a dump may all the same.
 NAMES = ("<script>alert(1)</script>", "Default/\"quoted' name/<img src=x onerror=alert(1)>", "Default/卷积/😀")

@@ -5,13 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_msdump.model.comparison import Comparison, Finding, Limits, Measurement, Nonfinite, Verdict, WorstElement
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.pairing import Missing, Pair, Pairing, Unmatched
-from pytest_msdump.model.record import Check, record_of
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
-from pytest_msdump.report.record_json import from_json, to_json
-from pytest_msdump.text import Message, plain_text
+from pytest_msdump.core.model.comparison import (
+    Comparison,
+    Finding,
+    Limits,
+    Measurement,
+    Nonfinite,
+    Verdict,
+    WorstElement,
+)
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.pairing import Missing, Pair, Pairing, Unmatched
+from pytest_msdump.core.model.record import Check, record_of
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.report.record_json import from_json, to_json
+from pytest_msdump.core.text import Message, plain_text
 
 ROOTS = LEFT_ROOT, RIGHT_ROOT = Path("target_bad"), Path("reference")
 RULE = "profile default (float32)"

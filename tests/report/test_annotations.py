@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from report import samples
 
-from pytest_msdump.comparison.assemble import assemble
-from pytest_msdump.report.build import write_report
-from pytest_msdump.report.ci import commands_for_github, write_for_gitlab
-from pytest_msdump.report.record_json import from_json
+from pytest_msdump.capabilities.ci.annotations import commands_for_github, write_for_gitlab
+from pytest_msdump.core.compare.assemble import assemble
+from pytest_msdump.core.report.build import write_report
+from pytest_msdump.core.report.record_json import from_json
 
 CODE = "x = self.conv2(x)"
 HOSTILE = (

@@ -14,8 +14,8 @@ from campaign.json_edits import DELETED, HOSTILE, edited, paths, pattern, recoun
 from report import samples
 
 from pytest_msdump.cli import main
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.report.json_report import report_from
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.report.json_report import report_from
 
 DATA = Path(__file__).parents[1] / "data"
 EXAMPLE = Path(__file__).parents[2] / "example_suites" / "02_failing_on_purpose"

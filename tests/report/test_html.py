@@ -19,13 +19,13 @@ import numpy as np
 import pytest
 from report.big_results import results
 
+from pytest_msdump.capabilities.diagnosis.kinds import DIAGNOSES
+from pytest_msdump.capabilities.html.content import Pool, column, file_columns, front_coded, short
+from pytest_msdump.capabilities.html.page import page as page_of
 from pytest_msdump.cli import main
-from pytest_msdump.facts.diagnoses import DIAGNOSES
-from pytest_msdump.report.build import run_facts
-from pytest_msdump.report.html.content import Pool, column, file_columns, front_coded, short
-from pytest_msdump.report.html.page import page as page_of
-from pytest_msdump.report.json_report import report_from
-from pytest_msdump.text.page import PAGE
+from pytest_msdump.core.report.build import run_facts
+from pytest_msdump.core.report.json_report import report_from
+from pytest_msdump.core.text.page import PAGE
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -224,7 +224,7 @@ def test_every_word_is_said_in_both_languages_with_the_same_gaps():
 
 
 def test_the_program_asks_only_for_words_that_there_are():
-    assets = files("pytest_msdump.report.html") / "assets"
+    assets = files("pytest_msdump.capabilities.html") / "assets"
     program = "".join(file.read_text("utf-8") for file in assets.iterdir() if file.name.endswith(".js"))
     asked = set(re.findall(r"\bt\(\"(\w+)\"", program))
     assert len(asked) > 100

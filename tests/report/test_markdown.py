@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from report import samples
 
-from pytest_msdump.comparison.assemble import assemble
-from pytest_msdump.errors import MsdumpError
-from pytest_msdump.report.build import write_report
-from pytest_msdump.report.markdown import append_summary, markdown_text
+from pytest_msdump.core.compare.assemble import assemble
+from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.report.build import write_report
+from pytest_msdump.core.report.markdown import append_summary, markdown_text
 
 
 def a_report(records):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_msdump.errors import MsdumpError
-from pytest_msdump.storage.files import write_file
+from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.storage.files import write_file
 
 
 def test_a_new_directory_ignores_itself(tmp_path):

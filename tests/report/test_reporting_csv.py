@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report import samples
 
-from pytest_msdump.comparison.assemble import assemble
-from pytest_msdump.escape import csv_line
-from pytest_msdump.model.comparison import CustomResult, Measurement
-from pytest_msdump.model.pairing import Unmatched
-from pytest_msdump.report.vendor_lines import ALGORITHMS, number_cells
-from pytest_msdump.report.vendor_table import Columns, csv_lines, titles_of, vendor_table, write_csv
-from pytest_msdump.text import plain_text
+from pytest_msdump.capabilities.vendor_tables.lines import ALGORITHMS, number_cells
+from pytest_msdump.capabilities.vendor_tables.table import Columns, csv_lines, titles_of, vendor_table, write_csv
+from pytest_msdump.core.compare.assemble import assemble
+from pytest_msdump.core.escape import csv_line
+from pytest_msdump.core.model.comparison import CustomResult, Measurement
+from pytest_msdump.core.model.pairing import Unmatched
+from pytest_msdump.core.text import plain_text
 
 # The first line that release 26.2.0 writes, without its two Address columns: it drops them beside npy files.
 VENDOR = (

@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 from report import samples
 
-from pytest_msdump.comparison.assemble import assemble
-from pytest_msdump.model.comparison import Finding, Limits, Measurement, Nonfinite, Verdict, WorstElement
-from pytest_msdump.model.pairing import Missing, Pair, Transform, Unmatched
-from pytest_msdump.model.record import Check
-from pytest_msdump.model.report import NetworkOperator
-from pytest_msdump.model.tensor import Coordinates, TensorSpec
-from pytest_msdump.report.coverage import coverage_problems, coverage_text
-from pytest_msdump.report.failure import failure_text, one_line
-from pytest_msdump.report.summary import header_lines, summary_lines
-from pytest_msdump.text import Message, plain_text
+from pytest_msdump.core.compare.assemble import assemble
+from pytest_msdump.core.model.comparison import Finding, Limits, Measurement, Nonfinite, Verdict, WorstElement
+from pytest_msdump.core.model.pairing import Missing, Pair, Transform, Unmatched
+from pytest_msdump.core.model.record import Check
+from pytest_msdump.core.model.report import NetworkOperator
+from pytest_msdump.core.model.tensor import Coordinates, TensorSpec
+from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
+from pytest_msdump.core.report.failure import failure_text, one_line
+from pytest_msdump.core.report.summary import header_lines, summary_lines
+from pytest_msdump.core.text import Message, plain_text
 
 GOLDEN = Path(__file__).parent / "golden"
 RERUN = [

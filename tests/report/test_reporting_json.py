@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from report import samples
 
-from pytest_msdump.comparison.assemble import assemble
-from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.model.pairing import Missing, Unmatched
-from pytest_msdump.model.record import Diagnosis
-from pytest_msdump.model.report import NetworkOperator
-from pytest_msdump.report.json_report import document, read_json, report_from, write_json
-from pytest_msdump.text import plain_text
+from pytest_msdump.core.compare.assemble import assemble
+from pytest_msdump.core.errors import ConfigError, MsdumpError
+from pytest_msdump.core.model.pairing import Missing, Unmatched
+from pytest_msdump.core.model.record import Diagnosis
+from pytest_msdump.core.model.report import NetworkOperator
+from pytest_msdump.core.report.json_report import document, read_json, report_from, write_json
+from pytest_msdump.core.text import plain_text
 
 
 def a_report(records=None, **changes):

@@ -13,25 +13,25 @@ from report import samples
 from report.test_reporting_failure import RERUN, a_report, nothing_met, overflowed
 
 import pytest_msdump
+from pytest_msdump.capabilities.diagnosis.kinds import DIAGNOSES
 from pytest_msdump.causes.reasons import reason_of, reason_text
-from pytest_msdump.comparison.assemble import assemble
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.facts.diagnoses import DIAGNOSES
-from pytest_msdump.model.comparison import Finding, Verdict
-from pytest_msdump.model.pairing import Missing, Unmatched
-from pytest_msdump.model.record import Diagnosis, RoleReason, Suspect
+from pytest_msdump.core.compare.assemble import assemble
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.comparison import Finding, Verdict
+from pytest_msdump.core.model.pairing import Missing, Unmatched
+from pytest_msdump.core.model.record import Diagnosis, RoleReason, Suspect
+from pytest_msdump.core.report.coverage import coverage_text
+from pytest_msdump.core.report.failure import diagnosis_lines, failure_text, one_line
+from pytest_msdump.core.report.json_report import MISSING, UNMATCHED, document, report_from
+from pytest_msdump.core.report.record_json import from_json
+from pytest_msdump.core.report.summary import header_lines, summary_lines
+from pytest_msdump.core.report.tables import columns
+from pytest_msdump.core.text import ENGLISH, Message, Phrases, plain_text
+from pytest_msdump.core.text.en import EN
+from pytest_msdump.core.text.message import LANGUAGES
+from pytest_msdump.core.text.page import PAGE
+from pytest_msdump.core.text.zh import ZH
 from pytest_msdump.report.causes import role_line, role_lines
-from pytest_msdump.report.coverage import coverage_text
-from pytest_msdump.report.failure import diagnosis_lines, failure_text, one_line
-from pytest_msdump.report.json_report import MISSING, UNMATCHED, document, report_from
-from pytest_msdump.report.record_json import from_json
-from pytest_msdump.report.summary import header_lines, summary_lines
-from pytest_msdump.report.tables import columns
-from pytest_msdump.text import ENGLISH, Message, Phrases, plain_text
-from pytest_msdump.text.en import EN
-from pytest_msdump.text.message import LANGUAGES
-from pytest_msdump.text.page import PAGE
-from pytest_msdump.text.zh import ZH
 
 CHINESE = Phrases("zh")
 PACKAGE = Path(pytest_msdump.__file__).parent

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from report import samples
 from report.test_reporting_csv import a_report
 
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.model.comparison import (
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.model.comparison import (
     Comparison,
     CustomResult,
     Finding,
@@ -31,9 +31,9 @@ from pytest_msdump.model.comparison import (
     Verdict,
     WorstElement,
 )
-from pytest_msdump.model.graph import ArgumentDifference, KernelArguments
-from pytest_msdump.model.pairing import Pair, Transform
-from pytest_msdump.model.record import (
+from pytest_msdump.core.model.graph import ArgumentDifference, KernelArguments
+from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.model.record import (
     AxisErrors,
     BetterFit,
     Check,
@@ -49,12 +49,20 @@ from pytest_msdump.model.record import (
     record_of,
     relative_file,
 )
+from pytest_msdump.core.model.tensor import (
+    Coordinates,
+    OpKey,
+    SourceFrame,
+    TensorKey,
+    TensorRef,
+    TensorSource,
+    TensorSpec,
+)
+from pytest_msdump.core.report.json_forms import decode, encode
+from pytest_msdump.core.report.json_report import document, report_from
+from pytest_msdump.core.report.record_json import from_json, to_json, to_text
+from pytest_msdump.core.text import Message, plain_text
 from pytest_msdump.model.statistics import StatisticComparison, Statistics
-from pytest_msdump.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef, TensorSource, TensorSpec
-from pytest_msdump.report.json_forms import decode, encode
-from pytest_msdump.report.json_report import document, report_from
-from pytest_msdump.report.record_json import from_json, to_json, to_text
-from pytest_msdump.text import Message, plain_text
 
 # INTERFACE 9, by hand.
 AGREED = {

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.escape import terminal_text
-from pytest_msdump.model.numbers import beside, distinct_texts, number
-from pytest_msdump.report.tables import columns, command, filled, labelled, pieces, table
+from pytest_msdump.core.escape import terminal_text
+from pytest_msdump.core.model.numbers import beside, distinct_texts, number
+from pytest_msdump.core.report.tables import columns, command, filled, labelled, pieces, table
 
 names = st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S")), max_size=300)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.report.json_forms import decode, dumps, encode
+from pytest_msdump.core.report.json_forms import decode, dumps, encode
 
 integers = st.integers(-(2**70), 2**70)
 numbers = st.one_of(st.floats(), st.floats(width=32), integers, st.booleans(), st.complex_numbers())

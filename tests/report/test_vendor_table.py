@@ -9,13 +9,8 @@ from dataclasses import replace
 import pytest
 from report import samples
 
-from pytest_msdump.model.pairing import Missing
-from pytest_msdump.model.record import ReportedTensor
-from pytest_msdump.model.report import NetworkOperator, Report, SideInfo, UnmatchedTensor
-from pytest_msdump.model.tensor import Coordinates
-from pytest_msdump.report.record_json import from_json
-from pytest_msdump.report.vendor_lines import ALGORITHMS, overflow_cell, shape_cell
-from pytest_msdump.report.vendor_table import (
+from pytest_msdump.capabilities.vendor_tables.lines import ALGORITHMS, overflow_cell, shape_cell
+from pytest_msdump.capabilities.vendor_tables.table import (
     Columns,
     columns_for,
     nine_columns,
@@ -23,7 +18,12 @@ from pytest_msdump.report.vendor_table import (
     vendor_table,
     write_csv,
 )
-from pytest_msdump.text import Message, plain_text, say
+from pytest_msdump.core.model.pairing import Missing
+from pytest_msdump.core.model.record import ReportedTensor
+from pytest_msdump.core.model.report import NetworkOperator, Report, SideInfo, UnmatchedTensor
+from pytest_msdump.core.model.tensor import Coordinates
+from pytest_msdump.core.report.record_json import from_json
+from pytest_msdump.core.text import Message, plain_text, say
 
 ALL = Columns(sequence=True, overflow=True, left_address=True, right_address=True)
 # What release 26.2.0 writes with -r and -overflow_detection between two devices, from a file of it.

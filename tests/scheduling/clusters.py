@@ -28,7 +28,7 @@ def slow(log: Path, seconds: float) -> Any:
         import os
         import time
 
-        from pytest_msdump.comparison.comparing import Comparer
+        from pytest_msdump.core.compare.comparing import Comparer
 
         original = Comparer.compare
 
@@ -72,7 +72,7 @@ def deadly(name: str) -> Any:
         import os
         import signal
 
-        from pytest_msdump.comparison.comparing import Comparer
+        from pytest_msdump.core.compare.comparing import Comparer
 
         original = Comparer.compare
 
@@ -95,8 +95,8 @@ def older(which: int) -> Any:
             return lambda: None
         import dataclasses
 
-        from pytest_msdump.scheduling import cluster
-        from pytest_msdump.scheduling import program_version as module
+        from pytest_msdump.capabilities.cache import program_version as module
+        from pytest_msdump.capabilities.cluster import cluster
 
         original = module.stamp
         found = dataclasses.replace(original(), version="0.0.9")
@@ -114,7 +114,7 @@ def elsewhere() -> Any:
     """What workers see at a path was written at another time."""
 
     def happens(_worker: Any) -> Any:
-        from pytest_msdump.scheduling import cluster
+        from pytest_msdump.capabilities.cluster import cluster
 
         original = cluster._identity
 
@@ -134,7 +134,7 @@ def bare() -> Any:
     def happens(_worker: Any) -> Any:
         import sys
 
-        name = "pytest_msdump.scheduling.program_version"
+        name = "pytest_msdump.capabilities.cache.program_version"
         original = sys.modules.pop(name, None)
         sys.modules[name] = None  # type: ignore[assignment]
 

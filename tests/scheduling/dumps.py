@@ -12,9 +12,9 @@ import pytest
 from dump_builder import write_reference
 from outcomes import without_run
 
-from pytest_msdump.comparison.comparing import Comparer
-from pytest_msdump.model.pairing import Pair
-from pytest_msdump.model.record import Record
+from pytest_msdump.core.compare.comparing import Comparer
+from pytest_msdump.core.model.pairing import Pair
+from pytest_msdump.core.model.record import Record
 
 LARGE = 40_000
 

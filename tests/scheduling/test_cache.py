@@ -15,18 +15,18 @@ import numpy as np
 import pytest
 from scheduling.dumps import LARGE, as_written, before_each_pair, file_of, interrupt_at, results, write_pairs
 
+from pytest_msdump.capabilities.cache import cache as cache_module
+from pytest_msdump.capabilities.cache.cache import CacheFile
+from pytest_msdump.capabilities.cache.program_version import Stamp, state_of
 from pytest_msdump.cli import main
-from pytest_msdump.model.comparison import Verdict
-from pytest_msdump.model.record import Record, ReportedTensor
-from pytest_msdump.report.record_json import to_text
-from pytest_msdump.scheduling import cache as cache_module
-from pytest_msdump.scheduling.cache import CacheFile
-from pytest_msdump.scheduling.program_version import Stamp, state_of
-from pytest_msdump.suite import load_suite
+from pytest_msdump.core.model.comparison import Verdict
+from pytest_msdump.core.model.record import Record, ReportedTensor
+from pytest_msdump.core.report.record_json import to_text
+from pytest_msdump.core.suite import load_suite
 
 SIZES = [12, LARGE, 30, 7]
 # For processes of their own, which do not go by the times of files of the last seconds either.
-OLD_ENOUGH = "import pytest_msdump.scheduling.cache\npytest_msdump.scheduling.cache._RACY_SECONDS = 0\n"
+OLD_ENOUGH = "import pytest_msdump.capabilities.cache.cache\npytest_msdump.scheduling.cache._RACY_SECONDS = 0\n"
 
 
 @pytest.fixture

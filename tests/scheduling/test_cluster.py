@@ -21,9 +21,9 @@ from scheduling.dumps import LARGE, as_written, file_of, has_not_ended, results,
 from storage.shelf import SHELF
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.report.build import build_report
-from pytest_msdump.suite import load_suite
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.report.build import build_report
+from pytest_msdump.core.suite import load_suite
 
 SIZES = [12, LARGE, 40, LARGE, 7, 900] * 4
 DRIFTING = (1, 2, 9)
@@ -140,7 +140,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing(dumps, doomed):
                     os.kill(killed[0], signal.SIGKILL)
                 yield item
 
-    from pytest_msdump.scheduling.run import records_of
+    from pytest_msdump.core.scheduling import records_of
 
     address = doomed.scheduler_address
     with befallen(address, clusters.slow(log, 0.3)):
@@ -150,7 +150,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing(dumps, doomed):
     assert len(begun) > len(SIZES), "what the dead worker had begun was begun again"
     assert str(killed[0]) in begun
     assert notes == ()
-    from pytest_msdump.report.json_report import write_json
+    from pytest_msdump.core.report.json_report import write_json
 
     write_json(build_report(planned, records), dumps / "msdump-report")
     assert as_written(dumps) == alone
@@ -215,7 +215,7 @@ def test_a_worker_that_cannot_compare_is_left_out_and_named(dumps, address):
 def test_what_nobody_is_left_to_compare_is_not_run(dumps, doomed):
     from distributed import Client
 
-    from pytest_msdump.scheduling.cluster import Cluster
+    from pytest_msdump.capabilities.cluster.cluster import Cluster
 
     planned = plan(load_suite(file=None, options={"left": "left", "right": "right"}, directory=dumps))
     address = doomed.scheduler_address
@@ -259,8 +259,8 @@ def mortal(tmp_path):
 
 @pytest.mark.dask
 def test_what_was_not_compared_when_the_scheduler_died_is_not_run(dumps, mortal, monkeypatch):
-    from pytest_msdump.scheduling import cluster as module
-    from pytest_msdump.scheduling.cluster import Cluster
+    from pytest_msdump.capabilities.cluster import cluster as module
+    from pytest_msdump.capabilities.cluster.cluster import Cluster
 
     monkeypatch.setattr(module, "_CONNECT_SECONDS", 2)
     compare()
@@ -286,8 +286,8 @@ def test_what_was_not_compared_when_the_scheduler_died_is_not_run(dumps, mortal,
 
 @pytest.mark.dask
 def test_a_scheduler_that_comes_back_is_given_what_it_did_not_take(dumps, address, monkeypatch):
-    from pytest_msdump.scheduling import cluster as module
-    from pytest_msdump.scheduling.cluster import Cluster
+    from pytest_msdump.capabilities.cluster import cluster as module
+    from pytest_msdump.capabilities.cluster.cluster import Cluster
 
     planned = plan(load_suite(file=None, options={"left": "left", "right": "right"}, directory=dumps))
     with module.connected(address) as client:
@@ -322,7 +322,7 @@ def test_code_of_a_user_does_not_travel(dumps, address, capsys):
 @pytest.mark.usefixtures("dumps", "address")
 @pytest.mark.parametrize("named", ["tcp://127.0.0.1:9", "127.0.0.1:9", "wrong://127.0.0.1:9", "tcp://nowhere"])
 def test_an_address_where_nobody_answers_is_told_on_a_line(capsys, monkeypatch, named):
-    from pytest_msdump.scheduling import cluster as module
+    from pytest_msdump.capabilities.cluster import cluster as module
 
     monkeypatch.setattr(module, "_CONNECT_SECONDS", 0.3)
     assert compare("--scheduler", named) == 4
@@ -443,7 +443,7 @@ def test_an_object_that_has_changed_since_it_was_listed_is_an_error_of_its_pair(
     with two_workers(preload="storage.shelf") as made:
         from distributed import Client
 
-        from pytest_msdump.scheduling.cluster import Cluster
+        from pytest_msdump.capabilities.cluster.cluster import Cluster
 
         with Client(made.scheduler_address, set_as_default=False) as client:
             cluster = Cluster(planned, client, made.scheduler_address)

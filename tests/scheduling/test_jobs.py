@@ -23,11 +23,11 @@ from scheduling.dumps import (
 )
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.scheduling.run import Runner
-from pytest_msdump.settings.values import parse_jobs
-from pytest_msdump.suite import load_suite
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.scheduling import Runner
+from pytest_msdump.core.settings.values import parse_jobs
+from pytest_msdump.core.suite import load_suite
 
 SIZES = [LARGE, 12, LARGE, LARGE, 30, 7, LARGE, LARGE]
 
@@ -121,7 +121,7 @@ PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.comparing import Comparer
+from pytest_msdump.core.compare.comparing import Comparer
 original = Comparer.compare
 def compare(comparer, pair):
     name = pair.left.key.op.name

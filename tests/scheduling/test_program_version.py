@@ -13,15 +13,22 @@ from kernels import needs_kernel
 from scheduling.dumps import LARGE, file_of, write_pairs
 
 import pytest_msdump
-from pytest_msdump.comparison.planning import Plan, plan
-from pytest_msdump.comparison.user_code import Extras
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.metrics import kernel
-from pytest_msdump.metrics.kernel import choose_kernel
-from pytest_msdump.scheduling.cluster import Cluster
-from pytest_msdump.scheduling.program_version import Stamp, bytes_to_read, differences, files_of, stamp, state_of
+from pytest_msdump.capabilities.cache.program_version import (
+    Stamp,
+    bytes_to_read,
+    differences,
+    files_of,
+    stamp,
+    state_of,
+)
+from pytest_msdump.capabilities.cluster.cluster import Cluster
+from pytest_msdump.core.compare.planning import Plan, plan
+from pytest_msdump.core.compare.user_code import Extras
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.metrics import kernel
+from pytest_msdump.core.metrics.kernel import choose_kernel
+from pytest_msdump.core.suite import load_suite
 from pytest_msdump.storage.remote import parse_location
-from pytest_msdump.suite import load_suite
 
 FAR = parse_location("memory://shelf/run", Path())
 

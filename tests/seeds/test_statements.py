@@ -23,7 +23,7 @@ from seeds import builders
 
 import pytest_msdump
 from pytest_msdump.cli import main as msdump
-from pytest_msdump.model.tensor import TensorRef
+from pytest_msdump.core.model.tensor import TensorRef
 
 if sys.version_info >= (3, 11):
     import tomllib

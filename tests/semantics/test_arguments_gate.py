@@ -14,9 +14,9 @@ from semantics.gate import Answer, ask
 
 from pytest_msdump.cli import main
 from pytest_msdump.comparison.graph_operators import ArgumentBook
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.model.graph import Operator, OperatorGraph
-from pytest_msdump.model.tensor import Coordinates
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.model.graph import Operator, OperatorGraph
+from pytest_msdump.core.model.tensor import Coordinates
 
 REAL = Path(__file__).parents[1] / "data" / "run_facts" / "whole"
 ITERATION = Path("rank_0", "Net", "0", "0")

@@ -22,8 +22,8 @@ from dumps.dumpmade import (
 from dumps.dumpmade import number as field
 
 from pytest_msdump.cli import main as msdump
-from pytest_msdump.comparison.opening import open_dump
-from pytest_msdump.errors import TensorFileError
+from pytest_msdump.core.compare.opening import open_dump
+from pytest_msdump.core.errors import TensorFileError
 
 DATA = Path(__file__).parents[1] / "data"
 VALUES = np.arange(1, 13, dtype=np.float32).reshape(3, 4)

@@ -17,9 +17,9 @@ from semantics import ascend_made as made
 from semantics.gate import ask
 
 from pytest_msdump import assert_dumps_close
+from pytest_msdump.capabilities.compat.msaccucmp import main as msaccucmp
 from pytest_msdump.cli import main as msdump
-from pytest_msdump.compat.msaccucmp import main as msaccucmp
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(3)

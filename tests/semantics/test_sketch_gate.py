@@ -13,7 +13,7 @@ import pytest
 from semantics.gate import Answer, ask
 
 from pytest_msdump.cli import main
-from pytest_msdump.limits.limits_file import LimitsFile, Perturbed, ReferenceFacts, TensorLimits, limits_text
+from pytest_msdump.core.limits.limits_file import LimitsFile, Perturbed, ReferenceFacts, TensorLimits, limits_text
 from pytest_msdump.metrics.count_sketch import CountSketch
 from pytest_msdump.metrics.statistics import quick_digest
 from pytest_msdump.record.writer import DumpWriter

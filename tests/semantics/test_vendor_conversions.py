@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from pytest_msdump.compat import msaccucmp
+from pytest_msdump.capabilities.compat import msaccucmp
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 FAILED = "convert_failed_file_list.txt"

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from test_dtypes_low_precision import e4m3fn, e5m2, hifloat8
 
-from pytest_msdump.compat import compare_vector, msaccucmp
+from pytest_msdump.capabilities.compat import compare_vector, msaccucmp
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 MAIN = {"msaccucmp": msaccucmp.main, "compare_vector": compare_vector.main}

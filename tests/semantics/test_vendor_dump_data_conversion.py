@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from convert.independent_dump import decode
 
-from pytest_msdump.compat import dump_data_conversion, shape_conversion
+from pytest_msdump.capabilities.compat import dump_data_conversion, shape_conversion
 
 CASE = Path(__file__).parents[1] / "data" / "ascend_golden" / "e_convert"
 MAIN = {"dump_data_conversion": dump_data_conversion.main, "shape_conversion": shape_conversion.main}

@@ -18,14 +18,14 @@ from typing import NamedTuple
 
 import pytest
 
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.comparison.user_code import NO_EXTRAS, Extras
-from pytest_msdump.facts.metrics import METRICS
-from pytest_msdump.inspect.overflow import with_overflow
-from pytest_msdump.model.report import Report
-from pytest_msdump.report.build import build_report, compare_plan
-from pytest_msdump.report.vendor_table import columns_for, vendor_table, write_csv
-from pytest_msdump.suite import load_suite
+from pytest_msdump.capabilities.overflow.device import with_overflow
+from pytest_msdump.capabilities.vendor_tables.table import columns_for, vendor_table, write_csv
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.compare.user_code import NO_EXTRAS, Extras
+from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.suite import load_suite
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 

@@ -13,11 +13,11 @@ from outcomes import without_run
 from plugin.suites import write_suite
 
 from pytest_msdump import assert_dumps_close, open_dump
+from pytest_msdump.capabilities.compat.msaccucmp import main as vendors
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.opening import as_path, open_view
-from pytest_msdump.compat.msaccucmp import main as vendors
-from pytest_msdump.errors import MsdumpError
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import as_path, open_view
+from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.record import DumpWriter
 
 DATA = Path(__file__).parents[1] / "data"

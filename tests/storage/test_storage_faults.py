@@ -13,9 +13,9 @@ import pytest
 from storage.shelf import TroubledFileSystem
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.opening import as_path, open_dump
-from pytest_msdump.errors import DumpNotFoundError, UnknownDumpFormatError
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import as_path, open_dump
+from pytest_msdump.core.errors import DumpNotFoundError, UnknownDumpFormatError
 from pytest_msdump.storage import object_storage
 
 pytestmark = pytest.mark.usefixtures("troubled")

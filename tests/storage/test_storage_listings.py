@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_msdump.storage import listings
-from pytest_msdump.storage.listings import folders_in, names_in, names_kept
+from pytest_msdump.core.storage import listings
+from pytest_msdump.core.storage.listings import folders_in, names_in, names_kept
 
 NAMES = ["rank", "rank_", "rank_0", "rank_1\U0010ffff", "rank_10", "rank_é", "ranks", "rank`", "z"]
 

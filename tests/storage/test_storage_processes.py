@@ -17,10 +17,10 @@ from plugin.suites import write_suite
 from scheduling.dumps import LARGE, as_written, write_pairs
 from storage.shelf import SHELF
 
-from pytest_msdump.comparison.comparing import compare_pair
-from pytest_msdump.comparison.planning import plan
-from pytest_msdump.report.record_json import to_json
-from pytest_msdump.suite import load_suite
+from pytest_msdump.core.compare.comparing import compare_pair
+from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.report.record_json import to_json
+from pytest_msdump.core.suite import load_suite
 
 pytestmark = pytest.mark.e2e
 
@@ -76,8 +76,8 @@ def test_a_pair_is_compared_by_a_process_that_has_listed_nothing(shelf, lenet, t
     program = (
         "import json, pickle, sys, storage.shelf\n"
         "from pathlib import Path\n"
-        "from pytest_msdump.comparison.comparing import compare_pair\n"
-        "from pytest_msdump.report.record_json import to_json\n"
+        "from pytest_msdump.core.compare.comparing import compare_pair\n"
+        "from pytest_msdump.core.report.record_json import to_json\n"
         "from pytest_msdump.storage.remote import parse_location\n"
         "pairs, policy = pickle.loads(Path('pairs').read_bytes())\n"
         "roots = tuple(parse_location(url, Path()) for url in sys.argv[1:])\n"
@@ -133,7 +133,7 @@ SLOW = """
 import os, sys, time
 import storage.shelf
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.comparing import Comparer
+from pytest_msdump.core.compare.comparing import Comparer
 def slowly(*_):
     print("in", flush=True)
     time.sleep(60)

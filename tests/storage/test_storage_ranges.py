@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.shelf import TroubledFileSystem
 
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.opening import as_path, open_view
-from pytest_msdump.dumps.stored_file import StoredFile
-from pytest_msdump.dumps.strided_reader import StridedReader
-from pytest_msdump.errors import TensorFileError
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import as_path, open_view
+from pytest_msdump.core.dumps.stored_file import StoredFile
+from pytest_msdump.core.dumps.strided_reader import StridedReader
+from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.storage import remote
 from pytest_msdump.storage.object_storage import StoredObject
 from pytest_msdump.storage.remote import FIRST_BYTES, MOST_BYTES

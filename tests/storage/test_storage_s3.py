@@ -15,9 +15,9 @@ import pytest
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import main
-from pytest_msdump.comparison.indexing import index
-from pytest_msdump.comparison.opening import as_path, open_view
-from pytest_msdump.errors import TensorFileError
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import as_path, open_view
+from pytest_msdump.core.errors import TensorFileError
 
 pytestmark = pytest.mark.e2e  # a server, and whatever its packages ask the system
 

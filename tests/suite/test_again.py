@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from pytest_msdump.cli import compare
-from pytest_msdump.limits.limits_file import LimitsFile, Perturbed, ReferenceFacts, limits_text
-from pytest_msdump.settings.options import DECIDING, OPTIONS, Option, option_words
-from pytest_msdump.suite import Suite, load_suite
+from pytest_msdump.core.limits.limits_file import LimitsFile, Perturbed, ReferenceFacts, limits_text
+from pytest_msdump.core.settings.options import DECIDING, OPTIONS, Option, option_words
+from pytest_msdump.core.suite import Suite, load_suite
 
 # Values that mean something of their own; the others follow from an option's kind.
 SAMPLES: dict[str, Any] = {

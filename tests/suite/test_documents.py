@@ -9,9 +9,9 @@ from unittest import mock
 
 import pytest
 
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.suite import read_toml
-from pytest_msdump.suite.documents import path_in_messages, read_json
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.suite import read_toml
+from pytest_msdump.core.suite.documents import path_in_messages, read_json
 
 
 def toml_refusal(path: Path) -> str:

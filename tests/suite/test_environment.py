@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.suite import load_suite
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.suite import load_suite
 
 
 def left(folder: Path, environ: dict[str, str], text: str = "@env", file: Path | None = None) -> Path:

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.limits.policy import KnownDrift, Policy, Rule
-from pytest_msdump.matching.addresses import MapEntry
-from pytest_msdump.matching.coordinates import Align
-from pytest_msdump.matching.selection import Selection
-from pytest_msdump.suite import SideChoice, Suite, load_suite
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
+from pytest_msdump.core.matching.addresses import MapEntry
+from pytest_msdump.core.matching.coordinates import Align
+from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.suite import SideChoice, Suite, load_suite
 
 SIDES = 'left = "run"\nright = "ref"\n'
 
@@ -392,5 +392,5 @@ def test_messages_call_a_file_by_its_path_below_the_working_folder(tmp_path: Pat
 
 @pytest.mark.e2e
 def test_loading_imports_no_numpy() -> None:
-    program = "import sys, pytest_msdump.suite; sys.exit('numpy' in sys.modules)"
+    program = "import sys, pytest_msdump.core.suite; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_msdump.errors import ConfigError, UnknownNameError
-from pytest_msdump.suite import load_suite
+from pytest_msdump.core.errors import ConfigError, UnknownNameError
+from pytest_msdump.core.suite import load_suite
 
 SIDES = 'left = "run"\nright = "ref"\n'
 KEYS = (

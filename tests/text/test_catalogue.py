@@ -14,18 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pytest_msdump
-from pytest_msdump.text import ENGLISH, Message, Phrases, in_clauses, message_of, plain_text, say
-from pytest_msdump.text.commands import COMMANDS_EN
-from pytest_msdump.text.config import CONFIG_EN
-from pytest_msdump.text.en import EN
-from pytest_msdump.text.en_causes import CAUSES
-from pytest_msdump.text.en_findings import FINDINGS
-from pytest_msdump.text.en_unmatched import EN_UNMATCHED
-from pytest_msdump.text.inspect import INSPECT_EN
-from pytest_msdump.text.notes import NOTES_EN
-from pytest_msdump.text.page import PAGE
-from pytest_msdump.text.replay import REPLAY_EN
-from pytest_msdump.text.zh import ZH
+from pytest_msdump.capabilities.config.text import CONFIG_EN
+from pytest_msdump.capabilities.inspect.text import INSPECT_EN
+from pytest_msdump.core.text import ENGLISH, Message, Phrases, in_clauses, message_of, plain_text, say
+from pytest_msdump.core.text.commands import COMMANDS_EN
+from pytest_msdump.core.text.en import EN
+from pytest_msdump.core.text.en_causes import CAUSES
+from pytest_msdump.core.text.en_findings import FINDINGS
+from pytest_msdump.core.text.en_unmatched import EN_UNMATCHED
+from pytest_msdump.core.text.notes import NOTES_EN
+from pytest_msdump.core.text.page import PAGE
+from pytest_msdump.core.text.replay import REPLAY_EN
+from pytest_msdump.core.text.zh import ZH
 
 PACKAGE = Path(pytest_msdump.__file__).parent
 CHINESE = Phrases("zh")

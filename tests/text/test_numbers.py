@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.text import Message, bound_text, number, say
-from pytest_msdump.text.phrases import apart
+from pytest_msdump.core.text import Message, bound_text, number, say
+from pytest_msdump.core.text.phrases import apart
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 

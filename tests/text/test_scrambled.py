@@ -14,7 +14,7 @@ from causes.networks import above, computed, network, write, write_ir
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import main
-from pytest_msdump.text.en import EN
+from pytest_msdump.core.text.en import EN
 
 TESTS = Path(__file__).parents[1]
 DATA, EXAMPLES = TESTS / "data", TESTS.parent / "example_suites"
@@ -73,7 +73,7 @@ def compared(words: list[str], folder: Path) -> tuple[int, Any]:
 
 
 def scramble(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_msdump.text.phrases.CATALOGUES", {"en": CODES, "zh": CODES})
+    monkeypatch.setattr("pytest_msdump.core.text.phrases.CATALOGUES", {"en": CODES, "zh": CODES})
 
 
 def same_both_ways(

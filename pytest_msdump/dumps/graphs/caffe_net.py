@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.dumps.graphs.text_proto import messages, refuse, unescaped
-from pytest_msdump.errors import ConfigError
 
 PHASES = ("TEST", "TRAIN")
 _LAYERS = ("layer", "layers")

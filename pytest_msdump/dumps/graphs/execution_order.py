@@ -14,15 +14,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_msdump.errors import ConfigError, MsdumpError
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import Operator, OperatorGraph, file_spelling, joined_spelling
-from pytest_msdump.model.ordering import PARAMETER, in_order, placed_at
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, mangle
-from pytest_msdump.storage.files import read_user_file
-from pytest_msdump.storage.listings import folders_in, names_in
+from pytest_msdump.core.errors import ConfigError, MsdumpError
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.graph import Operator, OperatorGraph, file_spelling, joined_spelling
+from pytest_msdump.core.model.ordering import PARAMETER, in_order, placed_at
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, mangle
+from pytest_msdump.core.storage.files import read_user_file
+from pytest_msdump.core.storage.listings import folders_in, names_in
+from pytest_msdump.core.text import Message, say
 from pytest_msdump.storage.remote import absolute_path
-from pytest_msdump.text import Message, say
 
 _RANK = re.compile(r"rank_(?P<rank>[0-9]{1,9})")
 _DEVICE = re.compile(r"(?:device_)?(?P<rank>[0-9]{1,9})")

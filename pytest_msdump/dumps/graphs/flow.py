@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, Union
 
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.describe import counted, listed
-from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, SourceStack
-from pytest_msdump.model.tensor import TensorSpec
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.describe import counted, listed
+from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph, SourceStack
+from pytest_msdump.core.model.tensor import TensorSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.escape import shell_word
+from pytest_msdump.core.model.describe import listed
+from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph, OriginOutput
+from pytest_msdump.core.storage.files import read_user_file
 from pytest_msdump.dumps.graphs.json_fields import (
     WHOLE,
     checked,
@@ -21,11 +26,6 @@ from pytest_msdump.dumps.graphs.json_fields import (
     whole,
     wholes,
 )
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.escape import shell_word
-from pytest_msdump.model.describe import listed
-from pytest_msdump.model.graph import Edge, Operator, OperatorGraph, OriginOutput
-from pytest_msdump.storage.files import read_user_file
 
 MAX_BYTES = 512 * 2**20
 

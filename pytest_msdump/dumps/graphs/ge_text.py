@@ -16,12 +16,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.graph import Operator, OperatorGraph
+from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.graphs.ge_model import READ_ATTRIBUTES, is_of_type, model_graph
 from pytest_msdump.dumps.graphs.ir_types import dtype_name
 from pytest_msdump.dumps.graphs.text_proto import Schema, parse_text
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.graph import Operator, OperatorGraph
-from pytest_msdump.model.tensor import TensorSpec
 
 _LIST = Schema(dict.fromkeys("sifb"), frozenset("sifb"))
 _VALUE = Schema({**dict.fromkeys("sifb"), "list": _LIST})

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.graph import OperatorGraph
+from pytest_msdump.core.model.tensor import Coordinates
+from pytest_msdump.core.storage.files import read_user_file
+from pytest_msdump.core.storage.listings import names_in
+from pytest_msdump.core.text import Message, say
 from pytest_msdump.dumps.graphs.execution_order import side_folders
 from pytest_msdump.dumps.graphs.ge_model import parse_model
 from pytest_msdump.dumps.graphs.ge_text import parse_ge_onnx, parse_ge_proto
 from pytest_msdump.dumps.graphs.ir import parse_ir
 from pytest_msdump.dumps.graphs.ms_pb import parse_pb
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.graph import OperatorGraph
-from pytest_msdump.model.tensor import Coordinates
-from pytest_msdump.storage.files import read_user_file
-from pytest_msdump.storage.listings import names_in
-from pytest_msdump.text import Message, say
 
 # The rank, net and number of a graph, and the graph; a coordinate that is not set stands for every value.
 PlacedGraph = tuple[Coordinates, OperatorGraph]

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from functools import cache
 from io import BytesIO, TextIOWrapper
 
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.graph import OperatorGraph
 from pytest_msdump.dumps.graphs.flow import CONSTANT, MONAD, Constant, Node, Of, Operand, Weight, operator_graph
 from pytest_msdump.dumps.graphs.ir_types import device_types, host_types, is_device, members, separators
 from pytest_msdump.dumps.graphs.source_lines import FrameReader
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.graph import OperatorGraph
 
 _OPEN = "([{"
 _CLOSE = ")]}"

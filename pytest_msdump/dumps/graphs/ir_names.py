@@ -14,17 +14,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from pytest_msdump.core.facts.memory_formats import may_be_padded
+from pytest_msdump.core.facts.operators import VIEW_TYPES
+from pytest_msdump.core.model.describe import listed
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.graph import Operator, OperatorGraph
+from pytest_msdump.core.model.ordering import PARAMETER, in_order
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
+from pytest_msdump.core.text import Message, say
 from pytest_msdump.dumps.graphs.execution_order import GraphId, graph_of, has_times, order_of
 from pytest_msdump.dumps.graphs.graph_files import PlacedGraph
 from pytest_msdump.dumps.graphs.source_lines import user_frames
-from pytest_msdump.facts.memory_formats import may_be_padded
-from pytest_msdump.facts.operators import VIEW_TYPES
-from pytest_msdump.model.describe import listed
-from pytest_msdump.model.dump import Dump
-from pytest_msdump.model.graph import Operator, OperatorGraph
-from pytest_msdump.model.ordering import PARAMETER, in_order
-from pytest_msdump.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
-from pytest_msdump.text import Message, say
 
 _COUNTED = re.compile(r"(?P<family>.*)-op(?P<count>[0-9]{1,18})")
 _MOST_LISTED = 3

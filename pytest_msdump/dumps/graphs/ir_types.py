@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pytest_msdump.dtypes import canonical
+from pytest_msdump.core.dtypes import canonical
+from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.graphs.flow import MONAD, HostType, Monad
-from pytest_msdump.model.tensor import TensorSpec
 
 _SIZES = re.compile(r"-?[0-9]{1,18}")
 _LONGEST_SHAPE = 64

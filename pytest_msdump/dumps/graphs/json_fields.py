@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError
 
 WHOLE = re.compile(r"-?[0-9]{1,18}")
 

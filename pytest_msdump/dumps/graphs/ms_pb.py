@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.model.graph import OperatorGraph
+from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.graphs import flow
 from pytest_msdump.dumps.graphs.source_lines import FrameReader
 from pytest_msdump.dumps.wire import LENGTH, VARINT, Memory, NotAMessageError, Span, fields
-from pytest_msdump.errors import ConfigError
-from pytest_msdump.model.graph import OperatorGraph
-from pytest_msdump.model.tensor import TensorSpec
 
 
 class Message(NamedTuple):

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 
-from pytest_msdump.model.graph import Operator, OperatorGraph
-from pytest_msdump.model.tensor import SourceFrame, SourceStack
+from pytest_msdump.core.model.graph import Operator, OperatorGraph
+from pytest_msdump.core.model.tensor import SourceFrame, SourceStack
 
 _CANDIDATE = "Corresponding "
 _DASH = "-"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from pytest_msdump.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError
 
 _TOKEN = re.compile(
     r"(?P<space>[\s,;]+|#[^\n]*)"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_msdump.errors import NotReplayableError
+from pytest_msdump.core.errors import NotReplayableError
 from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, exact, fitting, rounded
 
 

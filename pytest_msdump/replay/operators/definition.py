@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.core.errors import NotReplayableError
+from pytest_msdump.core.model.tensor import TensorSpec
+from pytest_msdump.core.text import plain_text
 from pytest_msdump.dumps.graphs.ir_types import members
-from pytest_msdump.errors import NotReplayableError
-from pytest_msdump.model.tensor import TensorSpec
-from pytest_msdump.text import plain_text
 
 Array = npt.NDArray[Any]
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pytest_msdump.errors import NotReplayableError
+from pytest_msdump.core.errors import NotReplayableError
 from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, exact, rounded
 
 # Partial sums are looked at this many times.

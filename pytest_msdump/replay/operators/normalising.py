@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from pytest_msdump.errors import NotReplayableError
+from pytest_msdump.core.errors import NotReplayableError
 from pytest_msdump.replay.operators.definition import (
     Array,
     Call,

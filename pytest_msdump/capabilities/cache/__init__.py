@@ -1,0 +1,1 @@
+"""Records of pairs that did not change since the last run."""

@@ -1,0 +1,1 @@
+"""Annotations, step summaries and JUnit properties of CI services."""

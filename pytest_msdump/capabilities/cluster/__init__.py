@@ -1,0 +1,1 @@
+"""Pairs compared by workers of Dask."""

@@ -1,0 +1,324 @@
+"""The vendor's command lines: options of one dash with a value in the next word, and what they choose.
+
+An unknown option is refused, never ignored.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NoReturn
+
+from pytest_msdump.cli import exit_code
+from pytest_msdump.core.compare.planning import Plan
+from pytest_msdump.core.errors import ConfigError, MsdumpError, UnknownNameError, nearest
+from pytest_msdump.core.escape import shell_line, terminal_lines
+from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.matching.rules import Group, combined, group_operators
+from pytest_msdump.core.model.describe import listed, wrapped
+from pytest_msdump.core.model.pairing import Pair, Unmatched
+from pytest_msdump.core.settings.options import OPTIONS
+from pytest_msdump.core.storage.files import in_utf8, make_folder
+from pytest_msdump.core.suite import Suite, load_suite
+
+_HELP = ("-h", "--help")
+_NARROWEST = 60
+_MOST_TRIES = 1000
+
+# Options that both of the vendor's programs have, and their flags of ``msdump compare``.
+_NEW_FLAGS = {
+    "fusion": "--fusion",
+    "quant_fusion": "--quant-fusion",
+    "close_fusion": "--close-fusion",
+    "custom": "-custom",
+}
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One option: its spellings, the usual one first, and the name that the code uses.
+
+    `metavar` is empty for an option without a value. If `many`, several words may follow; they are joined by commas.
+    """
+
+    names: tuple[str, ...]
+    name: str
+    help: str
+    metavar: str = ""
+    many: bool = False
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """A parsed command line: values by name, and the names of options without a value."""
+
+    values: Mapping[str, str]
+    switches: frozenset[str]
+
+    def get(self, name: str) -> str | None:
+        """Return the value of an option; ``None`` if it was not typed."""
+        return self.values.get(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values or name in self.switches
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """A program's command line and help.
+
+    `refused` are options that the vendor's program has and this one does not, each with what to do instead.
+    """
+
+    program: str
+    summary: str
+    flags: tuple[Flag, ...]
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def parse(self, words: Sequence[str]) -> Arguments:
+        """Read a command line; ConfigError where it is wrong, SystemExit when help was asked for and printed."""
+        if any(word in _HELP for word in words):
+            print(self.help(), flush=True)  # noqa: T201 - what was asked for
+            raise SystemExit(0)
+        known = {name: flag for flag in self.flags for name in flag.names}
+        values: dict[str, str] = {}
+        switches: set[str] = set()
+        rest = list(words)
+        while rest:
+            word = rest.pop(0)
+            if word not in known:
+                self._refuse(word, known)
+            flag = known[word]
+            if flag.name in values or flag.name in switches:
+                raise ConfigError(f"{word}: given twice; give it once")
+            if flag.metavar:
+                values[flag.name] = _value(word, flag, rest, known)
+            else:
+                switches.add(flag.name)
+        for flag in self.flags:
+            if flag.required and flag.name not in values:
+                raise ConfigError(f"{flag.names[0]} {flag.metavar} is missing: {flag.help}")
+        return Arguments(values, frozenset(switches))
+
+    def _refuse(self, word: str, known: Mapping[str, Flag]) -> NoReturn:
+        if word in self.refused:
+            raise ConfigError(f"{word}: {self.refused[word]}")
+        if not word.startswith("-"):
+            raise ConfigError(f"'{word}' follows no option; see {self.program} --help")
+        raise UnknownNameError(f"unknown option '{word}'; {nearest(word, known)}")
+
+    def help(self) -> str:
+        """Return what ``--help`` prints."""
+        width = max(_NARROWEST, shutil.get_terminal_size().columns)
+        lines = [f"usage: {self.program} OPTIONS", "", *wrapped(self.summary, width, indent=0), "", "options:"]
+        for flag in self.flags:
+            text = f"{flag.help} (required)" if flag.required else flag.help
+            lines += [f"  {', '.join(flag.names)} {flag.metavar}".rstrip(), *wrapped(text, width, indent=8)]
+        return "\n".join(lines)
+
+
+def _value(word: str, flag: Flag, rest: list[str], known: Mapping[str, Flag]) -> str:
+    """Take the value of an option off the rest of the line; it may begin with a dash, as in ``-r -1``."""
+    if not rest or rest[0] in known:
+        raise ConfigError(f"{word}: {flag.metavar} is missing after it")
+    parts = [rest.pop(0)]
+    while flag.many and rest and not rest[0].startswith("-"):
+        parts.append(rest.pop(0))
+    return ",".join(parts)
+
+
+def run_program(program: str, run: Callable[[Sequence[str]], int], argv: Sequence[str] | None = None) -> int:
+    """Run a command line (the process's by default) and return its exit code; an error is one line on stderr."""
+    return exit_code(program, run, sys.argv[1:] if argv is None else argv)
+
+
+def vendor_suite(options: Mapping[str, str | None], spelled: Mapping[str, str]) -> Suite:
+    """Return the suite of a vendor's command line: inputs and outputs, default limits; `spelled` are its flags."""
+    names = {option.name: option.cli_flags[-1] for option in OPTIONS}
+    return load_suite(file=None, options={"io": "all", **options}, directory=Path.cwd(), spelled={**names, **spelled})
+
+
+def new_spelling(arguments: Arguments, *more: str) -> str:
+    """Return the command line of ``msdump`` that compares the same, with `more` at its end."""
+    words = ["msdump", "compare", arguments.values["left"], arguments.values["right"]]
+    for name, flag in _NEW_FLAGS.items():
+        if name in arguments:
+            words += [flag, arguments.values[name]]
+    return shell_line([*words, *more])
+
+
+# Of several files of a tensor ``msdump compare`` makes occurrences; the vendor's programs take the newest.
+ONE_FILE_EACH = "where each tensor has one file"
+
+
+def say(program: str, sentence: str) -> None:
+    """Print a sentence that is no result to standard error."""
+    print(terminal_lines(f"{program}: {sentence}"), file=sys.stderr)  # noqa: T201 - a command talks
+
+
+def output_folder(text: str | None, flag: str = "-out") -> Path:
+    """Return the folder that a flag names, made if it was not there; the current one by default."""
+    folder = Path(text or ".").absolute()
+    make_folder(folder, flag)
+    return folder
+
+
+def new_file(folder: Path, stem: str, suffix: str) -> Path:
+    """Make an empty file of a new name; the second one of a second ends in _1."""
+    for number in range(_MOST_TRIES):
+        path = folder / f"{stem}_{time.strftime('%Y%m%d%H%M%S')}{f'_{number}' if number else ''}{suffix}"
+        try:
+            path.touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise MsdumpError(f"{path} cannot be written: {error.strerror or error}; see -out") from error
+        return path
+    raise MsdumpError(f"{folder} holds {_MOST_TRIES} files {stem}*{suffix}; name another folder with -out")
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a file below ``-out`` and return its path."""
+    try:
+        path.write_bytes(in_utf8(text))
+    except OSError as error:
+        raise MsdumpError(f"{path} cannot be written: {error.strerror or error}; see -out") from error
+    return path
+
+
+_ALL = "all"
+
+# The vendor's numbers 0 to 9 are the places in this table, which `facts.metrics` keeps in the vendor's order.
+_BUILT_IN = {str(fact.vendor_title): name for name, fact in METRICS.items() if fact.vendor_title}
+
+
+def chosen_algorithms(text: str | None, custom: Iterable[str]) -> tuple[str, ...]:
+    """Read the value of ``-alg``: ``all`` (also if ``None``), or numbers 0 to 9 and names, separated by commas.
+
+    `custom` are the user's own algorithms, which win over built-in ones of the same name. Returns ids of
+    `facts.metrics` and names of the user's algorithms, in the order asked for, each once.
+    """
+    known = _BUILT_IN | {name: name for name in custom}
+    words = [word.strip() for word in (_ALL if text is None else text).split(",")]
+    if not any(words):
+        raise ConfigError("-alg names no algorithm; leave it out for all of them")
+    return tuple(dict.fromkeys(name for word in words for name in _algorithms_named(word, known)))
+
+
+def _algorithms_named(word: str, known: Mapping[str, str], flag: str = "-alg") -> Iterator[str]:
+    places = {str(place): name for place, name in enumerate(_BUILT_IN)}
+    if word == _ALL and flag == "-alg":
+        yield from known.values()
+    elif places.get(word, word) in known:
+        yield known[places.get(word, word)]
+    else:
+        listed = ", ".join(f"{place}={name}" for place, name in places.items())
+        own = [name for name in known if name not in _BUILT_IN]
+        raise UnknownNameError(f"{flag}: unknown algorithm '{word}'; known: {', '.join([listed, *own])}, all")
+
+
+def passed_arguments(text: str | None, custom: Iterable[str]) -> tuple[dict[str, dict[str, str]], tuple[str, ...]]:
+    """Read the value of ``-a``, ``NAME:KEY=VALUE,KEY=VALUE;NAME:KEY=VALUE``; a number stands for a name as in ``-alg``.
+
+    Returns the arguments of the user's algorithms by name, and a note for each built-in one, since none takes any.
+    """
+    own = tuple(custom)
+    arguments: dict[str, dict[str, str]] = {}
+    notes = []
+    for part in filter(None, (part.strip() for part in (text or "").split(";"))):
+        name, colon, pairs = part.partition(":")
+        split = [pair.partition("=") for pair in pairs.split(",")]
+        if not colon or not all(equals and key.strip() for key, equals, _ in split):
+            raise ConfigError(f"-a: {part!r} is not NAME:KEY=VALUE,KEY=VALUE")
+        values = {key.strip(): value for key, _, value in split}
+        (algorithm,) = _algorithms_named(name.strip(), _BUILT_IN | {name: name for name in own}, "-a")
+        arguments.setdefault(algorithm, {}).update(values)
+        if algorithm not in own:
+            notes.append(f"-a: {name.strip()} is built in and takes no arguments; {', '.join(values)} has no effect")
+    return {name: values for name, values in arguments.items() if name in own}, tuple(notes)
+
+
+_NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
+_LAST = -1
+
+
+def chosen_groups(
+    plan: Plan, *, span: str | None, numbers: str | None
+) -> tuple[tuple[Group, ...] | None, tuple[str, ...]]:
+    """Return the groups of the operators that ``-r`` or ``-s`` chooses, and notes about numbers that no operator has.
+
+    `span` is ``start,end,step``, where a blank is 1, the last operator, and 1, and ``-1`` is the last one as well;
+    `numbers` is ``i,j,…``. Without either the groups are ``None``.
+    """
+    if span is None and numbers is None:
+        return None, ()
+    if span is not None and numbers is not None:
+        raise ConfigError("-r and -s cannot both choose operators; give one of them")
+    flag = "-r" if numbers is None else "-s"
+    if plan.rules.base is None:
+        raise ConfigError(f"{flag}: operators are chosen by their number in the compiled model; give its JSON with -f")
+    groups = group_operators(combined(plan.rules))
+    known = {operator.id for group in groups for operator in group.operators}
+    wanted = (
+        _spanned(span or "", max(known, default=0))
+        if numbers is None
+        else {_number(part, "-s", numbers) for part in numbers.split(",")}
+    )
+    absent = sorted(set(wanted) - known) if numbers is not None else []
+    chosen = tuple(group for group in groups if any(operator.id in wanted for operator in group.operators))
+    if not chosen:
+        raise ConfigError(f"{flag}: no operator of {plan.rules.label} has such a number; they go up to {max(known)}")
+    return chosen, (f"-s: no operator has the number {listed(list(map(str, absent)), 20)}",) if absent else ()
+
+
+def _spanned(text: str, last: int) -> frozenset[int]:
+    parts = text.split(",")
+    if len(parts) > 3:
+        raise ConfigError(f"-r: {text!r} is not start,end,step")
+    defaults = (1, _LAST, 1)
+    start, end, step = (
+        _number(parts[place], "-r", text) if place < len(parts) and parts[place].strip() else default
+        for place, default in enumerate(defaults)
+    )
+    start, end = (last if number == _LAST else number for number in (start, end))
+    if start < 0 or end < start or step < 1:
+        raise ConfigError(f"-r: {text!r}: start must not be beyond end, the last being {last}, and step at least 1")
+    # Numbers beyond the last operator's would only fill memory.
+    return frozenset([*range(start, min(end, last) + 1, step), end])
+
+
+def _number(text: str, flag: str, whole: str) -> int:
+    if not _NUMBER.fullmatch(text.strip()):
+        raise ConfigError(f"{flag}: {whole!r}: {text.strip()!r} is not a number of an operator")
+    return int(text)
+
+
+def narrowed(plan: Plan, groups: Iterable[Group]) -> Plan:
+    """Return the plan for the operators of some groups alone; coverage is of the right tensors paired with them.
+
+    Globs would not do: they look at both sides, and the next operator's input has this one's name on the right.
+    """
+    names = {operator.name for group in groups for operator in group.operators}
+
+    def concerns(one: Pair | Unmatched) -> bool:
+        op = (one.left if isinstance(one, Pair) else one.ref).key.op
+        return op.label in names or op.name in names
+
+    pairs = tuple(pair for pair in plan.pairing.pairs if concerns(pair))
+    count = len({id(pair.right) for pair in pairs})
+    pairing = replace(
+        plan.pairing,
+        pairs=pairs,
+        unmatched_left=tuple(one for one in plan.pairing.unmatched_left if concerns(one)),
+        unmatched_right=(),
+        missing=tuple(one for one in plan.pairing.missing if one.left.rsplit(":", 2)[0] in names),
+        right_total=count,
+        right_paired=count,
+    )
+    return replace(plan, pairing=pairing)

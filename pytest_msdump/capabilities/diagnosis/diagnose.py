@@ -1,0 +1,141 @@
+"""What the drift of a failing tensor looks like: scaled, transposed, one channel wrong; with evidence and confidence.
+
+Every claim is first compared with a sample, then with all elements, and only the latter can be sure. A wrong diagnosis
+sends people the wrong way, so a doubtful one says so or is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
+from pytest_msdump.capabilities.diagnosis.claim import Claim, Sides, Trial, confidence_of, fit, is_beyond_chance
+from pytest_msdump.capabilities.diagnosis.defaults import of_defaults, softmax_axis
+from pytest_msdump.capabilities.diagnosis.kinds import CONFIDENCES, DIAGNOSES
+from pytest_msdump.capabilities.diagnosis.moved import of_neighbours, of_other_orders, of_padding
+from pytest_msdump.capabilities.diagnosis.pointwise import of_mapped_values, of_rounding
+from pytest_msdump.capabilities.diagnosis.values import constant, of_border, one_slice, permuted, unrelated
+from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.model.comparison import Nonfinite
+from pytest_msdump.core.model.record import Diagnosis
+from pytest_msdump.core.model.tensor import TensorView
+from pytest_msdump.core.text import Message, Parameter
+
+_FEWEST_ELEMENTS = 4
+_QUICK_ELEMENTS = 2048
+# Of two explanations one is better if it leaves less than this share of what the other leaves.
+_CLEARLY_BETTER = 0.25
+# Below this share of the drift both leave nothing.
+_NOTHING_LEFT = 1e-4
+
+
+def diagnose(left: TensorView, right: TensorView, *, operator: str = "") -> tuple[Diagnosis, ...]:
+    """Return what the drift between two tensors of one logical shape looks like, the surest first.
+
+    Often there is nothing to say, as of equal tensors and of types without an order (complex numbers, strings). Of two
+    diagnoses of one thing only the more specific one is kept, and at most one has confidence ``"high"``: if two explain
+    the drift equally well, both are ``"medium"``. `operator` holds the types and names of what made the tensors.
+
+    Tensors are read several times, a block at a time; up to 2 million elements are read whole.
+    """
+    kinds = {DTYPES[view.dtype].kind for view in (left, right)}
+    if not kinds <= {"float", "integer", "bool"} or left.shape != right.shape or left.size < _FEWEST_ELEMENTS:
+        return ()
+    sides = Sides(left, right)
+    if np.array_equal(*sides.sample, equal_nan=True) and len(sides.sample_ranges) == 1:
+        return ()
+    with np.errstate(all="ignore"):
+        found = [*_supported(sides, operator)]
+        found += filter(None, (one_slice(sides), constant(sides), softmax_axis(sides, operator)))
+        if not any(entry.confidence == "high" for entry in found):
+            found += filter(None, [permuted(sides)])
+        if not found:
+            found += filter(None, [unrelated(sides)])
+    return _without_covered(found)
+
+
+_FAMILIES: tuple[Callable[[Sides], Iterator[Claim]], ...] = (
+    of_mapped_values,
+    of_rounding,
+    of_other_orders,
+    of_neighbours,
+    of_padding,
+    of_border,
+)
+
+
+def _supported(sides: Sides, operator: str) -> Iterator[Diagnosis]:
+    """Yield the claims that all elements support."""
+    sampled = sum(stop - start for start, stop in sides.sample_ranges)
+    for claim in chain.from_iterable((*(family(sides) for family in _FAMILIES), of_defaults(sides, operator))):
+        if not _is_possible(claim, sides):
+            continue
+        found = fit(claim, sides.sample_ranges)
+        confidence = confidence_of(found, elements=sampled)
+        if confidence is not None and sampled < sides.size:
+            found = fit(claim, sides.ranges())
+            confidence = confidence_of(found, elements=sides.size)
+        if confidence is not None and is_beyond_chance(_sample_of(claim, sides), claim.rounding):
+            confidence = min(confidence, claim.most, key=CONFIDENCES.index)
+            yield Diagnosis(claim.id, confidence, claim.evidence(found), claim.details, found.unexplained)
+
+
+def _sample_of(claim: Claim, sides: Sides) -> Trial:
+    trials = [claim.trial(start, stop) for start, stop in sides.sample_ranges]
+    return Trial(*(np.concatenate(parts) for parts in zip(*trials, strict=True)))
+
+
+def _is_possible(claim: Claim, sides: Sides) -> bool:
+    """Whether a short range does not contradict the claim."""
+    middle = sides.sample_ranges[len(sides.sample_ranges) // 2]
+    start = max(middle[0], (middle[0] + middle[1] - _QUICK_ELEMENTS) // 2)
+    quick = fit(claim, [(start, min(start + _QUICK_ELEMENTS, middle[1]))])
+    return quick.active < 64 or quick.unexplained < 0.6 or quick.explained_share >= 0.75
+
+
+def _without_covered(found: list[Diagnosis]) -> tuple[Diagnosis, ...]:
+    """Keep the best of each kind, leave out what a more specific one covers, and let no two be sure."""
+    best: dict[str, Diagnosis] = {}
+    for entry in found:
+        known = best.get(entry.id)
+        if known is None or (_rank(entry), -entry.unexplained) > (_rank(known), -known.unexplained):
+            best[entry.id] = entry
+    found = list(best.values())
+    covered = {
+        general
+        for entry in found
+        for general in DIAGNOSES[entry.id].within
+        for other in found
+        if other.id == general and _rank(entry) >= _rank(other)
+    }
+    found = sorted(
+        (entry for entry in found if entry.id not in covered), key=lambda entry: (-_rank(entry), entry.unexplained)
+    )
+    sure = [entry for entry in found if entry.confidence == "high"]
+    if len(sure) < 2:
+        return tuple(found)
+    first, second = sure[0].unexplained, sure[1].unexplained
+    if second > _NOTHING_LEFT and first <= _CLEARLY_BETTER * second:
+        return (sure[0], *(entry for entry in found if entry not in sure))
+    return tuple(replace(entry, confidence="medium") if entry in sure else entry for entry in found)
+
+
+def _rank(entry: Diagnosis) -> int:
+    return CONFIDENCES.index(entry.confidence)
+
+
+def nonfinite_origin(counts: Nonfinite, *, elements: int) -> Diagnosis | None:
+    """Diagnose NaN and Inf that only one side has; ``None`` if both have the same. `elements` were compared."""
+    if not counts.mismatch or counts.first_mismatch is None:
+        return None
+    names = [("NaN", "left", counts.nan_left), ("Inf", "left", counts.inf_left)]
+    names += [("NaN", "right", counts.nan_right), ("Inf", "right", counts.inf_right)]
+    parts = tuple(
+        Message("count_on_side", {"n": count, "kind": name, "side": side}) for name, side, count in names if count
+    )
+    parameters: dict[str, Parameter] = {"parts": parts, "elements": elements, "place": counts.first_mismatch}
+    details = {"first": list(counts.first_mismatch), "mismatches": counts.mismatch}
+    return Diagnosis("nonfinite", "high", Message("nonfinite_on_one_side", parameters), details)

@@ -1,0 +1,1 @@
+"""Limits from what two runs of the reference differ by."""

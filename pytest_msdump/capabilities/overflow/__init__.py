@@ -1,0 +1,1 @@
+"""Overflow records of a device, and what they say of a dump."""

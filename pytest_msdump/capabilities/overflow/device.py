@@ -1,0 +1,219 @@
+"""Find operators that overflowed: by the device's own check if it left files, and by the values of every tensor."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from pytest_msdump.capabilities.inspect.measure import Contents, contents, contents_of_statistics
+from pytest_msdump.capabilities.overflow.indexing import ReportedOverflow, reported_overflows
+from pytest_msdump.core.compare.opening import open_logical, open_view
+from pytest_msdump.core.compare.planning import Plan
+from pytest_msdump.core.compare.user_code import Watch, unwatched
+from pytest_msdump.core.dumps.array_writer import write_view
+from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.layouts.converters import Converters
+from pytest_msdump.core.layouts.device_layout import logical, target
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.pairing import Transform
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.model.tensor import OpKey, TensorRef
+from pytest_msdump.core.storage.files import write_file
+from pytest_msdump.dumps.opdebug import OverflowFile, overflow_files
+from pytest_msdump.model.statistics import Statistics
+
+_NONFINITE_COUNTS = {"nan_count", "negative_inf_count", "positive_inf_count"}
+
+
+@dataclass(frozen=True)
+class OperatorOverflow:
+    """One operator that overflowed.
+
+    `order` is its 0-based place among all operators of the dump. `role` is ``"origin"`` if its dumped inputs are
+    finite, ``"propagated"`` if an input overflows already, ``"unknown"`` if its inputs were not dumped. `reported` are
+    entries of the device's own check; `tensors` are those that overflow.
+    """
+
+    op: OpKey
+    order: int
+    role: str
+    reported: tuple[ReportedOverflow, ...] = ()
+    tensors: tuple[tuple[TensorRef, Contents], ...] = ()
+
+
+@dataclass(frozen=True)
+class Overflows:
+    """The overflows of one dump: `operators` in execution order, `unplaced` entries of operators that were not dumped.
+
+    `unreadable` are addresses or files that cannot be read, and why.
+    """
+
+    dump: Dump
+    files: tuple[OverflowFile, ...]
+    operators: tuple[OperatorOverflow, ...]
+    unplaced: tuple[ReportedOverflow, ...]
+    unreadable: tuple[tuple[str, str], ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing overflowed, and everything could be read."""
+        return not (self.operators or self.unplaced or self.unreadable)
+
+
+def find_overflows(dump: Dump, *, watch: Watch = unwatched) -> Overflows:
+    """Look for overflow in every tensor of a dump, and in the files of the device's own check (status 0 is none)."""
+    files = overflow_files(dump.root)
+    reported: defaultdict[OpKey, list[ReportedOverflow]] = defaultdict(list)
+    unplaced: list[ReportedOverflow] = []
+    for report in reported_overflows(dump, files):
+        (reported[report.refs[0].key.op] if report.refs else unplaced).append(report)
+    unreadable = [(str(file.path), file.problem) for file in files if file.problem]
+    members: defaultdict[OpKey, list[TensorRef]] = defaultdict(list)
+    for ref in dump.refs:
+        members[ref.key.op].append(ref)
+    operators = []
+    for order, (op, refs) in enumerate(watch(list(members.items()), "operators")):
+        seen: dict[TensorRef, Contents] = {}
+        for ref in refs:
+            side = scan_ref(ref)
+            if isinstance(side, str):
+                unreadable.append((ref.key.address, side))
+            elif side.elements:
+                seen[ref] = side
+        bad = {ref: side for ref, side in seen.items() if side.overflows}
+        if bad or reported[op]:
+            role = _role(seen, bad)
+            operators.append(OperatorOverflow(op, order, role, tuple(reported[op]), tuple(bad.items())))
+    return Overflows(dump, files, tuple(operators), tuple(unplaced), tuple(unreadable))
+
+
+def _role(seen: Mapping[TensorRef, Contents], bad: Mapping[TensorRef, Contents]) -> str:
+    if any(ref.key.io == "input" for ref in bad):
+        return "propagated"
+    return "origin" if any(ref.key.io == "input" for ref in seen) else "unknown"
+
+
+def scan_ref(ref: TensorRef) -> Contents | str:
+    """Look for overflow in one tensor of a dump, or in its saved statistics; return why if that cannot be done."""
+    if not ref.is_unseen:
+        try:
+            with closing(open_logical(ref)) as view:
+                return contents(view, ranges=None)
+        except (MsdumpError, OSError) as error:
+            return str(error)
+    saved, shape = ref.statistics or Statistics(), ref.spec.shape
+    known = [name for name, value in saved.values.items() if isinstance(value, int | float)]
+    elements = 1 if shape is None else math.prod(shape)
+    found = contents_of_statistics(saved.values, elements=elements, dtype=ref.spec.dtype or "", digits=saved.digits)
+    if found is None or ("l2_norm" not in known and not _NONFINITE_COUNTS.issubset(known)):
+        names = ", ".join(known) or "nothing"
+        return f"it was saved as statistics only, and these ({names}) do not show whether it has NaN or Inf"
+    return found
+
+
+_RULE_WIDTH = 102
+
+
+def write_overflow_files(found: Overflows, directory: Path, *, first: int, now: datetime) -> list[Path]:
+    """Write the contents of the first overflow files and the tensors of their operators; return the files written.
+
+    ``{overflow file}.output.{k}.json`` has the vendor's keys, a tensor in its stored shape is named as
+    ``msdump convert`` names it, and ``overflow_summary_{now}.txt`` both.
+    """
+    written: list[Path] = []
+    summary: list[str] = []
+    for number, file in enumerate(found.files[:first], 1):
+        for slot, document in file.documents.items():
+            name = file.path.name if file.name.is_json else f"{file.path.name}.output.{slot}.json"
+            written.append(write_file(directory, name, json.dumps(document, indent=4).encode()))
+        summary += [f"[{number}]".center(_RULE_WIDTH, "="), *_file_lines(found.dump, file, directory, written)]
+    name = f"overflow_summary_{now:%Y%m%d%H%M%S}.txt"
+    return [*written, write_file(directory, name, ("\n".join(summary) + "\n").encode())]
+
+
+def _file_lines(dump: Dump, file: OverflowFile, directory: Path, written: list[Path]) -> Iterator[str]:
+    """Yield the summary's lines of one overflow file, and write the tensors of its operators."""
+    if file.problem:
+        yield f" {file.problem}"
+        return
+    reports = list(reported_overflows(dump, [file]))
+    if not reports:
+        yield " [no unit reports an overflow: every status is 0]"
+    for report in reports:
+        if report.refs:
+            op = report.refs[0].key.op
+            yield f"[{op.op_type}] {op.label}"
+        entry = report.entry
+        status = str(entry.status[0]) if len(entry.status) == 1 else str(list(entry.status))
+        yield f" [{entry.unit}][TaskId:{entry.task_id}][StreamId:{entry.stream_id}][Status:{status}]"
+    yield f" [timestamp:{file.name.timestamp}]"
+    for ref in dict.fromkeys(ref for report in reports for ref in report.refs):
+        yield from _tensor_lines(ref, directory, written)
+
+
+def _tensor_lines(ref: TensorRef, directory: Path, written: list[Path]) -> Iterator[str]:
+    name = ref.source.name
+    # What has one file for each tensor says in its name which tensor it is.
+    stem = name[:-4] if name.endswith((".npy", ".bin")) else f"{name}.{ref.key.io}.{ref.key.slot}"
+    name = f"{stem}.npy"
+    yield f" {name}"
+    try:
+        with closing(open_view(ref)) as view:
+            written.append(write_view(view, directory / name))
+            side, spec = contents(view, ranges=None), view.spec
+    except (MsdumpError, OSError) as error:
+        yield f" -[{error}]"
+        return
+    counts = (("NaN", side.nan), ("Inf", side.inf), ("Saturated", side.saturated))
+    yield (
+        f" -[Format: {spec.memory_format or 'ND'}] [Shape: {spec.shape}] [Dtype: {spec.dtype}] [Max: {side.maximum}] "
+        f"[Min: {side.minimum}] [Mean: {side.mean}]" + "".join(f" [{name}: {count}]" for name, count in counts if count)
+    )
+
+
+# The vendor's column is about this data type only, so others are not read.
+_DTYPE = "float16"
+
+
+def with_overflow(plan: Plan, report: Report) -> Report:
+    """Mark each left tensor of a report of this plan, compared or not, that may have overflowed.
+
+    `has_overflow` of a float16 tensor is whether it holds NaN, Inf or 65504 of either sign; ``None`` if it cannot be
+    read, or its padding cannot be separated from its values.
+    """
+    converters = plan.extras.converters
+    alone = iter(plan.pairing.unmatched_left)
+    records = [
+        replace(record, left=replace(record.left, has_overflow=_has_overflow(pair.left, pair.transform, converters)))
+        for record, pair in zip(report.records, plan.pairing.pairs, strict=True)
+    ]
+    unmatched = [
+        replace(one, tensor=replace(one.tensor, has_overflow=_has_overflow(next(alone).ref, Transform(), converters)))
+        if one.side == "left"
+        else one
+        for one in report.unmatched
+    ]
+    return replace(report, records=tuple(records), unmatched=tuple(unmatched))
+
+
+def _has_overflow(ref: TensorRef, transform: Transform, converters: Converters) -> bool | None:
+    if ref.spec.dtype not in (_DTYPE, None):
+        return None
+    try:
+        with closing(open_view(ref)) as view:
+            if view.dtype != _DTYPE:
+                return None
+            shape, axes = target(
+                view.spec, rule_format=transform.left_logical_format, rule_shape=transform.left_logical_shape
+            )
+            stored = logical(view, logical_shape=shape, logical_format=axes, converters=converters)
+            return contents(stored, ranges=None).overflows
+    except (MsdumpError, OSError):
+        # Its record says why it cannot be read.
+        return None

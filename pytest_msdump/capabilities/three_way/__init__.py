@@ -1,0 +1,1 @@
+"""A third, more exact run that says which side is wrong."""

@@ -1,0 +1,1 @@
+"""What every comparison passes through: it knows no capability."""

@@ -1,0 +1,307 @@
+"""Bring two opened tensors to one logical shape, by everything that is known of the pair. Reads no data.
+
+Memory formats are undone first, then come axis orders, `transpose` and `reshape`. A side that is a sample is compared
+with the first rows of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_msdump.core.errors import TensorShapeError
+from pytest_msdump.core.facts.memory_formats import may_be_padded
+from pytest_msdump.core.facts.operators import VIEW_TYPES
+from pytest_msdump.core.layouts.axes import ReshapedView, known_axes, meet
+from pytest_msdump.core.layouts.converters import Converters
+from pytest_msdump.core.layouts.device_layout import logical, target
+from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.model.tensor import ForwardingView, TensorRef, TensorView
+from pytest_msdump.core.text import Message
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_PLAIN_ORDERS = frozenset({"NCHW", "NHWC", "HWCN", "CHWN", "NCDHW", "NDHWC", "DHWCN", "DHWNC"})
+# A rule file says one of these; which of them the right side was saved in shows in its shape only.
+_CHANNELS_MOVE = {"NHWC": "NCHW", "NCHW": "NHWC"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """That a pair is a sample; `total` is the number of elements of the whole tensor, if known."""
+
+    total: int | None = None
+
+
+class AlignedViews(NamedTuple):
+    """Two tensors of one shape, `left` and `right`, and how they came to it.
+
+    The logical ones are without their memory formats, but with their own axes. `transform` is what was done after that;
+    `remarks` are about what the files hold beside the values.
+    """
+
+    left: TensorView
+    right: TensorView
+    left_logical: TensorView
+    right_logical: TensorView
+    transform: Transform
+    sampled: Sampled | None
+    remarks: tuple[Message, ...] = ()
+
+    def first(self, count: int | None) -> tuple[TensorView, TensorView]:
+        """Return the first `count` elements of both sides; the sides as they are if they have no more."""
+        if count is None or count >= self.left.size:
+            return self.left, self.right
+        return FirstElements(self.left, count), FirstElements(self.right, count)
+
+
+class FirstElements(ForwardingView):
+    """The first elements of a tensor in C order, at their places in the whole one (a `model.tensor.TensorView`)."""
+
+    def __init__(self, view: TensorView, count: int) -> None:
+        super().__init__(view)
+        self._count = count
+
+    @property
+    def size(self) -> int:
+        """Number of elements that can be read."""
+        return min(self._count, self._view.size)
+
+    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Return elements `start` to `stop`, which have to be among the first."""
+        return self._view.read(start, min(stop, self.size))
+
+    def permuted(self, axes: tuple[int, ...]) -> FirstElements:
+        """Return the first elements of the tensor with its axes in another order."""
+        return FirstElements(self._view.permuted(axes), self._count)
+
+
+class UnknownSampleError(TensorShapeError):
+    """A sample that was not taken by the rule that is known: its pair is undefined."""
+
+
+def align(pair: Pair, left: TensorView, right: TensorView, converters: Converters | None = None) -> AlignedViews:
+    """Bring two opened tensors to one logical shape; TensorShapeError where that fails, or a sample is not known."""
+    _refuse_device_samples(pair, left, right)
+    try:
+        return _aligned(pair, left, right, converters)
+    except TensorShapeError as error:
+        entry = None if converters or isinstance(error, UnknownSampleError) else _fitting_formats(pair, left, right)
+        if entry is None:
+            raise
+        raise TensorShapeError(Message("other_formats_fit", {"why": error.message, "entry": entry})) from error
+
+
+def _fitting_formats(pair: Pair, left: TensorView, right: TensorView) -> str | None:
+    """Return the axis orders under which a tensor in a device's format meets the other side; ``None`` if none does."""
+    if not any(may_be_padded(view.spec.memory_format) for view in (left, right)):
+        return None
+    for left_format, right_format in ((None, "NHWC"), (None, "NCHW"), ("NHWC", "NHWC"), ("NHWC", "NCHW")):
+        transform = replace(pair.transform, left_format=left_format, right_format=right_format)
+        with suppress(TensorShapeError):
+            _aligned(replace(pair, transform=transform), left, right, None)
+            sides = (("left_format", left_format), ("right_format", right_format))
+            return ", ".join(f'{name} = "{order}"' for name, order in sides if order)
+    return None
+
+
+def _aligned(pair: Pair, left: TensorView, right: TensorView, converters: Converters | None) -> AlignedViews:
+    left_logical, right_logical, transform = logical_views(left, right, pair.transform, converters)
+    shaped = views_with_graph_shapes(pair, left_logical, right_logical, transform)
+    remarks = (
+        *_trailing(left, right),
+        *_other_than_in_graph(pair, left, right),
+        *_shapes_from_graph((left_logical, right_logical), shaped),
+    )
+    left_met, right_met, sampled = _meet_sampled(pair, *shaped, transform)
+    return AlignedViews(left_met, right_met, *shaped, transform, sampled, remarks)
+
+
+def axis_letters(left: TensorView, shape: tuple[int, ...], transform: Transform) -> str | None:
+    """Return names of axes, e.g. ``"NCHW"``, or ``None`` if nothing states them.
+
+    `left` is as it was opened, `shape` as it was aligned, `transform` what was left to be done then.
+    """
+    rank = len(shape)
+    orders = (transform.left_format, transform.right_format)
+    if rank == len("NCHW") and any(orders):
+        sides = {(name or "NCHW").upper() for name in orders}
+        return sides.pop() if len(sides) == 1 else "NCHW"
+    stated, letters = _stated_order(left, transform)
+    # If the channels of a side were moved to where the other side has them, nothing states its order.
+    return letters if letters is not None and len(letters) == rank and stated == shape else None
+
+
+def _stated_order(left: TensorView, transform: Transform) -> tuple[tuple[int, ...] | None, str | None]:
+    """Shape and axis order of the left side as the dump, or else the rule file, states them."""
+    own = (left.spec.memory_format or "").upper()
+    if transform.left_logical_format is None and own in ("", "ND", "DEFAULTFORMAT"):
+        return None, None
+    shape, letters = target(
+        left.spec, rule_format=transform.left_logical_format, rule_shape=transform.left_logical_shape
+    )
+    if shape is not None:
+        return shape, letters
+    return (left.shape, own) if own in _PLAIN_ORDERS else (None, None)
+
+
+def _trailing(left: TensorView, right: TensorView) -> Iterator[Message]:
+    for side, view in (("left", left), ("right", right)):
+        if view.spec.trailing_bytes:
+            yield Message("trailing_bytes", {"side": side, "bytes": view.spec.trailing_bytes})
+
+
+def _other_than_in_graph(pair: Pair, left: TensorView, right: TensorView) -> Iterator[Message]:
+    """Yield the sides whose header has another dtype than the graph, or a shape that the graph's does not fit."""
+    for side, ref, view in (("left", pair.left, left), ("right", pair.right, right)):
+        said, held = ref.spec, view.spec
+        if said.dtype_from and said.dtype != view.dtype:
+            about = {"graph": said.dtype_from, "said": said.dtype, "held": view.dtype}
+            yield Message("not_as_in_graph", {"side": side, **about})
+        if held.shape_from and target(held, rule_format=None, rule_shape=None)[0] is None:
+            held_shape = f"{held.memory_format} {view.shape}"
+            about = {"graph": held.shape_from, "said": str(held.logical_shape), "held": held_shape}
+            yield Message("not_as_in_graph", {"side": side, **about})
+
+
+def _shapes_from_graph(before: tuple[TensorView, ...], after: tuple[TensorView, ...]) -> Iterator[Message]:
+    """Yield the sides whose file has another shape than the graph, which won."""
+    for side, stored, used in zip(("left", "right"), before, after, strict=True):
+        if stored.shape != used.shape:
+            yield Message("shape_from_graph", {"side": side, "stored": stored.shape, "used": used.shape})
+
+
+def logical_views(
+    left: TensorView, right: TensorView, transform: Transform, converters: Converters | None = None
+) -> tuple[TensorView, TensorView, Transform]:
+    """Undo the memory format of both sides; return them without padding, and the transform that is left to be done.
+
+    `left_logical_shape` and `left_logical_format` of `transform` are what a rule file says of the original. If the
+    right side has the left's dimensions with the channels at the other end (a rule file speaks of the framework, a
+    reference may come from another one), the left is brought to its order, unless the user named the right side's.
+    Raises `TensorShapeError` if a memory format and the shapes contradict each other, or no logical shape is known.
+    """
+    right_shape, right_format = target(right.spec, rule_format=None, rule_shape=None)
+    if right_shape is None and may_be_padded(right.spec.memory_format):
+        # Padded, and nothing of its own says by how much: the tensor it is paired with does, on either side.
+        right_shape, right_format = target(left.spec, rule_format=None, rule_shape=None)
+    right = logical(right, logical_shape=right_shape, logical_format=right_format, converters=converters)
+    shape, axes = target(left.spec, rule_format=transform.left_logical_format, rule_shape=transform.left_logical_shape)
+    if shape is None and may_be_padded(left.spec.memory_format):
+        shape, axes = right.shape, transform.right_format
+    left = logical(left, logical_shape=shape, logical_format=axes, converters=converters)
+    if axes is None or known_axes(axes) is None or transform.left_format is not None:
+        return left, right, transform
+    if transform.right_format is not None:
+        return left, right, replace(transform, left_format=axes)
+    if transform.left_logical_format is None:
+        return left, right, transform
+    return _with_moved_channels(left, right, axes), right, transform
+
+
+def _with_moved_channels(left: TensorView, right: TensorView, axes: str) -> TensorView:
+    """Move the left side's channels if the right side has them at the other end, and only then fits."""
+    other = _CHANNELS_MOVE.get(axes.upper())
+    if other is None or len(left.shape) != len(axes) or left.shape == right.shape:
+        return left
+    order = tuple(axes.upper().index(letter) for letter in other)
+    fits = tuple(left.shape[axis] for axis in order) == right.shape
+    return left.permuted(order) if fits else left
+
+
+def views_with_graph_shapes(
+    pair: Pair, left: TensorView, right: TensorView, transform: Transform
+) -> tuple[TensorView, TensorView]:
+    """Give outputs of view operators the shape from a graph, if their files' own shapes differ and that helps.
+
+    MindSpore 2.10 on CPU writes the output of Reshape and Flatten with the shape of their input.
+    """
+    if left.shape == right.shape or transform.transpose is not None or transform.reshape:
+        return left, right
+    left_shaped, right_shaped = _with_graph_shape(pair.left, left), _with_graph_shape(pair.right, right)
+    for one, other in ((left_shaped, right), (left, right_shaped), (left_shaped, right_shaped)):
+        if one.shape == other.shape:
+            return one, other
+    return left, right
+
+
+def _with_graph_shape(ref: TensorRef, view: TensorView) -> TensorView:
+    shape = ref.spec.logical_shape
+    is_view = ref.key.io == "output" and ref.key.op.op_type in VIEW_TYPES
+    if shape is None or not is_view or may_be_padded(view.spec.memory_format) or prod(shape) != view.size:
+        return view
+    return ReshapedView(view, shape)
+
+
+class LeadingRows(FirstElements):
+    """The first entries along the first axis of a tensor of one axis or more (a `model.tensor.TensorView`)."""
+
+    def __init__(self, view: TensorView, rows: int) -> None:
+        super().__init__(view, rows * prod(view.shape[1:]))
+        self._rows = rows
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the part; an index is the same in the whole."""
+        return (self._rows, *self._view.shape[1:])
+
+    def permuted(self, axes: tuple[int, ...]) -> LeadingRows:
+        """Return the part with its axes in another order, the first of which has to stay."""
+        if axes[:1] != (0,):
+            raise TensorShapeError(f"axes {list(axes)} move the first axis of a sample, along which it was taken")
+        return LeadingRows(self._view.permuted(axes), self._rows)
+
+
+def _refuse_device_samples(pair: Pair, left: TensorView, right: TensorView) -> None:
+    """Refuse samples in a device's memory format: what their first axis was cut from is not known."""
+    for side, ref, view in (("left", pair.left, left), ("right", pair.right, right)):
+        if _is_cut(ref, view) and may_be_padded(view.spec.memory_format):
+            raise UnknownSampleError(_unknown(side, ref, view, f"in {view.spec.memory_format}"))
+
+
+def _meet_sampled(
+    pair: Pair, left: TensorView, right: TensorView, transform: Transform
+) -> tuple[TensorView, TensorView, Sampled | None]:
+    """Bring two tensors to one logical shape, either of which may be a sample; then the longer side is cut, too."""
+    cut = {"left": _is_cut(pair.left, left), "right": _is_cut(pair.right, right)}
+    try:
+        met = meet(left, right, transform)
+    except TensorShapeError as error:
+        if not any(cut.values()):
+            raise
+        return _meet_partly(pair, left, right, transform, cut, error)
+    return (*met, Sampled() if all(cut.values()) else None)
+
+
+def _meet_partly(
+    pair: Pair, left: TensorView, right: TensorView, transform: Transform, cut: dict[str, bool], error: TensorShapeError
+) -> tuple[TensorView, TensorView, Sampled]:
+    """Cut the longer side to the length of the other, if that is a sample."""
+    if left.shape and right.shape:
+        is_left_shorter = left.shape[0] < right.shape[0]
+        shorter, longer = ("left", "right") if is_left_shorter else ("right", "left")
+        whole = right if is_left_shorter else left
+        part = LeadingRows(whole, min(left.shape[0], right.shape[0]))
+        if cut[shorter]:
+            with suppress(TensorShapeError):
+                met = meet(left, part, transform) if is_left_shorter else meet(part, right, transform)
+                return (*met, Sampled(None if cut[longer] else whole.size))
+    side, ref, view = ("left", pair.left, left) if cut["left"] else ("right", pair.right, right)
+    other = right if cut["left"] else left
+    raise UnknownSampleError(_unknown(side, ref, view, f"beside {other.shape}")) from error
+
+
+def _is_cut(ref: TensorRef, view: TensorView) -> bool:
+    """Whether a tensor may be a part: one that is shorter or longer than a sample may be is whole."""
+    return ref.sample is not None and bool(view.shape) and view.shape[0] == ref.sample
+
+
+def _unknown(side: str, ref: TensorRef, view: TensorView, where: str) -> str:
+    return (
+        f"the {side} side is a sample (sample_num {ref.sample}) of shape {view.shape} {where}: the rule by which it "
+        "was taken is not known, so nothing was compared"
+    )

@@ -1,0 +1,300 @@
+"""Open tensors: of a dump, which is a mapping from addresses to them, or whatever stands for a tensor."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, TypeAlias, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_msdump.core.compare.indexing import index, reader
+from pytest_msdump.core.dtypes import canonical
+from pytest_msdump.core.dtypes.arrays import RawArray, as_array, decode_raw
+from pytest_msdump.core.errors import (
+    ConfigError,
+    MsdumpError,
+    TensorFileError,
+    TensorShapeError,
+    UnknownNameError,
+    nearest,
+)
+from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.facts.memory_formats import may_be_padded
+from pytest_msdump.core.facts.operators import VIEW_TYPES
+from pytest_msdump.core.layouts.device_layout import logical, target
+from pytest_msdump.core.matching.leaving import Names
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.spellings import typed_addresses
+from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
+from pytest_msdump.core.text import Message
+from pytest_msdump.layouts.sharded import ShardedView
+from pytest_msdump.layouts.tokens import TokenView, begins_with_tokens
+from pytest_msdump.model.shards import ShardedTensor, TokenRuns
+from pytest_msdump.storage.remote import RemotePath, parse_location
+
+_MOST_LISTED = 5
+# An array (anything numpy can make one of), an opened tensor, a reference to one, or a tensor file.
+Tensor: TypeAlias = Union[TensorView, TensorRef, str, "PathLike[str]", Any]
+
+
+def open_view(ref: TensorRef) -> TensorView:
+    """Open one tensor lazily: its header is read and checked, its data is not."""
+    if ref.steps and ref.tokens is not None:
+        return _open_steps(ref.steps, ref.tokens)
+    view = reader(ref.reader).open(ref) if ref.shards is None else open_sharded(ref.shards)
+    if ref.tokens is None or not begins_with_tokens([view], ref.tokens):
+        return view
+    return TokenView([view], ref.tokens)
+
+
+def _open_steps(steps: Sequence[TensorRef], tokens: TokenRuns) -> TokenView:
+    """Open the tensors of several steps as one; TensorShapeError where these have not the tokens of their steps."""
+    with ExitStack() as stack:
+        for step in steps:
+            if step.is_unseen or step.sample is not None:
+                raise TensorShapeError(Message("shards_not_saved", {"file": step.source.name}))
+        views = [stack.enter_context(closing(open_logical(step))) for step in steps]
+        if not begins_with_tokens(views, tokens):
+            shapes = views[0].shape, tokens.shapes[0]
+            raise TensorShapeError(Message("steps_without_tokens", {"shape": shapes[0], "ids": shapes[1]}))
+        whole = TokenView(views, tokens)
+        stack.pop_all()
+    return whole
+
+
+def open_sharded(tensor: ShardedTensor) -> ShardedView:
+    """Open the first copy of a tensor that ranks have shards of; TensorShapeError where these cannot be joined."""
+    if tensor.layout is None or tensor.problem is not None:
+        raise TensorShapeError(tensor.problem or "")
+    with ExitStack() as stack:
+        views = [stack.enter_context(closing(open_logical(ref))) for ref in tensor.copies[0]]
+        for view in views:
+            if view.spec.logical_shape is None and may_be_padded(view.spec.memory_format):
+                raise TensorShapeError(Message("shards_padded", {"memory_format": view.spec.memory_format}))
+        whole = ShardedView(views, tensor.layout)
+        stack.pop_all()
+    return whole
+
+
+def open_logical(ref: TensorRef) -> TensorView:
+    """Open one tensor in its logical shape: without its memory format and the padding that goes with it.
+
+    Where no logical shape is known it stays in stored axes; then its `spec` has a memory format and no logical shape.
+    """
+    view = open_view(ref)
+    try:
+        shape, axes = target(view.spec, rule_format=None, rule_shape=None)
+        return logical(view, logical_shape=shape, logical_format=axes)
+    except TensorShapeError:
+        return view
+    except BaseException:
+        view.close()
+        raise
+
+
+def logical_shape(ref: TensorRef) -> tuple[int, ...] | None:
+    """Return a tensor's logical shape, by its header; ``None`` where it is unknown, or the file cannot be opened."""
+    known = ref.spec.logical_shape
+    if known is not None and ref.key.op.op_type in VIEW_TYPES and ref.key.io == "output":
+        return known
+    if ref.is_unseen:
+        return known or ref.spec.shape
+    try:
+        with closing(open_logical(ref)) as view:
+            is_known = view.spec.logical_shape is not None or not may_be_padded(view.spec.memory_format)
+            return view.shape if is_known else None
+    except (MsdumpError, OSError):
+        return None
+
+
+class OpenDump(Mapping[str, TensorRef]):
+    """A dump as a mapping from address (``OP:io:slot``) to `TensorRef`, in execution order.
+
+    Looking up accepts the true name, the mangled name and the path of a module, for what leaves it, and leaves out
+    ``:io:slot`` when the operator has one output; what names several tensors raises `UnknownNameError`. Where several
+    coordinates (ranks, iterations, occurrences) share an address, the mapping gives the first; `refs` has them all.
+
+    Examples
+    --------
+    >>> import numpy, tempfile
+    >>> from pathlib import Path
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> numpy.save(folder / "conv1.0.1700000000000000.npy", numpy.arange(3.0))
+    >>> dump = open_dump(folder)
+    >>> list(dump), dump.read("conv1").tolist()
+    (['conv1:output:0'], [0.0, 1.0, 2.0])
+    """
+
+    def __init__(self, dump: Dump) -> None:
+        self.dump = dump
+        self._by_address: dict[str, TensorRef] = {}
+        for ref in dump.refs:
+            self._by_address.setdefault(ref.key.address, ref)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Mapping[str, TensorRef]]:
+        """By any name, for outputs also without ``:io:slot``, and then by address: several tensors are none of them."""
+        named: defaultdict[str, dict[str, TensorRef]] = defaultdict(dict)
+        for ref in self._by_address.values():
+            tail = f":{ref.key.io}:{ref.key.slot}"
+            for name in typed_addresses(ref.key):
+                if ref.key.io == "output" or name.endswith(tail):
+                    named[name].setdefault(ref.key.address, ref)
+        return named
+
+    @property
+    def refs(self) -> tuple[TensorRef, ...]:
+        """Every tensor with all its coordinates, in execution order."""
+        return self.dump.refs
+
+    def __getitem__(self, address: str) -> TensorRef:
+        if (ref := self._by_address.get(address)) is not None:
+            return ref
+        named = self._named(address)
+        if not named:
+            raise UnknownNameError(f"{self.dump.root}: no tensor '{address}'; {nearest(address, self._by_address)}")
+        if len(named) > 1:
+            some = ", ".join([*named][:_MOST_LISTED]) + (", …" if len(named) > _MOST_LISTED else "")
+            raise UnknownNameError(
+                f"{self.dump.root}: '{address}' is the name of {len(named)} tensors; say which: {some}"
+            )
+        return next(iter(named.values()))
+
+    def _named(self, typed: str) -> Mapping[str, TensorRef]:
+        """Return what the best reading of a name means, by address."""
+        try:
+            for names in Names(self.dump).readings(typed):
+                if named := {key: ref for name in names for key, ref in self._by_name.get(name, {}).items()}:
+                    return named
+        except ConfigError as error:
+            raise UnknownNameError(f"{self.dump.root}: {error}") from None
+        return {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_address)
+
+    def __len__(self) -> int:
+        return len(self._by_address)
+
+    def __fspath__(self) -> str:
+        """The dump's folder, so that whatever takes a path to a dump takes an opened one."""
+        return str(self.dump.root)
+
+    def open(self, address: str) -> TensorView:
+        """Open a tensor lazily, in its logical shape; see `open_logical` and `model.tensor.TensorView`."""
+        return open_logical(self[address])
+
+    def read(self, address: str) -> npt.NDArray[Any]:
+        """Read a whole tensor into memory, in its logical shape. For small tensors and tests."""
+        with closing(self.open(address)) as view:
+            values: npt.NDArray[Any] = view.read(0, view.size).reshape(view.shape).copy()
+            return values
+
+
+def open_dump(path: str | PathLike[str], *, allow_incomplete: bool = False) -> OpenDump:
+    """Open a dump directory (or one tensor file) of any format a reader knows. Reads names only.
+
+    Parameters
+    ----------
+    path : str or Path
+        The dump's root: a path, or a URL such as ``s3://bucket/dump``.
+    allow_incomplete : bool
+        Open a recording that has not ended, or was broken off, as it is; its notes say so.
+
+    Raises
+    ------
+    DumpNotFoundError, UnknownDumpFormatError, IncompleteRecordingError
+        As `index`.
+    """
+    return OpenDump(index(as_path(path), allow_incomplete=allow_incomplete))
+
+
+def as_path(path: str | PathLike[str]) -> Path:
+    """Return a path or URL as a `Path`; an empty one, which would mean the current folder, is refused."""
+    if not str(path):
+        raise ConfigError("the path of a dump is empty; give the directory a dump was written to")
+    return path if isinstance(path, RemotePath) else parse_location(fspath(path), Path())
+
+
+class ArrayView(TensorView):
+    """A `TensorView` over a numpy array of any order, strides and byte order. The whole is never copied.
+
+    `dtype` is the logical one, a name from `facts.dtypes`; needed where the array's own says too little
+    (``"bfloat16"`` for float32 values that came from bfloat16). TensorFileError where the array holds something else
+    than numbers (objects, strings, dates), or `dtype` is not stored like this.
+    """
+
+    def __init__(self, array: npt.ArrayLike, dtype: str | None = None) -> None:
+        self._array: npt.NDArray[Any] = np.asarray(array)
+        self._dtype = _logical_dtype(self._array.dtype, dtype)
+        self._native = np.dtype(DTYPES[self._dtype].native)
+
+    @property
+    def spec(self) -> TensorSpec:
+        """Dtype and shape; an array has no memory format."""
+        return TensorSpec(self._dtype, self.shape, None, self.shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+        return self._array.shape
+
+    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Return elements `start` to `stop` in C order, native; only these are copied, if any."""
+        array = self._array
+        block = array.reshape(-1)[start:stop] if array.flags.c_contiguous else array.flat[start:stop]
+        return block.astype(self._native, copy=False)
+
+    def permuted(self, axes: tuple[int, ...]) -> ArrayView:
+        """Return the same array with its axes in another order; copies nothing."""
+        return ArrayView(self._array.transpose(axes), self._dtype)
+
+    def close(self) -> None:
+        """Do nothing: the array is the caller's."""
+
+
+def _logical_dtype(stored: np.dtype[Any], asked: str | None) -> str:
+    name = asked or stored.name
+    fact = DTYPES.get(name)
+    if fact is None:
+        raise TensorFileError(f"cannot compare an array of dtype {name}: {nearest(name, DTYPES)}")
+    if stored.name not in (name, fact.native):
+        raise TensorFileError(
+            f"an array of dtype {stored.name} does not hold {name} values: pass it as {fact.native}, or leave dtype out"
+        )
+    return name
+
+
+def open_tensor(side: Tensor, name: str, stack: ExitStack) -> tuple[TensorRef, TensorView]:
+    """Open anything that stands for one tensor; return its reference and a view, which `stack` closes."""
+    if isinstance(side, (str, PathLike)):
+        refs = index(as_path(side)).refs
+        if len(refs) != 1:
+            raise ConfigError(f"{side}: holds {len(refs)} tensors; give one tensor file, or use assert_dumps_close")
+        side = refs[0]
+    if isinstance(side, TensorRef):
+        view = open_view(side)
+        stack.callback(view.close)
+        return side, view
+    view = side if hasattr(side, "blocks") else _view(side)
+    key = TensorKey(OpKey(name), "output", 0)
+    return TensorRef(key, view.spec, TensorSource.of(Path("array in memory")), reader="array"), view
+
+
+def _view(value: Any) -> ArrayView:
+    """Return a view of an array in memory; values of types that numpy lacks are judged as that type."""
+    array = as_array(value)
+    if not isinstance(array, RawArray):
+        # In arrays of libraries that extend numpy with such types, the type's name says what the bits are.
+        known = canonical(getattr(getattr(array, "dtype", None), "name", ""))
+        if known is None or DTYPES[known].native == known:
+            return ArrayView(array)
+        array = RawArray(array, array.shape, known)
+    values, dtype = decode_raw(array)
+    return ArrayView(values, dtype)

@@ -1,0 +1,318 @@
+"""Plan a suite: index both dumps by name, pair them, and group the pairs by operator. Reads no tensor."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_msdump.capabilities.noise_floor.limits import with_terms
+from pytest_msdump.capabilities.three_way.judging import with_runs
+from pytest_msdump.comparison.graph_operators import ArgumentBook, with_line_names
+from pytest_msdump.comparison.sharding import put_together, with_recorded
+from pytest_msdump.comparison.tokens import with_tokens
+from pytest_msdump.core.compare.assemble import side_info
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.compare.opening import logical_shape
+from pytest_msdump.core.compare.run_origins import different_origins, refuse_other_origins, without_folded
+from pytest_msdump.core.compare.user_code import NO_EXTRAS, Extras
+from pytest_msdump.core.dumps.flat_steps import with_steps
+from pytest_msdump.core.dumps.reruns import newest_files
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.escape import terminal_text
+from pytest_msdump.core.limits.limits_file import LimitsFile, ReferenceFacts, name_of
+from pytest_msdump.core.limits.resolve import check_known_drifts, settled
+from pytest_msdump.core.matching.advice import rules_for
+from pytest_msdump.core.matching.leaving import Names
+from pytest_msdump.core.matching.pairer import pair_dumps
+from pytest_msdump.core.matching.rules import FusionRules
+from pytest_msdump.core.metrics.kernel import choose_kernel
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.graph import OperatorGraph
+from pytest_msdump.core.model.spellings import KnownNames, addresses, glob_matches
+from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
+from pytest_msdump.core.settings.values import parse_spec
+from pytest_msdump.core.text import Message, say
+from pytest_msdump.dumps.graphs.execution_order import find_orders, with_model_order
+from pytest_msdump.dumps.graphs.ge_model import read_model
+from pytest_msdump.model.shards import Sharding
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.model.pairing import Pair, Pairing
+    from pytest_msdump.core.model.report import SideInfo
+    from pytest_msdump.core.suite import SideChoice, Suite
+
+_NO_RULES = FusionRules()
+# What an exporter calls a node that has no name: its number changes with every node before it.
+_COUNTED = re.compile(r"node_\w+")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The pairs of one test item, as indexes into the plan; `name` is what pytest shows (INTERFACE 3)."""
+
+    name: str
+    pairs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Two dumps and their pairs. The same suite gives the same plan in every process that sees the same files.
+
+    `golden` and `third` are further runs of what the right side is of, see `comparison.three_way`.
+    """
+
+    suite: Suite
+    left: Dump
+    right: Dump
+    pairing: Pairing
+    rules: FusionRules = _NO_RULES
+    extras: Extras = NO_EXTRAS
+    golden: Dump | None = None
+    third: Dump | None = None
+
+    @property
+    def dumps(self) -> tuple[Dump, ...]:
+        """All dumps: left, right, and golden and third where they are given."""
+        return (self.left, self.right, *filter(None, (self.golden, self.third)))
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """Their directories."""
+        return tuple(dump.root for dump in self.dumps)
+
+    @cached_property
+    def digest(self) -> str:
+        """Identity of the plan: the suite as resolved, and the names and sizes of all files that are compared."""
+        digest = hashlib.sha256(repr(self.suite).encode())
+        for ref in (ref for dump in self.dumps for ref in dump.refs):
+            for path in ref.source.pieces or (ref.source.path,):
+                digest.update(f"{path}\0{_size(path)}\0".encode(errors="surrogateescape"))
+        beside = [*filter(None, _rule_files(self.suite).values()), *self.suite.graph_files]
+        digest.update(repr([_size(path) for path in beside]).encode())
+        return digest.hexdigest()
+
+    @cached_property
+    def names(self) -> Names:
+        """What a name that is typed means among left and right."""
+        return Names(self.left, self.right)
+
+    @cached_property
+    def operators(self) -> int:
+        """Number of left operators, each run of one (rank, iteration, …) counted by itself."""
+        return self.sides[0].operators
+
+    @cached_property
+    def sides(self) -> tuple[SideInfo, SideInfo]:
+        """Both sides as the header and the report show them."""
+        return side_info(self.left), side_info(self.right)
+
+    @cached_property
+    def further(self) -> dict[str, SideInfo]:
+        """Golden and third likewise, by name, where they are given."""
+        return {name: side_info(dump) for name in ("golden", "third") if (dump := getattr(self, name)) is not None}
+
+    @cached_property
+    def unseen(self) -> int:
+        """Number of pairs that are compared by statistics, since a tensor was not saved."""
+        return sum(pair.left.is_unseen or pair.right.is_unseen for pair in self.pairing.pairs)
+
+    @cached_property
+    def argument_books(self) -> tuple[ArgumentBook, ArgumentBook]:
+        """Attributes of the operators of either side, from its graphs; made when a pair fails."""
+        return ArgumentBook(self.left), ArgumentBook(self.right)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The test items of this plan, in execution order."""
+        varying = _varying(self.left.refs)
+        by_tensor = self.suite.options["granularity"] == "tensor"
+        members: dict[tuple[int, str], list[int]] = {}
+        for number, pair in enumerate(self.pairing.pairs):
+            members.setdefault((pair.order, pair.left.key.address if by_tensor else ""), []).append(number)
+        pairs = [self.pairing.pairs[numbers[0]] for numbers in members.values()]
+        firsts = [pair.left.key for pair in pairs]
+        modules = {one.name: one.scope for _, graph in self.left.graphs for one in graph.operators if one.scope}
+
+        def lasting(pair: Pair) -> str:
+            label = pair.left.key.op.label
+            return modules.get(label) or pair.right.key.op.label if _COUNTED.fullmatch(label) else label
+
+        names = [_item_name(pair.left.key, varying, by_tensor, lasting(pair)) for pair in pairs]
+        shared = Counter(names)
+        names = [
+            name if shared[name] == 1 else _item_name(key, varying, by_tensor, key.op.label)
+            for key, name in zip(firsts, names, strict=True)
+        ]
+        taken = Counter(names)
+        return tuple(
+            Group(f"{key.op.op_type}.{name}" if taken[name] > 1 and key.op.op_type else name, tuple(numbers))
+            for key, name, numbers in zip(firsts, names, members.values(), strict=True)
+        )
+
+
+def plan(suite: Suite, *, newest_only: bool = False) -> Plan:
+    """Index both sides of a suite by name and pair them; what cannot be used raises `ConfigError`.
+
+    With `newest_only` further occurrences of a tensor are left out, as the vendor's programs leave them out.
+    """
+    choose_kernel()
+    allowed = suite.options["allow_incomplete"]
+    graphs = {"left": suite.graph_files}
+    sides = {"left": suite.left, "right": suite.right, "golden": suite.golden, "third": suite.third}
+    runs = {
+        side: _narrowed(index(choice.path, graph_files=graphs.get(side, ()), allow_incomplete=allowed), choice)
+        for side, choice in sides.items()
+        if choice is not None
+    }
+    runs = {side: newest_files(dump) for side, dump in runs.items()} if newest_only else runs
+    sharding = with_recorded(suite.sharding or Sharding(), runs)
+    runs = with_tokens({side: put_together(dump, side, sharding) for side, dump in runs.items()}, sharding.tokens)
+    left, right = runs.pop("left"), runs.pop("right")
+    left, right = with_steps(left, right), with_steps(right, left)
+    for name, run in runs.items():
+        if run.root == left.root:
+            raise ConfigError(f"{name} {run.root}: is the left side itself, which it would judge; name another run")
+        refuse_other_origins(run, right, name=name)
+        if "graph" in ReferenceFacts.of(run).differing(ReferenceFacts.of(right)):
+            runs[name] = _noted(run, [say(Message("golden_graph_differs"))])
+    rules = FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
+    left, right = _ruled(left, right, rules, has_files=bool(suite.graph_files))
+    pairing = pair_dumps(
+        left,
+        right,
+        entries=suite.entries,
+        rules=rules if rules.given else None,
+        align=suite.align,
+        selection=with_line_names(suite.selection, left, right),
+        left_format=suite.left_format,
+        right_format=suite.right_format,
+        ways=suite.options["pair_by"],
+        exclude_types=suite.options["exclude_types"],
+        shape_of=logical_shape,
+    )
+    policy = settled(suite.policy, KnownNames(lambda: (ref.key for dump in (left, right) for ref in dump.refs)))
+    suite = replace(suite, policy=policy)
+    check_known_drifts(policy, pairing.pairs)
+    pairing = replace(pairing, lost_outputs=tuple(_not_allowed(pairing.lost_outputs, suite)))
+    pairing, lacking = with_runs(pairing, right, runs, shape_of=logical_shape)
+    pairing = with_terms(pairing, left, right)
+    if suite.policy.limits is not None:
+        right = _noted(right, _limits_notes(suite.policy.limits, right, pairing))
+    # First of all notes: runs with different inputs have nothing to agree about.
+    # Of a part of a weight the digest says nothing of the whole.
+    is_cut = any(ref.shards is not None for dump in (left, right) for ref in dump.refs)
+    by_tokens = sharding.tokens is not None
+    said = () if is_cut else different_origins(left, right, pairing.pairs, by_tokens=by_tokens)
+    left = replace(left, notes=(*said, *left.notes))
+    runs = {name: _noted(dump, lacking[name]) for name, dump in runs.items()}
+    left, pairing = _noted(left, pairing.notes), without_folded(pairing, left, right)
+    return Plan(suite, left, right, pairing, rules, golden=runs.get("golden"), third=runs.get("third"))
+
+
+def _not_allowed(outputs: Iterable[tuple[str, TensorRef]], suite: Suite) -> Iterable[tuple[str, TensorRef]]:
+    """Yield outputs of the right's model but those that ``allow_uncompared`` names, by any of their names."""
+    outputs = list(outputs)
+    known = KnownNames(lambda: (ref.key for _, ref in outputs))
+    allowed = {name for typed in suite.options["allow_uncompared"] for name in (typed, known.settle(typed))}
+    for name, ref in outputs:
+        if not any(glob_matches(typed, (name, *addresses(ref.key))) for typed in allowed):
+            yield name, ref
+
+
+def _limits_notes(limits: LimitsFile, right: Dump, pairing: Pairing) -> Iterable[str]:
+    """Yield what to say of a limits file; ConfigError where it was made with another reference."""
+    ours = ReferenceFacts.of(right)
+    if differing := limits.reference.differing(ours):
+        raise ConfigError(
+            f"{limits.name} was made with other {' and '.join(differing)} than {right.root} has; "
+            "calibrate again with msdump calibrate, or leave the file out"
+        )
+    if limits.tensors and right.refs and not any(name_of(ref.key) in limits.tensors for ref in right.refs):
+        raise ConfigError(
+            f"{limits.name} has none of the {len(right.refs)} tensors of {right.root}: it was made with another "
+            "reference; calibrate again with msdump calibrate, or leave the file out"
+        )
+    values = limits.multipliers.values()
+    what = Message("limits_between", {"file": limits.name, "low": min(values), "high": max(values)})
+    yield say(limits.statement(what, limits.multiplier))
+    if not limits.reference.common(ours):
+        yield say(Message("limits_unchecked", {"file": limits.name}))
+    if lacking := len({name_of(pair.right.key) for pair in pairing.pairs} - limits.tensors.keys()):
+        yield say(Message("limits_lack", {"file": limits.name, "n": lacking}))
+
+
+def _rule_files(suite: Suite) -> Mapping[str, Path | None]:
+    return {"model": suite.fusion, "quant": suite.quant_fusion, "close": suite.close_fusion}
+
+
+def _ruled(left: Dump, right: Dump, rules: FusionRules, *, has_files: bool) -> tuple[Dump, Dump]:
+    """Take the left side's order from rule files, and put what there is to say of them into the notes of their side."""
+    advice = rules_for(left, right, rules)
+    if advice and advice.is_wrong:
+        raise ConfigError(advice.sentence)
+    if rules.base is not None and not has_files:
+        left = left if find_orders(left.root) else with_model_order(left, rules.base)
+    graphs = [graph for graph in (rules.model, rules.quant) if graph is not None]
+    left = _noted(left, [*_graph_notes(graphs), *([advice.sentence] if advice else [])])
+    return left, _noted(right, _graph_notes([rules.close] if rules.close else []))
+
+
+def _graph_notes(graphs: Iterable[OperatorGraph]) -> Iterable[str]:
+    for graph in graphs:
+        count = len(graph.operators)
+        yield f"{graph.source} names {count} operator{'' if count == 1 else 's'}"
+        yield from (f"{graph.source}: {note}" for note in graph.notes)
+
+
+def _noted(dump: Dump, notes: Iterable[str]) -> Dump:
+    return replace(dump, notes=(*dump.notes, *notes))
+
+
+def _size(path: Path) -> int:
+    """Size in bytes; -1 when the file went away."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
+def _narrowed(dump: Dump, choice: SideChoice) -> Dump:
+    """Keep the coordinates that the suite file chooses for this side; tensors without the coordinate stay."""
+    wanted = {name: parse_spec(text) for name in ("rank", "graph", "iteration") if (text := getattr(choice, name))}
+
+    def chosen(at: Coordinates) -> bool:
+        if choice.net is not None and at.net not in (None, choice.net):
+            return False
+        return all(
+            spec is None or getattr(at, name) is None or getattr(at, name) in spec for name, spec in wanted.items()
+        )
+
+    if choice.net is None and not wanted:
+        return dump
+    return replace(
+        dump,
+        refs=tuple(ref for ref in dump.refs if chosen(ref.key.op.at)),
+        older=tuple(ref for ref in dump.older if chosen(ref.key.op.at)),
+    )
+
+
+def _varying(refs: Iterable[TensorRef]) -> tuple[str, ...]:
+    """The coordinates that take more than one value in this dump."""
+    values: dict[str, set[object]] = {name: set() for name in COORDINATES}
+    for ref in refs:
+        for name in COORDINATES:
+            values[name].add(getattr(ref.key.op.at, name))
+    return tuple(name for name in COORDINATES if len(values[name] - {None}) > 1)
+
+
+def _item_name(key: TensorKey, varying: tuple[str, ...], by_tensor: bool, name: str) -> str:
+    """A name, coordinates that vary; `::` is written `:_:`, and what a terminal cannot print is escaped."""
+    name = f"{name}:{key.io}:{key.slot}" if by_tensor else name
+    shown = key.op.at.shown(varying)
+    return terminal_text(name.replace("::", ":_:")) + (f"[{shown}]" if shown else "")

@@ -1,0 +1,69 @@
+"""What only a command line may add to a comparison: a user's own code, a look at a part only; and progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from pytest_msdump.core.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What a command line adds; code of a user runs only when its directory was named there (INTERFACE 8).
+
+    `converters` (by memory formats from and to) and `algorithms` (by name, with `arguments`) came from `files`. `first`
+    is how many elements of each tensor to look at, all by default; `spread` the tensors of which to keep how errors are
+    spread: "none", "failing" or "all".
+    """
+
+    converters: Mapping[tuple[str, str], Callable[..., Any]] = field(default_factory=dict)
+    algorithms: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    first: int | None = None
+    files: tuple[Path, ...] = ()
+    spread: str = "none"
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What reports say of it; empty when there is nothing to say."""
+        code = f"ran user code: {', '.join(map(str, self.files))}" if self.files else ""
+        part = "" if self.first is None else f"looked at no more than the first {self.first} elements of each tensor"
+        return tuple(filter(None, (code, part)))
+
+
+NO_EXTRAS = Extras()
+
+
+def load_extras(directory: Path) -> Extras:
+    """Run a user's own code in a folder that was typed, never in one of a suite file or an ini key, and return it."""
+    # Both rooms compute with numpy, which a command that is only asked for its help does not need.
+    from pytest_msdump.core.layouts.converters import load_converters
+    from pytest_msdump.core.metrics.custom import load_algorithms
+
+    converters, converter_files = load_converters(directory)
+    algorithms = load_algorithms(directory)
+    files = (*converter_files, *(algorithm.path for algorithm in algorithms.values()))
+    if not files:
+        raise ConfigError(
+            f"{directory}: holds neither format_convert/convert_FROM_to_TO.py nor algorithm/alg_NAME.py; "
+            "name the folder above format_convert and algorithm"
+        )
+    return Extras(converters=converters, algorithms=algorithms, files=files)
+
+
+T = TypeVar("T")
+
+
+class Watch(Protocol):
+    """Yields the items of a loop one by one, and may show how many are done."""
+
+    def __call__(self, items: Iterable[T], what: str, total: int | None = None, /) -> Iterator[T]:
+        """Yield the same items; `what` names them, in the plural; `total` is needed for items without a length."""
+
+
+def unwatched(items: Iterable[T], what: str, total: int | None = None, /) -> Iterator[T]:  # noqa: ARG001 - as every Watch
+    """Yield the items."""
+    return iter(items)

@@ -1,0 +1,1 @@
+"""Folders of .npy files and trees of MindSpore; what every reader shares."""

@@ -1,0 +1,157 @@
+"""What every reader of a dump format does, the choice among readers, and how each builds its `Dump`."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_msdump.core.dumps.listing import Folder, walk
+from pytest_msdump.core.errors import DumpNotFoundError, UnknownDumpFormatError
+from pytest_msdump.core.model.dump import Dump, PartialRun
+from pytest_msdump.core.model.ordering import placed_by_time
+from pytest_msdump.core.storage.files import irregular_kind
+from pytest_msdump.core.text import Message, say
+from pytest_msdump.storage.remote import RemotePath
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.dumps.dump_tree import Place
+    from pytest_msdump.core.dumps.reruns import Reruns
+    from pytest_msdump.core.model.tensor import OpKey, TensorRef, TensorView
+
+# The `Dump.reader` of a folder without files, which no reader is needed for.
+EMPTY = "empty"
+
+_LONGEST_EXAMPLE = 24
+
+
+class Reader(ABC):
+    """One dump format. Another package extends it and names it in the entry-point group ``pytest_msdump.dumps``.
+
+    Attributes
+    ----------
+    name : str
+        Short and unique, e.g. ``"mindspore"``.
+    looks_for : str
+        What a dump of this format looks like, as the end of a sentence in an error.
+    precedence : int
+        Of several readers that recognise one directory, the one with the highest reads it. More specific formats have
+        more.
+    """
+
+    name: ClassVar[str]
+    looks_for: ClassVar[str]
+    precedence: ClassVar[int] = 0
+
+    @abstractmethod
+    def recognises(self, root: Path) -> bool:
+        """Return whether `root`, which exists, is a dump of this format. Looks at names only."""
+
+    @abstractmethod
+    def index(self, root: Path) -> Dump:
+        """List every tensor below `root` without opening one. Files that do not belong go to `Dump.unexplained`."""
+
+    @abstractmethod
+    def open(self, ref: TensorRef) -> TensorView:
+        """Open a tensor of this reader lazily.
+
+        Raises
+        ------
+        TensorFileError
+            The file is not what it claims to be.
+        """
+
+    def with_placements(self, dump: Dump) -> Dump:
+        """Return a dump of this reader with what only its files say of ranks and of how tensors are cut over them.
+
+        Called where a suite asks for it (``from = "meta"``), since it may open every file; by default nothing is added.
+        """
+        return dump
+
+
+def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
+    """Choose the reader for `root`, a directory or one file, by looking at names, and index it."""
+    # Unlike `Path.exists`, false rather than an exception where a parent may not be entered or the name is too long.
+    if not isinstance(root, RemotePath) and not os.path.exists(root):  # noqa: PTH110
+        raise DumpNotFoundError(f"{root}: no such directory or file; give the directory a dump was written to")
+    if not root.is_dir() and (kind := irregular_kind(root.stat())):
+        raise DumpNotFoundError(f"{root}: {kind}; give the directory a dump was written to")
+    for reader in sorted(readers.values(), key=lambda each: -each.precedence):
+        if reader.recognises(root):
+            return reader.index(root)
+    names = (folder.text(name) for folder in walk(root) for name in (*folder.files, *folder.closed))
+    example = next(names, None) if root.is_dir() else root.name
+    if example is None:
+        return Dump(root=root, reader=EMPTY)
+    known = ", ".join(sorted(readers))
+    shown = example if len(example) <= _LONGEST_EXAMPLE else f"{example[:_LONGEST_EXAMPLE]}..."
+    raise UnknownDumpFormatError(
+        f"{root}: give the directory of a dump; no known format has names like '{shown}'. "
+        f"Known: {known} (docs/reference/dump_formats.md)"
+    )
+
+
+class DumpBuilder:
+    """Collects what a reader finds below a root.
+
+    Attributes
+    ----------
+    refs : list of TensorRef
+        Every tensor, in any order.
+    labels : mapping of str to set of str
+        What is known of the run; a label may be found several times.
+    around : dict of OpKey to OpKey
+        See `Dump.around`.
+    """
+
+    def __init__(self, root: Path, reader: str) -> None:
+        self.root, self.reader = root, reader
+        self.refs: list[TensorRef] = []
+        self.labels: defaultdict[str, set[str]] = defaultdict(set)
+        self.around: dict[OpKey, OpKey] = {}
+        self._unexplained: list[Path] = []
+        self._notes: list[str] = []
+        self._examples: defaultdict[str, list[str]] = defaultdict(list)
+
+    def leave_out(self, folder: Folder, names: Iterable[str]) -> None:
+        """Add files of a folder that are not understood, and what in it could not be looked into."""
+        self._unexplained += map(folder.relative, (*names, *folder.closed))
+
+    def add_labels(self, place: Place | None) -> None:
+        """Add what the path of a folder with tensors says of the run."""
+        for title, value in place.labels if place else ():
+            self.labels[title].add(value)
+
+    def note(self, *sentences: str) -> None:
+        """Add sentences for the header."""
+        self._notes += sentences
+
+    def note_file(self, code: str, example: str) -> None:
+        """Count a file; the sentence of `code` has the fields ``n`` and ``example``, and is said once."""
+        self._examples[code].append(example)
+
+    def build(
+        self,
+        runs: Reruns,
+        *,
+        order: Callable[[Iterable[TensorRef], PartialRun | None], tuple[TensorRef, ...]] = placed_by_time,
+    ) -> Dump:
+        """Return the dump. `runs` are made of `refs`; `order` gives them their places."""
+        file_notes = [
+            say(Message(code, {"n": len(examples), "example": min(examples)}))
+            for code, examples in self._examples.items()
+        ]
+        return Dump(
+            root=self.root,
+            reader=self.reader,
+            refs=order(runs.newest, runs.partial),
+            older=runs.older,
+            partial=runs.partial,
+            unexplained=tuple(sorted(self._unexplained)),
+            labels=tuple((name, ", ".join(sorted(values))) for name, values in sorted(self.labels.items())),
+            notes=(*runs.notes, *self._notes, *file_notes),
+            around=self.around,
+        )

@@ -1,0 +1,200 @@
+"""The npy file format: what a file says of itself before its data, and opening it as a tensor.
+
+References
+----------
+NEP 1, "A Simple File Format for NumPy Arrays": versions 1.0 (2-byte header length), 2.0 (4-byte) and 3.0 (UTF-8).
+"""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+from dataclasses import replace
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_msdump.core.dtypes.decode import storage_of
+from pytest_msdump.core.dumps.array_reader import Layout, StoredView, steps_of
+from pytest_msdump.core.dumps.stored_file import LFS_POINTER, StoredFile, opened, truncated
+from pytest_msdump.core.dumps.strided_reader import BLOCK_BYTES
+from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.facts.memory_formats import may_be_padded
+from pytest_msdump.core.model.tensor import TensorSpec
+
+_MAGIC = b"\x93NUMPY"
+_LENGTH_BYTES = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
+_KEYS = {"descr", "fortran_order", "shape"}
+_FIRST_READ_BYTES = 2**12
+
+# Plain arrays need under 2 KiB; the bound keeps a forged length from being believed.
+_MAX_HEADER_BYTES = 2**16
+
+# The lower of what numpy 1.26 (32) and 2.x (64) hold; a dump's tensors have at most 8 axes.
+_MAX_RANK = 32
+_MAX_LENGTH = 2**63 - 1
+
+# All that a header may consist of, so that `literal_eval` meets no operators, names, escapes or odd numbers.
+_TEXT = r"""u?(?:'[^'\\\n]*'|"[^"\\\n]*")"""
+_LITERALS = re.compile(rf"(?:[\s{{}}()\[\],:]|{_TEXT}|(?:True|False|-?\d{{1,20}}L?)(?!\w))*", re.ASCII)
+# Python 2 wrote long integers so. Texts are matched to be passed over.
+_LONG = re.compile(rf"({_TEXT})|(?<=\d)L")
+
+_FOREIGN = (
+    LFS_POINTER,
+    (b"PK\x03\x04", "is a zip archive; name it .npz, or unpack it"),
+    (b"\x1f\x8b", "is compressed with gzip; unpack it first"),
+    (b"\x80", "looks like a pickle, which is never loaded; save the tensor with numpy.save"),
+)
+
+
+class NpyHeader(NamedTuple):
+    """What an npy file says of itself; `descr` as it stands there, `data_offset` in bytes."""
+
+    version: tuple[int, int]
+    descr: object
+    fortran_order: bool
+    shape: tuple[int, ...]
+    data_offset: int
+
+
+def parse_header(head: bytes, *, where: str) -> NpyHeader:
+    """Parse the beginning of an npy file: `head` is at least the whole header; messages call the file `where`."""
+    version, end = _extent(head, where)
+    if len(head) < end:
+        raise truncated(where, f"cut off inside its header, {len(head)} of {end} bytes")
+    begin = len(_MAGIC) + 2 + _LENGTH_BYTES[version]
+    entries = _evaluate(head[begin:end], "utf-8" if version == (3, 0) else "latin-1")
+    if not isinstance(entries, dict) or entries.keys() != _KEYS:
+        raise _damaged(where, "does not hold exactly descr, fortran_order and shape")
+    shape, fortran = entries["shape"], entries["fortran_order"]
+    if not isinstance(fortran, bool):
+        raise _damaged(where, f"says fortran_order {str(fortran)[:40]}, which is neither True nor False")
+    if not is_shape(shape):
+        raise _damaged(where, f"says shape {str(shape)[:80]}, which is not a tuple of at most {_MAX_RANK} lengths")
+    return NpyHeader(version, entries["descr"], fortran, shape, end)
+
+
+# A dump has many files and few headers, and evaluating one takes longer than all else about it.
+@lru_cache(maxsize=128)
+def _evaluate(content: bytes, encoding: str) -> object:
+    """Return what a header says, ``None`` of one that is no literal. The result is shared: it is not changed."""
+    try:
+        text = content.decode(encoding)
+        if not _LITERALS.fullmatch(text):
+            return None
+        if "L" in text and encoding == "latin-1":
+            text = _LONG.sub(r"\1", text)
+        entries: object = literal_eval(text.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+    return entries
+
+
+def _extent(head: bytes, where: str) -> tuple[tuple[int, int], int]:
+    """Return the npy version and the number of bytes before the data."""
+    if not head.startswith(_MAGIC):
+        for start, sentence in _FOREIGN:
+            if head.startswith(start):
+                raise TensorFileError(f"{where}: {sentence}")
+        if not head:
+            raise truncated(where, "is empty (0 bytes)")
+        if head[: len(_MAGIC)] != _MAGIC[: len(head)]:
+            raise TensorFileError(f"{where}: is not an npy file (it begins with {head[:6]!r}); save it with numpy.save")
+    if len(head) < len(_MAGIC) + 6:
+        raise truncated(where, f"cut off inside its header, after {len(head)} bytes")
+    version = (head[6], head[7])
+    length_bytes = _LENGTH_BYTES.get(version)
+    if length_bytes is None:
+        raise TensorFileError(
+            f"{where}: is npy version {head[6]}.{head[7]}; known: 1.0, 2.0, 3.0. Save it again as 1.0"
+        )
+    begin = len(_MAGIC) + 2 + length_bytes
+    length = int.from_bytes(head[8:begin], "little")
+    if length > _MAX_HEADER_BYTES:
+        raise _damaged(where, f"claims to be {length} bytes long, at most {_MAX_HEADER_BYTES} are believed")
+    return version, begin + length
+
+
+def is_shape(shape: object) -> bool:
+    """Whether something that was parsed is a tuple of lengths, and no longer than any tensor's."""
+    return (
+        isinstance(shape, tuple)
+        and len(shape) <= _MAX_RANK
+        and all(type(length) is int and 0 <= length <= _MAX_LENGTH for length in shape)
+    )
+
+
+def _damaged(where: str, how: str) -> TensorFileError:
+    return TensorFileError(f"{where}: its npy header {how}; the file is damaged or forged, dump it again")
+
+
+def open_npy(
+    path: Path | str, claimed: TensorSpec, *, block_bytes: int = BLOCK_BYTES, of_mindspore: bool = False
+) -> StoredView:
+    """Open an npy file as a tensor; reads its header only.
+
+    `path` is a regular file, or a link to one; text is a path of this machine. `claimed` is what the dump says of it:
+    its `dtype` is the logical type where the header only has the storage, its `memory_format` is handed on; shapes are
+    the header's. `block_bytes` bounds what is held between reads when elements are gathered from other places.
+    `of_mindspore` says that MindSpore wrote it: version 2.10 on CPU computes float16 cells (`to_float`) in float32, and
+    writes that below a header of float16; an array in a device's padded format has the logical shape of a graph alone.
+    """
+    with opened(path) as file:
+        return npy_view(file, claimed, where=str(path), block_bytes=block_bytes, of_mindspore=of_mindspore)
+
+
+def npy_view(
+    file: StoredFile,
+    claimed: TensorSpec,
+    *,
+    where: str,
+    start: int = 0,
+    size: int | None = None,
+    block_bytes: int = BLOCK_BYTES,
+    of_mindspore: bool = False,
+) -> StoredView:
+    """Open an npy file that is `size` bytes of a file from byte `start` on, by default all; raises as `open_npy`.
+
+    Messages call it `where`. The view keeps the file.
+    """
+    size = file.size if size is None else size
+    header = parse_header(_read_head(file, start, size, where), where=where)
+    shape, descr, dtype = header.shape, header.descr, claimed.dtype
+    if of_mindspore and descr == "<f2" and 0 < 4 * prod(shape) == size - header.data_offset:
+        descr, dtype = "<f4", "float32"
+    try:
+        logical, stored, decode = storage_of(descr, dtype, where=where)
+    except TensorFileError:
+        # A graph says what was computed, a header what was written.
+        if not claimed.dtype_from:
+            raise
+        logical, stored, decode = storage_of(descr, None, where=where)
+    _check_size(header, size, prod(shape) * stored.itemsize, where)
+    steps = steps_of(shape[::-1])[::-1] if header.fortran_order else steps_of(shape)
+    spec = TensorSpec(logical, shape, claimed.memory_format, shape)
+    if of_mindspore and may_be_padded(claimed.memory_format):
+        spec = replace(spec, logical_shape=claimed.logical_shape, shape_from=claimed.shape_from)
+    layout = Layout(spec, shape, steps, 8 * stored.itemsize, stored, decode)
+    return StoredView(file, start + header.data_offset, layout, block_bytes=block_bytes)
+
+
+def _read_head(file: StoredFile, start: int, size: int, where: str) -> bytes:
+    """Read no more than the header may need, however long the file claims it to be."""
+    head = file.read_bytes(start, min(size, _FIRST_READ_BYTES))
+    if size == len(head):
+        return head
+    _, end = _extent(head, where)
+    return file.read_bytes(start, min(size, end)) if end > len(head) else head
+
+
+def _check_size(header: NpyHeader, size: int, needed: int, where: str) -> None:
+    there = size - header.data_offset
+    if there < needed:
+        raise truncated(where, f"cut off after {there} of {needed} bytes")
+    if there > needed:
+        raise TensorFileError(
+            f"{where}: {there - needed} bytes too many: shape {header.shape} in its header needs {needed}; "
+            "two writers, or a damaged header: dump it again"
+        )

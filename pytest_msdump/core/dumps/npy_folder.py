@@ -1,0 +1,371 @@
+"""One npy file, or a folder of ``op.index.timestamp.npy``, as runs of PyTorch, TensorFlow, Caffe or ONNX are saved."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+from pytest_msdump.core.dumps.array_reader import open_flat
+from pytest_msdump.core.dumps.base import DumpBuilder, Reader
+from pytest_msdump.core.dumps.dump_tree import RANK_FOLDER
+from pytest_msdump.core.dumps.file_names import (
+    number,
+    parse_converted_bin,
+    parse_flat,
+    parse_mindspore,
+    parse_reference,
+)
+from pytest_msdump.core.dumps.listing import Folder, walk
+from pytest_msdump.core.dumps.npy import open_npy
+from pytest_msdump.core.dumps.reruns import Reruns, number_occurrences, separate_runs
+from pytest_msdump.core.dumps.sidefiles import MAPPING, originals_in
+from pytest_msdump.core.dumps.stored_file import opened
+from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, Dump, PartialRun, TensorEntry
+from pytest_msdump.core.model.ordering import in_order, placed_at
+from pytest_msdump.core.model.tensor import (
+    UNSEEN,
+    Coordinates,
+    OpKey,
+    SavedSketch,
+    TensorKey,
+    TensorRef,
+    TensorSource,
+    TensorSpec,
+    TensorView,
+)
+from pytest_msdump.core.text import Message, Parameter, say
+from pytest_msdump.dumps.manifest import apply_entry, graphs_of, labels_of, read_manifest, why_incomplete
+from pytest_msdump.dumps.npz import NpzReader
+from pytest_msdump.model.statistics import Statistics
+
+_SUFFIX = ".npy"
+_RECORD = frozenset({MANIFEST_FILE, JOURNAL_FILE, ARCHIVE_FILE})
+# What the name of a file claims of its tensor.
+_UNKNOWN = TensorSpec()
+_NPZ = NpzReader()
+
+
+class NpyFileReader(Reader):
+    """A single file of one tensor. It has no coordinates; its operator's name is what the file name says, or all of it.
+
+    Raw bytes are read where their name says what they are, as of MindSpore 1.3 and of ``msdump convert --to bin``.
+    """
+
+    name = "npy-file"
+    looks_for = "a single .npy file, or a .bin file whose name has type and shape"
+
+    def recognises(self, root: Path) -> bool:
+        """Return whether `root` is a file that ends in ``.npy``, or whose name describes its bytes."""
+        return root.is_file() and (root.suffix.lower() == _SUFFIX or _raw(root.name) is not None)
+
+    def index(self, root: Path) -> Dump:
+        """List the one tensor; a manifest beside it, or beside its iteration's folder, says what its name does not."""
+        key, spec, timestamp = _parse(root.name)
+        ref = TensorRef(key=key, spec=spec, source=TensorSource.of(root, timestamp), reader=self.name, place=0)
+        return Dump(root=root, reader=self.name, refs=(apply_entry(ref, _manifest_entry(root)),))
+
+    def open(self, ref: TensorRef) -> TensorView:
+        """Open the tensor lazily; see `Reader.open`."""
+        path = ref.source.path
+        return open_npy(path, ref.spec) if _raw(path.name) is None else open_flat(path, ref.spec)
+
+
+def _raw(name: str) -> tuple[TensorKey, TensorSpec, int | None] | None:
+    if flat := parse_flat(name):
+        op = OpKey(flat.op, op_type=flat.op_type, true_name=flat.true_name)
+        return TensorKey(op, flat.io, flat.slot), flat.spec, None
+    if made := parse_converted_bin(name):
+        op = OpKey(made.dump.op, op_type=made.dump.op_type)
+        return TensorKey(op, made.io, made.slot), made.spec, made.dump.timestamp
+    return None
+
+
+def _manifest_entry(path: Path) -> TensorEntry | None:
+    """Return what the manifest of the dump that this file belongs to says of it."""
+    whole = path.absolute()
+    folder = whole.parent.parent if number(whole.parent.name) is not None else whole.parent
+    for root in (whole.parent, folder):
+        manifest, _ = read_manifest(root)
+        if manifest is not None:
+            return manifest.tensors.get(whole.relative_to(root).as_posix())
+    return None
+
+
+def _parse(name: str) -> tuple[TensorKey, TensorSpec, int | None]:
+    if raw := _raw(name):
+        return raw
+    dumped = parse_mindspore(name)
+    if dumped:
+        op = OpKey(name=dumped.op, op_type=dumped.op_type)
+        return TensorKey(op, dumped.io, dumped.slot), dumped.spec, dumped.timestamp
+    reference = parse_reference(name)
+    if reference:
+        return TensorKey(OpKey(reference.op), "output", reference.slot), _UNKNOWN, reference.timestamp
+    return TensorKey(OpKey(Path(name).stem), "output", 0), _UNKNOWN, None
+
+
+class NpyFolderReader(Reader):
+    """Outputs of a reference run, flat or with one iteration in each sub-folder whose name is a plain number.
+
+    A flat folder is iteration 0. Where numbered sub-folders hold tensors, files beside these sub-folders belong to no
+    iteration and are listed as unexplained. Of two sub-folders with the same number (``1`` and ``01``) the shorter
+    name counts. A manifest gives true names, inputs and types; names that were too long are in a ``mapping.csv``.
+    Where the last number of a name is no time, as in ``features.0.1.npy``, the whole name is the operator's. Recordings
+    in ``rank_R`` are one dump.
+    """
+
+    name = "npy-folder"
+    looks_for = "a folder of OP.INDEX.TIMESTAMP.npy files, or of numbered sub-folders of them"
+
+    def recognises(self, root: Path) -> bool:
+        """Return whether a file in `root`, or in a numbered sub-folder, has such a name; or there is a manifest."""
+        if not root.is_dir():
+            return False
+        folders = tuple(walk(root))
+        return bool(_recorded_ranks(folders)) or any(
+            _holds_tensors(folder) or (not folder.parts and not _RECORD.isdisjoint(folder.files))
+            for folder in folders
+            if _may_hold(folder)
+        )
+
+    def index(self, root: Path) -> Dump:
+        """List the tensors of `root`; see `Reader.index`."""
+        folders = tuple(walk(root))
+        ranks = _recorded_ranks(folders)
+        whole = self._index_one(root, folders)
+        found = {rank: self._index_one(root / name, tuple(walk(root / name))) for rank, name in ranks.items()}
+        return _joined(whole, found) if found else whole
+
+    def _index_one(self, root: Path, folders: Sequence[Folder]) -> Dump:
+        """List the tensors of one recording."""
+        builder = DumpBuilder(root, self.name)
+        manifest, notes = read_manifest(root)
+        builder.note(*notes)
+        entries = {} if manifest is None else manifest.tensors
+        archived, damage = _folders_in(root, entries) if ARCHIVE_FILE in folders[0].files else ({}, "")
+        refs = _find(builder, folders, archived)
+        if damage:
+            builder.note(damage)
+        if manifest is None:
+            runs = separate_runs(refs.values())
+        else:
+            policy = manifest.dtype_policy
+            named = [
+                _as_sketched(apply_entry(ref, entries.get(path), policy), entries.get(path))
+                for path, ref in refs.items()
+            ]
+            is_one_run = refs.keys() <= entries.keys()
+            runs = Reruns(number_occurrences(named)) if is_one_run else separate_runs(named)
+        builder.note(*runs.notes)
+        dump = builder.build(runs._replace(notes=()))
+        if manifest is None:
+            return dump
+        dump = replace(
+            dump,
+            labels=labels_of(manifest),
+            graphs=graphs_of(manifest),
+            manifest=replace(manifest, tensors={}, graph={}),
+            incomplete=why_incomplete(manifest, refs),
+        )
+        return dump if manifest.distributed is None else _of_rank(dump, manifest.distributed.rank)
+
+    def open(self, ref: TensorRef) -> TensorView:
+        """Open a tensor lazily; see `Reader.open`."""
+        return open_npy(ref.source.location, ref.spec) if ref.source.part is None else _open_member(ref)
+
+
+def _find(
+    builder: DumpBuilder, listed: Sequence[Folder], archived: Mapping[Folder, Mapping[str, int]]
+) -> Mapping[str, TensorRef]:
+    """Return the tensors by path below the root, with ``/``; of `archived` folders the numbers in the archive."""
+    folders = (*listed, *archived)
+    iterations = _iterations(folders)
+    refs: dict[str, TensorRef] = {}
+    for folder in folders:
+        parts = archived.get(folder, {})
+        iteration = iterations.get(folder.parts)
+        if iteration is None:
+            builder.leave_out(folder, _beside_record(folder))
+            continue
+        originals, notes = originals_in(builder.root, folder)
+        builder.note(*notes)
+        at, path = Coordinates(iteration=iteration, occurrence=0), folder.below(builder.root)
+        unknown = []
+        for name in _beside_record(folder):
+            parsed = parse_reference(name) or parse_reference(originals.get(name, ""))
+            if parsed is not None:
+                key = TensorKey(OpKey(parsed.op, at), "output", parsed.slot)
+                source = TensorSource(path, name, parsed.timestamp)
+                if parts:
+                    source = TensorSource(builder.root, ARCHIVE_FILE, parsed.timestamp, parts[name])
+                refs[folder.text(name)] = TensorRef(key, _UNKNOWN, source, builder.reader)
+            elif name != MAPPING or not originals:
+                unknown.append(name)
+        builder.leave_out(folder, unknown)
+    timeless = [ref for ref in refs.values() if ref.source.timestamp is None]
+    if timeless:
+        first = min(timeless, key=lambda ref: ref.source.name)
+        about: dict[str, Parameter] = {"n": len(timeless), "op": first.key.op.name, "file": first.source.name}
+        builder.note(say(Message("note_no_time", about)))
+    return refs
+
+
+def _beside_record(folder: Folder) -> Sequence[str]:
+    """Return the files of a folder but for the manifest and the journal of the dump itself."""
+    return folder.files if folder.parts else [name for name in folder.files if name not in _RECORD]
+
+
+def _may_hold(folder: Folder) -> bool:
+    return not folder.parts or (len(folder.parts) == 1 and number(folder.parts[0]) is not None)
+
+
+def _holds_tensors(folder: Folder) -> bool:
+    # A numbered file beside a mapping may stand for any name.
+    is_mapped = MAPPING in folder.files
+    return any(
+        parse_reference(name)
+        or (is_mapped and name.endswith(_SUFFIX) and number(name.removesuffix(_SUFFIX)) is not None)
+        for name in folder.files
+    )
+
+
+def _iterations(folders: Sequence[Folder]) -> Mapping[tuple[str, ...], int]:
+    """Return the directories that hold an iteration, and which one."""
+    holding = [folder.parts for folder in folders if _may_hold(folder) and _holds_tensors(folder)]
+    steps = sorted((parts for parts in holding if parts), key=lambda parts: (len(parts[0]), parts), reverse=True)
+    if not steps:
+        return {(): 0}
+    # Shorter names come last and win: of `1` and `01`, `1` is the iteration.
+    by_number = {int(parts[0]): parts for parts in steps}
+    return {parts: iteration for iteration, parts in by_number.items()}
+
+
+# -- The tensors of a recording in one archive -----------------------------------------------------------------------
+
+# Its members are npy files, named as the files of a recording are; a member of which the manifest has statistics is the
+# sketch of a tensor that was not saved. Of tensors with equal sketches one has a member.
+
+
+def _open_member(ref: TensorRef) -> TensorView:
+    """Open a tensor lazily; TensorFileError where it is damaged, or not there any more."""
+    path, part = ref.source.path, ref.source.part or 0
+    arrays = _NPZ.arrays(path)
+    parsed = parse_reference(Path(arrays[part].name).name + _SUFFIX) if part < len(arrays) else None
+    if parsed is None or parsed.timestamp != ref.source.timestamp:
+        raise TensorFileError(f"{path}: {ref.key.address} was in it when it was indexed; run again")
+    if arrays[part].problem:
+        raise TensorFileError(f"{path}: {arrays[part].name}: {arrays[part].problem}")
+    with opened(path) as file:
+        return _NPZ.view_of(file, replace(arrays[part], spec=ref.spec))
+
+
+def _folders_in(root: Path, entries: Mapping[str, TensorEntry]) -> tuple[dict[Folder, Mapping[str, int]], str]:
+    """Return the tensors of the archive in a folder, as folders, with their members' numbers; and why there are none.
+
+    `entries` are what the manifest says of them: some have the member of another one.
+    """
+    path = root / ARCHIVE_FILE
+    try:
+        arrays = _NPZ.arrays(path)
+    except TensorFileError as error:
+        return {}, str(error)
+    members = {array.name + _SUFFIX: part for part, array in enumerate(arrays)}
+    shared = {file: members[entry.member] for file, entry in entries.items() if entry.member in members}
+    held: defaultdict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
+    for file, part in {**shared, **members}.items():
+        *parts, name = file.split("/")
+        held[tuple(parts)][name] = part
+    return {Folder(parts, tuple(sorted(names)), ()): names for parts, names in sorted(held.items())}, ""
+
+
+def _as_sketched(ref: TensorRef, entry: TensorEntry | None) -> TensorRef:
+    """Return a tensor of which the archive has the sketch and the manifest the statistics; others as they are."""
+    if ref.source.part is None or entry is None or entry.norm is None:
+        return ref
+    spec = TensorSpec(entry.dtype, entry.shape)
+    source = ref.source
+    if entry.member is not None:
+        parsed = parse_reference(Path(entry.member).name)
+        source = replace(source, timestamp=parsed.timestamp if parsed else None)
+    member = replace(ref, spec=TensorSpec(), source=source)
+    return replace(
+        ref,
+        spec=spec,
+        reader=UNSEEN,
+        statistics=Statistics(entry.statistics, digits=None),
+        sketch=SavedSketch(member, entry.norm),
+    )
+
+
+# -- Recordings of the processes of one distributed run, each in its `rank_R` ----------------------------------------
+
+
+def _recorded_ranks(folders: Iterable[Folder]) -> Mapping[int, str]:
+    """Return the folders directly below the root that hold the recording of a rank, by rank."""
+    names = [folder.parts[0] for folder in folders if len(folder.parts) == 1 and _is_recording(folder)]
+    return dict(sorted((int(match[1]), name) for name in names if (match := RANK_FOLDER.fullmatch(name))))
+
+
+def _is_recording(folder: Folder) -> bool:
+    return MANIFEST_FILE in folder.files or JOURNAL_FILE in folder.files
+
+
+def _of_rank(dump: Dump, rank: int) -> Dump:
+    """Return a dump as that of a rank."""
+    return replace(
+        dump,
+        refs=tuple(_at_rank(ref, rank) for ref in dump.refs),
+        older=tuple(_at_rank(ref, rank) for ref in dump.older),
+        graphs=tuple((replace(where, rank=rank), graph) for where, graph in dump.graphs),
+    )
+
+
+def _at_rank(ref: TensorRef, rank: int) -> TensorRef:
+    op = ref.key.op
+    return placed_at(ref, ref.place, key=replace(ref.key, op=replace(op, at=replace(op.at, rank=rank))))
+
+
+def _joined(whole: Dump, recordings: Mapping[int, Dump]) -> Dump:
+    """Return the recordings of ranks as one dump; `whole` is what lies around them."""
+    ranks = {rank: _of_rank(dump, rank) for rank, dump in recordings.items()}
+    dumps = [whole, *ranks.values()]
+    manifests = {rank: dump.manifest for rank, dump in ranks.items() if dump.manifest is not None}
+    names = {rank: f"rank_{rank}" for rank in ranks}
+    outside = [path for path in whole.unexplained if path.parts[0] not in names.values()]
+    inside = [names[rank] / path for rank, dump in ranks.items() for path in dump.unexplained]
+    return replace(
+        whole,
+        refs=in_order(ref for dump in dumps for ref in dump.refs),
+        older=in_order(ref for dump in dumps for ref in dump.older),
+        partial=PartialRun.total(dump.partial for dump in dumps),
+        unexplained=tuple(sorted((*outside, *inside))),
+        labels=tuple(sorted({label for dump in dumps for label in dump.labels})),
+        notes=(*whole.notes, *(f"{names[rank]}: {note}" for rank, dump in ranks.items() for note in dump.notes)),
+        graphs=tuple(graph for dump in dumps for graph in dump.graphs),
+        manifest=replace(next(iter(manifests.values())), inputs={}, weights={}, seeds={}, distributed=None),
+        ranks=manifests,
+        incomplete=whole.incomplete or _why_incomplete(ranks),
+    )
+
+
+def _why_incomplete(ranks: Mapping[int, Dump]) -> str:
+    """Return what is missing of a whole run, empty where every rank is there and whole."""
+    sizes: dict[int | None, int] = {}
+    for rank, dump in ranks.items():
+        said = dump.manifest.distributed if dump.manifest is not None else None
+        if dump.incomplete:
+            return f"rank_{rank}: {dump.incomplete}"
+        if said is None or said.rank != rank:
+            return f"rank_{rank}/{MANIFEST_FILE} does not say that it is of rank {rank}, and how many there were"
+        sizes.setdefault(said.world_size, rank)
+    (size, one), *others = sizes.items()
+    for other_size, other in others:
+        return f"rank_{one} is of a run of {size} ranks, rank_{other} of one of {other_size}"
+    if size is None or size == len(ranks):
+        return ""
+    absent = next(rank for rank in count() if rank not in ranks)
+    return f"{size - len(ranks)} of {size} ranks have no recording, e.g. rank_{absent}"

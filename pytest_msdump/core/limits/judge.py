@@ -1,0 +1,404 @@
+"""The verdict on one pair, from its numbers and its limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import NamedTuple
+
+from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.facts.metrics import CLASS_METRICS, METRICS, RELATIVE_METRICS, SCALE_FREE_METRICS
+from pytest_msdump.core.limits.permissions import permitted
+from pytest_msdump.core.model.comparison import (
+    FAILING,
+    OUTCOMES,
+    Comparison,
+    Dominated,
+    Finding,
+    Limit,
+    Limits,
+    Measurement,
+    Verdict,
+)
+from pytest_msdump.core.model.record import Check
+from pytest_msdump.core.text import Message, Parameter
+
+# The order of findings. A number beyond its limit says more than one that could not be computed.
+_FINDING_ORDER = ("error", "fail", "undefined", "warn", "note")
+
+_ROUNDING = "zero_in_exact_arithmetic"
+_MASKS = "random_masks"
+_OF_MASKS = (_MASKS, "random_masks_differ", "random_masks_swapped", "random_masks_kept_differ")
+_GRAPH = "not_as_in_graph"
+# Remarks on what the values are, or on a graph, not on the files.
+_OF_VALUES = ("coarser_values", "computed_in", _GRAPH, _ROUNDING, *_OF_MASKS)
+
+# Reasons that are said with the limit that is skipped.
+_NOT_APPLICABLE = frozenset({"no_channels", "no_such_axis", "slices_too_small", "no_units", "no_noise"})
+
+_UNMEASURED = Message("not_measured")
+_NO_GOLDEN = Message("golden_not_measured")
+_GOLDEN_DETAIL = "detail_golden"
+_DTYPE_HINT_ENTRY = "dtype_hint = true"
+_COMPLEX_ENTRY = '[[msdump.rule]] with complex = "allow"'
+
+# (larger is better, level of the limit) → code of the message.
+_BEYOND = {
+    (True, "fail"): "below_limit",
+    (True, "warn"): "below_warning_level",
+    (False, "fail"): "above_limit",
+    (False, "warn"): "above_warning_level",
+}
+_BEYOND_GOLDEN = {"fail": "golden_above_limit", "warn": "golden_above_warning_level"}
+
+
+class _Judgement(NamedTuple):
+    """One metric held against its limits: the limit that decided, the outcome as in `Check`, what there is to say.
+
+    `curable` is whether another bound alone would let it pass, `is_excused` whether it failed, and does not count since
+    the values are rounding alone, or random masks.
+    """
+
+    metric: str
+    value: float | int | tuple[float, ...] | None
+    limit: Limit
+    outcome: str
+    message: Message | None = None
+    curable: bool = True
+    is_excused: bool = False
+
+    @property
+    def check(self) -> Check:
+        """The line of the failure table."""
+        limit = self.limit
+        return Check(self.metric, self.value, limit.bound, limit.level, limit.rule, self.outcome, limit.base)
+
+    def finding(self) -> Finding | None:
+        """The finding of the verdict; ``None`` when the limit plainly holds."""
+        if self.message is None:
+            return None
+        outcome = "note" if self.outcome == "skipped" else self.outcome
+        value = None if isinstance(self.value, tuple) else self.value
+        return Finding(outcome, self.message, self.metric, value, self.limit.bound, self.limit.rule)
+
+
+def judge(
+    comparison: Comparison,
+    limits: Limits,
+    *,
+    left_dtype: str,
+    right_dtype: str,
+    overflows: Sequence[str] = (),
+    right_overflows: Sequence[str] = (),
+    remarks: Sequence[Message] = (),
+) -> tuple[Verdict, tuple[Check, ...]]:
+    """Return the verdict on a pair, and one check for each metric that has a limit.
+
+    A pair that is equal at every position meets every limit, except where more than values count: forbidden NaN,
+    equal data types, differing bits. A value exactly on its limit is within it. An undefined metric that has a limit
+    fails the pair: what was not computed was not compared.
+
+    `overflows` and `right_overflows` are sentences of the device's own overflow check; one of the left fails where
+    `saturated_count` must be 0 and the sides differ. `remarks` are about the files: notes, which fail where the files
+    have to agree bit by bit.
+    """
+    judged = [_judge_metric(metric, levels, comparison, limits) for metric, levels in limits.by_metric.items()]
+    codes = {remark.code for remark in remarks}
+    if not limits.dtype_equal and not codes.isdisjoint((_ROUNDING, _MASKS)):
+        judged = [_as_excused(one, of_masks=_MASKS in codes) for one in judged]
+    types = None if left_dtype == right_dtype else _dtype_finding(comparison, limits, left_dtype, right_dtype)
+    findings = [
+        *([] if types is None else [types]),
+        *_forbidden_nonfinite(comparison, limits),
+        *_not_compared(comparison, judged),
+        *_uncompared_occurrences(limits),
+        *_device_overflows(comparison, limits, overflows),
+        *(_remark_finding(remark, limits, judged) for remark in remarks),
+        *(Finding("note", Message("device_overflow_right", {"told": sentence})) for sentence in right_overflows),
+        *(found for one in judged if (found := one.finding()) and not (types and _repeats_dtypes(one, limits))),
+        *(Finding("note", note) for note in limits.notes),
+        *(
+            Finding("note", Message(one.code, {"n": one.elements, "elements": comparison.elements, "near": one.near}))
+            for one in comparison.dominated
+        ),
+    ]
+    is_hopeless = (
+        (types is not None and types.outcome != "note")
+        or (limits.dtype_equal and any(remark.code not in _OF_VALUES for remark in remarks))
+        or (limits.repeats_rule != "" and any(limits.uncompared))
+    )
+    verdict = verdict_from(findings, {} if is_hopeless else _would_pass(judged))
+    if verdict.outcome not in FAILING and limits.usual:
+        verdict = replace(verdict, findings=(*verdict.findings, *permitted(comparison, limits)))
+    return verdict, tuple(one.check for one in judged)
+
+
+def verdict_from(findings: Iterable[Finding], would_pass: Mapping[str, float]) -> Verdict:
+    """Return the worst outcome of all findings; a pair that passes needs no other limits."""
+    ordered = tuple(sorted(findings, key=lambda finding: _FINDING_ORDER.index(finding.outcome)))
+    outcomes = [finding.outcome for finding in ordered if finding.outcome != "note"]
+    return Verdict(max(outcomes, key=OUTCOMES.index), ordered, would_pass) if outcomes else Verdict("pass", ordered)
+
+
+def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison, limits: Limits) -> _Judgement:
+    """Hold a number against its limits, the failing level first."""
+    is_golden = METRICS[metric].golden is not None
+    unmeasured = Measurement(metric, undefined=_NO_GOLDEN if is_golden else _UNMEASURED)
+    first, (found, apart) = levels[0], comparison.judged(metric)
+    measured = found or unmeasured
+    value = measured.value
+    if not measured.applies:
+        code, why = "limit_skipped_one_element", measured.undefined
+        if why is not None and why.code in _NOT_APPLICABLE:
+            code = "limit_skipped"
+        elif comparison.near_zero and not (comparison.elements == 1 and metric == "cosine_similarity"):
+            code = "limit_skipped_near_zero"
+        parameters: dict[str, Parameter] = {"metric": metric, "rule": first.rule}
+        parameters |= {"why": why} if code == "limit_skipped" else {}
+        return _Judgement(metric, None, first, "skipped", Message(code, parameters))
+    if comparison.elements == 0:
+        return _Judgement(metric, None, first, "skipped")
+    # An equal pair may differ in its bits (−0.0 and 0.0, NaN payloads), and both of it from golden.
+    if comparison.equal and metric != "bitwise_mismatch" and not (is_golden and measured.value is not None):
+        return _Judgement(metric, value, first, "ok")
+    if value is None or isinstance(value, tuple):
+        why = measured.undefined or _UNMEASURED
+        message = Message("metric_undefined", {"metric": metric, "why": why, "rule": first.rule})
+        if apart is not None:
+            message = Message("metric_undefined_of_others", {**message.parameters, **_others(comparison, apart)})
+        return _Judgement(metric, None, first, "undefined", message, curable=False)
+    if comparison.right_zero_mismatch and metric in RELATIVE_METRICS:
+        # A relative error does not cover the elements whose reference is 0.
+        message = Message("leaves_out_zeros", _parameters(value, first) | {"n": comparison.right_zero_mismatch})
+        return _Judgement(metric, value, first, first.level, message, curable=False)
+    for limit in levels:
+        if not meets(value, limit):
+            detail = (
+                _detail(measured, comparison) if apart is None else Message("detail_others", _others(comparison, apart))
+            )
+            message = _beyond(value, limit, detail)
+            return _Judgement(metric, value, limit, limit.level, message, curable=metric != "nonfinite_mismatch")
+    if limits.known_drift is not None:
+        for limit in levels:
+            if limit not in limits.strict:
+                return _within_known_drift(value, limit, limits)
+    return _Judgement(metric, value, first, "ok")
+
+
+def _as_excused(one: _Judgement, *, of_masks: bool) -> _Judgement:
+    """Excuse a number that says nothing of values that are rounding alone, for which a limit of 0 asks for equal ones.
+
+    Of random masks no number of elements says anything.
+    """
+    if one.outcome not in FAILING or one.metric in CLASS_METRICS:
+        return one
+    if not of_masks and (one.metric not in SCALE_FREE_METRICS or (one.limit.bound == 0 and one.metric != "allclose")):
+        return one
+    return one._replace(outcome="warn", curable=False, is_excused=True)
+
+
+def _larger_is_better(metric: str) -> bool:
+    return METRICS[metric].direction == "high"
+
+
+def meets(value: float | int, limit: Limit) -> bool:
+    """Whether a number is within a limit; exactly on it is within, NaN never is."""
+    return value >= limit.bound if _larger_is_better(limit.metric) else value <= limit.bound
+
+
+def _within_known_drift(value: float | int, limit: Limit, limits: Limits) -> _Judgement:
+    """A number within a known drift: fine when the normal limits hold as well, else a warning."""
+    metric = limit.metric
+    normal = [other for other in limits.strict if other.metric == metric]
+    broken = next((other for other in normal if not meets(value, other)), None)
+    if normal and broken is None:
+        return _Judgement(metric, value, limit, "ok")
+    way = "down_to" if _larger_is_better(metric) else "up_to"
+    if broken is None:
+        return _Judgement(metric, value, limit, "warn", Message(f"drift_alone_{way}", _parameters(value, limit)))
+    parameters: dict[str, Parameter] = {"why": _beyond(value, broken), "limit": limit.bound, "rule": limit.rule}
+    return _Judgement(metric, value, limit, "warn", Message(f"drift_accepted_{way}", parameters))
+
+
+def _parameters(value: float | int, limit: Limit) -> dict[str, Parameter]:
+    return {"metric": limit.metric, "value": value, "limit": limit.bound, "rule": limit.rule}
+
+
+def _beyond(value: float | int, limit: Limit, detail: Message | None = None) -> Message:
+    code = _BEYOND[_larger_is_better(limit.metric), limit.level]
+    if detail is not None and detail.code == _GOLDEN_DETAIL:
+        code = _BEYOND_GOLDEN[limit.level]
+    return Message(code, {**_parameters(value, limit), "detail": detail})
+
+
+def _detail(measured: Measurement, comparison: Comparison) -> Message | None:
+    """Where the number comes from, and for counts what was counted."""
+    classes, found, field = comparison.nonfinite, comparison.three_way, METRICS[measured.metric].golden
+    if found is not None and field is not None:
+        both = {"left": getattr(found.left, field), "other": getattr(found.other, field)}
+        return Message(_GOLDEN_DETAIL, {**both, "other_run": found.other_run, "golden": found.golden})
+    if measured.metric == "nonfinite_mismatch":
+        counts = {name: getattr(classes, name) for name in ("nan_left", "nan_right", "inf_left", "inf_right")}
+        return Message("detail_nonfinite", {**counts, "place": _place(measured.where or classes.first_mismatch)})
+    if measured.metric == "saturated_count":
+        return Message("detail_saturated", {"place": _place(measured.where)})
+    if measured.metric == "worst_slice_error" and measured.where:
+        return Message("detail_slice", {"n": measured.where[0]})
+    if measured.metric == "allclose":
+        return Message("detail_tolerance", {"rtol": comparison.rtol, "atol": comparison.atol})
+    return Message("detail_place", {"place": measured.where}) if measured.where is not None else None
+
+
+def _others(comparison: Comparison, apart: Dominated) -> dict[str, Parameter]:
+    return {"n": comparison.finite - apart.elements, "near": apart.near}
+
+
+def _place(index: tuple[int, ...] | None) -> Parameter:
+    return Message("unknown_place") if index is None else index
+
+
+def _dtype_finding(comparison: Comparison, limits: Limits, left: str, right: str) -> Finding:
+    both = {"left": left, "right": right}
+    kinds = [DTYPES[name].kind if name in DTYPES else None for name in (left, right)]
+    if kinds.count("complex") == 1 and limits.complex != "allow":
+        return Finding("error", Message("complex_against_real", {**both, "entry": _COMPLEX_ENTRY}))
+    if limits.dtype_equal:
+        rule = limits.dtype_rule
+        return Finding("fail", Message("dtypes_must_be_equal", {**both, "rule": rule}), rule=rule)
+    if not {*kinds} <= {"integer", "bool"}:
+        return Finding("note", Message("dtypes_judged_as_coarser", {**both, "dtype": limits.judged_as}))
+    if comparison.equal:
+        return Finding("note", Message("dtypes_differ_values_equal", both))
+    if any(limit.metric == "allclose" and limit.bound > 0 for limit in limits.limits):
+        # Rounding flips these integers, as a limits file says: the limit on their number judges.
+        return Finding("note", Message("dtypes_judged_as_coarser", {**both, "dtype": limits.judged_as}))
+    return Finding("fail", Message("dtypes_and_values_differ", {**both, "n": comparison.differing}))
+
+
+def _repeats_dtypes(one: _Judgement, limits: Limits) -> bool:
+    """Whether a finding only says again that the types differ: their bits cannot be compared then."""
+    return limits.dtype_equal and one.metric == "bitwise_mismatch" and one.outcome == "undefined"
+
+
+def _forbidden_nonfinite(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+    """NaN and Inf where none may be, the same on both sides or not."""
+    classes, count = comparison.nonfinite, comparison.elements - comparison.finite
+    if count == 0 or limits.nan != "forbid":
+        return
+    names = ("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_right")
+    parameters: dict[str, Parameter] = {
+        "rule": limits.nan_rule,
+        "n": count,
+        "elements": comparison.elements,
+        **{name: getattr(classes, name) for name in names},
+        "place": _place(classes.first_nonfinite),
+    }
+    yield Finding("fail", Message("nonfinite_forbidden", parameters), value=count, limit=0, rule=limits.nan_rule)
+
+
+def _device_overflows(comparison: Comparison, limits: Limits, sentences: Sequence[str]) -> Iterator[Finding]:
+    """Overflows that the device saw while it computed: the numbers may look harmless, as saturated ones do."""
+    bounds = [limit for limit in limits.limits if (limit.metric, limit.level) == ("saturated_count", "fail")]
+    rule = bounds[0].rule if bounds and bounds[0].bound < 1 else None
+    outcome = "fail" if rule is not None and not comparison.equal else "warn"
+    for sentence in sentences:
+        yield Finding(outcome, Message("device_overflow", {"told": sentence}), rule=rule)
+
+
+def _remark_finding(remark: Message, limits: Limits, judged: Sequence[_Judgement]) -> Finding:
+    if remark.code in _OF_MASKS[1:]:
+        return Finding("fail", remark)
+    if remark.code in (_ROUNDING, _MASKS):
+        return Finding("warn" if any(one.is_excused for one in judged) else "note", remark)
+    if remark.code == "computed_in":
+        judged_as = Message("judged_as_computed", {"why": remark, "dtype": limits.judged_as})
+        return Finding("note", remark if limits.dtype_equal else judged_as)
+    if remark.code == "coarser_values":
+        parameters: dict[str, Parameter] = {"why": remark, "dtype": limits.judged_as, "entry": _DTYPE_HINT_ENTRY}
+        if limits.dtype_hint:
+            return Finding("note", Message("judged_by_hint", parameters))
+        return Finding("note", Message("hint_would_help", {**parameters, "section": "msdump"}))
+    if not limits.dtype_equal or remark.code == _GRAPH:
+        return Finding("note", remark)
+    rule = limits.dtype_rule
+    return Finding("fail", Message("file_not_accepted", {"why": remark, "rule": rule}), rule=rule)
+
+
+def _uncompared_occurrences(limits: Limits) -> Iterator[Finding]:
+    """Further occurrences of the tensor that have no partner: their values were not looked at."""
+    rule = limits.repeats_rule
+    by = Message("by_rule", {"rule": rule}) if rule else None
+    for side, count in zip(("left", "right"), limits.uncompared, strict=True):
+        if count:
+            message = Message("uncompared_occurrences", {"side": side, "n": count, "by": by})
+            yield Finding("fail" if rule else "warn", message, rule=rule or None)
+
+
+def _not_compared(comparison: Comparison, judged: Sequence[_Judgement]) -> Iterator[Finding]:
+    """Nothing that was not compared, or not looked at, may count as passed."""
+    if comparison.elements == 0:
+        yield Finding("warn", Message("nothing_compared_empty"))
+    elif not comparison.equal and _is_unjudged(comparison, judged):
+        yield Finding("undefined", Message("no_limit_applies"))
+    count, total = comparison.elements, comparison.total_elements
+    if total is not None:
+        code = "sampled" if comparison.sampled else "only_first_compared"
+        yield Finding("warn", Message(code, {"n": count, "elements": total}))
+    elif comparison.sampled:
+        yield Finding("warn", Message("sampled_of_unknown", {"n": count}))
+
+
+def _is_unjudged(comparison: Comparison, judged: Sequence[_Judgement]) -> bool:
+    """Whether no limit on accuracy could be judged; limits on NaN and overflow alone are meant so."""
+    # What differs next to 0 alone has relative errors of 0 by definition.
+    if comparison.near_zero == comparison.differing:
+        return not judged
+    outcomes = {one.outcome for one in judged}
+    of_accuracy = {one.outcome for one in judged if one.metric not in CLASS_METRICS}
+    return outcomes.isdisjoint(FAILING) and (of_accuracy or outcomes) <= {"skipped"}
+
+
+def accepted_bounds(verdict: Verdict) -> Mapping[str, float]:
+    """Return the limits of a known drift that lets a pair pass; empty where it fails for another reason."""
+    failing = [finding for finding in verdict.findings if finding.outcome in FAILING]
+    # A suite file cannot limit the count of elements outside rtol/atol.
+    curable = verdict.would_pass.keys() - {"allclose"}
+    return verdict.would_pass if all(finding.metric in curable for finding in failing) else {}
+
+
+_UPWARD = Context(prec=3, rounding=ROUND_CEILING)
+_EXACT = Context(prec=50)
+
+
+def _would_pass(judged: Iterable[_Judgement]) -> dict[str, float]:
+    """Return the bound that each failed metric would have met, except where no bound would cure it."""
+    return {
+        one.metric: bound
+        for one in judged
+        if one.outcome == "fail" and one.curable and isinstance(one.value, int | float)
+        if (bound := passing_bound(one.metric, one.value)) is not None
+    }
+
+
+def passing_bound(metric: str, value: float | int) -> float | None:
+    """Round a value to three significant digits towards the lenient side.
+
+    Similarities keep three digits of their distance from 1, so that 0.9999985 does not become 0.999. ``None`` when no
+    meaningful limit would be met: NaN, Inf, a cosine of −1.
+    """
+    if not math.isfinite(value):
+        return None
+    fact = METRICS[metric]
+    if fact.direction == "high" and fact.most == math.inf:
+        return -float(_UPWARD.create_decimal(repr(-float(value))))
+    if fact.direction == "high":
+        # The digits that count are those of the distance from the best value.
+        gap = _UPWARD.subtract(Decimal(fact.most), Decimal(repr(float(value))))
+        bound = float(_EXACT.subtract(Decimal(fact.most), gap))
+        return bound if bound > fact.least else None
+    if isinstance(value, int):
+        return int(_UPWARD.create_decimal(value))
+    bound = float(_UPWARD.create_decimal(repr(float(value))))
+    return bound if math.isfinite(bound) else None

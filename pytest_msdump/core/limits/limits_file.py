@@ -1,0 +1,507 @@
+"""Limits files: what rounding does to each tensor of a reference, and the multipliers that make limits of it.
+
+Values, the parser and the writer of ``msdump.limits.json``; `calibrate` makes them, `limits.resolve` uses them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pytest_msdump.core.dtypes import coarser, rounding_unit
+from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
+from pytest_msdump.core.limits.judge import passing_bound
+from pytest_msdump.core.limits.permissions import looser_than_default
+from pytest_msdump.core.model.comparison import Limit
+from pytest_msdump.core.model.dump import Dump, Manifest
+from pytest_msdump.core.model.tensor import COORDINATES, TensorKey
+from pytest_msdump.core.text import Message, Parameter, number
+from pytest_msdump.facts.calibration import (
+    ASSUMED_MULTIPLIERS,
+    CALIBRATED_METRICS,
+    GRADIENTS,
+    METRIC_VERSION,
+    MOST_LOOSER,
+    SMALL_ELEMENTS,
+)
+
+_SCHEMA = 1
+_MOST_TENSORS = 2**20
+_LONGEST_NAME = 2**13
+_LONGEST_TEXT = 1000
+_MOST_ITEMS = 1000
+_MOST_ELEMENTS = 2**63
+# A tensor of zeros is as far from any other as 1.
+_MOST_SCALED = 0.999
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_ROUNDED = re.compile(r"\+[^/]*")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+# Digests of a manifest, in the order in which messages name them.
+_DIGESTS = ("weights", "inputs", "graph")
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceFacts:
+    """What a reference was: digests of its manifest, each empty where that does not say, and what it ran in."""
+
+    weights: str = ""
+    inputs: str = ""
+    graph: str = ""
+    dtype: str = ""
+    framework: str = ""
+
+    @classmethod
+    def of(cls, dump: Dump, dtype: str = "") -> ReferenceFacts:
+        """Return the facts of a dump; of several ranks those of all."""
+        manifests: Mapping[Any, Manifest] = dump.ranks or ({None: dump.manifest} if dump.manifest else {})
+        calls = [
+            [at.rank, at.iteration, call.name, call.op_type, [one and [one.producer, one.slot] for one in call.inputs]]
+            for at, graph in dump.graphs
+            if graph.is_recorded
+            for call in graph.operators
+        ]
+        labels = dict(dump.labels)
+        return cls(
+            weights=_digest({rank: _exact(manifest.weights) for rank, manifest in manifests.items()}),
+            inputs=_digest({rank: _exact(manifest.inputs) for rank, manifest in manifests.items()}),
+            graph=_digest({None: calls}),
+            dtype=dtype,
+            framework=labels.get("framework", ""),
+        )
+
+    def differing(self, other: ReferenceFacts) -> tuple[str, ...]:
+        """Return the names of the digests that both have and that are not the same."""
+        return tuple(name for name in self.common(other) if getattr(self, name) != getattr(other, name))
+
+    def common(self, other: ReferenceFacts) -> tuple[str, ...]:
+        """Return the names of the digests that both have."""
+        return tuple(name for name in _DIGESTS if getattr(self, name) and getattr(other, name))
+
+
+def _exact(digests: Mapping[str, str]) -> dict[str, str]:
+    """Return digests without those of rounded values, which earlier recordings lack."""
+    return {name: _ROUNDED.sub("", digest) for name, digest in digests.items()}
+
+
+def _digest(by_rank: Mapping[int | None, Any]) -> str:
+    """Return the digest of what manifests say, empty where they say nothing."""
+    if not any(by_rank.values()):
+        return ""
+    text = json.dumps({str(rank): values for rank, values in by_rank.items()}, sort_keys=True)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbed:
+    """The perturbed runs: `u` of each value of `what` was changed, with these `seeds`, and in `coarse` runs more.
+
+    `golden` says whether a run of higher precision widened what rounding does.
+    """
+
+    u: float
+    runs: int = 1
+    what: str = ""
+    seeds: tuple[int, ...] = ()
+    coarse: tuple[float, ...] = ()
+    golden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What rounding does to one tensor in one metric; `amp` is the metric by -log2(u), divided by that u.
+
+    `at_most` lowers it to what a run that passed has measured.
+    """
+
+    base: float
+    amp: Mapping[str, float] = field(default_factory=dict)
+    at_most: float | None = None
+
+    @property
+    def effective(self) -> float:
+        """The base that counts."""
+        return self.base if self.at_most is None else min(self.base, self.at_most)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorLimits:
+    """One tensor: number of elements, its class of `ASSUMED_MULTIPLIERS`, and its bases by metric.
+
+    An integer tensor has `flipped` instead: how many of its elements a perturbed run changed. A `chaotic` one is not
+    judged by these: its error grows faster than the perturbation, or is as large as the tensor.
+    """
+
+    elements: int
+    kind: str
+    metrics: Mapping[str, Base] = field(default_factory=dict)
+    flipped: int = 0
+    chaotic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """One time that limits were allowed to rise: the day, in UTC, and why."""
+
+    date: str
+    reason: str
+
+
+@dataclass(frozen=True, repr=False)
+class LimitsFile:
+    """The content of a limits file; `name` is how findings call it.
+
+    `multipliers` are by class. They came from `controls` control runs, at a rate of false alarms of `alpha`; without
+    one they are assumed, and no lower than what the control runs need.
+    """
+
+    reference: ReferenceFacts
+    perturbed: Perturbed
+    multipliers: Mapping[str, float] = field(default_factory=lambda: ASSUMED_MULTIPLIERS)
+    controls: int = 0
+    alpha: float | None = None
+    accepted: tuple[Accepted, ...] = ()
+    tensors: Mapping[str, TensorLimits] = field(default_factory=dict)
+    name: str = "msdump.limits.json"
+
+    @cached_property
+    def digest(self) -> str:
+        """Identity of all that a verdict may depend on."""
+        return hashlib.sha256(f"{self.name}\n{limits_text(self)}".encode(errors="surrogateescape")).hexdigest()
+
+    def __repr__(self) -> str:
+        # Keys of caches are made of it.
+        return f"LimitsFile({self.digest})"
+
+    @property
+    def multiplier(self) -> Message:
+        """Where the multipliers are from."""
+        if self.alpha is not None:
+            return Message("multiplier_earned", {"alpha": self.alpha, "n": self.controls})
+        return Message("multiplier_raised", {"n": self.controls}) if self.controls else Message("multiplier_assumed")
+
+    def statement(self, what: Parameter, multiplier: Message) -> Message:
+        """Return the sentence on `what` is limited: from which runs, and where the multiplier is from."""
+        golden = Message("and_golden") if self.perturbed.golden else None
+        parameters = {"what": what, "n": self.perturbed.runs, "golden": golden, "multiplier": multiplier}
+        return Message("limits_derived", parameters)
+
+    def other_tensor(self, right: TensorKey, elements: int) -> Message | None:
+        """Return why the entry of this name is not of this tensor; ``None`` where it is, or there is no entry."""
+        tensor = self.tensors.get(name_of(right))
+        if tensor is None or (tensor.elements == elements and tensor.kind == class_of(right, elements)):
+            return None
+        numbers: dict[str, Parameter] = {"n": elements, "elements": tensor.elements, "kind": tensor.kind}
+        return Message("limits_of_other_tensor", {"file": self.name, **numbers})
+
+    def limits_of(
+        self, right: TensorKey, *, judged_as: str, right_dtype: str, computed: str = "", accept_looser: bool = False
+    ) -> tuple[Mapping[str, Limit], tuple[Message, ...]]:
+        """Return the limits of a pair by metric, and what to note; no limits where the profile judges.
+
+        `judged_as` is the coarser type of both sides. Where that is not the right one's, bases are scaled by what the
+        coarse runs show, but for gradients. The profile judges as well where a limit would be met by any tensor, or,
+        unless that is accepted, is far looser than the profile `default` for the type that was `computed` in.
+        """
+        tensor = self.tensors.get(name_of(right))
+        if tensor is None or not (tensor.metrics or tensor.flipped or tensor.chaotic):
+            return {}, ()
+        if tensor.chaotic:
+            return {}, (Message("limits_chaotic", {"file": self.name}),)
+        is_coarser, computed = coarser(right_dtype, judged_as) != right_dtype, computed or judged_as
+        found: list[tuple[str, float, float | None]]
+        if tensor.flipped:
+            found = [("allclose", float(tensor.flipped), None)]
+        else:
+            if is_coarser and tensor.kind.startswith("gradient"):
+                # Sums that cancel, and what float16 flushes to zero, follow no perturbation of the reference.
+                return {}, (Message("limits_not_for_gradients", {"file": self.name, "dtype": judged_as}),)
+            scaled = [
+                (metric, self._scaled(base, judged_as) if is_coarser else base.effective, base.at_most)
+                for metric, base in tensor.metrics.items()
+            ]
+            if any(base is None for _, base, _ in scaled):
+                return {}, (Message("limits_not_scaled", {"file": self.name, "dtype": judged_as}),)
+            found = [(metric, base, at_most) for metric, base, at_most in scaled if base is not None]
+        m = self.multipliers[tensor.kind]
+        limits, parts = {}, []
+        for metric, base, _ in found:
+            # Of elements that differ, whole ones are counted.
+            bound = math.floor(m * base) if tensor.flipped else rounded_up(m * base)
+            if is_coarser and not tensor.flipped:
+                # A deep model in 16 bits errs by a tenth and more, and not by all of it.
+                bound = min(bound, _MOST_SCALED)
+            limits[metric] = Limit(metric, bound, f"{self.name}: {m:g} × {number(base)}", base=base)
+            parts.append(Message("limit_derived", {"metric": metric, "limit": bound, "m": m, "base": base}))
+        bounds = [(metric, limit.bound) for metric, limit in limits.items()]
+        if any(bound >= (tensor.elements if tensor.flipped else 1) for _, bound in bounds):
+            return {}, (Message("limits_chaotic", {"file": self.name}),)
+        # Of integers that rounding flips, `default` allows none.
+        looser = 0.0 if tensor.flipped else max(looser_than_default(*one, computed) for one in bounds)
+        if looser > MOST_LOOSER and not accept_looser:
+            return {}, (Message("limits_too_loose", {"file": self.name, "factor": looser, "dtype": computed}),)
+        is_tightened = any(at_most is not None for *_, at_most in found)
+        multiplier = Message("multiplier_tightened") if is_tightened else self.multiplier
+        return limits, (self.statement(tuple(parts), multiplier),)
+
+    def _scaled(self, base: Base, dtype: str) -> float | None:
+        """Return the base for a left side of a coarser type; ``None`` where no coarse run says how that grows."""
+        unit, own = rounding_unit(dtype), exponent_of(self.perturbed.u)
+        coarse = [exponent for exponent in base.amp if exponent != own]
+        if not unit or not coarse:
+            return None
+        nearest_run = min(coarse, key=lambda exponent: abs(float(exponent) + math.log2(unit)))
+        # What widened the base, a golden run or the floor, widens this one as well.
+        fine = base.amp.get(own, 0.0) * self.perturbed.u
+        widened = base.effective / fine if fine else 1.0
+        return rounded_up(unit * max(1.0, base.amp[nearest_run] * widened))
+
+
+def name_of(key: TensorKey) -> str:
+    """Return what a limits file calls a tensor: its address, and its coordinates but for the first of a kind.
+
+    >>> from pytest_msdump.core.model.tensor import Coordinates, OpKey
+    >>> name_of(TensorKey(OpKey("fc1", Coordinates(iteration=2)), "output", 0))
+    'fc1:output:0[iter2]'
+    """
+    at = key.op.at
+    # A recording has an iteration 0 and an occurrence 0 where there are no others.
+    first = {name for name in ("iteration", "occurrence") if getattr(at, name) == 0}
+    shown = at.shown(name for name in COORDINATES if name not in first)
+    return f"{key.address}[{shown}]" if shown else key.address
+
+
+def class_of(key: TensorKey, elements: int) -> str:
+    """Return the class of a tensor, which its multiplier depends on."""
+    is_gradient = key.op.label.rpartition("/")[2] in GRADIENTS
+    size = "small" if elements < SMALL_ELEMENTS else "large"
+    return f"{'gradient' if is_gradient else 'forward'}_{size}"
+
+
+def exponent_of(u: float) -> str:
+    """Return -log2 of a perturbation as limits files write it.
+
+    >>> exponent_of(2.0**-24), exponent_of(1e-3)
+    ('24', '9.96578')
+    """
+    return f"{-math.log2(u):g}"
+
+
+def rounded_up(value: float) -> float:
+    """Return three digits of a number, rounded up, so that what was measured stays within."""
+    bound = passing_bound(CALIBRATED_METRICS[0], float(value))
+    return value if bound is None else bound
+
+
+def limits_text(limits: LimitsFile) -> str:
+    """Return the text of a limits file, a tensor on each line, the same for the same limits."""
+    reference = {name: value for name in ReferenceFacts.__slots__ if (value := getattr(limits.reference, name))}
+    perturbed = {name: getattr(limits.perturbed, name) for name in Perturbed.__slots__}
+    head = {
+        "accepted": [{"date": one.date, "reason": one.reason} for one in limits.accepted],
+        "m": dict(limits.multipliers),
+        "m_from": {"alpha": limits.alpha, "controls": limits.controls},
+        "method": "perturb",
+        "metric_version": METRIC_VERSION,
+        "perturb": perturbed,
+        "reference": reference,
+        "schema": _SCHEMA,
+    }
+    lines = [f"  {json.dumps(name)}: {_line(tensor)}" for name, tensor in sorted(limits.tensors.items())]
+    start = json.dumps(head, indent=1, sort_keys=True).removesuffix("\n}")
+    return f'{start},\n "tensors": {{\n' + ",\n".join(lines) + "\n }\n}\n"
+
+
+def _line(tensor: TensorLimits) -> str:
+    values: dict[str, Any] = {"class": tensor.kind, "elements": tensor.elements}
+    for metric, base in tensor.metrics.items():
+        entry: dict[str, Any] = {"base": base.base}
+        entry |= {"amp": dict(base.amp)} if base.amp else {}
+        entry |= {} if base.at_most is None else {"at_most": base.at_most}
+        values[METRICS[metric].short or metric] = entry
+    if tensor.flipped:
+        values["unstable"] = {"flipped": tensor.flipped, "of": tensor.elements}
+    if tensor.chaotic:
+        values["chaotic"] = True
+    return json.dumps(values, sort_keys=True)
+
+
+# Takes a value and where it stands; returns what it means, or raises ConfigError beginning with that place.
+_Reader = Callable[[Any, str], Any]
+
+
+def parse_limits(document: Any, *, name: str = "msdump.limits.json") -> LimitsFile:
+    """Return the limits of a file's JSON values; ConfigError that begins with its `name` and the place otherwise."""
+    if not isinstance(document, dict) or "schema" not in document:
+        raise ConfigError(f"{name}: is no limits file, it has no schema; write one with msdump calibrate")
+    values = _table(
+        document,
+        f"{name}:",
+        {
+            "schema": _whole(_SCHEMA, _SCHEMA),
+            "metric_version": _whole(0, _MOST_ITEMS),
+            "method": _one_of(("perturb",)),
+            "reference": _record(
+                ReferenceFacts, {**dict.fromkeys(_DIGESTS, _digest_text), "dtype": _text, "framework": _text}
+            ),
+            "perturb": _record(
+                Perturbed,
+                {
+                    "u": _share,
+                    "runs": _whole(1, _MOST_ITEMS),
+                    "what": _text,
+                    "seeds": _list(_whole(-(2**63), 2**64)),
+                    "coarse": _list(_share),
+                    "golden": _flag,
+                },
+                ("u",),
+            ),
+            "m": _record(dict, dict.fromkeys(ASSUMED_MULTIPLIERS, _positive), tuple(ASSUMED_MULTIPLIERS)),
+            "m_from": _record(dict, {"controls": _whole(0, 2**31), "alpha": _nullable(_share)}, ("controls", "alpha")),
+            "accepted": _list(_record(Accepted, {"date": _date, "reason": _text}, ("date", "reason"))),
+            "tensors": _tensors,
+        },
+        ("schema", "metric_version", "method", "reference", "perturb", "m", "m_from", "tensors"),
+    )
+    if values["metric_version"] != METRIC_VERSION:
+        raise ConfigError(
+            f"{name}: was made with version {values['metric_version']} of the metrics, and this is version "
+            f"{METRIC_VERSION}: their numbers differ; calibrate again"
+        )
+    _refuse_met_by_all(values["m"], values["reference"].dtype, name)
+    return LimitsFile(
+        reference=values["reference"],
+        perturbed=values["perturb"],
+        multipliers=values["m"],
+        accepted=values.get("accepted", ()),
+        tensors=values["tensors"],
+        name=name,
+        **values["m_from"],
+    )
+
+
+def _refuse_met_by_all(multipliers: Mapping[str, float], dtype: str, name: str) -> None:
+    """Refuse a multiplier that makes any tensor pass: no base is below one rounding."""
+    most = 1 / (rounding_unit(dtype) or 2.0**-53)
+    for kind, m in multipliers.items():
+        if m >= most:
+            raise ConfigError(
+                f"{name}: m {kind} = {m:g} is met by every tensor; give a number below {most:g}, or calibrate again"
+            )
+
+
+def _tensors(value: Any, where: str) -> dict[str, TensorLimits]:
+    if not isinstance(value, dict) or len(value) > _MOST_TENSORS:
+        raise ConfigError(f"{where} must be an object of at most {_MOST_TENSORS} tensors")
+    if long := next((name for name in value if len(name) > _LONGEST_NAME), ""):
+        raise ConfigError(f"{where} {long!r:.60}… is longer than any name of a tensor")
+    return {name: _tensor(entry, f"{where} {name!r:.200}") for name, entry in value.items()}
+
+
+def _tensor(value: Any, where: str) -> TensorLimits:
+    base = _record(Base, {"base": _positive, "amp": _amplifications, "at_most": _positive}, ("base",))
+    flipped = _record(dict, {"flipped": _whole(1, _MOST_ELEMENTS), "of": _whole(1, _MOST_ELEMENTS)}, ("flipped", "of"))
+    found = _table(
+        value,
+        where,
+        {
+            "class": _one_of(tuple(ASSUMED_MULTIPLIERS)),
+            "elements": _whole(0, _MOST_ELEMENTS),
+            **{METRICS[metric].short or metric: base for metric in CALIBRATED_METRICS},
+            "unstable": flipped,
+            "chaotic": _flag,
+        },
+        ("class", "elements"),
+    )
+    unstable = found.get("unstable", {"flipped": 0, "of": found["elements"]})
+    if unstable["of"] != found["elements"] or unstable["flipped"] > unstable["of"]:
+        raise ConfigError(f"{where} unstable: 'of' must be the number of elements, and 'flipped' no more")
+    return TensorLimits(
+        elements=found["elements"],
+        kind=found["class"],
+        metrics={SHORT_FORMS.get(name, name): one for name, one in found.items() if isinstance(one, Base)},
+        flipped=unstable["flipped"],
+        chaotic=found.get("chaotic", False),
+    )
+
+
+def _amplifications(value: Any, where: str) -> dict[str, float]:
+    if not isinstance(value, dict) or len(value) > _MOST_ITEMS:
+        raise ConfigError(f"{where} must be an object of amplifications by -log2(u)")
+    for exponent in value:
+        try:
+            is_exponent = 0 < float(exponent) < 1100 and len(exponent) < 20
+        except ValueError:
+            is_exponent = False
+        if not is_exponent:
+            raise ConfigError(f"{where}: {exponent!r:.60} is no -log2(u), e.g. '24'")
+    return {exponent: _at_least_0(one, f"{where} {exponent!r}") for exponent, one in value.items()}
+
+
+def _table(value: Any, where: str, keys: Mapping[str, _Reader], needed: tuple[str, ...] = ()) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where} must be an object, not {value!r:.60}")
+    place = where.removesuffix(":")
+    for key in value:
+        if key not in keys:
+            raise UnknownNameError(f"{place}: unknown key {key!r:.60}; {nearest(key[:60], keys)}")
+    for key in needed:
+        if key not in value:
+            raise ConfigError(f"{place}: needs {key!r}")
+    return {key: read(value[key], f"{where} {key}") for key, read in keys.items() if key in value}
+
+
+def _record(kind: Callable[..., Any], keys: Mapping[str, _Reader], needed: tuple[str, ...] = ()) -> _Reader:
+    return lambda value, where: kind(**_table(value, where, keys, needed))
+
+
+def _list(read: _Reader) -> _Reader:
+    def read_all(value: Any, where: str) -> tuple[Any, ...]:
+        if not isinstance(value, list) or len(value) > _MOST_ITEMS:
+            raise ConfigError(f"{where} must be a list of at most {_MOST_ITEMS}, not {value!r:.60}")
+        return tuple(read(one, f"{where}[{place}]") for place, one in enumerate(value))
+
+    return read_all
+
+
+def _nullable(read: _Reader) -> _Reader:
+    return lambda value, where: None if value is None else read(value, where)
+
+
+def _is(what: str, holds: Callable[[Any], bool]) -> _Reader:
+    def read(value: Any, where: str) -> Any:
+        if not holds(value):
+            raise ConfigError(f"{where} must be {what}, not {value!r:.60}")
+        return value
+
+    return read
+
+
+def _is_positive(value: Any) -> bool:
+    # Within these bounds no product of two is infinite or 0.
+    return isinstance(value, int | float) and not isinstance(value, bool) and 1e-30 <= value <= 1e30
+
+
+def _whole(least: int, most: int) -> _Reader:
+    return _is(f"a whole number from {least} on", lambda value: type(value) is int and least <= value <= most)
+
+
+def _one_of(words: tuple[str, ...]) -> _Reader:
+    return _is(f"one of {', '.join(words)}", lambda value: value in words)
+
+
+_text = _is("a text", lambda value: isinstance(value, str) and len(value) <= _LONGEST_TEXT)
+_date = _is("a day, e.g. '2026-12-31'", lambda value: isinstance(value, str) and bool(_DATE.fullmatch(value)))
+_digest_text = _is("'sha256:' and a digest", lambda value: isinstance(value, str) and bool(_DIGEST.fullmatch(value)))
+_flag = _is("true or false", lambda value: isinstance(value, bool))
+_positive = _is("a number above 0", _is_positive)
+_at_least_0 = _is(
+    "a number, 0 or more", lambda value: (type(value) in (int, float) and value == 0) or _is_positive(value)
+)
+_share = _is("a number between 0 and 1", lambda value: _is_positive(value) and value < 1)

@@ -1,0 +1,90 @@
+"""What a person permits: pairs that pass though the profile fails them, by what, and how many times looser that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.facts.profiles import PROFILES
+from pytest_msdump.core.model.comparison import Comparison, Finding, Limit, Limits
+from pytest_msdump.core.text import Message, Parameter
+
+DEFAULT = "default"
+# Codes of the note that a pair passes by a permission: with a factor, of the limit or of what was measured, or without.
+LOOSER, BEYOND, PERMITTED = "permitted_looser", "permitted_beyond", "permitted"
+
+
+def profile_row(profile: str, dtype: str) -> Mapping[str, float]:
+    """Return the profile's row. A float type that it does not name is judged like the coarsest that it does."""
+    rows = PROFILES[profile].rows
+    kind = DTYPES[dtype].kind if dtype in DTYPES else "float"
+    row = kind if kind in rows else dtype
+    if row not in rows:
+        row = max((name for name in rows if name in DTYPES), key=lambda name: DTYPES[name].coarseness or 0)
+    return rows[row]
+
+
+def usual_profile(profile: str) -> str:
+    """Return the profile that permissions are held against; what is judged by golden alone is one itself."""
+    rows = PROFILES[profile].rows.values()
+    return DEFAULT if any(METRICS[metric].golden for row in rows for metric in row) else profile
+
+
+def times_looser(metric: str, bound: float, usual: float) -> float:
+    """Return how many times looser a bound of a metric is than another; infinite where that asks for the best value.
+
+    >>> round(times_looser("cosine_similarity", 0.99, 0.999), 6)
+    10.0
+    """
+    if METRICS[metric].direction == "high":
+        bound, usual = METRICS[metric].most - bound, METRICS[metric].most - usual
+    return bound / usual if usual > 0 else math.inf
+
+
+def looser_than_default(metric: str, bound: float, dtype: str) -> float:
+    """Return how many times looser a bound is than that of `default` for a data type; 0 where that has none.
+
+    >>> round(looser_than_default("relative_euclidean_distance", 0.25, "bfloat16"), 6)
+    5.0
+    """
+    usual = profile_row(DEFAULT, dtype).get(metric)
+    return 0.0 if usual is None else times_looser(metric, bound, usual)
+
+
+def permitted(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+    """Yield a note for each permission without which the pair would miss a limit of the profile.
+
+    The pair meets the limits that it has. What takes the place of a profile's limit in the same metric is looser by a
+    factor; the golden rule, and what a limits file leaves out, are not of the same kind: then it is the measured value.
+    """
+    notes: dict[str, tuple[float, Finding]] = {}
+    for usual in limits.usual if not comparison.equal else ():
+        measured, _ = comparison.judged(usual.metric)
+        value = measured.value if measured and measured.applies else None
+        if not isinstance(value, int | float) or _is_met(value, usual):
+            continue
+        fails = [one for one in limits.by_metric.get(usual.metric, ()) if one.level == "fail"]
+        by = fails[0] if fails else _instead(limits)
+        if by is None:
+            continue
+        factor = times_looser(usual.metric, by.bound if fails else value, usual.bound)
+        code = PERMITTED if not math.isfinite(factor) else LOOSER if fails else BEYOND
+        name = by.rule.rpartition(": ")[0] if by.base is not None else by.rule
+        parameters: dict[str, Parameter] = {"by": name, "metric": usual.metric, "value": value, "limit": usual.bound}
+        parameters |= {"rule": usual.rule} | ({} if code == PERMITTED else {"factor": factor})
+        finding = Finding("note", Message(code, parameters), usual.metric, value, usual.bound, by.rule)
+        if name not in notes or factor > notes[name][0]:
+            notes[name] = factor, finding
+    return (finding for _, finding in notes.values())
+
+
+def _is_met(value: float, limit: Limit) -> bool:
+    return value >= limit.bound if METRICS[limit.metric].direction == "high" else value <= limit.bound
+
+
+def _instead(limits: Limits) -> Limit | None:
+    """Return the limit in whose favour one of the profile was left out: of a limits file, or of the golden rule."""
+    own = (one for one in limits.limits if one.base is not None)
+    return next(own, next((one for one in limits.limits if METRICS[one.metric].golden), None))

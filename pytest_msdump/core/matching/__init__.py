@@ -1,0 +1,21 @@
+"""Pairing the tensors of two dumps by names and coordinates: which belong together, and why the rest does not."""
+
+from pytest_msdump.core.matching.addresses import Address, MapEntry, parse_address
+from pytest_msdump.core.matching.advice import Advice, rules_for
+from pytest_msdump.core.matching.coordinates import Align, parse_align
+from pytest_msdump.core.matching.pairer import pair_dumps
+from pytest_msdump.core.matching.rules import FusionRules
+from pytest_msdump.core.matching.selection import Selection
+
+__all__ = [
+    "Address",
+    "Advice",
+    "Align",
+    "FusionRules",
+    "MapEntry",
+    "Selection",
+    "pair_dumps",
+    "parse_address",
+    "parse_align",
+    "rules_for",
+]

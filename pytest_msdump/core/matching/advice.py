@@ -1,0 +1,150 @@
+"""Whether the rule files that were given are those which a pair of dumps needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_msdump.core.facts.operators import QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
+from pytest_msdump.core.matching.aliases import NameBook
+from pytest_msdump.core.matching.rules import FusionRules
+from pytest_msdump.core.model.dump import Dump
+
+# By the reader that knew a dump.
+_KIND_OF_READER = {
+    "ascend": "device",
+    "converted": "device",
+    "npy-folder": "original",
+    "npy-file": "original",
+    "npy-tree": "original",
+    "npz": "original",
+    "safetensors": "original",
+    "torch-file": "original",
+    "proto-folder": "original",
+}
+
+_FLAGS = {
+    "model": "the model's JSON (--msdump-fusion)",
+    "quant": "the quantisation rules of AMCT (--msdump-quant-fusion)",
+    "close": "the JSON of the model compiled with fusion off (--msdump-close-fusion)",
+}
+
+# The vendor's table of what can be compared with what: (left, right) → sets of rule files, any of which will do; the
+# first is the one to recommend. An Ascend dump is "device", one of Caffe, TensorFlow or ONNX "original".
+_NEEDED: Mapping[tuple[str, str], Sequence[frozenset[str]]] = {
+    ("device", "original"): [frozenset({"model"})],
+    ("quantised device", "original"): [frozenset({"model", "quant"})],
+    ("quantised original", "original"): [frozenset({"quant"})],
+    ("quantised device", "quantised original"): [frozenset({"model"})],
+    ("device", "quantised original"): [frozenset({"model"})],
+    ("device", "device"): [frozenset(), frozenset({"model", "close"})],
+    ("quantised device", "quantised device"): [frozenset(), frozenset({"model", "close"})],
+}
+
+_SHOWN = {
+    "device": "an Ascend dump",
+    "original": "an original model's dump",
+    "other": "a dump",
+    "quantised device": "a quantised Ascend dump",
+    "quantised original": "a quantised original model's dump",
+    "quantised other": "a quantised dump",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DumpKind:
+    """What wrote a dump, as far as its index says.
+
+    `family` is ``"device"``, ``"original"``, or ``"other"``: dumps with names of their own, such as MindSpore's.
+    `quantised` says that its operators are those of a quantised model.
+    """
+
+    family: str
+    quantised: bool = False
+
+    @property
+    def label(self) -> str:
+        """E.g. ``"quantised device"``."""
+        return f"quantised {self.family}" if self.quantised else self.family
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One line about rule files; `is_wrong` for a wrong file, not for one that is not given but would help."""
+
+    sentence: str
+    is_wrong: bool
+
+
+def kind_of(dump: Dump) -> DumpKind:
+    """Return what wrote a dump, by its reader and its index.
+
+    `quantised` needs more than a name with ``quant`` in it: a file ``.quant``, an operator of a quantising type, or a
+    name such as AMCT alone gives.
+    """
+    quantised = any(
+        ref.key.op.op_type in QUANT_TYPES
+        or ref.source.name.endswith(".quant")
+        or any(fragment in ref.key.op.label for fragment in SURE_QUANTISED_FRAGMENTS)
+        for ref in dump.refs
+    )
+    return DumpKind(_KIND_OF_READER.get(dump.reader, "other"), quantised)
+
+
+def rules_for(left: Dump, right: Dump, rules: FusionRules) -> Advice | None:
+    """Say in one line which rule files two dumps need, when others or none were given; ``None`` when all is well.
+
+    Files are called wrong only for what they cannot do. Whether a model is quantised is a guess by names, so a rule
+    file that seems to be lacking is only mentioned: names or a map may do without it.
+    """
+    if not rules.given and not {left.reader, right.reader} <= _KIND_OF_READER.keys():
+        return None
+    ours, theirs = kind_of(left), kind_of(right)
+    needed = _NEEDED.get((ours.label, theirs.label), [frozenset()])
+    pair = _SHOWN[ours.label] + " against " + _SHOWN[theirs.label].replace("'s dump", "'s")
+    if wrong := _wrong(ours, theirs, rules):
+        return Advice(f"{wrong}; {pair} needs {_listed(needed)}", True)
+    if strange := _strange(left, right, rules):
+        return Advice(
+            f"{strange}; is it another model's? {pair} needs {_listed(needed)}, of the model that was run", True
+        )
+    if needed[0] - rules.given and left.refs and right.refs:
+        return Advice(f"{pair} needs {_listed(needed)}; without it, tensors are paired by map and name only", False)
+    return None
+
+
+def _wrong(ours: DumpKind, theirs: DumpKind, rules: FusionRules) -> str:
+    """Say which file cannot serve these kinds of dumps."""
+    model, quant, close = (graph and graph.source for graph in (rules.model, rules.quant, rules.close))
+    both_device = ours.family == theirs.family == "device"
+    cases = (
+        (close and not model, f"{close} cannot be used alone"),
+        (close and quant, f"{close} and {quant} cannot be used together"),
+        (close and theirs.family == "original", f"{close} is of no use here: the right side is not an Ascend dump"),
+        (model and not close and both_device, f"{model} alone leads to an original model, and the right is not one"),
+        (quant and ours.family == "device" and not model, f"{quant} alone does not describe an Ascend dump"),
+        (quant and theirs.quantised, f"{quant} leads to a model before quantisation, and the right side is quantised"),
+    )
+    return next((sentence for applies, sentence in cases if applies), "")
+
+
+def _strange(left: Dump, right: Dump, rules: FusionRules) -> str:
+    """Say which file knows nothing of the names that it is to explain."""
+    sides = [(rules.base, left, "left")]
+    if rules.close is not None:
+        sides.append((rules.close, right, "right"))
+    for graph, dump, side in sides:
+        book = NameBook(graph.names if graph else ())
+        if graph and dump.refs and not any(book.candidates(ref.key.op) for ref in dump.refs):
+            return f"{graph.source} knows no operator of the {side} side"
+    if rules.model is not None and rules.quant is not None:
+        known = set(rules.quant.names)
+        if not any(known.intersection((operator.name, *operator.originals)) for operator in rules.model.operators):
+            return f"{rules.quant.source} knows no operator that {rules.model.source} was made of"
+    return ""
+
+
+def _listed(needed: Sequence[frozenset[str]]) -> str:
+    return ", or ".join(
+        " and ".join(_FLAGS[name] for name in _FLAGS if name in files) or "no rule file" for files in needed
+    )

@@ -1,0 +1,255 @@
+"""Pairing by rule files: each left tensor with what it was in the original model."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from pytest_msdump.core.matching.addresses import Lost, MapEntry
+from pytest_msdump.core.matching.aliases import Identified, NameBook, identify, name_doubt
+from pytest_msdump.core.matching.coordinates import Place, compatible, without_occurrence
+from pytest_msdump.core.matching.explain import elsewhere, listed, place_text, slots_listed, typed_name
+from pytest_msdump.core.matching.origins import Rulebook, Wish
+from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState, competing
+from pytest_msdump.core.matching.rules import FusionRules
+from pytest_msdump.core.matching.sides import Operator, Port, Side
+from pytest_msdump.core.model import graph
+from pytest_msdump.core.model.pairing import Transform
+from pytest_msdump.core.text import Message, Parameter
+
+_LostByPair = dict[tuple[str, str, Message], Lost]
+
+
+def pair_by_rules(state: PairingState, request: PairingRequest) -> list[Lost]:
+    """Pair what rule files say; return the pairs of which exactly one side was dumped, although both should be.
+
+    Every tensor of an operator that the rules know is withheld, with its reason, where it gets no partner: a name that
+    happens to be the same is weaker evidence than a rule. One right tensor may get several left ones: an output, and
+    each input that it feeds. Of an L1 fusion group only the newest operator is compared, and the oldest where it has
+    other originals: those between work on slices in the L1 buffer, and what is dumped of them is no whole tensor.
+    """
+    if request.rules is None or request.rules.base is None:
+        return []
+    pairer = _RulePairer(state, request, request.rules)
+    pairer.pair_left()
+    pairer.explain_right()
+    return list(pairer.lost.values())
+
+
+class _RulePairer:
+    """The rules beside what is known of both sides."""
+
+    def __init__(self, state: PairingState, request: PairingRequest, rules: FusionRules) -> None:
+        self.lost: _LostByPair = {}
+        self._state = state
+        self._formats = request.formats
+        self._transforms: dict[tuple[tuple[int, ...] | None, str | None], Transform] = {}
+        self._book = Rulebook(rules)
+        types = {operator.name: operator.op_type for operator in self._book.operators.values()}
+        right_types = {each.name: each.op_type for each in rules.close.operators} if rules.close else {}
+        self._lefts = identify(state.left.ops, NameBook(types), types)
+        self._rights = identify(state.right.ops, NameBook(self._book.right_names()), right_types)
+        # The left places that the map gave each right tensor to.
+        self._mapped: defaultdict[int, list[Place]] = defaultdict(list)
+        for pair in state.pairs:
+            self._mapped[pair.right].append(without_occurrence(state.left.op_with(pair.left).at))
+
+    def pair_left(self) -> None:
+        """Pair the left tensors that the rules know, or withhold them with the reason."""
+        state, left = self._state, self._state.left
+        inside_groups = _inside_l1_groups(left, self._lefts, self._book)
+        for number, op in enumerate(left.ops):
+            operator = self._book.operators.get(self._lefts.name_of.get(number, ""))
+            doubt = self._doubt(left, number, self._lefts)
+            if not op.kept or not (doubt or operator):
+                continue
+            for port, ref in left.selected(op).items():
+                if state.is_decided("left", ref):
+                    continue
+                reason = doubt or inside_groups.get(number)
+                if operator and not reason:
+                    reason = self._pair(ref, op, operator, port)
+                if reason and not state.is_paired("left", ref):
+                    state.withheld["left", ref] = reason
+
+    def _doubt(self, side: Side, number: int, identified: Identified) -> Message | None:
+        names = identified.doubtful.get(number)
+        return name_doubt(side.ops[number], names, self._book.label) if names else None
+
+    def _pair(self, ref: int, op: Operator, operator: graph.Operator, port: Port) -> Message | None:
+        """Pair one left tensor with all its partners; return why it cannot be."""
+        right = self._state.right
+        dumped_inputs = 1 + max((slot for io, slot in op.tensors if io == "input"), default=-1)
+        wish = self._book.wish(operator, *port, dumped_inputs=dumped_inputs)
+        for origin in wish.origins:
+            wanted = ("output", origin.index)
+            found = [
+                number
+                for number in self._rights.ops_of(origin.name)
+                if (other := right.ops[number]).kept and wanted in other.tensors and compatible(other.common, op.common)
+            ]
+            if rivals := competing(right, found):
+                names = listed(typed_name(right.ops[number].key) for number in rivals)
+                return Message("rule_ambiguous", {"rule": self._book.label, "name": origin.name, "names": names})
+            if found:
+                reasons = [self._add(ref, op, right.ops[number], origin, wish.by) for number in found]
+                return next(filter(None, reasons), None)
+        return wish.reason or self._absent(ref, op, wish)
+
+    def _add(self, ref: int, op: Operator, other: Operator, origin: graph.OriginOutput, by: str) -> Message | None:
+        """Add a pair; return why the map keeps the right tensor from this left operator."""
+        state, partner = self._state, other.tensors["output", origin.index]
+        said: dict[str, Parameter] = {"name": state.right.refs[partner].key.address, "side": "right"}
+        if withheld := state.withheld.get(("right", partner)):
+            return Message("kept_for_entry", {**said, "why": withheld})
+        if any(compatible(op.at, place) for place in self._mapped.get(partner, ())):
+            return Message("paired_by_entry", said)
+        if state.is_free("left", ref, other.at):
+            # Most tensors share theirs.
+            transform = self._transforms.get((origin.shape, origin.memory_format))
+            if transform is None:
+                known = None if origin.shape is None or min(origin.shape, default=0) < 0 else origin.shape
+                transform = replace(self._formats, left_logical_shape=known, left_logical_format=origin.memory_format)
+                self._transforms[origin.shape, origin.memory_format] = transform
+            state.add(FoundPair(ref, partner, "fused", by, transform))
+        return None
+
+    def _absent(self, ref: int, op: Operator, wish: Wish) -> Message | None:
+        """Return why the right side has no tensor of the wanted name here; note where it is lost."""
+        right, origin = self._state.right, wish.origins[-1]
+        if doubts := self._rights.doubts_of(origin.name):
+            return self._doubt(right, doubts[0], self._rights)
+        address = f"{origin.name}:output:{origin.index}"
+        ops = [right.ops[number] for number in self._rights.ops_of(origin.name)]
+        here = [other for other in ops if compatible(other.common, op.common)]
+        said: dict[str, Parameter] = {"rule": self._book.label, "name": address, "side": "right"}
+        if here and not any(other.kept for other in here):
+            return Message("rule_pairs_unselected", said)
+        if here:
+            slots = slots_listed(port for each in here for port in each.tensors)
+            reason = Message("rule_pairs_other_slots", {**said, "slots": slots})
+        elif ops:
+            reason = Message("rule_pairs_but", {**said, "why": elsewhere(op, ops, side="right")})
+        else:
+            reason = Message("rule_pairs_undumped", said)
+        if wish.expected and right.dumped_at(op.common) and (here or not _has_repeats(op, ops)):
+            left = self._state.left.refs[ref].key.address
+            why = _with_place(reason, self._state.left, op)
+            self.lost.setdefault((left, address, why), Lost(MapEntry(left, address), why, ("right",)))
+        return reason
+
+    def explain_right(self) -> None:
+        """Withhold the right tensors that the rules know and that have no partner, each with its reason."""
+        state, right = self._state, self._state.right
+        fed = self._paired_with_inputs_only()
+        for number, op in enumerate(right.ops):
+            name, doubt = self._rights.name_of.get(number), self._doubt(right, number, self._rights)
+            if not op.kept or not (doubt or name):
+                continue
+            for (io, slot), ref in right.selected(op).items():
+                if state.is_decided("right", ref) and ref not in fed:
+                    continue
+                why, lost_as = (doubt, "") if doubt or name is None else self._right_reason(op, name, io, slot)
+                if why is None:
+                    continue
+                if ref not in fed or doubt:
+                    state.withheld["right", ref] = why
+                if lost_as:
+                    entry = MapEntry(lost_as, right.refs[ref].key.address)
+                    self.lost.setdefault((entry.left, entry.right, why), Lost(entry, why, ("left",)))
+
+    def _paired_with_inputs_only(self) -> set[int]:
+        """Return the right tensors paired with inputs of the left side and no output, where outputs are compared."""
+        left = self._state.left
+        if "output" not in left.directions:
+            return set()
+        by_io: dict[str, set[int]] = {"input": set(), "output": set()}
+        for pair in self._state.pairs:
+            by_io[left.refs[pair.left].key.io].add(pair.right)
+        return by_io["input"] - by_io["output"] if by_io["output"] else set()
+
+    def _right_reason(self, op: Operator, name: str, io: str, slot: int) -> tuple[Message, str]:
+        """Return why a right tensor has no partner, and the address of the left tensor if that one is lost."""
+        state, book = self._state, self._book
+        if io != "output":
+            return Message("right_input"), ""
+        makers = book.makers(name, slot)
+        if not makers and book.is_origin(name):
+            return Message("unknown_output", {"rule": book.label, "slot": slot, "name": name}), ""
+        if not makers:
+            return Message("fused", {"op": listed(host.name for host in book.hosts(name))}), ""
+        for maker, _ in makers:
+            for doubt in self._lefts.doubts_of(maker.name)[:1]:
+                return name_doubt(state.left.ops[doubt], self._lefts.doubtful[doubt], book.label), ""
+        dumped = [(state.left.ops[n], k) for maker, k in makers for n in self._lefts.ops_of(maker.name)]
+        here = [(left, k) for left, k in dumped if compatible(left.common, op.common)]
+        for left, k in here:
+            if why := self._other_use(left, k):
+                return why, ""
+        barred = [book.output_barred(maker, k) or book.undumped(maker) for maker, k in makers]
+        if all(barred):
+            return Message("of_left", {"name": makers[0][0].name, "why": barred[0]}), ""
+        maker, k = next(maker for maker, why in zip(makers, barred, strict=True) if not why)
+        return self._left_absent(op, f"{maker.name}:output:{k}", [left for left, _ in dumped], is_here=bool(here))
+
+    def _other_use(self, op: Operator, slot: int) -> Message | None:
+        """Return what became of a left tensor that could have been the partner; ``None`` where it was not dumped."""
+        state, ref = self._state, op.tensors.get(("output", slot))
+        if not op.kept:
+            return Message("left_out_by_selection", {"name": op.key.label, "side": "left"})
+        if ref is None:
+            return None
+        said: dict[str, Parameter] = {"name": state.left.refs[ref].key.address, "side": "left"}
+        if withheld := state.withheld.get(("left", ref)):
+            return Message("of_left", {"name": said["name"], "why": withheld})
+        return Message("paired_otherwise" if state.is_paired("left", ref) else "not_selected", said)
+
+    def _left_absent(
+        self, op: Operator, address: str, dumped: Sequence[Operator], *, is_here: bool
+    ) -> tuple[Message, str]:
+        """Return why a left tensor is not there for a right operator, and its address if it is lost."""
+        said: dict[str, Parameter] = {"rule": self._book.label, "name": address, "side": "left"}
+        if is_here:
+            reason = Message("rule_pairs_no_output", said)
+        elif dumped:
+            reason = Message("rule_pairs_but", {**said, "why": elsewhere(op, dumped, side="left")})
+        else:
+            reason = Message("rule_pairs_undumped", said)
+        if (not is_here and _has_repeats(op, dumped)) or not self._state.left.dumped_at(op.common):
+            return reason, ""
+        return _with_place(reason, self._state.right, op), address
+
+
+def _has_repeats(op: Operator, others: Sequence[Operator]) -> bool:
+    """Whether the other side has an operator here, only not as often: the surplus of a loop is not lost."""
+    here = without_occurrence(op.common)
+    return any(compatible(without_occurrence(other.common), here) for other in others)
+
+
+def _with_place(why: Message, side: Side, op: Operator) -> Message:
+    """Add the place of a side's operator, where the side has more than one."""
+    where = place_text(without_occurrence(op.at))
+    return Message("at_place", {"why": why, "place": where}) if where and len(side.places) > 1 else why
+
+
+def _inside_l1_groups(left: Side, lefts: Identified, book: Rulebook) -> Mapping[int, Message]:
+    """Return the operators of L1 fusion groups that are not compared, each with the reason."""
+    groups: defaultdict[tuple[str, Place], list[tuple[int, int]]] = defaultdict(list)
+    for number, name in lefts.name_of.items():
+        op, group = left.ops[number], book.operators[name].l1_group
+        if group and op.kept:
+            time = max(left.refs[ref].source.timestamp or 0 for ref in op.tensors.values())
+            groups[group, op.at].append((time, number))
+    return {
+        number: Message("l1_fusion", {"group": group})
+        for (group, _), members in groups.items()
+        for number in _inner(members, lefts, book)
+    }
+
+
+def _inner(members: Sequence[tuple[int, int]], lefts: Identified, book: Rulebook) -> Iterator[int]:
+    """Yield all but the newest of (time, operator), and but the oldest where its originals are others."""
+    in_time = [number for _, number in sorted(members)]
+    oldest, newest = (book.operators[lefts.name_of[number]] for number in (in_time[0], in_time[-1]))
+    return iter(in_time[1 if oldest.originals != newest.originals else 0 : -1])

@@ -1,0 +1,124 @@
+"""Names of one side to names of the other: templates, prefixes of layers, functions. For dumps and for weights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.matching.addresses import MapEntry, parse_address
+from pytest_msdump.core.matching.leaving import Modules
+from pytest_msdump.core.matching.sides import Side
+
+# Return the other side's name for one of this side; None where it has none.
+Renaming = Callable[[str], str | None]
+
+_PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}|(\*)")
+_ENDS_ELEMENT = "./"
+
+
+def is_template(name: str) -> bool:
+    """Whether a name has ``{i}`` or ``*`` in it."""
+    return _PLACE.search(name) is not None
+
+
+def renaming_of_template(left: str, right: str, *, label: str) -> Renaming:
+    """Return the function that two templates describe; ConfigError if the right one needs what the left one lacks.
+
+    ``{i}`` stands for a whole element of a path, or for digits beside other characters; ``*`` for all that is left.
+
+    >>> rename = renaming_of_template("layers.{i}.*", "encoder.layer_{i}.*", label="map")
+    >>> rename("layers.3.attn.q"), rename("layers.norm")
+    ('encoder.layer_3.attn.q', None)
+    """
+    pattern, position = "", 0
+    known: list[str] = []
+    for place in _PLACE.finditer(left):
+        name = place[1] or "*"
+        pattern += re.escape(left[position : place.start()])
+        if name in known:
+            if name == "*":
+                raise ConfigError(f"{label}: '{left}' has more than one '*'; name the others, as {{i}}")
+            pattern += f"(?P=g{known.index(name)})"
+        else:
+            pattern += f"(?P<g{len(known)}>{_piece(left, place)})"
+            known.append(name)
+        position = place.end()
+    pattern += re.escape(left[position:])
+    for place in _PLACE.finditer(right):
+        name = place[1] or "*"
+        if name not in known:
+            raise ConfigError(f"{label}: '{right}' has '{place[0]}', which '{left}' lacks")
+    matcher = re.compile(pattern, re.DOTALL)
+
+    def rename(name: str) -> str | None:
+        found = matcher.fullmatch(name)
+        if found is None:
+            return None
+        return _PLACE.sub(lambda place: found[f"g{known.index(place[1] or '*')}"], right)
+
+    return rename
+
+
+def _piece(template: str, place: re.Match[str]) -> str:
+    if place[2]:
+        return ".*"
+    before, after = template[: place.start()], template[place.end() :]
+    is_whole = (not before or before[-1] in _ENDS_ELEMENT) and (not after or after[0] in _ENDS_ELEMENT)
+    return "[^./]+" if is_whole else "[0-9]+"
+
+
+def below(left: str, right: str, name: str) -> str | None:
+    """Return the other side's name of what is below a layer, whose names are `left` and `right`."""
+    rest = name[len(left) :]
+    return right + rest if name.startswith(left) and rest[:1] in tuple(_ENDS_ELEMENT) else None
+
+
+def expanded_entries(
+    entries: Sequence[MapEntry], left: Side, right: Side, modules: Mapping[str, Modules]
+) -> list[MapEntry]:
+    """Return the entries with every template, layer and function replaced by an entry for each operator that it names.
+
+    A template that names no operator may name modules. An operator of the left that an entry names as it is, or whose
+    partner is not there, gets none. What names nothing stays as it is, and is then a module's path, or missing.
+    """
+    plain = {entry.left for entry in entries}
+
+    def is_there(name: str) -> bool:
+        address = parse_address(name)
+        return bool(right.resolve(address)) or any(modules["right"].named(address))
+
+    found: list[MapEntry] = []
+    for number, entry in enumerate(entries, start=1):
+        rename = _renaming(entry, left, right, entry.label or f"map entry {number}")
+        operators = dict.fromkeys(op.key.label for op in left.ops)
+        made = [] if rename is None else list(_made(entry, rename, operators, plain, is_there))
+        if not made and rename is not None and is_template(entry.left) and "*" not in entry.left:
+            made = list(_made(entry, rename, dict.fromkeys(modules["left"].paths()), plain, is_there))
+        found += made or [entry]
+    return found
+
+
+def _renaming(entry: MapEntry, left: Side, right: Side, label: str) -> Renaming | None:
+    if entry.rename is not None:
+        return entry.rename
+    is_known = [bool(side.resolve(parse_address(name))) for side, name in ((left, entry.left), (right, entry.right))]
+    if is_known[0]:
+        return None
+    if is_template(entry.left):
+        return renaming_of_template(parse_address(entry.left).op, parse_address(entry.right).op, label=label)
+    return None if is_known[1] else partial(below, entry.left, entry.right)
+
+
+def _made(
+    entry: MapEntry, rename: Renaming, names: Iterable[str], plain: set[str], is_there: Callable[[str], bool]
+) -> Iterator[MapEntry]:
+    tails = ["", ""]
+    if entry.rename is None and is_template(entry.left):
+        tails = [text[len(parse_address(text).op) :] for text in (entry.left, entry.right)]
+    for name in names:
+        other = None if name in plain or name + tails[0] in plain else rename(name)
+        if other and is_there(other):
+            yield replace(entry, left=name + tails[0], right=other + tails[1], rename=None)

@@ -1,0 +1,135 @@
+"""Pairing by name: the true one, then the one that dump files write."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from pytest_msdump.core.matching.explain import listed, typed_name
+from pytest_msdump.core.matching.pairing_state import (
+    FoundPair,
+    OperatorPair,
+    PairingRequest,
+    PairingState,
+    resolve_ambiguity,
+)
+from pytest_msdump.core.matching.sides import Operator, Side, mangled_names
+from pytest_msdump.core.model.tensor import mangle
+from pytest_msdump.core.text import Message, Parameter, say
+
+# Running numbers are not trusted if more than one of so many means something else on the other side.
+_MOST_DOUBTFUL = 10
+
+
+def pair_by_name(state: PairingState, request: PairingRequest) -> None:
+    """Pair operators of one true name, or of one name as the files have it where a true one is unknown."""
+    right = state.right
+
+    def namesakes(op: Operator) -> Sequence[int]:
+        if state.trusts_files and (same_file := right.files.find(op.key.name, op.common)):
+            return same_file
+        found = right.labels.find(op.key.label, op.common)
+        return found + right.files.find(op.key.name, op.common) if op.key.true_name is None else found
+
+    _pair(state, request, "name", namesakes, lambda _: Message("same_name"))
+
+
+def pair_by_mangled_name(state: PairingState, request: PairingRequest) -> None:
+    """Pair operators whose names are the same once they are written as dump files write them."""
+    right = state.right
+
+    def namesakes(op: Operator) -> Sequence[int]:
+        # A graph may give a file's number to another operator; where one side has no graph, the file's name decides.
+        if state.trusts_files and (same_file := right.mangled.find(mangle(op.key.name), op.common)):
+            return same_file
+        return [number for spelling in mangled_names(op.key) for number in right.mangled.find(spelling, op.common)]
+
+    _pair(state, request, "mangled", namesakes, lambda op: Message("same_name_as", {"name": mangle(op.key.label)}))
+
+
+def _pair(
+    state: PairingState,
+    request: PairingRequest,
+    how: str,
+    namesakes: Callable[[Operator], Sequence[int]],
+    rule: Callable[[Operator], Message],
+) -> None:
+    left, right = state.left, state.right
+    candidates = [
+        (number, other)
+        for number in state.open_operators(left)
+        if _is_offered(state, left, number)
+        for other in dict.fromkeys(namesakes(left.ops[number]))
+        if _is_offered(state, right, other) and state.may_join(number, other)
+    ]
+    certain, doubtful = resolve_ambiguity(left, right, candidates)
+    certain = _without_shifted_numbers(state, certain)
+    for one, other in certain:
+        state.join_operators(one, other)
+        ours, theirs = left.ops[one], right.ops[other]
+        by, partners = say(rule(ours)), right.selected(theirs)
+        for port, ref in left.selected(ours).items():
+            partner = partners.get(port)
+            if (
+                partner is not None
+                and state.is_free("left", ref, theirs.at)
+                and state.is_free("right", partner, ours.at)
+            ):
+                state.add(FoundPair(ref, partner, how, by, request.formats))
+    _mark_ambiguous(state, certain, doubtful)
+
+
+def _without_shifted_numbers(state: PairingState, pairs: Sequence[OperatorPair]) -> list[OperatorPair]:
+    """Leave out pairs whose names are running numbers that mean something else on the other side (``features.3``).
+
+    Each side numbers the children of a container by itself. That one of them is of another kind may be a mistake of the
+    port, which is to be compared; where several are, and more than one in ten, the numbers differ.
+    """
+    children: defaultdict[str, list[OperatorPair]] = defaultdict(list)
+    for one, other in pairs:
+        container, _, number = state.left.ops[one].key.label.rpartition(".")
+        if container and number.isdecimal():
+            children[container].append((one, other))
+    shifted: dict[str, Message] = {}
+    for container, numbered in children.items():
+        kinds = [(state.left.kind(one), state.right.kind(other)) for one, other in numbered]
+        differing = [(one, other) for one, other in kinds if one and other and one != other]
+        if len(differing) > 1 and len(differing) * _MOST_DOUBTFUL > len(numbered):
+            said: dict[str, Parameter] = {"scope": container, "n": len(differing)}
+            shifted[f"{container}."] = Message("numbers_differ", said)
+    kept: list[OperatorPair] = []
+    for one, other in pairs:
+        label = state.left.ops[one].key.label
+        why = next((why for prefix, why in shifted.items() if label.startswith(prefix)), None)
+        if why is None:
+            kept.append((one, other))
+        else:
+            state.ambiguous["left", one] = (why, (other,))
+            state.ambiguous["right", other] = (why, (one,))
+    return kept
+
+
+def _is_offered(state: PairingState, side: Side, number: int) -> bool:
+    op = side.ops[number]
+    return op.kept and (side.name, number) not in state.ambiguous and bool(side.selected(op))
+
+
+def _mark_ambiguous(state: PairingState, certain: Sequence[OperatorPair], doubtful: Sequence[OperatorPair]) -> None:
+    """Keep operators of a doubtful name from later ways: one that leaves fewer rivals would guess."""
+    of_left: defaultdict[int, set[int]] = defaultdict(set)
+    of_right: defaultdict[int, set[int]] = defaultdict(set)
+    for one, other in doubtful:
+        of_left[one].add(other)
+        of_right[other].add(one)
+    for one in of_left.keys() - {one for one, _ in certain}:
+        lefts = set().union(*(of_right[other] for other in of_left[one]))
+        state.ambiguous["left", one] = (_shared_name(state, lefts, of_left[one]), tuple(sorted(of_left[one])))
+    for other in of_right.keys() - {other for _, other in certain}:
+        rights = set().union(*(of_left[one] for one in of_right[other]))
+        state.ambiguous["right", other] = (_shared_name(state, of_right[other], rights), tuple(sorted(of_right[other])))
+
+
+def _shared_name(state: PairingState, lefts: set[int], rights: set[int]) -> Message:
+    ours = listed(typed_name(state.left.ops[number].key) for number in sorted(lefts))
+    theirs = listed(typed_name(state.right.ops[number].key) for number in sorted(rights))
+    return Message("share_a_name", {"ours": ours, "theirs": theirs})

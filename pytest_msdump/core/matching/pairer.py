@@ -1,0 +1,265 @@
+"""Pairing two dumps: each way in turn, then the selection, then the reasons for what is left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pytest_msdump.core.errors import UnknownNameError, nearest
+from pytest_msdump.core.facts.operators import PASSING_TYPES, WRITTEN_INPUTS
+from pytest_msdump.core.matching.addresses import Lost, MapEntry
+from pytest_msdump.core.matching.coordinates import Align, common_coordinates, place_of, wanted_by_selection
+from pytest_msdump.core.matching.explain import UNCOUNTED, Explainer
+from pytest_msdump.core.matching.fused import pair_by_rules
+from pytest_msdump.core.matching.leaving import Modules, Names
+from pytest_msdump.core.matching.mapped import pair_by_map
+from pytest_msdump.core.matching.names import pair_by_mangled_name, pair_by_name
+from pytest_msdump.core.matching.not_dumped import Absence
+from pytest_msdump.core.matching.outputs import goes_on, pair_outputs
+from pytest_msdump.core.matching.pair_filter import PairFilter
+from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
+from pytest_msdump.core.matching.rules import FusionRules
+from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.matching.sides import Side, index_side
+from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.pairing import Pair, Pairing, Transform, Unmatched
+from pytest_msdump.core.model.tensor import TensorRef
+from pytest_msdump.core.text import Message, Parameter, in_clauses
+from pytest_msdump.matching.by_graph import pair_by_graph
+from pytest_msdump.matching.modules import pair_by_scope
+
+_SINGLE_FILE = "npy-file"
+_MINDSPORE = "mindspore"
+
+# A way of pairing adds pairs to the state, withholds what it decides against, and returns what the user asked for in
+# vain.
+PairingWay = Callable[[PairingState, PairingRequest], Sequence[Lost] | None]
+
+
+def pair_two_files(state: PairingState, request: PairingRequest) -> None:
+    """Pair two single files, whatever they are called."""
+    if not request.are_files or any(len(side.refs) != 1 or not side.ops[0].kept for side in (state.left, state.right)):
+        return
+    if not state.pairs and not state.withheld:
+        state.add(FoundPair(0, 0, "file", "two files", request.formats))
+
+
+# In this order. What one way pairs or withholds is not offered to a later one.
+WAYS: Mapping[str, PairingWay] = {
+    "map": pair_by_map,
+    "file": pair_two_files,
+    "fusion": pair_by_rules,
+    "name": pair_by_name,
+    "mangled": pair_by_mangled_name,
+    "scope": pair_by_scope,
+    "graph": pair_by_graph,
+}
+# Ways that no suite with map entries has unless it asks for them, so that it compares what it compared before.
+_WITHOUT_MAP = frozenset({"scope", "graph"})
+# Two single files are paired whatever is said.
+_ALWAYS = "file"
+
+
+def ways_named(names: Iterable[str], *, where: str) -> tuple[str, ...]:
+    """Return ways of pairing in their order; UnknownNameError, beginning with `where`, for one that there is not."""
+    wanted = set(names)
+    allowed = [name for name in WAYS if name != _ALWAYS]
+    for name in sorted(wanted):
+        if name not in allowed:
+            raise UnknownNameError(f"{where}: '{name}' is not a way of pairing; {nearest(name, allowed)}")
+    return tuple(name for name in allowed if name in wanted)
+
+
+def pair_dumps(
+    left: Dump,
+    right: Dump,
+    *,
+    entries: Sequence[MapEntry] = (),
+    rules: FusionRules | None = None,
+    align: Align | None = None,
+    selection: Selection | None = None,
+    left_format: str | None = None,
+    right_format: str | None = None,
+    ways: Sequence[str] | None = None,
+    exclude_types: Iterable[str] = (),
+    shape_of: Callable[[TensorRef], tuple[int, ...] | None] = lambda ref: ref.spec.logical_shape or ref.spec.shape,
+) -> Pairing:
+    """Pair the tensors of the run under test with those of the reference; the same input gives the same pairs.
+
+    Pairs are made within the same coordinates, as `align` says. A coordinate that a tensor does not have agrees with
+    any value. A rank, net, graph or iteration of which each side has exactly one value is a label, not a key;
+    occurrences always are keys.
+
+    `entries` are pairs that the user named; they win over everything else, and two for one left tensor raise
+    `ConfigError`. `rules` are rule files; they win over names, and `advice.rules_for` says whether they are the right
+    ones. `align` says which left coordinates are compared with which right ones, `selection` what is asked for: all
+    outputs when left out. The formats are axis orders of the side's 4-D tensors, carried by each pair but those whose
+    entry has a `transpose`. `ways` are by default all, but neither scopes nor graphs where there are entries.
+    `exclude_types` are operators that pass their input on, beside those that are known to. `shape_of` says what logical
+    shape a tensor has; ``None`` where that is not known.
+    """
+    selection = selection or Selection()
+    coordinates = common_coordinates(left, right, align or Align())
+    wanted = wanted_by_selection(selection)
+    ours, theirs = (
+        index_side(name, dump.refs, directions=selection.directions, common=common, keeps=partial(wants, wanted=wanted))
+        for name, dump, common, wants in (
+            ("left", left, coordinates.of_left, coordinates.wants_left),
+            ("right", right, coordinates.of_right, coordinates.wants_right),
+        )
+    )
+    state = PairingState(ours, theirs, trusts_files=bool(left.compiled_graphs) != bool(right.compiled_graphs))
+    request = PairingRequest(
+        coordinates=coordinates,
+        wanted=wanted,
+        entries=entries,
+        rules=rules,
+        formats=Transform(left_format, right_format),
+        are_files=left.reader == right.reader == _SINGLE_FILE,
+        dumps=(left, right),
+        modules={"left": Modules("left", left), "right": Modules("right", right)},
+        shape_of=shape_of,
+    )
+    asked_for = ways
+    if ways is None:
+        ways = [name for name in WAYS if name not in _WITHOUT_MAP or not entries]
+    lost = [one for name, way in WAYS.items() if name in (*ways, _ALWAYS) for one in way(state, request) or ()]
+    follows_structure = asked_for is None or not _WITHOUT_MAP.isdisjoint(ways)
+    outputs = [] if request.are_files else pair_outputs(state, request, pairs=follows_structure)
+    # Elsewhere what counts in coverage stays as it was.
+    passing = (PASSING_TYPES if "scope" in ways else frozenset()).union(exclude_types)
+    containers = {"left": _containers(left), "right": _containers(right)} if "scope" in ways else {}
+    absences = {"left": Absence("left", left, coordinates.arrows), "right": Absence("right", right)}
+    explainer = Explainer(state, absences, lost, passing, containers)
+    pair_filter = PairFilter(selection, Names(left, right))
+    pairing = _selected(left, right, state, request, explainer, selection, pair_filter)
+    notes = (*pairing.notes, *(goes_on(state, request) if follows_structure else ()))
+    lost_refs = ((one.name, theirs.refs[one.ref]) for one in outputs)
+    return replace(pairing, notes=notes, lost_outputs=tuple(one for one in lost_refs if pair_filter.takes_ref(one[1])))
+
+
+def _containers(dump: Dump) -> frozenset[str]:
+    """Return the recorded modules that give back what modules inside of them gave back, in every call."""
+    calls = [call for _, graph in dump.graphs if graph.is_recorded for call in graph.operators]
+    return frozenset(call.name for call in calls if call.returns_inner) - {
+        call.name for call in calls if not call.returns_inner
+    }
+
+
+def _selected(
+    left: Dump,
+    right: Dump,
+    state: PairingState,
+    request: PairingRequest,
+    explainer: Explainer,
+    selection: Selection,
+    pair_filter: PairFilter,
+) -> Pairing:
+    """Return what of the result is selected, with the reasons for what has no partner."""
+    coordinates = request.coordinates
+    pairs = pair_filter.selected(_pairs(state))
+    alone = {side.name: list(explainer.unmatched(side, pair_filter.takes_ref)) for side in (state.left, state.right)}
+
+    def older(side: str, dump: Dump) -> Iterator[Unmatched]:
+        wants = coordinates.wants_left if side == "left" else coordinates.wants_right
+        for ref in dump.older:
+            is_wanted = ref.key.io in selection.directions and wants(place_of(ref.key.op.at), request.wanted)
+            if is_wanted and pair_filter.takes_ref(ref):
+                yield Unmatched(side, ref, Message("older_run"))
+
+    # By identity: two right tensors may share their key, and each is one to be covered.
+    paired = len({id(pair.right) for pair in pairs})
+    return Pairing(
+        pairs=tuple(pairs),
+        unmatched_left=(*alone["left"], *older("left", left)),
+        unmatched_right=(*alone["right"], *older("right", right)),
+        missing=tuple(filter(pair_filter.takes_missing, explainer.missing())),
+        right_total=paired + sum(one.why.code not in UNCOUNTED for one in alone["right"]),
+        right_paired=paired,
+        notes=coordinates.notes,
+    )
+
+
+def _pairs(state: PairingState) -> list[Pair]:
+    """Return the pairs in order, each with its note and the number of further occurrences that have no partner."""
+    lefts = _Repeats(state.left, [found.left for found in state.pairs], state.unpaired(state.left))
+    rights = _Repeats(state.right, [found.right for found in state.pairs], state.unpaired(state.right))
+    pairs = [
+        Pair(
+            left=(left := state.left.refs[found.left]),
+            right=(right := state.right.refs[found.right]),
+            how=found.how,
+            by=found.by,
+            transform=found.transform,
+            order=state.left.op_of[found.left],
+            note=_note((left, right), (lefts.times(found.left), rights.times(found.right))),
+            uncompared=(lefts.uncompared(found.left), rights.uncompared(found.right)),
+        )
+        for found in state.pairs
+    ]
+    # Only pairs that share their left tensor need the rank of the right one.
+    if len({found.left for found in state.pairs}) < len(pairs):
+        pairs.sort(key=_right_rank)
+    # "input" sorts before "output" by its first letter.
+    return sorted(pairs, key=lambda pair: (pair.order, pair.left.key.io, pair.left.key.slot))
+
+
+class _Repeats:
+    """How often one side has each tensor: a tensor and its further occurrences count as one."""
+
+    def __init__(self, side: Side, paired: Iterable[int], unpaired: Iterable[int]) -> None:
+        self._side = side
+        one_occurrence = len({op.at[-1] for op in side.ops}) <= 1
+        self._may_repeat = not one_occurrence or sum(len(op.tensors) for op in side.ops) < len(side.refs)
+        if not self._may_repeat:
+            return
+        self._tensors = [_without_occurrence(ref) for ref in side.refs]
+        self._times = Counter(self._tensors)
+        self._unpaired = Counter(self._tensors[number] for number in unpaired)
+        self._last: dict[tuple[object, ...], int] = {}
+        for number in paired:
+            tensor = self._tensors[number]
+            self._last[tensor] = max(self._occurrence(number), self._last.get(tensor, 0))
+
+    def _occurrence(self, number: int) -> int:
+        return self._side.refs[number].key.op.at.occurrence or 0
+
+    def times(self, number: int) -> int:
+        """Return how often the side has this tensor."""
+        return self._times[self._tensors[number]] if self._may_repeat else 1
+
+    def uncompared(self, number: int) -> int:
+        """Return how many of its occurrences have no partner; 0 but for the last one that has."""
+        if not self._may_repeat:
+            return 0
+        tensor = self._tensors[number]
+        return self._unpaired[tensor] if self._last[tensor] == self._occurrence(number) else 0
+
+
+def _without_occurrence(ref: TensorRef) -> tuple[object, ...]:
+    op, at = ref.key.op, ref.key.op.at
+    return (op.name, op.op_type, op.true_name, ref.key.io, ref.key.slot, at.rank, at.net, at.graph, at.iteration)
+
+
+def _note(refs: Sequence[TensorRef], times: Sequence[int]) -> Message | None:
+    """Return what is said with a pair's verdict, whatever it is; `times` count its tensors' occurrences."""
+    notes: list[Message] = []
+    if times[0] != times[1]:
+        # One of several may be stale.
+        for side, ref, n in zip(("left", "right"), refs, times, strict=True):
+            said: dict[str, Parameter] = {"side": side, "n": n, "occurrence": ref.key.op.at.occurrence or 0}
+            notes += [Message("repeated_tensor", said)] if n > 1 else []
+    for side, ref in zip(("left", "right"), refs, strict=True):
+        # MindSpore dumps the inputs of an operator after it ran, so also those that it writes to.
+        op_type, slot = ref.key.op.op_type or "", ref.key.slot
+        if ref.reader == _MINDSPORE and ref.key.io == "input" and slot in WRITTEN_INPUTS.get(op_type, ()):
+            notes.append(Message("written_input", {"type": op_type, "slot": slot, "side": side}))
+    return in_clauses(*notes) if notes else None
+
+
+def _right_rank(pair: Pair) -> tuple[Any, ...]:
+    key = pair.right.key
+    return (*((value is not None, value or 0) for value in place_of(key.op.at)), key.io, key.slot)

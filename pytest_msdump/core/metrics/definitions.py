@@ -1,0 +1,346 @@
+"""From sums, counts and maxima to metrics: one row for each, whichever kernel added them up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TypeAlias
+
+from pytest_msdump.core.dtypes import coarser
+from pytest_msdump.core.facts.metrics import METRICS, ULP_METRICS
+from pytest_msdump.core.metrics.numpy_kernel import EXACT_KINDS, Partial, Task
+from pytest_msdump.core.metrics.pointwise import Classes, Errors, first_of
+from pytest_msdump.core.metrics.sums import Moments, Sum
+from pytest_msdump.core.model.comparison import Measurement
+from pytest_msdump.core.text import Message
+
+# Code of the reason of a metric that a suite leaves out.
+LEFT_OUT = "left_out_by"
+
+# A metric's number, or why it has none. Numbers that are not finite are replaced by "number_too_large".
+Value: TypeAlias = float | int | tuple[float, ...] | Message
+
+# A modulus of complex numbers is rounded, and below normal numbers to fewer digits.
+_LEAST_MODULUS = 2.0**-960
+
+
+@dataclass(frozen=True)
+class Totals:
+    """All that the passes over a pair found; `without` are metrics left out, each with the rule that says so.
+
+    `no_slices` is why the tensors have none.
+    """
+
+    task: Task
+    partial: Partial
+    shape: tuple[int, ...]
+    divergence: float | None = None
+    without: Mapping[str, str] = field(default_factory=dict)
+    no_slices: Message | None = None
+
+    @cached_property
+    def errors(self) -> Errors:
+        """Differences where both sides are finite."""
+        return self.partial.errors
+
+    @property
+    def classes(self) -> Classes:
+        """NaN and Inf."""
+        return self.partial.classes
+
+    @property
+    def finite(self) -> int:
+        """Number of positions where both sides are finite."""
+        return self.partial.finite
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether both sides are integers or bools."""
+        return self.task.kinds <= EXACT_KINDS
+
+    @cached_property
+    def left_is_zero(self) -> bool:
+        """Whether all finite elements of the left side are 0."""
+        return not any(part.minimum or part.maximum for part in self.partial.left)
+
+    @cached_property
+    def right_is_zero(self) -> bool:
+        """Whether all finite elements of the right side are 0."""
+        return not any(part.minimum or part.maximum for part in self.partial.right)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """How one metric is made of `Totals`: its number, or a `Message` that says why there is none.
+
+    `refusals` are asked before, in this order: each may return a reason why there is no number. `place` is the C-order
+    number of the element that made it, or what else says where it is. One that `counts_all` counts all positions;
+    others have no number where no position is finite on both sides. One that `is_ratio` does not apply where the right
+    side is all 0 and the left next to it.
+    """
+
+    number: Callable[[Totals], Value]
+    refusals: Sequence[Callable[[Totals], Message | None]] = ()
+    place: Callable[[Totals], int | tuple[int, ...] | None] | None = None
+    counts_all: bool = False
+    is_ratio: bool = False
+
+    def value(self, totals: Totals) -> Value:
+        """Return the number, or why there is none."""
+        for refusal in self.refusals:
+            if (reason := refusal(totals)) is not None:
+                return reason
+        value = self.number(totals)
+        if isinstance(value, float):
+            return value if math.isfinite(value) else Message("number_too_large")
+        if isinstance(value, tuple) and not all(map(math.isfinite, value)):
+            return Message("number_too_large")
+        return value
+
+
+# Many pairs have the same reasons and counts, and a report holds all pairs. No floats: 0.0 and −0.0 are equal.
+_shared = lru_cache(maxsize=1024, typed=True)(Measurement)
+
+
+def define(totals: Totals) -> dict[str, Measurement]:
+    """Return one measurement for every metric of two tensors that was asked for, in the order of `facts.metrics`."""
+    not_applicable: dict[str, Message] = {}
+    if (zeros := _right_zero_left_near(totals)) is not None:
+        not_applicable = {metric: zeros for metric, row in DEFINITIONS.items() if row.is_ratio}
+    if totals.partial.elements == 1:
+        not_applicable["cosine_similarity"] = Message("one_element")
+    if totals.finite:
+        not_applicable.update(_without_meaning(totals))
+    no_elements = None if totals.partial.elements else Message("no_elements")
+    none_finite = no_elements or (None if totals.finite else Message("nothing_finite"))
+    found: dict[str, Measurement] = {}
+    for metric, fact in METRICS.items():
+        if fact.golden or (metric in ULP_METRICS and not totals.task.units):
+            continue
+        # A metric without a definition is an error here: it must never look fine.
+        row = DEFINITIONS[metric] if fact.define is None else Definition(fact.define)
+        if metric in totals.without:
+            found[metric] = _shared(metric, None, Message(LEFT_OUT, {"rule": totals.without[metric]}))
+        elif metric in not_applicable:
+            found[metric] = _shared(metric, None, not_applicable[metric], applies=False)
+        elif (nothing := no_elements if row.counts_all else none_finite) is not None:
+            found[metric] = _shared(metric, None, nothing)
+        elif isinstance(value := row.value(totals), Message):
+            found[metric] = _shared(metric, None, value)
+        elif row.place and (place := row.place(totals)) is not None:
+            where = place if isinstance(place, tuple) else unravel(place, totals.shape)
+            found[metric] = Measurement(metric, value, where=where)
+        else:
+            found[metric] = _shared(metric, value) if isinstance(value, int) else Measurement(metric, value)
+    return found
+
+
+def _without_meaning(totals: Totals) -> Iterator[tuple[str, Message]]:
+    """Yield metrics that say nothing of such tensors, each with the reason."""
+    if totals.no_slices is not None:
+        yield "worst_slice_error", totals.no_slices
+    if totals.task.unit is None:
+        reason = Message("no_units", {"dtype": coarser(totals.task.left, totals.task.right)})
+        yield from ((metric, reason) for metric in ULP_METRICS)
+    if not totals.errors.differing:
+        yield "signal_to_noise_ratio", Message("no_noise")
+
+
+def vendor_numbers(totals: Totals) -> dict[str, float]:
+    """Return relative errors as the vendor counts them: right = 0 ≠ left as 0, means over all elements."""
+    if not totals.finite:
+        return {}
+    relative = totals.errors.relative
+    numbers = {
+        "accumulated_relative_error": relative.value,
+        "max_relative_error": float(totals.errors.largest_relative.value),
+        "mean_relative_error": relative.divided(totals.partial.elements),
+    }
+    return {name: one for name, one in numbers.items() if math.isfinite(one) and name not in totals.without}
+
+
+def unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the logical index of a C-order element number.
+
+    >>> unravel(17, (2, 3, 4))
+    (1, 1, 1)
+    """
+    found = []
+    for length in reversed(shape):
+        index, place = divmod(index, length)
+        found.append(place)
+    return tuple(reversed(found))
+
+
+def _right_zero(totals: Totals) -> Message | None:
+    return Message("right_all_zero") if totals.right_is_zero else None
+
+
+def _right_zero_left_near(totals: Totals) -> Message | None:
+    """Return why ratios say nothing: the right side is all 0, and the left 0 or next to it."""
+    task, errors = totals.task, totals.errors
+    if not errors.near_zero or errors.near_zero != errors.differing or not totals.right_is_zero:
+        return None
+    return Message("right_zero_left_next_to_it", {"dtype": coarser(task.left, task.right)})
+
+
+def _any_zero(totals: Totals) -> Message | None:
+    if totals.left_is_zero:
+        return Message("both_all_zero" if totals.right_is_zero else "left_all_zero")
+    return _right_zero(totals)
+
+
+def _differences_overflow(totals: Totals) -> Message | None:
+    return None if math.isfinite(totals.errors.largest.value) else Message("difference_too_large")
+
+
+def _right_modulus_overflows(totals: Totals) -> Message | None:
+    return Message("modulus_too_large") if math.isinf(totals.errors.right_peak) else None
+
+
+def _right_moduli_underflow(totals: Totals) -> Message | None:
+    is_small = 0.0 < totals.errors.right_peak < _LEAST_MODULUS and "complex" in totals.task.kinds
+    return Message("moduli_too_small") if is_small else None
+
+
+def _no_relative_error(totals: Totals) -> Message | None:
+    return Message("right_zero_everywhere") if totals.finite == totals.errors.right_zero else None
+
+
+def _relative_error_overflows(totals: Totals) -> Message | None:
+    is_infinite = math.isinf(totals.errors.largest_relative.value)
+    return Message("relative_error_too_large") if is_infinite else None
+
+
+_RELATIVE = (_right_moduli_underflow, _no_relative_error, _right_modulus_overflows, _relative_error_overflows)
+
+
+def _squares(side: tuple[Moments, ...]) -> Sum:
+    total = side[0].squares
+    for part in side[1:]:
+        total = total.merge(part.squares)
+    return total
+
+
+def _cosine(totals: Totals) -> Value:
+    if not totals.errors.differing:
+        return 1.0
+    left, right, product = _squares(totals.partial.left), _squares(totals.partial.right), totals.partial.product
+    # Each root by itself: the product of both square sums may not fit float64. Exponents of square sums are even.
+    lengths = math.sqrt(left.high + left.low) * math.sqrt(right.high + right.low)
+    shift = product.exponent - (left.exponent + right.exponent) // 2
+    return max(-1.0, min(1.0, math.ldexp((product.high + product.low) / lengths, shift)))
+
+
+def _divergence(totals: Totals) -> Value:
+    if "complex" in totals.task.kinds:
+        return Message("tensors_are_complex")
+    if not totals.errors.differing:
+        return 0.0
+    return Message("range_too_large") if totals.divergence is None else totals.divergence
+
+
+def _deviations(totals: Totals) -> Value:
+    """Return mean and deviation of both sides; of complex numbers the mean's modulus, and the deviation about it."""
+    numbers: list[float] = []
+    for parts in (totals.partial.left, totals.partial.right):
+        variance = parts[0].variance
+        for part in parts[1:]:
+            variance = variance.merge(part.variance)
+        mean = parts[0].mean if len(parts) == 1 else math.hypot(*(part.mean for part in parts))
+        numbers += (mean, variance.root)
+    return tuple(numbers)
+
+
+def _largest_difference(totals: Totals) -> Value:
+    largest = totals.errors.largest.value
+    return int(largest) if totals.exact else float(largest)
+
+
+def _mean_difference(totals: Totals) -> Value:
+    errors = totals.errors
+    return errors.exact / totals.finite if totals.exact else errors.absolute.divided(totals.finite)
+
+
+def _signal_to_noise(totals: Totals) -> Value:
+    """Return 10·log10(Σ|r|² / Σ|l−r|²), in dB, of sums that need not fit float64."""
+    signal, noise = _squares(totals.partial.right), totals.errors.squares
+    (above, power), (below, other) = math.frexp(signal.high + signal.low), math.frexp(noise.high + noise.low)
+    powers = power + signal.exponent - other - noise.exponent
+    if not above or not below:
+        # Of elements that differ, by less than any number whose square is known.
+        return Message("number_too_large")
+    return 10.0 * (math.log10(above / below) + powers * math.log10(2.0))
+
+
+def _worst_slice(totals: Totals) -> tuple[Value, tuple[int, ...] | None]:
+    """Return the largest relative distance of a slice, and the number of the slice if it is not 0."""
+    grid, slices = totals.task.grid, totals.partial.slices
+    if grid is None or slices is None:
+        return Message("no_channels"), None
+    number, place = slices.worst(grid, (totals.task.left, totals.task.right))
+    return number, (place,) if number else None
+
+
+def _differing_bits(totals: Totals) -> Value:
+    bits, task = totals.partial.bits, totals.task
+    return Message("bits_of_other_types", {"left": task.left, "right": task.right}) if bits is None else bits
+
+
+# A new metric that these sums give is a row here, and one in `facts.metrics`.
+DEFINITIONS: dict[str, Definition] = {
+    "cosine_similarity": Definition(_cosine, (_any_zero,), is_ratio=True),
+    "max_absolute_error": Definition(
+        _largest_difference, (_differences_overflow,), place=lambda totals: totals.errors.largest.element
+    ),
+    "accumulated_relative_error": Definition(lambda totals: totals.errors.relative.value, _RELATIVE),
+    "relative_euclidean_distance": Definition(
+        lambda totals: totals.errors.squares.root_of_ratio(_squares(totals.partial.right)),
+        (_right_moduli_underflow, _differences_overflow, _right_zero),
+        is_ratio=True,
+    ),
+    "kl_divergence": Definition(_divergence, is_ratio=True),
+    "standard_deviation": Definition(_deviations),
+    "mean_absolute_error": Definition(_mean_difference, (_differences_overflow,)),
+    "root_mean_square_error": Definition(
+        lambda totals: totals.errors.squares.root_of_ratio(Sum(totals.finite)), (_differences_overflow,)
+    ),
+    "max_relative_error": Definition(
+        lambda totals: float(totals.errors.largest_relative.value),
+        _RELATIVE,
+        place=lambda totals: totals.errors.largest_relative.element,
+    ),
+    "mean_relative_error": Definition(
+        lambda totals: totals.errors.relative.divided(totals.finite - totals.errors.right_zero), _RELATIVE
+    ),
+    "normalized_max_error": Definition(
+        lambda totals: totals.errors.largest.value / totals.errors.right_peak,
+        (_right_moduli_underflow, _differences_overflow, _right_zero, _right_modulus_overflows),
+        is_ratio=True,
+    ),
+    "mean_ulp_distance": Definition(lambda totals: totals.errors.units.divided(totals.finite)),
+    "ulp_above_1_share": Definition(lambda totals: totals.errors.above_1 / totals.finite),
+    "ulp_above_32_share": Definition(lambda totals: totals.errors.above_32 / totals.finite),
+    "signal_to_noise_ratio": Definition(
+        _signal_to_noise, (_right_moduli_underflow, _differences_overflow, _right_zero), is_ratio=True
+    ),
+    "underflow_share": Definition(lambda totals: totals.errors.underflow / totals.finite),
+    "worst_slice_error": Definition(
+        lambda totals: _worst_slice(totals)[0],
+        (_right_moduli_underflow, _differences_overflow, _right_zero, _right_modulus_overflows),
+        place=lambda totals: _worst_slice(totals)[1],
+        is_ratio=True,
+    ),
+    "nonfinite_mismatch": Definition(
+        lambda totals: totals.classes.mismatch, place=lambda totals: totals.classes.first_mismatch, counts_all=True
+    ),
+    "saturated_count": Definition(
+        lambda totals: totals.classes.left_only + totals.errors.saturated,
+        place=lambda totals: first_of(totals.classes.first_left_only, totals.errors.first_saturated),
+        counts_all=True,
+    ),
+    "allclose": Definition(lambda totals: totals.errors.outside + totals.classes.mismatch, counts_all=True),
+    "bitwise_mismatch": Definition(_differing_bits, counts_all=True),
+}

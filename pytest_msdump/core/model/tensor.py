@@ -1,0 +1,329 @@
+"""A tensor's identity, what it claims to be, where it is, and its values (`TensorView`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from pytest_msdump.capabilities.overflow.chunks import OverflowEntry
+    from pytest_msdump.model.shards import ShardedTensor, TokenRuns
+    from pytest_msdump.model.statistics import Statistics
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFrame:
+    """One place in a program, from a graph file: a path as written there, a line counted from 1, and its code.
+
+    `last_line` is where a statement or a definition of several lines ends; ``None`` when it has one line, or is
+    unknown.
+    """
+
+    file: str
+    line: int
+    text: str = ""
+    last_line: int | None = None
+
+    @property
+    def place(self) -> str:
+        """``FILE:LINE``."""
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStack:
+    """The calls that led to an operator, outermost first; `is_forward`: of the one that a gradient belongs to."""
+
+    frames: tuple[SourceFrame, ...] = ()
+    is_forward: bool = False
+
+
+# The reader of tensors of which only statistics were saved.
+UNSEEN = "statistics"
+
+# Of another kind are paths on object storage.
+_LOCAL = type(Path())
+
+COORDINATES = ("rank", "net", "graph", "iteration", "occurrence")
+_SHOWN_AS = {"rank": "rank", "net": "", "graph": "graph", "iteration": "iter", "occurrence": "occ"}
+
+
+def mangle(name: str) -> str:
+    r"""Write an operator's name as dump files do: each of ``.``, ``/``, ``\`` and space becomes one ``_``."""
+    # A tenth of the time of a regular expression; a dump has very many names.
+    return name.replace("/", "_").replace(".", "_").replace(" ", "_").replace("\\", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinates:
+    """Where in a run a tensor was dumped. ``None`` = this dump does not have that coordinate, so it matches any value.
+
+    `occurrence` counts repeats of one tensor inside an iteration (loops), from 0, by output time.
+    """
+
+    rank: int | None = None
+    net: str | None = None
+    graph: int | None = None
+    iteration: int | None = None
+    occurrence: int | None = None
+
+    @property
+    def part(self) -> Coordinates:
+        """The part of the run: rank, net, graph and iteration, without the occurrence."""
+        return Coordinates(self.rank, self.net, self.graph, self.iteration)
+
+    def shown(self, names: Iterable[str] = COORDINATES) -> str:
+        """Return those of `names` that this dump has, e.g. ``"rank1-Net-graph0-iter2-occ1"``."""
+        found = ((_SHOWN_AS[name], getattr(self, name)) for name in names)
+        return "-".join([f"{prefix}{value}" for prefix, value in found if value is not None])
+
+
+@dataclass(frozen=True, slots=True)
+class OpKey:
+    """Identity of an operator in one dump.
+
+    `name` is as the file has it, that is mangled for MindSpore and Ascend, free for `op.index.timestamp` files;
+    `true_name` as the framework writes it, where a file of the dump has it. `at` says which run of the operator it is.
+    `op_type` is e.g. ``"BiasAdd"``, ``"Parameter"``; unknown in reference folders.
+    """
+
+    name: str
+    at: Coordinates = field(default_factory=Coordinates)
+    op_type: str | None = None
+    true_name: str | None = None
+
+    def __hash__(self) -> int:
+        # One hash of all fields: keys are looked up some twenty times for each tensor.
+        at = self.at
+        return hash((self.name, at.rank, at.graph, at.iteration, at.occurrence))
+
+    @property
+    def label(self) -> str:
+        """The true name, or the mangled one when the true one is unknown."""
+        return self.true_name or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class TensorKey:
+    """Identity of one tensor, ``OP:io:slot``, in one dump. `io` is ``"input"`` or ``"output"``."""
+
+    op: OpKey
+    io: str
+    slot: int
+
+    def __hash__(self) -> int:
+        op = self.op
+        at = op.at
+        return hash((op.name, at.rank, at.graph, at.iteration, at.occurrence, self.io, self.slot))
+
+    @property
+    def address(self) -> str:
+        """``OP:io:slot`` with the operator's true name, or its mangled one."""
+        return f"{self.op.label}:{self.io}:{self.slot}"
+
+    @property
+    def typed_address(self) -> str:
+        """``TYPE.OP:io:slot``, for operators that share a name; the address where no type is known."""
+        return f"{self.op.op_type}.{self.address}" if self.op.op_type else self.address
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """What a tensor is, or claims to be; ``None`` where unknown.
+
+    `dtype` is a name from `facts.dtypes`: the logical type, however the bytes are stored. `shape` is the stored shape,
+    `memory_format` as the dump spells it, e.g. ``"DefaultFormat"``, ``"NC1HWC0"``; `logical_shape` is the shape after
+    undoing the memory format and cropping the padding. `groups` are those of a convolution, which the memory formats of
+    its weights (FRACTAL_Z) depend on. `trailing_bytes` stand behind all that the file's header explains; they are never
+    read. `dtype_from` and `shape_from` name the graph file that dtype and logical shape are from, if they are from one:
+    what the tensor's own file says wins over it.
+    """
+
+    dtype: str | None = None
+    shape: tuple[int, ...] | None = None
+    memory_format: str | None = None
+    logical_shape: tuple[int, ...] | None = None
+    groups: int = 1
+    trailing_bytes: int = 0
+    dtype_from: str = ""
+    shape_from: str = ""
+
+
+def location_of(folder: Path, name: str) -> Path | str:
+    """Return what opens a file: its path as text where that is enough, which is made ten times faster than a path."""
+    start = str(folder)
+    if type(folder) is not _LOCAL or start == "." or start[-1] == os.sep:
+        return folder / name
+    return f"{start}{os.sep}{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSource:
+    """Where a tensor's bytes are: a file, and a part of it when one file holds several tensors.
+
+    A dump has very many files, so that paths are made of `folder` and `name` when they are needed. `timestamp` is when
+    the file was written, `part` which tensor of the file it is. `pieces` are the files of a tensor that was dumped in
+    slices or shards, in their order; the first is `path`. `device_address` is where the tensor was on the device.
+    """
+
+    folder: Path
+    name: str
+    timestamp: int | None = None
+    part: int | None = None
+    pieces: tuple[Path, ...] = ()
+    device_address: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        path: Path,
+        timestamp: int | None = None,
+        part: int | None = None,
+        pieces: tuple[Path, ...] = (),
+        device_address: int | None = None,
+    ) -> TensorSource:
+        """Return the source that is the file `path`, or a part of it."""
+        return cls(path.parent, path.name, timestamp, part, pieces, device_address)
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / self.name
+
+    @property
+    def location(self) -> Path | str:
+        """What opens the file; see `location_of`."""
+        return location_of(self.folder, self.name)
+
+    @property
+    def text(self) -> str:
+        """The path as text."""
+        return str(self.location)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRef:
+    """Where a tensor is and what it claims to be. Holds no data; making one opens no file.
+
+    `place` is the operator's 0-based place in the execution order of its graph, ``None`` when no order is known.
+    `reader` names the reader that can open it. `line` is the line of the user's program that made the operator, where a
+    graph of the run has it. `overflows` are from the device's own check of the operator. `statistics` are from a table
+    of the run; where only these were saved, `reader` is ``"statistics"``, which opens nothing. `sample` is the number
+    of entries along the first axis where the run saved no more. `sketch` is where its sketch is, if it has one.
+    `computed` is the type that a run with mixed precision computed it in, whatever its file has. `shards` are the
+    parts that it is to be put together from; `source` then names all their files. `placement` is how the tensor is cut
+    of which this is a part, as the manifest says it. `tokens` are those to compare, where others are padding; `steps`
+    are the tensors that have them, one for each pass of a model, where one alone does not.
+    """
+
+    key: TensorKey
+    spec: TensorSpec
+    source: TensorSource
+    reader: str
+    place: int | None = None
+    line: SourceFrame | None = None
+    overflows: tuple[OverflowEntry, ...] = field(default=(), hash=False)
+    statistics: Statistics | None = None
+    sample: int | None = None
+    computed: str | None = None
+    sketch: SavedSketch | None = field(default=None, hash=False)
+    shards: ShardedTensor | None = field(default=None, hash=False)
+    placement: str = field(default="", hash=False)
+    tokens: TokenRuns | None = field(default=None, hash=False)
+    steps: tuple[TensorRef, ...] = field(default=(), hash=False)
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether only statistics of it were saved."""
+        return self.reader == UNSEEN
+
+
+class SavedSketch(NamedTuple):
+    """Where the buckets of a tensor's sketch are, and the norm of the tensor's finite elements."""
+
+    buckets: TensorRef
+    norm: float
+
+
+class TensorView(Protocol):
+    """A tensor that is read piece by piece. Opened lazily; never held whole.
+
+    Two views of one logical shape align by element number, whatever their stored types and axes. A class that inherits
+    from this one has `dtype`, `size` and `blocks`.
+    """
+
+    @property
+    def spec(self) -> TensorSpec:
+        """What the file really holds: every field but `memory_format` is set."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Logical shape; ``()`` for a 0-d tensor."""
+
+    @property
+    def dtype(self) -> str:
+        """Logical data type, a name from `facts.dtypes`."""
+        return self.spec.dtype or ""
+
+    @property
+    def size(self) -> int:
+        """Number of elements: the product of `shape`, 1 for a 0-d tensor."""
+        return prod(self.shape)
+
+    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Return elements `start` to `stop` of the logical shape in C order: 1-D, native byte order, native dtype.
+
+        The array belongs to the caller until the next `read` of this view.
+        """
+
+    def blocks(self, block_elements: int) -> Iterator[npt.NDArray[Any]]:
+        """Yield all elements, `block_elements` at a time; each block is the caller's until the next."""
+        for start in range(0, self.size, block_elements):
+            yield self.read(start, min(start + block_elements, self.size))
+
+    def permuted(self, axes: tuple[int, ...]) -> TensorView:
+        """Return this tensor with its logical axes in another order, as `numpy.transpose` takes them; reads no data."""
+
+    def close(self) -> None:
+        """Give back the file."""
+
+
+class ForwardingView(TensorView):
+    """A `TensorView` that wraps and closes another; subclasses override what differs, `shape` is another one."""
+
+    def __init__(self, view: TensorView, shape: tuple[int, ...] | None = None) -> None:
+        self._view = view
+        self._shape = shape
+
+    @property
+    def spec(self) -> TensorSpec:
+        """What the file holds."""
+        return self._view.spec if self._shape is None else replace(self._view.spec, logical_shape=self._shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Logical shape."""
+        return self._view.shape if self._shape is None else self._shape
+
+    @property
+    def dtype(self) -> str:
+        """Logical data type, a name from `facts.dtypes`."""
+        return self._view.dtype
+
+    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Return elements `start` to `stop` in C order."""
+        return self._view.read(start, stop)
+
+    def permuted(self, axes: tuple[int, ...]) -> TensorView:
+        """Return the wrapped view with its axes in another order; reads no data."""
+        return self._view.permuted(axes)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._view.close()

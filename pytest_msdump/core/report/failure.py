@@ -1,0 +1,529 @@
+"""The text of a failing test item: numbers, places, the worst elements, and the command to run it again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from pytest_msdump.capabilities.diagnosis.kinds import DIAGNOSES
+from pytest_msdump.core.escape import shell_line, terminal_text
+from pytest_msdump.core.facts.metrics import METRICS, RELATIVE_METRICS, ULP_METRICS
+from pytest_msdump.core.limits.judge import accepted_bounds
+from pytest_msdump.core.model.comparison import Finding, Nonfinite, Scalar
+from pytest_msdump.core.model.graph import KernelArguments
+from pytest_msdump.core.model.numbers import beside, distinct_texts, index_text, number, plain
+from pytest_msdump.core.model.record import Check, Record, ReportedTensor
+from pytest_msdump.core.model.tensor import COORDINATES, SourceFrame, mangle
+from pytest_msdump.core.report.json_forms import encode
+from pytest_msdump.core.report.tables import (
+    columns,
+    command,
+    filled,
+    hanging,
+    labelled,
+    pieces,
+    statistics_table,
+    table,
+)
+from pytest_msdump.core.text import ENGLISH, Phrases
+from pytest_msdump.report.causes import role_line, suspicious_line
+
+# From here on there is room for metric ids; below, their short forms stand, which can be typed as well.
+_WIDE = 100
+
+# In the order of the table.
+_SHOWN = ("fail", "undefined", "warn", "ok", "skipped")
+_BROKEN = ("fail", "undefined")
+
+# Outcomes that have a word of their own.
+_LABELLED = ("fail", "undefined", "error", "warn", "note")
+
+# Counts of elements: a suite file cannot limit them by one number, and the caption of the worst elements has them.
+_COUNTS = ("allclose", "bitwise_mismatch")
+
+# Shown where they have a limit: without one they say little that others do not.
+_ON_DEMAND = (*ULP_METRICS, "signal_to_noise_ratio")
+# So many times the distance of the whole tensor, and one slice is what is wrong with it.
+_STANDS_OUT = 10
+
+# Before a number that sketches gave.
+_ABOUT = "~"
+
+# For numbers without a limit.
+_FEW_DIGITS = 4
+
+
+def metrics_table(record: Record, width: int, say: Phrases = ENGLISH, *, is_brief: bool = False) -> list[str]:
+    """Return the limits one by one, what fails first, then those that hold, or without these."""
+    shown = _BROKEN if is_brief else _SHOWN
+    checks = [check for check in record.checks if check.outcome in shown and check.limit is not None]
+    checks.sort(key=lambda check: _SHOWN.index(check.outcome))
+    if not checks:
+        return []
+    rows = [_table_row(check, width, say, is_estimate=check.metric in record.estimates) for check in checks]
+    titles = tuple(map(say, ("metric", "value", "limit", "rule", "verdict")))
+    return table(titles, rows, width=width, right=(1,), flexible=3, same=say("same"))
+
+
+def other_numbers(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
+    """Return the numbers without a limit: further metrics, NaN and Inf, overflow."""
+    lines: list[str] = []
+    # Results of earlier releases have checks without a limit, too.
+    limited = {check.metric for check in record.checks if check.limit is not None}
+    measured = record.metrics
+    hidden = {*limited, *_COUNTS, *_ON_DEMAND}
+    hidden |= {"underflow_share"} if not measured.get("underflow_share") else set()
+    hidden |= set() if _one_slice_stands_out(measured) else {"worst_slice_error"}
+    unlimited = [metric for metric in METRICS if metric in measured and metric not in hidden]
+    if unlimited:
+        texts = [_measured(record, metric, width, say) for metric in unlimited]
+        lines += labelled(say("also"), say.joined(texts, "between_numbers"), width=width)
+    for label, text in (("NaN/Inf", _nonfinite(record.nonfinite, say)), (say("overflow"), _overflow(record, say))):
+        if text:
+            lines += labelled(label, text, width=width)
+    return lines
+
+
+def worst_elements(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
+    """Return the elements furthest beyond their tolerance, with index and both values."""
+    comparison = record.comparison
+    if comparison is None or not comparison.worst:
+        return []
+    rtol, atol = comparison.rtol, comparison.atol
+    allowed = f"{plain(atol)} + {plain(rtol)} * |right|" if atol or rtol else "0"
+    beyond = record.metrics.get("allclose")
+    counted = say("allowed_is" if beyond is None else "exceed", n=beyond, allowed=allowed)
+    title = say("worst_elements", differing=comparison.differing, elements=comparison.elements, counted=counted)
+    lines = [f"  {line}" for line in filled(title, width - 2)]
+    titles = (say("index"), say("left"), say("right"), "|l - r|", say("err_allowed"))
+    rows = [
+        (index_text(index), *distinct_texts(left, right), _difference(left, right), plain(ratio, 3))
+        for index, left, right, ratio in comparison.worst
+    ]
+    laid_out = table(titles, rows, width=width, right=(1, 2, 3, 4))
+    if max(map(columns, laid_out)) > width:
+        laid_out = table(titles[:3] + titles[4:], [row[:3] + row[4:] for row in rows], width=width, right=(1, 2, 3))
+    if max(map(columns, laid_out)) > width:
+        laid_out = [line for row in rows for line in _stacked(titles, row)]
+    return lines + laid_out
+
+
+def sentences(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
+    """Return the findings that are not in the table, and the notes."""
+    lines, seen = [], set()
+    for finding in record.verdict.findings:
+        sentence = terminal_text(say.of(finding.message))
+        if sentence not in seen and not _in_table(finding, record):
+            seen.add(sentence)
+            outcome = finding.outcome
+            # A file may hold any word.
+            label = say(f"finding_{outcome}") if outcome in _LABELLED else terminal_text(outcome)
+            lines += labelled(label, sentence, width=width)
+    for note in (terminal_text(say.of(note)) for note in record.notes):
+        if note not in seen:
+            lines += labelled(say("finding_note"), note, width=width)
+    left_out = record.right_zero_mismatch
+    if left_out and not any(finding.metric in RELATIVE_METRICS for finding in record.verdict.findings):
+        lines += labelled(say("finding_note"), say("zeros_left_out", n=left_out), width=width)
+    if record.comparison is not None and record.comparison.near_zero:
+        lines += labelled(say("finding_note"), say("near_zero", n=record.comparison.near_zero), width=width)
+    return lines
+
+
+def would_pass(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
+    """Return the limits that would have let the tensor pass, as they are typed."""
+    passing = record.verdict.would_pass
+    if not passing:
+        return []
+    typed = [
+        f"--msdump-threshold={metric}={_typed(bound)}" if metric in _COUNTS else f"{metric} = {_typed(bound)}"
+        for metric, bound in passing.items()
+    ]
+    failing = [finding for finding in record.verdict.findings if finding.outcome in ("fail", "undefined")]
+    beyond = [finding.metric or say("the_rest") for finding in failing if finding.metric not in passing]
+    text = say("pass_with", limits=say.joined(typed))
+    if beyond:
+        text = say("not_by_limits", names=say.joined(dict.fromkeys(beyond)), text=text)
+    return labelled(say("would_pass"), text, width=width)
+
+
+def _table_row(check: Check, width: int, say: Phrases, *, is_estimate: bool) -> tuple[str, ...]:
+    """Return the row of one limit; value and limit have enough digits to differ."""
+    sign = ">=" if _direction(check.metric) == "high" else "<="
+    limit = 0.0 if check.limit is None else check.limit
+    value, bound = "-", plain(limit)
+    if check.value is not None and not isinstance(check.value, tuple):
+        value, bound = beside(check.value, limit)
+        value = f"{_ABOUT}{value}" if is_estimate else value
+    metric, rule = _named(check.metric, width), terminal_text(check.rule or "")
+    return metric, value, f"{sign} {bound}", rule, say(f"is_{check.outcome}")
+
+
+def _named(metric: str, width: int) -> str:
+    """Return a metric's id where there is room, else its short form; both can be typed."""
+    fact = METRICS.get(metric)
+    return metric if width >= _WIDE or fact is None else fact.short or metric
+
+
+def _direction(metric: str) -> str:
+    fact = METRICS.get(metric)
+    return fact.direction if fact else "low"
+
+
+def _measured(record: Record, metric: str, width: int, say: Phrases) -> str:
+    """Return a metric without a limit: name, number, place."""
+    value = record.metrics[metric]
+    if isinstance(value, tuple):
+        texts = [number(item, _FEW_DIGITS) for item in value]
+        if len(texts) == 4:
+            return say("moments", mean=texts[0], deviation=texts[1], right_mean=texts[2], right_deviation=texts[3])
+        return f"{_named(metric, width)} {'; '.join(texts)}"
+    place = record.places.get(metric)
+    if metric == "worst_slice_error" and place:
+        text = f"{_named(metric, width)} {number(value, _FEW_DIGITS)}"
+        return say("at", text=text, place=say("slice", n=place[0]))
+    about = _ABOUT if metric in record.estimates else ""
+    text = f"{_named(metric, width)} {about}{number(value, _FEW_DIGITS)}"
+    return say("at", text=text, place=index_text(place)) if place else text
+
+
+def _one_slice_stands_out(metrics: Mapping[str, float | int | tuple[float, ...]]) -> bool:
+    """Whether the error of one slice is what the distance of the tensor hides."""
+    worst, whole = metrics.get("worst_slice_error"), metrics.get("relative_euclidean_distance")
+    if isinstance(worst, tuple) or isinstance(whole, tuple) or worst is None or whole is None:
+        return False
+    return worst > _STANDS_OUT * whole
+
+
+def _nonfinite(counts: Nonfinite, say: Phrases) -> str:
+    parts = [
+        say(f"on_{key}", n=getattr(counts, f"{kind}_{key}"), title=title)
+        for kind, title in (("nan", "NaN"), ("inf", "Inf"))
+        for key in ("both", "left", "right")
+        if getattr(counts, f"{kind}_{key}")
+    ]
+    first = counts.first_mismatch
+    if parts and first is not None:
+        parts.append(say("first_differing", place=index_text(first)))
+    return say.joined(parts, "between_clauses")
+
+
+def _overflow(record: Record, say: Phrases) -> str:
+    """Return how many elements of the left overflowed where the right did not."""
+    count = record.metrics.get("saturated_count")
+    if not isinstance(count, int) or not count:
+        return ""
+    place = record.places.get("saturated_count")
+    text = say("overflowed", n=count, dtype=record.left.dtype or say("number"))
+    return say.joined((text, say("first_at", place=index_text(place))), "between_clauses") if place else text
+
+
+def _difference(left: Scalar, right: Scalar) -> str:
+    """Return |l - r|, or a dash where a side is NaN or Inf."""
+    if isinstance(left, int) and isinstance(right, int):
+        return number(abs(int(left) - int(right)))
+    try:
+        distance = abs(left - right)
+    except OverflowError:
+        return "-"
+    return plain(distance, 3) if math.isfinite(distance) else "-"
+
+
+def _stacked(titles: Sequence[str], row: Sequence[str]) -> Iterator[str]:
+    """Yield an element whose numbers are too long for one line: one number a line."""
+    yield f"  {row[0]}"
+    for title, text in zip(titles[1:], row[1:], strict=True):
+        yield f"    {title}{' ' * (13 - columns(title))}  {text}"
+
+
+def _in_table(finding: Finding, record: Record) -> bool:
+    """Whether the finding says no more than its row: a value beyond its limit, and not one that is estimated."""
+    if finding.outcome not in ("fail", "warn") or finding.metric in record.estimates:
+        return False
+    # The row has the ratio, not the two errors.
+    if (fact := METRICS.get(finding.metric or "")) is not None and fact.golden:
+        return False
+    return any(_beyond(one) for one in record.checks if one.metric == finding.metric and one.outcome == finding.outcome)
+
+
+def _beyond(check: Check) -> bool:
+    value, limit = check.value, check.limit
+    if value is None or limit is None or isinstance(value, tuple):
+        return False
+    return value < limit if _direction(check.metric) == "high" else value > limit
+
+
+def _typed(bound: float) -> str:
+    """A bound exactly as it has to be typed."""
+    return repr(encode(bound)).strip("'")
+
+
+_MOST_LISTED = 12
+
+
+def argument_lines(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
+    """Return the arguments that differ between the sides, then those of the kernels."""
+    lines: list[str] = []
+    differing = record.differing_arguments
+    for one in differing[:_MOST_LISTED]:
+        both = say("both_sides", left=_value(one.left, say), right=_value(one.right, say))
+        text = say("after_label", label=f"{one.kind} {one.name}", text=both)
+        lines += labelled(say("differs"), terminal_text(text), width=width)
+    if len(differing) > _MOST_LISTED:
+        lines += labelled("", say("more_differ", n=len(differing) - _MOST_LISTED), width=width)
+    for text in _saved(record.kernel_args, say):
+        lines += labelled(say("arguments"), terminal_text(text), width=width)
+    return lines
+
+
+def _saved(sides: Mapping[str, KernelArguments], say: Phrases) -> Iterator[str]:
+    """Yield the arguments of the kernels, once where both sides have the same."""
+    texts = {side: _listed(one, say) for side, one in sides.items()}
+    if len(texts) > 1 and len(set(texts.values())) == 1:
+        yield say("in_brackets", text=next(iter(texts.values())), aside=say("on_both_sides"))
+        return
+    yield from (say("after_label", label=say(side), text=text) for side, text in texts.items())
+
+
+def _listed(one: KernelArguments, say: Phrases) -> str:
+    if one.note:
+        return f"{one.source} {one.note}"
+    return say.named((f"{name} {value}" for name, value in one.values.items()), _MOST_LISTED) or say("none")
+
+
+def _value(value: str | None, say: Phrases) -> str:
+    return say("has_none") if value is None else value
+
+
+_SHOWN_DOUBTFUL = 2
+
+
+def diagnosis_lines(record: Record, width: int, say: Phrases = ENGLISH) -> list[str]:
+    """Return a line for the sure diagnosis, or one for each of the likely ones."""
+    sure = [one for one in record.diagnosis if one.confidence == "high"]
+    likely = [one for one in record.diagnosis if one.confidence == "medium"][:_SHOWN_DOUBTFUL]
+    lines: list[str] = []
+    for one in sure or likely:
+        title = say(f"looks_{one.id}") if one.id in DIAGNOSES else one.id
+        title = say("in_brackets", text=title, aside=say(f"confidence_{one.confidence}"))
+        text = terminal_text(say("after_label", label=title, text=say.of(one.evidence)))
+        lines += labelled(say("looks_like"), text, width=width)
+    return lines
+
+
+_HOW = {
+    "name": "same_name",
+    "mangled": "same_name_as",
+    "scope": "same_scope",
+    "graph": "same_graph",
+    "mapped": "by_map",
+    "fused": "by_rule_file",
+}
+# By these no rule has to be named.
+_WITHOUT_RULE = ("name", "mangled", "scope", "graph")
+
+_NARROWEST = 80
+
+
+def failure_text(
+    records: Sequence[Record],
+    *,
+    operators: int,
+    width: int = 80,
+    rerun: Sequence[str] = (),
+    report_dir: str = "",
+    left_root: str = "",
+    right_root: str = "",
+    is_brief: bool = False,
+    in_full: bool = False,
+    by_name: bool = False,
+    say: Phrases = ENGLISH,
+) -> str:
+    """Return the text of one test item: its failing tensors in full, the others on a line each unless `in_full`.
+
+    `operators` is the number of left operators, for "op 5 of 14"; `by_name` is that of `SideInfo`; a `width` below 80
+    counts as 80; `rerun` has the words of the command that runs just this item; `report_dir` is where the run's
+    results.json will be, as typed, if there is a suite file to accept drifts in; the roots are the dumps as the user
+    named them; `is_brief` leaves out all but the limits that are broken. The text has no colour, and no line break at
+    its end. Only a command may hold a line longer than `width`: a word of it is never broken.
+    """
+    width = max(width, _NARROWEST)
+    lines: list[str] = []
+    for record in records:
+        if record.fails or in_full:
+            lines += ["", *_block(record, (operators, by_name), width, (left_root, right_root), say, is_brief=is_brief)]
+    others = [one_line(record, say) for record in records if not record.fails and not in_full]
+    if others:
+        lines.append("")
+        lines += [line for text in others for line in hanging(text, width)]
+    if rerun:
+        lines += ["", say("rerun"), *(f"  {line}" for line in command(rerun, width=width - 2))]
+    if report_dir and all(accepted_bounds(record.verdict) for record in records if record.fails):
+        lines += ["", say("accept", directory=shell_line([report_dir]))]
+    return "\n".join(lines[1:])
+
+
+def one_line(record: Record, say: Phrases = ENGLISH) -> str:
+    """Return a record as one line: ``DRIFT conv2:output:0: cosine_similarity 0.39 is below 0.999; max abs 1.37``."""
+    verdict, address = record.verdict.outcome, terminal_text(record.left.address)
+    findings = [finding for finding in record.verdict.findings if finding.outcome == verdict]
+    parts = [terminal_text(say.of(findings[0].message))] if findings else []
+    if len(findings) > 1:
+        parts.append(say("and_more", n=len(findings) - 1))
+    if not findings and (record.elements is not None or record.statistics is not None):
+        parts.append(say("equal" if record.equal else "every_limit_met"))
+    if record.statistics is not None:
+        parts.append(say("sketches_only" if record.estimates else "statistics_only"))
+    parts += _largest_error(record, findings[:1], say)
+    source = record.left.source
+    line = f" [{terminal_text(source.file.rpartition('/')[2])}:{source.line}]" if source else ""
+    text = f"{_where_in_run(f'{say(verdict.upper())} {address}', record, say)}{line}"
+    return say("after_label", label=text, text=say.joined(parts, "between_clauses")) if parts else text
+
+
+def _where_in_run(text: str, record: Record, say: Phrases) -> str:
+    """Add the coordinates that are not 0."""
+    at = record.left.at
+    named = (("rank", at.rank), ("graph", at.graph), ("iteration", at.iteration), ("occurrence", at.occurrence))
+    later = [f"{name} {value}" for name, value in named if value]
+    return say("in_brackets", text=text, aside=say.joined(later)) if later else text
+
+
+def _largest_error(record: Record, shown: Sequence[Finding], say: Phrases) -> list[str]:
+    """Return the greatest difference and its place, unless a shown finding has it."""
+    value = record.metrics.get("max_absolute_error")
+    if value is None or isinstance(value, tuple) or record.equal:
+        return []
+    if any(finding.metric == "max_absolute_error" for finding in shown):
+        return []
+    place = record.places.get("max_absolute_error")
+    text = say("largest_error", value=number(value))
+    return [say("at", text=text, place=index_text(place)) if place else text]
+
+
+def _block(
+    record: Record, run: tuple[int, bool], width: int, roots: tuple[str, str], say: Phrases, *, is_brief: bool = False
+) -> Iterator[str]:
+    """One failing tensor in full, or only which limits it breaks; `run` is `operators` and `by_name`."""
+    yield from _heading(record, run, width, say)
+    for label, side, root in zip(("left", "right"), (record.left, record.right), roots, strict=True):
+        yield from _side(label, side, root, width, say)
+    beside = statistics_table(record, width, say)
+    if beside:
+        yield from ("", *beside)
+    if record.elements is not None or beside:
+        yield ""
+        yield from metrics_table(record, width, say, is_brief=is_brief)
+    if is_brief:
+        return
+    yield from other_numbers(record, width, say)
+    worst = list(worst_elements(record, width, say))
+    if worst:
+        yield from ("", *worst)
+    rest = [*diagnosis_lines(record, width, say), *argument_lines(record, width, say)]
+    rest += [*sentences(record, width, say), *would_pass(record, width, say)]
+    if rest:
+        yield from ("", *rest)
+
+
+def _heading(record: Record, run: tuple[int, bool], width: int, say: Phrases) -> Iterator[str]:
+    """Yield verdict and address, place in the run, how the pair was made, and its role."""
+    word = say(record.verdict.outcome.upper())
+    indent = " " * (columns(word) + 2)
+    first, *rest = pieces(terminal_text(record.left.address), width - len(indent))
+    yield f"{word}  {first}"
+    for parts in ((_place(record, *run, say), _at(record, say)), (_paired(record, say), _transform(record, say))):
+        text = say.joined((part for part in parts if part), "between_clauses")
+        rest += filled(terminal_text(text), width - len(indent)) if text else []
+    rest += [part for text in _made_by(record, say) for part in pieces(terminal_text(text), width - len(indent))]
+    rest += filled(role_line(record, say), width - len(indent)) if record.role is not None else []
+    rest += filled(local, width - len(indent)) if (local := _local_line(record, say)) else []
+    rest += filled(suspicious_line(record, say), width - len(indent)) if record.suspicious else []
+    yield from (indent + line for line in rest)
+
+
+def _place(record: Record, operators: int, by_name: bool, say: Phrases) -> str:
+    """Return the place of the operator in the run; two loose files are in no run."""
+    if record.how == "file":
+        return ""
+    return say("place_by_name" if by_name else "place", place=record.order + 1, operators=operators)
+
+
+def _at(record: Record, say: Phrases) -> str:
+    """Return the coordinates that the left side has, with those of the right side that differ."""
+    found = []
+    for name in COORDINATES:
+        value, other = getattr(record.left.at, name), getattr(record.right.at, name)
+        # The first occurrence is the ordinary case.
+        if value is not None and (name != "occurrence" or value or other):
+            is_other = other is not None and other != value
+            found.append(f"{name} {say('right_is', value=value, other=other) if is_other else value}")
+    return say.joined(found)
+
+
+def _paired(record: Record, say: Phrases) -> str:
+    """Return how the pair was made; nothing for two loose files."""
+    how = record.how
+    if how == "file":
+        return ""
+    if how in _WITHOUT_RULE or (how in _HOW and not record.by):
+        return say("paired", by=say(_HOW[how], name=mangle(record.left.key.op.label), scope=record.by))
+    return say("paired", by=record.by or how)
+
+
+def _made_by(record: Record, say: Phrases) -> Iterator[str]:
+    """Yield the line of the user's program; also the right side's if it is another."""
+    source, other = record.left.source, record.right.source
+    if source:
+        yield from _line(say("made_by"), source)
+    if other and other != source:
+        yield from _line(say("right_made_by"), other)
+
+
+def _line(label: str, source: SourceFrame) -> Iterator[str]:
+    yield f"{label} {source.file}:{source.line}"
+    if source.text:
+        yield f"  {source.text}"
+
+
+def _transform(record: Record, say: Phrases) -> str:
+    """Return how the right side was brought to the left; an axis order concerns 4-D tensors alone."""
+    transform, shape = record.transform, record.right.shape
+    formats = (("left", transform.left_format), ("right", transform.right_format))
+    parts = []
+    if shape is None or len(shape) == 4:
+        parts += [say(f"{side}_read_as", memory_format=name) for side, name in formats if name is not None]
+    if transform.transpose is not None:
+        parts.append(say("right_transposed", axes=index_text(transform.transpose)))
+    if transform.reshape:
+        parts.append(say("right_reshaped"))
+    return say.joined(parts)
+
+
+def _side(label: str, side: ReportedTensor, root: str, width: int, say: Phrases) -> Iterator[str]:
+    """Yield one side: its whole file name, and what is in the file."""
+    title = say(label)
+    start, column = f"  {title}{' ' * (5 - columns(title))}  ", 9
+    path = terminal_text(path_below(root, side.file))
+    path = path if side.row is None else say("row_of_file", file=path, row=side.row)
+    described = [side.dtype or say("dtype_unknown")]
+    described += [side.memory_format] if side.memory_format else []
+    described.append(say("shape_unknown") if side.shape is None else str(tuple(side.shape)))
+    if side.logical_shape is not None:
+        described.append(f"-> {tuple(side.logical_shape)}")
+    lines = [*pieces(path, width - column), *filled(terminal_text(" ".join(described)), width - column)]
+    yield start + lines[0]
+    yield from (" " * column + line for line in lines[1:])
+
+
+def path_below(root: str, file: str) -> str:
+    """Return the file below its dump; a dump of one file is that file."""
+    if not root or file.startswith("/") or root == file or root.endswith(f"/{file}"):
+        return root if root.endswith(file) else file
+    return f"{root.rstrip('/')}/{file}"
+
+
+def _local_line(record: Record, say: Phrases) -> str:
+    """Return what a replay says of a record, if it is none of its findings; empty where there was no replay."""
+    local = record.local
+    return "" if local is None or local.outcome == "fail" else terminal_text(say.of(local.message))

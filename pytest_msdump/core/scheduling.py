@@ -1,0 +1,121 @@
+"""The records of a plan's pairs: from this process, worker processes, a cluster or the cache, and always the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from pytest_msdump.capabilities.cache.cache import Cache, Cached, CachingComparer, cache_folder, open_cache
+from pytest_msdump.core.compare.comparing import comparer_of
+from pytest_msdump.core.compare.planning import Plan
+from pytest_msdump.core.compare.user_code import Watch
+from pytest_msdump.core.model.pairing import Pair
+from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.processes import Workers
+from pytest_msdump.core.report.build import with_arguments
+from pytest_msdump.storage.remote import RemotePath
+
+# Small pairs travel together. More of them at once would save no time.
+_MOST_TOGETHER = 64
+
+
+def records_of(
+    plan: Plan, watch: Watch, *, scheduler: str | None = None
+) -> tuple[Mapping[int, Record], tuple[str, ...]]:
+    """Compare every pair, on the workers of a Dask `scheduler` where its address is given.
+
+    Return records by number of the pair, and sentences for the report. ConfigError where there is no scheduler, or none
+    of its workers can compare.
+    """
+    numbers = range(len(plan.pairing.pairs))
+    if scheduler is not None:
+        # Needs Dask, an optional package.
+        from pytest_msdump.capabilities.cluster.cluster import Cluster, connected
+
+        with connected(scheduler) as client:
+            cluster = Cluster(plan, client, scheduler)
+            found = watch(cluster.records(numbers), "pairs", len(numbers))
+            return {number: with_arguments(plan, number, record) for number, record in found}, tuple(cluster.notes)
+    cache = open_cache(plan, cache_folder(Path.cwd()))
+    records: dict[int, Record] = {}
+    notes: tuple[str, ...] = ()
+    with closing(Runner(plan, numbers, jobs=plan.suite.options["jobs"], cache=cache)) as runner:
+        try:
+            for number in watch(numbers, "pairs"):
+                records[number] = runner.record(number)
+        finally:
+            # Also after Ctrl-C: the next run begins where this one ended.
+            if cache is not None:
+                notes = cache.keep(records, runner.keys, runner.reused)
+    return records, (*notes, *runner.notes)
+
+
+class Runner:
+    """Makes the records of a plan's pairs.
+
+    `order` has the numbers of the pairs that will be asked for; others may be asked for as well. With more than one of
+    `jobs`, that many worker processes compare them ahead. `keys` are the cache's keys, by pair: those whose files may
+    change without notice have none. `reused` are the pairs whose records came from the cache.
+
+    Pairs are compared one by one in this process if user code runs, which may rely on being alone in its process, or
+    if a side is on object storage, whose connection processes cannot share.
+    """
+
+    def __init__(self, plan: Plan, order: Sequence[int], *, jobs: int = 1, cache: Cache | None = None) -> None:
+        self.keys: dict[int, str] = {}
+        self.reused: set[int] = set()
+        self._plan = plan
+        self._comparer = CachingComparer(comparer_of(plan), cache)
+        self._workers: Workers[Pair, Cached] | None = None
+        # Pairs whose results the workers have yet to send, and results that were not asked for in their turn.
+        self._awaited: set[int] = set()
+        self._done: dict[int, Cached] = {}
+        has_code = bool(plan.extras.converters or plan.extras.algorithms)
+        is_remote = any(isinstance(root, RemotePath) for root in plan.roots)
+        is_parallel = jobs > 1 and not has_code and not is_remote
+        if is_parallel:
+            # No process is started for records that are there already.
+            found = {number: self._comparer.find(plan.pairing.pairs[number]) for number in order}
+            self._done = {number: cached for number, cached in found.items() if cached is not None}
+            order = [number for number in order if number not in self._done]
+        if is_parallel and len(order) > 1:
+            self._workers = Workers(
+                self._comparer.compare,
+                (plan.pairing.pairs[number] for number in order),
+                jobs=min(jobs, len(order)),
+                died=self._comparer.died,
+                most_together=_MOST_TOGETHER,
+            )
+            self._results = self._workers.results()
+            self._ahead = zip(order, self._results, strict=False)
+            self._awaited.update(order)
+
+    def record(self, number: int) -> Record:
+        """Return the record of a pair."""
+        if number in self._awaited:
+            for one, result in self._ahead:
+                self._done[one] = result
+                self._awaited.remove(one)
+                if one == number:
+                    break
+        found = self._done.pop(number, None) or self._comparer.compare(self._plan.pairing.pairs[number])
+        if found.key is not None:
+            self.keys[number] = found.key
+        if found.is_reused:
+            self.reused.add(number)
+        return with_arguments(self._plan, number, found.record)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to note in the report."""
+        again = 0 if self._workers is None else self._workers.again
+        if not again:
+            return ()
+        pairs = "1 pair was" if again == 1 else f"{again} pairs were"
+        return (f"a worker process ended early, killed perhaps: {pairs} compared again",)
+
+    def close(self) -> None:
+        """End the worker processes."""
+        if self._workers is not None:
+            self._results.close()

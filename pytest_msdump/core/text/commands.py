@@ -1,0 +1,177 @@
+"""Sentences of single commands, in English and in Chinese beside each other; `text.en` and `text.zh` have them."""
+
+from __future__ import annotations
+
+from pytest_msdump.core.text.rows import read_rows
+
+COMMANDS_EN, COMMANDS_ZH = read_rows(
+    """
+# counts within sentences
+n_tensors | {n} tensor | {n} tensors | {n} 个张量
+n_operators | {n} operator | {n} operators | {n} 个算子
+n_files | {n} file | {n} files | {n} 个文件
+n_pairs | {n} pair | {n} pairs | {n} 对
+n_runs | {n} run | {n} runs | {n} 次运行
+n_calls | {n} operator call | {n} operator calls | {n} 次算子调用
+n_outputs | {n} output | {n} outputs | {n} 个输出
+# words of several commands
+about_dump | {command}: {directory} (reader {reader}) | {command}: {directory}（读取器 {reader}）
+next_command | next: | 下一步：
+wrote_files | wrote {n:n_files} to {place} | 已将 {n:n_files}写入 {place}
+and_more_operators | and {n} more operators | 另有 {n} 个算子
+nth_operator | op {place} of {operators} | 第 {place} 个算子（共 {operators} 个）
+note | note: {text} | 说明：{text}
+# match
+op | op | 序号
+paired_by | paired by | 配对依据
+asked_not_paired | asked for, but not paired ({n}): | 要求配对但未配对（{n}）：
+match_total | {n:n_pairs}; {paired} of {total} right tensors have a partner ({share}); without one: {left} left, {right} right | {n:n_pairs}；右侧 {total} 个张量已配对 {paired} 个（{share}）；未配对：左侧 {left} 个，右侧 {right} 个
+nothing_pairs | nothing pairs: no left tensor has a partner on the right | 没有任何配对：左侧没有张量在右侧找到配对
+# init, and match --suggest
+init_heading | A first suite, made by msdump init. What every key means: docs/reference/suite_file.md | 由 msdump init 生成的比对配置文件。各键的含义：docs/reference/suite_file.md
+init_written | {file} is written | 已写入 {file}
+init_reached_all | {share} of the right tensors have a partner, and less will fail (min_coverage) | 右侧张量已配对 {share}，低于此值将不通过（min_coverage）
+init_reached_less | {share} of the right tensors have a partner, and less than {wanted} will fail (min_coverage) | 右侧张量已配对 {share}，低于 {wanted} 将不通过（min_coverage）
+init_reached_lost | {share} of the right tensors have a partner, and it fails until the model's own outputs are compared: {names} | 右侧张量已配对 {share}；在比对模型自身的输出之前不会通过：{names}
+init_reached_kept | {share} of the right tensors have a partner, and min_coverage stays {kept} | 右侧张量已配对 {share}，min_coverage 保持 {kept}
+init_limits | limits: profile {profile}, since {why} | 阈值：方案 {profile}，因为{why}
+init_calibrate | limits of this very model: msdump calibrate measures them, by one extra run of the reference | 该模型自身的阈值：msdump calibrate 可通过多运行一次标杆测出
+profile_mixed | the {side:word} side ran in mixed precision: {policy} | {side:word}以混合精度运行：{policy}
+profile_coarse | some tensors are {dtype} | 部分张量为 {dtype}
+profile_no_device | nothing says on which device the left side ran | 无从得知左侧在哪种设备上运行
+profile_device | {device} may compute products of float32 with fewer bits | {device} 可能以较低精度计算 float32 的乘法
+profile_said | {file} says so | {file} 如此指定
+profile_cpu | both sides computed float32 on the CPU | 两侧均在 CPU 上以 float32 计算
+suggested_by | suggested by msdump match: {text} | 由 msdump match 建议：{text}
+suggested_entries | {entries:n_entries}, {ambiguous} ambiguous (commented out), {rest:n_right} without a suggestion | {entries:n_entries}，{ambiguous} 个无法确定（已注释），{rest:n_right}没有建议
+n_entries | {n} entry | {n} entries | {n} 个条目
+n_right | {n} right tensor | {n} right tensors | 右侧 {n} 个张量
+stands_for | stands for {entries:n_entries}; the one that differs most: {text} | 代表 {entries:n_entries}，其中差异最大的一个：{text}
+suite_fails | it was run once: {n} of {pairs} pairs fail; the port is wrong there, or the pair is: look at {names} | 已试运行一次：{pairs} 对中有 {n} 对未通过；该处移植有误，或配对有误：请查看 {names}
+suite_doubtful | it fails until an entry names the partner of (min_coverage): {names} | 在有条目写明以下张量的配对之前不会通过（min_coverage）：{names}
+suggested_none | no suggestion for these right tensors | 以下右侧张量没有建议
+suggested_copies | these right tensors hold the values of another one that has a partner | 以下右侧张量与另一个已配对的张量数值相同
+suggested_unread | not looked at | 未查看
+ambiguous_against | ambiguous: {name}: values are those of another tensor than names or order say; has the port mixed them up? Then take the entry whose names are right, which fails until the port is mended | 无法确定：{name}：数值与名称或次序所指的张量不符；移植模型是否将两者弄混？若是，请采用名称正确的条目，移植模型修正之前它不会通过
+ambiguous_one | ambiguous: {name} may be this one | 无法确定：{name} 可能是以下这一个
+ambiguous_among | ambiguous: {name} may be any of these {n} | 无法确定：{name} 可能是以下 {n} 个之一
+# overflow
+overflow_origin | ORIGIN | 溢出起点
+overflow_propagated | PROPAGATED | 传播而来
+overflow_unknown | OVERFLOW | 溢出
+overflow_not_dumped | NOT DUMPED | 未落盘
+unreadable | UNREADABLE | 无法读取
+is_overflow_origin | its dumped inputs are finite | 已落盘的输入均为有限值
+is_overflow_propagated | one of its inputs overflows already | 其输入中已有溢出
+is_overflow_unknown | its inputs were not dumped, so the overflow may begin here or before | 其输入未落盘，溢出可能始于此处或更早
+overflow_none | no operator overflows | 没有算子溢出
+overflow_count | {n} of {operators} operators overflow; {origins} of them with finite inputs | {operators} 个算子中有 {n} 个溢出，其中 {origins} 个的输入为有限值
+overflow_device | the device's own check reports {n} overflow, in {files:n_files} | the device's own check reports {n} overflows, in {files:n_files} | 设备侧溢出检测报告了 {n} 处溢出，见 {files:n_files}
+overflow_task | task {task}, stream {stream}: {unit} {words} | 任务 {task}，流 {stream}：{unit} {words}
+overflow_alone | {file}: no dump file of that task and stream beside it | {file}：旁边没有该任务和流的 dump 文件
+overflow_of | {counts} of {n:elements}; {place} | {n:elements}中 {counts}；{place}
+at_maximum | {n} at the dtype's maximum | {n} 个为该数据类型的最大值
+of_kind | {n} {kind} | {n} 个 {kind}
+tensor_not_saved | the tensor itself was not saved | 张量本身未保存
+first_place | first at {place:index} | 首个位于 {place:index}
+device_reports | {unit} reports task {task}, stream {stream}: {words} | {unit} 报告任务 {task}、流 {stream}：{words}
+device_status | status {numbers} | 状态码 {numbers}
+device_bits | unknown bits {bits} | 含义未知的位 {bits}
+# overflow: what a status of the device means
+core_negation | negating the smallest signed integer | 对最小的有符号整数取负
+core_integer | integer addition, subtraction or multiplication overflows | 整数加、减或乘溢出
+core_floating | floating-point operation overflows | 浮点运算溢出
+core_unsigned | negative float converted to an unsigned integer | 负浮点数转换为无符号整数
+core_float16 | conversion to float16 overflows | 转换为 float16 时溢出
+core_cube | CUBE accumulation overflows | CUBE 累加溢出
+atomic_overflow | overflow | 上溢
+atomic_underflow | underflow | 下溢
+atomic_source | the source operand is NaN | 源操作数为 NaN
+atomic_destination | the destination operand is NaN | 目的操作数为 NaN
+atomic_both | both operands are NaN | 两个操作数均为 NaN
+# calibrate
+limits_rose | {n} limits rose: {reason} | {n} 个阈值有所放宽：{reason}
+limits_written | {file} is written: {n} tensors, {limited} with limits | 已写入 {file}：{n} 个张量，其中 {limited} 个有阈值
+multipliers | multipliers: {judged} | 倍数：{judged}
+kind_model | {n} {kind} ({m:g} x) | {kind} {n} 个（{m:g} 倍）
+kind_forward_small | forward small | 前向小张量
+kind_forward_large | forward large | 前向大张量
+kind_gradient_small | gradient small | 小梯度
+kind_gradient_large | gradient large | 大梯度
+limits | limits | 阈值
+unstable | {n} unstable: integers that a perturbed or control run flips | {n} 个不稳定：扰动运行或对照运行使其翻转的整数
+chaotic | {n} chaotic: judged by the profile, since rounding alone changes them by any amount | {n} 个混沌：仅舍入即可使其任意变化，故按阈值方案判定
+looser_limits | {n} with a limit more than {most:g} × looser than profile default, which holds with --accept-looser of compare only: {names} | {n} 个的阈值比 default 方案宽松 {most:g} 倍以上，仅在 compare 使用 --accept-looser 时生效：{names}
+# accept
+accepted | accepted until {date} in {file}: | 已接受至 {date}，写入 {file}：
+# replay
+ACCUSED | ACCUSED | 有误
+DAMAGED | DAMAGED | 已损坏
+more_accused | and {n} more accused output; --all lists them | and {n} more accused outputs; --all lists them | 另有 {n} 个有误的输出；--all 可全部列出
+op_at | op {n} | 第 {n} 个算子
+output_slot | output {n} | 输出 {n}
+replay_worst | worst at {place}: stored {stored}, from its inputs {expected} | 最差处 {place}：落盘值 {stored}，由其输入算得 {expected}
+score_exact | {n:elements} of {elements} differ; they have to be equal | {elements} 个元素中有 {n} 个不同；本应相等
+score_flips | {share} % of {n:elements} are not rounded correctly; limit 0.1 % | {n:elements}中有 {share} % 未正确舍入；阈值 0.1 %
+score_sum | off by {value:number} rounding units of its terms; limit {limit:limit} | 偏离其各项之和的 {value:number} 个舍入单位；阈值 {limit:limit}
+score_approximation | off by {value:number} rounding units of its size; limit {limit:limit} | 偏离其大小的 {value:number} 个舍入单位；阈值 {limit:limit}
+calls_not_replayed | not replayed: {n} call | not replayed: {n} calls | 未重放：{n} 次调用
+not_replayable | {name}: not replayable: {why} | {name}：无法重放：{why}
+likewise | likewise {names} | 同样：{names}
+replayed_calls | replayed {n} of {total:n_calls}, {outputs:n_outputs}{undumped} | 已重放 {total:n_calls}中的 {n} 次，共 {outputs:n_outputs}{undumped}
+replay_undumped | ; {n:n_operators} of the graphs without a dumped output | ；计算图中有 {n:n_operators}没有落盘的输出
+replay_nothing | {text}: NOTHING WAS JUDGED{why} | {text}：没有判定任何算子{why}
+replay_without_graph | ; the dump has no graph of its run: name a saved .ir with --graph FILE | ；该 dump 没有其运行的计算图：请用 --graph FILE 指定保存的 .ir
+replay_accused | {text}; {n:n_operators} accused{damaged} | {text}；{n:n_operators}有误{damaged}
+replay_none_accused | {text}; no operator accused{damaged} | {text}；没有算子有误{damaged}
+and_damaged | , {n:n_tensors} damaged | ，{n:n_tensors}已损坏
+# files that are written: convert, sketch, rename, prototxt, report, details
+converted_to | converted {n:n_tensors}: {place} | 已转换 {n:n_tensors}：{place}
+converted | converted {n} of {total:n_files}: {written:n_files} in {place} | 已转换 {total:n_files}中的 {n} 个：{place} 中有 {written:n_files}
+wrote_of | wrote {n} of {total:n_files} into {place} | 已将 {total:n_files}中的 {n} 个写入 {place}
+ran_user_code | ran user code: {names} | 已运行用户代码：{names}
+convert_failed | FAILED {path}: {why}{more} | 失败 {path}：{why}{more}
+convert_more |  (and {n} more of this file) | （此文件另有 {n} 个）
+convert_failures | {n:n_files} of {total} failed; all reasons are in {place} | {total} 个文件中有 {n} 个失败；全部原因见 {place}
+left_out_no_dump | left out, no dump files: {n:n_files}, e.g. {name} | 已略去非 dump 文件：{n:n_files}，如 {name}
+left_out_other_names | left out, of other names: {n:n_files}, e.g. {name} | 已略去名称不符者：{n:n_files}，如 {name}
+sketched | {n:n_tensors} in {place}, {size} MB | {place} 中有 {n:n_tensors}，{size} MB
+would_rename | {n:n_files} would be renamed; nothing was changed | 将重命名 {n:n_files}；未作任何改动
+renamed | {n:n_files} renamed; to take it back: {line} | 已重命名 {n:n_files}；如需撤销：{line}
+renamed_back | {n:n_files} renamed back | 已恢复 {n:n_files}的原名
+renamed_none | every file has its old name already | 所有文件均已是原名
+left_alone_named | left alone: {n:n_files} with such a name already | 未改动：{n:n_files}，其名称已符合
+left_alone_others | left alone: {n:n_files} that the pattern does not fit: {names} | 未改动：{n:n_files}，与模式不符：{names}
+tops_renamed | wrote {file} ({n} in-place top renamed) | wrote {file} ({n} in-place tops renamed) | 已写入 {file}（重命名 {n} 个 in-place 的 top）
+tops_none | wrote {file} (no layer is in place: a copy) | 已写入 {file}（没有 in-place 层：与原文件相同）
+holds_bytes_of | {layer}: its file holds the bytes of {over}, which is in place on {blob} | {layer}：其文件保存的是 {over} 的数据，后者在 {blob} 上 in-place 执行
+make_reference_again | make the reference again with what 'msdump prototxt {file}' writes | 请用 'msdump prototxt {file}' 写出的网络重新生成标杆数据
+holds_no_bytes_of | no layer holds the bytes of another in place on it | 没有层保存了在其上 in-place 执行的层的数据
+no_browser | no browser was found to open it; open {file} | 没有找到可用的浏览器；请自行打开 {file}
+details_of | details of {name}: {file} | {name} 的逐元素明细：{file}
+more_without_details | {n} more failing tensors have no details; --detail N for the first N | 另有 {n} 个未通过的张量没有逐元素明细；--detail N 可写出前 N 个
+no_details | no details: {why} | 没有逐元素明细：{why}
+# repeat
+repeat_equal | {runs:n_runs}, {tensors:n_tensors} each: all equal | {runs:n_runs}，每次 {tensors:n_tensors}：全部相同
+repeat_differ | {runs:n_runs}, {tensors:n_tensors} each: {n} differs between runs | {runs:n_runs}, {tensors:n_tensors} each: {n} differ between runs | {runs:n_runs}，每次 {tensors:n_tensors}：{n} 个在各次运行之间不同
+repeat_given | the runs were not given the same: {names} | 各次运行得到的输入或权重不同：{names}
+repeat_alone | not all runs have the same operators: {names} | 各次运行的算子不完全相同：{names}
+repeat_alone_left | not in run {run} | 不在第 {run} 次运行中
+repeat_alone_right | in run {run}, not in run 1 | 在第 {run} 次运行中，不在第 1 次中
+repeat_run | run {numbers} | 第 {numbers} 次运行
+repeat_runs | runs {numbers} | 第 {numbers} 次运行
+repeat_lead_first | first: {text} | 最先：{text}
+repeat_lead_further | also: {text} | 其他：{text}
+repeat_lead_apart | apart: {text} | 另列：{text}
+repeat_differs | {name} differs from run 1 in {runs}{line} | {name} 在{runs}中与第 1 次不同{line}
+repeat_made_at | , made at {place} | ，产生于 {place}
+repeat_passing | all of its inputs that were compared are equal | 其已比对的输入均相同
+repeat_first | the first to differ in execution order; nothing shows what feeds it | 按执行顺序最先不同；无法得知其输入来自何处
+repeat_but_given | {why}, but the runs were not given the same | {why}，但各次运行得到的输入或权重不同
+repeat_weight | a weight, and nothing that was recorded changed it: are its initial values seeded? | 这是权重，且采集到的算子均未改变它：初始值是否设置了随机种子？
+repeat_unseeded | random by design: seed it ({problem}) | 本就随机：请设置随机种子（{problem}）
+repeat_seeded | random by design: its seeds are equal; is each run seeded before it? | 本就随机：随机种子相同；每次运行是否都在此之前设置了种子？
+repeat_no_seed | no seed was recorded | 未记录随机种子
+repeat_seeds_differ | seeds differ from run 1 in {runs} | {runs}的随机种子与第 1 次不同
+"""
+)

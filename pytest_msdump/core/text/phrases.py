@@ -1,0 +1,243 @@
+"""Sentences of messages: the template of one language, filled with names, numbers and further messages."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from string import Formatter
+from typing import Any
+
+from pytest_msdump.core.text.en import EN
+from pytest_msdump.core.text.message import Message, plain_text
+from pytest_msdump.core.text.zh import ZH
+
+CATALOGUES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {"en": EN, "zh": ZH}
+
+
+def say(message: Message, language: str = "en") -> str:
+    """Return the sentence of a message in ``"en"`` or ``"zh"``; a `KeyError` if the code or a parameter is missing.
+
+    >>> why = Message("no_operator_of_that_name", {"side": "right"})
+    >>> say(why), say(why, "zh")
+    ('no operator of that name on the right side', '右侧没有此名称的算子')
+    """
+    template, parameters = CATALOGUES[language][message.code], message.parameters
+    if not isinstance(template, str):
+        template = template[0 if parameters.get("n") == 1 else 1]
+    value, limit = parameters.get("value"), parameters.get("limit")
+    if isinstance(value, int | float) and isinstance(limit, int | float):
+        parameters = {**parameters, **dict(zip(("value", "limit"), apart(value, limit), strict=True))}
+    return "".join(
+        literal if name is None else literal + _written(parameters[name], spec, language)
+        for literal, name, spec in _parts(template)
+    )
+
+
+def message_of(entry: Mapping[str, Any], sentence: str) -> Message:
+    """Read the message of an entry of results.json: its ``code`` and ``parameters``, as `Message.entry` wrote them.
+
+    Without a code (an earlier release), or with one that is not known (a later one), the message is the `sentence` that
+    stands beside them.
+    """
+    if "code" in entry and "parameters" in entry:
+        message = Message.of_entry(entry)
+        try:
+            say(message)
+        except KeyError:
+            return plain_text(sentence)
+        return message
+    return plain_text(sentence)
+
+
+def beginnings(*codes: str) -> tuple[str, ...]:
+    """Return what sentences of these codes begin with, in any language."""
+    templates = (words[code] for words in CATALOGUES.values() for code in codes)
+    return tuple((one if isinstance(one, str) else one[1]).partition("{")[0] for one in templates)
+
+
+def message_of_note(sentence: str) -> Message:
+    """Read a note on a dump, which dumps and results hold as an English sentence; one of other words stays as it is.
+
+    >>> say(message_of_note("the device's own check reports overflow of Exp-op0"), "zh")
+    '设备侧溢出检测报告溢出：Exp-op0'
+    """
+    for code, pattern, is_one in _note_patterns():
+        if fitting := pattern.fullmatch(sentence):
+            fields = {name: int(one) if _COUNT.fullmatch(one) else one for name, one in fitting.groupdict().items()}
+            return Message(code, {"n": 1, **fields} if is_one else fields)
+    return plain_text(sentence)
+
+
+@lru_cache(maxsize=1)
+def _note_patterns() -> Sequence[tuple[str, re.Pattern[str], bool]]:
+    """Return a pattern of each template of a note, and whether it is a singular; those that say most come first."""
+    codes = [code for code in EN if code.startswith(_OF_NOTES)]
+    rows = [(code, one, one != EN[code][-1]) for code in codes for one in EN[code] if not isinstance(EN[code], str)]
+    rows += [(code, one, False) for code in codes if isinstance(one := EN[code], str)]
+    rows.sort(key=lambda row: -sum(len(literal) for literal, *_ in _parts(row[1])))
+    return [(code, re.compile("".join(map(_pattern, _parts(one))), re.DOTALL), is_one) for code, one, is_one in rows]
+
+
+def _pattern(part: tuple[str, str | None, str]) -> str:
+    literal, name, spec = part
+    if name is None:
+        return re.escape(literal)
+    if spec not in _COUNTED:
+        return f"{re.escape(literal)}(?P<{name}>.+)"
+    nouns = "|".join(re.escape(one.partition("}")[2]) for one in EN[spec])
+    return f"{re.escape(literal)}(?P<{name}>[0-9]+)(?:{nouns})"
+
+
+@lru_cache(maxsize=1024)
+def _parts(template: str) -> list[tuple[str, str | None, str]]:
+    return [(literal, name, spec or "") for literal, name, spec, _ in Formatter().parse(template)]
+
+
+def _written(value: object, spec: str, language: str) -> str:
+    """Write one parameter; one of a wrong type, as an edited file may have, is written as it is."""
+    if value is None:
+        return ""
+    if isinstance(value, Message):
+        return say(value, language)
+    words = CATALOGUES[language]
+    if spec == "word" and isinstance(value, str):
+        # Elsewhere an operator may be called so.
+        return str(words[value]) if value in _WORDS else value
+    if spec == "place" and value == ():
+        return str(words["only_element"])
+    if isinstance(value, tuple):
+        if spec in ("index", "place"):
+            return str(list(value))
+        if spec == "shape":
+            return str(value)
+        between = words[_BETWEEN.get(spec, "between_names")]
+        return str(between).join(_written(one, "", language) for one in value)
+    if isinstance(value, int | float):
+        if spec in _COUNTED:
+            return say(Message(spec, {"n": value}), language)
+        if spec in _NUMBERS:
+            return _NUMBERS[spec](value)
+        return format(value, spec) if spec[-1:] in ("g", "f") else number(value)
+    return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """One language, ``"en"`` or ``"zh"``.
+
+    >>> Phrases("en")("count_cause", n=1), Phrases("zh")("count_cause", n=1)
+    ('1 cause', '1 个起因')
+    """
+
+    language: str = "en"
+
+    def __call__(self, code: str, /, **parameters: Any) -> str:
+        """Return the message with its fields filled in."""
+        return say(Message(code, parameters), self.language)
+
+    def knows(self, code: str) -> bool:
+        """Whether the catalogue has a message; files may hold codes of another release."""
+        return code in CATALOGUES[self.language]
+
+    def of(self, message: Message) -> str:
+        """Return a message in this language."""
+        return say(message, self.language)
+
+    def joined(self, parts: Iterable[str], between: str = "between_parts") -> str:
+        """Join parts of a sentence by the message `between`."""
+        return self(between).join(parts)
+
+    def named(self, names: Iterable[str], most: int) -> str:
+        """Name the first few of many, and say how many more there are."""
+        listed = list(names)
+        text = self.joined(listed[:most], "between_names")
+        return self("names_and_more", names=text, n=len(listed) - most) if len(listed) > most else text
+
+
+ENGLISH = Phrases("en")
+
+
+def number(value: float | int) -> str:
+    """Write a measured value: integers whole, others with six digits, small and large ones with three and an exponent.
+
+    >>> number(0.98761234), number(0.00023), number(37), number(float("nan"))
+    ('0.987612', '2.3e-04', '37', 'NaN')
+    """
+    if isinstance(value, int):
+        return str(int(value))
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Inf" if value > 0 else "-Inf")
+    if value == 0 or 1e-3 <= abs(value) < 1e6:
+        return f"{value:.6g}"
+    mantissa, exponent = f"{value:.2e}".split("e")
+    return f"{mantissa.rstrip('0').rstrip('.')}e{exponent}"
+
+
+def bound_text(bound: float | int) -> str:
+    """Write a limit so that typing it back gives the same limit.
+
+    >>> bound_text(0.999), bound_text(1.0), bound_text(1e-7)
+    ('0.999', '1', '1e-07')
+    """
+    # float() first: the repr of NumPy's float64, which is a float too, holds its name.
+    return repr(float(bound) if isinstance(bound, float) else bound).removesuffix(".0")
+
+
+def apart(value: float | int, bound: float | int) -> tuple[str, str]:
+    """Write a value and its limit so that the two texts compare as the two numbers do."""
+    limit = bound_text(bound)
+    if isinstance(value, int):
+        return number(value), limit
+    for text in (number(value), *(f"{value:.{digits}g}" for digits in range(7, 17))):
+        if _order(float(text), bound) == _order(value, bound):
+            return text, limit
+    return bound_text(value), limit
+
+
+def _order(value: float | int, bound: float | int) -> int:
+    """-1, 0 or 1 as the value lies below, on or above; NaN counts as on."""
+    return int(value > bound) - int(value < bound)
+
+
+def _percent(share: float) -> str:
+    """Write a share so that only all is 100 %."""
+    text = f"{100 * share:.4g}" if share < 0.9999 else f"{100 * share:.6f}".rstrip("0").rstrip(".")
+    return f"{text} %"
+
+
+def _short(value: float) -> str:
+    """Write a number in few digits, a whole one as it is."""
+    return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else f"{value:.6g}"
+
+
+def _rough(value: float | int) -> str:
+    """Write two digits of a large number: what a mask is near."""
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{mantissa.removesuffix('.0')}e{int(exponent)}"
+
+
+# What stands behind the colon of a field → how its number is written, and what stands between the items of a list.
+_NUMBERS: Mapping[str, Callable[[Any], str]] = {
+    "number": number,
+    "limit": bound_text,
+    "percent": _percent,
+    "short": _short,
+    "rough": _rough,
+}
+_COUNT = re.compile(r"0|[1-9][0-9]{0,17}")
+# How codes of notes begin.
+_OF_NOTES = (
+    *("note_", "perturbed_run", "flat_steps", "given_", "batch_norm_folded", "shards_joined", "ranks_absent"),
+    *("weights_of_one_step", "weights_saved_", "random_operators", "goes_on"),
+)
+# Codes that a field may name: how its number is said with its noun.
+# What a parameter may say that has a word in each language.
+_WORDS = ("left", "right", "golden", "third", "input", "output")
+_COUNTED = (
+    *("elements", "n_tensors", "n_operators", "n_files", "n_pairs", "n_runs", "n_calls", "n_outputs", "n_weights"),
+    *("n_parameters", "n_rows", "n_entries", "n_right", "n_older"),
+)
+_BETWEEN = {"and": "between_sources", "clauses": "between_clauses"}
