@@ -16,7 +16,7 @@ ELSEWHERE = {"comparison": "core.compare", "compat": "capabilities.compat"}
 class FormerNames:
     """Finds the module that now has another name, once nothing is found under the old one."""
 
-    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, *_more: object) -> ModuleSpec | None:
         """Return where the same module is loaded from, or None: not ours, or never was."""
         package, _, rest = fullname.partition(".")
         room, _, inner = rest.partition(".")

@@ -1,6 +1,6 @@
 """Record what this tree answers, and compare two records: the net under a change that must not change behaviour.
 
-``python tests/freeze.py record OUT`` runs the command and pytest over all public dumps, examples, damaged dumps and
+``python tests/freeze.py record OUT [MODE…]`` runs the command and pytest over all public dumps, examples, damaged dumps and
 data types (both kernels, English and Chinese, 80 and 120 columns, with and without workers), and writes what was
 printed and which reports were made. ``python tests/freeze.py compare BEFORE AFTER`` prints the cases that differ and
 exits with 1. Both records have to be made on one machine: all work is done in one folder of a fixed name, because
@@ -281,20 +281,21 @@ def save(place: Path, code: object, printed: str, wrong: str, report: Path) -> N
                 (place / file.name).write_text(text, "utf-8", errors="surrogateescape")
 
 
-def record(out: Path) -> int:
-    """Record every case into a new folder."""
+def record(out: Path, modes: list[str]) -> int:
+    """Record every case of these modes, ``pytest`` among them, into a new folder."""
     if out.exists():
         print(f"{out} exists already")
         return 4
     work = Path(tempfile.gettempdir()) / "msdump_freeze"
     out = out.resolve()
-    for mode, environment in MODES.items():
+    for mode, environment in ((name, MODES[name]) for name in MODES if name in modes):
         prepare(work)
         words = [sys.executable, __file__, "mode", mode, str(out), str(work)]
         subprocess.run(words, env={**os.environ, **environment}, check=True)
     prepare(work)
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda case: run_session(*case, out, work), list(sessions())))
+    if "pytest" in modes:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda case: run_session(*case, out, work), list(sessions())))
     shutil.rmtree(work)
     print(f"{sum(1 for _ in out.rglob('code'))} cases in {out}")
     return 0
@@ -318,7 +319,9 @@ def main() -> int:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     calls = parser.add_subparsers(dest="call", required=True)
-    calls.add_parser("record").add_argument("out", type=Path)
+    recording = calls.add_parser("record")
+    recording.add_argument("out", type=Path)
+    recording.add_argument("modes", nargs="*", default=[*MODES, "pytest"], help=f"of {', '.join(MODES)}, pytest")
     two = calls.add_parser("compare")
     two.add_argument("before", type=Path)
     two.add_argument("after", type=Path)
@@ -327,7 +330,7 @@ def main() -> int:
         inner.add_argument(name, type=str if name == "mode" else Path)
     arguments = parser.parse_args()
     if arguments.call == "record":
-        return record(arguments.out)
+        return record(arguments.out, arguments.modes)
     if arguments.call == "compare":
         return compare(arguments.before, arguments.after)
     run_commands(arguments.mode, arguments.out, arguments.work)

@@ -94,7 +94,7 @@ def test_no_module_of_a_reader_is_passed_over():
     while waiting:
         found.update(below := waiting.pop().__subclasses__())
         waiting += below
-    own = [
+    own = [each for each in found if each.__module__.startswith(("pytest_msdump.dumps.", "pytest_msdump.core.dumps."))]
         reader
         for reader in found
         if reader.__module__.startswith(("pytest_msdump.dumps.", "pytest_msdump.core.dumps."))
