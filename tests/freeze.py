@@ -1,7 +1,7 @@
 """Record what this tree answers, and compare two records: the net under a change that must not change behaviour.
 
-``python tests/freeze.py record OUT [MODE…]`` runs the command and pytest over all public dumps, examples, damaged dumps and
-data types (both kernels, English and Chinese, 80 and 120 columns, with and without workers), and writes what was
+``python tests/freeze.py record OUT [MODE…]`` runs the command and pytest over all public dumps, examples, damaged dumps
+and data types (both kernels, English and Chinese, 80 and 120 columns, with and without workers), and writes what was
 printed and which reports were made. ``python tests/freeze.py compare BEFORE AFTER`` prints the cases that differ and
 exits with 1. Both records have to be made on one machine: all work is done in one folder of a fixed name, because
 paths wrap lines.

@@ -94,11 +94,8 @@ def test_no_module_of_a_reader_is_passed_over():
     while waiting:
         found.update(below := waiting.pop().__subclasses__())
         waiting += below
-    own = [each for each in found if each.__module__.startswith(("pytest_msdump.dumps.", "pytest_msdump.core.dumps."))]
-        reader
-        for reader in found
-        if reader.__module__.startswith(("pytest_msdump.dumps.", "pytest_msdump.core.dumps."))
-    ]
+    places = ("pytest_msdump.dumps.", "pytest_msdump.core.dumps.")
+    own = [reader for reader in found if reader.__module__.startswith(places)]
     ours = {reader.name for reader in own if not isabstract(reader)}
     assert set(registry.load("dumps", "Reader")) == ours
 
