@@ -82,7 +82,7 @@ def around_functions(run: Callable[[Any, Any, Any], Any]) -> Iterator[None]:
 
 @cache
 def function_name(func: Any) -> str | None:
-    """Return the name of a function as it is recorded: ``relu``, ``add``, ``getitem``; ``None`` for those that are not."""
+    """Return the name of a function in a recording: ``relu``, ``add``, ``getitem``; ``None`` for those that are not."""
     name = str(getattr(func, "__name__", None) or func).partition(".")[0]
     if name in _NO_FUNCTIONS:
         return None

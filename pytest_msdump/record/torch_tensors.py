@@ -42,7 +42,7 @@ def is_transformed(tensor: Any) -> bool:
 
 
 def array_of(tensor: Any) -> Any:
-    """Return a numpy array, or a `RawArray` for types that numpy lacks; a tensor without numbers of its own is refused."""
+    """Return a numpy array, or a `RawArray` for types that numpy lacks; refuse a tensor without numbers of its own."""
     import torch
 
     try:

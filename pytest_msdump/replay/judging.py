@@ -169,7 +169,7 @@ def _beside_a_mask(exact: Array) -> Array | None:
 
 
 def _worst_slice(left: Array, own: Array, exact: Array, floor: float) -> float:
-    """Return the largest ratio of the left's error to the reference's in one index of one axis, as in a dead channel."""
+    """Return the largest ratio of the left's error to the reference's in one index of an axis, as in a dead channel."""
     worst, usual = 0.0, float(np.mean(np.square(own)))
     for axis in range(exact.ndim):
         count = exact.size // exact.shape[axis]

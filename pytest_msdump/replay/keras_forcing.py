@@ -179,7 +179,7 @@ class _Walk:
 
 
 class _Precision:
-    """Runs layers in a precision that they have only as long as they run; what they write is kept for their next call."""
+    """Runs layers in a precision that they have only while they run; what they write is kept for their next call."""
 
     def __init__(self, dtype: str) -> None:
         import keras

@@ -54,7 +54,7 @@ _USAGE = (
 
 @dataclass(frozen=True)
 class Reference:
-    """A reference model; `run` gets a copy and runs what was recorded, ``None`` where recorded inputs are to be taken."""
+    """A reference model; `run` gets a copy and runs what was recorded, ``None`` to take recorded inputs."""
 
     model: Any
     run: Callable[[Any], Any] | None

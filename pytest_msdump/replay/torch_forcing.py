@@ -31,7 +31,7 @@ _FEW_MARKS = 16
 
 
 def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: str = "") -> dict[int, Local]:
-    """Run copies of a model with the left's tensors in their places, and return the judgement of each pair, by number."""
+    """Run copies of a model with the left's tensors in their places; return the judgement of each pair, by number."""
     import torch
 
     model = unwrapped(model)
@@ -235,7 +235,7 @@ class _Run:
 
 
 def _laid_out_as(tensor: Any, values: Any) -> Any:
-    """Return values with the type and the strides of a tensor, by which PyTorch chooses kernels that round otherwise."""
+    """Return values with the type and the strides of a tensor; PyTorch chooses kernels by them."""
     import torch
 
     axes = sorted((stride, length) for stride, length in zip(tensor.stride(), tensor.shape, strict=True) if length > 1)
