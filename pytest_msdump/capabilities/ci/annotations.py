@@ -58,8 +58,7 @@ class _Failure:
 def commands_for_github(reports: Sequence[Report], root: Path | None = None) -> list[str]:
     """Return the lines to print in a job of GitHub: an error for each of the first ten failures, a count of the rest.
 
-    GitHub counts by step, so `reports` are all suites of the run. Paths begin at `root` (the current folder by default)
-    unless the service names the repository's folder.
+    GitHub counts by step, so `reports` are all suites of the run.
     """
     found = _failures(reports, _base("GITHUB_WORKSPACE", root))
     listed = [one for one in found if not one.is_folded]

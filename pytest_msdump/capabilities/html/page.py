@@ -28,11 +28,9 @@ def write_together(reports: Mapping[str, Report], directory: Path) -> Path:
 
 
 def page(*reports: Report, names: Sequence[str] = ()) -> bytes:
-    """Return the page of a report, or of several with their names; the same values give the same bytes.
-
-    Names in a dump may be hostile. They reach the page only as JSON without any ``<``, and the page shows them as text;
-    its policy allows only the program and the style with the given digests.
-    """
+    """Return the page of a report, or of several with their names; the same values give the same bytes."""
+    # Names in a dump may be hostile: they reach the page as JSON without any "<" and are shown as text, and its policy
+    # allows only the program and the style with these digests.
     style = _asset("page.css")
     script = '"use strict";\n(function () {\n' + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "\n})();\n"
     policy = (
