@@ -10,11 +10,13 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from importlib.util import module_from_spec
 from importlib.machinery import PathFinder, all_suffixes
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
+    from importlib.util import module_from_spec
+from importlib.machinery import ModuleSpec
     from importlib.metadata import EntryPoint
     from types import ModuleType
 
@@ -120,9 +122,9 @@ def literal_rows(module: str) -> dict[str, Any]:
     parent, _, _ = module.rpartition(".")
     room, _, folder = parent.rpartition(".")
     spec = next(spec for place in import_module(room).__path__ if (spec := _spec(module, os.path.join(place, folder))))  # noqa: PTH118
-    rows: dict[str, Any] = {"__name__": module}
-    exec(cast("Any", spec.loader).get_code(module), rows)  # noqa: S102 - a module of this package, as importing it would
-    return {kind: row for kind, row in rows.items() if kind.isupper()}
+    loaded = module_from_spec(spec)
+    cast("Any", spec.loader).exec_module(loaded)
+    return {kind: row for kind, row in vars(loaded).items() if kind.isupper()}
 
 
 def _spec(module: str, place: str) -> ModuleSpec | None:

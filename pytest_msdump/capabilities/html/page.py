@@ -11,6 +11,7 @@ from pathlib import Path
 from pytest_msdump.capabilities.html.content import content
 from pytest_msdump.core.escape import html_json, html_text
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.base import ReportKind
 from pytest_msdump.core.report.coverage import coverage_problems
 from pytest_msdump.core.storage.files import write_file
 from pytest_msdump.core.text.page import PAGE
@@ -20,6 +21,16 @@ _SCRIPTS = (
     *("data", "dom", "widgets", "sentences", "chart", "table"),
     *("graph", "spread", "drawer", "steps", "sections", "main"),
 )
+
+
+class HtmlReport(ReportKind):
+    """``html``: index.html."""
+
+    name, file = "html", "index.html"
+
+    def write(self, report: Report, directory: Path) -> Path:
+        """Write index.html into `directory`."""
+        return write_file(directory, self.file, page(report))
 
 
 def write_together(reports: Mapping[str, Report], directory: Path) -> Path:

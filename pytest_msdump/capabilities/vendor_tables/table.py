@@ -43,6 +43,7 @@ from pytest_msdump.core.model.comparison import OUTCOMES
 from pytest_msdump.core.model.graph import file_spelling
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import NetworkOperator, Report
+from pytest_msdump.core.report.base import ReportKind
 from pytest_msdump.core.storage.files import in_utf8, write_file
 from pytest_msdump.core.text import Message, say
 
@@ -358,9 +359,14 @@ def _after(line: Line, columns: Columns) -> tuple[str, ...]:
     return reason, record.verdict.outcome, "; ".join(sentences)
 
 
-def write_csv(report: Report, directory: Path) -> Path:
-    """Write ops.csv into `directory` and return its path."""
-    return write_file(directory, "ops.csv", csv_lines(report))
+class CsvReport(ReportKind):
+    """``csv``: ops.csv."""
+
+    name, file = "csv", "ops.csv"
+
+    def write(self, report: Report, directory: Path) -> Path:
+        """Write ops.csv into `directory`."""
+        return write_file(directory, self.file, csv_lines(report))
 
 
 def csv_lines(report: Report) -> Iterator[bytes]:
