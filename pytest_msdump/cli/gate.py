@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_msdump.calibrate.engine import limits_file_to_lower, tighten
-from pytest_msdump.capabilities.ci.annotations import commands_for_github
 from pytest_msdump.capabilities.vendor_tables.table import nine_columns
 from pytest_msdump.cli.output import print_lines, table_file, terminal_width, write_table
 from pytest_msdump.core import gate as core
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.base import printed_lines
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.text import ENGLISH, Phrases
 from pytest_msdump.core.text.message import LANGUAGES
@@ -66,8 +66,9 @@ def gate(
         print_lines([say("limits_lowered", file=os.path.relpath(limits_file), n=n)])
     if options["detail"]:
         _write_failing(planned, report, say)
-    if "github" in options["report"]:
-        print_github(report)
+    for line in printed_lines(options["report"], [report]):
+        # CI services read them as they are: nothing may wrap or colour them.
+        print(line)
     return result.code
 
 
@@ -109,12 +110,6 @@ def print_saved(name: str, report: Report, say: Phrases) -> int:
     _print([f"msdump: {name}", *core.header_of_report(report, say)])
     _print(core.report_texts(report, width=terminal_width(), say=say))
     return core.exit_code(report)
-
-
-def print_github(report: Report) -> None:
-    """Print the workflow commands of a report: GitHub reads them as they are, nothing may wrap or colour them."""
-    for line in commands_for_github([report]):
-        print(line)
 
 
 def _print(texts: Iterable[str]) -> None:

@@ -50,7 +50,7 @@ def test_details_and_the_cache_are_told_in_chinese_by_both_drivers(pytester, dum
     for printed in (text, capsys.readouterr().out):
         assert "明细" in printed
         assert "缓存" in printed
-        assert not [line for line in printed.splitlines() if "details" in line or "cache:" in line]
+        assert not [line for line in printed.splitlines() if "details of" in line or "cache:" in line]
 
 
 @pytest.mark.e2e
