@@ -50,7 +50,7 @@ def runner_of(item: OperatorItem) -> Runner:
         digest = item.plan.digest
         if digest not in now.caches:
             now.caches[digest] = _opened(item.plan, item.config)
-        now.runner = Runner(item.plan, numbers, jobs=jobs, cache=now.caches[digest])
+        now.runner = Runner(item.plan, numbers, jobs=jobs, cache=now.caches[digest], explains=True)
     return now.runner
 
 
@@ -73,7 +73,7 @@ def keep_records(gate: Gate, plan: Plan) -> tuple[str, ...]:
 
 def _opened(plan: Plan, config: pytest.Config) -> Cache | None:
     """The cache that a plan's suite asks for. Where it asks for none, pytest's folder is not even made."""
-    return None if plan.suite.options["cache"] == "off" else open_cache(plan, _folder(config))
+    return None if plan.suite.options["cache"] == "off" else open_cache(plan, _folder(config), explains=True)
 
 
 def _folder(config: pytest.Config) -> Path:
