@@ -35,13 +35,13 @@ from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text, one_line, path_below
 from pytest_msdump.core.report.summary import header_lines, summary_lines
 from pytest_msdump.core.report.tables import filled
+from pytest_msdump.core.storage.locations import is_url
 from pytest_msdump.core.text import Phrases
 from pytest_msdump.plugin.measuring import keep_records
 from pytest_msdump.plugin.session import Gate, progress_of, sent_with
 from pytest_msdump.plugin.sources import OWN_NODE, Source
 from pytest_msdump.replay.pairing import suggest_with
 from pytest_msdump.report.causes import choose_shown, role_line, short_reason, suspicious_line, with_causes_first
-from pytest_msdump.storage.remote import is_url
 
 _RED, _GREEN = {"red": True, "bold": True}, {"green": True}
 # What pytest's short summary lists when -r says nothing.

@@ -46,9 +46,9 @@ from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.build import build_report
 from pytest_msdump.core.storage.files import read_user_file
+from pytest_msdump.core.storage.locations import parse_location
 from pytest_msdump.dumps.graphs.ge_model import MAX_BYTES
 from pytest_msdump.dumps.graphs.json_fields import checked, document, need
-from pytest_msdump.storage.remote import parse_location
 
 _PROGRAM = "msaccucmp"
 
