@@ -1,0 +1,20 @@
+"""What this capability adds."""
+
+OPTIONS = {
+    "golden": {
+        "group": "inputs",
+        "kind": "path",
+        "metavar": "DIR",
+        "help": "dump of a more exact run of the reference, in float64 or on CPU: the left may err so many times as "
+        "the right",
+        "after": "right",
+    },
+    "third": {
+        "group": "inputs",
+        "kind": "path",
+        "metavar": "DIR",
+        "help": "dump of another run of the reference: it is measured in the place of the right side, against golden, "
+        "else against the right side",
+        "after": "golden",
+    },
+}
