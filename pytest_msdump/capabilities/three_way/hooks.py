@@ -1,4 +1,4 @@
-"""What this capability adds."""
+"""What a golden and a third run add to a pair: the errors of both runs against golden, measured or estimated."""
 
 OPTIONS = {
     "golden": {
@@ -17,4 +17,9 @@ OPTIONS = {
         "else against the right side",
         "after": "golden",
     },
+}
+
+STAGES = {
+    "measured": ("pytest_msdump.capabilities.three_way.judging:with_ratios", "golden"),
+    "estimated": ("pytest_msdump.capabilities.three_way.judging:golden_interval", "golden"),
 }
