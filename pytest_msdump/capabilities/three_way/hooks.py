@@ -1,6 +1,7 @@
 """What a golden and a third run add to a pair: the errors of both runs against golden, measured or estimated."""
 
 STAGES = {
+    "paired": ("pytest_msdump.capabilities.three_way.judging:with_runs", "golden"),
     "measured": ("pytest_msdump.capabilities.three_way.judging:with_ratios", "golden"),
     "estimated": ("pytest_msdump.capabilities.three_way.judging:golden_interval", "golden"),
 }
