@@ -21,6 +21,7 @@ from pytest_msdump.core.compare.opening import OpenDump, Tensor, as_path, open_t
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import terminal_text
+from pytest_msdump.core.gate import exit_code, header_of_report
 from pytest_msdump.core.limits.policy import Policy
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.pairing import Pair, Transform
@@ -29,7 +30,7 @@ from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text, one_line
-from pytest_msdump.core.report.summary import header_lines, lead, summary_lines
+from pytest_msdump.core.report.summary import lead, summary_lines
 from pytest_msdump.core.settings.options import OPTIONS
 from pytest_msdump.core.storage.locations import RemotePath
 from pytest_msdump.core.suite import Suite, load_suite
@@ -240,7 +241,7 @@ def assert_replay(
     """
     __tracebackhide__ = True
     # Needs a framework.
-    from pytest_msdump.replay.reference_model import record_reference, reference_of, replay_plan, share_of
+    from pytest_msdump.replay.reference_model import record_reference, reference_of, replayed
 
     reference = reference_of(model, inputs)
     with TemporaryDirectory(prefix="msdump-reference-") as folder:
@@ -248,9 +249,8 @@ def assert_replay(
             right = Path(folder) / "reference"
             record_reference(reference, index(as_path(_side(left))), right)
         planned = plan(_suite_of_dumps("assert_replay", left=left, right=right, min_replayed=min_replayed, **options))
-        local = replay_plan(planned, reference)
+        local, share = replayed(planned, reference)
         records = {number: one.with_local(local.get(number)) for number, one in compare_plan(planned).items()}
-        share = share_of(planned, local)
         report = build_report(planned, records, share)
     if any(one.outcome in ("fail", "error") for one in local.values()) or not share.is_enough:
         raise AssertionError("\n".join(summary_lines(report, width=_WIDTH)))
@@ -259,17 +259,13 @@ def assert_replay(
 
 def _dumps_problem(report: Report) -> str | None:
     """What is wrong with a whole report, for a person; ``None`` when nothing is."""
-    failing = [record for record in report.records if record.fails]
-    problems = coverage_problems(report)
-    if not failing and not problems:
+    if not exit_code(report):
         return None
-    about: dict[str, Any] = {"profile": report.profile, "further": report.further}
-    lines = header_lines(report.left, report.right, pairs=len(report.records), **about)
-    lines += summary_lines(report, width=_WIDTH)
-    for order in sorted({record.order for record in failing})[:_SHOWN_OPERATORS]:
+    lines = [*header_of_report(report), *summary_lines(report, width=_WIDTH)]
+    for order in sorted({record.order for record in report.records if record.fails})[:_SHOWN_OPERATORS]:
         records = [record for record in report.records if record.order == order]
         lines += ["", failure_text(records, operators=report.left.operators, by_name=report.left.by_name, width=_WIDTH)]
-    if problems:
+    if coverage_problems(report):
         lines += ["", coverage_text(report, width=_WIDTH)]
     return "\n".join(lines)
 

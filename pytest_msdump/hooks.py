@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.core.errors import ConfigError, MsdumpError
+
 if TYPE_CHECKING:
     import pytest
 
@@ -124,12 +126,24 @@ def hooks_of(config: pytest.Config) -> Hooks:
         for implementation in reversed(getattr(config.hook, hook).get_hookimpls()):
             file = Path(implementation.function.__code__.co_filename)
             place = file.relative_to(config.rootpath).as_posix() if file.is_relative_to(config.rootpath) else file.name
-            call = _with(arguments, implementation.argnames, implementation.function)
-            found.setdefault(stage, []).append((f"{hook} in {place}", call))
+            name = f"{hook} in {place}"
+            call = _with(arguments, implementation.argnames, implementation.function, name)
+            found.setdefault(stage, []).append((name, call))
     return found
 
 
-def _with(arguments: tuple[str, ...], wanted: tuple[str, ...], function: Callable[..., Any]) -> Callable[..., Any]:
+def _with(
+    arguments: tuple[str, ...], wanted: tuple[str, ...], function: Callable[..., Any], name: str
+) -> Callable[..., Any]:
     """Return a function of all arguments of a hook that hands on those that its implementation takes."""
-    places = [arguments.index(name) for name in wanted]
-    return lambda *values: function(*(values[place] for place in places))
+    places = [arguments.index(argument) for argument in wanted]
+
+    def call(*values: Any) -> Any:
+        try:
+            return function(*(values[place] for place in places))
+        except MsdumpError:
+            raise
+        except Exception as error:
+            raise ConfigError(f"{name} raised {type(error).__name__}: {error}") from error
+
+    return call

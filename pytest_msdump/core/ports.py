@@ -5,11 +5,12 @@ packages name a module with the same rows in the entry-point group ``pytest_msdu
 
     NEEDS = ("graphs",)                      capabilities it imports; they come before it
     AFTER = ("statistics",)                  comes after these where they are there
-    COMMANDS = {"convert": ("package.module", "summary")}
+    COMMANDS = {"convert": ("package.module", "summary", "calibrate")}
     STAGES = {"indexed": "package.module:function", "judged": ("package.module:function", "failing")}
 
 The second entry of a stage says when there is anything to do; what it may be is said at the stage. Nothing that a row
-names is loaded before it is used.
+names is loaded before it is used. The last entry of a command, and ``"after"`` of an option or a report, name the one
+that stands before it in the help. ``core/hooks.py`` has the core's own rows.
 """
 
 from __future__ import annotations
@@ -109,14 +110,38 @@ def ordered(rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
 
 @cache
 def rows(kind: str) -> Mapping[str, Any]:
-    """Return the rows of one kind, e.g. ``"COMMANDS"``, of all capabilities, by their names."""
-    merged: dict[str, Any] = {}
+    """Return the rows of one kind, e.g. ``"COMMANDS"``, of the core and of all capabilities, by their names.
+
+    A capability's row stands behind the one that it names, where that is there, else at the end.
+    """
+    merged: dict[str, Any] = dict(getattr(import_module("pytest_msdump.core.hooks"), kind, {}))
     for capability in capabilities():
         own = capability.rows.get(kind, {})
         if twice := sorted(merged.keys() & own.keys()):
             raise BrokenCapabilityError(f"capability {capability.name}: another one has {kind} {twice[0]!r} as well")
         merged |= own
-    return merged
+    after = {name: row.get("after") if isinstance(row, Mapping) else row[2:] and row[2] for name, row in merged.items()}
+    return {name: merged[name] for name in placed(after)}
+
+
+def placed(after: Mapping[str, str | None]) -> list[str]:
+    """Return names in their order, each that names another one behind that, where it is there.
+
+    Examples
+    --------
+    >>> placed({"json": None, "md": None, "html": "csv", "csv": "json", "lines": "xml"})
+    ['json', 'csv', 'html', 'md', 'lines']
+    """
+    following: dict[str | None, list[str]] = {}
+    for name, before in after.items():
+        following.setdefault(before if before in after else None, []).append(name)
+
+    def behind(name: str | None) -> list[str]:
+        return [one for follower in following.get(name, ()) for one in (follower, *behind(follower))]
+
+    if lost := sorted(after.keys() - set(order := behind(None))):
+        raise BrokenCapabilityError(f"{', '.join(lost)}: each stands after another of these; leave one out")
+    return order
 
 
 @cache

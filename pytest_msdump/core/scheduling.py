@@ -15,6 +15,7 @@ from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.processes import Workers
 from pytest_msdump.core.report.build import with_arguments
 from pytest_msdump.core.storage.locations import RemotePath
+from pytest_msdump.core.text import ENGLISH
 
 # Small pairs travel together. More of them at once would save no time.
 _MOST_TOGETHER = 64
@@ -110,10 +111,7 @@ class Runner:
     def notes(self) -> tuple[str, ...]:
         """What to note in the report."""
         again = 0 if self._workers is None else self._workers.again
-        if not again:
-            return ()
-        pairs = "1 pair was" if again == 1 else f"{again} pairs were"
-        return (f"a worker process ended early, killed perhaps: {pairs} compared again",)
+        return (ENGLISH("note_worker_ended", n=again),) if again else ()
 
     def close(self) -> None:
         """End the worker processes."""

@@ -20,6 +20,7 @@ FLOORS = {
     "text": 0,
     "escape": 0,
     "registry": 0,
+    "hooks": 0,
     "facts": 1,
     "errors": 1,
     "ports": 2,

@@ -26,6 +26,7 @@ from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.report.record_json import checked_record, to_text
 from pytest_msdump.core.storage.files import open_regular, replacing
+from pytest_msdump.core.text import ENGLISH
 
 # A file may change again within one step of its times. The coarsest step is two seconds, and one more is for clocks
 # that tick unevenly: a younger file is identified by its content.
@@ -109,9 +110,8 @@ class Cache:
         except OSError as error:
             # The error of a full disk names no file.
             where = error.filename or self._file.folder
-            problem = f"cache: {where}: cannot be written ({error.strerror or error}); the next run measures again"
-        total = len(records)
-        sentence = f"cache: {len(reused)} of {total} pair{'' if total == 1 else 's'} from earlier runs"
+            problem = ENGLISH("note_cache_unwritten", where=str(where), why=str(error.strerror or error))
+        sentence = ENGLISH("note_cache_reused", reused=len(reused), n=len(records))
         return tuple(filter(None, (sentence, self._file.note, problem)))
 
 
@@ -267,11 +267,11 @@ class CacheFile:
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            self.note = f"cache: {self._path} cannot be read ({error.strerror}) and is left alone"
+            self.note = ENGLISH("note_cache_unread", file=str(self._path), why=str(error.strerror))
 
     def _damage(self) -> None:
         self._damaged += 1
-        self.note = f"cache: {self._path} is damaged; what cannot be read of it is measured again"
+        self.note = ENGLISH("note_cache_damaged", file=str(self._path))
 
     def _line(self, key: str) -> bytes | None:
         if key not in self._places:

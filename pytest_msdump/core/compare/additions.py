@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_msdump.core import ports
-from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.limits.judge import only_worse
+from pytest_msdump.core.errors import ConfigError, MsdumpError
+from pytest_msdump.core.limits.judge import ClearedVerdictError, only_worse, verdict_from
 from pytest_msdump.core.limits.policy import Policy, Rule
 from pytest_msdump.core.model.comparison import Finding
 from pytest_msdump.core.model.record import Record
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_msdump.core.matching.addresses import MapEntry
     from pytest_msdump.core.model.dump import Dump
     from pytest_msdump.core.model.pairing import Pair
+    from pytest_msdump.core.model.report import Report
 
 # By stage: what a session's users add, each with its name in messages.
 Hooks: TypeAlias = Mapping[str, Sequence[tuple[str, Callable[..., Any]]]]
@@ -73,13 +74,43 @@ def with_added_limits(policy: Policy, pairs: Iterable[Pair], hooks: Hooks) -> Po
 def with_added_notes(record: Record, pair: Pair, hooks: Hooks) -> Record:
     """Return a record with what the stage ``record`` says of it: a note, or a record that is not better."""
     for name, say_of in hooks.get("record", ()):
-        said = say_of(pair, record)
-        if isinstance(said, str):
-            finding = Finding("note", plain_text(said))
-            verdict = replace(record.verdict, findings=(*record.verdict.findings, finding))
-            record = replace(record, verdict=verdict)
-        elif isinstance(said, Record):
-            record = only_worse(record, said, by=name)
-        elif said is not None:
-            raise ConfigError(f"{name} returned {type(said).__name__}; return a sentence, a record, or None")
+        outcome, text = "note", ""
+        try:
+            said = say_of(pair, record)
+            if isinstance(said, Record):
+                record = only_worse(record, said, by=name)
+            elif said is not None and not isinstance(said, str):
+                raise ConfigError(f"{name} returned {type(said).__name__}; return a sentence, a record, or None")
+            else:
+                text = said or ""
+        except MsdumpError as error:
+            outcome, text = "error", str(error)
+        if text:
+            findings = (*record.verdict.findings, Finding(outcome, plain_text(text)))
+            record = replace(record, verdict=verdict_from(findings, record.verdict.would_pass))
     return record
+
+
+# What decides the exit code beside the records.
+_DECIDING = ("unmatched", "missing", "coverage", "ended")
+
+
+def with_added_report(report: Report, plan: ports.Planned, hooks: Hooks) -> Report:
+    """Return the report with what the stages ``reported`` and ``report`` add; ClearedVerdictError where one clears."""
+    for step in ports.steps("reported"):
+        name, new = f"capability {step.capability}", step.function(report, plan)
+        changed = [part for part in _DECIDING if getattr(report, part) != getattr(new, part)]
+        if changed or len(new.records) != len(report.records):
+            what = ", ".join(changed) or "the records"
+            raise ClearedVerdictError(f"{name} changed {what} of the report; a stage may add parts and notes there")
+        report = replace(
+            new, records=tuple(only_worse(*both, by=name) for both in zip(report.records, new.records, strict=True))
+        )
+    if names := [name for each in hooks.values() for name, _ in each]:
+        report = replace(report, notes=(*report.notes, f"ran user code: {', '.join(names)}"))
+    for name, say_of in hooks.get("report", ()):
+        said = say_of(report) or ()
+        if isinstance(said, str) or not all(isinstance(one, str) for one in said):
+            raise ConfigError(f"{name} returned {said!r}; return a list of sentences, or None")
+        report = replace(report, notes=(*report.notes, *said))
+    return report
