@@ -13,11 +13,6 @@ import numpy as np
 import pytest
 from dump_builder import Tensor, write_mindspore
 
-<<<<<<< HEAD
-from pytest_msdump.capabilities.html.content import content
-=======
-from pytest_msdump.capabilities.ci.annotations import commands_for_github, write_for_gitlab
->>>>>>> h37-tests2
 from pytest_msdump.causes.reasons import reason_of
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.model.record import Record

@@ -11,11 +11,8 @@ from outcomes import without_run
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import main
-<<<<<<< HEAD
 from pytest_msdump.core.ports import rows
 from pytest_msdump.core.settings.options import OPTIONS
-=======
->>>>>>> h37-tests2
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +74,6 @@ def test_usage_errors_are_one_line_and_4(words, line, capsys):
     assert len(captured.err.strip().splitlines()) == 1
 
 
-<<<<<<< HEAD
 def test_without_words_it_prints_the_overview(capsys):
     assert main([]) == 0
     text = capsys.readouterr().out
@@ -102,8 +98,6 @@ def test_python_m_is_the_same_program():
     assert done.stderr.startswith("msdump: give LEFT and RIGHT")
 
 
-=======
->>>>>>> h37-tests2
 def test_judging_again_keeps_what_coverage_was_asked_of_the_run(lenet, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     entry = '[[msdump.map]]\nleft = "Default/conv1-Conv2d/BiasAdd-op0"\nright = "conv1"\n'

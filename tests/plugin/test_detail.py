@@ -38,7 +38,6 @@ def test_the_first_five_that_fail_have_details_and_say_where(pytester, dumps):
     assert (folder / ".gitignore").read_text() == "*\n"
 
 
-<<<<<<< HEAD
 def test_details_and_the_cache_are_told_in_chinese_by_both_drivers(pytester, dumps, capsys):
     options = ["lang=zh", "cache=files", "detail=2"]
     text = pytester.runpytest(*dumps, *(f"--msdump-{one}" for one in options)).stdout.str()
@@ -49,27 +48,6 @@ def test_details_and_the_cache_are_told_in_chinese_by_both_drivers(pytester, dum
         assert not [line for line in printed.splitlines() if "details of" in line or "cache:" in line]
 
 
-@pytest.mark.e2e
-def test_with_workers_there_are_as_many(pytester, dumps):
-    result = pytester.runpytest_subprocess(*dumps, "--msdump-detail=3", "-n", "2")
-    assert result.ret == 1
-    assert len(summaries(pytester)) == 3
-    assert set(summaries(pytester)) < set(OPERATORS[1:])
-    text = result.stdout.str()
-    assert text.count("_output_0_summary.txt") == 3
-    assert text.count("left out, since 3 failing tensors") == 3
-    result.stdout.fnmatch_lines(["details of 3 failing tensors: msdump-report/detail; none for 3 more"])
-    assert not list((pytester.path / "msdump-report" / "detail").glob(".*"))
-
-
-def test_a_second_run_has_its_own_count(pytester, dumps):
-    for _ in range(2):
-        result = pytester.runpytest(*dumps, "--msdump-detail=6")
-        result.stdout.fnmatch_lines(["details of 6 failing tensors: msdump-report/detail"])
-
-
-=======
->>>>>>> h37-tests2
 @pytest.mark.parametrize(
     ("ini", "toml"), [("msdump_detail = 2", ""), ("", "detail = 2"), ("msdump_detail = 1", "detail = 2")]
 )
