@@ -15,7 +15,6 @@ from typing import Any
 from pytest_msdump.causes.localise import localise
 from pytest_msdump.causes.steps import entry_by_structure
 from pytest_msdump.comparison.graph_operators import arguments_of_pair
-from pytest_msdump.comparison.random_masks import drew_masks
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.compare.comparing import comparer_of, roots_of
 from pytest_msdump.core.compare.coverage import coverage_of
@@ -80,8 +79,11 @@ def build_report(plan: Plan, records: Mapping[int, Record], replay: ReplayShare 
 
         compare = comparer_of(plan).compare
         shifts = step_shift(plan, placed, lambda pair, other: not compare(replace(pair, right=other)).fails)
+        # What follows an operator that drew masks cannot agree.
         drawn = {
-            one.left.true_name or one.left.name or one.left.address: None for one in placed.values() if drew_masks(one)
+            one.left.true_name or one.left.name or one.left.address: None
+            for one in placed.values()
+            if any(remark.code.startswith("random_masks") for remark in one.remarks)
         }
         random = [Message("random_operators", {"names": explain.listed(drawn)})] if drawn else []
         report = replace(report, notes=(*report.notes, *map(say, (*shifts, *random))))
