@@ -31,12 +31,12 @@ from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text, one_line
 from pytest_msdump.core.report.summary import header_lines, lead, summary_lines
 from pytest_msdump.core.settings.options import OPTIONS
+from pytest_msdump.core.storage.locations import RemotePath
 from pytest_msdump.core.suite import Suite, load_suite
 from pytest_msdump.core.suite.keys import MapObject
 from pytest_msdump.core.text import say
 from pytest_msdump.dumps.opdebug import overflow_files
 from pytest_msdump.facts.replay import LEAST_REPLAYED
-from pytest_msdump.storage.remote import RemotePath
 
 if TYPE_CHECKING:
     from pytest_msdump.core.model.record import Record

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.calibrate.engine import limits_file_to_lower, tighten
-from pytest_msdump.capabilities.ci.annotations import commands_for_github
 from pytest_msdump.capabilities.vendor_tables.table import nine_columns
 from pytest_msdump.cli.output import print_lines, table_file, terminal_width, write_table
 from pytest_msdump.core.compare.planning import Plan
@@ -19,6 +18,7 @@ from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.metrics.kernel import choose_kernel
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.base import printed_lines
 from pytest_msdump.core.report.build import build_report, run_facts, start_report, write_report
 from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text
@@ -87,8 +87,9 @@ def gate(
         print_lines([say("limits_lowered", file=os.path.relpath(file), n=lowered)])
     if planned.suite.options["detail"]:
         _write_failing(planned, report, say)
-    if "github" in planned.suite.options["report"]:
-        print_github(report)
+    for line in printed_lines(planned.suite.options["report"], [report]):
+        # CI services read them as they are: nothing may wrap or colour them.
+        print(line)
     return code
 
 
@@ -162,12 +163,6 @@ def _failures(report: Report, failing: Sequence[Record], width: int, show: str, 
         yield "  " + say("after_label", label=name, text=short_reason(by_order[order], say))
     if rest := len(by_order) - len(whole) - len(lines):
         yield "  " + say("more_failing", n=rest)
-
-
-def print_github(report: Report) -> None:
-    """Print the workflow commands of a report: GitHub reads them as they are, nothing may wrap or colour them."""
-    for line in commands_for_github([report]):
-        print(line)
 
 
 def _print(texts: Iterable[str]) -> None:

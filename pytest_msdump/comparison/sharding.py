@@ -344,7 +344,7 @@ def _incomplete(
     return Message("incomplete", {"n": len(lacking), "shards": len(wanted), "side": side, "at": at_rank})
 
 
-def with_copies_judged(record: Record, pair: Pair, compare: Callable[[Pair], Record]) -> Record:
+def with_copies_judged(pair: Pair, record: Record, compare: Callable[[Pair], Record]) -> Record:
     """Add what is found of copies that ranks hold of one shard: they are held to the limits of the pair.
 
     `compare` measures and judges the first copy of the whole tensor against each further one. Copies that differ

@@ -14,7 +14,7 @@ from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.processes import Workers
 from pytest_msdump.core.report.build import with_arguments
-from pytest_msdump.storage.remote import RemotePath
+from pytest_msdump.core.storage.locations import RemotePath
 
 # Small pairs travel together. More of them at once would save no time.
 _MOST_TOGETHER = 64

@@ -14,7 +14,6 @@ from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLoca
 from _pytest._io import TerminalWriter
 
 from pytest_msdump.calibrate.engine import limits_file_to_lower, tighten
-from pytest_msdump.capabilities.ci.annotations import commands_for_github, write_for_gitlab
 from pytest_msdump.capabilities.elements.write_pair import FOLDER, close_slots, details_of_failing
 from pytest_msdump.causes.suggest_partners import with_suggestions
 from pytest_msdump.core.compare.planning import Plan
@@ -23,10 +22,10 @@ from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.metrics.kernel import choose_kernel
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.base import kinds_of_the_run, printed_lines, remove_reports, write_kind
 from pytest_msdump.core.report.build import (
     build_report,
     pairing_report,
-    remove_reports,
     run_facts,
     start_report,
     write_report,
@@ -36,19 +35,17 @@ from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text, one_line, path_below
 from pytest_msdump.core.report.summary import header_lines, summary_lines
 from pytest_msdump.core.report.tables import filled
+from pytest_msdump.core.storage.locations import is_url
 from pytest_msdump.core.text import Phrases
 from pytest_msdump.plugin.measuring import keep_records
 from pytest_msdump.plugin.session import Gate, progress_of, sent_with
 from pytest_msdump.plugin.sources import OWN_NODE, Source
 from pytest_msdump.replay.pairing import suggest_with
 from pytest_msdump.report.causes import choose_shown, role_line, short_reason, suspicious_line, with_causes_first
-from pytest_msdump.storage.remote import is_url
 
 _RED, _GREEN = {"red": True, "bold": True}, {"green": True}
 # What pytest's short summary lists when -r says nothing.
 _USUAL_REPORTCHARS = "fE"
-# Kinds of report of which a run has one, however many suites it has.
-_OF_THE_RUN = ("gitlab",)
 
 
 def failure(
@@ -121,9 +118,7 @@ def start_reports(gate: Gate, sources: Iterable[Source]) -> None:
         gate.directories[source] = report_directory(gate, source, plan, several=several)
         start_report(plan, gate.directories[source])
         if several:
-            remove_reports(
-                plan.suite.report_dir, [kind for kind in plan.suite.options["report"] if kind in _OF_THE_RUN]
-            )
+            remove_reports(plan.suite.report_dir, kinds_of_the_run(plan.suite.options["report"]))
 
 
 def write_reports(gate: Gate) -> None:
@@ -138,7 +133,8 @@ def write_reports(gate: Gate) -> None:
         if gate.config.option.msdump_suggest:
             report = with_suggestions(report, suggest_with(gate.reference(plan), plan, watch=progress))
         directory = gate.directories.get(source) or report_directory(gate, source, plan, several=several)
-        kinds = tuple(kind for kind in plan.suite.options["report"] if not (several and kind in _OF_THE_RUN))
+        of_run = kinds_of_the_run(plan.suite.options["report"]) if several else []
+        kinds = tuple(kind for kind in plan.suite.options["report"] if kind not in of_run)
         files: list[Path] = []
         try:
             with progress.step("writing reports"):
@@ -151,7 +147,7 @@ def write_reports(gate: Gate) -> None:
         gate.reports.append((report, files))
         gate.report_of[plan.digest] = report
     if several:
-        _write_for_gitlab(gate, [plan for _, plan in ran])
+        _write_for_the_run(gate, [plan for _, plan in ran])
 
 
 def _lowered(gate: Gate, plan: Plan, report: Report) -> Report:
@@ -167,16 +163,23 @@ def _lowered(gate: Gate, plan: Plan, report: Report) -> Report:
     return replace(report, notes=(*report.notes, note))
 
 
-def _write_for_gitlab(gate: Gate, ran: Sequence[Plan]) -> None:
-    """Write one file for all suites that ask for it, above their folders: GitLab takes one of a job."""
-    asked = [plan for plan in ran if "gitlab" in plan.suite.options["report"]]
-    if not asked:
-        return
-    reports = [gate.report_of[plan.digest] for plan in asked]
-    try:
-        gate.reports[-1][1].append(write_for_gitlab(reports, asked[0].suite.report_dir, gate.config.rootpath))
-    except MsdumpError as error:
-        gate.unwritten.append(error)
+def _write_for_the_run(gate: Gate, ran: Sequence[Plan]) -> None:
+    """Write one file for all suites that ask for it, above their folders: a CI service takes one of a job."""
+    for kind, plans in _asked_for(ran).items():
+        reports = [gate.report_of[plan.digest] for plan in plans]
+        try:
+            gate.reports[-1][1].extend(write_kind(kind, reports, plans[0].suite.report_dir, gate.config.rootpath))
+        except MsdumpError as error:
+            gate.unwritten.append(error)
+
+
+def _asked_for(plans: Iterable[Plan]) -> dict[str, list[Plan]]:
+    """Map each kind of which a run has one to the plans that ask for it."""
+    found: dict[str, list[Plan]] = {}
+    for plan in plans:
+        for kind in kinds_of_the_run(plan.suite.options["report"]):
+            found.setdefault(kind, []).append(plan)
+    return found
 
 
 def report_directory(gate: Gate, source: Source, plan: Plan, *, several: bool) -> Path:
@@ -212,9 +215,10 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
             terminal.line(terminal_text(line))
     for line in gate.detail_lines:
         terminal.line(terminal_text(line))
-    asked = {plan.digest for plan in gate.plans.values() if "github" in plan.suite.options["report"]}
-    if reports := [report for digest, report in gate.report_of.items() if digest in asked]:
-        for line in commands_for_github(reports, gate.config.rootpath):
+    for kind, plans in _asked_for(gate.plans.values()).items():
+        asked = {plan.digest for plan in plans}
+        reports = [report for digest, report in gate.report_of.items() if digest in asked]
+        for line in printed_lines([kind], reports, gate.config.rootpath) if reports else ():
             terminal.line(line)
     for error in gate.unwritten:
         terminal.line(terminal_text(f"ERROR: {error}"), red=True)

@@ -65,6 +65,7 @@ from pytest_msdump.core.settings.values import (
     parse_report,
     parse_spec,
 )
+from pytest_msdump.core.storage.locations import is_url, parse_location
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.suite.keys import parse_threshold
 from pytest_msdump.core.suite.load import dumped_path
@@ -83,7 +84,6 @@ from pytest_msdump.dumps.run_facts import read_run
 from pytest_msdump.dumps.torch_pickle import tensors_in, value_in
 from pytest_msdump.record.tf_graphs import print_commands, read_listing
 from pytest_msdump.record.weights import load
-from pytest_msdump.storage.remote import is_url, parse_location
 
 __all__ = ["PARSERS", "Parser", "Seed"]
 

@@ -53,11 +53,7 @@ def new_config(
 def new_acl(
     *, path: str, models: Sequence[str], layers: Sequence[str], steps: str | None, outputs_only: bool
 ) -> dict[str, Any]:
-    """Return the keys of an ``acl.json``.
-
-    `path` is an existing folder, and may hold ``$VARIABLES``. No `models` stand for single operators or, with `layers`,
-    for every model; no `layers` for all operators of each model. `steps` are such as ``0|3-5``, by default all.
-    """
+    """Return the keys of an ``acl.json``."""
     chosen = {"layer": list(layers)} if layers else {}
     dump: dict[str, Any] = {
         "dump_path": path,

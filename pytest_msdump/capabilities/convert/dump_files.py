@@ -84,10 +84,7 @@ def expected_names(kind: str | None) -> str:
 
 
 def array_name(name: str, kind: str | None) -> ArrayName | None:
-    """Read the file name of an array; ``None`` when it has another form.
-
-    `kind` is one of `KINDS`; without one the name decides, and an array that is no device's becomes a ``.pb``.
-    """
+    """Read the file name of an array; ``None`` when it has another form."""
     # A mapping.csv may say anything; a name never leads out of the output folder.
     if not name.endswith(_ARRAY) or name.startswith(".") or "/" in name:
         return None

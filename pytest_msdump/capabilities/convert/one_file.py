@@ -264,11 +264,7 @@ FAILED_LIST = "convert_failed_file_list.txt"
 
 
 def write_failed_list(outcomes: Iterable[Outcome], out: Path) -> Path | None:
-    """List what could not be converted, and return the list; without failures, remove that of an earlier run.
-
-    As in the vendor's list, a line has the source's path and, after commas, its tensors that failed: none where not one
-    could be opened. Lines below it that begin with ``#`` say why.
-    """
+    """List what could not be converted, and return the list; without failures, remove that of an earlier run."""
     failed = sorted((outcome for outcome in outcomes if outcome.failures), key=lambda outcome: outcome.path)
     path = out / FAILED_LIST
     if not failed:

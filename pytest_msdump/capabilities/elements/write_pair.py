@@ -35,10 +35,7 @@ def detail_pair(
     options: DetailOptions = DetailOptions(),  # noqa: B008 - frozen
     extras: Extras = NO_EXTRAS,
 ) -> Detail:
-    """Open a pair and write it in detail into `folder`; MsdumpError, with no file written, where that cannot be done.
-
-    `stem` begins the names of its files: operator, io and slot by default.
-    """
+    """Open a pair and write it in detail into `folder`; where that raises MsdumpError, no file is written."""
     if pair.left.is_unseen or pair.right.is_unseen:
         raise MsdumpError(f"{pair.left.key.address}: only statistics were saved, so there are no elements to look at")
     try:
@@ -175,10 +172,7 @@ def _within(name: str, number: int, most: int) -> int:
 def details_of_failing(
     plan: Plan, records: Mapping[int, Record], directory: Path, run: str
 ) -> list[tuple[str, Path | str]]:
-    """Write failing records in detail until the run, which `run` names, has written as many as its suite asks for.
-
-    Returns each address with the summary's file, or with the sentence why there is none.
-    """
+    """Write failing records in detail until the run, which `run` names, has written as many as its suite asks for."""
     failing = [number for number, record in sorted(records.items()) if record.fails]
     if not plan.suite.options["detail"] or not failing:
         return []

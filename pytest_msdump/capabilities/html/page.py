@@ -11,6 +11,7 @@ from pathlib import Path
 from pytest_msdump.capabilities.html.content import content
 from pytest_msdump.core.escape import html_json, html_text
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.base import ReportKind
 from pytest_msdump.core.report.coverage import coverage_problems
 from pytest_msdump.core.storage.files import write_file
 from pytest_msdump.core.text.page import PAGE
@@ -22,17 +23,25 @@ _SCRIPTS = (
 )
 
 
+class HtmlReport(ReportKind):
+    """``html``: index.html."""
+
+    name, file = "html", "index.html"
+
+    def write(self, report: Report, directory: Path) -> Path:
+        """Write index.html into `directory`."""
+        return write_file(directory, self.file, page(report))
+
+
 def write_together(reports: Mapping[str, Report], directory: Path) -> Path:
     """Write all.html, one page of several reports by name, into `directory` and return its path."""
     return write_file(directory, "all.html", page(*reports.values(), names=tuple(reports)))
 
 
 def page(*reports: Report, names: Sequence[str] = ()) -> bytes:
-    """Return the page of a report, or of several with their names; the same values give the same bytes.
-
-    Names in a dump may be hostile. They reach the page only as JSON without any ``<``, and the page shows them as text;
-    its policy allows only the program and the style with the given digests.
-    """
+    """Return the page of a report, or of several with their names; the same values give the same bytes."""
+    # Names in a dump may be hostile: they reach the page as JSON without any "<" and are shown as text, and its policy
+    # allows only the program and the style with these digests.
     style = _asset("page.css")
     script = '"use strict";\n(function () {\n' + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "\n})();\n"
     policy = (

@@ -64,12 +64,7 @@ class Checked:
 
 
 def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT, *, watch: Watch = unwatched) -> Checked:
-    """Run all checks on one dump.
-
-    Overflow is checked in every tensor; the other checks look at outputs, and at inputs of operators that have no
-    output in the dump. Weights are compared with the iteration before in the same rank, net and graph, in runs that
-    train. A threshold that lacks another which it needs raises `ConfigError`.
-    """
+    """Run all checks on one dump."""
     hits: list[Hit] = list(_device_hits(dump, settings))
     unreadable: list[tuple[TensorRef, str]] = []
     with_outputs = {ref.key.op for ref in dump.refs if ref.key.io == "output"}
@@ -105,12 +100,9 @@ def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT, *, watch: Watch =
 
 
 def _without_cancelled(dump: Dump, hits: list[Hit], settings: CheckSettings) -> list[Hit]:
-    """Leave out zeros of the backward pass, and zero scalars, that are added to something else in the end.
-
-    The gradient of a maximum that is subtracted again is 0, and so is everything computed from it, until it is added to
-    the gradient that counts; a term of a loss whose factor is 0 is a scalar. Zeros up to an optimizer stay, and so do
-    zeros whose consumers no graph names.
-    """
+    """Leave out zeros of the backward pass, and zero scalars, that are added to something else in the end."""
+    # The gradient of a maximum that is subtracted again is 0, and so is all that is computed from it until it is added
+    # to the gradient that counts; a term of a loss with factor 0 is a scalar. Zeros up to an optimizer stay.
     zeros = {
         hit.ref.key.op.label
         for hit in hits

@@ -36,11 +36,8 @@ class Verified:
 
 
 def verify(dump: Dump, *, watch: Watch = unwatched) -> Verified:
-    """Compute the statistics of every tensor that has saved ones, and compare them.
-
-    Numbers have to agree as far as they were printed; means and norms to a millionth, since a device adds up in
-    float32. A cell that the writer left empty is no difference; a tensor that cannot be read is one.
-    """
+    """Compute the statistics of every tensor that has saved ones, and compare them."""
+    # Means and norms agree to a millionth: a device adds up in float32.
     refs = tuple(ref for ref in dump.refs if ref.statistics is not None and not ref.is_unseen)
     return Verified(dump, refs, tuple(difference for ref in watch(refs, "tensors") for difference in _differences(ref)))
 

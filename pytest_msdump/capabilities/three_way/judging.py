@@ -13,7 +13,7 @@ from math import isfinite
 from typing import TypeAlias
 
 from pytest_msdump.capabilities.three_way.golden import golden_distances, golden_errors, golden_ratios
-from pytest_msdump.core.compare.align import AlignedViews, align
+from pytest_msdump.core.compare.align import AlignedViews, OpenedPair, align
 from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.compare.user_code import Extras
 from pytest_msdump.core.dtypes import coarser, rounding_unit
@@ -73,29 +73,17 @@ def sides_of(pair: Pair) -> tuple[Pair, Pair] | None:
     return replace(pair, right=golden), Pair(pair.third or pair.right, golden, how="name")
 
 
-def is_measured(pair: Pair) -> bool:
-    """Whether the errors against golden can be measured: all tensors that this takes were saved."""
-    sides = sides_of(pair)
-    return sides is not None and not any(ref.is_unseen for side in sides for ref in (side.left, side.right))
-
-
 def with_ratios(
-    measured: Comparison,
-    pair: Pair,
-    left: TensorView,
-    right: TensorView,
-    limits: Limits,
-    extras: Extras,
-    *,
-    is_noise: Callable[[], bool],
+    opened: OpenedPair, measured: Comparison, limits: Limits, excuse: Callable[[OpenedPair, Limits], Message | None]
 ) -> Comparison:
-    """Add the errors against golden and their ratios to what was measured; `left` and `right` are opened.
+    """Add the errors against golden and their ratios to what was measured, where all these tensors were saved.
 
     TensorShapeError and TensorFileError say which of the further tensors they are about. Where golden judges, it must
-    be of the right side's model, unless the pair `is_noise`: no two runs agree about that.
+    be of the right side's model, unless there is an `excuse`: no two runs agree about noise.
     """
+    pair, left, right, extras = opened.pair, opened.left, opened.right, opened.extras
     sides = sides_of(pair)
-    if sides is None or not is_measured(pair):
+    if sides is None or any(ref.is_unseen for side in sides for ref in (side.left, side.right)):
         return measured
     with ExitStack() as stack:
         golden = stack.enter_context(closing(open_view(pair.golden))) if pair.golden else right
@@ -125,7 +113,7 @@ def with_ratios(
             apart_too = [others_of(*views, Bounds(above, above)) for above in bounds]
             for both in (views, *apart_too):
                 stale = _stale(golden_distances(*both, dtype), dtype, (name, names[0]))
-                if stale and not is_noise():
+                if stale and excuse(opened, limits) is None:
                     raise TensorShapeError(stale)
         found, measurements = ratios(of_left, of_other)
         dominated = []
@@ -173,20 +161,32 @@ def _aligned(
 
 
 def golden_interval(
-    pair: Pair, distance: Callable[[Pair], Interval | None], *, floor: float, dtypes: tuple[str, str]
+    pair: Pair, sketched: Callable[[Pair], Interval | None], dtypes: tuple[str, str]
 ) -> dict[str, Interval]:
     """Return the ratio of two errors against one golden tensor, of which sketches give estimates; empty without these.
 
-    `distance` is the relative Euclidean one of a pair: both divide by the same norm. The other run's counts as `floor`
-    at least. `dtypes` are those of the other run and of the right side. TensorShapeError as for tensors.
+    `sketched` is the relative Euclidean distance of a pair of which a side was not saved, if sketches give one: both
+    divide by the same norm. The other run's counts as a rounding unit at least. `dtypes` are those of the left and the
+    right side. TensorShapeError as for tensors.
     """
+
+    def distance(side: Pair) -> Interval | None:
+        if side.left.is_unseen or side.right.is_unseen:
+            return sketched(side)
+        with closing(open_view(side.left)) as left, closing(open_view(side.right)) as right:
+            aligned = align(side, left, right)
+            errors, size = golden_errors(aligned.left, aligned.right)
+        return Interval(*(errors.rmse / size,) * 3) if size and errors.finite else None
+
+    other_dtype = (pair.third or pair.right).spec.dtype or dtypes[1]
+    floor = rounding_unit(dtypes[0], other_dtype)
     sides = sides_of(pair)
     found = [] if sides is None else [distance(side) for side in sides]
     if not found or found[0] is None or found[1] is None or not max(found[1].low, floor):
         return {}
     of_right = distance(Pair(pair.right, pair.golden, how="name")) if pair.golden and pair.third else None
     names = "golden" if pair.golden else "right", "third" if pair.third else "right"
-    for name, apart, dtype in ((names[1], found[1], dtypes[0]), ("right", of_right, dtypes[1])):
+    for name, apart, dtype in ((names[1], found[1], other_dtype), ("right", of_right, dtypes[1])):
         distances = {_DISTANCE: apart.low} if apart is not None else {}
         if distances and (stale := _stale(distances, _with_limits(dtype, dtypes[1]), (name, names[0]))):
             raise TensorShapeError(stale)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_msdump.core.compare.user_code import Extras
 from pytest_msdump.core.errors import TensorShapeError
 from pytest_msdump.core.facts.memory_formats import may_be_padded
 from pytest_msdump.core.facts.operators import VIEW_TYPES
@@ -58,6 +59,21 @@ class AlignedViews(NamedTuple):
         if count is None or count >= self.left.size:
             return self.left, self.right
         return FirstElements(self.left, count), FirstElements(self.right, count)
+
+
+class OpenedPair(NamedTuple):
+    """A pair whose tensors are open and of one logical shape, as stages see it; `left` and `right` are as opened."""
+
+    pair: Pair
+    left: TensorView
+    right: TensorView
+    aligned: AlignedViews
+    extras: Extras
+
+    @property
+    def seen(self) -> tuple[TensorView, TensorView]:
+        """Both sides in one shape, as far as they are looked at."""
+        return self.aligned.first(self.extras.first)
 
 
 class FirstElements(ForwardingView):

@@ -29,6 +29,7 @@ from pytest_msdump.core.model.dump import (
 from pytest_msdump.core.model.ordering import PARAMETER
 from pytest_msdump.core.model.tensor import Coordinates, TensorRef
 from pytest_msdump.core.storage.listings import names_kept
+from pytest_msdump.core.storage.locations import RemotePath, storage
 from pytest_msdump.core.text import Message, Parameter, say
 from pytest_msdump.dumps.ascend import AscendReader
 from pytest_msdump.dumps.converted import ConvertedReader
@@ -39,7 +40,6 @@ from pytest_msdump.dumps.manifest import graphs_of, labels_of, read_manifest, wh
 from pytest_msdump.dumps.run_facts import read_run
 from pytest_msdump.dumps.statistics import READER as STATISTICS
 from pytest_msdump.dumps.statistics import read_statistics
-from pytest_msdump.storage.remote import RemotePath, list_remote, refuse_changed
 
 if TYPE_CHECKING:
     from pytest_msdump.core.dumps.base import Reader
@@ -83,19 +83,19 @@ def index(root: Path, *, graph_files: Iterable[Path] = (), allow_incomplete: boo
 
 def _index(root: Path, graph_files: tuple[Path, ...], *, allow_incomplete: bool) -> Dump:
     """Index anything, in stages, each of which adds to the dump."""
-    unfit = list_remote(root) if isinstance(root, RemotePath) else ()
+    unfit = storage().list_below(root) if isinstance(root, RemotePath) else ()
     with names_kept():
         dump = _only_whole(_with_manifest(index_dump(root, readers())), allow_incomplete=allow_incomplete)
         dump = _with_run(with_overflows(_with_graphs(_with_statistics(_with_perturbation(dump)), graph_files)))
     if isinstance(root, RemotePath):
-        refuse_changed()
+        storage().refuse_changed()
     return replace(dump, unexplained=(*dump.unexplained, *unfit)) if unfit else dump
 
 
 def listed(path: Path) -> Path:
     """Return the same path; a remote one is listed, after which it knows whether it is a file or a folder."""
     if isinstance(path, RemotePath):
-        list_remote(path)
+        storage().list_below(path)
     return path
 
 

@@ -14,8 +14,8 @@ from pytest_msdump.core.errors import DumpNotFoundError, UnknownDumpFormatError
 from pytest_msdump.core.model.dump import Dump, PartialRun
 from pytest_msdump.core.model.ordering import placed_by_time
 from pytest_msdump.core.storage.files import irregular_kind
+from pytest_msdump.core.storage.locations import RemotePath
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.storage.remote import RemotePath
 
 if TYPE_CHECKING:
     from pytest_msdump.core.dumps.dump_tree import Place

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from pytest_msdump.core.dumps.listing import Folder
 from pytest_msdump.core.model.tensor import Coordinates
-from pytest_msdump.storage.remote import absolute_path
+from pytest_msdump.core.storage.locations import absolute_path
 
 # Directories in a rank's, beside the nets, that hold no tensors.
 RANK_FOLDERS = frozenset({".dump_metadata", "graphs", "execution_order"})

@@ -8,6 +8,7 @@ from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import NamedTuple
 
+from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import CLASS_METRICS, METRICS, RELATIVE_METRICS, SCALE_FREE_METRICS
 from pytest_msdump.core.limits.permissions import permitted
@@ -22,7 +23,7 @@ from pytest_msdump.core.model.comparison import (
     Measurement,
     Verdict,
 )
-from pytest_msdump.core.model.record import Check
+from pytest_msdump.core.model.record import Check, Record
 from pytest_msdump.core.text import Message, Parameter
 
 # The order of findings. A number beyond its limit says more than one that could not be computed.
@@ -52,6 +53,10 @@ _BEYOND = {
     (False, "warn"): "above_warning_level",
 }
 _BEYOND_GOLDEN = {"fail": "golden_above_limit", "warn": "golden_above_warning_level"}
+
+
+class ClearedVerdictError(MsdumpError, ValueError):
+    """A stage or a hook that made a verdict better, or changed what others found."""
 
 
 class _Judgement(NamedTuple):
@@ -140,6 +145,35 @@ def verdict_from(findings: Iterable[Finding], would_pass: Mapping[str, float]) -
     ordered = tuple(sorted(findings, key=lambda finding: _FINDING_ORDER.index(finding.outcome)))
     outcomes = [finding.outcome for finding in ordered if finding.outcome != "note"]
     return Verdict(max(outcomes, key=OUTCOMES.index), ordered, would_pass) if outcomes else Verdict("pass", ordered)
+
+
+# What a stage may say of a record; what was measured, and the limits one by one, stay as they are.
+_SAID = frozenset({"verdict", "notes", "remarks", "parts", "diagnosis"})
+
+
+def only_worse(before: Record, after: Record, *, by: str) -> Record:
+    """Return what a stage of capability, or the hook, `by` made of a record, if only the core cleared anything.
+
+    Raises ClearedVerdictError where the verdict is better than before, a finding or a part is gone, or another field is
+    another one.
+    """
+    if after is before:
+        return before
+    old, new = before.verdict, after.verdict
+    changed = [name for name in Record.__slots__ if name not in _SAID and getattr(before, name) != getattr(after, name)]
+    ranks = [OUTCOMES.index(one.outcome) if one.outcome in OUTCOMES else -1 for one in (old, new)]
+    gone = [one for one in old.findings if one not in new.findings]
+    gone_parts = [name for name, part in before.parts.items() if after.parts.get(name) != part]
+    if ranks[1] < ranks[0] or (ranks[1] != ranks[0] and -1 in ranks):
+        what = f"made {new.outcome} of {old.outcome}"
+    elif changed or gone or gone_parts:
+        what = f"changed {', '.join(changed or gone_parts) or 'the findings'}"
+    else:
+        return after
+    raise ClearedVerdictError(
+        f"{by} {what} for {before.left.address}; a stage may add notes and parts, or worsen a verdict: "
+        "set a limit, or accept the drift, where the pair is to pass"
+    )
 
 
 def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison, limits: Limits) -> _Judgement:

@@ -306,6 +306,8 @@ class Record:
         Tensors that fit far better.
     local : Local, optional
         What a replay of the reference says of this operator by itself.
+    parts : mapping of str to object
+        What a capability has to say of it, by the capability's name: a frozen dataclass of its own.
     """
 
     order: int
@@ -340,6 +342,7 @@ class Record:
     amplification: float | None = None
     suspicious: tuple[BetterFit, ...] = ()
     local: Local | None = None
+    parts: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
     @property
     def fails(self) -> bool:

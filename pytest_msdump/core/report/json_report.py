@@ -21,6 +21,7 @@ from pytest_msdump.core.model.report import (
     UnmatchedTensor,
 )
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates
+from pytest_msdump.core.report.base import ReportKind
 from pytest_msdump.core.report.coverage import counts
 from pytest_msdump.core.report.json_forms import (
     COUNT,
@@ -249,6 +250,16 @@ def head_json(report: Report) -> dict[str, Any]:
     return {
         key: form.write(parts[key]) for key, form in _KEYS.items() if key not in _BY_LINE and parts[key] != form.default
     }
+
+
+class JsonReport(ReportKind):
+    """``json``: results.json."""
+
+    name, file = "json", "results.json"
+
+    def write(self, report: Report, directory: Path) -> Path:
+        """Write results.json into `directory`."""
+        return write_json(report, directory)
 
 
 def write_json(report: Report, directory: Path) -> Path:

@@ -12,10 +12,11 @@ from typing import Any
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.profiles import PROFILES
+from pytest_msdump.core.ports import rows
 from pytest_msdump.core.text.message import LANGUAGES
 from pytest_msdump.facts.replay import LEAST_REPLAYED
 
-REPORT_KINDS = ("json", "csv", "html", "md", "github", "gitlab")
+REPORT_KINDS = tuple(rows("REPORTS"))
 # Headings of the help, in its order.
 GROUPS = ("inputs", "selection", "pairing", "limits", "running", "output")
 # Failing tensors that --msdump-detail without a number writes element by element.

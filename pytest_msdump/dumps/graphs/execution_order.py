@@ -21,8 +21,8 @@ from pytest_msdump.core.model.ordering import PARAMETER, in_order, placed_at
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, mangle
 from pytest_msdump.core.storage.files import read_user_file
 from pytest_msdump.core.storage.listings import folders_in, names_in
+from pytest_msdump.core.storage.locations import absolute_path
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.storage.remote import absolute_path
 
 _RANK = re.compile(r"rank_(?P<rank>[0-9]{1,9})")
 _DEVICE = re.compile(r"(?:device_)?(?P<rank>[0-9]{1,9})")

@@ -1,0 +1,9 @@
+"""What this capability adds."""
+
+COMMANDS = {
+    "inspect": (
+        "pytest_msdump.capabilities.inspect.command",
+        "look into one dump or file, from a line of the program to its operators and back, and check it by itself",
+        "match",
+    ),
+}

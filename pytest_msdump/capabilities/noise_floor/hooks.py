@@ -1,0 +1,3 @@
+"""What is asked of a failing pair: whether it is zero in exact arithmetic."""
+
+STAGES = {"excused": "pytest_msdump.capabilities.noise_floor.limits:rounding_alone"}

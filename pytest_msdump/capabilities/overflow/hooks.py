@@ -1,0 +1,5 @@
+"""What this capability adds."""
+
+COMMANDS = {
+    "overflow": ("pytest_msdump.capabilities.overflow.command", "find operators that overflow in one dump", "replay"),
+}
