@@ -66,32 +66,33 @@ def measure(
     elements out (right = 0 ≠ left) `Comparison.right_zero_mismatch` counts them, and `Comparison.vendor` has the
     vendor's numbers, which count them as 0.
     """
-    if left.shape != right.shape:
-        raise ValueError(f"cannot measure shape {left.shape} against {right.shape}: bring both to one shape first")
+    shape, size = left.shape, left.size
+    if shape != right.shape:
+        raise ValueError(f"cannot measure shape {shape} against {right.shape}: bring both to one shape first")
     if block_elements is None:
-        block_elements = left.size if 0 < left.size <= _HELD_ELEMENTS else _BLOCK_ELEMENTS
+        block_elements = size if 0 < size <= _HELD_ELEMENTS else _BLOCK_ELEMENTS
     if block_elements < 1:
         raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")
     if not (0.0 <= rtol < math.inf and 0.0 <= atol < math.inf):
         raise ValueError(f"rtol is {rtol} and atol is {atol}; both have to be finite and not negative")
     grid: Grid | Message | None = None
-    if left.size and "worst_slice_error" not in without:
-        grid = grid_of(left.shape, slice_axis)
+    if size and "worst_slice_error" not in without:
+        grid = grid_of(shape, slice_axis)
     slices = grid if isinstance(grid, Grid) else None
-    task, size = Task(left.dtype, right.dtype, Tolerance(rtol, atol), worst, slices, units), left.size
+    task = Task(left.dtype, right.dtype, Tolerance(rtol, atol), worst, slices, units)
     blocks: Blocks | tuple[Block] = (
         ((0, left.read(0, size), right.read(0, size)),)
         if 0 < size <= block_elements
         else Blocks(left, right, block_elements)
     )
     workspace = Workspace()
-    coarser = CoarserValues(left.dtype), CoarserValues(right.dtype)
+    coarser = CoarserValues(task.left), CoarserValues(task.right)
     partial = _measured_once(blocks, task, workspace, coarser)
     divergence = None if "kl_divergence" in without else _second_pass(blocks, partial, workspace)
     kinds = coarser[0].found(partial.left), coarser[1].found(partial.right)
     no_slices = grid if isinstance(grid, Message) else None
     dominated = _dominated(left, right, blocks, partial, block_elements, without)
-    return _comparison(Totals(task, partial, left.shape, divergence, without, no_slices), kinds, dominated)
+    return _comparison(Totals(task, partial, shape, divergence, without, no_slices), kinds, dominated)
 
 
 def _dominated(
