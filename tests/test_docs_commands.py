@@ -10,6 +10,7 @@ import pytest
 from docs_pages import ROOT, docs_module
 
 from pytest_msdump import cli
+from pytest_msdump.core.ports import rows
 
 PAGE = ROOT / "docs" / "reference" / "commands.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -31,7 +32,7 @@ def _parsers(parser: argparse.ArgumentParser, name: str) -> Iterator[tuple[str, 
 
 def _commands() -> dict[str, argparse.ArgumentParser]:
     found: dict[str, argparse.ArgumentParser] = {}
-    for name in cli.COMMANDS:
+    for name in rows("COMMANDS"):
         parsers = _parsers(cli._parser([name]), "msdump")
         found |= {words: parser for words, parser in parsers if words.split()[1] == name}
     return found
@@ -56,7 +57,7 @@ def _section(heading: str) -> str:
 
 def test_every_command_has_its_own_words() -> None:
     found = dict(re.findall(r"^\| `msdump (\w+)` \| (.+?) \|", TEXT, flags=re.MULTILINE))
-    assert found == cli.COMMANDS
+    assert found == rows("COMMANDS")
 
 
 def _linked(name: str) -> str:

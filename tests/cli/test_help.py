@@ -10,6 +10,7 @@ import pytest
 
 from pytest_msdump import cli
 from pytest_msdump.core.facts.profiles import PROFILES
+from pytest_msdump.core.ports import rows
 
 
 def parsers(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str, ...]]:
@@ -20,7 +21,7 @@ def parsers(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str,
                 yield from parsers(own, *words, verb)
 
 
-CALLS = [(), *(words for name in cli.COMMANDS for words in parsers(cli._parser([name])) if words[:1] == (name,))]
+CALLS = [(), *(words for name in rows("COMMANDS") for words in parsers(cli._parser([name])) if words[:1] == (name,))]
 
 
 @pytest.mark.parametrize("words", CALLS, ids=lambda words: " ".join(words) or "msdump")
@@ -73,7 +74,7 @@ def test_names_that_are_allowed_are_listed(monkeypatch, capsys) -> None:
 OF_A_FILE = {"compare", "match"}
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS)
+@pytest.mark.parametrize("command", rows("COMMANDS"))
 def test_q_is_the_file_of_quantisation_where_the_seed_has_it_and_quiet_elsewhere(command, monkeypatch, capsys) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit):

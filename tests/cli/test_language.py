@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump import cli
+from pytest_msdump.core.ports import rows
 from tests.docs_pages import ROOT
 
 EXAMPLES = ROOT / "example_suites"
@@ -124,7 +125,7 @@ def test_the_locale_does_as_the_option(folder, capsys, monkeypatch, line) -> Non
     assert english_of(folder, capsys, line) == []
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS)
+@pytest.mark.parametrize("command", rows("COMMANDS"))
 def test_a_language_that_is_not_there_is_refused(capsys, command) -> None:
     verb = "check " if command == "config" else ""
     assert cli.main([command, *f"{verb}--lang xx a b".split()]) == 4

@@ -12,6 +12,7 @@ import pytest
 from dumps.dumpmade import one_output
 
 from pytest_msdump import cli
+from pytest_msdump.core.ports import rows
 
 PROGRAM = """
 import sys
@@ -71,7 +72,7 @@ def test_a_pipe_is_as_wide_as_the_environment_says(folder: Path) -> None:
     assert lengths["80"] <= 80 < 110 < lengths["150"] <= 150
 
 
-@pytest.mark.parametrize("name", cli.COMMANDS)
+@pytest.mark.parametrize("name", rows("COMMANDS"))
 def test_each_command_is_the_module_of_its_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         cli.main([name, "--help"])
@@ -84,7 +85,7 @@ def test_an_unknown_command_like_no_other_is_answered_with_all_that_there_are(
 ) -> None:
     assert cli.main(["frobnicate"]) == 4
     said = capsys.readouterr().err
-    assert all(name in said for name in cli.COMMANDS)
+    assert all(name in said for name in rows("COMMANDS"))
 
 
 def test_the_version_needs_no_command(capsys: pytest.CaptureFixture[str]) -> None:
