@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
+from pytest_msdump.core.compare.additions import with_added_report
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.metrics.kernel import choose_kernel
 from pytest_msdump.core.model.record import Local, Record
@@ -94,7 +95,7 @@ def report_of(
     adds: Callable[[Report], Report] | None = None,
 ) -> Report:
     """Return the report of a plan's records, by number of the pair; `share` is how much a replay judged of them."""
-    report = build_report(plan, records, share)
+    report = with_added_report(build_report(plan, records, share), plan, plan.hooks)
     report = replace(report, notes=(*report.notes, *notes), run=run_facts())
     return report if adds is None else adds(report)
 
