@@ -11,8 +11,9 @@ from dump_builder import write_mindspore, write_reference
 from semantics.ascend_made import device
 from semantics.statistic_files import ALL, write_statistics
 
-from pytest_msdump.core.compare.indexing import index, readers
+from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import open_view
+from pytest_msdump.core.dumps.base import reader
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.model.tensor import Coordinates
 
@@ -148,7 +149,7 @@ def test_a_table_in_a_folder_of_references_is_not_about_them(tmp_path):
 
 def test_any_other_file_is_no_table(tmp_path):
     (tmp_path / "numbers.csv").write_text("IO,Slot\noutput,0\n")
-    assert not readers()["statistics"].recognises(tmp_path / "numbers.csv")
+    assert not reader("statistics").recognises(tmp_path / "numbers.csv")
     for root in (tmp_path, tmp_path / "numbers.csv"):
         with pytest.raises(UnknownDumpFormatError, match=r"names like 'numbers\.csv'"):
             index(root)

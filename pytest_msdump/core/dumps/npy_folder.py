@@ -19,6 +19,7 @@ from pytest_msdump.core.dumps.file_names import (
     parse_reference,
 )
 from pytest_msdump.core.dumps.listing import Folder, walk
+from pytest_msdump.core.dumps.manifest import apply_entry, graphs_of, labels_of, read_manifest, why_incomplete
 from pytest_msdump.core.dumps.npy import open_npy
 from pytest_msdump.core.dumps.reruns import Reruns, number_occurrences, separate_runs
 from pytest_msdump.core.dumps.sidefiles import MAPPING, originals_in
@@ -38,7 +39,6 @@ from pytest_msdump.core.model.tensor import (
     TensorView,
 )
 from pytest_msdump.core.text import Message, Parameter, say
-from pytest_msdump.dumps.manifest import apply_entry, graphs_of, labels_of, read_manifest, why_incomplete
 from pytest_msdump.dumps.npz import NpzReader
 from pytest_msdump.model.statistics import Statistics
 
