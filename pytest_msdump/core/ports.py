@@ -248,9 +248,8 @@ class Entries(Protocol):
     Examples
     --------
     >>> def renamed(left, right):
-    ...     theirs = {ref.key.op.label for ref in right.refs}
-    ...     ours = (ref.key.op.label for ref in left.refs)
-    ...     return {name: f"model.{name}" for name in ours if f"model.{name}" in theirs}
+    ...     ours, theirs = ({ref.key.op.label for ref in dump.refs} for dump in (left, right))
+    ...     return {name: f"model.{name}" for name in sorted(ours) if f"model.{name}" in theirs}
     """
 
     def __call__(self, left: Dump, right: Dump, /) -> object:

@@ -35,7 +35,7 @@ STAGES = {"%s": "owners:%s"}
 def folder(tmp_path: Path) -> Path:
     for side, name in (("left", "Default_conv1"), ("right", "model_conv1")):
         (tmp_path / side).mkdir()
-        np.save(tmp_path / side / f"{name}.output.0.npy", np.float32([1, 2, 3 + (side == "left")]))
+        np.save(tmp_path / side / f"{name}.npy", np.float32([1, 2, 3 + (side == "left")]))
     return tmp_path
 
 
@@ -89,7 +89,7 @@ def test_results_keep_the_part_of_a_capability_that_is_gone(folder: Path) -> Non
 
 @pytest.mark.parametrize("stage", ["judged", "reported"])
 def test_a_stage_that_makes_a_verdict_better_is_refused(folder: Path, stage: str) -> None:
-    (folder / "left/Default_conv1.output.0.npy").rename(folder / "left/model_conv1.output.0.npy")
+    (folder / "left/Default_conv1.npy").rename(folder / "left/model_conv1.npy")
     install(folder, CLEARING % (stage, stage))
     ran = msdump(folder, "compare", "left", "right")
     assert ran.returncode == {"judged": 1, "reported": 4}[stage]
