@@ -10,7 +10,6 @@ import pytest
 from docs_pages import ROOT, docs_module
 
 from pytest_msdump import cli
-from pytest_msdump.core.ports import rows
 
 PAGE = ROOT / "docs" / "reference" / "commands.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -32,7 +31,7 @@ def _parsers(parser: argparse.ArgumentParser, name: str) -> Iterator[tuple[str, 
 
 def _commands() -> dict[str, argparse.ArgumentParser]:
     found: dict[str, argparse.ArgumentParser] = {}
-    for name in rows("COMMANDS"):
+    for name in cli.COMMANDS:
         parsers = _parsers(cli._parser([name]), "msdump")
         found |= {words: parser for words, parser in parsers if words.split()[1] == name}
     return found
@@ -57,7 +56,7 @@ def _section(heading: str) -> str:
 
 def test_every_command_has_its_own_words() -> None:
     found = dict(re.findall(r"^\| `msdump (\w+)` \| (.+?) \|", TEXT, flags=re.MULTILINE))
-    assert found == rows("COMMANDS")
+    assert found == {name: summary for name, (_, summary, *_) in cli.COMMANDS.items()}
 
 
 def _linked(name: str) -> str:

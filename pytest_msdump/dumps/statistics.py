@@ -29,6 +29,7 @@ from pytest_msdump.core.errors import DumpNotFoundError, TensorFileError
 from pytest_msdump.core.facts.metrics import ABSENT, DIGITS, LABEL_COLUMNS, STATISTICS
 from pytest_msdump.core.model.describe import counted, listed
 from pytest_msdump.core.model.dump import Dump, PartialRun
+from pytest_msdump.core.model.statistics import Statistic, Statistics, StatisticTables
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
@@ -43,7 +44,6 @@ from pytest_msdump.core.model.tensor import (
 from pytest_msdump.core.ports import IndexRequest
 from pytest_msdump.core.storage.files import open_regular
 from pytest_msdump.core.text import Message, Parameter, say
-from pytest_msdump.model.statistics import Statistic, Statistics, StatisticTables
 
 # The `TensorRef.reader` of a tensor of which there are statistics only: no reader can open it.
 READER = UNSEEN

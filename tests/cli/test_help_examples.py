@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from pytest_msdump import cli
-from pytest_msdump.core.ports import rows
 
 ROOT = Path(__file__).parents[2]
 LENET = ROOT / "example_suites" / "01_lenet_port"
@@ -71,11 +70,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("command", rows("COMMANDS"))
+@pytest.mark.parametrize("command", cli.COMMANDS)
 @pytest.mark.e2e
 def test_the_examples_of_a_command_run_as_they_stand(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
-    examples = import_module(f"pytest_msdump.cli.{command}").EXAMPLES
+    examples = import_module(cli.COMMANDS[command][0]).EXAMPLES
     for line in examples:
         assert len(line) <= 78
         program, *words = shlex.split(line)

@@ -27,6 +27,7 @@ from pytest_msdump.core.dumps.stored_file import opened
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, Dump, PartialRun, TensorEntry
 from pytest_msdump.core.model.ordering import in_order, placed_at
+from pytest_msdump.core.model.statistics import Statistics
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
@@ -40,7 +41,6 @@ from pytest_msdump.core.model.tensor import (
 )
 from pytest_msdump.core.text import Message, Parameter, say
 from pytest_msdump.dumps.npz import NpzReader
-from pytest_msdump.model.statistics import Statistics
 
 _SUFFIX = ".npy"
 _RECORD = frozenset({MANIFEST_FILE, JOURNAL_FILE, ARCHIVE_FILE})
