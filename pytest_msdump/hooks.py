@@ -39,9 +39,8 @@ def pytest_msdump_pair(left: Dump, right: Dump) -> object:
     Examples
     --------
     >>> def pytest_msdump_pair(left, right):
-    ...     theirs = {ref.key.op.label for ref in right.refs}
-    ...     names = {ref.key.op.label for ref in left.refs}
-    ...     return {name: f"model.{name}" for name in names if f"model.{name}" in theirs}
+    ...     ours, theirs = ({ref.key.op.label for ref in dump.refs} for dump in (left, right))
+    ...     return {name: f"model.{name}" for name in sorted(ours) if f"model.{name}" in theirs}
     """
 
 

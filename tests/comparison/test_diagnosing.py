@@ -38,6 +38,18 @@ def test_a_record_holds_the_diagnosis_with_its_numbers():
     assert "at index 3 of axis 1, where 80 of 80 elements differ" in found["evidence"]
 
 
+def test_every_diagnosis_is_plain_json():
+    moved = np.pad(X, [(0, 0), (1, 0), (1, 0)])[:, :-1, :-1]
+    for left in (2 * X, np.roll(X, 1, 1), X.transpose(1, 2, 0).reshape(X.shape), moved, np.clip(X, -1, 1)):
+        record = compare(np.ascontiguousarray(left), X)
+        assert entry_of(record)["diagnosis"] == [
+            {"id": one.id, "confidence": one.confidence, "evidence": say(one.evidence)}
+            | one.evidence.entry
+            | {**one.details}
+            for one in record.diagnosis
+        ]
+
+
 def test_a_pair_that_passes_or_has_no_known_pattern_has_no_key():
     noise = np.random.default_rng(2).normal(size=X.shape).astype(np.float32)
     assert "diagnosis" not in entry_of(compare(X, X * np.float32(1.000001)))

@@ -63,7 +63,7 @@ def with_added_limits(policy: Policy, pairs: Iterable[Pair], hooks: Hooks) -> Po
                 raise ConfigError(
                     f"{name} returned {bounds!r} for {pair.left.key.address}; return e.g. {{'cosine': 0.9}}"
                 )
-            key = (name, tuple(bounds.items()))
+            key = (name, repr(bounds))
             if key not in rules:
                 rules[key] = Rule({metric: (bound, None) for metric, bound in bounds.items()}, label=name)
             of_pairs[pair.left.key, pair.right.key] = rules[key]

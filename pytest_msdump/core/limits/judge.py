@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import NamedTuple
 
-from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import CLASS_METRICS, METRICS, RELATIVE_METRICS, SCALE_FREE_METRICS
 from pytest_msdump.core.limits.permissions import permitted
@@ -57,7 +57,7 @@ _BEYOND = {
 _BEYOND_GOLDEN = {"fail": "golden_above_limit", "warn": "golden_above_warning_level"}
 
 
-class ClearedVerdictError(MsdumpError, ValueError):
+class ClearedVerdictError(ConfigError):
     """A stage or a hook that made a verdict better, or changed what others found."""
 
 
