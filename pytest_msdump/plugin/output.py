@@ -7,33 +7,31 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import pytest
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 from _pytest._io import TerminalWriter
 
 from pytest_msdump.calibrate.engine import limits_file_to_lower, tighten
-from pytest_msdump.capabilities.elements.write_pair import FOLDER, close_slots, details_of_failing
 from pytest_msdump.causes.suggest_partners import with_suggestions
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.escape import terminal_text
-from pytest_msdump.core.metrics.kernel import choose_kernel
+from pytest_msdump.core.gate import exit_code, header_of, report_of
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.base import kinds_of_the_run, printed_lines, remove_reports, write_kind
 from pytest_msdump.core.report.build import (
-    build_report,
     pairing_report,
-    run_facts,
     start_report,
     write_report,
 )
 from pytest_msdump.core.report.bundling import MOST_CAUSES, write_bundle
 from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text, one_line, path_below
-from pytest_msdump.core.report.summary import header_lines, summary_lines
+from pytest_msdump.core.report.summary import summary_lines
 from pytest_msdump.core.report.tables import filled
 from pytest_msdump.core.storage.locations import is_url
 from pytest_msdump.core.text import Phrases
@@ -97,9 +95,7 @@ def header(gate: Gate) -> list[str]:
     """Return lines that say which directory is which, for every suite not shown yet."""
     say, lines = Phrases(gate.language), list[str]()
     for plan in gate.unannounced():
-        pairs, profile, kernel = len(plan.pairing.pairs), plan.suite.policy.profile, choose_kernel().name
-        about: dict[str, Any] = {"unseen": plan.unseen, "kernel": kernel, "further": plan.further}
-        lines += header_lines(*plan.sides, pairs=pairs, profile=profile, **about, say=say)
+        lines += header_of(plan, say)
         entered = gate.dumps_to_collect()
         roots = [root for root in dict.fromkeys(map(str, plan.roots)) if root in entered]
         lines += [f"        {say('dump_not_collected', directory=root)}" for root in roots]
@@ -126,10 +122,9 @@ def write_reports(gate: Gate) -> None:
     ran = [(source, plan) for source, plan in gate.plans.items() if plan.digest in gate.records]
     several = len(gate.directories) > 1 or len(ran) > 1
     progress = progress_of(gate.config)
-    facts = run_facts() if ran else {}
     for source, plan in ran:
-        report = build_report(plan, gate.records[plan.digest], gate.replay_share(plan))
-        report = replace(report, notes=(*report.notes, *keep_records(gate, plan)), run=facts)
+        records, share = gate.records[plan.digest], gate.replay_share(plan)
+        report = report_of(plan, records, share, notes=keep_records(gate, plan))
         if gate.config.option.msdump_suggest:
             report = with_suggestions(report, suggest_with(gate.reference(plan), plan, watch=progress))
         directory = gate.directories.get(source) or report_directory(gate, source, plan, several=several)
@@ -152,7 +147,7 @@ def write_reports(gate: Gate) -> None:
 
 def _lowered(gate: Gate, plan: Plan, report: Report) -> Report:
     """Lower the limits of the suite's limits file, if all has passed, and note it in the summary."""
-    if not report.complete or coverage_problems(report) or any(record.fails for record in report.records):
+    if exit_code(report):
         return report
     try:
         file = limits_file_to_lower(plan.suite)
@@ -258,33 +253,33 @@ def shown_path(path: Path | str) -> str:
     return relative if len(relative) < len(text) else text
 
 
-# What such a line begins with.
-_DETAILS = "details of"
-
-
 def detail_text(gate: Gate, source: Source, plan: Plan, records: Mapping[int, Record]) -> str:
     """Write what fails in detail, as much as was asked for, and return what a failure says of it."""
-    if not plan.suite.options["detail"]:
+    if not plan.suite.options.get("detail"):
         return ""
-    details = details_of_failing(plan, records, _directory(gate, source, plan), gate.run)
+    say = Phrases(gate.language)
+    written = offered("details").details_of_failing(plan, records, _directory(gate, source, plan), gate.run)
     lines = [
-        f"{_DETAILS} {address}: {shown_path(found) if isinstance(found, Path) else found}" for address, found in details
+        say("details_of", name=address, file=shown_path(place) if isinstance(place, Path) else say.of(place))
+        for address, place in written
     ]
     return "".join(f"\n{line}" for line in ["", *lines]) if lines else ""
 
 
 def close_details(gate: Gate) -> Iterator[str]:
     """Say at the end how many tensors have details, and how many that fail have none."""
+    say = Phrases(gate.language)
     for source, plan in gate.plans.items():
-        if not plan.suite.options["detail"] or plan.digest not in gate.records:
+        if not plan.suite.options.get("detail") or plan.digest not in gate.records:
             continue
         directory = _directory(gate, source, plan)
-        written = close_slots(directory, gate.run)
+        details = offered("details")
+        written = details.close_slots(directory, gate.run)
         failing = sum(record.fails for record in gate.records[plan.digest].values())
         if failing:
-            rest = f"; none for {failing - written} more" if failing > written else ""
-            tensors = "1 failing tensor" if written == 1 else f"{written} failing tensors"
-            yield f"{_DETAILS} {tensors}: {shown_path(directory / FOLDER)}{rest}"
+            text = say("details_of_run", n=written, folder=shown_path(directory / details.FOLDER))
+            more = [say("details_for_no_more", n=failing - written)] if failing > written else []
+            yield say.joined([text, *more], "between_clauses")
 
 
 def _directory(gate: Gate, source: Source, plan: Plan) -> Path:
@@ -304,7 +299,8 @@ def shorten_failures(gate: Gate, terminal: pytest.TerminalReporter | None) -> No
     for name in lines:
         text = say("after_label", label=name.removeprefix(OWN_NODE), text=short_reason(failing[name], say))
         # Where its details were written to is worth a line in any case.
-        written = [line for line in str(place_of[name].longrepr).splitlines() if line.startswith(_DETAILS)]
+        starts = tuple(say("details_of", name=record.left.address, file="") for record in failing[name])
+        written = [line for line in str(place_of[name].longrepr).splitlines() if line.startswith(starts)]
         gate.shown_lines += [text, *(f"  {line}" for line in written)]
     gate.hidden = set(failing) - {*whole, *lines}
     for name, report in place_of.items():
