@@ -158,10 +158,7 @@ def _with_bundle(
 def suite_of(
     parsed: argparse.Namespace, *, io: str | None = None, table: tuple[Path, Mapping[str, Any]] | None = None
 ) -> Suite:
-    """Load the suite that a command line describes; `io` is which tensors to take when no ``--io`` is given.
-
-    `table` is what stands in the place of a suite file, and that file.
-    """
+    """Load the suite that a command line describes; `io` is which tensors to take when no ``--io`` is given."""
     options: dict[str, Any] = option_values(parsed) | _typed_sides(parsed)
     options["io"] = options["io"] or io
     directory = Path.cwd()

@@ -42,13 +42,7 @@ def gate(
     reference: Reference | None = None,
     say: Phrases = ENGLISH,
 ) -> int:
-    """Compare pair by pair, print, write the suite's reports; return the exit code.
-
-    `write` writes more files about the report and returns them. `show` is which failures are printed, as of
-    `choose_shown`; `progress` shows how far it is; `suggests` looks for partners of tensors that have none; `tightens`
-    lowers the limits of the limits file where all passes. `scheduler` is the address of a Dask scheduler whose workers
-    then compare. `reference` is the model to replay, if there is one.
-    """
+    """Compare pair by pair, print, write the suite's reports; return the exit code."""
     limits_file = limits_file_to_lower(planned.suite) if tightens else None
     _print(core.header_of(planned, say))
     watch = progress or Progress("msdump compare")

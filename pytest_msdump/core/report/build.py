@@ -237,11 +237,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def start_report(plan: Plan, directory: Path) -> None:
-    """Replace the reports of an earlier run: results.json says that this one has not ended, other files are removed.
-
-    A suite that writes no files touches none. What cannot be written now is an error at the end, when the report is
-    written.
-    """
+    """Replace the reports of an earlier run: results.json says that this one has not ended, other files are removed."""
     kinds = file_kinds(plan.suite.options["report"])
     if not kinds:
         return
@@ -268,9 +264,5 @@ def _not_ended(plan: Plan) -> Report:
 
 
 def write_report(report: Report, kinds: tuple[str, ...], directory: Path, *, root: Path | None = None) -> list[Path]:
-    """Write some kinds of report into `directory` and return the files.
-
-    `root` is the project's folder, where the paths in reports for CI services begin. MsdumpError names a file that
-    cannot be written.
-    """
+    """Write some kinds of report into `directory` and return the files."""
     return [file for kind in kinds for file in write_kind(kind, [report], directory, root)]
