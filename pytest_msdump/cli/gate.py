@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_msdump.calibrate.engine import limits_file_to_lower, tighten
-from pytest_msdump.capabilities.vendor_tables.table import nine_columns
 from pytest_msdump.cli.output import print_lines, table_file, terminal_width, write_table
 from pytest_msdump.core import gate as core
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.base import printed_lines
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.text import ENGLISH, Phrases
@@ -64,7 +64,7 @@ def gate(
     if limits_file is not None and result.code == 0:
         n = tighten(limits_file, report.records)
         print_lines([say("limits_lowered", file=os.path.relpath(limits_file), n=n)])
-    if options["detail"]:
+    if options.get("detail"):
         _write_failing(planned, report, say)
     for line in printed_lines(options["report"], [report]):
         # CI services read them as they are: nothing may wrap or colour them.
@@ -88,11 +88,10 @@ def _suggested(report: Report, planned: Plan, reference: Reference | None, watch
 
 def _write_failing(planned: Plan, report: Report, say: Phrases) -> None:
     """Write the first failing tensors element by element, as many as the suite asks for, and print where they are."""
-    from pytest_msdump.capabilities.elements.write_pair import close_slots, details_of_failing
-
+    elements = offered("details")
     run = os.urandom(16).hex()
-    details = details_of_failing(planned, dict(enumerate(report.records)), planned.suite.report_dir, run)
-    close_slots(planned.suite.report_dir, run)
+    details = elements.details_of_failing(planned, dict(enumerate(report.records)), planned.suite.report_dir, run)
+    elements.close_slots(planned.suite.report_dir, run)
     written = [(address, found) for address, found in details if isinstance(found, Path)]
     print_lines(say("details_of", name=address, file=os.path.relpath(path)) for address, path in written)
     if rest := len(details) - len(written):
@@ -102,7 +101,7 @@ def _write_failing(planned: Plan, report: Report, say: Phrases) -> None:
 def nine_columns_writer(text: str, *, as_csv: bool) -> Callable[[Report], list[Path]]:
     """Return a function that writes the vendor's nine columns of a report to the place `text` names (``-o``)."""
     table = table_file(text, as_csv=as_csv)
-    return lambda report: [write_table(table, *nine_columns(report))]
+    return lambda report: [write_table(table, *offered("table").nine_columns(report))]
 
 
 def print_saved(name: str, report: Report, say: Phrases) -> int:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_msdump.core import registry
-from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.errors import ConfigError, MsdumpError
 
 if TYPE_CHECKING:
     from pytest_msdump.core.compare.align import OpenedPair
@@ -120,8 +120,9 @@ def rows(kind: str) -> Mapping[str, Any]:
         if twice := sorted(merged.keys() & own.keys()):
             raise BrokenCapabilityError(f"capability {capability.name}: another one has {kind} {twice[0]!r} as well")
         merged |= own
-    after = {name: row.get("after") if isinstance(row, Mapping) else row[2:] and row[2] for name, row in merged.items()}
-    return {name: merged[name] for name in placed(after)}
+    after = {name: row.get("after") for name, row in merged.items() if isinstance(row, Mapping)}
+    after |= {name: row[2] for name, row in merged.items() if isinstance(row, tuple) and len(row) > 2}
+    return {name: merged[name] for name in placed(dict.fromkeys(merged) | after)}
 
 
 def placed(after: Mapping[str, str | None]) -> list[str]:
@@ -168,9 +169,18 @@ def bound(stage: str, conditions: Iterable[str] = ("",)) -> tuple[Callable[..., 
 
 @cache
 def load(target: str) -> Any:
-    """Return what ``"module:name"`` names."""
+    """Return what ``"module:name"`` names, or a module."""
     module, _, name = target.partition(":")
-    return getattr(import_module(module), name)
+    loaded = import_module(module)
+    return getattr(loaded, name) if name else loaded
+
+
+def offered(name: str) -> Any:
+    """Return the module that a capability offers to drivers by this name in ``OFFERS``; ConfigError where none does."""
+    target = rows("OFFERS").get(name)
+    if target is None:
+        raise ConfigError(f"{name.replace('_', ' ')}: there is no capability here that does this")
+    return load(target)
 
 
 class IndexRequest(NamedTuple):

@@ -177,12 +177,14 @@ def parse_dumper_name(name: str) -> dict[str, str]:
     >>> parse_dumper_name("step=0___rank=1___dump_index=7___name=logits___layer_id=3.pt")["layer_id"]
     '3'
     """
+    if not name.endswith(".pt"):
+        return {}
     parts = name.removesuffix(".pt").split("___")
     found = {key: value for key, _, value in (part.partition("=") for part in parts)}
     is_whole = len(found) == len(parts) and all("=" in part for part in parts) and found.get("name")
     numbers = (found.get("rank", ""), found.get("dump_index", ""), found.get("step", found.get("forward_pass_id", "")))
     is_counted = all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers)
-    return found if name.endswith(".pt") and is_whole and is_counted else {}
+    return found if is_whole and is_counted else {}
 
 
 class SglangDumperReader(_HookReader):

@@ -14,7 +14,6 @@ from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLoca
 from _pytest._io import TerminalWriter
 
 from pytest_msdump.calibrate.engine import limits_file_to_lower, tighten
-from pytest_msdump.capabilities.elements.write_pair import FOLDER, close_slots, details_of_failing
 from pytest_msdump.causes.suggest_partners import with_suggestions
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.errors import ConfigError, MsdumpError
@@ -22,6 +21,7 @@ from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.gate import exit_code, header_of, report_of
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.base import kinds_of_the_run, printed_lines, remove_reports, write_kind
 from pytest_msdump.core.report.build import (
     pairing_report,
@@ -260,12 +260,13 @@ def shown_path(path: Path | str) -> str:
 
 def detail_text(gate: Gate, source: Source, plan: Plan, records: Mapping[int, Record]) -> str:
     """Write what fails in detail, as much as was asked for, and return what a failure says of it."""
-    if not plan.suite.options["detail"]:
+    if not plan.suite.options.get("detail"):
         return ""
     say = Phrases(gate.language)
+    written = offered("details").details_of_failing(plan, records, _directory(gate, source, plan), gate.run)
     lines = [
         say("details_of", name=address, file=shown_path(place) if isinstance(place, Path) else say.of(place))
-        for address, place in details_of_failing(plan, records, _directory(gate, source, plan), gate.run)
+        for address, place in written
     ]
     return "".join(f"\n{line}" for line in ["", *lines]) if lines else ""
 
@@ -274,13 +275,14 @@ def close_details(gate: Gate) -> Iterator[str]:
     """Say at the end how many tensors have details, and how many that fail have none."""
     say = Phrases(gate.language)
     for source, plan in gate.plans.items():
-        if not plan.suite.options["detail"] or plan.digest not in gate.records:
+        if not plan.suite.options.get("detail") or plan.digest not in gate.records:
             continue
         directory = _directory(gate, source, plan)
-        written = close_slots(directory, gate.run)
+        details = offered("details")
+        written = details.close_slots(directory, gate.run)
         failing = sum(record.fails for record in gate.records[plan.digest].values())
         if failing:
-            text = say("details_of_run", n=written, folder=shown_path(directory / FOLDER))
+            text = say("details_of_run", n=written, folder=shown_path(directory / details.FOLDER))
             more = [say("details_for_no_more", n=failing - written)] if failing > written else []
             yield say.joined([text, *more], "between_clauses")
 

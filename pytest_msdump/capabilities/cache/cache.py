@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_msdump.capabilities.cache.program_version import FileState, files_of, stamp, state_of
 from pytest_msdump.core.compare.comparing import Comparer, comparer_of
@@ -152,50 +152,6 @@ def _digest_of(comparer: Comparer, by_content: bool) -> str:
         tuple(map(os.fspath, comparer.roots)),
     )
     return hashlib.sha256(repr(conditions_and_program).encode(errors="surrogateescape")).hexdigest()[:32]
-
-
-class Cached(NamedTuple):
-    """A record, the key under which it may be kept, and whether it came from the cache."""
-
-    record: Record
-    key: str | None = None
-    is_reused: bool = False
-
-
-class CachingComparer:
-    """Compares pairs, or finds their records in the cache. Changes neither, so that any process may have one."""
-
-    def __init__(self, comparer: Comparer, cache: Cache | None) -> None:
-        self._comparer = comparer
-        self._cache = cache
-
-    def compare(self, pair: Pair) -> Cached:
-        """Compare a pair, or find its record."""
-        if self._cache is None:
-            return Cached(self._comparer.compare(pair))
-        found = self.find(pair)
-        if found is not None:
-            return found
-        key = self._cache.key(pair)
-        record = self._comparer.compare(pair)
-        # The record of a file that changed while it was read belongs to neither version.
-        return Cached(record, key if key == self._cache.key(pair) else None)
-
-    def find(self, pair: Pair) -> Cached | None:
-        """Find the record of a pair in the cache, if there is one."""
-        if self._cache is None:
-            return None
-        key = self._cache.key(pair)
-        found = self._cache.get(key, pair)
-        return None if found is None else Cached(found, key, is_reused=True)
-
-    def died(self, pair: Pair) -> Cached:
-        """Return the error of a pair that two worker processes died of."""
-        sentence = (
-            "comparing this pair ended 2 worker processes one after the other, killed perhaps when memory ran out; "
-            "compare it alone, without --jobs"
-        )
-        return Cached(self._comparer.error(pair, sentence))
 
 
 class CacheFile:

@@ -1,5 +1,7 @@
 """What this capability adds."""
 
+OFFERS = {"configurations": "pytest_msdump.capabilities.config.new"}
+
 COMMANDS = {
     "config": (
         "pytest_msdump.capabilities.config.command",

@@ -20,7 +20,7 @@ from pytest_msdump.capabilities.inspect.hits import (
     is_weight,
     ranges_of,
 )
-from pytest_msdump.capabilities.inspect.measure import change, contents, contents_of_statistics
+from pytest_msdump.capabilities.overflow.contents import change, contents, contents_of_statistics
 from pytest_msdump.capabilities.overflow.indexing import reported_overflows
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.compare.user_code import Watch, unwatched

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from pytest_msdump.capabilities.inspect.file import InspectedFile, InspectedTensor
-from pytest_msdump.capabilities.inspect.measure import Histogram
 from pytest_msdump.capabilities.inspect.survey import Survey, SurveyedOperator
+from pytest_msdump.capabilities.overflow.contents import Histogram
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.model.describe import bytes_text, frame_lines, shape_text, spec_text, where_text, wrapped

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_msdump.capabilities.inspect.measure import Contents, Histogram, contents, histogram
+from pytest_msdump.capabilities.overflow.contents import Contents, Histogram, contents, histogram
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of, operator_of
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import open_logical

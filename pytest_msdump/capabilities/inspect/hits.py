@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from operator import ge, gt, lt
 
-from pytest_msdump.capabilities.inspect.measure import Change, Contents
+from pytest_msdump.capabilities.overflow.contents import Change, Contents
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.facts import checks
 from pytest_msdump.core.facts.dtypes import DTYPES

@@ -1,5 +1,9 @@
 """What this capability adds."""
 
+NEEDS = ("convert", "overflow")
+
+OFFERS = {"check": "pytest_msdump.capabilities.inspect.assertion"}
+
 COMMANDS = {
     "inspect": (
         "pytest_msdump.capabilities.inspect.command",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from pytest_msdump.capabilities.inspect.measure import Contents, contents, contents_of_statistics
+from pytest_msdump.capabilities.overflow.contents import Contents, contents, contents_of_statistics
 from pytest_msdump.capabilities.overflow.indexing import ReportedOverflow, reported_overflows
 from pytest_msdump.core.compare.opening import open_logical, open_view
 from pytest_msdump.core.compare.planning import Plan

@@ -1,5 +1,7 @@
 """What this capability adds."""
 
+OFFERS = {"table": "pytest_msdump.capabilities.vendor_tables.table"}
+
 REPORTS = {
     "csv": {
         "class": "pytest_msdump.capabilities.vendor_tables.table:CsvReport",

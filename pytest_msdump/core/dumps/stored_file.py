@@ -96,11 +96,11 @@ class StoredFile:
 
     def read_into(self, target: memoryview, offset: int) -> None:
         """Fill `target` from byte `offset` on; TensorFileError where the file cannot be read or has become shorter."""
-        descriptor, done = self.descriptor, 0
+        descriptor, done, needed = self.descriptor, 0, len(target)
         try:
             if self._remote is not None:
                 self._remote.read_into(target, offset)
-            while descriptor is not None and done < len(target):
+            while descriptor is not None and done < needed:
                 count = os.preadv(descriptor, [target[done:]], offset + done)
                 if count == 0:
                     raise TensorFileError(
