@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_msdump.core import registry
-from pytest_msdump.core.errors import ConfigError, MsdumpError
+from pytest_msdump.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from pytest_msdump.core.compare.align import OpenedPair
