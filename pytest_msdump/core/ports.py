@@ -15,10 +15,11 @@ that stands before it in the help. ``core/hooks.py`` has the core's own rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -80,6 +81,17 @@ def capabilities() -> tuple[Capability, ...]:
                 "verdict; take the stage judged, which may worsen one, or the stage limits"
             )
     return tuple(Capability(name, rows[name]) for name in ordered(rows))
+
+
+def sources_elsewhere() -> Iterator[tuple[str, Path]]:
+    """Yield the modules that capabilities of other packages name, and their files: records depend on these, too."""
+    for point in registry.entry_points_of(GROUP):
+        stages = vars(point.load()).get("STAGES", {}).values()
+        targets = [point.value, *(row if isinstance(row, str) else row[0] for row in stages)]
+        for module in sorted({target.partition(":")[0] for target in targets}):
+            spec = find_spec(module)
+            if spec is not None and spec.origin is not None:
+                yield module, Path(spec.origin)
 
 
 def ordered(rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
