@@ -1,4 +1,12 @@
-"""Rows of the core, as those of a capability: its reports, and the commands that no capability has yet."""
+"""Rows of the core, as those of a capability: its readers, its reports, and the commands that no capability has yet."""
+
+# Reader → its class, its precedence, and how names of its files end, in lower case; none where any name may be one.
+READERS = {
+    "mindspore": ("pytest_msdump.core.dumps.mindspore:MindSporeReader", 10, ()),
+    "npy-file": ("pytest_msdump.core.dumps.npy_folder:NpyFileReader", 0, (".npy", ".bin")),
+    "npy-folder": ("pytest_msdump.core.dumps.npy_folder:NpyFolderReader", 0, ()),
+    "npy-tree": ("pytest_msdump.core.dumps.npy_tree:NpyTreeReader", -2, (".npy",)),
+}
 
 REPORTS = {
     "json": {

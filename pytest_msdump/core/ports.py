@@ -8,14 +8,15 @@ packages name a module with the same rows in the entry-point group ``pytest_msdu
     COMMANDS = {"convert": ("package.module", "summary", "calibrate")}
     STAGES = {"indexed": "package.module:function", "judged": ("package.module:function", "failing")}
 
-The second entry of a stage says when there is anything to do; what it may be is said at the stage. Nothing that a row
+Further entries of a stage say when there is anything to do; what they may be is said at the stage. A list has several
+steps. Nothing that a row
 names is loaded before it is used. The last entry of a command, and ``"after"`` of an option or a report, name the one
 that stands before it in the help. ``core/hooks.py`` has the core's own rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 GROUP = "pytest_msdump.capabilities"
 _ROWS = "hooks"
+# Rooms that have no folder among the capabilities yet lie in the package itself, beside the core and the drivers.
+_PACKAGES = ("pytest_msdump", GROUP)
+_OTHERS = frozenset({"core", "plugin"})
 # What is measured and judged, and what clears: of this package alone.
 _OWN_STAGES = frozenset({"road", "measured", "estimated", "excused"})
 
@@ -62,6 +66,10 @@ class Step(NamedTuple):
     target: str
     when: str
 
+    def is_met(self, conditions: Container[str]) -> bool:
+        """Whether there is anything to do: always, or under one of the conditions that `when` names."""
+        return not self.when or any(one in conditions for one in self.when.split())
+
     @property
     def function(self) -> Callable[..., Any]:
         """The function itself."""
@@ -72,7 +80,8 @@ class Step(NamedTuple):
 @cache
 def capabilities() -> tuple[Capability, ...]:
     """Return all capabilities, each after those that it needs, otherwise by name."""
-    rows = {name: registry.literal_rows(module) for name, module in registry.folders_with("capabilities", _ROWS)}
+    named = [one for package in _PACKAGES for one in registry.folders_with(package, _ROWS) if one[0] not in _OTHERS]
+    rows = {name: registry.literal_rows(module) for name, module in named}
     for point in registry.entry_points_of(GROUP):
         rows[point.name] = vars(point.load())
         if refused := sorted(_OWN_STAGES & rows[point.name].get("STAGES", {}).keys()):
@@ -166,17 +175,16 @@ def values(kind: str) -> Mapping[str, Any]:
 @cache
 def steps(stage: str) -> tuple[Step, ...]:
     """Return what capabilities do at a stage, in order; loads none of them."""
-    return tuple(
-        Step(one.name, *((row, "") if isinstance(row, str) else row))
-        for one in capabilities()
-        if (row := one.rows.get("STAGES", {}).get(stage)) is not None
-    )
+    named = ((one.name, one.rows.get("STAGES", {}).get(stage, [])) for one in capabilities())
+    listed = ((name, row) for name, own in named for row in (own if isinstance(own, list) else [own]))
+    parts = ((name, (row,) if isinstance(row, str) else row) for name, row in listed)
+    return tuple(Step(name, target, " ".join(conditions)) for name, (target, *conditions) in parts)
 
 
 def bound(stage: str, conditions: Iterable[str] = ("",)) -> tuple[Callable[..., Any], ...]:
     """Return the functions of a stage that have anything to do under these conditions; done once per plan."""
     met = frozenset(conditions)
-    return tuple(step.function for step in steps(stage) if step.when in met)
+    return tuple(step.function for step in steps(stage) if step.is_met(met))
 
 
 @cache
@@ -204,6 +212,8 @@ class IndexRequest(NamedTuple):
 
 class Indexed(Protocol):
     """Stage ``indexed``: adds to a dump that a reader has just listed what lies beside its tensors. Reads no tensor.
+
+    Its condition is the name of a reader. A single npy file has nothing beside it, and does not pass here.
 
     Examples
     --------

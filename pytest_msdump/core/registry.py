@@ -108,9 +108,8 @@ def _modules_of(package: ModuleType) -> dict[str, str]:
     return found
 
 
-def folders_with(room: str, module: str) -> Iterator[tuple[str, str]]:
-    """Name the folders of a room beside the core that have such a module, each with the module's dotted name."""
-    package = f"pytest_msdump.{room}"
+def folders_with(package: str, module: str) -> Iterator[tuple[str, str]]:
+    """Name the folders of a package that have such a module, each with the module's dotted name."""
     for name, place in sorted(_modules_of(import_module(package)).items()):
         if _spec(f"{package}.{name}.{module}", os.path.join(place, name)) is not None:  # noqa: PTH118
             yield name, f"{package}.{name}.{module}"

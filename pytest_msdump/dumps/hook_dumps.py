@@ -26,6 +26,7 @@ from pytest_msdump.core.dumps.sidefiles import parse_object, read_text
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.model.dump import DistributedRank, Dump, Manifest
 from pytest_msdump.core.model.ordering import PARAMETER, in_order
+from pytest_msdump.core.model.statistics import Statistic, Statistics
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
@@ -39,7 +40,6 @@ from pytest_msdump.core.model.tensor import (
 )
 from pytest_msdump.dumps.safetensors import SafetensorsReader
 from pytest_msdump.dumps.torch_file import TorchFileReader, saved_value
-from pytest_msdump.model.statistics import Statistic, Statistics
 
 _UNKNOWN = TensorSpec()
 

@@ -125,7 +125,7 @@ def write_reports(gate: Gate) -> None:
     for source, plan in ran:
         records, share = gate.records[plan.digest], gate.replay_share(plan)
         try:
-            report = report_of(plan, records, share, notes=keep_records(gate, plan))
+            report = report_of(plan, records, share, notes=keep_records(gate, plan), most_explained=0)
         except MsdumpError as error:
             # Of a hook, or of a capability's stage.
             gate.unwritten.append(error)

@@ -17,6 +17,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     import pytest_msdump.capabilities as package
 
     monkeypatch.setattr(package, "__path__", [str(tmp_path)])
+    monkeypatch.setattr(ports, "_PACKAGES", (ports.GROUP,))
     monkeypatch.setattr(registry, "entry_points_of", lambda _: ())
     for cached in (ports.capabilities, ports.rows, ports.values, ports.steps):
         cached.cache_clear()

@@ -29,13 +29,13 @@ from pytest_msdump.core.errors import (
     UnknownNameError,
     nearest,
 )
+from pytest_msdump.core.facts.dump_proto import DATA_TYPES, DUMP_DATA, OP_INPUT, OP_OUTPUT, SHAPE
+from pytest_msdump.core.facts.dump_proto import MEMORY_FORMATS as HEADER_FORMATS
 from pytest_msdump.core.facts.memory_formats import MEMORY_FORMATS, may_be_padded
 from pytest_msdump.core.layouts.blocks import format_name
 from pytest_msdump.core.layouts.converters import Converters
 from pytest_msdump.core.layouts.device_layout import check_fits
 from pytest_msdump.core.model.tensor import TensorRef, TensorView
-from pytest_msdump.facts.dump_proto import DATA_TYPES, DUMP_DATA, OP_INPUT, OP_OUTPUT, SHAPE
-from pytest_msdump.facts.dump_proto import MEMORY_FORMATS as HEADER_FORMATS
 
 Shape = tuple[int, ...]
 

@@ -13,10 +13,10 @@ from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import STATISTICS
 from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.statistics import Statistic, StatisticDifference, Statistics
 from pytest_msdump.core.model.tensor import TensorRef, TensorView
 from pytest_msdump.limits.statistic_distance import distance
 from pytest_msdump.metrics.statistics import statistics_of
-from pytest_msdump.model.statistics import Statistic, StatisticDifference, Statistics
 
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
 

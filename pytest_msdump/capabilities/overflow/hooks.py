@@ -3,3 +3,6 @@
 COMMANDS = {
     "overflow": ("pytest_msdump.capabilities.overflow.command", "find operators that overflow in one dump", "replay"),
 }
+
+AFTER = ("dumps",)
+STAGES = {"indexed": "pytest_msdump.capabilities.overflow.indexing:with_overflows"}

@@ -27,10 +27,10 @@ from pytest_msdump.core.metrics.dominated import Bounds, others_of
 from pytest_msdump.core.model.comparison import Comparison, Limits, Measurement, ThreeWay
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.pairing import Pair, Pairing
+from pytest_msdump.core.model.statistics import Interval
 from pytest_msdump.core.model.tensor import TensorRef, TensorView
 from pytest_msdump.core.text import Message, Parameter
 from pytest_msdump.facts.calibration import MOST_LOOSER
-from pytest_msdump.model.statistics import Interval
 
 _DISTANCE = "relative_euclidean_distance"
 _SELECTION = Selection(io="all")

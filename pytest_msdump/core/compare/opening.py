@@ -13,9 +13,10 @@ from typing import Any, TypeAlias, Union
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.core.compare.indexing import index, reader
+from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.dtypes.arrays import RawArray, as_array, decode_raw
+from pytest_msdump.core.dumps.base import reader
 from pytest_msdump.core.errors import (
     ConfigError,
     MsdumpError,

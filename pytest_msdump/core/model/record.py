@@ -22,9 +22,9 @@ from pytest_msdump.core.model.comparison import (
 from pytest_msdump.core.model.graph import ArgumentDifference, KernelArguments
 from pytest_msdump.core.model.numbers import plain
 from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.model.statistics import Interval, StatisticComparison
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef, TensorSpec
 from pytest_msdump.core.text import Message, in_clauses
-from pytest_msdump.model.statistics import Interval, StatisticComparison
 
 __all__ = [
     "NO_ROOTS",

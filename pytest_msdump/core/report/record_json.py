@@ -38,6 +38,7 @@ from pytest_msdump.core.model.record import (
     Suspect,
     ValueCounts,
 )
+from pytest_msdump.core.model.statistics import Interval, StatisticComparison, Statistics
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, SourceFrame
 from pytest_msdump.core.report.comparison_json import MEASURED, UNMEASURED, comparison_of, measured_parts
 from pytest_msdump.core.report.json_forms import (
@@ -71,7 +72,6 @@ from pytest_msdump.core.report.json_forms import (
     table_with_message,
 )
 from pytest_msdump.core.text import Message, message_of, say
-from pytest_msdump.model.statistics import Interval, StatisticComparison, Statistics
 
 _SIDES = ("left", "right")
 
