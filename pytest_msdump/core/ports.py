@@ -271,16 +271,16 @@ class Entries(Protocol):
 class Paired(Protocol):
     """Stage ``paired``: adds to pairs what belongs to them, as tensors of further runs.
 
-    Its condition is ``"golden"`` (there is a golden or a third run), or empty.
+    Its condition is ``"golden"`` (there is a golden or a third run), ``"several"`` (more than two tensors), or empty.
 
     Examples
     --------
     >>> def with_ticket(pairing, dumps):
-    ...     return replace(pairing, notes=(*pairing.notes, "ACC-412")), dumps
+    ...     return replace(pairing, notes=(*pairing.notes, "ACC-412")), {}
     """
 
-    def __call__(self, pairing: Pairing, dumps: Mapping[str, Dump], /) -> tuple[Pairing, Mapping[str, Dump]]:
-        """Return both; who meets whom stays as it is."""
+    def __call__(self, pairing: Pairing, dumps: Mapping[str, Dump], /) -> tuple[Pairing, Mapping[str, tuple[str, ...]]]:
+        """Return the pairing, in which the same tensors meet, and notes on further runs, by name."""
 
 
 class LimitSource(Protocol):
