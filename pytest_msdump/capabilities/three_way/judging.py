@@ -37,10 +37,7 @@ _SELECTION = Selection(io="all")
 
 
 def with_runs(pairing: Pairing, dumps: Mapping[str, Dump]) -> tuple[Pairing, Mapping[str, tuple[str, ...]]]:
-    """Give each pair its right tensor in the further runs, by their names, if all of them have it.
-
-    Return also what to note of each run: how many pairs it has no tensor of.
-    """
+    """Give each pair its right tensor in the further runs, by their names, if all of them have it."""
     partners: dict[str, dict[int, TensorRef]] = {}
     notes: dict[str, tuple[str, ...]] = {}
     for name, dump in dumps.items():
@@ -73,11 +70,7 @@ def sides_of(pair: Pair) -> tuple[Pair, Pair] | None:
 def with_ratios(
     opened: OpenedPair, measured: Comparison, limits: Limits, excuse: Callable[[OpenedPair, Limits], Message | None]
 ) -> Comparison:
-    """Add the errors against golden and their ratios to what was measured, where all these tensors were saved.
-
-    TensorShapeError and TensorFileError say which of the further tensors they are about. Where golden judges, it must
-    be of the right side's model, unless there is an `excuse`: no two runs agree about noise.
-    """
+    """Add the errors against golden and their ratios to what was measured, where all these tensors were saved."""
     pair, left, right, extras = opened.pair, opened.left, opened.right, opened.extras
     sides = sides_of(pair)
     if sides is None or any(ref.is_unseen for side in sides for ref in (side.left, side.right)):
@@ -110,6 +103,7 @@ def with_ratios(
             apart_too = [others_of(*views, Bounds(above, above)) for above in bounds]
             for both in (views, *apart_too):
                 stale = _stale(golden_distances(*both, dtype), dtype, (name, names[0]))
+                # No two runs agree about noise.
                 if stale and excuse(opened, limits) is None:
                     raise TensorShapeError(stale)
         found, measurements = ratios(of_left, of_other)
