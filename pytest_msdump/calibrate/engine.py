@@ -20,6 +20,15 @@ from pytest_msdump.core.compare.run_origins import refuse_other_origins
 from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.facts.calibration import (
+    ASSUMED_MULTIPLIERS,
+    CALIBRATED_METRICS,
+    CHAOTIC_GROWTH,
+    CHAOTIC_WITHIN,
+    COARSE_UNIT,
+    MOST_LOOSER,
+    OUTLYING,
+)
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.limits.limits_file import (
     Accepted,
@@ -42,15 +51,6 @@ from pytest_msdump.core.storage.files import naming, write_atomic
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.suite.load import Suite, read_limits
 from pytest_msdump.core.text import number
-from pytest_msdump.facts.calibration import (
-    ASSUMED_MULTIPLIERS,
-    CALIBRATED_METRICS,
-    CHAOTIC_GROWTH,
-    CHAOTIC_WITHIN,
-    COARSE_UNIT,
-    MOST_LOOSER,
-    OUTLYING,
-)
 
 # A tensor that a later run into the same directory replaced is no tensor of the run.
 _OLDER_RUN = "older_run"

@@ -34,7 +34,7 @@ _FAR_BETTER = 20.0
 _ALIKE = 0.1
 
 # Bounds of the search: pairs in a run, other tensors sampled for each, those read whole, and samples kept.
-_MOST_PAIRS = 200
+_MOST_PAIRS = 64
 _MOST_OPENED = 128
 _MOST_READ = 4
 _MOST_KEPT = 4000

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from pytest_msdump.causes.growth import Grown, growth_by_graph, growth_by_order
 from pytest_msdump.causes.network import Node, components, numbered
+from pytest_msdump.causes.reasons import reason_text
 from pytest_msdump.core.model.record import Record, RoleReason
 from pytest_msdump.core.model.tensor import Coordinates
 
@@ -333,4 +334,5 @@ def _outcome(record: Record) -> str:
 
 
 def _with_role(record: Record, name: str, causes: tuple[str, ...], why: str) -> Record:
-    return replace(record, role=name, causes=causes, suspects=(), role_reason="", role_why=RoleReason(why))
+    reason = RoleReason(why)
+    return replace(record, role=name, causes=causes, suspects=(), role_reason=reason_text(reason), role_why=reason)

@@ -150,11 +150,9 @@ def _with_bundle(
 ) -> Callable[[Report], list[Path]]:
     if parsed.msdump_bundle is None:
         return write
-    from pytest_msdump.core.report.bundling import MOST_CAUSES, write_bundle
-
-    most = None if parsed.msdump_show == "all" else MOST_CAUSES
+    is_whole = parsed.msdump_show == "all"
     folder = Path(parsed.msdump_bundle)
-    return lambda report: [*write(report), *write_bundle(planned, report, folder, most=most)]
+    return lambda report: [*write(report), *offered("bundle").write_bundle(planned, report, folder, is_whole=is_whole)]
 
 
 def suite_of(

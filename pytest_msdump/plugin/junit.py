@@ -11,7 +11,7 @@ from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.report.coverage import first_failing
 from pytest_msdump.core.report.json_forms import encode
-from pytest_msdump.report.causes import with_causes_first
+from pytest_msdump.core.report.shown import with_causes_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os.path import commonprefix
 from typing import Any
 
+from pytest_msdump.causes.told import loose_limits
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.model.comparison import Finding
 from pytest_msdump.core.model.record import Check, Local, Record, ReportedTensor
@@ -22,7 +23,6 @@ from pytest_msdump.core.report.permissions import permission_sentences
 from pytest_msdump.core.report.record_json import to_json
 from pytest_msdump.core.text import Message, Phrases, say
 from pytest_msdump.core.text.message import LANGUAGES
-from pytest_msdump.report.causes import loose_limits
 
 # For the eye; results.json has all digits.
 _DIGITS = 6
