@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from pytest_msdump.replay.reference_model import Reference
 
 
+GATE: pytest.StashKey[Gate] = pytest.StashKey()
+
+
 class Gate:
     """The gates of one session."""
 

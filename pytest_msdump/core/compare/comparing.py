@@ -53,9 +53,8 @@ def stages_of(refs: Iterable[TensorRef], *, has_golden: bool) -> PairStages:
             conditions.add("unseen")
         if ref.statistics is not None:
             conditions.add("statistics")
-        if ref.shards is not None or ref.steps:
-            conditions.add("shards")
-    judged = tuple(step for step in ports.steps("judged") if step.when in conditions)
+        conditions.update(ref.parts)
+    judged = tuple(step for step in ports.steps("judged") if step.is_met(conditions))
     road, measured = (ports.bound(stage, conditions) for stage in ("road", "measured"))
     return PairStages(road, measured, judged, ports.steps("excused"), ports.steps("explained"))
 
