@@ -24,7 +24,6 @@ from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.limits.limits_file import LimitsFile, ReferenceFacts, name_of
 from pytest_msdump.core.limits.resolve import check_known_drifts, settled
 from pytest_msdump.core.matching.advice import rules_for
-from pytest_msdump.core.matching.leaving import Names
 from pytest_msdump.core.matching.pairer import pair_dumps
 from pytest_msdump.core.matching.rules import FusionRules
 from pytest_msdump.core.matching.selection import Selection
@@ -37,6 +36,7 @@ from pytest_msdump.core.settings.values import parse_spec
 from pytest_msdump.core.text import Message, say
 
 if TYPE_CHECKING:
+    from pytest_msdump.core.matching.leaving import Names
     from pytest_msdump.core.model.pairing import Pair, Pairing
     from pytest_msdump.core.model.report import SideInfo
     from pytest_msdump.core.suite import SideChoice, Suite
@@ -95,7 +95,8 @@ class Plan:
     @cached_property
     def names(self) -> Names:
         """What a name that is typed means among left and right."""
-        return Names(self.left, self.right)
+        names: Names = ports.load("pytest_msdump.core.matching.leaving:Names")(self.left, self.right)
+        return names
 
     @cached_property
     def operators(self) -> int:
