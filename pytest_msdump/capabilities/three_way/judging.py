@@ -36,22 +36,18 @@ _DISTANCE = "relative_euclidean_distance"
 _SELECTION = Selection(io="all")
 
 
-def with_runs(pairing: Pairing, dumps: Mapping[str, Dump]) -> tuple[Pairing, Mapping[str, tuple[str, ...]]]:
-    """Give each pair its right tensor in the further runs, by their names, if all of them have it.
-
-    Return also what to note of each run: how many pairs it has no tensor of.
-    """
+def with_runs(pairing: Pairing, dumps: Mapping[str, Dump]) -> tuple[Pairing, Mapping[str, Dump]]:
+    """Give each pair its right tensor in the further runs, if all of them have it; notes say how often one has not."""
     partners: dict[str, dict[int, TensorRef]] = {}
-    notes: dict[str, tuple[str, ...]] = {}
-    for name, dump in dumps.items():
-        if name in ("left", "right"):
-            continue
+    noted = dict(dumps)
+    for name in [name for name in ("golden", "third") if name in dumps]:
+        dump = dumps[name]
         paired = pair_dumps(dumps["right"], dump, selection=_SELECTION, shape_of=logical_shape).pairs
         # By identity: two right tensors may share their key. A record does not depend on the place among others.
         known = partners[name] = {id(pair.left): replace(pair.right, place=None) for pair in paired}
         lacking = sum(id(pair.right) not in known for pair in pairing.pairs)
         text = f"no tensor for {lacking} of {len(pairing.pairs)} pairs, which are judged without {name}"
-        notes[name] = (text,) if lacking else ()
+        noted[name] = replace(dump, notes=(*dump.notes, text)) if lacking else dump
     golden, third = (partners.get(name, {}) for name in ("golden", "third"))
     pairs = tuple(
         replace(pair, golden=golden.get(id(pair.right)), third=third.get(id(pair.right)))
@@ -59,7 +55,7 @@ def with_runs(pairing: Pairing, dumps: Mapping[str, Dump]) -> tuple[Pairing, Map
         else pair
         for pair in pairing.pairs
     )
-    return replace(pairing, pairs=pairs), notes
+    return replace(pairing, pairs=pairs), noted
 
 
 def sides_of(pair: Pair) -> tuple[Pair, Pair] | None:

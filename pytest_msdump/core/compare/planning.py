@@ -6,12 +6,13 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.core import ports
+from pytest_msdump.core.compare.additions import NO_HOOKS, Hooks, added_entries, with_added_limits
 from pytest_msdump.core.compare.assemble import side_info
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import logical_shape
@@ -59,7 +60,7 @@ class Group:
 class Plan:
     """Two dumps and their pairs. The same suite gives the same plan in every process that sees the same files.
 
-    `golden` and `third` are further runs of what the right side is of, see `comparison.three_way`.
+    `golden` and `third` are further runs of what the right side is of. `hooks` are those of a session's users.
     """
 
     suite: Suite
@@ -70,6 +71,7 @@ class Plan:
     extras: Extras = NO_EXTRAS
     golden: Dump | None = None
     third: Dump | None = None
+    hooks: Hooks = field(default_factory=dict)
 
     @property
     def dumps(self) -> tuple[Dump, ...]:
@@ -153,10 +155,11 @@ class Plan:
         )
 
 
-def plan(suite: Suite, *, newest_only: bool = False) -> Plan:
+def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) -> Plan:
     """Index both sides of a suite by name and pair them; what cannot be used raises `ConfigError`.
 
-    With `newest_only` further occurrences of a tensor are left out, as the vendor's programs leave them out.
+    With `newest_only` further occurrences of a tensor are left out, as the vendor's programs leave them out. `hooks` of
+    users choose partners and set limits beside the capabilities.
     """
     choose_kernel()
     allowed = suite.options["allow_incomplete"]
@@ -185,16 +188,18 @@ def plan(suite: Suite, *, newest_only: bool = False) -> Plan:
         if "graph" in ReferenceFacts.of(run).differing(ReferenceFacts.of(right)):
             runs[name] = _noted(run, [say(Message("golden_graph_differs"))])
     left, right, rules = _ruled(left, right, suite)
+    more = added_entries(left, right, hooks)
     pairing = pair_dumps(
         left,
         right,
-        entries=suite.entries,
+        entries=(*suite.entries, *more),
         rules=rules if rules.given else None,
         align=suite.align,
         selection=_selected(suite.selection, left, right),
         left_format=suite.left_format,
         right_format=suite.right_format,
-        ways=suite.options["pair_by"],
+        # Partners that were added leave the ways as they would be without these.
+        ways=suite.options["pair_by"] or (tuple(ports.rows("WAYS")) if more and not suite.entries else None),
         exclude_types=suite.options["exclude_types"],
         shape_of=logical_shape,
     )
@@ -203,11 +208,14 @@ def plan(suite: Suite, *, newest_only: bool = False) -> Plan:
     check_known_drifts(policy, pairing.pairs)
     if pairing.lost_outputs:
         pairing = replace(pairing, lost_outputs=tuple(_not_allowed(pairing.lost_outputs, suite)))
+    dumps = {"left": left, "right": right, **runs}
     conditions = {"golden" if runs else "", "several" if len(left.refs) + len(right.refs) > _TWO_FILES else ""}
     for step in ports.steps("paired"):
         if step.is_met(conditions):
-            pairing, said_of = step.function(pairing, {"left": left, "right": right, **runs})
-            runs = {name: _noted(dump, said_of.get(name, ())) for name, dump in runs.items()}
+            pairing, dumps = step.function(pairing, dumps)
+    left, right = dumps["left"], dumps["right"]
+    policy = with_added_limits(suite.policy, pairing.pairs, hooks)
+    suite = suite if policy is suite.policy else replace(suite, policy=policy)
     if suite.policy.limits is not None:
         right = _noted(right, _limits_notes(suite.policy.limits, right, pairing))
     # First of all notes: runs with different inputs have nothing to agree about.
@@ -218,7 +226,7 @@ def plan(suite: Suite, *, newest_only: bool = False) -> Plan:
     if notes := (*said, *left.notes, *pairing.notes):
         left = replace(left, notes=notes)
     pairing = without_folded(pairing, left, right)
-    return Plan(suite, left, right, pairing, rules, golden=runs.get("golden"), third=runs.get("third"))
+    return Plan(suite, left, right, pairing, rules, golden=dumps.get("golden"), third=dumps.get("third"), hooks=hooks)
 
 
 def _selected(selection: Selection, left: Dump, right: Dump) -> Selection:
