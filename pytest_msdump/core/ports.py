@@ -16,10 +16,11 @@ that stands before it in the help. ``core/hooks.py`` has the core's own rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -89,6 +90,17 @@ def capabilities() -> tuple[Capability, ...]:
                 "verdict; take the stage judged, which may worsen one, or the stage limits"
             )
     return tuple(Capability(name, rows[name]) for name in ordered(rows))
+
+
+def sources_elsewhere() -> Iterator[tuple[str, Path]]:
+    """Yield the modules that capabilities of other packages name, and their files: records depend on these, too."""
+    for point in registry.entry_points_of(GROUP):
+        stages = vars(point.load()).get("STAGES", {}).values()
+        targets = [point.value, *(row if isinstance(row, str) else row[0] for row in stages)]
+        for module in sorted({target.partition(":")[0] for target in targets}):
+            spec = find_spec(module)
+            if spec is not None and spec.origin is not None:
+                yield module, Path(spec.origin)
 
 
 def ordered(rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
@@ -259,16 +271,16 @@ class Entries(Protocol):
 class Paired(Protocol):
     """Stage ``paired``: adds to pairs what belongs to them, as tensors of further runs.
 
-    Its condition is ``"golden"`` (there is a golden or a third run), or empty.
+    Its condition is ``"golden"`` (there is a golden or a third run), ``"several"`` (more than two tensors), or empty.
 
     Examples
     --------
     >>> def with_ticket(pairing, dumps):
-    ...     return replace(pairing, notes=(*pairing.notes, "ACC-412")), dumps
+    ...     return replace(pairing, notes=(*pairing.notes, "ACC-412")), {}
     """
 
-    def __call__(self, pairing: Pairing, dumps: Mapping[str, Dump], /) -> tuple[Pairing, Mapping[str, Dump]]:
-        """Return both; who meets whom stays as it is."""
+    def __call__(self, pairing: Pairing, dumps: Mapping[str, Dump], /) -> tuple[Pairing, Mapping[str, tuple[str, ...]]]:
+        """Return the pairing, in which the same tensors meet, and notes on further runs, by name."""
 
 
 class LimitSource(Protocol):

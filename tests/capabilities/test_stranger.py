@@ -87,6 +87,13 @@ def test_results_keep_the_part_of_a_capability_that_is_gone(folder: Path) -> Non
     }
 
 
+def test_a_changed_capability_is_not_served_from_the_cache(folder: Path) -> None:
+    install(folder, STRANGER)
+    for team in ("vision", "audio"):
+        (folder / "owners.py").write_text(STRANGER.replace("vision", team), "utf-8")
+        assert f"owned by team {team}" in msdump(folder, "compare", "left", "right", "--cache=content").stdout
+
+
 @pytest.mark.parametrize("stage", ["judged", "reported"])
 def test_a_stage_that_makes_a_verdict_better_is_refused(folder: Path, stage: str) -> None:
     (folder / "left/Default_conv1.npy").rename(folder / "left/model_conv1.npy")

@@ -208,12 +208,11 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
     check_known_drifts(policy, pairing.pairs)
     if pairing.lost_outputs:
         pairing = replace(pairing, lost_outputs=tuple(_not_allowed(pairing.lost_outputs, suite)))
-    dumps = {"left": left, "right": right, **runs}
     conditions = {"golden" if runs else "", "several" if len(left.refs) + len(right.refs) > _TWO_FILES else ""}
     for step in ports.steps("paired"):
         if step.is_met(conditions):
-            pairing, dumps = step.function(pairing, dumps)
-    left, right = dumps["left"], dumps["right"]
+            pairing, said_of = step.function(pairing, {"left": left, "right": right, **runs})
+            runs = {name: _noted(dump, said_of.get(name, ())) for name, dump in runs.items()}
     policy = with_added_limits(suite.policy, pairing.pairs, hooks)
     suite = suite if policy is suite.policy else replace(suite, policy=policy)
     if suite.policy.limits is not None:
@@ -226,7 +225,7 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
     if notes := (*said, *left.notes, *pairing.notes):
         left = replace(left, notes=notes)
     pairing = without_folded(pairing, left, right)
-    return Plan(suite, left, right, pairing, rules, golden=dumps.get("golden"), third=dumps.get("third"), hooks=hooks)
+    return Plan(suite, left, right, pairing, rules, golden=runs.get("golden"), third=runs.get("third"), hooks=hooks)
 
 
 def _selected(selection: Selection, left: Dump, right: Dump) -> Selection:
