@@ -84,14 +84,15 @@ def define(totals: Totals) -> dict[str, Measurement]:
     if none_finite is None:
         refused = {refusal: reason for refusal in _REFUSALS if (reason := refusal(totals)) is not None}
     measurements: dict[str, Measurement] = {}
+    without, units = totals.without, totals.task.units
     for metric, fact in METRICS.items():
-        if fact.golden or (metric in ULP_METRICS and not totals.task.units):
+        if fact.golden or (not units and metric in ULP_METRICS):
             continue
         # A metric without a definition is an error here: it must never look fine.
         row = DEFINITIONS[metric] if fact.define is None else Definition(fact.define)
         nothing = no_elements if row.counts_all else none_finite
-        if metric in totals.without:
-            measurements[metric] = Measurement(metric, None, Message(LEFT_OUT, {"rule": totals.without[metric]}))
+        if metric in without:
+            measurements[metric] = Measurement(metric, None, Message(LEFT_OUT, {"rule": without[metric]}))
         elif metric in not_applicable:
             measurements[metric] = Measurement(metric, None, not_applicable[metric], applies=False)
         elif nothing is not None:
