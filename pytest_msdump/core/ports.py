@@ -344,7 +344,9 @@ class Excused(Protocol):
 
 
 class Explained(Protocol):
-    """Stage ``explained``: adds notes and parts to the record of a failing pair, while both tensors are open.
+    """Stage ``explained``: adds parts to the record of a failing pair, while both tensors are open.
+
+    It costs a second look at the elements, so that it is for the failures that are told in full.
 
     Examples
     --------
