@@ -39,6 +39,7 @@ FLOORS = {
     "compare": 6,
     "report": 8,
     "scheduling": 9,
+    "gate": 10,
 }
 MODULES = sorted(ROOT.rglob("*.py"))
 EDGES = tomllib.loads(Path(__file__).with_name("edges.toml").read_text("utf-8"))

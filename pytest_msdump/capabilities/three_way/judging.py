@@ -17,6 +17,7 @@ from pytest_msdump.core.compare.opening import logical_shape, open_view
 from pytest_msdump.core.compare.user_code import Extras
 from pytest_msdump.core.dtypes import coarser, rounding_unit
 from pytest_msdump.core.errors import TensorShapeError
+from pytest_msdump.core.facts.calibration import MOST_LOOSER
 from pytest_msdump.core.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.core.facts.metrics import METRICS, NORM_METRICS
 from pytest_msdump.core.limits.permissions import looser_than_default
@@ -30,7 +31,6 @@ from pytest_msdump.core.model.pairing import Pair, Pairing
 from pytest_msdump.core.model.statistics import Interval
 from pytest_msdump.core.model.tensor import TensorRef, TensorView
 from pytest_msdump.core.text import Message, Parameter
-from pytest_msdump.facts.calibration import MOST_LOOSER
 
 _DISTANCE = "relative_euclidean_distance"
 _SELECTION = Selection(io="all")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_msdump.core import ports
 from pytest_msdump.core.facts.operators import QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
-from pytest_msdump.core.matching.aliases import NameBook
 from pytest_msdump.core.matching.rules import FusionRules
 from pytest_msdump.core.model.dump import Dump
 
@@ -135,8 +135,10 @@ def _strange(left: Dump, right: Dump, rules: FusionRules) -> str:
     if rules.close is not None:
         sides.append((rules.close, right, "right"))
     for graph, dump, side in sides:
-        book = NameBook(graph.names if graph else ())
-        if graph and dump.refs and not any(book.candidates(ref.key.op) for ref in dump.refs):
+        if graph is None or not dump.refs:
+            continue
+        book = ports.load("pytest_msdump.core.matching.aliases:NameBook")(graph.names)
+        if not any(book.candidates(ref.key.op) for ref in dump.refs):
             return f"{graph.source} knows no operator of the {side} side"
     if rules.model is not None and rules.quant is not None:
         known = set(rules.quant.names)

@@ -12,9 +12,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.causes.localise import localise
-from pytest_msdump.causes.steps import entry_by_structure
 from pytest_msdump.comparison.graph_operators import arguments_of_pair
+from pytest_msdump.core.compare.additions import with_added_report
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.compare.comparing import comparer_of, roots_of
 from pytest_msdump.core.compare.coverage import coverage_of
@@ -23,19 +22,19 @@ from pytest_msdump.core.errors import MsdumpError, nearest
 from pytest_msdump.core.escape import shell_line
 from pytest_msdump.core.facts.operators import PASSING_TYPES
 from pytest_msdump.core.limits.policy import Policy
-from pytest_msdump.core.matching import explain
 from pytest_msdump.core.matching.kinds import is_weight
 from pytest_msdump.core.matching.leaving import Modules
 from pytest_msdump.core.matching.rules import combined, network_of
 from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.record import Record, record_of
 from pytest_msdump.core.model.report import ReplayShare, Report
+from pytest_msdump.core.ports import bound
 from pytest_msdump.core.report.base import file_kinds, remove_reports, write_kind
 from pytest_msdump.core.report.coverage import lacks_entries
 from pytest_msdump.core.report.json_report import write_json
+from pytest_msdump.core.report.shown import with_causes_first
 from pytest_msdump.core.storage.files import open_regular
 from pytest_msdump.core.text import Message, message_of_note, say
-from pytest_msdump.report.causes import with_causes_first
 
 # SHA-1 or SHA-256.
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -76,34 +75,10 @@ def build_report(
     roots = roots_of(plan)
     found = [records.get(number) or record_of(pair, roots=roots) for number, pair in enumerate(plan.pairing.pairs)]
     report = _assembled(plan, found, replay)
-    run = {number: record for number, record in enumerate(report.records) if record.was_run}
-    # Two files are no network.
-    if not run:
+    if not any(record.was_run for record in report.records):
         return report
-    if plan.left.root.is_file():
-        return replace(report, records=_explained(plan, report.records, most_explained))
-    causes = localise(plan, run)
-    placed = {**run, **causes.records}
-    if any(record.fails for record in run.values()):
-        # Loaded for what fails alone.
-        from pytest_msdump.causes.mispaired import mispaired
-        from pytest_msdump.causes.step_shift import step_shift
-
-        compare = comparer_of(plan).compare
-        shifts = step_shift(plan, placed, lambda pair, other: not compare(replace(pair, right=other)).fails)
-        # What follows an operator that drew masks cannot agree.
-        drawn = {
-            one.left.true_name or one.left.name or one.left.address: None
-            for one in placed.values()
-            if any(remark.code.startswith("random_masks") for remark in one.remarks)
-        }
-        random = [Message("random_operators", {"names": explain.listed(drawn)})] if drawn else []
-        report = replace(report, notes=(*report.notes, *map(say, (*shifts, *random))))
-        suspicious = mispaired(plan, placed)
-        placed |= {number: replace(placed[number], suspicious=fits) for number, fits in suspicious.items()}
-    whole = tuple(placed.get(number, record) for number, record in enumerate(report.records))
-    whole = _explained(plan, whole, most_explained)
-    return replace(report, records=whole, localised_by=causes.by, edges=causes.edges)
+    report = with_added_report(report, plan)
+    return replace(report, records=_explained(plan, report.records, most_explained))
 
 
 def _explained(plan: Plan, records: Sequence[Record], most: int | None) -> tuple[Record, ...]:
@@ -165,7 +140,8 @@ def _next_entry(plan: Plan, report: Report) -> tuple[()] | tuple[str, str]:
         and one.ref.key.op.op_type not in PASSING_TYPES
         and is_weight(one.ref.key.op) == is_weight(free[one.candidates[0]].key.op)
     )
-    pair = entry_by_structure([one.ref for one in lefts], [one.ref for one in rights]) or next(near, None)
+    refs = ([one.ref for one in lefts], [one.ref for one in rights])
+    pair = next(filter(None, (suggest(*refs) for suggest in bound("next_entry"))), None) or next(near, None)
     if pair is None:
         return ()
     left, right = (
@@ -261,11 +237,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def start_report(plan: Plan, directory: Path) -> None:
-    """Replace the reports of an earlier run: results.json says that this one has not ended, other files are removed.
-
-    A suite that writes no files touches none. What cannot be written now is an error at the end, when the report is
-    written.
-    """
+    """Replace the reports of an earlier run: results.json says that this one has not ended, other files are removed."""
     kinds = file_kinds(plan.suite.options["report"])
     if not kinds:
         return
@@ -292,9 +264,5 @@ def _not_ended(plan: Plan) -> Report:
 
 
 def write_report(report: Report, kinds: tuple[str, ...], directory: Path, *, root: Path | None = None) -> list[Path]:
-    """Write some kinds of report into `directory` and return the files.
-
-    `root` is the project's folder, where the paths in reports for CI services begin. MsdumpError names a file that
-    cannot be written.
-    """
+    """Write some kinds of report into `directory` and return the files."""
     return [file for kind in kinds for file in write_kind(kind, [report], directory, root)]
