@@ -105,7 +105,7 @@ def run(parsed: argparse.Namespace) -> int:
     write = None if is_detail else _table_writer(parsed)
     suite = suite_of(parsed, io="all" if is_detail or parsed.table is not None else None)
     typed = suite.options["replay"]
-    reference = None if typed is None else offered("replay").load_reference(typed)
+    reference = None if typed is None else offered("reference").load_reference(typed)
     extras = NO_EXTRAS if parsed.user_code is None else load_extras(Path(parsed.user_code))
     progress = Progress("msdump compare", quiet=parsed.quiet)
     with progress.step("indexing and pairing"):

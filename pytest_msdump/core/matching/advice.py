@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from pytest_msdump.core import ports
 from pytest_msdump.core.errors import nearest
 from pytest_msdump.core.facts.operators import PASSING_TYPES, QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
-from pytest_msdump.core.matching.aliases import NameBook
 from pytest_msdump.core.matching.kinds import is_weight
 from pytest_msdump.core.matching.leaving import Modules
 from pytest_msdump.core.matching.rules import FusionRules
@@ -16,7 +16,6 @@ from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.pairing import Pairing
-from pytest_msdump.core.ports import bound
 from pytest_msdump.core.text import Message, say
 
 # By the reader that knew a dump.
@@ -144,8 +143,10 @@ def _strange(left: Dump, right: Dump, rules: FusionRules) -> str:
     if rules.close is not None:
         sides.append((rules.close, right, "right"))
     for graph, dump, side in sides:
-        book = NameBook(graph.names if graph else ())
-        if graph and dump.refs and not any(book.candidates(ref.key.op) for ref in dump.refs):
+        if graph is None or not dump.refs:
+            continue
+        book = ports.load("pytest_msdump.core.matching.aliases:NameBook")(graph.names)
+        if not any(book.candidates(ref.key.op) for ref in dump.refs):
             return f"{graph.source} knows no operator of the {side} side"
     if rules.model is not None and rules.quant is not None:
         known = set(rules.quant.names)
@@ -180,7 +181,7 @@ def next_entry(pairing: Pairing, left_dump: Dump) -> tuple[()] | tuple[str, str]
         and is_weight(one.ref.key.op) == is_weight(free[one.candidates[0]].key.op)
     )
     refs = ([one.ref for one in lefts], [one.ref for one in rights])
-    pair = next(filter(None, (suggest(*refs) for suggest in bound("next_entry"))), None) or next(near, None)
+    pair = next(filter(None, (suggest(*refs) for suggest in ports.bound("next_entry"))), None) or next(near, None)
     if pair is None:
         return ()
     left, right = (
