@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_msdump.comparison.graph_operators import arguments_of_pair
+from pytest_msdump.core import ports
 from pytest_msdump.core.compare.additions import with_added_report
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.compare.comparing import comparer_of, roots_of
@@ -33,8 +33,8 @@ def with_arguments(plan: Plan, number: int, record: Record) -> Record:
     """Return the record of pair `number`; if it fails, with the arguments of its operators, which the plan knows."""
     if not record.fails:
         return record
-    pair = plan.pairing.pairs[number]
-    saved, differing = arguments_of_pair(pair, plan.left, plan.right, plan.argument_books)
+    of_pair = ports.load(ports.rows("GRAPHS")["arguments_of_pair"])
+    saved, differing = of_pair(plan.pairing.pairs[number], plan.left, plan.right, plan.argument_books)
     return replace(record, kernel_args=saved, differing_arguments=differing)
 
 
