@@ -27,13 +27,6 @@ def test_bins_are_numpys_for_every_block_size(array, block_elements):
     np.testing.assert_allclose(found.edges, edges)
 
 
-def test_what_is_not_finite_is_in_no_bin():
-    found = histogram(ArrayView(np.array([np.nan, 0.0, 1.0, np.inf])), 0.0, 1.0, bins=2)
-    assert found.counts == (1, 1)
-    found = histogram(ArrayView(np.array([np.nan, 2.0])), 2.0, 2.0)
-    assert (found.counts, found.edges) == ((1,), (2.0, 2.0))
-
-
 def test_the_whole_range_of_float64_has_bins():
     largest = float(np.finfo(np.float64).max)
     found = histogram(ArrayView(np.array([-largest, 0.0, largest])), -largest, largest, bins=3)

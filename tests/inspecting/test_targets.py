@@ -37,10 +37,6 @@ def test_weights_are_told_from_inputs_and_optimizer_states(name, weight):
     assert not is_weight(OpKey(name, op_type="Mul"))
 
 
-def test_the_true_name_decides():
-    assert is_weight(OpKey("my_x", op_type="Parameter", true_name="my.bias"))
-
-
 def targets(op_type, name, io="output"):
     return targets_of(TensorKey(OpKey(name, op_type=op_type), io, 0))
 
