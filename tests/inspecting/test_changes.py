@@ -1,7 +1,5 @@
 """How a weight changed, against numpy.isclose and means of whole arrays."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

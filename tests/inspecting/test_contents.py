@@ -1,7 +1,5 @@
 """What one tensor holds, against numpy on the whole of it, however it is cut into blocks."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

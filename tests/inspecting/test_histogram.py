@@ -1,7 +1,5 @@
 """Bins, against numpy.histogram of the whole tensor."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

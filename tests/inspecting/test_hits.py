@@ -1,7 +1,5 @@
 """What checks make of numbers: each check hits on one side of its threshold and not on the other."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

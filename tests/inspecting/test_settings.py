@@ -1,7 +1,5 @@
 """Which checks run: MindInsight's defaults, what a user sets, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_msdump.capabilities.inspect.hits import parse_settings

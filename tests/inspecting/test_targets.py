@@ -1,7 +1,5 @@
 """What a tensor is to the checks."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_msdump.capabilities.inspect.hits import is_training, is_weight, targets_of

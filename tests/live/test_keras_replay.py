@@ -1,7 +1,5 @@
 """A reference of Keras replayed layer by layer with the tensors of ports."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

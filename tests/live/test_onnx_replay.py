@@ -1,7 +1,5 @@
 """A reference of ONNX replayed node by node with the tensors of ports."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is written beside the model: in order, within bounds, and with its errors where they belong."""
 
-from __future__ import annotations
-
 import os
 import threading
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Which call fed which, by tensors that are the same objects; held against what is written here by hand."""
 
-from __future__ import annotations
-
 from pytest_msdump.core.model.graph import Edge, Operator
 from pytest_msdump.record.call_graph import IdentityGraph
 

@@ -1,7 +1,5 @@
 """The line that is told is the user's, not one of this package or of a framework."""
 
-from __future__ import annotations
-
 from inspect import currentframe
 
 from pytest_msdump.record.calls import calling_line

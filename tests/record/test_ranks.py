@@ -1,7 +1,5 @@
 """Recordings of the processes of one run: each in its own folder, and one dump when all of them are there."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

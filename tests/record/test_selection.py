@@ -1,7 +1,5 @@
 """Choosing modules needs no PyTorch: anything with named_modules will do."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_msdump.core.errors import ConfigError, UnknownNameError

@@ -1,7 +1,5 @@
 """Recordings of sketches, by numpy: what is in them, what is refused, and what a dump of any format becomes."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What the writer writes: names, bytes, order, and a manifest that tells the rest."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import suppress
