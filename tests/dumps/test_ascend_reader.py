@@ -244,12 +244,6 @@ def test_the_tree_of_a_device_gives_coordinates_and_labels(tmp_path):
     assert dict(dump.labels) == {"time": "20260131235959", "device": "0, 1", "model": "resnet50", "model id": "7"}
 
 
-def test_several_models_are_kept_apart(tmp_path):
-    for model in ("resnet50", "bert"):
-        put(tmp_path / "20260131235959" / "0" / model / "1" / "0", f"Add.op.1.1.{TIME}", one_output(ONES))
-    assert {ref.key.op.at.net for ref in index(tmp_path).refs} == {"resnet50", "bert"}
-
-
 def test_an_asynchronous_tree_of_mindspore_is_known_with_its_side_files(tmp_path):
     put(tmp_path / "rank_2" / "Net" / "1" / "5", f"Add.Default_Add-op0.1.1.{TIME}", one_output(ONES))
     put(tmp_path / "rank_2" / "execution_order", "ms_execution_order_graph_1.csv", b"x\n")
