@@ -19,7 +19,7 @@ from pytest_msdump.core.escape import terminal_lines
 from pytest_msdump.core.metrics.kernel import kernel_line
 from pytest_msdump.core.ports import rows
 
-__all__ = ["EXIT_CODES", "exit_code", "main"]
+__all__ = ["COMMANDS", "EXIT_CODES", "exit_code", "main"]
 
 # pytest's numbers (INTERFACE 3).
 _FAILED, _INTERRUPTED, _USAGE = 1, 2, 4
@@ -37,6 +37,9 @@ _BETWEEN_COLLECTIONS = 100_000
 # Nothing here multiplies matrices: idle threads of numpy's library cost a third of its import. Any of these in the
 # environment has the last word.
 _NUMPY_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_DEFAULT_NUM_THREADS")
+
+
+COMMANDS = rows("COMMANDS")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -77,8 +80,8 @@ def _run(words: Sequence[str]) -> int:
     if not words:
         parser.print_help()
         return 0
-    if not words[0].startswith("-") and words[0] not in rows("COMMANDS"):
-        raise ConfigError(f"unknown command {words[0]!r}; {nearest(words[0], rows('COMMANDS'))}")
+    if not words[0].startswith("-") and words[0] not in COMMANDS:
+        raise ConfigError(f"unknown command {words[0]!r}; {nearest(words[0], COMMANDS)}")
     parsed = parser.parse_args(words)
     return int(parsed.run(parsed))
 
@@ -146,8 +149,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     # argparse makes the column of commands as wide as the flags need: two of these leave room for nine letters.
     parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and the kernel, then exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    called = next((word for word in words if word in rows("COMMANDS")), None)
-    for name, (place, summary, *_) in rows("COMMANDS").items():
+    called = next((word for word in words if word in COMMANDS), None)
+    for name, (place, summary, *_) in COMMANDS.items():
         options: dict[str, Any] = {}
         if name == called:
             # Of DESCRIPTION, EXAMPLES, add_arguments and run.

@@ -16,6 +16,7 @@ from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.base import printed_lines
+from pytest_msdump.core.report.build import MOST_EXPLAINED
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.text import ENGLISH, Phrases
 from pytest_msdump.core.text.message import LANGUAGES
@@ -58,6 +59,7 @@ def gate(
         replay=None if reference is None else lambda plan: _replayed(plan, reference),
         adds=(lambda report: _suggested(report, planned, reference, watch)) if suggests else None,
         write=write,
+        most_explained=None if show == "all" else MOST_EXPLAINED,
     )
     report, options = result.report, planned.suite.options
     _print(core.report_texts(report, width=terminal_width(), files=result.files, show=show, say=say))

@@ -13,11 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
+from pytest_msdump.core.compare.additions import with_added_report
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.metrics.kernel import choose_kernel
 from pytest_msdump.core.model.record import Local, Record
 from pytest_msdump.core.model.report import ReplayShare, Report
-from pytest_msdump.core.report.build import build_report, run_facts, start_report, write_report
+from pytest_msdump.core.report.build import MOST_EXPLAINED, build_report, run_facts, start_report, write_report
 from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text
 from pytest_msdump.core.report.summary import header_lines, summary_lines
@@ -65,11 +66,13 @@ def gate(
     replay: Callable[[Plan], Replayed] | None = None,
     adds: Callable[[Report], Report] | None = None,
     write: Callable[[Report], Iterable[Path]] = lambda _report: (),
+    most_explained: int | None = MOST_EXPLAINED,
 ) -> Gated:
     """Compare pair by pair and write the reports that the suite asks for.
 
     `scheduler` is the address of a Dask scheduler whose workers then compare; `replay` runs the reference; `adds` adds
-    to the report before it is written, and `write` writes more files about it.
+    to the report before it is written, and `write` writes more files about it. `most_explained` is as of
+    `build_report`.
     """
     start_report(plan, plan.suite.report_dir)
     records, notes = records_of(plan, watch, scheduler=scheduler)
@@ -78,7 +81,7 @@ def gate(
         with watch.step("replaying the reference"):
             local, share = replay(plan)
         records = {number: record.with_local(local.get(number)) for number, record in records.items()}
-    report = report_of(plan, records, share, notes=notes, adds=adds)
+    report = report_of(plan, records, share, notes=notes, adds=adds, most_explained=most_explained)
     with watch.step("writing reports"):
         files = write_report(report, plan.suite.options["report"], plan.suite.report_dir)
         files += write(report)
@@ -92,9 +95,11 @@ def report_of(
     *,
     notes: Sequence[str] = (),
     adds: Callable[[Report], Report] | None = None,
+    most_explained: int | None = MOST_EXPLAINED,
 ) -> Report:
     """Return the report of a plan's records, by number of the pair; `share` is how much a replay judged of them."""
-    report = build_report(plan, records, share)
+    report = build_report(plan, records, share, most_explained=most_explained)
+    report = with_added_report(report, plan, plan.hooks)
     report = replace(report, notes=(*report.notes, *notes), run=run_facts())
     return report if adds is None else adds(report)
 

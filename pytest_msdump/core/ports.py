@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_msdump.core import registry
-from pytest_msdump.core.errors import ConfigError, MsdumpError
+from pytest_msdump.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from pytest_msdump.core.compare.align import OpenedPair
@@ -46,7 +46,7 @@ _OTHERS = frozenset({"core", "plugin"})
 _OWN_STAGES = frozenset({"road", "measured", "estimated", "excused"})
 
 
-class BrokenCapabilityError(MsdumpError, ValueError):
+class BrokenCapabilityError(ConfigError):
     """Capabilities that need each other in a circle, one that needs what is not there, or a row that two have."""
 
 
@@ -240,6 +240,35 @@ class Opened(Protocol):
 
     def __call__(self, ref: TensorRef, open_ref: Callable[[TensorRef], TensorView], /) -> TensorView:
         """Return a view in the tensor's logical shape; `open_ref` opens it, or one that it is made of, without this."""
+
+
+class Entries(Protocol):
+    """Stage ``entries``: chooses partners that no file and no name gives. They count as entries of the map.
+
+    Examples
+    --------
+    >>> def renamed(left, right):
+    ...     ours, theirs = ({ref.key.op.label for ref in dump.refs} for dump in (left, right))
+    ...     return {name: f"model.{name}" for name in sorted(ours) if f"model.{name}" in theirs}
+    """
+
+    def __call__(self, left: Dump, right: Dump, /) -> object:
+        """Return left address → right address, or tables as ``[[msdump.map]]`` has them."""
+
+
+class Paired(Protocol):
+    """Stage ``paired``: adds to pairs what belongs to them, as tensors of further runs.
+
+    Its condition is ``"golden"`` (there is a golden or a third run), or empty.
+
+    Examples
+    --------
+    >>> def with_ticket(pairing, dumps):
+    ...     return replace(pairing, notes=(*pairing.notes, "ACC-412")), dumps
+    """
+
+    def __call__(self, pairing: Pairing, dumps: Mapping[str, Dump], /) -> tuple[Pairing, Mapping[str, Dump]]:
+        """Return both; who meets whom stays as it is."""
 
 
 class LimitSource(Protocol):

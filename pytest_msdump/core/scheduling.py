@@ -121,11 +121,13 @@ class Runner:
     if a side is on object storage, whose connection processes cannot share.
     """
 
-    def __init__(self, plan: Plan, order: Sequence[int], *, jobs: int = 1, cache: Cache | None = None) -> None:
+    def __init__(
+        self, plan: Plan, order: Sequence[int], *, jobs: int = 1, cache: Cache | None = None, explains: bool = False
+    ) -> None:
         self.keys: dict[int, str] = {}
         self.reused: set[int] = set()
         self._plan = plan
-        self._comparer = CachingComparer(comparer_of(plan), cache)
+        self._comparer = CachingComparer(comparer_of(plan, explains=explains), cache)
         self._workers: Workers[Pair, Cached] | None = None
         # Pairs whose results the workers have yet to send, and results that were not asked for in their turn.
         self._awaited: set[int] = set()

@@ -50,7 +50,7 @@ def runner_of(item: OperatorItem) -> Runner:
         digest = item.plan.digest
         if digest not in now.caches:
             now.caches[digest] = _opened(item.plan, item.config)
-        now.runner = Runner(item.plan, numbers, jobs=jobs, cache=now.caches[digest])
+        now.runner = Runner(item.plan, numbers, jobs=jobs, cache=now.caches[digest], explains=True)
     return now.runner
 
 
@@ -75,7 +75,7 @@ def _opened(plan: Plan, config: pytest.Config) -> Cache | None:
     """The cache that a plan's suite asks for. Where it asks for none, pytest's folder is not even made."""
     if plan.suite.options.get("cache", "off") == "off":
         return None
-    found: Cache | None = offered("cache").open_cache(plan, _folder(config))
+    found: Cache | None = offered("cache").open_cache(plan, _folder(config), explains=True)
     return found
 
 

@@ -124,7 +124,12 @@ def write_reports(gate: Gate) -> None:
     progress = progress_of(gate.config)
     for source, plan in ran:
         records, share = gate.records[plan.digest], gate.replay_share(plan)
-        report = report_of(plan, records, share, notes=keep_records(gate, plan))
+        try:
+            report = report_of(plan, records, share, notes=keep_records(gate, plan), most_explained=0)
+        except MsdumpError as error:
+            # Of a hook, or of a capability's stage.
+            gate.unwritten.append(error)
+            continue
         if gate.config.option.msdump_suggest:
             report = with_suggestions(report, suggest_with(gate.reference(plan), plan, watch=progress))
         directory = gate.directories.get(source) or report_directory(gate, source, plan, several=several)

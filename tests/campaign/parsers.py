@@ -32,6 +32,7 @@ from pytest_msdump.capabilities.convert.prototxt import rewire
 from pytest_msdump.capabilities.convert.renaming import compile_pattern, parts_of, read_undo
 from pytest_msdump.capabilities.convert.sources import short_name
 from pytest_msdump.capabilities.inspect.file import file_header
+from pytest_msdump.capabilities.overflow.opdebug import read_overflow_file
 from pytest_msdump.capabilities.run_facts.files import read_run
 from pytest_msdump.cli import main as command
 from pytest_msdump.core.compare.indexing import index
@@ -80,7 +81,6 @@ from pytest_msdump.dumps.graphs.ir import attributes_text, parse_attributes, par
 from pytest_msdump.dumps.graphs.ms_pb import parse_pb
 from pytest_msdump.dumps.graphs.source_lines import operators_at, user_frames
 from pytest_msdump.dumps.hook_dumps import SglangDumperReader, parse_dumper_name
-from pytest_msdump.dumps.opdebug import read_overflow_file
 from pytest_msdump.dumps.torch_pickle import tensors_in, value_in
 from pytest_msdump.record.tf_graphs import print_commands, read_listing
 from pytest_msdump.record.weights import load

@@ -12,8 +12,7 @@ from dump_builder import write_reference
 from outcomes import without_run
 from plugin.suites import write_suite
 
-from pytest_msdump.cli import main
-from pytest_msdump.core.ports import rows
+from pytest_msdump.cli import COMMANDS, main
 from pytest_msdump.core.settings.options import OPTIONS
 
 
@@ -79,7 +78,7 @@ def test_usage_errors_are_one_line_and_4(words, line, capsys):
 def test_without_words_it_prints_the_overview(capsys):
     assert main([]) == 0
     text = capsys.readouterr().out
-    assert all(f"\n    {name} " in text for name in rows("COMMANDS"))
+    assert all(f"\n    {name} " in text for name in COMMANDS)
 
 
 def test_every_option_of_the_table_is_a_flag(capsys):

@@ -40,11 +40,11 @@ _LONGEST_LINE = 16 * 1024 * 1024
 _ABANDONED_SECONDS = 24 * 3600
 
 
-def open_cache(plan: Plan, folder: Path) -> Cache | None:
+def open_cache(plan: Plan, folder: Path, *, explains: bool = False) -> Cache | None:
     """Return the cache that a plan's suite asks for; ``None`` if it asks for none."""
     if plan.suite.options["cache"] == "off":
         return None
-    return Cache(folder, comparer_of(plan), by_content=plan.suite.options["cache"] == "content")
+    return Cache(folder, comparer_of(plan, explains=explains), by_content=plan.suite.options["cache"] == "content")
 
 
 def cache_folder(directory: Path) -> Path:
@@ -149,6 +149,7 @@ def _digest_of(comparer: Comparer, by_content: bool) -> str:
         extras.arguments,
         extras.first,
         extras.spread,
+        bool(comparer.stages.explained),
         tuple(map(os.fspath, comparer.roots)),
     )
     return hashlib.sha256(repr(conditions_and_program).encode(errors="surrogateescape")).hexdigest()[:32]

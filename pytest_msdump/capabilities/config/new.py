@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_msdump.capabilities.config.check import counts, is_acl, unknown
-from pytest_msdump.capabilities.config.finding import Setting
+from pytest_msdump.capabilities.config.check import check_config, counts, is_acl, unknown
+from pytest_msdump.capabilities.config.finding import REFUSED, ConfigFinding, Setting, checked_mode
 from pytest_msdump.capabilities.config.keys import ACL_KEYS, ACL_MODEL_KEYS, DUMP_KEYS, SUNK, ConfigKey
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import shell_word
@@ -48,6 +48,12 @@ def new_config(
     if mode == "r1-sync":
         del common["op_debug_mode"]
     return {"common_dump_settings": common, "e2e_dump_settings": {"enable": True, "trans_flag": True}}
+
+
+def refusal(document: Mapping[str, Any], mode: str) -> ConfigFinding | None:
+    """Return the first finding for which MindSpore would refuse a configuration in this mode."""
+    findings = check_config(document, Setting(mode=checked_mode(mode)))
+    return next((finding for finding in findings if finding.level == REFUSED), None)
 
 
 def new_acl(

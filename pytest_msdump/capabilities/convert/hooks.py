@@ -1,5 +1,7 @@
 """What this capability adds."""
 
+NEEDS = ("overflow",)
+
 COMMANDS = {
     "convert": (
         "pytest_msdump.capabilities.convert.command",

@@ -1,5 +1,7 @@
 """What this capability adds."""
 
+OFFERS = {"page": "pytest_msdump.capabilities.html.page"}
+
 REPORTS = {
     "html": {
         "class": "pytest_msdump.capabilities.html.page:HtmlReport",

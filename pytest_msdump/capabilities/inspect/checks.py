@@ -22,6 +22,7 @@ from pytest_msdump.capabilities.inspect.hits import (
 )
 from pytest_msdump.capabilities.overflow.contents import change, contents, contents_of_statistics
 from pytest_msdump.capabilities.overflow.indexing import reported_overflows
+from pytest_msdump.capabilities.overflow.opdebug import overflow_files
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.errors import ConfigError, MsdumpError
@@ -30,7 +31,6 @@ from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import OpKey, TensorRef
 from pytest_msdump.core.text import Message, plain_text
 from pytest_msdump.dumps.graphs.flow import consumers
-from pytest_msdump.dumps.opdebug import overflow_files
 
 _OF_CHANGES = tuple(name for name, fact in CHECKS.items() if fact.family in ("unchanged", "change"))
 _OF_ZEROS = ("tensor_all_zero", "gradient_vanishing")

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pytest_msdump.capabilities.inspect.file import InspectedFile, InspectedTensor
 from pytest_msdump.capabilities.inspect.survey import Survey, SurveyedOperator
 from pytest_msdump.capabilities.overflow.contents import Histogram
+from pytest_msdump.capabilities.overflow.opdebug import OverflowFile
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.model.describe import bytes_text, frame_lines, shape_text, spec_text, where_text, wrapped
@@ -21,7 +22,6 @@ from pytest_msdump.core.report.tables import columns, titled
 from pytest_msdump.core.text import Phrases, message_of_note
 from pytest_msdump.dumps.ascend_header import StoredTensor
 from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
-from pytest_msdump.dumps.opdebug import OverflowFile
 
 _MOST_OPERATORS = 40
 _MOST_UNREADABLE = 10

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_msdump.capabilities.overflow.contents import Contents, Histogram, contents, histogram
+from pytest_msdump.capabilities.overflow.opdebug import OverflowFile, read_overflow_file
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of, operator_of
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import open_logical
@@ -25,7 +26,6 @@ from pytest_msdump.core.storage.files import open_regular
 from pytest_msdump.dumps.ascend_file import DumpFile, open_dump_file
 from pytest_msdump.dumps.ascend_header import MAX_HEADER_BYTES, StoredTensor
 from pytest_msdump.dumps.graphs.graph_files import is_graph_file, read_graph
-from pytest_msdump.dumps.opdebug import OverflowFile, read_overflow_file
 from pytest_msdump.dumps.statistics import read_statistics
 from pytest_msdump.dumps.wire import Span, named_fields, span_of, varint_of
 from pytest_msdump.metrics.statistics import statistics_of

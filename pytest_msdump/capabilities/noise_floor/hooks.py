@@ -1,3 +1,6 @@
-"""What is asked of a failing pair: whether it is zero in exact arithmetic."""
+"""What pairs get that may be zero in exact arithmetic: the terms of their sums, and the question whether they are."""
 
-STAGES = {"excused": "pytest_msdump.capabilities.noise_floor.limits:rounding_alone"}
+STAGES = {
+    "paired": "pytest_msdump.capabilities.noise_floor.limits:with_terms",
+    "excused": "pytest_msdump.capabilities.noise_floor.limits:rounding_alone",
+}

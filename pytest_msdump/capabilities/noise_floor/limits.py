@@ -49,19 +49,19 @@ _BIAS_GRADIENT_TYPE = "BiasAddGrad"
 _Terms = Mapping[tuple[str, Coordinates], tuple[TensorRef, ...]]
 
 
-def with_terms(pairing: Pairing, left: Dump, right: Dump) -> Pairing:
+def with_terms(pairing: Pairing, dumps: Mapping[str, Dump]) -> tuple[Pairing, Mapping[str, Dump]]:
     """Give each pair of gradients of a bias the tensors that these are sums of, where the right side has them."""
-    ours, theirs = _terms_of(left), _terms_of(right)
-    by_graph = _terms_by_graph(left, pairing)
+    ours, theirs = _terms_of(dumps["left"]), _terms_of(dumps["right"])
+    by_graph = _terms_by_graph(dumps["left"], pairing)
     if not theirs and not by_graph:
-        return pairing
+        return pairing, dumps
     pairs = tuple(
         replace(pair, terms=(_of_bias(pair.left, ours), summed))
         if (summed := _of_bias(pair.right, theirs))
         else replace(pair, terms=by_graph.get(number, pair.terms))
         for number, pair in enumerate(pairing.pairs)
     )
-    return replace(pairing, pairs=pairs)
+    return replace(pairing, pairs=pairs), dumps
 
 
 def _terms_by_graph(left: Dump, pairing: Pairing) -> Mapping[int, tuple[tuple[TensorRef, ...], tuple[TensorRef, ...]]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_msdump.capabilities.overflow.chunks import OverflowEntry
+from pytest_msdump.capabilities.overflow.opdebug import OverflowFile, overflow_files
 from pytest_msdump.core.dumps.file_names import parse_ascend, parse_converted, parse_mindspore
 from pytest_msdump.core.matching.coordinates import compatible
 from pytest_msdump.core.model.describe import listed
@@ -15,7 +16,6 @@ from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import OpKey, TensorRef
 from pytest_msdump.core.ports import IndexRequest
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.dumps.opdebug import OverflowFile, overflow_files
 
 # The number of an unknown task or stream.
 _UNKNOWN = 65535

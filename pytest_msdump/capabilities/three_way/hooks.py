@@ -20,6 +20,7 @@ OPTIONS = {
 }
 
 STAGES = {
+    "paired": ("pytest_msdump.capabilities.three_way.judging:with_runs", "golden"),
     "measured": ("pytest_msdump.capabilities.three_way.judging:with_ratios", "golden"),
     "estimated": ("pytest_msdump.capabilities.three_way.judging:golden_interval", "golden"),
 }

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from math import isfinite
-from typing import TypeAlias
 
 from pytest_msdump.capabilities.three_way.golden import golden_distances, golden_errors, golden_ratios
 from pytest_msdump.core.compare.align import AlignedViews, OpenedPair, align
-from pytest_msdump.core.compare.opening import open_view
+from pytest_msdump.core.compare.opening import logical_shape, open_view
 from pytest_msdump.core.compare.user_code import Extras
 from pytest_msdump.core.dtypes import coarser, rounding_unit
 from pytest_msdump.core.errors import TensorShapeError
@@ -33,28 +32,22 @@ from pytest_msdump.core.model.tensor import TensorRef, TensorView
 from pytest_msdump.core.text import Message, Parameter
 from pytest_msdump.facts.calibration import MOST_LOOSER
 
-ShapeOf: TypeAlias = Callable[[TensorRef], tuple[int, ...] | None]
-
 _DISTANCE = "relative_euclidean_distance"
 _SELECTION = Selection(io="all")
 
 
-def with_runs(
-    pairing: Pairing, right: Dump, runs: Mapping[str, Dump], *, shape_of: ShapeOf
-) -> tuple[Pairing, Mapping[str, tuple[str, ...]]]:
-    """Give each pair its right tensor in the further runs, by their names, if all of them have it.
-
-    Return also what to note of each run: how many pairs it has no tensor of.
-    """
+def with_runs(pairing: Pairing, dumps: Mapping[str, Dump]) -> tuple[Pairing, Mapping[str, Dump]]:
+    """Give each pair its right tensor in the further runs, if all of them have it; notes say how often one has not."""
     partners: dict[str, dict[int, TensorRef]] = {}
-    notes: dict[str, tuple[str, ...]] = {}
-    for name, dump in runs.items():
-        paired = pair_dumps(right, dump, selection=_SELECTION, shape_of=shape_of).pairs
+    noted = dict(dumps)
+    for name in [name for name in ("golden", "third") if name in dumps]:
+        dump = dumps[name]
+        paired = pair_dumps(dumps["right"], dump, selection=_SELECTION, shape_of=logical_shape).pairs
         # By identity: two right tensors may share their key. A record does not depend on the place among others.
         known = partners[name] = {id(pair.left): replace(pair.right, place=None) for pair in paired}
         lacking = sum(id(pair.right) not in known for pair in pairing.pairs)
         text = f"no tensor for {lacking} of {len(pairing.pairs)} pairs, which are judged without {name}"
-        notes[name] = (text,) if lacking else ()
+        noted[name] = replace(dump, notes=(*dump.notes, text)) if lacking else dump
     golden, third = (partners.get(name, {}) for name in ("golden", "third"))
     pairs = tuple(
         replace(pair, golden=golden.get(id(pair.right)), third=third.get(id(pair.right)))
@@ -62,7 +55,7 @@ def with_runs(
         else pair
         for pair in pairing.pairs
     )
-    return replace(pairing, pairs=pairs), notes
+    return replace(pairing, pairs=pairs), noted
 
 
 def sides_of(pair: Pair) -> tuple[Pair, Pair] | None:

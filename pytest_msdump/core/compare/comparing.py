@@ -96,6 +96,11 @@ class Comparer:
             why = error.strerror or error
             return self.error(pair, f"{where}: cannot be read ({why}); check the file and its permissions")
 
+    def explained(self, pair: Pair, record: Record) -> Record:
+        """Return a failing record with what only a second look at its elements shows."""
+        again = replace(self, extras=replace(self.extras, algorithms={}, spread="none")).compare(pair)
+        return replace(record, diagnosis=again.diagnosis)
+
     def error(self, pair: Pair, sentence: str) -> Record:
         """Return the record of a pair that could not be compared."""
         return self._error(pair, plain_text(sentence))
@@ -177,10 +182,11 @@ class Comparer:
         return None
 
 
-def comparer_of(plan: Plan) -> Comparer:
-    """Return the comparer for the pairs of a plan."""
+def comparer_of(plan: Plan, *, explains: bool = False) -> Comparer:
+    """Return the comparer for the pairs of a plan; that it `explains` what fails costs more than to compare it."""
     refs = (ref for dump in plan.dumps for ref in dump.refs)
     stages = stages_of(refs, has_golden=plan.golden is not None or plan.third is not None)
+    stages = stages if explains else stages._replace(explained=())
     return Comparer(
         plan.suite.policy, replace(plan.extras, spread=plan.suite.options["spread"]), roots_of(plan), stages
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import NamedTuple
 
-from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import CLASS_METRICS, METRICS, RELATIVE_METRICS, SCALE_FREE_METRICS
 from pytest_msdump.core.limits.permissions import permitted
@@ -57,7 +57,7 @@ _BEYOND = {
 _BEYOND_GOLDEN = {"fail": "golden_above_limit", "warn": "golden_above_warning_level"}
 
 
-class ClearedVerdictError(MsdumpError, ValueError):
+class ClearedVerdictError(ConfigError):
     """A stage or a hook that made a verdict better, or changed what others found."""
 
 
@@ -154,8 +154,8 @@ def verdict_from(findings: Sequence[Finding], would_pass: Mapping[str, float]) -
     return Verdict(max(outcomes, key=OUTCOMES.index), ordered, would_pass) if outcomes else Verdict("pass", ordered)
 
 
-# What a stage may say of a record; what was measured, and the limits one by one, stay as they are.
-_SAID = frozenset({"verdict", "notes", "remarks", "parts", "diagnosis"})
+# What no stage may change of a record: which pair it is, what was measured, and the limits one by one.
+_FIXED = ("order", "left", "right", "comparison", "statistics", "checks", "judged_as", "nan", "known_drift")
 
 
 def only_worse(before: Record, after: Record, *, by: str) -> Record:
@@ -167,7 +167,7 @@ def only_worse(before: Record, after: Record, *, by: str) -> Record:
     if after is before:
         return before
     old, new = before.verdict, after.verdict
-    changed = [name for name in Record.__slots__ if name not in _SAID and getattr(before, name) != getattr(after, name)]
+    changed = [name for name in _FIXED if getattr(before, name) != getattr(after, name)]
     ranks = [OUTCOMES.index(one.outcome) if one.outcome in OUTCOMES else -1 for one in (old, new)]
     gone = [one for one in old.findings if one not in new.findings]
     gone_parts = [name for name, part in before.parts.items() if after.parts.get(name) != part]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase
@@ -35,9 +35,12 @@ from pytest_msdump.core.report.coverage import lacks_entries
 from pytest_msdump.core.report.json_report import write_json
 from pytest_msdump.core.storage.files import open_regular
 from pytest_msdump.core.text import Message, message_of_note, say
+from pytest_msdump.report.causes import with_causes_first
 
 # SHA-1 or SHA-256.
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+# More than is printed in full or on a line.
+MOST_EXPLAINED = 32
 _MOST_GIT_BYTES = 1 << 22
 # Reasons that an entry answers. With any other, the tensor is not to be compared, or an entry would not help.
 _NO_NAMESAKE = ("no_operator_of_that_name", "scope_")
@@ -58,18 +61,27 @@ def with_arguments(plan: Plan, number: int, record: Record) -> Record:
     return replace(record, kernel_args=saved, differing_arguments=differing)
 
 
-def build_report(plan: Plan, records: Mapping[int, Record], replay: ReplayShare | None = None) -> Report:
+def build_report(
+    plan: Plan,
+    records: Mapping[int, Record],
+    replay: ReplayShare | None = None,
+    *,
+    most_explained: int | None = MOST_EXPLAINED,
+) -> Report:
     """Return the report of the records, by number of the pair; a pair without a record is `not_run`.
 
-    `replay` says how much a replay judged, where there was one.
+    `replay` says how much a replay judged, where there was one. Of what fails, the first `most_explained` are
+    explained, causes first: a second look at their elements costs more than the comparison.
     """
     roots = roots_of(plan)
     found = [records.get(number) or record_of(pair, roots=roots) for number, pair in enumerate(plan.pairing.pairs)]
     report = _assembled(plan, found, replay)
     run = {number: record for number, record in enumerate(report.records) if record.was_run}
     # Two files are no network.
-    if not run or plan.left.root.is_file():
+    if not run:
         return report
+    if plan.left.root.is_file():
+        return replace(report, records=_explained(plan, report.records, most_explained))
     causes = localise(plan, run)
     placed = {**run, **causes.records}
     if any(record.fails for record in run.values()):
@@ -90,7 +102,18 @@ def build_report(plan: Plan, records: Mapping[int, Record], replay: ReplayShare 
         suspicious = mispaired(plan, placed)
         placed |= {number: replace(placed[number], suspicious=fits) for number, fits in suspicious.items()}
     whole = tuple(placed.get(number, record) for number, record in enumerate(report.records))
+    whole = _explained(plan, whole, most_explained)
     return replace(report, records=whole, localised_by=causes.by, edges=causes.edges)
+
+
+def _explained(plan: Plan, records: Sequence[Record], most: int | None) -> tuple[Record, ...]:
+    comparer, pairs = comparer_of(plan, explains=True), plan.pairing.pairs
+    failing = with_causes_first([record for record in records if record.fails])[:most]
+    chosen = set(map(id, failing))
+    return tuple(
+        comparer.explained(pair, record) if id(record) in chosen else record
+        for pair, record in zip(pairs, records, strict=True)
+    )
 
 
 def pairing_report(plan: Plan, replay: ReplayShare | None = None) -> Report:

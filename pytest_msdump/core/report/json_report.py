@@ -48,7 +48,7 @@ from pytest_msdump.core.report.json_forms import (
     table_with_message,
 )
 from pytest_msdump.core.report.permissions import permissions_of
-from pytest_msdump.core.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RELATION
+from pytest_msdump.core.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RELATION, parts_form
 from pytest_msdump.core.storage.files import read_user_file, unique_keys, write_file
 from pytest_msdump.core.text import say
 
@@ -210,6 +210,7 @@ _KEYS: Mapping[str, Form] = {
     "tensors": list_of(RECORD),
     "network": optional(list_of(_OPERATOR), ()),
     "edges": optional(list_of(list_of(WHOLE, length=2)), ()),
+    "parts": optional(parts_form("REPORT_PART"), {}),
 }
 
 
