@@ -54,11 +54,7 @@ def looser_than_default(metric: str, bound: float, dtype: str) -> float:
 
 
 def permitted(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
-    """Yield a note for each permission without which the pair would miss a limit of the profile.
-
-    The pair meets the limits that it has. What takes the place of a profile's limit in the same metric is looser by a
-    factor; the golden rule, and what a limits file leaves out, are not of the same kind: then it is the measured value.
-    """
+    """Yield a note for each permission without which the pair would miss a limit of the profile."""
     notes: dict[str, tuple[float, Finding]] = {}
     for usual in limits.usual if not comparison.equal else ():
         measured, _ = comparison.judged(usual.metric)
