@@ -14,6 +14,7 @@ from importlib.machinery import PathFinder, all_suffixes
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
     from importlib.metadata import EntryPoint
     from types import ModuleType
 
@@ -104,6 +105,28 @@ def _modules_of(package: ModuleType) -> dict[str, str]:
             if is_module and stem != "__init__":
                 found.setdefault(stem, place)
     return found
+
+
+def folders_with(room: str, module: str) -> Iterator[tuple[str, str]]:
+    """Name the folders of a room beside the core that have such a module, each with the module's dotted name."""
+    package = f"pytest_msdump.{room}"
+    for name, place in sorted(_modules_of(import_module(package)).items()):
+        if _spec(f"{package}.{name}.{module}", os.path.join(place, name)) is not None:  # noqa: PTH118
+            yield name, f"{package}.{name}.{module}"
+
+
+def literal_rows(module: str) -> dict[str, Any]:
+    """Return what a module without imports of its own defines, without loading the package that it is in."""
+    parent, _, _ = module.rpartition(".")
+    room, _, folder = parent.rpartition(".")
+    spec = next(spec for place in import_module(room).__path__ if (spec := _spec(module, os.path.join(place, folder))))  # noqa: PTH118
+    rows: dict[str, Any] = {"__name__": module}
+    exec(cast("Any", spec.loader).get_code(module), rows)  # noqa: S102 - a module of this package, as importing it would
+    return {kind: row for kind, row in rows.items() if kind.isupper()}
+
+
+def _spec(module: str, place: str) -> ModuleSpec | None:
+    return PathFinder.find_spec(module, [place])
 
 
 def _is_package(path: str) -> bool:

@@ -48,10 +48,7 @@ def is_worth_it(elements: int, buckets: int) -> bool:
 def sketched(
     values: Array, entry: TensorEntry, buckets: int, known: dict[Looks, tuple[Array, TensorEntry]]
 ) -> tuple[Array, TensorEntry]:
-    """Return the buckets of a large array as it would be saved, and its entry; `known` has those of the last ones.
-
-    Most tensors of a step come twice: an operator gives back what an inner one did, and gradients what another got.
-    """
+    """Return the buckets of a large array as it would be saved, and its entry; `known` has those of the last ones."""
     blocks, dtype = decoded_blocks(values, entry.dtype)
     looks, name = (dtype, *looks_of(values)), quick_digest()
     if looks in known:

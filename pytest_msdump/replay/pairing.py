@@ -37,13 +37,7 @@ _NEARER = 2.0
 
 
 def suggest_with(reference: Reference | None, plan: Plan, *, watch: Watch = unwatched) -> Suggested:
-    """Return `causes.suggest_partners` of a plan; of PyTorch's reference the modules have tried the left's values.
-
-    The reference, which the right side is a recording of, runs once. Each module goes on with what the left has in the
-    place of what was before it, so that a mistake is over behind the module that has it. The left tensor that fits what
-    the module makes is its partner; where none does, the module is wrong, and structure decides. Raises ConfigError if
-    the reference cannot be run, or the right side is of another model.
-    """
+    """Return `causes.suggest_partners` of a plan; of PyTorch's reference the modules have tried the left's values."""
     found = suggest_partners(plan, watch=watch)
     if reference is None or not reference.is_torch or not found.alone:
         return found

@@ -54,10 +54,7 @@ _USAGE = (
 
 @dataclass(frozen=True)
 class Reference:
-    """A reference model; `run` gets a copy and runs what was recorded, ``None`` where recorded inputs are to be taken.
-
-    `source` is what errors and reports call it: the file and function that it came from.
-    """
+    """A reference model; `run` gets a copy and runs what was recorded, ``None`` to take recorded inputs."""
 
     model: Any
     run: Callable[[Any], Any] | None
@@ -200,10 +197,7 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
 
 
 def share_of(plan: Plan, local: Mapping[int, Local]) -> ReplayShare:
-    """Return how many of the reference's operators were judged, of those that can be; `local` is of `replay_plan`.
-
-    What runs between two tensors that are judged is judged with the second of them.
-    """
+    """Return how many of the reference's operators were judged, of those that can be; `local` is of `replay_plan`."""
     labels = {ref.key.op.label for ref in plan.right.refs}
     outer = {label[:place] for label in labels for place, sign in enumerate(label) if sign == "."}
     # Functions that a recording has beside their module: what they gave is judged with what it went into.

@@ -177,7 +177,7 @@ def test_what_few_tensors_have_is_told_in_chinese(how):
 
 def test_no_line_of_code_has_words_of_its_own():
     """Whatever is said stands in the table: these modules hold no two words in a row, and no label."""
-    said_by = ("report/failure", "report/summary", "report/coverage", "report/causes", "causes/reasons")
+    said_by = ("core/report/failure", "core/report/summary", "core/report/coverage", "report/causes", "causes/reasons")
     known = {"execution order", "graph of the right side", " and ", "[[msdump.map]]", "names alone"}
     for name in said_by:
         tree = ast.parse((PACKAGE / f"{name}.py").read_text("utf-8"))

@@ -88,7 +88,7 @@ def test_the_stamp_says_of_which_source_the_kernel_was_built(monkeypatch):
 
 @needs_kernel
 def test_the_kernel_was_built_of_the_source_that_is_here():
-    content = (Path(pytest_msdump.__path__[0]) / "metrics/kernel.c").read_bytes()
+    content = (Path(pytest_msdump.__path__[0]) / "core/metrics/kernel.c").read_bytes()
     assert kernel._kernel("compiled").source == hashlib.sha256(content).hexdigest()
 
 
