@@ -108,15 +108,6 @@ def test_what_was_accepted_before_is_not_added_again(capsys: pytest.CaptureFixtu
     assert [drift["match"] for drift in drifts()] == [*["far:output:0"] * 2, "odd[[]0][*]:output:0", "odd:output:0"]
 
 
-def test_a_suite_in_pyproject_gets_its_own_table() -> None:
-    Path("msdump.toml").unlink()
-    text = SUITE.replace("[msdump]", '[project]\nname = "net"\n\n[tool.msdump]') + "\n\n[tool.other]\nkey = 1\n"
-    Path("pyproject.toml").write_text(text, "utf-8")
-    before = compare("--config", "pyproject.toml")
-    assert main(["accept", "msdump-report", "odd", *WHY]) == 0
-    assert compare("--config", "pyproject.toml") == before | {"odd:output:0 0": "warn"}
-
-
 def test_a_failure_says_so_where_a_suite_file_can_take_it(pytester: pytest.Pytester) -> None:
     pytester.chdir()
     write_reference(Path("ref"), {"far": VALUES, "holes": VALUES})
@@ -171,21 +162,6 @@ def test_a_file_that_takes_no_entry_at_its_end_is_refused(capsys: pytest.Capture
     assert main(["accept", "msdump-report", "far", *WHY]) == 4
     assert "takes no further [[msdump.known_drift]] at its end" in capsys.readouterr().err
     assert Path("msdump.toml").read_text("utf-8") == text
-
-
-def test_a_limit_of_the_command_line_goes_before_what_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
-    compare("--config", "msdump.toml", "--threshold", "rel_euclid=0.001")
-    assert main(["accept", "msdump-report", "far", *WHY]) == 4
-    assert "limits of the run's command line go before known drifts" in capsys.readouterr().err
-    assert Path("msdump.toml").read_text("utf-8") == SUITE
-
-
-def test_results_of_a_run_without_a_suite_file_need_one(capsys: pytest.CaptureFixture[str]) -> None:
-    compare("run", "ref")
-    assert main(["accept", "msdump-report", "far", *WHY]) == 4
-    assert "name one with --config FILE" in capsys.readouterr().err
-    assert main(["accept", "msdump-report", "far", *WHY, "--config", "msdump.toml"]) == 0
-    assert [drift["match"] for drift in drifts()] == ["far:output:0"] * 2
 
 
 def _recording(folder: str, operators: list[tuple[str, str, str]], drifting: str) -> None:
@@ -268,14 +244,6 @@ def test_an_entry_that_matches_another_operator_is_refused(what: str, capsys: py
     assert "port.toml [[msdump.known_drift]] #1" in error
     assert message in error
     assert len(error.splitlines()) == 2
-
-
-@pytest.mark.usefixtures("accepted")
-def test_a_pair_that_a_map_makes_is_the_same_operator() -> None:
-    file = Path("port.toml")
-    mapped = '[[msdump.map]]\nleft = "node_linear_1"\nright = "b"\n'
-    file.write_text(f"{file.read_text('utf-8')}\n{mapped}", "utf-8")
-    assert compare("--config", "port.toml")["node_linear_1:output:0 None"] == "warn"
 
 
 def test_a_rank_that_was_not_there_is_not_accepted_with_the_others(capsys: pytest.CaptureFixture[str]) -> None:

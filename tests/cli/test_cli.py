@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,8 +10,7 @@ from dump_builder import write_reference
 from outcomes import without_run
 from plugin.suites import write_suite
 
-from pytest_msdump.cli import COMMANDS, main
-from pytest_msdump.core.settings.options import OPTIONS
+from pytest_msdump.cli import main
 
 
 @pytest.fixture(autouse=True)
@@ -55,14 +52,6 @@ def test_the_same_numbers_as_pytest(lenet, pytester):
         assert other == ours
 
 
-def test_two_files_are_compared_whatever_their_names(capsys):
-    np.save("a.npy", np.float32([1, 2, 3]))
-    np.save("b.npy", np.float32([1, 2, 3.5]))
-    assert main(["compare", "a.npy", "a.npy"]) == 0
-    assert main(["compare", "a.npy", "b.npy"]) == 1
-    assert "max_abs" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -81,30 +70,6 @@ def test_usage_errors_are_one_line_and_4(words, line, capsys):
     captured = capsys.readouterr()
     assert line in captured.err
     assert len(captured.err.strip().splitlines()) == 1
-
-
-def test_without_words_it_prints_the_overview(capsys):
-    assert main([]) == 0
-    text = capsys.readouterr().out
-    assert all(f"\n    {name} " in text for name in COMMANDS)
-
-
-def test_every_option_of_the_table_is_a_flag(capsys):
-    with pytest.raises(SystemExit):
-        main(["compare", "--help"])
-    text = capsys.readouterr().out
-    for option in OPTIONS:
-        if option.name != "granularity":
-            assert option.cli_flags[-1] in text
-
-
-@pytest.mark.e2e
-def test_python_m_is_the_same_program():
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest_msdump", "compare", "a"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 4
-    assert done.stderr.startswith("msdump: give LEFT and RIGHT")
 
 
 def test_judging_again_keeps_what_coverage_was_asked_of_the_run(lenet, tmp_path, monkeypatch, capsys):
@@ -183,14 +148,6 @@ class TestCheck:
         file.write_text(file.read_text("utf-8")[:-100], "utf-8")
         assert main(["check", saved]) == 4
         assert len(capsys.readouterr().err.strip().splitlines()) == 1
-
-
-@pytest.mark.parametrize("columns", ["\N{SUPERSCRIPT TWO}", "9" * 5000, "-1", "", "x"])
-def test_a_width_that_is_no_number_is_no_reason_to_fail(lenet, tmp_path, columns, monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", columns)
-    write_suite(tmp_path / "msdump.toml", lenet, "target")
-    assert main(["compare"]) == 0
-    assert "matched" in capsys.readouterr().out
 
 
 def test_a_selection_that_matches_nothing_is_named_with_the_nearest_operator(tmp_path, capsys):

@@ -6,9 +6,8 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
-from pytest_msdump.assertions import assert_close, compare
+from pytest_msdump.assertions import compare
 from pytest_msdump.core.compare.comparing import compare_views
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.compare.user_code import Extras
@@ -26,11 +25,6 @@ def entry_of(record):
     return json.loads(to_text(record))
 
 
-def test_the_text_of_a_failure_says_what_the_drift_looks_like():
-    with pytest.raises(AssertionError, match=r"looks like  sign-flipped \(high\): left = -right"):
-        assert_close(-X, X)
-
-
 def test_a_record_holds_the_diagnosis_with_its_numbers():
     left = X.copy()
     left[:, 3] = 0
@@ -39,18 +33,6 @@ def test_a_record_holds_the_diagnosis_with_its_numbers():
     assert found["confidence"] == "high"
     assert found["index"] == {"1": 3}
     assert "at index 3 of axis 1, where 80 of 80 elements differ" in found["evidence"]
-
-
-def test_every_diagnosis_is_plain_json():
-    moved = np.pad(X, [(0, 0), (1, 0), (1, 0)])[:, :-1, :-1]
-    for left in (2 * X, np.roll(X, 1, 1), X.transpose(1, 2, 0).reshape(X.shape), moved, np.clip(X, -1, 1)):
-        record = compare(np.ascontiguousarray(left), X)
-        assert entry_of(record)["diagnosis"] == [
-            {"id": one.id, "confidence": one.confidence, "evidence": say(one.evidence)}
-            | one.evidence.entry
-            | {**one.details}
-            for one in record.diagnosis
-        ]
 
 
 def test_a_pair_that_passes_or_has_no_known_pattern_has_no_key():
@@ -116,8 +98,3 @@ def test_a_doubtful_diagnosis_is_told_only_where_no_sure_one_is():
     assert told(likely, weak) == ["  looks like  shifted by a constant (medium): left = right + 1"]
     assert told(weak) == []
     assert told() == []
-
-
-def test_a_kind_that_a_later_release_wrote_is_told_by_its_id():
-    (line,) = told(Diagnosis("mirrored", "high", plain_text("left = ...")))
-    assert line == "  looks like  mirrored (high): left = ..."

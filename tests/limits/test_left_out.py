@@ -81,11 +81,6 @@ def test_a_limit_on_what_is_left_out_is_refused(who: str) -> None:
     Policy(**NEEDS[who], without={"standard_deviation": "--without"})
 
 
-def test_what_every_profile_needs_cannot_be_left_out() -> None:
-    with pytest.raises(ConfigError, match="nonfinite_mismatch cannot be left out, profile default has a limit on it"):
-        Policy(without={"nonfinite_mismatch": "--without"})
-
-
 def test_it_is_said_by_flag_or_file_and_the_flag_weighs_more(tmp_path: Path) -> None:
     file = tmp_path / "msdump.toml"
     file.write_text('[msdump]\nleft = "a"\nright = "b"\nwithout = ["kld", "standard_deviation"]\n', "utf-8")

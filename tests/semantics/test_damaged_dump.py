@@ -124,20 +124,6 @@ def test_the_command_tells_each_and_compares_the_rest(
 
 
 @pytest.mark.e2e
-def test_pytest_tells_each_and_compares_the_rest(sides: tuple[Path, Path], side: str, tmp_path: Path) -> None:
-    code, text = by_pytest(tmp_path, f"--msdump-left={sides[0]}", f"--msdump-right={sides[1]}", "-v")
-    assert code == 1
-    check_records(results_of(tmp_path), side)
-    failed = set(re.findall(r"msdump::(\S+) FAILED", text))
-    assert failed == set(SAID)
-    for said in SAID.values():
-        assert said in text
-    assert "Traceback" not in text
-    # One item for each operator that has a partner, and coverage.
-    assert f"3 failed, {COUNT - 4 + 1} passed" in text
-
-
-@pytest.mark.e2e
 def test_a_removed_file_that_a_map_names_is_missing(
     sides: tuple[Path, Path], side: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -121,7 +121,6 @@ def test_workers_give_the_same_results(tmp_path):
 
 # -- rule files that cannot be used: one line, exit code 4, with and without workers ----------------------------------
 
-MODEL = {"name": "a", "type": "Relu"}
 REFUSED: list[tuple[str, object, str]] = [
     ("model.om", b"IMOD....", "atc --mode=1 --om={path} --json="),
     ("model.air", b"x", "atc --mode=1 --om="),
@@ -148,16 +147,6 @@ def test_a_rule_file_that_cannot_be_used_is_one_line_and_4(name, content, says, 
     assert len(lines) == 1
     assert says.format(path=path) in lines[0]
     assert "Traceback" not in said
-
-
-def test_the_same_with_workers(tmp_path):
-    pytest.importorskip("xdist")
-    (tmp_path / "model.om").write_bytes(b"IMOD")
-    arguments = ("--msdump-fusion", str(tmp_path / "model.om"), "-n", "2")
-    code, said, _ = gate(tmp_path, *arguments, left=FUSED / "left", right=FUSED / "right")
-    assert code == 4
-    assert "atc --mode=1" in said
-    assert "INTERNALERROR" not in said
 
 
 def test_cycles_duplicates_and_lacking_parts_are_told_and_survived(tmp_path):

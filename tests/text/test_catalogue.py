@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import pytest_msdump
 from pytest_msdump.capabilities.config.text import CONFIG_EN
 from pytest_msdump.capabilities.inspect.text import INSPECT_EN
-from pytest_msdump.core.text import ENGLISH, Message, Phrases, in_clauses, message_of, plain_text, say
+from pytest_msdump.core.text import Message, Phrases, in_clauses, message_of, plain_text, say
 from pytest_msdump.core.text.commands import COMMANDS_EN
 from pytest_msdump.core.text.en import EN
 from pytest_msdump.core.text.en_causes import CAUSES
@@ -122,17 +122,6 @@ def test_every_message_that_is_made_is_in_the_catalogue_with_all_its_fields() ->
 
 def test_a_parameter_is_never_a_template() -> None:
     assert CHINESE("after_label", label="{text}", text="{0} %s {label}") == "{text}：{0} %s {label}"
-
-
-def test_names_are_never_translated() -> None:
-    why = Message("paired_with_other", {"name": "left", "side": "right", "partner": "right", "how": "name"})
-    assert say(why, "zh") == "右侧的 left 已与 right（name）配对"
-
-
-def test_one_of_something_is_singular_in_english() -> None:
-    assert ENGLISH("outcomes", n=1, counts="x") == "1 tensor: x"
-    assert ENGLISH("outcomes", n=2, counts="x") == "2 tensors: x"
-    assert CHINESE("outcomes", n=1, counts="x") == "1 个张量：x"
 
 
 def test_messages_within_messages_are_said_in_the_same_language() -> None:
