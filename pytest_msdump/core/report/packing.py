@@ -103,7 +103,7 @@ def _usual_parameters(finding: Mapping[str, Any]) -> Entry:
 def _counts(entry: Mapping[str, Any]) -> Entry:
     """Return the counts of a pair that is finite everywhere, and equal everywhere or nowhere."""
     elements = entry["elements"]
-    return {"finite": elements, "differing": 0 if entry["equal"] else elements, "right_zero_mismatch": 0}
+    return {"finite": elements, "differing": 0 if entry.get("equal") else elements, "right_zero_mismatch": 0}
 
 
 def _sums(entry: Mapping[str, Any], metrics: Mapping[str, Any]) -> Entry:
@@ -145,8 +145,12 @@ def _packed_sides(entry: Entry) -> tuple[Entry, Entry]:
 def unpack(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a document with all keys of its records; `WrongValueError` where it cannot be what `pack` wrote."""
     shared, entries = document.get("shared"), document.get("tensors")
-    if shared is None or type(entries) is not list:
+    if type(entries) is not list or (
+        shared is None and not any(type(one) is dict and "shared" in one for one in entries)
+    ):
         return document
+    if shared is None:
+        raise WrongValueError("'shared' is missing")
     if type(shared) is not list or not all(type(common) is dict for common in shared):
         raise _at(".shared", expected("a list of objects", shared))
     full: list[Entry] = []
