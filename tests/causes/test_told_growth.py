@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from dump_builder import Tensor, write_mindspore
 
-from pytest_msdump.capabilities.ci.annotations import commands_for_github, write_for_gitlab
 from pytest_msdump.causes.reasons import reason_of
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.base import printed_lines, write_kind
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.markdown import markdown_text
 from pytest_msdump.core.report.record_json import checked_record, to_json
@@ -89,12 +89,12 @@ def test_the_cause_may_pass_and_leads(tmp_path: Path) -> None:
 
 def test_what_ci_reads_begins_with_the_cause_and_names_both(tmp_path: Path) -> None:
     report = chain(tmp_path, JUMPED)
-    errors = [line for line in commands_for_github([report]) if line.startswith("::error")]
+    errors = [line for line in printed_lines(["github"], [report]) if line.startswith("::error")]
     assert "title=msdump%3A Default/b%3Aoutput%3A0" in errors[0]
     assert "first to fail: DRIFT Default/e:output:0" in errors[0]
     assert "title=msdump%3A Default/e%3Aoutput%3A0" in errors[1]
-    assert "::notice title=msdump::and 1 inherited" in commands_for_github([report])[-1]
-    entries = json.loads(write_for_gitlab([report], tmp_path).read_text("utf-8"))
+    assert "::notice title=msdump::and 1 inherited" in printed_lines(["github"], [report])[-1]
+    entries = json.loads(write_kind("gitlab", [report], tmp_path)[0].read_text("utf-8"))
     assert [(entry["check_name"], entry["severity"]) for entry in entries] == [
         ("msdump.cause", "critical"),
         ("msdump.fail", "minor"),
@@ -121,7 +121,7 @@ def test_accumulated_errors_are_told_with_the_path_they_grew_on(tmp_path: Path) 
     assert "逐步累积" in json.dumps(_words(), ensure_ascii=False)
     chinese = text_of(summary_lines(report, width=100, say=Phrases("zh")))
     assert "2 个累积" in chinese
-    errors = commands_for_github([report])
+    errors = printed_lines(["github"], [report])
     assert len([line for line in errors if line.startswith("::error")]) == 1
     assert "1 accumulated" in errors[-1]
 
@@ -171,7 +171,7 @@ def test_loose_limits_are_a_doubt_and_the_largest_growth_is_named(tmp_path: Path
     said = f"{loose_text}; the largest growth is × 2000"
     assert loose_limits(loose.records) == f"{said} at Default/b"
     assert "these limits are loose" in text_of(summary_lines(loose, width=100))
-    assert "these limits are loose" in commands_for_github([loose])[0]
+    assert "these limits are loose" in printed_lines(["github"], [loose])[0]
     assert "these limits are loose" in markdown_text(loose)
 
 

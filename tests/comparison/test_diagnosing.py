@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pytest
+from dump_builder import write_reference
 
-from pytest_msdump.assertions import compare
+from pytest_msdump.assertions import assert_close, compare
+from pytest_msdump.cli import main
 from pytest_msdump.core.compare.comparing import compare_views
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.compare.user_code import Extras
@@ -25,6 +29,11 @@ def entry_of(record):
     return json.loads(to_text(record))
 
 
+def test_the_text_of_a_failure_says_what_the_drift_looks_like():
+    with pytest.raises(AssertionError, match=r"looks like  sign-flipped \(high\): left = -right"):
+        assert_close(-X, X)
+
+
 def test_a_record_holds_the_diagnosis_with_its_numbers():
     left = X.copy()
     left[:, 3] = 0
@@ -33,6 +42,18 @@ def test_a_record_holds_the_diagnosis_with_its_numbers():
     assert found["confidence"] == "high"
     assert found["index"] == {"1": 3}
     assert "at index 3 of axis 1, where 80 of 80 elements differ" in found["evidence"]
+
+
+def test_every_diagnosis_is_plain_json():
+    moved = np.pad(X, [(0, 0), (1, 0), (1, 0)])[:, :-1, :-1]
+    for left in (2 * X, np.roll(X, 1, 1), X.transpose(1, 2, 0).reshape(X.shape), moved, np.clip(X, -1, 1)):
+        record = compare(np.ascontiguousarray(left), X)
+        assert entry_of(record)["diagnosis"] == [
+            {"id": one.id, "confidence": one.confidence, "evidence": say(one.evidence)}
+            | one.evidence.entry
+            | {**one.details}
+            for one in record.diagnosis
+        ]
 
 
 def test_a_pair_that_passes_or_has_no_known_pattern_has_no_key():
@@ -98,3 +119,22 @@ def test_a_doubtful_diagnosis_is_told_only_where_no_sure_one_is():
     assert told(likely, weak) == ["  looks like  shifted by a constant (medium): left = right + 1"]
     assert told(weak) == []
     assert told() == []
+
+
+def test_a_kind_that_a_later_release_wrote_is_told_by_its_id():
+    (line,) = told(Diagnosis("mirrored", "high", plain_text("left = ...")))
+    assert line == "  looks like  mirrored (high): left = ..."
+
+
+def test_of_many_failures_the_first_are_explained_and_all_where_all_are_shown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_reference(tmp_path / "R", {f"op{number}": X for number in range(34)})
+    write_reference(tmp_path / "L", {f"op{number}": -X for number in range(34)})
+
+    def explained(*options: str) -> list[bool]:
+        assert main(["compare", "L", "R", *options]) == 1
+        tensors = json.loads(Path("msdump-report/results.json").read_text())["tensors"]
+        return [bool(entry.get("diagnosis")) for entry in tensors]
+
+    assert explained() == [True] * 32 + [False] * 2
+    assert explained("--show", "all") == [True] * 34
