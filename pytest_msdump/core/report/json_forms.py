@@ -32,6 +32,7 @@ _ALWAYS = object()
 # Strict JSON in ASCII, so that any byte a file name can hold survives. Looking for circles takes a third of the time,
 # and a report has none.
 dumps = json.JSONEncoder(allow_nan=False, ensure_ascii=True, check_circular=False).encode
+dumps_tight = json.JSONEncoder(allow_nan=False, ensure_ascii=True, check_circular=False, separators=(",", ":")).encode
 
 
 def encode(value: Scalar | Integral | tuple[float, ...] | None) -> Any:
