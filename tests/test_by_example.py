@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from pytest_msdump.capabilities.convert.dump_files import data_type_number, memory_format_number
 from pytest_msdump.capabilities.convert.formats import header_format
 from pytest_msdump.capabilities.convert.renaming import compile_pattern
-from pytest_msdump.capabilities.convert.sources import Stem, stem_of
 from pytest_msdump.capabilities.elements.files import file_stem
-from pytest_msdump.capabilities.elements.writing import named_axes
 from pytest_msdump.capabilities.inspect.hits import targets_of
 from pytest_msdump.core.dtypes import canonical, coarser
 from pytest_msdump.core.dumps.file_names import (
@@ -25,10 +21,9 @@ from pytest_msdump.core.dumps.file_names import (
     slice_name,
 )
 from pytest_msdump.core.facts.memory_formats import may_be_padded
-from pytest_msdump.core.layouts.axes import explain_shapes
 from pytest_msdump.core.layouts.gather import groups_side_by_side
 from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
-from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.model.tensor import OpKey, TensorKey
 from pytest_msdump.core.storage.files import in_utf8
 from pytest_msdump.dumps.graphs.flow import consumers
 from pytest_msdump.dumps.graphs.ir_types import dtype_name
@@ -117,18 +112,6 @@ def test_a_template_takes_as_much_as_fits_for_the_operator():
     assert match.groupdict() == {"op": "conv-1", "slot": "0"}
 
 
-def test_names_of_arrays_begin_with_the_name_of_the_dump_file():
-    ref = TensorRef(TensorKey(OpKey("a"), "output", 1), TensorSpec(), TensorSource.of(Path("x"), part=0), "ascend")
-    assert stem_of(ref, "Conv2D.a.3.1.1600000000000003").whole == "Conv2D.a.3.1.1600000000000003.output.1"
-    stem = Stem("Add.op.1.2.3.output.0", "Add.op.1.2.3.output.0")
-    name = stem.file_name("bin", shape=(2, 19), dtype="float16", memory_format="ND", converted=True)
-    assert name == "Add.op.1.2.3.output.0.2_19.float16.ND.bin"
-
-
-def test_shapes_of_the_same_lengths_are_dimensions_in_another_order():
-    assert explain_shapes((2, 3, 8, 5), (2, 8, 5, 3)).code == "dimensions_reordered"
-
-
 @pytest.mark.parametrize(("weight", "together"), [((48, 1, 1), 16), ((4, 16, 16), 1), ((2, 3, 5), 2)])
 def test_groups_share_a_block_until_it_is_full(weight, together):
     assert groups_side_by_side(*weight) == together
@@ -137,10 +120,3 @@ def test_groups_share_a_block_until_it_is_full(weight, together):
 def test_a_digest_stands_for_an_operator_whose_name_is_too_long_for_a_file():
     assert file_stem("conv1/bn", "output", 0) == "conv1_bn_output_0"
     assert file_stem("x" * 300, "output", 0) == "0d4e2ca9e9cbced7a7a5380eb29e1a37_output_0"
-
-
-def test_axes_are_named_by_letters_where_they_are_known():
-    assert named_axes((2, 5, 5, 3), "NHWC", pads=False).label == "N H W C"
-    assert named_axes((37, 21), None, pads=False).label == "0 1"
-    padded = named_axes((37, 21), None, pads=True)
-    assert (padded.label, padded.shape) == ("N C H W", (37, 21, 1, 1))

@@ -38,7 +38,6 @@ REFERENCE = DOCS / "reference"
 HOW_TO = DOCS / "howto"
 # Commands that no test runs, and those that tests/live runs.
 NOT_HERE = ("not run", "live")
-NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 
 
 def _id(page: Path) -> str:
@@ -116,18 +115,6 @@ def test_a_command_is_left_out_only_where_it_needs_the_network_or_a_framework(pa
                 ), command.text
 
 
-def test_the_readme_has_the_two_commands_of_a_fresh_machine() -> None:
-    commands = [command.text for block in blocks(ROOT / "README.md") for command in block.commands()]
-    first = "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/pytest example_suites/01_lenet_port"
-    assert first in commands
-    tutorial = ROOT / "docs" / "tutorial" / "ten_minutes.md"
-    assert first in [command.text for block in blocks(tutorial) for command in block.commands()]
-    assert (
-        "python3 -m venv .venv && .venv/bin/pip install -e '.[test]' && .venv/bin/pytest -n auto -m \"not full\""
-        in commands
-    )
-
-
 # -- suite files and links --------------------------------------------------------------------------------------------
 
 
@@ -172,10 +159,6 @@ def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     """A Markdown table as the reference pages have it."""
     lines = [titles, tuple("---" for _ in titles), *rows]
     return "".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines)
-
-
-def _code(text: str | None) -> str:
-    return f"`{text}`" if text else "–"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_id)
@@ -264,44 +247,4 @@ def test_every_memory_format_has_its_line() -> None:
     assert sorted(" ".join(lines).replace("`", "").split()) == sorted(MEMORY_FORMATS)
 
 
-def test_the_table_of_rooms_names_every_room() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    rooms = [path for path in (ROOT / "pytest_msdump").iterdir() if path.is_dir() and (path / "__init__.py").exists()]
-    assert [room.name for room in sorted(rooms) if f"`{room.name}" not in text] == []
-
-
-def test_every_dependency_has_its_reason() -> None:
-    file = read_toml(ROOT / "pyproject.toml")["project"]
-    text = (ROOT / "docs" / "explanation" / "dependencies.md").read_text(encoding="utf-8")
-    extras = [name for group in file["optional-dependencies"].values() for name in group]
-    for requirement in [*file["dependencies"], *extras]:
-        name = re.split(r"[\[><=; ]", requirement)[0]
-        assert name == "pytest-msdump" or f"`{name}`" in text, name
-
-
 # -- the checks themselves --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.e2e
-def test_a_page_that_shows_what_is_not_printed_is_noticed(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("```console\n$ echo one; echo two\none\n```\n", encoding="utf-8")
-    [block] = blocks(page)
-    reader = Reader(tmp_path, tmp_path)
-    reader.follow(block)
-    assert len(reader.failed) == 1
-
-
-@pytest.mark.parametrize(
-    ("said", "is_so"),
-    [
-        (["one", "two"], True),
-        (["one"], False),
-        (["one", "..."], True),
-        (["...", "two"], True),
-        (["...", "three"], False),
-        (["one", "two", "three"], False),
-    ],
-)
-def test_lines_are_matched_whole_and_in_order(said: list[str], is_so: bool) -> None:
-    assert prints_as_said(said, ["one", "two"]) is is_so

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
-from docs_pages import CHINESE, DOCS, PAGES, ROOT, blocks, copy_project, docs_module, english, run
+from docs_pages import DOCS, PAGES, ROOT, blocks, copy_project, docs_module, english, run
 
 import pytest_msdump
 import pytest_msdump.record
@@ -16,6 +15,7 @@ from pytest_msdump.capabilities.diagnosis.kinds import DIAGNOSES
 from pytest_msdump.core import errors
 from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.core.facts.profiles import PROFILES
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS
 from pytest_msdump.core.text.en import EN
 from pytest_msdump.core.text.en_unmatched import EN_UNMATCHED
@@ -32,9 +32,6 @@ check_site = docs_module("check_site")
 
 def _built(page: str, language: str = "en") -> str:
     return str(tables.expand((DOCS / "reference" / page).read_text(encoding="utf-8"), language))
-
-
-ASKING = [page for page in PAGES if re.search(r"^<!-- table: ", page.read_text("utf-8"), re.MULTILINE)]
 
 
 def _tables(page: str) -> str:
@@ -88,7 +85,7 @@ def test_the_page_of_results_json_holds_each_key_of_a_real_one(tmp_path: Path) -
     project = copy_project(tmp_path)
     code, printed = run("pytest -q --tb=no example_suites/02_failing_on_purpose", project, tmp_path)
     assert code == 1, "\n".join(printed)
-    report = json.loads((project / "msdump-report" / "results.json").read_text(encoding="utf-8"))
+    report = read_json(project / "msdump-report" / "results.json")
     record, unmatched = report["tensors"][3], report["unmatched"][0]
     keys = {*report, *report["counts"], *report["coverage"], *report["left"], *record, *record["left"], *unmatched}
     keys |= {*record["nonfinite"], *record["worst"][0], *record["findings"][0], *record["checks"][0]}
@@ -105,18 +102,6 @@ def test_a_chinese_page_gets_chinese_sentences() -> None:
     assert ZH["inserted"] in _built("reasons.md", "zh_CN")
     errors_table = tables.expand("<!-- table: errors -->\n", "zh_CN")
     assert [line for line in errors_table.splitlines()[2:] if not CHINESE_SIGN.search(line)] == []
-
-
-@pytest.mark.parametrize("page", ASKING, ids=str)
-def test_a_reader_on_github_sees_a_line_in_the_place_of_each_table(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert re.findall(r"^<!-- table: .+ -->\n(?=\n|\Z)", text, re.MULTILINE) == []
-    assert "<!-- table" not in tables.expand(text)
-
-
-def test_a_table_that_is_not_there_is_noticed() -> None:
-    with pytest.raises(KeyError):
-        tables.expand("<!-- table: no such -->\n")
 
 
 # -- two languages -----------------------------------------------------------------------------------------------------
@@ -160,10 +145,6 @@ def differences(page: Path, original: Path) -> list[str]:
 def test_a_chinese_page_has_the_commands_files_and_headings_of_the_english_one(page: Path) -> None:
     assert english(page).exists(), f"there is no {english(page)}"
     assert differences(page, english(page)) == []
-
-
-def test_the_landing_pages_are_there_in_both_languages() -> None:
-    assert {ROOT / "README.zh.md", CHINESE / "index.md", CHINESE / "contents.md"} <= set(TRANSLATED)
 
 
 PAGE = (

@@ -8,8 +8,6 @@ import sys
 import pytest
 
 from pytest_msdump.core.dtypes import canonical, coarser
-from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.facts.dtypes import ALIASES, DTYPES
 
 
 @pytest.mark.parametrize(
@@ -46,11 +44,6 @@ def test_unknown_types_have_no_name(written):
     assert canonical(written) is None
 
 
-def test_tables_are_closed():
-    assert set(ALIASES.values()) <= set(DTYPES)
-    assert not set(ALIASES) & set(DTYPES)
-
-
 # The contract's order, coarsest last; a later one wins over an earlier one from either side.
 @pytest.mark.parametrize(
     "finest_first",
@@ -75,22 +68,6 @@ def test_the_coarser_side_wins_from_either_side(finest_first):
         for coarse in finest_first[place:]:
             assert coarser(fine, coarse) == coarse
             assert coarser(coarse, fine) == coarse
-
-
-@pytest.mark.parametrize(
-    ("left", "right"), [("int32", "uint32"), ("uint32", "int32"), ("complex64", "float32"), ("float32", "complex64")]
-)
-def test_of_two_as_coarse_the_left_is_named(left, right):
-    assert coarser(left, right) == left
-
-
-def test_coarser_understands_any_spelling():
-    assert coarser("Float32", "BF16") == "bfloat16"
-
-
-def test_unknown_type_is_refused_with_the_nearest():
-    with pytest.raises(ConfigError, match="unknown data type 'flaot32'; did you mean 'float32'"):
-        coarser("float16", "flaot32")
 
 
 @pytest.mark.e2e

@@ -57,21 +57,6 @@ def test_memory_of_which_somebody_holds_a_part_is_not(part):
     assert bytes(kept) == before
 
 
-def test_the_smallest_that_is_long_enough_is_taken():
-    large, small = pages(4 * LARGE, BYTE), pages(LARGE, BYTE)
-    places = address(large), address(small)
-    del large, small
-    assert address(pages(LARGE, BYTE)) == places[1]
-    assert address(pages(2 * LARGE, BYTE)) == places[0]
-
-
-def test_only_so_much_is_kept():
-    held = [pages(2**24, BYTE) for _ in range(10)]
-    held.append(pages(2**27, BYTE))
-    del held
-    assert sum(map(len, room._free)) == 2**26
-
-
 def test_a_longer_one_takes_the_place_of_one_that_is_too_short():
     for size in (LARGE, 2 * LARGE, 3 * LARGE):
         pages(size, BYTE)

@@ -33,12 +33,6 @@ def test_every_item_comes_once_and_in_order(count: int, jobs: int) -> None:
     assert not multiprocessing.active_children()
 
 
-def test_all_processes_work_and_this_one_does_not() -> None:
-    found = dict(workers(functions.process, range(60), 3, 4).results())
-    assert len(set(found.values())) == 3
-    assert os.getpid() not in found.values()
-
-
 def test_what_is_raised_is_raised_here() -> None:
     results = workers(functions.raises_at_7, range(20), together=1).results()
     assert [next(results) for _ in range(7)] == [1 / (number - 7) for number in range(7)]
@@ -93,12 +87,6 @@ def _interrupted(results: Any, folder: Path) -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_workers_see_the_environment_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    for value in ("one", "two"):
-        monkeypatch.setenv("MSDUMP_TEST", value)
-        assert set(workers(functions.environment, ["MSDUMP_TEST"] * 2).results()) == {value}
-
-
 @pytest.mark.parametrize("most", [0, 1, 3])
 def test_with_room_for_fewer_processes_there_are_fewer(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     start = multiprocessing.process.BaseProcess.start
@@ -131,25 +119,6 @@ def _printed(program: str, tmp_path: Path) -> str:
     command = [sys.executable, tmp_path / "program.py"]
     environment = {**os.environ, "PYTHONPATH": path}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
-
-
-_DAEMONIC = """
-import multiprocessing
-import worker_functions as functions
-from pytest_msdump.core.processes import Workers
-
-def compute():
-    print(list(Workers(functions.times_seven, range(500), jobs=2, died=str).results()) == list(range(0, 3500, 7)))
-
-if __name__ == "__main__":
-    process = multiprocessing.Process(target=compute, daemon=True)
-    process.start()
-    process.join()
-"""
-
-
-def test_a_daemonic_process_which_may_not_start_others_computes_by_itself(tmp_path: Path) -> None:
-    assert _printed(_DAEMONIC, tmp_path) == "True\n"
 
 
 _KILLED = """

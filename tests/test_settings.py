@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 
 import pytest
 from hypothesis import given as hypothesis_given
@@ -78,16 +77,6 @@ def test_the_table_is_the_contracts_and_nothing_more() -> None:
     assert [(option.name, option.flags, option.ini, option.toml) for option in OPTIONS] == EXPECTED
 
 
-@pytest.mark.parametrize("field", ["flags", "cli_flags"])
-def test_no_flag_is_declared_twice(field: str) -> None:
-    flags = [flag for option in OPTIONS for flag in getattr(option, field)]
-    assert len(flags) == len(set(flags))
-
-
-def test_what_is_not_given_is_none() -> None:
-    assert option_values(parsed("pytest", [])) == dict.fromkeys(BY_NAME)
-
-
 def test_what_is_given_keeps_its_text_under_the_options_name() -> None:
     typed = [
         *("--msdump-target", "run", "--msdump-reference", "ref", "--msdump-threshold", "cosine=0.9"),
@@ -109,11 +98,6 @@ def test_the_command_knows_the_same_options_by_its_own_flags() -> None:
     assert said == {"left": "run", "right": "ref", "granularity": "tensor", "select": ["conv*", "fc*"]}
 
 
-def test_a_word_that_is_no_choice_is_refused_by_argparse() -> None:
-    with pytest.raises(argparse.ArgumentError, match="invalid choice: 'both'"):
-        parsed("pytest", ["--msdump-io", "both"])
-
-
 def test_help_names_the_default_and_survives_percent_signs() -> None:
     option = Option("x", ("--x",), "text", "at least 90% of it", "X", default="100%")
     parser = argparse.ArgumentParser(prog="p")
@@ -131,34 +115,6 @@ def test_ini_keys_are_texts_or_lines_with_no_default() -> None:
         "default": None,
     }
     assert ini_kwargs(BY_NAME["threshold"])["type"] == "linelist"
-
-
-def test_an_option_without_an_ini_key_has_no_ini_arguments() -> None:
-    with pytest.raises(ValueError, match="option x has no ini key"):
-        ini_kwargs(Option("x", ("--x",), "text", "help", "X"))
-
-
-@pytest.mark.e2e
-def test_pytest_itself_takes_the_table(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        msdump_table="""
-        from pytest_msdump.core.settings.options import OPTIONS, argparse_kwargs, ini_kwargs
-        def pytest_addoption(parser):
-            for option in OPTIONS:
-                parser.addoption(*option.flags, **argparse_kwargs(option))
-                if option.ini:
-                    parser.addini(**ini_kwargs(option))
-        def pytest_report_header(config):
-            inis = {o.name: config.getini(o.ini) for o in OPTIONS if o.ini}
-            return [f"ini {[(k, v) for k, v in inis.items() if v is not None]}", f"left {config.option.msdump_left}"]
-        """
-    )
-    pytester.makeini("[pytest]\nmsdump_profile = strict\nmsdump_threshold =\n  cosine=0.9\n  max_abs=1\n")
-    arguments = ("-p", "no:msdump", "-p", "msdump_table", "--msdump-target=run", "-p", "no:cacheprovider")
-    result = pytester.runpytest_subprocess(*arguments)
-    result.stdout.fnmatch_lines(
-        ["ini [[]('profile', 'strict'), ('threshold', [[]'cosine=0.9', 'max_abs=1'])]", "left run"]
-    )
 
 
 # -- thresholds ----------------------------------------------------------------------------------------------------
@@ -199,11 +155,6 @@ def test_a_bad_threshold_is_refused(text: str, sentence: str) -> None:
     assert one_line(excinfo) == sentence
 
 
-def test_an_unknown_metric_is_an_unknown_name() -> None:
-    with pytest.raises(UnknownNameError):
-        parse_threshold("cosin=0.9")
-
-
 def test_a_refusal_repeats_the_option_as_it_was_spelled() -> None:
     with pytest.raises(ConfigError, match=r"^--threshold: 'x' is not"):
         parse_threshold("x", where="--threshold")
@@ -224,10 +175,6 @@ def test_a_refusal_repeats_the_option_as_it_was_spelled() -> None:
 )
 def test_a_spec_names_numbers_and_ranges(text: str, expected: set[int]) -> None:
     assert parse_spec(text) == expected
-
-
-def test_all_is_none() -> None:
-    assert parse_spec("all") is None
 
 
 @pytest.mark.parametrize(
@@ -253,11 +200,6 @@ def test_a_bad_spec_is_refused(text: str, sentence: str) -> None:
     with pytest.raises(ConfigError) as excinfo:
         parse_spec(text)
     assert one_line(excinfo) == sentence
-
-
-def test_a_number_too_long_to_be_a_coordinate_is_refused_without_being_read() -> None:
-    with pytest.raises(ConfigError, match="is neither a number nor a range"):
-        parse_spec("9" * 5000)
 
 
 @hypothesis_settings(deadline=None, max_examples=60)
@@ -349,7 +291,3 @@ def test_a_report_that_is_not_known_yet_is_refused(text: str | list[str], senten
     with pytest.raises(ConfigError) as excinfo:
         parse_report(text)
     assert one_line(excinfo) == sentence
-
-
-def test_the_help_names_every_report() -> None:
-    assert re.search(r"json, csv", BY_NAME["report"].help)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.causes.growth import drift_of
-from pytest_msdump.cli.gate import print_report, print_saved
+from pytest_msdump.cli.gate import print_saved
 from pytest_msdump.cli.output import phrases
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.profiles import PROFILES
@@ -20,7 +20,7 @@ from pytest_msdump.core.model.comparison import Comparison, Finding, Limits, Mea
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.model.spellings import KnownNames
-from pytest_msdump.core.report.build import policy_entry
+from pytest_msdump.core.report.files import policy_entry
 from pytest_msdump.core.report.json_report import read_json, report_from
 from pytest_msdump.core.settings.options import COMMAND_FLAGS, OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.core.suite import load_suite
@@ -58,8 +58,7 @@ def run(parsed: argparse.Namespace) -> int:
         report = report_from(read_json(Path(name)), place=name)
         if any(value is not None for value in options.values()):
             report = _judged_again(report, options)
-        print_saved(name, report, say)
-        codes.append(print_report(report, [], say=say))
+        codes.append(print_saved(name, report, say))
     return max(codes)
 
 

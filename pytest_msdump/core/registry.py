@@ -5,6 +5,7 @@ A dump format, metric, converter or report is one file; entry points of the same
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import sys
@@ -14,6 +15,7 @@ from importlib.machinery import PathFinder, all_suffixes
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
     from importlib.metadata import EntryPoint
     from types import ModuleType
 
@@ -104,6 +106,33 @@ def _modules_of(package: ModuleType) -> dict[str, str]:
             if is_module and stem != "__init__":
                 found.setdefault(stem, place)
     return found
+
+
+def folders_with(package: str, module: str) -> Iterator[tuple[str, str]]:
+    """Name the folders of a package that have such a module, each with the module's dotted name."""
+    for name, place in sorted(_modules_of(import_module(package)).items()):
+        if _spec(f"{package}.{name}.{module}", os.path.join(place, name)) is not None:  # noqa: PTH118
+            yield name, f"{package}.{name}.{module}"
+
+
+def literal_rows(module: str) -> dict[str, Any]:
+    """Return the literals that a module assigns, by name, without loading it or the package that it is in.
+
+    Raises ValueError for anything else than a literal.
+    """
+    parent, _, _ = module.rpartition(".")
+    room, _, folder = parent.rpartition(".")
+    spec = next(spec for place in import_module(room).__path__ if (spec := _spec(module, os.path.join(place, folder))))  # noqa: PTH118
+    text = cast("Any", spec.loader).get_source(module)
+    return {
+        cast("ast.Name", node.targets[0]).id: ast.literal_eval(node.value)
+        for node in ast.parse(text).body
+        if isinstance(node, ast.Assign)
+    }
+
+
+def _spec(module: str, place: str) -> ModuleSpec | None:
+    return PathFinder.find_spec(module, [place])
 
 
 def _is_package(path: str) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_msdump import hooks
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import terminal_lines
 from pytest_msdump.core.settings.options import (
@@ -22,7 +23,6 @@ from pytest_msdump.plugin.discovery import is_suite_file
 from pytest_msdump.plugin.ignore_dumps import find_dumps
 from pytest_msdump.plugin.sources import (
     DUMPS,
-    GATE,
     NODE_OF_COMMAND_LINE,
     chosen_language,
     find_own_source,
@@ -47,11 +47,11 @@ def gate_hooks(config: pytest.Config) -> GateHooks:
     """Return the hooks of a session with dumps, registered when they are first needed: their modules load numpy."""
     from pytest_msdump.plugin.gate_hooks import GateHooks
 
-    hooks: GateHooks | None = config.pluginmanager.get_plugin("msdump-gate")
-    if hooks is None:
-        hooks = GateHooks(config)
-        config.pluginmanager.register(hooks, "msdump-gate")
-    return hooks
+    found: GateHooks | None = config.pluginmanager.get_plugin("msdump-gate")
+    if found is None:
+        found = GateHooks(config)
+        config.pluginmanager.register(found, "msdump-gate")
+    return found
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,6 +62,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         groups[option.group].addoption(*option.flags, **argparse_kwargs(option))
         if option.ini:
             parser.addini(**ini_kwargs(option))
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declare the hooks that projects may have in their conftest.py."""
+    pluginmanager.add_hookspecs(hooks)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -92,8 +97,6 @@ def pytest_configure_node(node: Any) -> None:
     """Send pytest-xdist's workers what they cannot see: the terminal, and whether paths were given."""
     config = node.config
     node.workerinput["msdump_columns"] = config.get_terminal_writer().fullwidth
-    node.workerinput["msdump_run"] = config.stash[GATE].run if GATE in config.stash else ""
-    node.workerinput["msdump_local"] = config.stash[GATE].local_text if GATE in config.stash else "{}"
     node.workerinput["msdump_plain"] = has_testpaths_only(config)
     node.workerinput["msdump_language"] = chosen_language(config)
 
@@ -142,9 +145,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Genera
     yield
     for line in terminalreporter.config.stash.get(_MADE, ()):
         terminalreporter.line(line)
-    hooks: GateHooks | None = terminalreporter.config.pluginmanager.get_plugin("msdump-gate")
-    if hooks is not None:
-        hooks.end_terminal_summary(terminalreporter)
+    gate: GateHooks | None = terminalreporter.config.pluginmanager.get_plugin("msdump-gate")
+    if gate is not None:
+        gate.end_terminal_summary(terminalreporter)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from pytest_msdump.capabilities.cache.cache import Cache, cache_folder, open_cache
-from pytest_msdump.core.scheduling import Runner
+from pytest_msdump.core.ports import offered
+from pytest_msdump.core.scheduling import Cache, Runner
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_msdump.core.compare.planning import Plan
+    from pytest_msdump.core.compare.planning import Group, Plan
     from pytest_msdump.core.model.record import Record
-    from pytest_msdump.plugin.collect import OperatorItem
     from pytest_msdump.plugin.session import Gate
+    from pytest_msdump.plugin.sources import Source
+
+
+class MeasuredItem(Protocol):
+    """An item that compares pairs of its suite's plan."""
+
+    config: pytest.Config
+    session: pytest.Session
+    plan: Plan
+    group: Group
+    msdump_source: Source
+
+    @property
+    def nodeid(self) -> str:
+        """The item's id."""
 
 
 class _Measuring:
@@ -33,7 +47,7 @@ class _Measuring:
 _MEASURING: pytest.StashKey[_Measuring] = pytest.StashKey()
 
 
-def runner_of(item: OperatorItem) -> Runner:
+def runner_of(item: MeasuredItem) -> Runner:
     """Return the runner for `item`; the same one for items that follow each other.
 
     Nothing is compared ahead of another test, which may write the files that come next. A worker of pytest-xdist does
@@ -50,7 +64,7 @@ def runner_of(item: OperatorItem) -> Runner:
         digest = item.plan.digest
         if digest not in now.caches:
             now.caches[digest] = _opened(item.plan, item.config)
-        now.runner = Runner(item.plan, numbers, jobs=jobs, cache=now.caches[digest])
+        now.runner = Runner(item.plan, numbers, jobs=jobs, cache=now.caches[digest], explains=True)
     return now.runner
 
 
@@ -73,7 +87,10 @@ def keep_records(gate: Gate, plan: Plan) -> tuple[str, ...]:
 
 def _opened(plan: Plan, config: pytest.Config) -> Cache | None:
     """The cache that a plan's suite asks for. Where it asks for none, pytest's folder is not even made."""
-    return None if plan.suite.options["cache"] == "off" else open_cache(plan, _folder(config))
+    if plan.suite.options.get("cache", "off") == "off":
+        return None
+    found: Cache | None = offered("cache").open_cache(plan, _folder(config), explains=True)
+    return found
 
 
 def _folder(config: pytest.Config) -> Path:
@@ -83,7 +100,8 @@ def _folder(config: pytest.Config) -> Path:
         with suppress(OSError):
             return Path(own.mkdir("msdump"))
     # If nothing can be written here either, `keep_records` says so.
-    return cache_folder(config.rootpath)
+    folder: Path = offered("cache").cache_folder(config.rootpath)
+    return folder
 
 
 def stop_measuring(config: pytest.Config) -> None:
@@ -93,14 +111,14 @@ def stop_measuring(config: pytest.Config) -> None:
         now.runner.close()
 
 
-def _following(item: OperatorItem, now: _Measuring) -> Sequence[OperatorItem]:
+def _following(item: MeasuredItem, now: _Measuring) -> Sequence[MeasuredItem]:
     """The item, and those of its suite right behind it."""
     if not now.places:
         now.places = {one.nodeid: place for place, one in enumerate(item.session.items)}
     place = now.places.get(item.nodeid)
     if place is None or hasattr(item.config, "workerinput"):
         return [item]
-    found: list[OperatorItem] = []
+    found: list[MeasuredItem] = []
     for one in item.session.items[place:]:
         if not isinstance(one, type(item)) or one.msdump_source != item.msdump_source:
             break

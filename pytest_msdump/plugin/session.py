@@ -24,6 +24,7 @@ from pytest_msdump.core.report.json_forms import LOCAL
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.report.record_json import from_json, to_json
 from pytest_msdump.core.settings.options import option_values, option_words
+from pytest_msdump.hooks import hooks_of
 from pytest_msdump.plugin.discovery import is_suite_file
 from pytest_msdump.plugin.junit import case_of
 from pytest_msdump.plugin.sources import (
@@ -45,6 +46,9 @@ from pytest_msdump.plugin.sources import (
 
 if TYPE_CHECKING:
     from pytest_msdump.replay.reference_model import Reference
+
+
+GATE: pytest.StashKey[Gate] = pytest.StashKey()
 
 
 class Gate:
@@ -111,7 +115,7 @@ class Gate:
         """Return the plan of one suite, made once in a process."""
         if source not in self.plans:
             with _uncaptured(self.config), progress_of(self.config).step("indexing and pairing"):
-                made = self.plans[source] = plan(load_source(self.config, source))
+                made = self.plans[source] = plan(load_source(self.config, source), hooks=hooks_of(self.config))
             if self.config.option.msdump_limits_update:
                 limits_file_to_lower(made.suite)
             self._dumps.add(made.roots)
@@ -174,10 +178,7 @@ class Gate:
         return next(iter(self.plans.values())) if len(self.plans) == 1 else None
 
     def translate_arguments(self) -> None:
-        """Replace ``FILE::X`` by the item names that X means, where X is another name of an operator or tensor.
-
-        pytest would look for ``msdump::X`` among files: what it means is kept for `pick`.
-        """
+        """Replace ``FILE::X`` by the item names that X means, where X is another name of an operator or tensor."""
         typed = [argument for argument in self.config.args if is_own_id(self.config, argument)]
         self._typed = [argument.removeprefix(OWN_NODE) for argument in typed]
         rest = [argument for argument in self.config.args if argument not in typed]
@@ -284,11 +285,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class ItemRecords:
-    """The records that travel with an item's report, by number of the pair.
-
-    `plan` is the digest of the item's plan, `keys` says under which key each record may be kept in the cache, and
-    `reused` which pairs came from there.
-    """
+    """The records that travel with an item's report, by number of the pair."""
 
     plan: str
     records: Mapping[int, Record]

@@ -48,11 +48,7 @@ def ended(
 
 
 class IdentityGraph:
-    """Knows tensors again that calls have given back; `add` gets each call of the graph when it ends.
-
-    An operation between two layers makes a new tensor: what such a one came from is not known. Before any call has
-    ended, a tensor comes from none.
-    """
+    """Knows tensors again that calls have given back; `add` gets each call of the graph when it ends."""
 
     def __init__(self, add: Callable[[Operator], None]) -> None:
         self._add = add

@@ -177,11 +177,7 @@ _ABSOLUTE = re.compile(rf"{_START}(?:file://|(?<!:)/+)?/(?!/)[^{_END}]+")
 
 
 def movable(values: Mapping[str, Any], root: Path) -> dict[str, Any]:
-    """Return the content of a manifest without the paths of this machine.
-
-    Paths below `root`, the project's folder, become relative to it. Elsewhere, lines of programs are left out, and of
-    paths in the command the last part stays.
-    """
+    """Return the content of a manifest without the paths of this machine."""
     # A program is called by either spelling of a folder behind a link.
     roots = tuple(dict.fromkeys((os.path.abspath(root), os.path.realpath(root))))  # noqa: PTH100
     made = dict(values)

@@ -132,10 +132,7 @@ class LogTail:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A program that ended well: what errors call it, where it was to dump to, its command, and how it went.
-
-    `printed` is the end of what it printed, and `question` what to look for when it dumped nothing.
-    """
+    """A program that ended well: what errors call it, where it was to dump to, its command, and how it went."""
 
     title: str
     directory: Path
@@ -191,12 +188,7 @@ def run_process(
     prints_where: bool = False,
     show: Callable[[str], object] | None = None,
 ) -> Ran:
-    """Run a program, showing what it prints as it comes, and end all that it has started.
-
-    `environment` holds all variables of the program. `prints_where` says that it prints where it is when it gets
-    SIGABRT, as Python does with PYTHONFAULTHANDLER. `ConfigError` for one that cannot be started, `ProgramError` with
-    the end of what it printed for one that failed, or did not end in time.
-    """
+    """Run a program, showing what it prints as it comes, and end all that it has started."""
     if not hasattr(os, "waitid"):
         raise ConfigError(f"{title}: programs are run on Linux only; run it by hand and open its dump")
     words = tuple(os.fspath(word) for word in command)

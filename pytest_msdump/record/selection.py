@@ -51,12 +51,7 @@ def name_modules(model: Any, inner: Mapping[str, Any]) -> dict[str, Any]:
 def select_modules(
     modules: Mapping[str, Any], patterns: Patterns, exclude: Patterns, types: Any, depth: int | None
 ) -> dict[str, Any]:
-    """Return the modules to record, by name, of those that `name_modules` returns.
-
-    `patterns` are globs on names (``*`` also matches dots); by default all modules that are no containers. `types` are
-    types or their names; empty: all. The model itself has `depth` 0, ``conv1`` has 1. UnknownNameError for a pattern
-    that matches no module, ConfigError where nothing is left.
-    """
+    """Return the modules to record, by name, of those that `name_modules` returns."""
     wanted, unwanted, of_types = _as_tuple(patterns), _as_tuple(exclude), _as_tuple(types)
     _refuse_unknown((*wanted, *unwanted), modules, "module is called")
     root = next(iter(modules), "")

@@ -16,9 +16,9 @@ from numpy.lib import format as npy_format
 
 from pytest_msdump.core.dtypes.decode import storage_of
 from pytest_msdump.core.model.dump import ARCHIVE_FILE, TensorEntry
+from pytest_msdump.core.model.statistics import Sketch, Statistic
 from pytest_msdump.metrics.count_sketch import packed, sketch_blocks
 from pytest_msdump.metrics.statistics import Digests, quick_digest
-from pytest_msdump.model.statistics import Sketch, Statistic
 
 Array = npt.NDArray[Any]
 
@@ -48,10 +48,7 @@ def is_worth_it(elements: int, buckets: int) -> bool:
 def sketched(
     values: Array, entry: TensorEntry, buckets: int, known: dict[Looks, tuple[Array, TensorEntry]]
 ) -> tuple[Array, TensorEntry]:
-    """Return the buckets of a large array as it would be saved, and its entry; `known` has those of the last ones.
-
-    Most tensors of a step come twice: an operator gives back what an inner one did, and gradients what another got.
-    """
+    """Return the buckets of a large array as it would be saved, and its entry; `known` has those of the last ones."""
     blocks, dtype = decoded_blocks(values, entry.dtype)
     looks, name = (dtype, *looks_of(values)), quick_digest()
     if looks in known:

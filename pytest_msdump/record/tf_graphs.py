@@ -74,11 +74,7 @@ class TfGraphRecording(RunRecording):
         return tensor if is_array and tensor.dtype.kind not in "OSU" else None
 
     def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, **options: Any) -> Any:
-        """Run the session, record every tensor that this computes, and return what ``Session.run`` would.
-
-        It takes what ``Session.run`` takes. ConfigError for a second run, where the recording was not made with
-        ``iterations=True``.
-        """
+        """Run the session, record every tensor that this computes, and return what ``Session.run`` would."""
         feeds = feed_dict or {}
         with self.one_run() as iteration:
             operations, early = self._reached(fetches, feeds)
@@ -144,10 +140,7 @@ def is_symbolic(tensor: Any) -> bool:
 
 
 def array_of(tensor: Any) -> Any:
-    """Return an array, ``None`` where there are no numbers: text, handles, tensors whose rows differ in length.
-
-    Sparse tensors become dense. bfloat16 and 8-bit floats are as TensorFlow gives them: types of ``ml_dtypes``.
-    """
+    """Return an array, ``None`` where there are no numbers: text, handles, tensors whose rows differ in length."""
     import tensorflow as tf
 
     tensor = _plain(tensor)
@@ -182,11 +175,7 @@ def _plain(tensor: Any) -> Any:
 
 
 class Reached(NamedTuple):
-    """Operations that a run computes and that have tensors to give out, in the graph's order.
-
-    `early` are those that hand out the memory of a variable which this run writes to: what a session gives for one is
-    what the variable holds at the end.
-    """
+    """Operations that a run computes and that have tensors to give out, in the graph's order."""
 
     operations: list[Any]
     early: frozenset[Any]
@@ -300,11 +289,7 @@ def _time(text: str, source: str) -> float:
 
 
 def print_commands(listed: list[Listed], *, first: int | None = None, folder: str = "") -> Iterator[str]:
-    """Yield a ``pt`` command for each tensor: ``/`` of its name becomes ``_``, ``:`` a dot, and times rise.
-
-    `first` is the time of the first file in µs since 1970, 16 digits, by default now; `folder` where the debugger shall
-    write to. ConfigError for a file name longer than file systems allow.
-    """
+    """Yield a ``pt`` command for each tensor: ``/`` of its name becomes ``_``, ``:`` a dot, and times rise."""
     names = FileNames(first)
     prefix = f"{folder.rstrip('/') or '/'}/".replace("//", "/") if folder else ""
     for tensor in listed:

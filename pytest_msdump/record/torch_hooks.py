@@ -16,12 +16,7 @@ from pytest_msdump.record.torch_tensors import is_tensor
 
 
 class ForwardHooks:
-    """Hooks around the calls of a model's modules that run before and behind all others.
-
-    `before` gets a module, its arguments and keywords, `after` a module and its result, and both whether other hooks
-    changed them. Where `before` returns arguments and keywords, the module gets those; what `after` returns takes the
-    place of the result, but for ``None``. `raised` gets a module that gave nothing back, be it that it raised.
-    """
+    """Hooks around the calls of a model's modules that run before and behind all others."""
 
     def __init__(
         self,

@@ -82,10 +82,7 @@ def around_functions(run: Callable[[Any, Any, Any], Any]) -> Iterator[None]:
 
 @cache
 def function_name(func: Any) -> str | None:
-    """Return the name of a function as it is recorded: ``relu``, ``add``, ``getitem``; ``None`` for those that are not.
-
-    In-place ones have names of their own (``relu_``).
-    """
+    """Return the name of a function in a recording: ``relu``, ``add``, ``getitem``; ``None`` for those that are not."""
     name = str(getattr(func, "__name__", None) or func).partition(".")[0]
     if name in _NO_FUNCTIONS:
         return None
@@ -139,11 +136,7 @@ class _Origin:
 
 
 class Provenance:
-    """Follows tensors from call to call; `add` gets each call of the graph when it ends.
-
-    Tensors that were made before the recording, or by what is not seen (numpy, compiled code, other threads), have no
-    sources: an operation takes them as constants, and of what a module is given of them nothing is known.
-    """
+    """Follows tensors from call to call; `add` gets each call of the graph when it ends."""
 
     def __init__(self, add: Callable[[Operator], None]) -> None:
         self._add = add

@@ -13,9 +13,9 @@ from pytest_msdump.core.dtypes.arrays import array_to_save
 from pytest_msdump.core.metrics.c_kernel import SketchTables
 from pytest_msdump.core.metrics.slices import Grid, SliceSums, norms_of, sketched_grid
 from pytest_msdump.core.metrics.sums import Moments, Sum, scale_exponent
+from pytest_msdump.core.model.statistics import Sketch, Statistic
 from pytest_msdump.metrics.count_sketch import BUCKETS, ROWS, SEEDS, TURNS, add_rows, chunk_turn, sketch_blocks, tables
 from pytest_msdump.metrics.statistics import Tally
-from pytest_msdump.model.statistics import Sketch, Statistic
 from pytest_msdump.record.sketching import decoded_blocks
 from pytest_msdump.record.torch_tensors import array_of, is_elsewhere, plain_numbers
 
@@ -23,12 +23,7 @@ from pytest_msdump.record.torch_tensors import array_of, is_elsewhere, plain_num
 def sketch_of_tensor(
     tensor: Any, *, buckets: int = BUCKETS, digests: Sequence[str] = ()
 ) -> tuple[dict[str, Statistic], Sketch]:
-    """Return what `metrics.count_sketch.sketch_blocks` does of a tensor.
-
-    On the CPU its memory is read where it is: without the kernel, numpy is as fast as PyTorch's operations. Elsewhere
-    these compute it on the device, and there are no digests, for which all bytes would have to be copied. They are
-    copied only where the device lacks float64 or an operation, and for uint64.
-    """
+    """Return what `metrics.count_sketch.sketch_blocks` does of a tensor."""
     if is_elsewhere(tensor) and str(tensor.dtype) != "torch.uint64":
         try:
             return sketch_by_torch(tensor, buckets=buckets)
@@ -92,10 +87,7 @@ def _slices(values: Any, start: int, grid: Grid, exponent: int) -> SliceSums:
 
 
 def _describe(values: Any, piece: Any, tally: Tally) -> int:
-    """Add elements, given as float64, to the statistics, and put zeros where they are not finite.
-
-    Returns the power of two that has to be taken out to square them.
-    """
+    """Add elements, given as float64, to the statistics, and put zeros where they are not finite."""
     import torch
 
     finite, low, high = values, *(number.item() for number in values.aminmax())

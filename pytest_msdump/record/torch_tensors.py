@@ -42,11 +42,7 @@ def is_transformed(tensor: Any) -> bool:
 
 
 def array_of(tensor: Any) -> Any:
-    """Return a numpy array, or a `RawArray` for types that numpy lacks; a tensor without numbers of its own is refused.
-
-    Sparse tensors become dense, and quantized ones real numbers. On the CPU the memory is shared: write the array
-    before the tensor can change.
-    """
+    """Return a numpy array, or a `RawArray` for types that numpy lacks; refuse a tensor without numbers of its own."""
     import torch
 
     try:

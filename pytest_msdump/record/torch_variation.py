@@ -21,10 +21,7 @@ Change = Callable[[str, Any], Any]
 
 @contextmanager
 def changed_weights(model: Any, change: Change) -> Iterator[None]:
-    """Have a model compute with changed parameters and buffers; those from before are there again after the block.
-
-    The tensors are the same objects with other memory meanwhile, so what an optimizer or a layer writes is lost, too.
-    """
+    """Have a model compute with changed parameters and buffers; those from before are there again after the block."""
     buffers = [(module._buffers, dict(module._buffers)) for module in model.modules()]
     before = {name: (tensor, tensor.data) for name, tensor in weights(model).items()}
     try:
@@ -108,12 +105,7 @@ def _set(put: Callable[[Any], object], before: Any, value: Any) -> Iterator[None
 
 
 class BatchHalves:
-    """Runs each half of a batch by itself, and joins what is recorded meanwhile, and what the model gives back.
-
-    Axis 0 of every tensor must be the batch, or be as often as long; what both halves have bit for bit without such an
-    axis, e.g. the embedding of positions, is taken once. ConfigError for another tensor, and for a model in training
-    mode with layers that mix samples or draw numbers.
-    """
+    """Runs each half of a batch by itself, and joins what is recorded meanwhile, and what the model gives back."""
 
     def __init__(self, model: Any) -> None:
         for path, module in model.named_modules():

@@ -48,13 +48,7 @@ def pairs(
     types: Mapping[str, str] | None = None,
     ignore: str | Sequence[str] = (),
 ) -> list[WeightPair]:
-    """Pair all weights of two sides.
-
-    `entries` map the left side's names of weights, or of layers, which stand for all below them, to the right side's;
-    `types` the left side's layers to types that neither side says; `ignore` are globs on names of either side that need
-    no partner. Names without a partner, layers of different types, and shapes that no rule or several rules bring
-    together raise `ConfigError`.
-    """
+    """Pair all weights of two sides."""
     ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
     renamed = _renamed(left, right, entries)
     known = {alias: name for name, held in right.items() for alias in (_dotted(held.own), *held.also, name) if alias}

@@ -25,11 +25,7 @@ FRAMEWORKS = {"": "", "torch": "torch", "mindspore": "mindspore", "keras": "kera
 
 
 class Rule(NamedTuple):
-    """How to bring an array to the neutral axes.
-
-    `order` are its axes in the neutral order. If `folded`, the first two of these become one axis, and an axis of one
-    follows: a depthwise convolution. `dropped` is an axis of one that the neutral form lacks.
-    """
+    """How to bring an array to the neutral axes."""
 
     order: tuple[int, ...]
     folded: bool = False
@@ -111,11 +107,7 @@ _RULES: dict[tuple[str, str], Rule] = {
 
 
 def kind_of(classes: Sequence[type], framework: str) -> str:
-    """Return the type of a layer, a name of `KINDS`, or the name of its class when the tables do not know it.
-
-    `classes` are the layer's class and its bases. Only those that the framework itself defines count: another
-    ``Linear`` may have other axes.
-    """
+    """Return the type of a layer, a name of `KINDS`, or the name of its class when the tables do not know it."""
     homes = ("keras", "tensorflow", "tf_keras") if framework == "keras" else (framework,)
     for name, module in ((each.__name__, each.__module__) for each in classes):
         if module.partition(".")[0] in homes and name in _BY_CLASS:
@@ -149,12 +141,7 @@ def same_kind(layer: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """One weight as its framework holds it.
-
-    `values` are in the framework's own axes; bit patterns of the logical type `dtype` where numpy lacks it. `layer` is
-    the type of its layer: a name of `KINDS`, another class, or empty where it is unknown. `framework` says
-    whose axes it has, `own` is its name there; `also` are further neutral names of the same tensor, which layers share.
-    """
+    """One weight as its framework holds it."""
 
     values: Array
     dtype: str

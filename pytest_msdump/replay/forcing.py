@@ -46,11 +46,7 @@ class Place(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What has run since the last tensors of the left were put in, as far as it went into a tensor.
-
-    `modules` ran there, `around` are those whose own functions did, between others; `random` and `single` are
-    operations that draw random numbers, and that have no kernel for float64; `is_wide` asked for more than the run has.
-    """
+    """What has run since the last tensors of the left were put in, as far as it went into a tensor."""
 
     modules: frozenset[str] = frozenset()
     has_exp: bool = False
@@ -71,12 +67,7 @@ class Marks(NamedTuple):
 
 
 class Forcing:
-    """The tensors of the left that are put into one run of a reference, and what became of each.
-
-    The right sides of `pairs` are a recording of the reference. Of what it gives in its own precision, `room` bytes are
-    held in memory, and the rest in `folder`. `places` has the pairs, by number, whose right tensor stands there;
-    `found` the judgement of each pair, and `whole` fills in why the others have none.
-    """
+    """The tensors of the left that are put into one run of a reference, and what became of each."""
 
     def __init__(self, pairs: Sequence[Pair], folder: Path) -> None:
         self.found: dict[int, Local] = {}
@@ -227,10 +218,7 @@ def _dtype_of(pair: Pair) -> str:
 
 
 def in_order_of(pair: Pair, shape: tuple[int, ...]) -> tuple[Array, str]:
-    """Return the left tensor of a pair in the right side's shape and order of axes, and its type.
-
-    Raises TensorShapeError where the two cannot be brought together, and what opening it raises.
-    """
+    """Return the left tensor of a pair in the right side's shape and order of axes, and its type."""
     with closing(open_view(pair.left)) as view:
         if pair.transform == _PLAIN and view.shape == shape and view.spec.memory_format in (None, "DefaultFormat"):
             return view.read(0, view.size).reshape(shape), view.dtype

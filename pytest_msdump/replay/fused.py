@@ -47,11 +47,7 @@ def composed(
     *,
     is_rounded: bool,
 ) -> list[Result | None]:
-    """Compute a fused operator's outputs from its inputs, original by original; with `is_rounded` each is rounded.
-
-    `graph` is the compiled model, `originals` are operators that were not fused, both by name. Raises
-    `NotReplayableError` where an original, its attributes, or what goes into it is not known.
-    """
+    """Compute a fused operator's outputs from its inputs, original by original; with `is_rounded` each is rounded."""
     parts = {name: originals.get(name) for name in operator.originals}
     given = {_origin(graph, edge): slot for slot, edge in enumerate(operator.inputs) if edge is not None}
     made: dict[_Place, _Made] = {}

@@ -126,10 +126,7 @@ def _ratio(error: float, other: float, floor: float) -> float:
 
 
 def _errors(exact: Array, *others: Array) -> tuple[tuple[float, float], ...] | None:
-    """Return relative Euclidean distance and largest error of each; ``None`` where not all is finite, or exact is 0.
-
-    It reads a block of all at a time: a replay would take a forward pass longer with a pass for each.
-    """
+    """Return relative Euclidean distance and largest error of each; ``None`` where not all is finite, or exact is 0."""
     flat, norm, peak = exact.reshape(-1), 0.0, 0.0
     found = [(0.0, 0.0)] * len(others)
     for start in range(0, flat.size, _BLOCK):
@@ -172,10 +169,7 @@ def _beside_a_mask(exact: Array) -> Array | None:
 
 
 def _worst_slice(left: Array, own: Array, exact: Array, floor: float) -> float:
-    """Return the largest ratio of the left's error to the reference's in one index of one axis, as in a dead channel.
-
-    Of few elements the reference may be right by luck: what all have is added by a share.
-    """
+    """Return the largest ratio of the left's error to the reference's in one index of an axis, as in a dead channel."""
     worst, usual = 0.0, float(np.mean(np.square(own)))
     for axis in range(exact.ndim):
         count = exact.size // exact.shape[axis]

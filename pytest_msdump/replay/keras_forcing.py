@@ -71,11 +71,7 @@ def keras_model(model: Any, given: Any, source: str) -> KerasModel | None:
 
 
 def force_layers(model: KerasModel, forcing: Forcing) -> dict[int, Local]:
-    """Run each layer in the left's precision and in float64, with the left's tensors; return each pair's judgement.
-
-    Functional and sequential models are walked through, inner ones, too; every other layer is run as a whole.
-    ConfigError where one raises in the left's precision.
-    """
+    """Run each layer in the left's precision and in float64, with the left's tensors; return each pair's judgement."""
     walk = _Walk(model, forcing)
     with raised_by_the_model():
         walk.run(model.model, model.inputs)
@@ -183,10 +179,7 @@ class _Walk:
 
 
 class _Precision:
-    """Runs layers in a precision that they have only as long as they run; what they write is kept for their next call.
-
-    No layer is copied: some cannot be made again of what they say of themselves, as those with a function of a user's.
-    """
+    """Runs layers in a precision that they have only while they run; what they write is kept for their next call."""
 
     def __init__(self, dtype: str) -> None:
         import keras

@@ -51,12 +51,7 @@ _BY_NATURE = frozenset({"replay_no_definition", "replay_random", "replay_variant
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How an output stands: `value` is at most `limit` where its kernel is sound.
-
-    `rule` says what is counted: ``"sum"`` and ``"approximation"`` rounding units, ``"exact"`` elements that differ,
-    ``"flips"`` the share of elements not rounded correctly. `index` is where the worst element is,
-    `stored` and `expected` are its values.
-    """
+    """How an output stands: `value` is at most `limit` where its kernel is sound."""
 
     rule: str
     value: float
@@ -92,11 +87,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What came of a dump: its outputs that were judged, and its calls that were not.
-
-    `calls` are the calls of operators with a dumped output that were replayed, `undumped` the operators of its graphs
-    without any.
-    """
+    """What came of a dump: its outputs that were judged, and its calls that were not."""
 
     dump: Dump
     calls: int
@@ -216,10 +207,7 @@ def _runs(dump: Dump) -> dict[Coordinates, _Run]:
 
 @dataclass(frozen=True)
 class _Links:
-    """A graph, the places of the operators that write each weight, and the inputs that take it before them.
-
-    `plain` are operators that were not fused, of any graph, by name.
-    """
+    """A graph, the places of the operators that write each weight, and the inputs that take it before them."""
 
     graph: OperatorGraph
     plain: Mapping[str, Operator]
@@ -268,10 +256,7 @@ class _Call:
 
     @property
     def outputs(self) -> dict[int, TensorRef]:
-        """What the call made, by slot; the weights that it wrote, where it writes any.
-
-        Kernels that write their inputs may leave their outputs as they were in memory.
-        """
+        """What the call made, by slot; the weights that it wrote, where it writes any."""
         found = {slot: ref for (io, slot), ref in sorted(self.own.items()) if io == "output"}
         for slot, written in enumerate(sorted(WRITTEN_INPUTS.get(self.operator.op_type, ()))):
             edge = self.operator.inputs[written] if written < len(self.operator.inputs) else None
@@ -420,10 +405,7 @@ def _spec(specs: tuple[TensorSpec | None, ...], slot: int) -> TensorSpec | None:
 
 
 def _read(ref: TensorRef, spec: TensorSpec | None) -> tuple[Array, str]:
-    """Read a tensor in the shape that the graph has it in, floats as float64; return it and its type.
-
-    Files of views have the shape of their input.
-    """
+    """Read a tensor in the shape that the graph has it in, floats as float64; return it and its type."""
     if ref.is_unseen or ref.sample is not None:
         raise NotReplayableError("replay_not_whole", name=ref.key.address)
     try:

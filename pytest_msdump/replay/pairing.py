@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.causes.alignment import Alignment, best_alignment
 from pytest_msdump.causes.choose_partners import Fit, Suggestion
 from pytest_msdump.causes.confirm_partners import words_of
-from pytest_msdump.causes.fingerprint import distances, fingerprint
+from pytest_msdump.causes.fingerprint import Alignment, best_alignment, distances, fingerprint
 from pytest_msdump.causes.structure import name_agreement, tokens_of
 from pytest_msdump.causes.suggest_partners import Suggested, suggest_partners
 from pytest_msdump.core.compare.opening import ArrayView
@@ -37,13 +36,7 @@ _NEARER = 2.0
 
 
 def suggest_with(reference: Reference | None, plan: Plan, *, watch: Watch = unwatched) -> Suggested:
-    """Return `causes.suggest_partners` of a plan; of PyTorch's reference the modules have tried the left's values.
-
-    The reference, which the right side is a recording of, runs once. Each module goes on with what the left has in the
-    place of what was before it, so that a mistake is over behind the module that has it. The left tensor that fits what
-    the module makes is its partner; where none does, the module is wrong, and structure decides. Raises ConfigError if
-    the reference cannot be run, or the right side is of another model.
-    """
+    """Return `causes.suggest_partners` of a plan; of PyTorch's reference the modules have tried the left's values."""
     found = suggest_partners(plan, watch=watch)
     if reference is None or not reference.is_torch or not found.alone:
         return found

@@ -21,6 +21,7 @@ from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.compare.planning import plan as make_plan
 from pytest_msdump.core.errors import ConfigError, missing_package, nearest, require_packages
+from pytest_msdump.core.gate import Replayed
 from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.ordering import PARAMETER
@@ -54,10 +55,7 @@ _USAGE = (
 
 @dataclass(frozen=True)
 class Reference:
-    """A reference model; `run` gets a copy and runs what was recorded, ``None`` where recorded inputs are to be taken.
-
-    `source` is what errors and reports call it: the file and function that it came from.
-    """
+    """A reference model; `run` gets a copy and runs what was recorded, ``None`` to take recorded inputs."""
 
     model: Any
     run: Callable[[Any], Any] | None
@@ -199,11 +197,14 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
     return {number: local for number, local in known if number is not None}
 
 
-def share_of(plan: Plan, local: Mapping[int, Local]) -> ReplayShare:
-    """Return how many of the reference's operators were judged, of those that can be; `local` is of `replay_plan`.
+def replayed(plan: Plan, reference: Reference) -> Replayed:
+    """Return what a replay says of each pair of a plan, and how much it judged."""
+    local = replay_plan(plan, reference)
+    return Replayed(local, share_of(plan, local))
 
-    What runs between two tensors that are judged is judged with the second of them.
-    """
+
+def share_of(plan: Plan, local: Mapping[int, Local]) -> ReplayShare:
+    """Return how many of the reference's operators were judged, of those that can be; `local` is of `replay_plan`."""
     labels = {ref.key.op.label for ref in plan.right.refs}
     outer = {label[:place] for label in labels for place, sign in enumerate(label) if sign == "."}
     # Functions that a recording has beside their module: what they gave is judged with what it went into.

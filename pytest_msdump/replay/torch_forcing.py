@@ -31,12 +31,7 @@ _FEW_MARKS = 16
 
 
 def force(model: Any, run: Callable[[Any], Any], forcing: Forcing, *, policy: str = "") -> dict[int, Local]:
-    """Run copies of a model with the left's tensors in their places, and return the judgement of each pair, by number.
-
-    `run` gets a copy and runs what was recorded, with the backward pass where gradients are judged; the model itself
-    stays as it is. `policy` is e.g. ``"autocast bfloat16"``, as a recording notes it; by default it follows from the
-    left's types. ConfigError where the run raises in the left's precision.
-    """
+    """Run copies of a model with the left's tensors in their places; return the judgement of each pair, by number."""
     import torch
 
     model = unwrapped(model)
@@ -100,10 +95,7 @@ def names_of(model: Any) -> list[str]:
 
 
 def _copy(model: Any, dtype: Any, *, rounded_to: Any = None) -> Any:
-    """Return a copy on the CPU in a precision, its weights rounded first to another one.
-
-    A model with weights in 16 bits keeps its types, unless the copy is in float64.
-    """
+    """Return a copy on the CPU in a precision, its weights rounded first to another one."""
     import torch
 
     keeps = dtype is not torch.float64 and any(one.dtype in _half_types() for one in model.parameters())
@@ -243,10 +235,7 @@ class _Run:
 
 
 def _laid_out_as(tensor: Any, values: Any) -> Any:
-    """Return values with the type and the strides of a tensor, by which PyTorch chooses kernels that round otherwise.
-
-    A Linear of one row after another rounds once; of a transposed view the product rounds, and then the sum.
-    """
+    """Return values with the type and the strides of a tensor; PyTorch chooses kernels by them."""
     import torch
 
     axes = sorted((stride, length) for stride, length in zip(tensor.stride(), tensor.shape, strict=True) if length > 1)
@@ -278,11 +267,7 @@ class _OwnRun(_Run):
 
 
 class _ExactRun(_Run):
-    """The reference in float64, of weights and inputs that are rounded where the run rounded them.
-
-    `atoms` are those of the run in the left's precision. With `low`, the whole run is in that 16-bit type, and so is
-    what operations between modules give, but for those that the model asks more of.
-    """
+    """The reference in float64, of weights and inputs that are rounded where the run rounded them."""
 
     def __init__(self, model: Any, forcing: Forcing, atoms: dict[str, Any], low: Any) -> None:
         super().__init__(model, forcing)

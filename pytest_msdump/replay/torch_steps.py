@@ -26,10 +26,7 @@ _WAYS = ("foreach", "fused", "capturable", "differentiable")
 
 
 class Steps:
-    """The steps of a reference's optimizers, as its run takes them; the left's are judged by them.
-
-    `pairs` are those of a replay, by number: gradients, and what was recorded after each step.
-    """
+    """The steps of a reference's optimizers, as its run takes them; the left's are judged by them."""
 
     def __init__(self, pairs: Mapping[int, Pair]) -> None:
         # By name and iteration: what stands there.

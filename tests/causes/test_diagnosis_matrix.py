@@ -37,12 +37,6 @@ def test_no_sure_diagnosis_is_wrong_and_nearly_every_pattern_is_found(benchmark_
     assert found >= 0.95 * asked, matrix.wrong
 
 
-def test_every_pattern_has_a_diagnosis_of_its_name(benchmark_module):
-    from pytest_msdump.capabilities.diagnosis.kinds import DIAGNOSES
-
-    assert set(benchmark_module.PATTERNS) == set(DIAGNOSES) - {"constant", "nonfinite", "other_default"}
-
-
 SMALL = (*((size,) for size in range(1, 17)), (2, 2), (3, 3), (2, 5), (2, 8), (4, 4), (1, 3, 2, 2), (1, 1, 4, 4))
 
 
@@ -68,17 +62,6 @@ def test_nothing_is_said_of_small_tensors_of_unrelated_values():
         found = {entry.id for entry in diagnose(ArrayView(left), ArrayView(right))}
         is_constant = left.size >= 4 and left.min() == left.max()
         assert found <= ({"constant"} if is_constant else set()), (left, right)
-
-
-def test_a_border_of_zeros_is_no_padding_when_most_of_the_error_is_elsewhere():
-    right = np.random.default_rng(1).normal(size=(2, 3, 10, 12)).astype(np.float32)
-    left = right.copy()
-    left[..., -2:] = 0
-    border = np.sum(np.square(left - right, dtype=np.float64))
-    left[0, 0, :5, :5] += 7
-    whole = np.sum(np.square(left - right, dtype=np.float64))
-    assert 1 - border / whole > 0.9
-    assert diagnose(ArrayView(left), ArrayView(right)) == ()
 
 
 @pytest.mark.parametrize("shift", [3, 9, 1000])

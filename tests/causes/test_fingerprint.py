@@ -41,10 +41,6 @@ def test_drift_moves_it_little_and_other_values_move_it_far():
     assert min(scaled, relu) > 0.1
 
 
-def test_another_size_is_infinitely_far():
-    assert distances(print_of(np.ones(5)), [print_of(np.ones(6))]).tolist() == [np.inf]
-
-
 @pytest.mark.parametrize("factor", [1e300, 1e-300])
 def test_neither_overflows_nor_underflows(factor):
     values = np.random.default_rng(2).standard_normal(100)
@@ -59,13 +55,6 @@ def test_what_many_tensors_hold_tells_nothing(values):
     assert not print_of(values).is_distinctive
 
 
-def test_nan_and_inf_are_left_out():
-    values = np.arange(12.0)
-    odd = np.concatenate([values, [np.nan, np.inf, -np.inf]])
-    assert print_of(odd).values == pytest.approx(print_of(values).values)
-    assert print_of(odd).finite == 12
-
-
 def test_disagreement_is_the_relative_norm_of_the_difference():
     draw = np.random.default_rng(3)
     left, right = draw.standard_normal((2, 200_000))
@@ -75,13 +64,6 @@ def test_disagreement_is_the_relative_norm_of_the_difference():
     assert disagreement(ArrayView(turned.conj()), ArrayView(turned)) == pytest.approx(
         np.linalg.norm(2 * left) / np.linalg.norm(turned), rel=1e-12
     )
-
-
-def test_zeros_agree_with_zeros_only():
-    zeros = ArrayView(np.zeros(9))
-    assert disagreement(zeros, zeros) == 0.0
-    assert disagreement(ArrayView(np.ones(9)), zeros) == np.inf
-    assert disagreement(ArrayView(np.full(9, np.nan)), zeros) == np.inf
 
 
 HUGEST = np.finfo(np.float64).max

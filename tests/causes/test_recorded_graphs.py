@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.causes.reasons import reason_of
+from pytest_msdump.causes.told import role_lines
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.model.graph import Edge, Operator
 from pytest_msdump.core.model.record import Record
@@ -19,7 +20,6 @@ from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.text import ENGLISH
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.report.causes import role_lines
 
 GOOD, BAD = np.ones((2, 3), "f4"), np.full((2, 3), 2, "f4")
 
@@ -215,17 +215,6 @@ def test_a_module_whose_inside_was_not_compared_is_the_place_to_look(tmp_path: P
     assert roles(report) == {"block": ("cause", ()), "head": ("inherited", ("block:output:0",))}
 
 
-def test_a_network_of_which_nothing_else_was_compared_is_no_cause(tmp_path: Path) -> None:
-    calls = [call("conv", None, inside="Net"), call("head", "conv", inside="Net"), call("Net", None, "head", bad=True)]
-    report = compared(tmp_path, calls, select=["Net"])
-    assert roles(report) == {"Net": ("unknown", ())}
-    assert reason_of(report.records[-1], ENGLISH) == (
-        "not all of its inputs were compared: conv (not selected), head (not selected)"
-    )
-    # What was compared inside of it, or before it, is evidence.
-    assert roles(compared(tmp_path / "head", calls, select=["Net", "head"])) == {"Net": ("cause", ())}
-
-
 @pytest.mark.parametrize(
     ("far", "stem", "layer"),
     [(1e-2, ("cause", ()), ("inherited", ("n0:output:0",))), (1e-4, (None, ()), (None, ()))],
@@ -318,19 +307,6 @@ def test_what_a_module_of_the_right_side_holds_is_led_over(tmp_path: Path) -> No
     }
 
 
-def test_the_own_graph_comes_before_that_of_the_right_side(tmp_path: Path) -> None:
-    left = [call("a", None, bad=True), call("b", "a", bad=True)]
-    record(tmp_path / "left", left)
-    record(tmp_path / "right", [call("a", None), call("b", None)], is_good=True)
-    report = judged(tmp_path)
-    assert (roles(report)["b"][0], report.localised_by) == ("inherited", "graph")
-
-
-def test_what_the_right_side_does_not_know_is_not_known_on_the_left(tmp_path: Path) -> None:
-    calls = [call("a", None, bad=True), call("b", "?", bad=True)]
-    assert roles(led_over(tmp_path, calls, calls)) == {"a": ("cause", ()), "b": ("unknown", ())}
-
-
 def test_the_right_side_completes_what_a_recorder_of_the_left_could_not_follow(tmp_path: Path) -> None:
     record(tmp_path / "left", [call("a", None, bad=True), call("b", None, bad=True), call("c", "?", bad=True)])
     # What the left knows stays: there `b` does not read `a`.
@@ -352,14 +328,6 @@ def test_what_hands_its_input_on_and_has_no_partner_makes_nothing_unknown(
     assert roles(report) == {"c": (role, ())}
     # It is named: in training a Dropout does more than hand on.
     assert "between (no partner)" in role_lines(report, width=200)[1]
-
-
-def test_what_hands_its_input_on_was_not_left_out(tmp_path: Path) -> None:
-    right = [call("a", None), call("norm", "a"), call("drop", "norm"), call("b", "drop")]
-    record(tmp_path / "left", [call("a", None), call("b", "a", bad=True)])
-    record(tmp_path / "right", right, is_good=True, types={"drop": "Dropout"})
-    [line] = role_lines(judged(tmp_path), width=200)[1:]
-    assert line.endswith("its input on the right has no partner: norm")
 
 
 # -- A part of the records -------------------------------------------------------------------------------------------

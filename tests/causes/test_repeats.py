@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dump_builder import START, write_mindspore, write_reference
+from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump.causes.repeats import Repeats, repeat, repeat_lines
 from pytest_msdump.core.compare.indexing import index
@@ -18,7 +18,6 @@ from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.operators import RANDOM_TYPES
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.graph import Edge, Operator
-from pytest_msdump.core.model.tensor import Coordinates
 from pytest_msdump.core.text import say
 from pytest_msdump.record import DumpWriter, RawArray
 
@@ -129,15 +128,6 @@ def test_any_bit_the_shape_and_the_type_count(repeats, other: Any) -> None:
     assert [(one.tensor.address, one.runs) for one in found.differences] == [("a:output:0", (2,))]
 
 
-def test_types_of_a_byte_are_told_apart(repeats) -> None:
-    def run(number: int, directory: Path) -> None:
-        with DumpWriter(directory) as writer:
-            for name, bits in (("same", 7), ("other", 7 + number)):
-                writer.write(name, RawArray(np.array([bits], "uint8"), (1,), "float8_e4m3fn"))
-
-    assert [one.tensor.address for one in repeats(run).differences] == ["other:output:0"]
-
-
 def test_several_may_begin_by_themselves(repeats) -> None:
     def run(number: int, directory: Path) -> None:
         with DumpWriter(directory) as writer:
@@ -203,12 +193,6 @@ def test_what_is_random_by_design_stands_apart(repeats, seeds, is_apart, why) ->
     assert lines[1:] == (["first", "apart"] if is_apart else ["first", "also"])
 
 
-def test_only_random_operators_differ_is_no_equality(repeats) -> None:
-    found = repeats(lambda number, directory: chain(directory, {"drop": ("Dropout", [number]), "b": [number]}))
-    assert [one.tensor.address for one in found.differences if one.is_random] == ["drop:output:0"]
-    assert not found.is_equal
-
-
 @pytest.mark.parametrize(
     ("is_random", "names"),
     [
@@ -239,18 +223,6 @@ def test_other_inputs_and_weights_are_said_first(repeats) -> None:
     assert lines[-1].endswith("but the runs were not given the same")
 
 
-def test_a_weight_that_begins_otherwise_is_named_as_a_weight(repeats) -> None:
-    def run(number: int, directory: Path) -> None:
-        with DumpWriter(directory) as writer:
-            writer.write("a.weight", np.float32([number]), op_type="Parameter")
-            writer.write("a", np.float32([number]), op_type="Linear")
-            writer.add_call(Operator("a", "Linear", inputs=(Edge("a.weight", 0, is_parameter=True),)))
-
-    found = repeats(run)
-    assert [one.tensor.address for one in found.differences] == ["a.weight:output:0"]
-    assert whys(found)[0] == "a weight, and nothing that was recorded changed it: are its initial values seeded?"
-
-
 def test_runs_with_other_operators_differ_and_they_are_named(repeats) -> None:
     def run(number: int, directory: Path) -> None:
         chain(directory, {"a": [1], **({"extra": [1]} if number == 2 else {"own": [1]}), "b": [1]})
@@ -268,54 +240,6 @@ def test_an_operator_that_is_called_more_often_is_no_equal_run(repeats) -> None:
                 writer.write("loop", np.float32([1]))
 
     assert tuple(map(say, repeats(run).alone)) == ("loop:output:0 (in run 3, not in run 1)",)
-
-
-def test_a_second_run_into_the_same_folder_is_no_difference(repeats) -> None:
-    def run(_: int, directory: Path) -> None:
-        for start in (START, START + 10**6):
-            write_reference(directory, {"a": [1.0], "b": [1.0], "Parameter.w": [1.0]}, start=start)
-
-    assert repeats(run).is_equal
-
-
-def test_an_input_that_nothing_feeds_is_named_itself(repeats) -> None:
-    def run(number: int, directory: Path) -> None:
-        with DumpWriter(directory) as writer:
-            writer.write("a", np.float32([number]), io="input")
-            writer.write("a", np.float32([number]))
-
-    found = repeats(run)
-    assert [one.tensor.address for one in found.differences] == ["a:input:0"]
-    assert whys(found)[0] == "the first to differ in execution order; nothing shows what feeds it"
-
-
-def test_nothing_in_common_is_no_result(repeats) -> None:
-    with pytest.raises(ConfigError, match=r"run 1 and run 2 have no operator in common, e\.g\. op1:output:0"):
-        repeats(lambda number, directory: chain(directory, {f"op{number}": [1]}))
-
-
-def test_iterations_and_ranks_are_said(repeats) -> None:
-    def run(number: int, directory: Path) -> None:
-        for rank in (0, 1):
-            for iteration in (0, 1):
-                value = float(number) if rank and iteration else 0.0
-                tensors = [("Mul", "Default/Mul-op0", "output", 0, np.float32([value]))]
-                write_mindspore(directory, tensors, rank=rank, iteration=iteration)
-
-    found = repeats(run)
-    [one] = found.differences
-    assert "Default/Mul-op0:output:0 (Mul, rank 1, iteration 1) differs" in list(repeat_lines(found))[1]
-    assert (one.tensor.address, one.tensor.at) == ("Default/Mul-op0:output:0", Coordinates(rank=1, iteration=1))
-
-
-def test_a_later_iteration_is_where_it_begins(repeats) -> None:
-    def run(number: int, directory: Path) -> None:
-        with DumpWriter(directory, iterations=True) as writer:
-            for iteration in range(3):
-                writer.write("a", np.float32([number if iteration == 2 else 0]), iteration=iteration)
-
-    [one] = repeats(run).differences
-    assert one.tensor.at == Coordinates(iteration=2)
 
 
 @pytest.mark.parametrize("save", ["full", "sketch"])
@@ -388,8 +312,3 @@ def test_a_run_that_leaves_no_whole_dump_is_one_error_with_its_number(repeats, t
         repeats(bad)
     assert why in str(error.value)
     assert not list((tmp_path / "runs").iterdir())
-
-
-def test_one_run_has_nothing_to_be_compared_with(repeats) -> None:
-    with pytest.raises(ConfigError, match="1 run: there is nothing to compare; make 2 at least"):
-        repeats(lambda _, directory: chain(directory, {"a": [1]}), n=1)

@@ -52,11 +52,6 @@ def test_two_wrong_operators_in_a_row_are_two_causes():
     assert roles(records, [(0, 1)]) == {"a": ("cause", ()), "b": ("cause", ())}
 
 
-def test_another_branch_is_no_cause():
-    records = [record(0, "a", WRONG), record(1, "b", RIGHT), record(2, "c", RIGHT, fails=True)]
-    assert roles(records, [(1, 2)])["c"] == ("accumulated", ())
-
-
 def test_where_all_is_right_by_itself_rounding_has_accumulated():
     records = [record(0, "a", RIGHT), record(1, "b", RIGHT, fails=True, role="cause")]
     assert roles(records, [(0, 1)])["b"] == ("accumulated", ())
@@ -70,10 +65,6 @@ def test_a_failure_that_was_not_replayed_keeps_the_graph_s_role_and_others_inher
 def test_a_passing_cause_that_is_right_by_itself_is_none():
     records = [record(0, "a", RIGHT, role="cause"), record(1, "b", WRONG)]
     assert roles(records, [(0, 1)])["a"] == (None, ())
-
-
-def test_without_a_replay_nothing_changes():
-    assert roles_by_replay({0: record(0, "a", None, fails=True, role="cause")}, []) == {}
 
 
 def test_what_is_wrong_by_itself_fails_within_its_limits_and_stays_so_when_judged_again():

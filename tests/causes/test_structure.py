@@ -55,23 +55,12 @@ def test_a_preferred_pair_decides_between_equals_and_never_against_more_pairs():
     assert align_steps(left, right, paired={}, preferred=[(0, 2)]).certain == ((0, 0), (1, 1))
 
 
-def test_names_decide_between_steps_of_one_kind():
-    left = steps("activation", names={0: "/block/block.1/relu/Relu"})
-    right = steps("activation", "activation", names={0: "block.0.relu", 1: "block.1.relu"})
-    assert align_steps(left, right, paired={}).certain == ((0, 1),)
-
-
 def test_neighbours_that_compute_the_same_need_names():
     left, right = steps("linear", "linear"), steps("linear", "linear")
     assert align_steps(left, right, paired={}).certain == ()
     names = {0: "attn.q", 1: "attn.k"}
     left, right = steps("linear", "linear", names=names), steps("linear", "linear", names=names)
     assert align_steps(left, right, paired={}).certain == ((0, 0), (1, 1))
-
-
-def test_shapes_must_agree():
-    assert align_steps(steps("linear", shape=(2, 8)), steps("linear", shape=(2, 9)), paired={}).certain == ()
-    assert align_steps(steps("linear", shape=(16, 8)), steps("linear", shape=(2, 8, 8)), paired={}).certain == ((0, 0),)
 
 
 def test_a_bias_is_the_end_of_its_layer():

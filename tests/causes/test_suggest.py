@@ -38,11 +38,6 @@ def test_two_that_fit_nearly_as_well_are_ambiguous_the_better_one_first():
     assert [fit.left for fit in one.fits] == [0, 1]
 
 
-def test_below_rounding_nothing_fits_better_than_something_else():
-    (one,) = suggest(side("a", "b"), side("x"), [Fit(0, 0, 0.0), Fit(1, 0, 5e-7)])
-    assert not one.is_clear
-
-
 def test_one_left_tensor_is_never_the_clear_partner_of_two():
     found = suggest(side("a"), side("x", "y"), [Fit(0, 0, 1e-7), Fit(0, 1, 1e-7)])
     assert clear(found) == {}
@@ -75,28 +70,6 @@ def test_order_does_not_choose_where_clear_pairs_are_not_in_one_order():
     assert sorted(clear(suggest(side(*"abcd"), side(*"wxyz"), anchors + twins))) == [0, 1]
 
 
-def test_order_does_not_choose_among_what_is_not_close():
-    anchors = [Fit(0, 0, 1e-7), Fit(3, 3, 1e-7)]
-    twins = [Fit(a, b, 1e-2, is_close=False) for a in (1, 2) for b in (1, 2)]
-    assert sorted(clear(suggest(side(*"abcd"), side(*"wxyz"), anchors + twins))) == [0, 3]
-
-
-def test_a_candidate_of_an_ambiguous_tensor_may_still_be_named_by_another_one():
-    fits = [Fit(0, 0, 1e-7), Fit(1, 0, 1e-7), Fit(0, 1, None)]
-    assert clear(suggest(side("net/relu", "b"), side("x", "relu"), fits)) == {1: (0, "names alone")}
-
-
-def test_order_does_not_choose_without_an_order_of_execution():
-    left, right = side("a", "b", "c", "d", is_ordered=False), side("w", "x", "y", "z")
-    twins = [Fit(a, b, 1e-7) for a in (1, 2) for b in (1, 2)]
-    assert sorted(clear(suggest(left, right, [Fit(0, 0, 1e-7), Fit(3, 3, 1e-7), *twins]))) == [0, 3]
-
-
-def test_order_does_not_choose_between_unequal_numbers():
-    fits = [Fit(0, 0, 1e-7), Fit(4, 2, 1e-7), *(Fit(a, 1, 1e-7) for a in (1, 2, 3))]
-    assert sorted(clear(suggest(side(*"abcde"), side(*"xyz"), fits))) == [0, 2]
-
-
 def test_values_that_many_tensors_hold_need_a_name():
     plain = {"is_distinctive": False}
     assert clear(suggest(side("op1", **plain), side("mask", **plain), [Fit(0, 0, 0.0)])) == {}
@@ -121,8 +94,3 @@ def test_names_alone_do_not_cross_the_order():
     anchors = [Fit(0, 0, 1e-7), Fit(2, 1, 1e-7), Fit(3, 2, 1e-7)]
     assert 3 not in clear(suggest(left, right, [*anchors, Fit(1, 3, None)]))
     assert 3 in clear(suggest(left, right, [anchors[0], Fit(1, 3, None)]))
-
-
-def test_what_nothing_fits_is_not_told():
-    assert suggest(side("a"), side("x"), []) == []
-    assert suggest(side("a"), side("x"), [Fit(0, 0, None)]) == []

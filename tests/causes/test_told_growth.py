@@ -11,23 +11,20 @@ from typing import Any
 import deep_net
 import numpy as np
 import pytest
-import random_nets
 from dump_builder import Tensor, write_mindspore
 
-from pytest_msdump.capabilities.ci.annotations import commands_for_github, write_for_gitlab
-from pytest_msdump.capabilities.html.content import content
 from pytest_msdump.causes.reasons import reason_of
+from pytest_msdump.causes.told import loose_limits
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.base import printed_lines, write_kind
 from pytest_msdump.core.report.build import build_report, compare_plan
-from pytest_msdump.core.report.bundling import write_bundle
 from pytest_msdump.core.report.markdown import markdown_text
 from pytest_msdump.core.report.record_json import checked_record, to_json
 from pytest_msdump.core.report.summary import summary_lines
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.text import ENGLISH, Phrases
-from pytest_msdump.report.causes import choose_shown, loose_limits, short_reason
 
 # Shares of the limit: b jumps, and e is the first to fail.
 JUMPED = (0.002, 0.09, 0.3, 0.9, 1.06, 1.2)
@@ -90,20 +87,14 @@ def test_the_cause_may_pass_and_leads(tmp_path: Path) -> None:
     assert reason_of(found["e"], ENGLISH).startswith("the error grew × 45 here, still within its limit")
 
 
-def test_the_first_to_fail_behind_a_passing_cause_is_told_whole(tmp_path: Path) -> None:
-    found = by_name(chain(tmp_path, JUMPED))
-    assert choose_shown({name: [found[name]] for name in "ef"}, "causes") == (["e"], ["f"])
-    assert short_reason([found["f"]]).endswith("; cause: Default/b")
-
-
 def test_what_ci_reads_begins_with_the_cause_and_names_both(tmp_path: Path) -> None:
     report = chain(tmp_path, JUMPED)
-    errors = [line for line in commands_for_github([report]) if line.startswith("::error")]
+    errors = [line for line in printed_lines(["github"], [report]) if line.startswith("::error")]
     assert "title=msdump%3A Default/b%3Aoutput%3A0" in errors[0]
     assert "first to fail: DRIFT Default/e:output:0" in errors[0]
     assert "title=msdump%3A Default/e%3Aoutput%3A0" in errors[1]
-    assert "::notice title=msdump::and 1 inherited" in commands_for_github([report])[-1]
-    entries = json.loads(write_for_gitlab([report], tmp_path).read_text("utf-8"))
+    assert "::notice title=msdump::and 1 inherited" in printed_lines(["github"], [report])[-1]
+    entries = json.loads(write_kind("gitlab", [report], tmp_path)[0].read_text("utf-8"))
     assert [(entry["check_name"], entry["severity"]) for entry in entries] == [
         ("msdump.cause", "critical"),
         ("msdump.fail", "minor"),
@@ -111,19 +102,6 @@ def test_what_ci_reads_begins_with_the_cause_and_names_both(tmp_path: Path) -> N
     ]
     markdown = markdown_text(report)
     assert markdown.index("| 2 |") < markdown.index("The first to fail is op 5: `DRIFT Default/e:output:0")
-
-
-def test_the_page_has_the_cause_that_passes(tmp_path: Path) -> None:
-    data, _ = content(chain(tmp_path, JUMPED))
-    roles = [data["pool"][number] if number >= 0 else None for number in data["tensors"]["role"]]
-    assert roles == [None, "cause", None, None, "inherited", "inherited"]
-    assert data["details"]["of"]["1"]["role_why"]["growth"]["step"] == pytest.approx(45, rel=0.01)
-
-
-def test_a_bundle_of_a_cause_that_passes(tmp_path: Path) -> None:
-    planned = planned_chain(tmp_path, JUMPED)
-    write_bundle(planned, build_report(planned, compare_plan(planned)), tmp_path / "bug")
-    assert [file.name for file in (tmp_path / "bug").iterdir() if file.is_dir()] == ["op2_Default_b"]
 
 
 def test_accumulated_errors_are_told_with_the_path_they_grew_on(tmp_path: Path) -> None:
@@ -143,7 +121,7 @@ def test_accumulated_errors_are_told_with_the_path_they_grew_on(tmp_path: Path) 
     assert "逐步累积" in json.dumps(_words(), ensure_ascii=False)
     chinese = text_of(summary_lines(report, width=100, say=Phrases("zh")))
     assert "2 个累积" in chinese
-    errors = commands_for_github([report])
+    errors = printed_lines(["github"], [report])
     assert len([line for line in errors if line.startswith("::error")]) == 1
     assert "1 accumulated" in errors[-1]
 
@@ -193,7 +171,7 @@ def test_loose_limits_are_a_doubt_and_the_largest_growth_is_named(tmp_path: Path
     said = f"{loose_text}; the largest growth is × 2000"
     assert loose_limits(loose.records) == f"{said} at Default/b"
     assert "these limits are loose" in text_of(summary_lines(loose, width=100))
-    assert "these limits are loose" in commands_for_github([loose])[0]
+    assert "these limits are loose" in printed_lines(["github"], [loose])[0]
     assert "these limits are loose" in markdown_text(loose)
 
 
@@ -242,11 +220,3 @@ def test_a_mistake_behind_an_error_that_grew_through_a_deep_network(tmp_path: Pa
     assert causes == ([125] if mistake else [])
     assert "of the limit over 121 operators; the largest step is × 1.0" in reason_of(first, ENGLISH)
     assert math.isclose(first.metrics["relative_euclidean_distance"], 1.06e-3, rel_tol=1e-3)
-
-
-@pytest.mark.parametrize("kind", random_nets.MISTAKES)
-@pytest.mark.parametrize("seed", range(200, 204))
-def test_a_mistake_in_a_random_network_is_the_cause(seed: int, kind: str) -> None:
-    seen, mistaken, causes = random_nets.trial(seed, [kind])
-    assert seen == "seen"
-    assert causes >= mistaken

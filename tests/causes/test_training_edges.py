@@ -124,12 +124,6 @@ def test_a_weight_that_changed_between_two_steps_is_the_cause(tmp_path: Path) ->
     assert found[1, "fc1"][0] == "inherited"
 
 
-def test_a_momentum_that_was_wrong_before_explains_itself(tmp_path: Path) -> None:
-    state = "fc1.weight/momentum_buffer"
-    found = roles(compared(tmp_path, {(0, state): 0.2, (1, state): 0.1}))
-    assert found == {(0, state): ("cause", ()), (1, state): ("inherited", (f"{state}:output:0",))}
-
-
 def test_what_is_left_of_a_gradient_that_is_zero_makes_no_cause(tmp_path: Path) -> None:
     terms = np.array([[1, -2, 3], [-1, 2, -3]], "f4")
     for side, rest in (("left", 1e-8), ("right", -2e-8)):

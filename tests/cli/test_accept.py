@@ -11,6 +11,7 @@ import pytest
 from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump.cli import main
+from pytest_msdump.core.report.json_report import read_json
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -41,7 +42,7 @@ def _dumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def compare(*words: str) -> dict[str, str]:
     """Compare by the suite; return verdicts."""
     main(["compare", *(words or ("--config", "msdump.toml"))])
-    report = json.loads(Path("msdump-report/results.json").read_text("utf-8"))
+    report = read_json(Path("msdump-report/results.json"))
     return {f"{one['left']['address']} {one['rank']}": one["verdict"] for one in report["tensors"]}
 
 
@@ -108,15 +109,6 @@ def test_what_was_accepted_before_is_not_added_again(capsys: pytest.CaptureFixtu
     assert [drift["match"] for drift in drifts()] == [*["far:output:0"] * 2, "odd[[]0][*]:output:0", "odd:output:0"]
 
 
-def test_a_suite_in_pyproject_gets_its_own_table() -> None:
-    Path("msdump.toml").unlink()
-    text = SUITE.replace("[msdump]", '[project]\nname = "net"\n\n[tool.msdump]') + "\n\n[tool.other]\nkey = 1\n"
-    Path("pyproject.toml").write_text(text, "utf-8")
-    before = compare("--config", "pyproject.toml")
-    assert main(["accept", "msdump-report", "odd", *WHY]) == 0
-    assert compare("--config", "pyproject.toml") == before | {"odd:output:0 0": "warn"}
-
-
 def test_a_failure_says_so_where_a_suite_file_can_take_it(pytester: pytest.Pytester) -> None:
     pytester.chdir()
     write_reference(Path("ref"), {"far": VALUES, "holes": VALUES})
@@ -171,21 +163,6 @@ def test_a_file_that_takes_no_entry_at_its_end_is_refused(capsys: pytest.Capture
     assert main(["accept", "msdump-report", "far", *WHY]) == 4
     assert "takes no further [[msdump.known_drift]] at its end" in capsys.readouterr().err
     assert Path("msdump.toml").read_text("utf-8") == text
-
-
-def test_a_limit_of_the_command_line_goes_before_what_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
-    compare("--config", "msdump.toml", "--threshold", "rel_euclid=0.001")
-    assert main(["accept", "msdump-report", "far", *WHY]) == 4
-    assert "limits of the run's command line go before known drifts" in capsys.readouterr().err
-    assert Path("msdump.toml").read_text("utf-8") == SUITE
-
-
-def test_results_of_a_run_without_a_suite_file_need_one(capsys: pytest.CaptureFixture[str]) -> None:
-    compare("run", "ref")
-    assert main(["accept", "msdump-report", "far", *WHY]) == 4
-    assert "name one with --config FILE" in capsys.readouterr().err
-    assert main(["accept", "msdump-report", "far", *WHY, "--config", "msdump.toml"]) == 0
-    assert [drift["match"] for drift in drifts()] == ["far:output:0"] * 2
 
 
 def _recording(folder: str, operators: list[tuple[str, str, str]], drifting: str) -> None:
@@ -270,14 +247,6 @@ def test_an_entry_that_matches_another_operator_is_refused(what: str, capsys: py
     assert len(error.splitlines()) == 2
 
 
-@pytest.mark.usefixtures("accepted")
-def test_a_pair_that_a_map_makes_is_the_same_operator() -> None:
-    file = Path("port.toml")
-    mapped = '[[msdump.map]]\nleft = "node_linear_1"\nright = "b"\n'
-    file.write_text(f"{file.read_text('utf-8')}\n{mapped}", "utf-8")
-    assert compare("--config", "port.toml")["node_linear_1:output:0 None"] == "warn"
-
-
 def test_a_rank_that_was_not_there_is_not_accepted_with_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     suite = Path("one.toml")
     suite.write_text('[msdump]\nleft = "one"\nright = "ref"\n', "utf-8")
@@ -304,3 +273,22 @@ def test_an_entry_that_would_be_of_more_than_was_shown_is_not_written(capsys: py
     assert main(["accept", "msdump-report", "*", *WHY, "--config", "two.toml"]) == 4
     assert "cannot be accepted alone" in capsys.readouterr().err
     assert Path("two.toml").read_text("utf-8") == text
+
+
+@pytest.mark.parametrize("suite", ["01_lenet_port", "02_failing_on_purpose", "05_quantised"])
+def test_a_saved_result_under_another_profile_is_judged_as_by_a_comparison(
+    suite: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path(__file__).parents[2] / "example_suites" / suite / "msdump.toml"
+    words = ["--config", str(file), "--profile"]
+    out = ["--quiet", "--report-dir"]
+    main(["compare", *words, "default", *out, str(tmp_path / "saved")])
+    for profile in ("strict", "ascend", "torch", "bitwise"):
+        code = main(["compare", *words, profile, *out, str(tmp_path / profile)])
+        compared = read_json(tmp_path / profile / "results.json")
+        capsys.readouterr()
+        assert main(["check", str(tmp_path / "saved" / "results.json"), *words, profile]) == code
+        line = next(line for line in capsys.readouterr().out.splitlines() if " tensors: " in line)
+        for verdict in ("pass", "warn", "fail", "undefined", "error"):
+            number = compared["counts"][verdict]
+            assert (f" {number} {verdict}" in line) == (number > 0), (profile, line, compared["counts"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -34,44 +32,6 @@ def test_a_drift_in_one_of_two_archives_is_found_by_name(archive, tmp_path, monk
     assert ran("check", "msdump-report/results.json") == 1
     assert "op 2 of 2 in name order" in capsys.readouterr().out
     assert ran("compare", archive, archive) == 0
-
-
-def test_dumps_with_times_are_in_execution_order(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for side in ("left", "right"):
-        (tmp_path / side).mkdir()
-        for number, name in enumerate(("z", "a")):
-            np.save(tmp_path / side / f"{name}.0.{1600000000000000 + number}.npy", np.full(4, float(side == "left")))
-    assert ran("compare", "left", "right") == 1
-    text = capsys.readouterr().out
-    assert "op 1 of 2 in execution order" in text
-    assert "name order" not in text
-
-
-def test_no_role_is_made_of_the_order_of_names(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for side, wrong in (("left", 2.0), ("right", 1.0)):
-        (tmp_path / side).mkdir()
-        for name, value in (("a", 1.0), ("b", wrong), ("c", wrong)):
-            np.save(tmp_path / side / f"{name}.npy", np.full(4, value))
-    assert ran("compare", "left", "right") == 1
-    tensors = json.loads((tmp_path / "msdump-report/results.json").read_text())["tensors"]
-    assert {one["left"]["address"]: one.get("role") for one in tensors if one["verdict"] == "fail"} == {
-        "b:output:0": "unknown",
-        "c:output:0": "unknown",
-    }
-
-
-def test_match_and_inspect_list_the_arrays_in_the_order_of_their_names(archive, capsys):
-    assert ran("match", archive, archive) == 0
-    text = capsys.readouterr().out
-    assert text.index("net.conv2:output:0") < text.index("net.conv10:output:0")
-    assert ran("inspect", archive, "--json") == 0
-    operators = json.loads(capsys.readouterr().out)["operators"]
-    assert [(one["name"], one["shape"], one["bytes"]) for one in operators] == [
-        ("net.conv2", [2, 3], 48),
-        ("net.conv10", [5], 20),
-    ]
 
 
 @pytest.mark.parametrize("damaged", ["a.npz", "a.safetensors", "a.pt", "a.pth"])
@@ -114,13 +74,3 @@ def test_two_names_that_become_one_file_are_not_written_over_each_other(tmp_path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npz", "out"]
     assert ran("inspect", tmp_path / "a.npz", "--save-txt", tmp_path / "text") == 1
     assert "two arrays of" in capsys.readouterr().err
-
-
-def test_arrays_are_no_dump_files_to_convert_to(archive, tmp_path, capsys):
-    assert ran("convert", archive, "--to", "dump", "--out", tmp_path / "out") == 4
-    assert "no name is a dump file's" in capsys.readouterr().err
-
-
-def test_every_array_can_be_saved_as_text(archive, tmp_path):
-    assert ran("inspect", archive, "--save-txt", tmp_path / "text") == 0
-    np.testing.assert_array_equal(np.loadtxt(tmp_path / "text" / "net.conv2.txt"), np.arange(6.0))

@@ -30,12 +30,6 @@ def test_a_new_configuration_passes_its_own_check(made, capsys):
     assert capsys.readouterr().out == f"{made}: 0 refused, 0 warnings\n"
 
 
-def test_without_a_file_the_configuration_is_printed(capsys):
-    assert main(["config", "new", "--path", "/data/dump", "--kernel", "Conv2D"]) == 0
-    text = capsys.readouterr().out.split("\n\n")[0]
-    assert json.loads(text)["common_dump_settings"]["kernels"] == ["Conv2D"]
-
-
 def test_a_refusal_is_exit_code_1_and_comes_first(made, capsys):
     document = json.loads(made.read_text())
     document["common_dump_settings"] |= {"iteration": 0, "colour": 1}
@@ -59,30 +53,6 @@ def test_a_graph_tells_which_operators_would_be_dumped(made, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "'ReLU' also matches ReluGrad" in said
     assert "would dump 2 of 3 operators\n  Default/ReLU-op1\n  Gradients/ReluGrad-op2\n" in said
-
-
-def test_an_ir_tells_which_operators_would_be_dumped(made, capsys):
-    document = json.loads(made.read_text())
-    document["common_dump_settings"] |= {"dump_mode": 1, "kernels": ["Conv2D", "Default/Mul-op0"]}
-    made.write_text(json.dumps(document))
-    graph = DATA / "ir" / "odd" / "ms_output_trace_code_graph_0.ir"
-    assert main(["config", "check", str(made), "--graph", str(graph)]) == 0
-    said = capsys.readouterr().out
-    assert "would dump 2 of 8 operators\n  Default/conv-Conv2d/Conv2D-op0\n  Default/Mul-op0\n" in said
-    document["common_dump_settings"] |= {"dump_mode": 0}
-    made.write_text(json.dumps(document))
-    main(["config", "check", str(made), "--graph", str(graph)])
-    assert "would dump all of 8 operators\n" in capsys.readouterr().out
-
-
-def test_the_environment_names_the_configuration(made, monkeypatch, capsys):
-    monkeypatch.setenv("MINDSPORE_DUMP_CONFIG", str(made))
-    assert main(["config", "check"]) == 0
-    assert main(["config", "explain"]) == 0
-    monkeypatch.delenv("MINDSPORE_DUMP_CONFIG")
-    capsys.readouterr()
-    assert main(["config", "check"]) == 4
-    assert "MINDSPORE_DUMP_CONFIG is not set either" in capsys.readouterr().err
 
 
 # The compiled model of these is fusion.json; its own name is the outermost `name` in it.
@@ -141,13 +111,6 @@ def test_a_new_acl_json_passes_its_own_check(arguments, expected, tmp_path, caps
     assert json.loads(file.read_text()) == {"dump": {"dump_path": str(tmp_path), **expected}}
     assert main(["config", "check", str(file)]) == 0
     assert capsys.readouterr().out == f"{file}: 0 refused, 0 warnings\n"
-
-
-def test_the_ge_dump_needs_its_variable(capsys):
-    main(["config", "new", "--path", "/data/dump", "--mode", "ge"])
-    assert "export ENABLE_MS_GE_DUMP=1" in capsys.readouterr().out
-    main(["config", "new", "--path", "/data/dump", "--mode", "o0"])
-    assert "ENABLE_MS_GE_DUMP" not in capsys.readouterr().out
 
 
 def test_explain_goes_key_by_key(made, capsys):

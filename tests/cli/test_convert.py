@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import numpy as np
@@ -89,12 +88,6 @@ def test_types_that_numpy_lacks_come_back_as_what_they_were(to, number, name, wi
         assert path.read_bytes() == raw.tobytes()
 
 
-def test_raw_bytes_of_a_tensor_as_it_is_stored_are_read_again_flat(conv, tmp_path):
-    assert convert(conv, "--out", tmp_path / "out", "--to", "bin") == 0
-    assert names(tmp_path / "out") == [f"{conv.name}.output.0.2240.float16.NC1HWC0.bin"]
-    assert open_dump(tmp_path / "out").read("conv").shape == (2240,)
-
-
 def test_inputs_outputs_buffers_and_workspaces_have_their_bytes(tmp_path):
     inputs = [dumpmade.op_input(1, (2,), 8)]
     outputs = [dumpmade.op_output(1, (3,), 12)]
@@ -142,27 +135,6 @@ def test_every_tensor_of_a_tree_is_there_again_with_its_values(tree, tmp_path):
     assert values == sorted(expected)
 
 
-def test_a_tree_keeps_its_folders_and_so_its_coordinates(tmp_path):
-    tree = DATA / "generations" / "g7_bin"
-    assert convert(tree, "--out", tmp_path / "out", "--to", "msnpy") == 0
-    before, after = open_dump(tree), open_dump(tmp_path / "out")
-
-    def places(dump):
-        return sorted((ref.key.address, repr(ref.key.op.at)) for ref in dump.refs)
-
-    assert [place[1] for place in places(after)] == [place[1] for place in places(before)]
-
-
-def test_a_reference_keeps_its_names(tmp_path):
-    write_reference(tmp_path / "reference", {"conv": HALF, "fc.1": HALF[0]})
-    assert convert(tmp_path / "reference", "--out", tmp_path / "out") == 0
-    assert names(tmp_path / "out") == names(tmp_path / "reference")
-    assert convert(tmp_path / "reference", "--out", tmp_path / "text", "--to", "txt") == 0
-    assert [name.removesuffix(".txt") for name in names(tmp_path / "text")] == [
-        name.removesuffix(".npy") for name in names(tmp_path / "reference")
-    ]
-
-
 def test_an_array_is_brought_to_a_format_when_somebody_says_what_it_is_in(tmp_path, capsys):
     write_reference(tmp_path / "reference", {"conv": made.nc1hwc0(HALF)})
     words = (tmp_path / "reference", "--out", tmp_path / "out", "--memory-format", "NHWC")
@@ -199,24 +171,6 @@ def test_a_name_that_is_too_long_is_found_again_by_mapping_csv(tmp_path):
     assert sorted(ref.key.op.op_type for ref in open_dump(tmp_path / "out").refs) == ["Add0", "Add1"]
 
 
-def test_a_file_called_by_a_number_gets_its_own_name_back(tmp_path):
-    name = f"Add.op.1.1.{dumpmade.TIME}"
-    dumpmade.put(tmp_path / "dump", "12345678901234567890", dumpmade.one_output(np.ones(2, "<f4")))
-    (tmp_path / "dump" / "mapping.csv").write_text(f"12345678901234567890,{name}\n")
-    assert convert(tmp_path / "dump", "--out", tmp_path / "out") == 0
-    assert names(tmp_path / "out") == [f"{name}.output.0.npy"]
-
-
-def test_msnpy_has_the_last_part_of_the_operators_own_name_unless_another_has_it_too(tmp_path):
-    for number, op in enumerate(("a_conv", "b_conv")):
-        content = dumpmade.one_output(np.full(1, number, "<f4"), op_name=op.replace("_", "/"))
-        dumpmade.put(tmp_path / "dump", f"Op.{op}.1.1.{dumpmade.TIME}", content)
-    assert convert(tmp_path / "dump", "--out", tmp_path / "out", "--to", "msnpy") == 0
-    own = [f"Op.{op}.1.1.{dumpmade.TIME}.output.0.ND.npy" for op in ("b_conv", "conv")]
-    assert names(tmp_path / "out") == own
-    assert [float(np.load(tmp_path / "out" / name)[0]) for name in own] == [1, 0]
-
-
 def test_two_sources_of_one_name_are_refused_but_for_the_first(tmp_path):
     name = f"Op.a.1.1.{dumpmade.TIME}"
     files = [dumpmade.put(tmp_path / f"{n}", name, dumpmade.one_output(np.full(1, n, "<f4"))) for n in range(2)]
@@ -227,14 +181,6 @@ def test_two_sources_of_one_name_are_refused_but_for_the_first(tmp_path):
     assert f"is made of {files[0]} already" in listed
     assert convert(*files, "--out", tmp_path / "npz", "--to", "npz") == 1
     assert names(tmp_path / "npz") == [f"{name}.npz", FAILED]
-
-
-def test_of_several_folders_each_gets_one_of_its_own(tmp_path):
-    name = f"Op.a.1.1.{dumpmade.TIME}"
-    for number in range(2):
-        dumpmade.put(tmp_path / f"run{number}", name, dumpmade.one_output(np.full(1, number, "<f4")))
-    assert convert(tmp_path / "run0", tmp_path / "run1", "--out", tmp_path / "out") == 0
-    assert names(tmp_path / "out") == [f"run{number}/{name}.output.0.npy" for number in range(2)]
 
 
 def test_a_source_is_never_written_over(tmp_path):
@@ -284,15 +230,6 @@ def test_a_users_function_gets_both_shapes_and_flat_values_and_wins(conv, tmp_pa
     np.testing.assert_array_equal(np.load(path), np.full((2, 19, 5, 7), 7, np.float16))
 
 
-def test_what_a_users_function_raises_is_a_failure_of_its_tensor(conv, tmp_path):
-    folder = tmp_path / "code" / "format_convert"
-    folder.mkdir(parents=True)
-    (folder / "convert_NC1HWC0_to_NCHW.py").write_text("def convert(a, b, c):\n    raise ValueError('mine')\n")
-    words = ("--memory-format", "NCHW", "--code", tmp_path / "code")
-    assert convert(conv, "--out", tmp_path / "out", *words) == 1
-    assert "raised ValueError: mine" in (tmp_path / "out" / FAILED).read_text()
-
-
 # -- what cannot be meant ---------------------------------------------------------------------------------------------
 
 
@@ -330,39 +267,6 @@ def test_a_call_that_cannot_be_meant_is_one_line_and_4(words, line, conv, tmp_pa
     assert names(conv.parent) == [conv.name]
 
 
-def test_a_shape_is_for_one_file(conv, tmp_path, capsys):
-    made.device(conv.parent, "Conv2D", "other", made.nc1hwc0(HALF), memory_format="NC1HWC0")
-    words = ("--out", tmp_path / "out", "--memory-format", "NCHW", "--shape", "2,19,5,7")
-    assert convert(conv.parent, *words) == 4
-    assert "--shape is for one file, and there are 2" in capsys.readouterr().err
-
-
-def test_a_folder_without_files_converts_nothing_and_says_so(tmp_path, capsys):
-    (tmp_path / "empty").mkdir()
-    assert convert(tmp_path / "empty", "--out", tmp_path / "out") == 1
-    assert "converted 0 of 0 files" in capsys.readouterr().out
-
-
-def test_files_that_no_reader_knows_are_told(conv, tmp_path, capsys):
-    (conv.parent / "README").write_text("")
-    assert convert(conv.parent, "--out", tmp_path / "out") == 0
-    assert f"left out, no dump files: 1 file, e.g. {conv.parent / 'README'}" in capsys.readouterr().err
-
-
-def test_only_selected_operators_are_converted(conv, tmp_path):
-    made.device(conv.parent, "Relu", "relu", HALF, slot_of_inputs=(HALF,), time=5)
-    assert convert(conv.parent, "--out", tmp_path / "out", "--select", "re*:output:0") == 0
-    (name,) = names(tmp_path / "out")
-    assert ".relu." in name
-    assert name.endswith(".output.0.npy")
-
-
-def test_a_target_that_cannot_be_written_is_a_failure(conv, tmp_path):
-    (tmp_path / "out" / f"{conv.name}.output.0.npy").mkdir(parents=True)
-    assert convert(conv, "--out", tmp_path / "out") == 1
-    assert "cannot be written: Is a directory" in (tmp_path / "out" / FAILED).read_text()
-
-
 # -- what a dump may not do -------------------------------------------------------------------------------------------
 
 
@@ -378,24 +282,6 @@ def test_a_mapping_leads_no_file_out_of_the_output_folder(name, tmp_path):
         assert convert(folder, "--out", out) == 0
         assert {path.parent for path in (tmp_path / "deep").rglob("*.npy")} == {out}
     assert not list(tmp_path.glob("*escaped*"))
-
-
-@pytest.mark.parametrize("op_name", ["x/..", "x/", "a.b", "x/a b"])
-def test_a_headers_name_makes_no_odd_file_name(op_name, tmp_path):
-    file = f"Op.{re.sub('[/. ]', '_', op_name)}.1.1.{dumpmade.TIME}"
-    dumpmade.put(tmp_path / "dump", file, dumpmade.one_output(np.ones(2, "<f4"), op_name=op_name))
-    assert convert(tmp_path / "dump", "--out", tmp_path / "out", "--to", "msnpy") == 0
-    (name,) = names(tmp_path / "out")
-    assert re.fullmatch(rf"Op\.\w+\.1\.1\.{dumpmade.TIME}\.output\.0\.ND\.npy", name)
-
-
-def test_a_line_break_in_a_name_forges_no_line_of_the_list(tmp_path, capsys):
-    file = dumpmade.put(tmp_path / "dump", f"Op.a\nforged.1.1.{dumpmade.TIME}", b"broken")
-    assert convert(file.parent, "--out", tmp_path / "out") == 1
-    lines = (tmp_path / "out" / FAILED).read_text().splitlines()
-    assert len(lines) == 2
-    assert "a\\nforged" in lines[0]
-    assert capsys.readouterr().err.count("\n") == 2
 
 
 @pytest.mark.parametrize("to", ["npy", "bin", "txt", "npz", "msnpy"])

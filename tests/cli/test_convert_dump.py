@@ -13,7 +13,6 @@ from pytest_msdump import cli
 from pytest_msdump.capabilities.convert.dump_files import array_name
 
 TIME = 1600000000000001
-CASE = Path(__file__).parents[1] / "data" / "ascend_golden" / "e_convert"
 FAILED = "convert_failed_file_list.txt"
 
 
@@ -29,21 +28,6 @@ def convert(*words: object) -> int:
 
 def names(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-
-
-def test_without_a_kind_the_names_tell(tmp_path, capsys):
-    for name in (f"conv1.1.{TIME}", f"Conv2D.conv1.3.{TIME}.0"):
-        save(tmp_path / "in" / f"{name}.npy")
-        assert convert(tmp_path / "in" / f"{name}.npy", "--out", tmp_path / "out") == 0
-    assert names(tmp_path / "out") == [f"Conv2D.conv1.3.{TIME}", f"conv1.1.{TIME}.pb"]
-    assert capsys.readouterr().err == ""
-
-
-def test_iterations_keep_their_folders(tmp_path):
-    for iteration in (0, 1):
-        save(tmp_path / "in" / str(iteration) / f"conv1.0.{TIME}.npy")
-    assert convert(tmp_path / "in", "--out", tmp_path / "out", "--kind", "quant") == 0
-    assert names(tmp_path / "out") == [f"0/conv1.0.{TIME}.quant", f"1/conv1.0.{TIME}.quant"]
 
 
 def test_a_recorded_reference_says_types_and_true_names_itself(tmp_path):
@@ -83,16 +67,6 @@ def test_what_is_missing_or_there_twice_stops_no_other_file(tmp_path, capsys):
     assert names(tmp_path / "out") == [f"A.good.1.{TIME}"]
 
 
-def test_names_of_another_form_are_told(tmp_path, capsys):
-    save(tmp_path / "in" / f"conv1.0.{TIME}.npy")
-    save(tmp_path / "in" / "weights.npy")
-    assert convert(tmp_path / "in", "--out", tmp_path / "out") == 0
-    assert "left out, of other names: 1 file, e.g. weights.npy" in capsys.readouterr().err
-    assert convert(tmp_path / "in", "--out", tmp_path / "none", "--kind", "offline") == 4
-    assert "give OP_TYPE.OP.TASK[.STREAM].TIME[.output].INDEX.npy" in capsys.readouterr().err
-    assert not (tmp_path / "none").exists()
-
-
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -110,13 +84,6 @@ def test_what_cannot_be_meant_is_a_usage_error(words, text, tmp_path, capsys):
     assert convert(source, "--out", tmp_path / "out", *words) == 4
     assert text in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("words", [["--kind", "caffe"], ["--dtype", "int4"], ["--groups", "2"]])
-def test_what_only_dumps_have_is_refused_for_others(words, tmp_path, capsys):
-    source = save(tmp_path / f"conv1.0.{TIME}.npy")
-    assert cli.main(["convert", str(source), "--out", str(tmp_path / "out"), *words]) == 4
-    assert f"{words[0]} is for --to dump" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -170,13 +137,6 @@ def test_code_of_a_user_runs_when_its_folder_is_named(tmp_path, capsys):
     assert convert(*common, "--code", tmp_path / "code") == 0
     assert f"ran user code: {script}" in capsys.readouterr().err
     assert decode(dump.read_bytes())["output"][0]["data"] == np.ones(24, np.float32).tobytes()
-
-
-def test_a_plain_shape_is_the_logical_one_even_where_the_header_gives_none(tmp_path):
-    (source,) = (CASE / "left").glob("Const.w_nchw_noori.*")
-    assert convert(source, "--memory-format", "FRACTAL_Z", "--out", tmp_path / "out") == 0
-    (output,) = decode((tmp_path / "out" / source.name).read_bytes())["output"]
-    assert (output["original_shape"], output["shape"]) == ((20, 6, 3, 2), (6, 2, 16, 16))
 
 
 def test_names_that_were_shortened_are_whole_again_and_lead_nowhere_else(tmp_path):

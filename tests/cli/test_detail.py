@@ -7,7 +7,6 @@ import pytest
 from dump_builder import write_reference
 
 from pytest_msdump.cli import main
-from pytest_msdump.core.compare.select_pairs import wanted
 
 
 @pytest.fixture
@@ -86,25 +85,3 @@ def test_a_pair_of_different_shapes_is_1_with_the_reason(two, capsys):
     assert "no details: left (2, 3) has 6 elements, right (2, 2) has 4 elements" in said.err
     assert "ERROR  c:output:0" in said.out
     assert files(two / "msdump-report") == [".gitignore", "results.json"]
-
-
-def test_iterations_of_one_tensor_do_not_share_a_file(two):
-    for side in ("L", "R"):
-        for iteration in range(2):
-            write_reference(two / f"{side}{side}" / str(iteration), {"a": np.arange(4.0)})
-    assert main(["compare", "LL", "RR", "-d", "a", "--rows", "0"]) == 0
-    found = [name for name in files(two / "msdump-report" / "detail") if name.endswith("summary.txt")]
-    assert found == [f"a_iteration{number}_output_0_summary.txt" for number in range(2)]
-
-
-def test_the_first_failing_tensors_can_be_asked_for(two, capsys):
-    assert main(["compare", "L", "R", "--detail", "1"]) == 1
-    out = capsys.readouterr().out
-    assert "details of x_b:output:0: msdump-report/detail/x_b_output_0_summary.txt" in out
-    assert "1 more failing tensor" in out
-    assert not list((two / "msdump-report" / "detail").glob(".*"))
-
-
-@pytest.mark.parametrize("number", ["9" * 5000, "\N{SUPERSCRIPT TWO}"])
-def test_a_slot_that_is_no_number_belongs_to_the_name(number):
-    assert wanted(f"a:output:{number}") == (f"a:output:{number}", "output", None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -38,23 +37,6 @@ def test_it_fits_says_what_is_done_and_names_no_flag_of_pytest(words, monkeypatc
     assert "--msdump-" not in text
 
 
-@pytest.mark.parametrize("width", [80, 120])
-@pytest.mark.parametrize("command", ["compare", "match", "init", "inspect", "convert"])
-def test_options_of_long_commands_stand_under_headings(command, width, monkeypatch, capsys) -> None:
-    monkeypatch.setenv("COLUMNS", str(width))
-    with pytest.raises(SystemExit):
-        cli.main([command, "--help"])
-    text = capsys.readouterr().out
-    headings = re.findall(r"^(\S.*):$", text, flags=re.MULTILINE)
-    assert headings[:2] == ["options", "inputs"]
-    assert "output" in headings
-    assert headings[-1] == "examples"
-    # Only --help itself is under the heading of argparse.
-    assert re.findall(
-        r"^  (-\S+)", text.partition("\noptions:\n")[2].partition("\ninputs:\n")[0], flags=re.MULTILINE
-    ) == ["-h,"]
-
-
 def test_names_that_are_allowed_are_listed(monkeypatch, capsys) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit):
@@ -67,22 +49,3 @@ def test_names_that_are_allowed_are_listed(monkeypatch, capsys) -> None:
         assert f"{flag} {{{','.join(names)}}}" in text
     # Too many for the width of a terminal.
     assert f"named limits: {', '.join(PROFILES)} (default: default)" in " ".join(text.split())
-
-
-# Where the seed has its flag for a file, quiet is --quiet alone.
-OF_A_FILE = {"compare", "match"}
-
-
-@pytest.mark.parametrize("command", cli.COMMANDS)
-def test_q_is_the_file_of_quantisation_where_the_seed_has_it_and_quiet_elsewhere(command, monkeypatch, capsys) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit):
-        cli.main([command, "--help"])
-    text = capsys.readouterr().out
-    if command in OF_A_FILE:
-        # Python 3.13 writes FILE once.
-        assert re.search(r"-q(?: FILE)?, --quant-fusion FILE", text)
-        assert "\n  --quiet " in text
-    else:
-        assert not re.search(r"-q(?: FILE)?, --quant-fusion", text)
-        assert ("-q, --quiet" in text) == ("--quiet" in text)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from dump_builder import write_mindspore, write_reference
+from dump_builder import write_mindspore
 
 from pytest_msdump import cli
 from pytest_msdump.capabilities.inspect import command as inspect
@@ -95,18 +93,6 @@ def test_a_dump_is_told_by_totals_coordinates_and_operators(capsys, width):
     assert "float32 (2, 12, 6, 6)" in row
 
 
-def test_a_dump_as_json_says_the_same(capsys):
-    found = entry(capsys, LENET)
-    refs = index(LENET).refs
-    assert (found["tensors"], found["reader"], found["odd"], found["unreadable"]) == (len(refs), "mindspore", [], [])
-    assert found["coordinates"] == {"rank": [0], "net": ["Lenet"], "graph": [0], "iteration": [0]}
-    assert sum(found["dtypes"].values()) == sum(found["memory_formats"].values()) == len(refs)
-    assert sum(row["tensors"] for row in found["operators"]) == len(refs)
-    assert sum(row["bytes"] for row in found["operators"]) == found["bytes"]
-    (conv,) = (row for row in found["operators"] if row["name"] == CONV2)
-    assert (conv["op_type"], conv["dtype"], conv["shape"], conv["outputs"]) == ("Conv2D", "float32", [2, 12, 6, 6], 1)
-
-
 def test_what_is_odd_is_said(tmp_path, capsys):
     for iteration in range(3):
         write_mindspore(tmp_path, [("Mul", "Default/a", "output", 0, [1.0])], iteration=iteration)
@@ -126,57 +112,6 @@ def test_what_is_odd_is_said(tmp_path, capsys):
     found = entry(capsys, tmp_path, code=1)
     assert [one["address"] for one in found["unreadable"]] == ["Default/c:output:0"]
     assert found["unexplained"] == ["rank_0/notes.txt"]
-
-
-def test_an_operator_whose_shape_varies_is_said_to(tmp_path, capsys):
-    for iteration in range(2):
-        write_mindspore(tmp_path, [("Mul", "Default/a", "output", 0, np.ones(iteration + 1))], iteration=iteration)
-    (row,) = entry(capsys, tmp_path)["operators"]
-    assert (row["shape"], row["tensors"]) == (None, 2)
-    assert "varies" in told(capsys, tmp_path)
-
-
-def test_forty_operators_are_listed_unless_all_are_wanted(tmp_path, capsys):
-    write_reference(tmp_path, {f"op{number}": [1.0] for number in range(43)})
-    assert "and 3 more; --all lists them all" in told(capsys, tmp_path)
-    text = told(capsys, tmp_path, "--all")
-    assert "op42" in text
-    assert "more operators" not in text
-
-
-def test_an_empty_dump_is_no_success(tmp_path, capsys):
-    assert "0 tensors of 0 operators" in told(capsys, tmp_path, code=1)
-
-
-@pytest.mark.parametrize("framework", ["", " ", "\n", "pytorch"])
-@pytest.mark.parametrize("tensors", [0, 1])
-def test_a_label_without_a_value_is_left_out(tmp_path, capsys, framework, tensors):
-    output = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1.0, "Min": 0.0, "Norm": 1.0}
-    data = {"Torch.a.0.forward": {"output": [output] * tensors}}
-    dump = {"task": "statistics", "level": "L1", "framework": framework, "data": data}
-    (tmp_path / "dump.json").write_text(json.dumps(dump), "utf-8")
-    (tmp_path / "stack.json").write_text("{}", "utf-8")
-    text = told(capsys, tmp_path, code=0 if tensors else 1)
-    assert ("framework" in text) is (framework == "pytorch")
-
-
-def test_what_the_run_was_told_to_dump_is_said(capsys):
-    source = "rank_0/.dump_metadata/data_dump.json"
-    (asked,) = entry(capsys, LENET)["asked_for"]
-    assert (asked["source"], asked["io"], asked["iterations"], asked["kernels"]) == (source, "all", "all", [])
-    words = " ".join(told(capsys, LENET).split())
-    assert f"asked for inputs and outputs of every operator, every iteration ({source})" in words
-
-
-@pytest.mark.e2e
-def test_a_reader_that_has_seen_enough_gets_no_traceback():
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest_msdump", "inspect", str(LENET)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    process.stdout.close()
-    assert process.stderr.read() == b""
-    process.stderr.close()
-    assert process.wait() == 1
 
 
 # A file, and the way back.
@@ -205,16 +140,6 @@ ASCEND = DATA / "ascend_golden"
 CONV1 = ASCEND / "a_fusion_nchw" / "left" / "Conv2D.conv1conv1_bnconv1_relu.3.1.1600000000000003"
 
 
-def test_an_npy_file_is_told_with_its_header(tmp_path, capsys, width):
-    np.save(tmp_path / "a.npy", np.asfortranarray(np.ones((2, 3), ">f4")))
-    text = told(capsys, tmp_path / "a.npy")
-    assert "; an npy file; 1 tensor (reader npy-tree)\n" in text
-    assert "  header: version 1.0, descr >f4, order Fortran, first byte 128\n" in text
-    header = entry(capsys, tmp_path / "a.npy")["header"]
-    assert header == {"is": "an npy file", "version": "1.0", "descr": ">f4", "order": "Fortran", "first_byte": 128}
-    assert width
-
-
 def test_a_dump_file_is_told_with_its_header(capsys, width):
     lines = told(capsys, CONV1).splitlines()
     assert "  26.9 KiB; a dump file in the format of Ascend; 3 tensors (reader ascend)" in lines
@@ -239,39 +164,6 @@ def test_a_dump_file_that_is_cut_short_still_tells_its_header(capsys):
     empty = ASCEND / "b5_broken_files" / "left" / "Add.empty.7.3.1600000000000003"
     assert entry(capsys, empty, code=1)["header"] is None
     assert "header" not in told(capsys, empty, code=1)
-
-
-def test_a_tensor_that_was_dumped_in_slices_says_so(capsys):
-    path = ASCEND / "l_ffts" / "left" / "Add.auto_op.5.3.1600000000000010.4.11.0.0"
-    whole, joined = entry(capsys, path)["tensors"]
-    assert (whole["shape"], whole["header"]["shape"]) == ([4, 5, 7], [4, 5, 7])
-    assert (joined["shape"], joined["header"]["shape"]) == ([6, 5, 7], [4, 5, 7])
-    before, _, after = told(capsys, path).partition("\noutput:0")
-    assert "slices" not in before
-    assert "  joined from 2 slices, each in a file of its own\n" in after
-
-
-def test_a_nano_dump_tells_where_tensors_were_on_the_device(capsys):
-    (path,) = (ASCEND / "m_nano" / "left").iterdir()
-    assert "a nano dump file of Ascend; 2 tensors (reader ascend)\n  header: container nano\n" in told(capsys, path)
-    assert [tensor["header"]["address"] for tensor in entry(capsys, path)["tensors"]] == [0x1000, 0x2000]
-
-
-def test_a_bar_is_as_long_as_the_terminal_lets_it(tmp_path, capsys, width):
-    np.save(tmp_path / "a.npy", np.array([-1e300, 0.5, 0.5, 1e300]))
-    bars = [line for line in told(capsys, tmp_path / "a.npy").splitlines() if "|" in line]
-    assert max(line.count("#") for line in bars) == {80: 55, 120: 60}[width]
-    assert {len(line) for line in bars} == {max(map(len, bars))}
-    assert len(bars[0]) <= width
-
-
-def test_each_of_a_few_whole_numbers_has_a_bar(tmp_path, capsys):
-    np.save(tmp_path / "a.npy", np.array([-1, 2, 2, 0], np.int64))
-    bars = [line.split() for line in told(capsys, tmp_path / "a.npy").splitlines() if "|" in line]
-    assert [(bar[0], bar[-1]) for bar in bars] == [("-1", "1"), ("0", "1"), ("1", "0"), ("2", "2")]
-    np.save(tmp_path / "b.npy", np.array([True, False, True]))
-    (tensor,) = entry(capsys, tmp_path / "b.npy")["tensors"]
-    assert tensor["histogram"] == {"edges": [0.0, 1.0, 2.0], "counts": [1, 2]}
 
 
 def test_a_file_as_json_says_the_same(run_with_graph, capsys):
@@ -309,43 +201,12 @@ def test_every_kind_of_tensor_is_told(tmp_path, capsys, values):
     assert str(values.shape) in text
 
 
-def test_complex_numbers_are_told_by_modulus(tmp_path, capsys):
-    np.save(tmp_path / "a.npy", np.array([3 + 4j, 0, complex(np.nan, 1), complex(1, np.inf)]))
-    text = told(capsys, tmp_path / "a.npy")
-    assert "  4 elements: 1 NaN, 1 Inf\n  modulus 0 to 5, its mean 2.5\n" in text
-
-
-def test_a_file_with_several_tensors_tells_each(capsys):
-    (path,) = (DATA / "generations" / "g5").rglob("BiasAdd.*0010")
-    found = entry(capsys, path)
-    assert [tensor["address"].partition(":")[2] for tensor in found["tensors"]] == ["input:0", "output:0"]
-    text = told(capsys, path)
-    assert "input:0  float32 (1, 2, 2, 3), NCHW" in text
-    assert "output:0  float16 (1, 2, 2, 3), NCHW" in text
-
-
 def test_a_file_that_is_cut_short_is_told_and_fails(run_with_graph, capsys):
     path = file_of(run_with_graph, "Conv2D.*conv2*.output.0.*")
     path.write_bytes(path.read_bytes()[:-10])
     text = told(capsys, path, code=1)
     assert "output:0  cannot be read" in text
     assert entry(capsys, path, code=1)["tensors"][0]["problem"]
-
-
-def test_a_dump_whose_path_above_tells_more_is_named_with_root(capsys):
-    path = DATA / "generations" / "g1_bare_device"
-    file = sorted(path.rglob("*BiasAdd*iteration_1/*")) or sorted((path / "Net" / "0" / "iteration_1").iterdir())
-    short, long = (entry(capsys, file[0], *root)["tensors"][0] for root in ((), ("--root", path)))
-    assert (short["rank"], short["net"], short["iteration"]) == (None, None, 1)
-    assert (long["rank"], long["net"], long["iteration"]) == (0, "Net", 1)
-
-
-def test_a_relative_path_finds_its_operator(run_with_graph, capsys, monkeypatch):
-    path = file_of(run_with_graph, "Conv2D.*conv2*.output.0.*")
-    monkeypatch.chdir(path.parent)
-    assert entry(capsys, path.name)["operator"]["name"] == CONV2
-    monkeypatch.chdir(path.parent.parent)
-    assert entry(capsys, f"./0/../0/{path.name}")["operator"]["name"] == CONV2
 
 
 def test_kernel_arguments_and_attributes_are_told(run_with_graph, capsys):
@@ -475,17 +336,6 @@ def test_a_line_is_told_with_operators_shapes_neighbours_and_files(run_with_grap
     assert max(len(line) for line in lines[1:] if not line.endswith(".npy")) <= width
 
 
-def test_every_file_of_a_line_is_listed_when_all_is_wanted(run_with_graph, capsys):
-    for iteration in range(1, 4):
-        shutil.copytree(run_with_graph / "rank_0/Lenet/0/0", run_with_graph / f"rank_0/Lenet/0/{iteration}")
-    files = entry(capsys, run_with_graph, "--line", "ms_side.py:36")["operators"][1]["tensors"]
-    assert len(files) == 16
-    text = told(capsys, run_with_graph, "--line", "ms_side.py:36")
-    assert text.count("BiasAdd.Default_conv2") == 12
-    assert "  and 4 more; --all lists them all" in text
-    assert told(capsys, run_with_graph, "--line", "ms_side.py:36", "--all").count("BiasAdd.Default_conv2") == 16
-
-
 def test_a_line_as_json_and_by_its_code(run_with_graph, capsys):
     by_place = entry(capsys, run_with_graph, "--line", "ms_side.py:36")["operators"]
     by_code = entry(capsys, run_with_graph, "--line", "self.pool2(self.relu2(")["operators"]
@@ -503,28 +353,6 @@ def test_every_file_of_a_line_leads_back_to_it(run_with_graph, capsys):
             assert (back["name"], back["lines"]) == (operator["name"], operator["lines"])
 
 
-def test_a_line_of_a_graph_kept_elsewhere(tmp_path, capsys):
-    shutil.copytree(LENET, tmp_path / "run")
-    assert "it has no graph with lines" in refused(capsys, tmp_path / "run", "--line", "ms_side.py:36")
-    found = entry(capsys, tmp_path / "run", "--line", "ms_side.py:36", "--graph", GRAPH)
-    assert found["operators"][0]["name"] == CONV2
-    path = file_of(tmp_path / "run", "Conv2D.*conv2*.output.0.*")
-    assert entry(capsys, path)["operator"] is None
-    assert entry(capsys, path, "--graph", GRAPH)["operator"]["name"] == CONV2
-
-
-def test_a_line_that_made_nothing_names_those_that_did(run_with_graph, capsys):
-    text = refused(capsys, run_with_graph, "--line", "ms_side.py:99")
-    assert "no operator" in text
-    assert PLACE in text
-
-
-def test_an_operator_of_a_line_that_was_not_dumped_is_said_to(run_with_graph, capsys):
-    for path in run_with_graph.rglob("MaxPool.*pool2*"):
-        path.unlink()
-    assert told(capsys, run_with_graph, "--line", "ms_side.py:36").splitlines()[-1] == "  not dumped"
-
-
 # Checks.
 
 
@@ -539,15 +367,6 @@ def test_a_hit_exits_1_and_names_line_and_threshold(run_with_graph, capsys):
     assert "               1 NaN of 864 elements; first at [0, 1, 2, 3]; in iteration 0" in lines
     (hit,) = entry(capsys, run_with_graph, "--check", code=1)["hits"]
     assert (hit["check"], hit["value"], hit["where"], hit["source"]["line"]) == ("tensor_overflow", 1, [0, 1, 2, 3], 36)
-
-
-def test_thresholds_are_set_on_the_command_line(capsys):
-    assert "no check hit" in told(capsys, LENET, "--check")
-    text = told(capsys, LENET, "--check", "--check-set", "tensor_too_large.max_gt=2", code=1)
-    assert "(tensor_too_large" not in text
-    assert "tensor_too_large: the tensor is large" in text
-    assert "max_gt=2)" in text
-    assert "did you mean 'max_gt'" in refused(capsys, LENET, "--check", "--check-set", "tensor_too_large.max_g=2")
 
 
 # Text files.
@@ -573,44 +392,12 @@ def test_text_files_are_those_of_numpy_savetxt(tmp_path, capsys):
         assert written.read_bytes() == (tmp_path / "expected.txt").read_bytes()
 
 
-def test_what_ends_in_txt_is_the_file_itself(tmp_path, capsys):
-    np.save(tmp_path / "a.npy", np.ones(3, np.float32))
-    wanted = tmp_path / "new" / "mine.TXT"
-    assert told(capsys, tmp_path / "a.npy", "--save-txt", wanted) == f"{wanted}\n"
-    assert wanted.read_text() == "1.000000000000000000e+00\n" * 3
-    (tmp_path / "folder.txt").mkdir()
-    told(capsys, tmp_path / "a.npy", "--save-txt", tmp_path / "folder.txt")
-    assert [path.name for path in (tmp_path / "folder.txt").iterdir()] == ["a.txt"]
-
-
-def test_several_tensors_are_not_one_text_file(tmp_path, capsys):
-    (path,) = (DATA / "generations" / "g5").rglob("BiasAdd.*0010")
-    assert "holds 2 tensors; name a folder" in refused(capsys, path, "--save-txt", tmp_path / "a.txt")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_header_is_one_line_that_loadtxt_passes_over(tmp_path, capsys):
-    np.save(tmp_path / "a.npy", np.ones((2, 2), np.float32))
-    told(capsys, tmp_path / "a.npy", "--save-txt", tmp_path, "--txt-header")
-    text = (tmp_path / "a.txt").read_text()
-    assert text.startswith("# shape (2, 2), dtype float32\n1.000000000000000000e+00\n")
-    np.testing.assert_array_equal(np.loadtxt(tmp_path / "a.txt"), np.ones(4))
-
-
 def test_a_dump_file_gives_a_text_file_for_each_tensor(tmp_path, capsys):
     (path,) = (DATA / "generations" / "g5").rglob("BiasAdd.*0010")
     told(capsys, path, "--save-txt", tmp_path)
     names = sorted(file.name for file in tmp_path.iterdir())
     assert names == [f"{path.name}.input.0.txt", f"{path.name}.output.0.txt"]
     assert np.loadtxt(tmp_path / names[0]).size == 12
-
-
-def test_a_file_that_cannot_be_read_leaves_no_text(tmp_path, capsys):
-    np.save(tmp_path / "a.npy", np.ones(4))
-    (tmp_path / "a.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:-3])
-    assert main(tmp_path / "a.npy", "--save-txt", tmp_path / "out") == 1
-    assert list((tmp_path / "out").iterdir()) == []
-    assert capsys.readouterr().err.startswith("msdump: ")
 
 
 def test_a_full_disk_leaves_no_text(tmp_path, capsys, monkeypatch):
@@ -640,14 +427,3 @@ def test_what_cannot_be_meant_is_one_line_and_4(tmp_path, capsys):
     assert "no known format has names like" in refused(capsys, tmp_path / "a.xyz")
     (tmp_path / "a.ir").write_text("?")
     assert "a.ir" in refused(capsys, tmp_path / "a.ir")
-
-
-def test_constants_belong_to_no_iteration_and_are_not_odd(tmp_path, capsys):
-    graph = tmp_path / "rank_0" / "Net" / "0"
-    for folder, name in (("constants", "Parameter.data-7"), ("0", "Add.Default_Add-op1"), ("1", "Add.Default_Add-op1")):
-        (graph / folder).mkdir(parents=True)
-        np.save(graph / folder / f"{name}.0.0.1623124369613540.output.0.DefaultFormat.float32.npy", np.ones(3, "f4"))
-    assert "some iterations only" not in told(capsys, tmp_path)
-    late = graph / "1" / "Mul.Default_Mul-op2.0.0.1623124369613541.output.0.DefaultFormat.float32.npy"
-    np.save(late, np.ones(3, "f4"))
-    assert "1 operator in some iterations only: Default_Mul-op2 (not in 0)" in told(capsys, tmp_path)

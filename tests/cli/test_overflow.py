@@ -49,10 +49,6 @@ CULPRITS = {
 }
 
 
-def test_every_case_is_listed():
-    assert sorted(CULPRITS) == CASES
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_each_report_names_its_operator(case):
     dump = index(GOLDEN / case)
@@ -69,11 +65,6 @@ def test_the_command_tells_it_and_exits_1(case, capsys):
         assert f"{unit} reports task" in said
         assert words in said
         assert op in said
-
-
-def test_a_task_that_was_not_dumped_is_said(capsys):
-    main(["overflow", str(GOLDEN / "no_dump_file")])
-    assert "NOT DUMPED  task 99, stream 3: AIC status 32" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("case", "why"), [("bad_acc_type", "unknown unit 7"), ("old_wrong_size", "2040 bytes")])
@@ -139,12 +130,6 @@ def test_an_origin_has_finite_inputs_and_what_follows_is_propagated(tmp_path, ca
     said = capsys.readouterr().out
     assert said.index("ORIGIN      Default/exp") < said.index("PROPAGATED  Default/add")
     assert "1 NaN, 1 Inf of 4 elements; first at [1]" in said
-
-
-def test_a_clean_dump_exits_0(tmp_path, capsys):
-    write_mindspore(tmp_path, [("Mul", "Default/mul", "output", 0, np.ones(3, np.float32))])
-    assert main(["overflow", str(tmp_path)]) == 0
-    assert "no operator overflows" in capsys.readouterr().out
 
 
 def test_65535_means_unknown_and_blames_nobody(tmp_path):

@@ -87,16 +87,6 @@ def test_a_log_gets_a_line_in_ten_seconds_at_most(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().err.splitlines() == [f"msdump walk: {done} of 35 steps" for done in (10, 20, 30)]
 
 
-def test_items_that_take_long_get_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
-    walk(60.0, 3)
-    assert capsys.readouterr().err.splitlines() == [f"msdump walk: {done} of 3 steps" for done in (1, 2, 3)]
-
-
-def test_time_counts_across_the_loops_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
-    walk(1.0, 6, loops=3)
-    assert capsys.readouterr().err.splitlines() == ["msdump walk: 4 of 6 steps"]
-
-
 def test_nothing_is_shown_of_what_is_short(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     walk(0.009, 100)
     assert capsys.readouterr() == ("", "")
@@ -146,13 +136,6 @@ def test_quiet_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert terminal.getvalue() == ""
 
 
-def test_a_bar_says_how_fast_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = open_terminal(monkeypatch)
-    walk(0.5, 10)
-    shown = ANSI.sub("", terminal.getvalue())
-    assert re.search(r"msdump walk: steps .* \d+/10 2/s ", shown)
-
-
 def test_a_step_in_a_log_gets_lines_only_when_it_is_long(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,30 +159,6 @@ def test_a_step_on_a_terminal_is_shown_while_it_lasts_and_then_erased(monkeypatc
     shown = terminal.getvalue()
     assert "msdump walk: indexing" in ANSI.sub("", shown)
     assert shown.rindex("\x1b[2K") > shown.rindex("indexing")
-
-
-def test_a_step_that_fails_raises_its_own_error_and_shows_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = open_terminal(monkeypatch)
-    with pytest.raises(ValueError, match="broken"), Progress("msdump walk").step("indexing"):
-        raise ValueError("broken")
-    assert not [thread for thread in threading.enumerate() if "_announce" in thread.name]
-    assert terminal.getvalue() == ""
-
-
-def test_what_else_is_on_the_line_is_ended_before_something_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    clock, ended = Clock(), []
-    for _ in Progress("msdump walk", clock=clock, begin=lambda: ended.append(clock.now))(range(3), "steps"):
-        assert not ended
-        clock.now += 4
-    assert ended == [112.0]
-    assert capsys.readouterr().err == "msdump walk: 3 of 3 steps\n"
-
-
-def test_what_does_not_know_its_length_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    clock = Clock()
-    for _ in Progress("msdump walk", clock=clock)(iter("abc"), "letters", 3):
-        clock.now += 30
-    assert capsys.readouterr().err.splitlines()[-1] == "msdump walk: 3 of 3 letters"
 
 
 @pytest.fixture
@@ -296,19 +255,3 @@ def test_a_command_on_a_terminal_draws_a_bar_and_leaves_only_its_report(dumps: t
     quiet = on_a_terminal(["-c", call.replace("['compare'", "['compare', '--quiet'")], tmp_path)
     assert "msdump compare:" not in quiet
     assert "\x1b[2K" not in quiet
-
-
-@pytest.mark.e2e
-@pytest.mark.parametrize("quiet", [False, True])
-def test_pytest_on_a_terminal_keeps_its_own_progress(dumps: tuple[str, str], tmp_path: Path, quiet: bool) -> None:
-    sides = [f"--msdump-left={dumps[0]}", f"--msdump-right={dumps[1]}", *(["-q"] if quiet else [])]
-    call = f"{AT_ONCE}import pytest; raise SystemExit(pytest.main({['-p', 'no:cacheprovider', *sides]!r}))"
-    shown = on_a_terminal(["-c", call], tmp_path)
-    plain = ANSI.sub("", shown)
-    for step in ("indexing and pairing", "writing reports"):
-        assert (f"msdump: {step}" in plain) == (not quiet)
-    # No bar goes over the line of results: it has been ended.
-    results = re.search(r"^.*\[100%\].*$", plain, flags=re.MULTILINE)
-    assert results is not None
-    assert "msdump:" not in results[0]
-    assert "3 passed" in plain

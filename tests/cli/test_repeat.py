@@ -72,13 +72,6 @@ def test_the_first_operator_that_differs_is_printed_with_its_line_and_runs(tmp_p
 
 
 @pytest.mark.e2e
-def test_equal_runs_exit_0(tmp_path: Path, capsys: pytest.CaptureFixture[str], temporary: Path) -> None:
-    assert main([*words(tmp_path, PROGRAM, "-n", "2"), "{directory}"]) == 0
-    assert capsys.readouterr().out == "2 runs, 3 tensors each: all equal\n"
-    assert not list(temporary.iterdir())
-
-
-@pytest.mark.e2e
 def test_the_program_gets_its_folder_in_a_dump_configuration(tmp_path: Path, capsys) -> None:
     config = tmp_path / "data_dump.json"
     settings = {"dump_mode": 0, "path": "/somewhere", "net_name": "Net", "iteration": "all", "input_output": 0}
@@ -108,25 +101,3 @@ def test_a_run_that_fails_or_dumps_nothing_is_exit_4_with_what_it_printed(
     assert [text for text in said if text not in printed.err] == []
     assert printed.out == ""
     assert not list(temporary.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        (["--", "python", "train.py"], "nothing says where the program dumps to: write {directory}"),
-        (["-n", "1", "--", "python", "{directory}"], "make 2 at least"),
-        (["-n", "many", "--", "python", "{directory}"], "invalid int value"),
-        pytest.param(
-            ["--", "there-is-no-such-program", "{directory}"],
-            "there-is-no-such-program cannot be started",
-            marks=pytest.mark.e2e,
-        ),
-        (["--timeout", "-1", "--", "python", "{directory}"], "timeout is -1.0"),
-        (["--dump-config", "absent.json", "--", "python"], "absent.json"),
-        ([], "the following arguments are required: COMMAND"),
-    ],
-    ids=["no folder", "one run", "no number", "no program", "timeout", "configuration", "no command"],
-)
-def test_what_cannot_be_meant_is_exit_4(typed: list[str], said: str, capsys) -> None:
-    assert main(["repeat", *typed]) == 4
-    assert said in capsys.readouterr().err

@@ -46,58 +46,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.e2e
-def test_what_a_failing_pair_looks_like_is_still_told(folder: Path) -> None:
-    code, _, said = loaded(folder, "compare", "wrong.npy", "right.npy")
-    assert code == 1
-    assert "sign" in said
-
-
-@pytest.mark.e2e
-def test_forced_colours_are_there_and_the_words_are_the_same(folder: Path) -> None:
-    _, _, plain = loaded(folder, "compare", "wrong.npy", "right.npy")
-    _, _, coloured = loaded(folder, "compare", "wrong.npy", "right.npy", FORCE_COLOR="1", TERM="xterm-256color")
-    assert "\x1b[1;31mDRIFT" in coloured or "\x1b[1;31mFAIL" in coloured
-    assert coloured.replace("\x1b[1;31m", "").replace("\x1b[0m", "") == plain
-
-
-@pytest.mark.e2e
-def test_a_pipe_is_as_wide_as_the_environment_says(folder: Path) -> None:
-    said = {
-        text: loaded(folder, "compare", "wrong.npy", "right.npy", COLUMNS=text)[2] for text in ("80", "0", "", "150")
-    }
-    assert said["80"] == said["0"] == said[""]
-    lengths = {text: max(len(line) for line in said[text].splitlines() if str(folder) not in line) for text in said}
-    assert lengths["80"] <= 80 < 110 < lengths["150"] <= 150
-
-
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_each_command_is_the_module_of_its_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         cli.main([name, "--help"])
     assert left.value.code == 0
     assert capsys.readouterr().out.startswith(f"usage: msdump {name} ")
-
-
-def test_an_unknown_command_like_no_other_is_answered_with_all_that_there_are(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert cli.main(["frobnicate"]) == 4
-    said = capsys.readouterr().err
-    assert all(name in said for name in cli.COMMANDS)
-
-
-def test_the_version_needs_no_command(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        cli.main(["--version"])
-    assert left.value.code == 0
-    assert capsys.readouterr().out.startswith("msdump ")
-
-
-@pytest.mark.e2e
-@pytest.mark.parametrize("words", [("--help",), ("--version",), ("frobnicate",)])
-def test_help_loads_no_numpy(folder: Path, words: tuple[str, ...]) -> None:
-    assert "numpy" not in loaded(folder, *words)[1]
 
 
 @pytest.mark.e2e

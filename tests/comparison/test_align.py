@@ -46,23 +46,6 @@ def met(left, right, **transform):
     return [view.read(0, view.size).reshape(view.shape) for view in meet(*views)]
 
 
-def test_a_padded_left_meets_a_plain_right():
-    left, right = met(padded(VALUES, "NCHW"), Dumped(VALUES))
-    assert np.array_equal(left, VALUES)
-    assert np.array_equal(right, VALUES)
-
-
-def test_a_rule_in_nhwc_meets_a_reference_in_nhwc():
-    left, right = met(
-        padded(NHWC_VALUES, "NHWC"),
-        Dumped(NHWC_VALUES),
-        left_logical_format="NHWC",
-        left_logical_shape=NHWC_VALUES.shape,
-    )
-    assert np.array_equal(left, NHWC_VALUES)
-    assert np.array_equal(right, NHWC_VALUES)
-
-
 def test_a_rule_in_nhwc_meets_a_reference_in_nchw_by_its_shape():
     left, right = met(padded(NHWC_VALUES, "NHWC"), Dumped(VALUES), left_logical_format="NHWC")
     assert np.array_equal(left, VALUES)
@@ -80,12 +63,6 @@ def test_the_users_word_on_the_right_side_goes_before_a_guess_by_shape():
         padded(square, "NHWC"), Dumped(square.transpose(0, 3, 1, 2)), left_logical_format="NHWC", right_format="NCHW"
     )
     assert np.array_equal(left, right)
-
-
-def test_two_padded_sides_meet_in_the_origins_order():
-    left, right = met(padded(NHWC_VALUES, "NHWC"), padded(NHWC_VALUES, "NHWC"))
-    assert np.array_equal(left, NHWC_VALUES)
-    assert np.array_equal(right, NHWC_VALUES)
 
 
 def test_the_reference_tells_the_shape_that_no_header_does():

@@ -93,13 +93,6 @@ def test_an_operator_of_another_rank_or_graph_is_not_meant(tmp_path):
     assert found(graph=9) is None
 
 
-def test_a_parameter_is_no_operator_even_by_name(tmp_path):
-    dump = index(run_of(tmp_path, "lenet_train"))
-    (at, graph), *_ = dump.graphs
-    name = graph.operators[0].name
-    assert operator_of(dump, OpKey("", at, "Parameter", name)) is None
-
-
 def test_a_parameter_of_an_operators_name_is_not_its_tensor_nor_its_consumers():
     frame = SourceFrame("net.py", 5, "y = a(x)")
     graph = OperatorGraph(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from dump_builder import write_mindspore
 
-from pytest_msdump import assert_dumps_close, open_dump
+from pytest_msdump import open_dump
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.compare.run_origins import different_origins
 from pytest_msdump.core.suite import load_suite
@@ -27,10 +27,6 @@ def dump(folder, inputs=None, weights=None):
 def said(tmp_path, left, right, kind="inputs"):
     sides = [open_dump(dump(tmp_path / name, **{kind: side})).dump for name, side in (("l", left), ("r", right))]
     return different_origins(*sides)
-
-
-def test_equal_inputs_are_no_news(tmp_path):
-    assert said(tmp_path, {"x": X}, {"x": X.copy()}) == ()
 
 
 def test_axes_in_another_order_are_the_same_numbers(tmp_path):
@@ -56,12 +52,6 @@ def test_names_of_one_side_alone_are_not_compared_while_others_meet(tmp_path):
     assert said(tmp_path, {"x": X, "more": X + 5}, {"x": X}) == ()
 
 
-def test_without_a_common_name_the_numbers_are_compared(tmp_path):
-    assert said(tmp_path, {"x": X}, {"input0": X}) == ()
-    (sentence,) = said(tmp_path / "2", {"x": X}, {"input0": X + 1})
-    assert "none of the right side's is the left's x" in sentence
-
-
 @pytest.mark.parametrize("kind", ["inputs", "weights"])
 @pytest.mark.parametrize(("types", "is_known"), [(("float32", "float32"), True), (("float32", "float16"), False)])
 def test_values_of_another_type_are_not_said_to_be_others(tmp_path, kind, types, is_known):
@@ -84,10 +74,6 @@ def test_values_of_another_type_are_not_said_to_be_others(tmp_path, kind, types,
         assert sentence.startswith(f"digests of inputs or weights differ, {about}")
 
 
-def test_whole_numbers_of_another_width_are_the_same(tmp_path):
-    assert said(tmp_path, {"ids": np.arange(9, dtype="int32")}, {"ids": np.arange(9)}) == ()
-
-
 def test_runs_that_meet_token_by_token_are_not_said_to_have_had_other_inputs(tmp_path):
     tokens, rows = np.arange(12).reshape(2, 6), np.arange(24, dtype="f4").reshape(12, 2)
     with DumpWriter(tmp_path / "whole") as writer:
@@ -105,21 +91,6 @@ def test_runs_that_meet_token_by_token_are_not_said_to_have_had_other_inputs(tmp
     assert not any("different inputs" in note for note in with_tokens.left.notes)
     without = plan(load_suite(file=None, table={**table, "shards": {}}, options={}, directory=tmp_path))
     assert any("different inputs" in note for note in without.left.notes)
-
-
-def test_a_side_without_a_manifest_has_nothing_said_of_it(tmp_path):
-    write_mindspore(tmp_path / "l", [("A", "a", "output", 0, [1.0, 1.0])])
-    left, right = open_dump(tmp_path / "l").dump, open_dump(dump(tmp_path / "r", {"x": X})).dump
-    assert different_origins(left, right) == ()
-
-
-def test_the_note_is_the_left_sides_first(tmp_path):
-    dump(tmp_path / "l", {"x": X})
-    next((tmp_path / "l").glob("a.*")).rename(tmp_path / "l/b.0.1700000000000005.npy")
-    np.save(tmp_path / "l/a.0.1700000000000006.npy", np.ones(2))
-    report = assert_dumps_close(tmp_path / "l", dump(tmp_path / "r", {"x": X + 1}), allow_incomplete=True)
-    assert "different inputs" in report.left.notes[0]
-    assert "incomplete" in report.left.notes[1]
 
 
 def test_a_manifest_beside_a_frameworks_own_dump_tells_of_it(tmp_path):
@@ -153,11 +124,6 @@ def weights(folder, held):
 def test_weights_that_do_not_pair_are_not_said_to_differ(tmp_path):
     left = weights(tmp_path / "l", {"attn.in_proj_weight": X, "attn.extra": X + 7})
     assert noted(left, weights(tmp_path / "r", {"q.weight": X + 1, "k.weight": X + 2})) == ()
-
-
-def test_a_counter_is_no_weight(tmp_path):
-    sides = [weights(tmp_path / str(n), {"bn.weight": X, "bn.num_batches_tracked": np.int64(n)}) for n in (0, 1)]
-    assert noted(*sides) == ()
 
 
 def test_what_frameworks_call_the_same_pairs(tmp_path):
@@ -227,14 +193,3 @@ def test_a_weight_with_batch_norm_folded_in_is_judged_by_what_that_gives_out(tmp
     assert why == (expected if is_compared else None)
     assert pairing.right_paired == len(pairing.pairs)
     assert len(pairing.unmatched_right) == pairing.right_total - pairing.right_paired
-
-
-def test_batch_norm_on_both_sides_explains_nothing(tmp_path):
-    sides = [weights(tmp_path / str(n), {"conv.weight": X + n, **batch_norm("bn")}) for n in (0, 1)]
-    (sentence,) = noted(*sides)
-    assert "had different weights" in sentence
-    # A LayerNorm that is missing is not folded into anything.
-    left = weights(tmp_path / "a", {"fc.weight": X})
-    right = weights(tmp_path / "b", {"fc.weight": X + 1, "norm.weight": X, "norm.bias": X})
-    (sentence,) = noted(left, right)
-    assert "had different weights" in sentence

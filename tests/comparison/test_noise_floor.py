@@ -6,8 +6,6 @@ added up in different orders. That is what backpropagation through BatchNorm lea
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -70,12 +68,6 @@ def test_rounding_alone_warns_and_says_so(noise, profile):
     assert found.role is None
 
 
-def test_bitwise_knows_no_rounding(noise):
-    found = record(*noise, profile="bitwise")
-    assert found.verdict.outcome == "fail"
-    assert not any(one.outcome == "warn" for one in found.checks)
-
-
 def test_exact_zeros_against_rounding_warn(tmp_path, noise):
     assert record(dump(tmp_path / "z", np.zeros(8), CENTRED), noise[1]).verdict.outcome == "warn"
     assert record(noise[0], dump(tmp_path / "zr", np.zeros(8), CENTRED)).verdict.outcome == "warn"
@@ -98,22 +90,10 @@ def test_a_real_gradient_that_is_wrong_fails(tmp_path, terms, factor):
     assert found.remarks == ()
 
 
-def test_a_gradient_where_there_should_be_none_fails(tmp_path, noise):
-    # The normalisation behind it is missing on the left, or only its gradient is.
-    for number, terms in enumerate((TERMS, CENTRED)):
-        assert record(dump(tmp_path / str(number), TERMS.sum((0, 2, 3)), terms), noise[1]).verdict.outcome == "fail"
-
-
 def test_a_gradient_that_is_lost_where_the_terms_do_not_cancel_fails(tmp_path):
     left = dump(tmp_path / "l", np.zeros(8), TERMS)
     assert record(left, dump(tmp_path / "r", added_up(CENTRED), CENTRED)).fails
     assert record(left, dump(tmp_path / "r2", TERMS.sum((0, 2, 3)), TERMS)).fails
-
-
-def test_large_terms_of_the_left_raise_no_floor(tmp_path):
-    small = CENTRED * 1e-6
-    right = dump(tmp_path / "r", small.sum((0, 2, 3)) + 1e-6, small)
-    assert record(dump(tmp_path / "l", np.zeros(8), CENTRED * 1e9), right).fails
 
 
 def test_only_the_reference_can_tell_that_a_gradient_is_zero(tmp_path, noise):
@@ -144,13 +124,6 @@ def test_what_an_optimizer_adds_up_of_earlier_gradients_that_are_real_fails(tmp_
     right = dump(tmp_path / "r2", added_up(CENTRED) + 0.9 * added_up(TERMS), CENTRED, what="momentum_buffer")
     assert record(left, right).fails
     assert record(right, left).fails
-
-
-def test_calls_of_a_shared_module_are_added_up(tmp_path):
-    halves = [TERMS[:2] - TERMS.mean((0, 2, 3), keepdims=True), TERMS[2:] - TERMS.mean((0, 2, 3), keepdims=True)]
-    assert np.abs(halves[0].sum((0, 2, 3))).max() > 1
-    sides = [dump(tmp_path / side, added_up(CENTRED, order), *halves) for side, order in (("l", 1), ("r", -1))]
-    assert record(*sides).verdict.outcome == "warn"
 
 
 def test_terms_of_a_coarser_type_leave_more(tmp_path):
@@ -202,19 +175,6 @@ def test_other_terms_are_other_conditions_for_the_cache(noise, tmp_path, monkeyp
     assert main(typed) == 1
 
 
-@pytest.mark.e2e
-@pytest.mark.parametrize("way", ["-n2", "--msdump-jobs=2", "--msdump-cache=content"])
-def test_the_records_are_the_same_wherever_they_are_made(noise, pytester, monkeypatch, way):
-    monkeypatch.delenv("CI", raising=False)
-    left, right = noise
-    found = []
-    for more in ((), (way,), (way,)):
-        pytester.runpytest_subprocess(f"--msdump-left={left}", f"--msdump-right={right}", *more)
-        found.append(json.loads((pytester.path / "msdump-report/results.json").read_text("utf-8"))["tensors"])
-    assert found[0] == found[1] == found[2]
-    assert [one["verdict"] for one in found[0]] == ["pass", "warn"]
-
-
 # -- terms that were sketched ------------------------------------------------------------------------------------------
 
 
@@ -243,11 +203,6 @@ def test_sketched_terms_whose_mean_is_not_zero_are_a_gradient(tmp_path, shift):
     left = sketched(tmp_path / "l", added_up(LARGE), LARGE + shift)
     right = sketched(tmp_path / "r", added_up(LARGE, -1), LARGE + shift)
     assert record(left, right).verdict.outcome == "fail"
-
-
-def test_a_gradient_of_sketched_terms_fails(tmp_path):
-    left = sketched(tmp_path / "l", added_up(LARGE) + np.float32(1e-2), LARGE)
-    assert record(left, sketched(tmp_path / "r", added_up(LARGE), LARGE)).verdict.outcome == "fail"
 
 
 GRADIENT = "Gradients/Default/bn-BatchNorm2d/Grad_BatchNorm/BatchNormGrad-op0"
@@ -281,7 +236,7 @@ def graph_pair(folder, left_terms, left, right, weight, *, has_weight=True):
         Dump(folder, "mindspore", tuple(ours), graphs=((Coordinates(), graph),)),
         Dump(folder, "npy-folder", tuple(theirs)),
     )
-    pairing = with_terms(pair_dumps(*dumps), *dumps)
+    pairing, _ = with_terms(pair_dumps(*dumps), {"left": dumps[0], "right": dumps[1]})
     return next(pair for pair in pairing.pairs if pair.right.key.op.name == "conv.bias.grad")
 
 

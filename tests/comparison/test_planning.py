@@ -29,26 +29,12 @@ def run(root: Path, *ops: str, **where) -> Path:
     return root
 
 
-def test_items_are_named_by_the_true_name(tmp_path):
-    assert names(run(tmp_path / "run", "Default/a/b_c")) == ["Default/a/b_c"]
-
-
-def test_an_unknown_true_name_leaves_the_mangled_one(tmp_path):
-    assert names(run(tmp_path / "run", "Default/a/b_c", execution_order=False)) == ["Default_a_b_c"]
-
-
 def test_only_coordinates_that_vary_are_named(tmp_path):
     run(tmp_path / "run", "Default/a", iteration=0)
     run(tmp_path / "run", "Default/a", iteration=2, start=START + 10**6)
     assert names(tmp_path / "run") == ["Default/a[iter0]", "Default/a[iter2]"]
     run(tmp_path / "run", "Default/a", rank=1)
     assert "Default/a[rank1-iter0]" in names(tmp_path / "run")
-
-
-def test_nets_and_graphs_are_named_in_their_order(tmp_path):
-    run(tmp_path / "run", "Default/a", net="First", graph=0)
-    run(tmp_path / "run", "Default/a", net="Second", graph=1)
-    assert names(tmp_path / "run") == ["Default/a[First-graph0]", "Default/a[Second-graph1]"]
 
 
 def test_a_loop_names_its_occurrences():
@@ -93,14 +79,6 @@ def test_planning_opens_no_tensor(lenet, tmp_path):
     assert len(planned(tmp_path / "left", lenet / "target").pairing.pairs) == 23
 
 
-def test_a_side_may_choose_its_coordinates(tmp_path):
-    for iteration in (0, 2, 3):
-        run(tmp_path / "run", "Default/a", iteration=iteration)
-    left = {"path": str(tmp_path / "run"), "iteration": "2-3"}
-    suite = load_suite(file=None, table={"left": left, "right": str(tmp_path / "run")}, options={}, directory=tmp_path)
-    assert [pair.left.key.op.at.iteration for pair in plan(suite).pairing.pairs] == [2, 3]
-
-
 def test_an_execution_order_kept_elsewhere_gives_names(tmp_path):
     run(tmp_path / "run", "Default/b", "Default/a", execution_order=False)
     order = tmp_path / "ms_execution_order_graph_0.csv"
@@ -133,11 +111,6 @@ def test_the_fusion_file_pairs_names_and_orders():
     conv = by_left["conv1conv1/bnconv1/relu:output:0"]
     assert (conv.how, conv.right.key.op.name) == ("fused", "conv1_relu")
     assert "fusion.json names 15 operators" in found.left.notes
-
-
-def test_without_the_fusion_file_the_header_says_what_is_lacking():
-    found = planned(GOLDEN / "a_fusion_nchw" / "left", GOLDEN / "a_fusion_nchw" / "right")
-    assert any("--msdump-fusion" in note for note in found.left.notes)
 
 
 def test_a_rule_file_that_cannot_serve_is_refused():

@@ -66,10 +66,6 @@ def test_a_wrong_factor_on_what_both_kept_fails(tmp_path, change):
     )
 
 
-def test_other_values_under_equal_masks_are_no_matter_of_chance(tmp_path):
-    assert verdict(tmp_path, dropped(VALUES, 0.2, 1) * np.float32(1.1), dropped(VALUES, 0.2, 1)) == ("fail",)
-
-
 @pytest.mark.parametrize(
     ("left", "right"),
     [
@@ -81,10 +77,6 @@ def test_other_values_under_equal_masks_are_no_matter_of_chance(tmp_path):
 )
 def test_what_shows_no_masks_fails_as_anything_else(tmp_path, left, right):
     assert verdict(tmp_path, left, right)[0] == "fail"
-
-
-def test_another_operator_is_not_excused(tmp_path):
-    assert verdict(tmp_path, dropped(VALUES, 0.2, 1), dropped(VALUES, 0.2, 2), op_type="ReLU") == ("fail",)
 
 
 def test_whole_channels_vary_more(tmp_path):

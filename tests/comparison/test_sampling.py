@@ -72,11 +72,6 @@ def test_a_difference_counts_where_it_is_within_the_sample(row: int, outcome: st
         assert answer.metrics["max_absolute_error"] == float(np.abs(WHOLE[:4] - other[:4]).max())
 
 
-def test_either_side_may_be_the_sample(tmp_path: Path) -> None:
-    answer = ask(write(tmp_path / "l", WHOLE), write(tmp_path / "r", WHOLE[:4], sample=4))
-    assert verdict(answer) == ("warn", "sampled 12 of 30 elements: the run saved no more")
-
-
 def test_a_tensor_that_the_sample_holds_whole_passes(tmp_path: Path) -> None:
     assert verdict(ask(write(tmp_path / "l", WHOLE, sample=11), write(tmp_path / "r", WHOLE)))[0] == "pass"
     # As long as a sample, and so is the whole one beside it.
@@ -106,25 +101,12 @@ def test_what_no_known_rule_made_is_undefined(left: npt.NDArray[Any], tmp_path: 
     assert "the rule by which it was taken is not known, so nothing was compared" in sentence
 
 
-def test_a_device_s_memory_format_is_undefined(tmp_path: Path) -> None:
-    blocks = np.zeros((4, 1, 5, 5, 16), np.float32)
-    left = write(tmp_path / "l", blocks, sample=4, memory_format="NC1HWC0")
-    answer = ask(left, write(tmp_path / "r", np.zeros((9, 3, 5, 5), np.float32)))
-    assert verdict(answer)[0] == "undefined"
-    assert "in NC1HWC0" in verdict(answer)[1]
-
-
 def test_another_shape_without_a_sample_stays_an_error(tmp_path: Path) -> None:
     assert verdict(ask(write(tmp_path / "l", WHOLE[:4]), write(tmp_path / "r", WHOLE)))[0] == "error"
     # Shorter than the sample would be: it is whole.
     assert verdict(ask(write(tmp_path / "a", WHOLE[:4], sample=5), write(tmp_path / "b", WHOLE)))[0] == "error"
     # Longer than the sample can be: it is none.
     assert verdict(ask(write(tmp_path / "c", WHOLE[:6], sample=5), write(tmp_path / "d", WHOLE)))[0] == "error"
-
-
-def test_a_whole_tensor_shorter_than_a_sample_is_no_part_of_it(tmp_path: Path) -> None:
-    answer = ask(write(tmp_path / "l", WHOLE[:4]), write(tmp_path / "r", WHOLE, sample=10))
-    assert verdict(answer)[0] == "undefined"
 
 
 class _Whole:
@@ -155,21 +137,6 @@ def test_a_part_ends_where_its_rows_end_and_keeps_its_first_axis() -> None:
     assert [block.tolist() for block in part.blocks(4)] == [[1, 2, 3, 4], [5, 6]]
     with pytest.raises(TensorShapeError, match="move the first axis of a sample"):
         part.permuted((1, 0))
-
-
-def test_a_cpu_takes_no_samples_whatever_it_is_told(tmp_path: Path) -> None:
-    answer = ask(write(tmp_path / "l", WHOLE[:4], sample=4, device="CPU"), write(tmp_path / "r", WHOLE))
-    assert verdict(answer)[0] == "error"
-
-
-def test_channels_last_meets_a_sample(tmp_path: Path) -> None:
-    whole = np.arange(120, dtype=np.float32).reshape(5, 2, 3, 4)
-    left = write(tmp_path / "l", whole[:2], sample=2)
-    right = write(tmp_path / "r", np.ascontiguousarray(whole.transpose(0, 2, 3, 1)))
-    suite = tmp_path / "msdump.toml"
-    suite.write_text('[msdump]\nright_format = "NHWC"\n')
-    answer = ask(left, right, "--config", str(suite))
-    assert verdict(answer) == ("warn", "sampled 48 of 120 elements: the run saved no more")
 
 
 def test_judging_again_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

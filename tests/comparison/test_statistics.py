@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 from dump_builder import write_mindspore, write_reference
-from semantics.ascend_made import device
 from semantics.statistic_files import ALL, write_statistics
 
-from pytest_msdump.core.compare.indexing import index, readers
+from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import open_view
-from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
-from pytest_msdump.core.model.tensor import Coordinates
+from pytest_msdump.core.errors import TensorFileError
 
 ONES = np.ones((2, 3), "f4")
-G4 = Path(__file__).parents[1] / "data" / "generations" / "g4"
 
 
 def tensors(root, *ops, start=1_700_000_000_000_000):
@@ -73,38 +69,6 @@ def test_a_dump_of_statistics_alone_has_a_reader_of_its_own(tmp_path):
     assert index(path.parent).refs[0].key.op.at.iteration == 0
 
 
-def test_tables_of_a_device_alone_are_a_dump_too(tmp_path):
-    folder = tmp_path / "20260131235959/1/Model/8/2"
-    folder.mkdir(parents=True)
-    text = "Input/Output,Index,Data Size,Data Type,Format,Shape,Max Value\nOutput,0,8,DT_FLOAT,ND,2,1\n"
-    (folder / "Conv2D.conv.1.2.1700000000000000.csv").write_text(text)
-    (folder / "notes.txt").write_text("x")
-    for root in (tmp_path, folder):
-        dump = index(root)
-        assert (dump.reader, [ref.key.op.name for ref in dump.refs]) == ("statistics", ["conv"])
-        assert [path.name for path in dump.unexplained] == ["notes.txt"]
-    assert index(tmp_path).refs[0].key.op.at == Coordinates(1, "Model", 8, 2, 0)
-
-
-def test_a_real_tree_with_statistics_beside_it_has_no_file_unexplained(tmp_path):
-    root = shutil.copytree(G4, tmp_path / "g4")
-    before = index(root)
-    folder = before.refs[0].source.path.parent
-    (folder / "Add.x.1.2.1700000000000000.csv").write_text("Input/Output,Index,Shape,Max Value\nOutput,0,2,1\n")
-    after = index(root)
-    assert after.unexplained == before.unexplained
-    assert len(after.refs) == len(before.refs) + 1
-
-
-def test_a_table_beside_dumps_of_a_device_is_explained_by_its_tensors(tmp_path):
-    device(tmp_path, "Conv2D", "conv", ONES)
-    text = "Input/Output,Index,Data Size,Data Type,Format,Shape,Max Value\nOutput,0,24,DT_FLOAT,ND,2x3,1\n"
-    (tmp_path / "Conv2D.conv.1.1.1600000000000000.csv").write_text(text)
-    dump = index(tmp_path)
-    assert (dump.reader, dump.unexplained, len(dump.refs)) == ("ascend", (), 1)
-    assert dump.refs[0].statistics.values == {"maximum": 1}
-
-
 def test_what_was_not_saved_cannot_be_opened_and_that_is_said(tmp_path):
     write_statistics(tmp_path, [("Default_a", ONES)])
     (ref,) = index(tmp_path).refs
@@ -144,11 +108,3 @@ def test_a_table_in_a_folder_of_references_is_not_about_them(tmp_path):
     dump = index(tmp_path)
     assert dump.reader == "npy-folder"
     assert [ref.statistics for ref in dump.refs] == [None]
-
-
-def test_any_other_file_is_no_table(tmp_path):
-    (tmp_path / "numbers.csv").write_text("IO,Slot\noutput,0\n")
-    assert not readers()["statistics"].recognises(tmp_path / "numbers.csv")
-    for root in (tmp_path, tmp_path / "numbers.csv"):
-        with pytest.raises(UnknownDumpFormatError, match=r"names like 'numbers\.csv'"):
-            index(root)

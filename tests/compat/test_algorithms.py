@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_msdump.capabilities.compat.arguments import chosen_algorithms, passed_arguments
-from pytest_msdump.core.errors import ConfigError, UnknownNameError
+from pytest_msdump.core.errors import UnknownNameError
 
 TEN = (
     "cosine_similarity",
@@ -32,16 +32,6 @@ def test_the_vendors_numbers_are_the_vendors(place):
     assert chosen_algorithms(str(place), []) == (TEN[place],)
 
 
-def test_the_order_asked_for_is_kept_and_each_comes_once():
-    assert chosen_algorithms("9, MaxAbsoluteError,1,9,all", ["Mine"])[:3] == (TEN[9], TEN[1], TEN[0])
-    assert len(chosen_algorithms("9,1,all", ["Mine"])) == 11
-
-
-def test_a_users_algorithm_wins_over_a_built_in_of_its_name():
-    assert chosen_algorithms("0", ["CosineSimilarity"]) == ("CosineSimilarity",)
-    assert chosen_algorithms("all", ["CosineSimilarity"]) == ("CosineSimilarity", *TEN[1:])
-
-
 @pytest.mark.parametrize("text", ["Nothing", "10", "-1", "0,,1", "cosinesimilarity"])
 def test_an_unknown_algorithm_is_refused_and_all_known_are_listed(text):
     with pytest.raises(UnknownNameError) as caught:
@@ -50,24 +40,7 @@ def test_an_unknown_algorithm_is_refused_and_all_known_are_listed(text):
     assert "9=MeanRelativeError, Mine" in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", " ", ","])
-def test_no_algorithm_at_all_is_refused(text):
-    with pytest.raises(ConfigError):
-        chosen_algorithms(text, [])
-
-
-def test_arguments_reach_a_users_algorithms_as_text():
-    passed = passed_arguments("Mine:k=3,j=x=y;Other:a=", ["Mine", "Other"])
-    assert passed == ({"Mine": {"k": "3", "j": "x=y"}, "Other": {"a": ""}}, ())
-
-
 def test_what_is_passed_to_a_built_in_one_is_said():
     arguments, notes = passed_arguments("Mine:k=3;0:z=1", ["Mine"])
     assert arguments == {"Mine": {"k": "3"}}
     assert notes == ("-a: 0 is built in and takes no arguments; z has no effect",)
-
-
-@pytest.mark.parametrize("text", ["Mine", "Mine:", "Mine:k", "Mine:=3", "Mine:k=3,", ":k=3", "Gone:k=3", "all:k=3"])
-def test_arguments_of_another_form_are_refused(text):
-    with pytest.raises(ConfigError, match=r"^-a: "):
-        passed_arguments(text, ["Mine"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_msdump.capabilities.compat import compare_vector, msaccucmp
-from pytest_msdump.capabilities.compat.arguments import Flag, Grammar, run_program
-from pytest_msdump.core.errors import ConfigError, MsdumpError
+from pytest_msdump.capabilities.compat.arguments import Flag, Grammar
+from pytest_msdump.core.errors import ConfigError
 
 GRAMMAR = Grammar(
     "prog",
@@ -28,11 +28,6 @@ def test_values_follow_their_option_and_switches_stand_alone():
     assert arguments.get("algorithms") is None
     assert "csv" in arguments
     assert "algorithms" not in arguments
-
-
-@pytest.mark.parametrize("words", [["0", "1", "9"], ["0,1", "9"], ["0,1,9"]])
-def test_several_words_are_one_list(words):
-    assert GRAMMAR.parse(["-l", "x", "-alg", *words, "-csv"]).get("algorithms") == "0,1,9"
 
 
 @pytest.mark.parametrize(
@@ -75,14 +70,3 @@ def test_no_two_options_share_a_spelling_or_a_name(module):
     assert len(set(spelled)) == len(spelled)
     assert len({flag.name for flag in flags}) == len(flags)
     assert not set(spelled) & set(module.GRAMMAR.refused)
-
-
-@pytest.mark.parametrize(
-    ("error", "code"), [(ConfigError("why"), 4), (MsdumpError("why"), 1), (KeyboardInterrupt(), 2)]
-)
-def test_an_error_is_one_line_and_pytests_number(error, code, capsys):
-    def run(_words):
-        raise error
-
-    assert run_program("prog", run, []) == code
-    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -63,15 +63,6 @@ def test_other_names_do_not_meet(root, rules, graph):
         find_jobs(root, rules)
 
 
-def test_who_stays_alone_is_named(root, rules):
-    rule_file(rules, "a.json", "net_a")
-    rule_file(rules, "b.json", "net_b")
-    dump(root, "0/net_a/1/0", "0/net_c/1/0")
-    _, notes = find_jobs(root, rules)
-    assert any("names the model net_c; it is not compared" in note for note in notes)
-    assert any("nothing was dumped of net_b" in note for note in notes)
-
-
 @pytest.mark.parametrize(
     ("files", "dumped", "line"),
     [
@@ -94,9 +85,3 @@ def test_what_cannot_be_a_batch_is_refused(root, rules, files, dumped, line):
     dump(root, *dumped)
     with pytest.raises(ConfigError, match=line):
         find_jobs(root, rules)
-
-
-def test_a_folder_that_is_no_time_is_refused(tmp_path, rules):
-    rule_file(rules, "a.json", "net_a")
-    with pytest.raises(ConfigError, match="not the folder of a dump's time"):
-        find_jobs(tmp_path, rules)

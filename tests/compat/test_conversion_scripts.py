@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,10 +13,8 @@ from pytest_msdump.capabilities.compat import dump_data_conversion, shape_conver
 
 CASE = Path(__file__).parents[1] / "data" / "ascend_golden" / "e_convert"
 BLOCKED = CASE / "left" / "Conv2D.c5hd_ori_nchw.1.1.1600000000000001"
-MATRIX = CASE / "left" / "MatMul.nz_2d_no_ori.6.1.1600000000000006"
 BATCHED = CASE / "left" / "BatchMatMul.nz_4d.7.1.1600000000000007"
 PLAIN = CASE / "left" / "Add.nd.19.1.1600000000000019"
-THREE = CASE / "left" / "Add.nchw_3d.20.1.1600000000000020"
 TIME = 1600000000000001
 
 Shape = Callable[..., int]
@@ -45,15 +42,6 @@ def test_the_same_format_is_copied_and_said(shape, tmp_path, capsys):
     assert told.out.strip() == str(tmp_path / "out" / name)
 
 
-def test_an_order_of_four_axes_over_three_is_nd(shape, tmp_path, capsys):
-    assert shape(THREE, "ND") == 0
-    assert len(written(tmp_path)) == 1
-    assert shape(THREE, "NHWC") == 1
-    assert "shape (3, 5, 7) has 3 axes, which are not those of NCHW" in capsys.readouterr().err
-    assert shape(THREE, "NCHW") == 0
-    assert "is in NCHW already" in capsys.readouterr().err
-
-
 def test_kept_padding_is_said_with_the_line_that_leaves_it_out(shape, tmp_path, capsys):
     assert shape(BLOCKED, "NCHW") == 0
     assert written(tmp_path)[f"{BLOCKED.name}.output.0.2x32x5x7.npy"].shape == (2, 32, 5, 7)
@@ -62,25 +50,12 @@ def test_kept_padding_is_said_with_the_line_that_leaves_it_out(shape, tmp_path, 
     assert "--memory-format NCHW --select '*:output:0'" in told
 
 
-def test_a_shape_crops(shape, tmp_path):
-    assert shape(BLOCKED, "NHWC", "-shape", "2,5,7,19") == 0
-    assert list(written(tmp_path)) == [f"{BLOCKED.name}.output.0.2x5x7x19.npy"]
-
-
 def test_the_headers_shape_is_enough_for_fractal_nz_and_batches_stay_apart(shape, tmp_path):
     assert shape(BATCHED, "ND") == 0
     (array,) = written(tmp_path).values()
     assert array.shape == (3, 2, 17, 21)
     merged = np.load(CASE.parents[1] / "e_convert" / "expected" / "nz_4d_to_ND.npy")
     assert array.tobytes() == merged.tobytes()
-
-
-def test_without_any_shape_fractal_nz_is_refused(shape, tmp_path, capsys):
-    assert shape(MATRIX, "ND") == 1
-    assert "padded" in capsys.readouterr().err
-    assert shape(MATRIX, "ND", "-shape", "10,21") == 1
-    assert "cannot hold" in capsys.readouterr().err
-    assert not written(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -147,13 +122,6 @@ def test_code_of_a_user_wins_and_is_told_and_what_it_returns_is_written_as_it_is
     assert "ran user code: " in capsys.readouterr().err
 
 
-def test_it_does_not_run_without_its_flag(shape, custom, tmp_path, monkeypatch):
-    custom("NC1HWC0_to_NCHW", f"open({str(tmp_path / 'ran')!r}, 'w')\ndef convert(a, b, c): return c\n")
-    monkeypatch.chdir(tmp_path)
-    assert shape(BLOCKED, "NCHW") == 0
-    assert not (tmp_path / "ran").exists()
-
-
 def test_to_fractal_z_gets_the_number_of_groups(shape, custom, tmp_path):
     flag = custom("NCHW_to_FRACTAL_Z", "def convert(a, b, array, groups):\n    return array[:groups]\n")
     (weight,) = (CASE / "left").glob("Const.w_nchw_group4.*")
@@ -213,20 +181,3 @@ def test_what_cannot_be_meant_is_refused(kind, target, source, text, tmp_path, c
     assert data(kind, target, CASE / source, tmp_path / "out") == 4
     assert text in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_a_file_that_cannot_be_read_is_exit_code_1_and_the_others_are_there(tmp_path, capsys):
-    source = tmp_path / "in"
-    shutil.copytree(CASE / "npyin", source)
-    (source / f"conv2.0.{TIME}.npy").write_bytes(b"")
-    assert data("tf", "dump", source, tmp_path / "out") == 1
-    assert f"FAILED {source / f'conv2.0.{TIME}.npy'}: is empty (0 bytes)" in capsys.readouterr().err
-    assert (tmp_path / "out" / f"conv1.0.{TIME}.pb").exists()
-
-
-def test_paths_may_begin_with_a_dash(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(CASE / "npyin", tmp_path / "-in")
-    assert data("tf", "dump", "-in", "-out") == 0
-    assert data("tf", "numpy", "-out", "-back") == 0
-    assert [path.name for path in (tmp_path / "-back").iterdir()] == [f"conv1.0.{TIME}.npy"]

@@ -48,25 +48,6 @@ def test_options_for_one_file_are_left_out_for_more_and_that_is_said(in_case, ca
     assert any(".input.0." in name for name in written(folder / "out"))
 
 
-def test_files_go_to_the_current_folder_by_default(in_case, capsys):
-    folder = in_case("e_convert")
-    assert msaccucmp.main(["convert", "-d", CONV]) == 0
-    assert (folder / "Conv2D.c5hd_no_ori.3.1.1600000000000003.output.0.npy").exists()
-    assert "converted 1 of 1 file" in capsys.readouterr().out
-
-
-def test_a_version_of_dumps_is_taken_and_changes_nothing(in_case, capsys):
-    in_case("e_convert")
-    assert msaccucmp.main(["convert", "-d", CONV, "-out", "out", "-v", "1"]) == 0
-    assert "-v changes nothing" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("in_case")
-def test_a_file_that_is_not_there_is_4(capsys):
-    assert msaccucmp.main(["convert", "-d", "gone,neither", "-out", "out"]) == 4
-    assert "gone: no such directory or file" in capsys.readouterr().err
-
-
 # Of MindSpore's page on dumps: the file, the command, and the three files that it shows below.
 SEED = "Conv2D.Default_network-WithLossCell__backbone-AlexNet_conv3-Conv2d_Conv2D-op12.2.7.161243956333802"
 SHOWN = ["input.0.32x256x13x13.npy", "input.1.384x256x3x3.npy", "output.0.32x384x13x13.npy"]

@@ -28,17 +28,6 @@ def test_a_table_of_ours_gives_the_advice_of_its_run(in_case, capsys):
     assert msdump(["check", "out/msdump-report/results.json"]) == 1
 
 
-def test_ops_csv_will_do(in_case, capsys):
-    in_case("a_fusion_nchw")
-    msdump(
-        ["compare", "left", "right", "-f", "fusion.json", "--io", "all", "--report", "json,csv", "--report-dir", "r"]
-    )
-    capsys.readouterr()
-    assert main(["-i", "r/ops.csv"]) == 1
-    assert "Operator Index: 3\n" in Path("advisor_summary.txt").read_text()
-    assert "msdump check r/results.json" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("table", "advised"),
     [
@@ -50,13 +39,6 @@ def test_a_table_of_the_vendors_has_no_verdicts_and_will_do(table, advised, tmp_
     main(["-i", str(table), "-o", str(tmp_path)])
     kind, number, _ = capsys.readouterr().out.splitlines()
     assert (kind, number) == (f"Detection Type: {advised[0]}", f"Operator Index: {advised[1]}")
-
-
-def test_rows_that_miss_a_cell_are_left_out_and_said(capsys, tmp_path):
-    """Fault 26: rows of the vendor's that were not compared have no cell under OverFlow."""
-    words = table(tmp_path, "0,Add,a,1.0", "1,Add,0.5")
-    assert main(words) == 0
-    assert "left out 1 of 2 rows" in capsys.readouterr().err
 
 
 def table(tmp_path, *rows):

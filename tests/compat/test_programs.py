@@ -22,27 +22,8 @@ VERBS = {"msaccucmp": ["compare", "convert", "overflow", "file_compare"]}
 CALLS = [[name, *([verb] if verb else [])] for name in PROGRAMS for verb in VERBS.get(name, [""])]
 
 
-def called(name: str, *words: str, **rest: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", f"pytest_msdump.compat.{name}", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        **rest,
-    )
-
-
 def test_there_are_as_many_as_the_vendor_has_scripts() -> None:
     assert {"compare_vector", "inplace_layer_process", "msaccucmp", "mscmp_advisor"} <= set(PROGRAMS)
-
-
-@pytest.mark.e2e
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_it_runs_as_a_module(name: str, tmp_path) -> None:
-    done = called(name, "-zzz", cwd=tmp_path)
-    assert done.returncode == 4
-    assert re.match(rf"{name}: unknown (option|command) '-zzz'", done.stderr)
-    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("call", CALLS, ids=" ".join)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,7 @@ from dump_builder import write_reference
 
 from pytest_msdump.capabilities.compat import compare_vector, msaccucmp
 from pytest_msdump.cli import main as msdump
-from pytest_msdump.core.compare.user_code import NO_EXTRAS, load_extras
-from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.report.json_report import read_json
 
 RUNS = "from pathlib import Path\nPath({mark!r}).write_text('ran')\ndef compare(l, r, a):\n    return '7', 'mine'\n"
 
@@ -46,7 +44,7 @@ def test_it_runs_when_it_is_named_and_every_file_is_told(program, capsys):
     assert Path("mark").read_text() == "ran"
     sentence = "ran user code: code/algorithm/alg_Mine.py"
     assert sentence in capsys.readouterr().out
-    report = json.loads(Path("msdump-report/results.json").read_text())
+    report = read_json(Path("msdump-report/results.json"))
     assert report["notes"] == [sentence]
     assert report["tensors"][0]["custom"] == {"Mine": {"value": "7", "message": "mine"}}
 
@@ -56,7 +54,7 @@ def test_it_runs_when_it_is_named_and_every_file_is_told(program, capsys):
 def test_it_does_not_run_when_it_is_not_named(program):
     assert PROGRAMS[program]([]) == 0
     assert not Path("mark").exists()
-    assert "notes" not in json.loads(Path("msdump-report/results.json").read_text())
+    assert "notes" not in read_json(Path("msdump-report/results.json"))
 
 
 @pytest.mark.usefixtures("code")
@@ -76,12 +74,6 @@ def test_no_ini_key_nor_flag_of_pytest_can_name_it(code, pytester, monkeypatch):
     for flag in ("--msdump-custom", "--msdump-user-code"):
         assert pytester.runpytest_inprocess(*sides, f"{flag}={code}").ret == 4
     assert not (code.parent / "mark").exists()
-
-
-def test_the_folders_beside_a_dump_are_not_looked_at(code):
-    (code / "algorithm").rename("algorithm")
-    assert msdump(["compare", "L", "R"]) == 0
-    assert not Path("mark").exists()
 
 
 def test_all_runs_a_users_own_too_and_a_broken_one_is_nan_with_a_reason(in_case):
@@ -110,25 +102,8 @@ def test_only_what_was_asked_for_runs_with_its_arguments(in_case, capsys):
         "CosineSimilarity",
         "MyAlg",
     ]
-    record = json.loads(Path("out/msdump-report/results.json").read_text())["tensors"][0]
+    record = read_json(Path("out/msdump-report/results.json"))["tensors"][0]
     assert list(record["custom"]) == ["MyAlg"]
-
-
-def test_a_users_algorithm_wins_over_a_built_in_of_its_name(code):
-    (code / "algorithm" / "alg_CosineSimilarity.py").write_text("def compare(l, r, a):\n    return '-0.5', ''\n")
-    assert msaccucmp.main(["compare", "-m", "L", "-g", "R", "-c", "code", "-out", "out"]) == 0
-    (row,) = table()
-    assert row["CosineSimilarity"] == "-0.5"
-    record = json.loads(Path("out/msdump-report/results.json").read_text())["tensors"][0]
-    assert record["metrics"]["cosine_similarity"] == 1.0
-
-
-@pytest.mark.usefixtures("code")
-def test_where_only_built_in_ones_were_asked_for_no_other_runs():
-    msaccucmp.main(["compare", "-m", "L", "-g", "R", "-c", "code", "-out", "out", "-alg", "0"])
-    report = json.loads(Path("out/msdump-report/results.json").read_text())
-    assert "custom" not in report["tensors"][0]
-    assert report["notes"] == ["ran user code: code/algorithm/alg_Mine.py"]
 
 
 def test_a_users_numbers_have_no_part_in_the_verdict(code):
@@ -149,36 +124,6 @@ def test_a_users_conversion_is_used_and_named(in_case, capsys):
     out = capsys.readouterr().out
     assert "this very file" in out
     assert f"ran user code: {file}" in out
-
-
-class TestFolders:
-    def test_a_folder_without_code_is_refused(self, tmp_path):
-        with pytest.raises(ConfigError, match="holds neither format_convert"):
-            load_extras(tmp_path)
-
-    def test_a_folder_that_is_gone_is_refused(self, tmp_path):
-        with pytest.raises(ConfigError, match="no such folder"):
-            load_extras(tmp_path / "gone")
-
-    def test_the_folder_of_algorithms_itself_is_not_the_one_to_name(self, code):
-        with pytest.raises(ConfigError, match="name the folder above"):
-            load_extras(code / "algorithm")
-
-    @pytest.mark.parametrize("what", ["large", "many", "deep"])
-    def test_a_folder_that_is_more_than_code_is_refused_before_anything_runs(self, code, what):
-        if what == "large":
-            (code / "data.bin").write_bytes(bytes(2**20))
-        elif what == "many":
-            for number in range(1001):
-                (code / f"{number}.txt").touch()
-        else:
-            code.joinpath(*["d"] * 51).mkdir(parents=True)
-        with pytest.raises(ConfigError, match="right folder"):
-            load_extras(code)
-        assert not Path("mark").exists()
-
-    def test_nothing_is_said_where_nothing_is_added(self):
-        assert NO_EXTRAS.sentences == ()
 
 
 def table():

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from limit_cases import bounds_of, limits_of, rules_of
+from limit_cases import bounds_of, limits_of
 
-from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.facts.profiles import PROFILES
 from pytest_msdump.core.limits.policy import Policy, profile_names
 
@@ -139,16 +138,3 @@ def test_the_coarser_side_chooses_the_row(left: str, right: str, judged_as: str)
     assert limits.judged_as == judged_as
     assert limits.limits == limits_of(None, judged_as).limits
     assert limits_of(None, right, left).limits == limits.limits
-
-
-def test_a_limit_names_its_profile_and_condition() -> None:
-    assert set(rules_of(limits_of()).values()) == {"profile default (float32)"}
-    assert set(rules_of(limits_of(None, "complex128")).values()) == {"profile default (float64)"}
-    assert rules_of(limits_of(None, "int32")) == {"max_absolute_error": "profile default (int32: integers equal)"}
-    assert rules_of(limits_of(None, "bool")) == {"max_absolute_error": "profile default (bool: bools equal)"}
-
-
-def test_every_row_names_metrics_that_take_a_limit() -> None:
-    named = {metric for fact in PROFILES.values() for row in fact.rows.values() for metric in row}
-    assert all(METRICS[metric].direction in ("high", "low") for metric in named)
-    assert all(fact.version >= 1 and fact.source for fact in PROFILES.values())

@@ -56,12 +56,6 @@ def test_what_was_fused_away_is_not_paired_by_name_with_something_else() -> None
     assert missing(pairing) == [("conv:output:0", "relu:output:0")]
 
 
-def test_a_list_of_many_originals_is_cut() -> None:
-    names = tuple(f"o{k}" for k in range(300))
-    pairing = paired(ascend(device("x")), dump(tensor("o299")), op("x", outputs=(output("o299", 0),), originals=names))
-    assert only(pairing).by == "fusion.json: o0 + o1 + o2 + o3 + o4 + o5 + o6 + o7 and 292 more"
-
-
 def test_the_output_index_of_the_original_counts_not_that_of_the_device() -> None:
     swapped = op("split", outputs=(output("split", 1), output("split", 0)), originals=("split",))
     right = dump(tensor("split", "output:0"), tensor("split", "output:1"))
@@ -69,12 +63,6 @@ def test_the_output_index_of_the_original_counts_not_that_of_the_device() -> Non
         "split:output:0": "split:output:1",
         "split:output:1": "split:output:0",
     }
-
-
-def test_a_file_that_lists_no_outputs_of_an_operator_leaves_their_numbers_as_they_are() -> None:
-    right = dump(tensor("orig", "output:0"), tensor("orig", "output:3"))
-    pairing = paired(ascend(device("x", "output:0", "output:3")), right, op("x", originals=("orig",)))
-    assert pairs(pairing) == {"x:output:0": "orig:output:0", "x:output:3": "orig:output:3"}
 
 
 def test_an_output_beyond_the_files_list_is_not_compared_with_the_first() -> None:
@@ -150,12 +138,6 @@ def test_a_cast_of_the_original_model_is_compared_as_itself_and_what_follows_wit
     }
 
 
-def test_a_circle_of_carriers_ends_with_a_reason() -> None:
-    ops = [op(n, "Cast", (f"{p}:0",), (output(),), originals=()) for n, p in (("x", "y"), ("y", "x"))]
-    pairing = paired(ascend(device("x", op_type="Cast")), dump(tensor("z")), *ops)
-    assert reasons(pairing) == {"x:output:0": "fusion.json has a loop of Cast and TransData operators at y"}
-
-
 def test_inputs_that_are_not_connected_do_not_shift_those_behind_them() -> None:
     ops = (was("a"), was("c"), was("x", inputs=("a:0", "", "c:0")))
     right = dump(tensor("a"), tensor("c"))
@@ -200,14 +182,6 @@ def test_of_an_l1_group_the_newest_is_compared_and_the_oldest_of_other_originals
     assert reasons(pairing) == {"s1:output:0": told, "s2:output:0": told}
     same = paired(left, right, *l1("a", "a", "a", "a"))
     assert pairs(same) == {"s0:output:0": "a:output:0"}
-
-
-def test_an_original_inside_an_l1_group_is_explained_not_missing() -> None:
-    left = ascend(*(device(f"s{k}", time=k) for k in range(3)))
-    pairing = paired(left, dump(tensor("a"), tensor("b"), tensor("c")), *l1("a", "b", "c"))
-    assert list(pairs(pairing)) == ["s0:output:0", "s2:output:0"]
-    assert reasons(pairing, "right")["b:output:0"].startswith("s1:output:0 on the left side: L1 fusion group 7")
-    assert pairing.missing == ()
 
 
 def test_l1_groups_are_taken_apart_by_place() -> None:
@@ -277,11 +251,6 @@ def test_a_pair_of_which_one_side_was_dumped_is_missing_and_of_which_none_was_is
     assert reasons(pairing, "right").keys() == {"c:output:0"}
 
 
-def test_a_missing_side_is_looked_for_among_similar_names() -> None:
-    pairing = paired(ascend(device("conv1_relu")), dump(tensor("conv1_relu6")), was("conv1_relu"))
-    assert pairing.missing[0].candidates == ("conv1_relu6:output:0",)
-
-
 def test_an_output_slot_that_one_side_lacks_is_missing() -> None:
     split = op("x", outputs=(output("x", 0), output("x", 1)), originals=("x",))
     both, one = device("x", "output:0", "output:1"), device("x")
@@ -291,12 +260,6 @@ def test_an_output_slot_that_one_side_lacks_is_missing() -> None:
     pairing = paired(ascend(one), dump(tensor("x"), tensor("x", "output:1")), split)
     assert missing(pairing) == [("x:output:1", "x:output:1")]
     assert pairing.missing[0].reason.endswith("but the left side has no such output of it")
-
-
-def test_several_operators_of_one_original_are_missing_only_if_none_was_dumped() -> None:
-    ops = [op(name, outputs=(output("orig", 0),), originals=("orig",), multi=True) for name in ("p", "q")]
-    assert missing(paired(ascend(device("q"), device("z")), dump(tensor("orig")), *ops)) == []
-    assert missing(paired(ascend(device("z")), dump(tensor("orig")), *ops)) == [("p:output:0", "orig:output:0")]
 
 
 def test_a_rank_or_iteration_that_one_side_lacks_altogether_is_not_missing() -> None:
@@ -333,12 +296,6 @@ def test_the_surplus_of_a_loop_is_unmatched_not_missing(ours: int) -> None:
     assert pairing.missing == ()
 
 
-def test_a_flat_reference_meets_every_rank() -> None:
-    left = ascend(*(device("a", rank=rank) for rank in (0, 1)))
-    pairing = paired(left, dump(tensor("b")), op("a", outputs=(output("b", 0),), originals=("b",)))
-    assert (len(pairing.pairs), pairing.right_paired, pairing.right_total) == (2, 1, 1)
-
-
 def test_the_map_wins_and_what_it_paired_is_not_offered_to_the_rules() -> None:
     ops = (was("a"), was("b"), was("c"))
     entry = MapEntry("a", "b", label="entry")
@@ -350,41 +307,10 @@ def test_the_map_wins_and_what_it_paired_is_not_offered_to_the_rules() -> None:
     assert pairing.missing == ()
 
 
-def test_what_the_map_names_in_vain_is_not_offered_to_the_rules() -> None:
-    entry = MapEntry("a", "gone", label="entry")
-    pairing = paired(ascend(device("a")), dump(tensor("a")), was("a"), entries=[entry])
-    assert pairing.pairs == ()
-    assert reasons(pairing) == {"a:output:0": "entry pairs it with gone: no operator gone on the right side"}
-    assert reasons(pairing, "right")["a:output:0"].startswith("a:output:0 on the left side: entry pairs it with gone")
-    entry = MapEntry("gone", "a", label="entry")
-    pairing = paired(ascend(device("a")), dump(tensor("a")), was("a"), entries=[entry])
-    assert reasons(pairing)["a:output:0"].startswith("a:output:0 on the right side is kept for a map entry: entry")
-
-
-def test_operators_that_the_rules_do_not_know_are_paired_by_name() -> None:
-    pairing = paired(ascend(device("a"), device("new")), dump(tensor("a"), tensor("new")), was("a"))
-    assert addresses(pairing) == [("a:output:0", "a:output:0", "fused"), ("new:output:0", "new:output:0", "name")]
-
-
-def test_no_rules_are_no_change() -> None:
-    assert addresses(paired(ascend(device("a")), dump(tensor("a")))) == [("a:output:0", "a:output:0", "name")]
-
-
 @pytest.mark.parametrize("name", ["a/b", "a.b", "a b", "a\\b", "a:b"])
 def test_names_are_found_as_files_have_them_on_both_sides(name: str) -> None:
     assert pairs(paired(ascend(device("a_b")), dump(tensor("a_b")), was(name))) == {"a_b:output:0": "a_b:output:0"}
     assert pairs(paired(ascend(device("a_b")), dump(tensor(name)), was(name))) == {"a_b:output:0": f"{name}:output:0"}
-
-
-def test_a_run_of_such_characters_may_be_one_underscore() -> None:
-    assert pairs(paired(ascend(device("onnx_1")), dump(tensor("onnx__1")), was("onnx::1"))) == {
-        "onnx_1:output:0": "onnx__1:output:0"
-    }
-
-
-def test_a_missing_file_does_not_make_a_similar_name_ambiguous() -> None:
-    left, right = ascend(device("a__b"), device("a_b")), dump(tensor("a_b"))
-    assert pairs(paired(left, right, was("a__b"), was("a_b"))) == {"a_b:output:0": "a_b:output:0"}
 
 
 def test_two_operators_of_the_model_with_one_files_name_are_ambiguous_on_both_sides() -> None:
@@ -393,13 +319,6 @@ def test_two_operators_of_the_model_with_one_files_name_are_ambiguous_on_both_si
     told += "; use a map entry"
     assert (pairing.pairs, pairing.missing) == ((), ())
     assert reasons(pairing) == reasons(pairing, "right") == {"a_b:output:0": told}
-
-
-def test_an_exact_name_leaves_the_other_one_for_the_written_form() -> None:
-    pairing = paired(ascend(device("x"), device("y")), dump(tensor("a.b"), tensor("a_b")), *(
-        op(new, outputs=(output(old, 0),), originals=(old,)) for new, old in (("x", "a.b"), ("y", "a_b"))
-    ))  # fmt: skip
-    assert pairs(pairing) == {"x:output:0": "a.b:output:0", "y:output:0": "a_b:output:0"}
 
 
 def test_the_operator_type_decides_between_names_that_are_written_alike() -> None:
@@ -438,12 +357,6 @@ def test_the_rules_shape_and_format_go_with_the_pair() -> None:
     assert transform.right_format == "NHWC"
 
 
-def test_an_unknown_size_makes_no_shape() -> None:
-    entry = op("x", outputs=(output("x", 0, shape=(-1, 3), memory_format="ND"),), originals=("x",))
-    transform = only(paired(ascend(device("x")), dump(tensor("x")), entry)).transform
-    assert (transform.left_logical_shape, transform.left_logical_format) == (None, "ND")
-
-
 def test_inputs_of_the_right_side_are_explained() -> None:
     right = ascend(device("a", "input:0", "output:0"))
     pairing = paired(ascend(device("a")), right, was("a"), io="all")
@@ -464,36 +377,6 @@ def chosen(left: Dump, right: Dump, *ops: dict[str, Any], **selection: Any) -> P
     return pair_dumps(left, right, rules=FusionRules(model(*ops)), selection=Selection(**selection))
 
 
-def test_ranks_that_are_not_selected_do_not_meet_a_flat_reference() -> None:
-    left = ascend(*(device("a", rank=rank) for rank in (0, 1)))
-    pairing = chosen(left, dump(tensor("a")), was("a"), rank=frozenset({1}))
-    assert [pair.left.key.op.at.rank for pair in pairing.pairs] == [1]
-
-
-def test_a_right_iteration_that_is_not_selected_is_not_met_by_a_left_side_without_iterations() -> None:
-    left = ascend(device("a", iteration=None))
-    right = dump(*(tensor("a", iteration=it) for it in (0, 1)))
-    pairing = chosen(left, right, was("a"), iteration=frozenset({1}))
-    assert [pair.right.key.op.at.iteration for pair in pairing.pairs] == [1]
-    pairing = chosen(left, dump(*right.refs[:1], tensor("b", iteration=1)), was("a"), iteration=frozenset({1}))
-    assert reasons(pairing)["a:output:0"].endswith("a:output:0, which the selection leaves out")
-    assert pairing.missing == ()
-
-
-def test_a_reference_of_which_only_the_left_out_rank_is_there_is_explained() -> None:
-    left = ascend(device("a", rank=0), device("z", rank=1))
-    pairing = chosen(left, dump(tensor("a")), was("a"), was("z"), rank=frozenset({1}))
-    assert reasons(pairing, "right") == {"a:output:0": "the selection leaves out a on the left side"}
-    assert missing(pairing) == [("z:output:0", "z:output:0")]
-
-
-def test_a_map_entrys_reason_is_not_replaced_by_the_rules() -> None:
-    entry = MapEntry("pad", "gone", label="entry")
-    inserted = op("pad", outputs=(output(),), originals=())
-    pairing = paired(ascend(device("pad")), dump(tensor("z")), inserted, entries=[entry])
-    assert reasons(pairing)["pad:output:0"].startswith("entry pairs it with gone")
-
-
 RENAMED = [op(new, outputs=(output(old, 0),), originals=(old,)) for new, old in (("x", "a/b"), ("y", "a_b"))]
 
 
@@ -504,35 +387,9 @@ def test_a_right_file_that_two_origins_are_written_as_is_ambiguous() -> None:
     assert pairing.pairs == pairing.missing == ()
 
 
-def test_what_an_ambiguous_left_file_may_be_is_not_missing() -> None:
-    ops = [op(new, outputs=(output(old, 0),), originals=(old,)) for new, old in (("a/b", "x"), ("a_b", "y"))]
-    pairing = paired(ascend(device("a_b")), dump(tensor("x"), tensor("y")), *ops)
-    assert {one.partition(":")[0] for one in reasons(pairing, "right").values()} == {"ambiguous"}
-    assert pairing.pairs == pairing.missing == ()
-
-
-def test_a_right_iteration_that_the_left_side_lacks_altogether_is_not_missing() -> None:
-    right = dump(tensor("a"), tensor("a", iteration=1), tensor("b", iteration=1))
-    pairing = paired(ascend(device("a")), right, was("a"), was("b"))
-    assert len(pairing.pairs) == 1
-    assert pairing.missing == ()
-
-
-def test_one_maker_that_never_dumps_does_not_excuse_another() -> None:
-    ops = [op(name, op_type, outputs=(output("o", 0),)) for name, op_type in (("in", "Data"), ("x", "Add"))]
-    assert missing(paired(ascend(device("z")), dump(tensor("o")), *ops)) == [("x:output:0", "o:output:0")]
-
-
 def test_a_carrier_whose_first_input_is_not_connected_is_walked_through_by_the_other() -> None:
     ops = (was("a"), op("cast", "Cast", ("", "a:0"), (output(""),), originals=()))
     assert pairs(paired(ascend(device("cast")), dump(tensor("a")), *ops)) == {"cast:output:0": "a:output:0"}
-
-
-def test_an_output_that_the_file_does_not_list_is_missing_under_its_number() -> None:
-    right = dump(tensor("orig", "output:3"))
-    assert missing(paired(ascend(device("z")), right, op("x", originals=("orig",)))) == [
-        ("x:output:3", "orig:output:3")
-    ]
 
 
 def test_a_true_name_that_is_known_at_one_rank_alone_does_not_decide_at_another() -> None:

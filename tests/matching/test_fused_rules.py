@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from matching.made import addresses, dump, reasons, run_tensor, tensor
+from matching.made import dump, reasons, run_tensor, tensor
 from matching.rulemade import ascend, device, model, op, output, paired, was
 
-from pytest_msdump.core.matching import FusionRules, pair_dumps, rules_for
+from pytest_msdump.core.matching import FusionRules, rules_for
 from pytest_msdump.core.matching.advice import DumpKind, kind_of
 from pytest_msdump.core.matching.rules import group_operators
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.graph import OperatorGraph
 from pytest_msdump.core.model.pairing import Pairing
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 
@@ -135,27 +134,6 @@ def test_row_4_quantised_device_against_quantised_original_by_the_model(suffix: 
     assert pairing.missing == ()
 
 
-def test_quantised_outputs_that_were_not_dumped_are_not_missing() -> None:
-    left = ascend(device("fc"))
-    assert [one.left for one in paired(left, dump(tensor("conv"), tensor("fc")), *DEVICE_OPS).missing] == []
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".pb"])
-def test_rows_1_and_5_device_against_original_by_the_model(suffix: str) -> None:
-    fused = op("conv_relu", "Conv2D", outputs=(output("scope/relu", 0),), originals=("scope/conv", "scope/relu"))
-    left, right = ascend(device("conv_relu")), original_files("scope_relu", suffix=suffix)
-    assert rules_for(left, right, FusionRules(model(fused))) is None
-    assert pairs(paired(left, right, fused)) == {"conv_relu:output:0": "scope_relu:output:0"}
-
-
-def test_row_6_device_against_device_needs_no_rules() -> None:
-    left, right = ascend(device("a", "input:0", "output:0")), ascend(device("a", "input:0", "output:0", time=9))
-    assert addresses(paired(left, right, io="all")) == [
-        ("a:input:0", "a:input:0", "name"),
-        ("a:output:0", "a:output:0", "name"),
-    ]
-
-
 # Fusion off: the compiler still renames (`conv` → `conv_new`) and inserts.
 CLOSE = model(
     op("conv_new", "Conv2D", outputs=(output("conv", 0),), originals=("conv",)),
@@ -175,11 +153,6 @@ def test_fusion_on_against_fusion_off_by_the_names_of_the_second_model() -> None
         "conv_new:output:0": "fused into conv_relu: its own output no longer exists in the compiled model",
         "relu:output:0": "fusion.json with close.json does not know output 0 of relu",
     }
-
-
-def test_an_origin_that_fusion_off_does_not_know_keeps_its_name() -> None:
-    pairing = paired(ascend(device("x")), ascend(device("x")), was("x"), close=CLOSE)
-    assert pairs(pairing) == {"x:output:0": "x:output:0"}
 
 
 def test_a_name_with_quant_in_it_is_not_yet_a_quantisation() -> None:
@@ -240,36 +213,11 @@ def test_an_operator_that_dequantises_inside_is_known_by_its_originals() -> None
     assert reasons(pairing)["conv_all:input:0"].startswith("fed by a quantised output: ")
 
 
-def test_numbers_of_operators_tell_who_comes_first_not_the_file() -> None:
-    ops = (
-        op("conv", "Conv2D", ("q:0",), (output("conv", 0, dtype="DT_INT32"),), originals=("conv",), id=2),
-        op("q", "AscendQuant", (), (output("", 0, dtype="DT_INT8"),), originals=(), id=1),
-    )
-    assert paired(ascend(device("conv")), dump(tensor("conv")), *ops).pairs == ()
-
-
 @pytest.mark.parametrize("dtype", ["DT_INT8", "DT_UINT8", "DT_INT4", "DT_FLOAT16", None])
 def test_the_output_of_ascend_quant_is_never_compared(dtype: str | None) -> None:
     entry = op("q", "AscendQuant", (), (output("orig", 0, dtype=dtype),), originals=("orig",))
     pairing = paired(ascend(device("q", op_type="AscendQuant")), dump(tensor("orig")), entry)
     assert reasons(pairing)["q:output:0"].startswith("output of a quantisation")
-
-
-@pytest.mark.parametrize(
-    ("originals", "partner"), [(("fc",), "fc"), (("orig",), "orig"), ((), None), (("a", "b"), None)]
-)
-def test_quantisation_rules_that_list_no_outputs(originals: tuple[str, ...], partner: str | None) -> None:
-    quant = model(op("fc", originals=originals), source="quant.json")
-    right = dump(*map(tensor, ("fc", "orig")))
-    found = pairs(paired(ascend(device("fc")), right, was("fc"), quant=quant))
-    assert found == ({} if partner is None else {"fc:output:0": f"{partner}:output:0"})
-
-
-def test_fusion_off_may_rename_without_a_word() -> None:
-    close = model(op("new", outputs=(output(""),), originals=("x",)), source="close.json")
-    assert pairs(paired(ascend(device("x")), ascend(device("new")), was("x"), close=close)) == {
-        "x:output:0": "new:output:0"
-    }
 
 
 def test_groups_are_numbered_by_first_appearance_and_told_by_their_relation() -> None:
@@ -295,11 +243,6 @@ def test_groups_are_numbered_by_first_appearance_and_told_by_their_relation() ->
         (5, ["s0", "s1"], ("g", "h"), "L1"),
         (6, ["own"], ("own",), "one-to-one"),
     ]
-
-
-def test_originals_whose_names_join_to_the_same_text_are_two_groups() -> None:
-    graph = model(op("x", originals=("ab", "c")), op("y", originals=("a", "bc")))
-    assert len(group_operators(graph)) == 2
 
 
 PLAIN = ascend(device("x", op_type="Conv2D"))
@@ -438,11 +381,6 @@ def test_a_rule_file_that_is_lacking_is_told_and_is_no_error(
 )
 def test_the_kind_of_a_dump(dump_: Dump, kind: DumpKind) -> None:
     assert kind_of(dump_) == kind
-
-
-def test_rules_without_a_model_pair_nothing() -> None:
-    pairing = pair_dumps(PLAIN, PLAIN, rules=FusionRules(close=OperatorGraph()))
-    assert addresses(pairing) == [("x:output:0", "x:output:0", "name")]
 
 
 def test_a_model_of_another_network_is_told_whatever_wrote_the_dumps() -> None:

@@ -9,7 +9,7 @@ from dump_builder import write_reference
 from pytest_msdump import assert_dumps_close
 from pytest_msdump.cli import main
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.matching.maps import below, renaming_of_template
+from pytest_msdump.core.matching.maps import renaming_of_template
 from pytest_msdump.record.weights import assert_same_weights
 
 LEFT = {"layers.0.attn.q": 1, "layers.0.norm": 2, "layers.11.attn.q": 3, "layers.11.norm": 4, "head": 5}
@@ -89,11 +89,6 @@ def test_a_wrong_map_is_one_error_everywhere(dumps, take, wrong, text):
         take(*sides, map=wrong)
 
 
-def test_no_map_is_no_entry(dumps):
-    with pytest.raises(AssertionError, match="1 of 5"):
-        assert_dumps_close(*dumps, map=None, min_coverage=1.0)
-
-
 def test_a_layer_stands_for_what_is_below_it(dumps):
     report = assert_dumps_close(*dumps, map={"layers.0": "encoder.layer_0"})
     assert sorted(record.left.address for record in report.records) == [
@@ -101,11 +96,6 @@ def test_a_layer_stands_for_what_is_below_it(dumps):
         "layers.0.attn.q:output:0",
         "layers.0.norm:output:0",
     ]
-
-
-def test_a_name_with_braces_is_a_name_where_it_is_there(tmp_path):
-    sides = written(tmp_path, {"a{b}": np.ones(3)}, {"c": np.ones(3)})
-    assert len(assert_dumps_close(*sides, map={"a{b}": "c"}).records) == 1
 
 
 def test_what_an_entry_names_as_it_is_no_template_names(dumps):
@@ -144,20 +134,10 @@ def test_an_address_names_one_call(calls):
         assert_dumps_close(*calls, map={"relu_0": "relu@0", "relu_1": "relu@2", "relu_2": "relu@1"})
 
 
-def test_a_call_that_was_not_recorded_is_missing(calls):
-    with pytest.raises(AssertionError, match="no operator relu@3 on the right side"):
-        assert_dumps_close(*calls, map={"relu_0": "relu@3"})
-
-
 def test_an_entry_may_be_restricted_to_one_call(calls):
     entry = {"left": "relu", "right": "relu", "occurrence": 1}
     report = assert_dumps_close(calls[1], calls[1], map=[entry])
     assert [one.how for one in report.records] == ["name", "mapped", "name", "name"]
-
-
-def test_a_function_pairs_in_a_suite_of_calls_too(calls):
-    report = assert_dumps_close(*calls, map=lambda name: name.replace("_", "@"))
-    assert len(report.records) == 3
 
 
 def test_templates_work_in_a_suite_file(dumps, tmp_path, capsys):
@@ -186,9 +166,3 @@ def test_templates_work_in_a_suite_file(dumps, tmp_path, capsys):
 )
 def test_a_template_captures_an_element_digits_or_the_rest(left, right, name, expected):
     assert renaming_of_template(left, right, label="map")(name) == expected
-
-
-def test_below_is_below():
-    assert below("a", "b", "a.c/d") == "b.c/d"
-    assert below("a", "b", "ab.c") is None
-    assert below("a", "b", "a") is None

@@ -27,23 +27,6 @@ def test_the_nearest_name_comes_first(asked: str, first: str) -> None:
     assert NearestNames(NAMES).nearest(asked)[0] == first
 
 
-@pytest.mark.parametrize("asked", ["", "-", "gate1", "embedding", "Default/attention/Softmax-op0"])
-def test_a_name_like_none_has_no_candidates(asked: str) -> None:
-    assert NearestNames(NAMES).nearest(asked) == ()
-
-
-def test_no_more_than_three_are_returned() -> None:
-    assert len(NearestNames([f"conv{n}" for n in range(9)]).nearest("conv")) == 3
-
-
-def test_preferred_names_come_before_nearer_ones() -> None:
-    assert NearestNames(["conv1", "conv11"], preferred={"conv11"}).nearest("conv1") == ("conv11", "conv1")
-
-
-def test_names_without_letters_or_digits_are_survived() -> None:
-    assert NearestNames(["---", ""]).nearest("--") == ("---",)
-
-
 def test_the_work_for_one_name_is_bounded() -> None:
     names = NearestNames([f"block{n}/layer/MatMul-op0" for n in range(5000)])
     with mock.patch("difflib.SequenceMatcher", autospec=True) as measured:

@@ -34,24 +34,12 @@ def test_reads_c_order_native_pieces(way: str, span: tuple[int, int]) -> None:
     assert piece.ndim == 1
 
 
-def test_blocks_cover_everything_once() -> None:
-    blocks = list(ArrayView(WAYS["Fortran"]).blocks(7))
-    assert [block.size for block in blocks] == [7] * 8 + [4]
-    assert np.concatenate(blocks).tolist() == list(range(60))
-
-
 @pytest.mark.parametrize(("array", "shape", "size"), [(3.0, (), 1), (np.empty((2, 0)), (2, 0), 0), ([1, 2], (2,), 2)])
 def test_shapes_of_any_rank(array: Any, shape: tuple[int, ...], size: int) -> None:
     view = ArrayView(array)
     assert (view.shape, view.size) == (shape, size)
     assert view.read(0, size).shape == (size,)
     assert view.spec == TensorSpec(view.dtype, shape, None, shape)
-
-
-def test_permuted_views_read_like_transposed_arrays() -> None:
-    view = ArrayView(PLAIN).permuted((2, 0, 1))
-    assert view.shape == (5, 3, 4)
-    assert view.read(0, 60).tolist() == PLAIN.transpose(2, 0, 1).ravel().tolist()
 
 
 def test_the_whole_is_never_copied() -> None:
@@ -85,9 +73,3 @@ def test_a_dtype_the_array_cannot_hold_is_refused() -> None:
         ArrayView(PLAIN, "bfloat16")
     with pytest.raises(TensorFileError, match="did you mean 'float32'"):
         ArrayView(PLAIN, "flaot32")
-
-
-def test_closing_leaves_the_array_to_its_owner() -> None:
-    view = ArrayView(PLAIN)
-    view.close()
-    assert view.read(0, 1).tolist() == [0]

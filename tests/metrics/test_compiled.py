@@ -250,15 +250,6 @@ def test_a_pair_is_the_same_bit_by_bit_however_it_is_measured() -> None:
     assert by("compiled", left, right) == by("compiled", left.copy(), right.copy(), block_elements=2048)
 
 
-@needs_kernel
-def test_worst_elements_of_equal_ratio_are_the_first_ones() -> None:
-    right = np.ones(6000, "float32")
-    left = np.full(6000, 1.5, "float32")
-    found = by("compiled", left, right, rtol=0.1, atol=0.1)
-    assert [worst.index for worst in found.worst] == [(0,), (1,), (2,), (3,), (4,)]
-    assert found.measurements["max_relative_error"].where == (0,)
-
-
 # One goes beyond (110, 100) and (2, 1) by its difference, the next by its relative error, by its ratio to what is
 # allowed, and where nothing is allowed; the others by all of that, or by nothing.
 @needs_kernel
@@ -409,29 +400,6 @@ def test_a_kernel_that_does_not_exist_is_a_configuration_error(monkeypatch: pyte
         choose_kernel()
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (None, "it was not built when the package was installed, which needs a C compiler"),
-        (b"x", "it cannot be loaded"),
-    ],
-)
-def test_without_the_library_numpy_measures_and_says_why(
-    content: bytes | None, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if content is not None:
-        (tmp_path / "_kernel.native.so").write_bytes(content)
-    monkeypatch.setattr(kernel, "_LIBRARY", tmp_path / "_kernel.native.so")
-    kernel._kernel.cache_clear()
-    try:
-        assert choose_kernel().name == "numpy"
-        assert reason in kernel_line()
-        with pytest.raises(ConfigError, match=reason):
-            kernel._kernel("compiled")
-    finally:
-        kernel._kernel.cache_clear()
-
-
 @needs_kernel
 def test_a_library_of_another_state_of_the_source_does_not_measure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -471,17 +439,6 @@ def test_sums_of_integers_beyond_64_bits_are_exact() -> None:
     assert once == sums.partial()
     assert once.errors.exact == once.elements * (2**32 - 1)
     assert type(once.errors.largest.value) is int
-
-
-@needs_kernel
-def test_threads_may_measure_side_by_side() -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    pairs_of_sides = [blocks_of(20000 + size) for size in range(4)]
-    expected = [by("compiled", *sides) for sides in pairs_of_sides]
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda sides: measure(*map(ArrayView, sides)), pairs_of_sides * 3))
-    assert found == expected * 3
 
 
 def test_version_and_header_say_which_kernel(

@@ -148,11 +148,6 @@ def test_the_interval_holds_the_distance(kind):
     assert missed <= 7
 
 
-def test_equal_sketches_are_at_distance_0():
-    values = sketch(np.arange(5000.0)).values()
-    assert tuple(distance(values, values)) == (0.0, 0.0, 0.0)
-
-
 # -- norms of slices
 
 
@@ -191,19 +186,6 @@ def test_norms_of_slices_are_those_of_the_tensor(kernel, shape, block, monkeypat
     found = norms_by_sketch(array, block).slices
     assert found.size <= 256
     np.testing.assert_allclose(found, norms(array, SHAPES[shape]), rtol=1e-12)
-
-
-@pytest.mark.parametrize("kernel", EACH)
-@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
-@pytest.mark.parametrize("dtype", ["f2", "f8", "i1", "i8", "u8", "?", "c8", "c16"])
-def test_norms_of_slices_of_any_type(kernel, dtype, scale, monkeypatch):
-    monkeypatch.setenv("MSDUMP_KERNEL", kernel)
-    draw = np.random.default_rng(2)
-    array = np.abs(draw.standard_normal((30, 8, 21))) * 40 * np.linspace(0, 1, 8)[:, None]
-    array = (array * (1 + 2j if dtype[0] == "c" else 1)).astype(dtype)
-    if dtype in ("f8", "c16"):
-        array *= scale
-    np.testing.assert_allclose(norms_by_sketch(array, 1000).slices, norms(array, 1), rtol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", EACH)

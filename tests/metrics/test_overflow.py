@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pytest_msdump.capabilities.inspect.measure import Contents, contents
+from pytest_msdump.capabilities.overflow.contents import Contents, contents
 from pytest_msdump.core.compare.opening import ArrayView
 
 NAN, INF = math.nan, math.inf
@@ -49,10 +49,6 @@ def test_integers_do_not_overflow_and_keep_their_range_exactly() -> None:
     assert type(found.maximum) is int
 
 
-def test_bools_have_a_share() -> None:
-    assert seen(scan(ArrayView(np.array([True, False, True, True])))) == (4, 0, 0, 0, None, 0, 1, 0.75)
-
-
 def test_complex_counts_parts_and_measures_moduli() -> None:
     top = float(np.finfo("float32").max)
     array = np.array([3 + 4j, complex(NAN, INF), complex(1, -INF), complex(top, 1), complex(NAN, top)], "complex64")
@@ -67,11 +63,6 @@ def test_nothing_finite_has_no_range(array: np.ndarray[tuple[int, ...], np.dtype
     found = scan(ArrayView(array))
     assert (found.minimum, found.maximum, found.mean) == (None, None, None)
     assert found.nan == found.elements == array.size
-
-
-def test_mean_of_huge_numbers_does_not_overflow() -> None:
-    assert scan(ArrayView(np.full(9, 1.5e308))).mean == 1.5e308
-    assert scan(ArrayView(np.array([1e-300, 3e-300, 1e300])), block_elements=1).mean == pytest.approx(1e300 / 3)
 
 
 def test_blocks_have_to_hold_something() -> None:

@@ -87,12 +87,6 @@ def test_infinity_against_the_largest_float16_is_a_mismatch_and_an_overflow() ->
     assert found.nonfinite.saturated == 0
 
 
-def test_saturated_left_counts_where_the_right_is_finite_and_different() -> None:
-    found = compare([65504, -65504, 65504, 65504, 3], [65504, 65000, INF, NAN, 3], "float16")
-    assert found.measurements["saturated_count"] == Measurement("saturated_count", 1, where=(1,))
-    assert found.nonfinite.saturated == 1
-
-
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
 def test_every_float_dtype_saturates_at_its_own_maximum(dtype: str) -> None:
     top = float(np.finfo(dtype).max)
@@ -111,10 +105,6 @@ def test_bfloat16_saturates_at_its_own_maximum() -> None:
 def test_nan_on_the_left_is_an_overflow_and_on_the_right_is_not() -> None:
     assert value(compare([NAN, 1], [0, 1]), "saturated_count") == 1
     assert value(compare([0, 1], [NAN, 1]), "saturated_count") == 0
-
-
-def test_integers_at_their_maximum_are_no_overflow() -> None:
-    assert value(compare([127, 1], [1, 1], "int8"), "saturated_count") == 0
 
 
 def test_no_finite_position_leaves_the_finite_metrics_undefined() -> None:
@@ -224,14 +214,6 @@ def _exact(number: Any) -> int | float:
     return plain.real if isinstance(plain, complex) else plain
 
 
-def test_a_float_beside_minus_one_is_not_equal_to_it() -> None:
-    found = measure(ArrayView(np.array([-1.0000001])), ArrayView(np.array([-1])))
-    assert found.differing == 1
-    assert value(found, "max_absolute_error") == float(Fraction(1.0000001) - 1)
-    found = measure(ArrayView(np.array([2**64 - 1], "uint64")), ArrayView(np.array([2.0**64])))
-    assert value(found, "max_absolute_error") == 1.0
-
-
 def test_uint8_does_not_wrap() -> None:
     found = compare([75, 255], [76, 0], "uint8")
     assert value(found, "max_absolute_error") == 255
@@ -252,10 +234,6 @@ def test_bools_of_any_byte_are_true() -> None:
     assert found.equal
     assert value(found, "bitwise_mismatch") == 2
     assert value(found, "standard_deviation")[0] == pytest.approx(2 / 3)
-
-
-def test_bool_against_float_is_compared_by_value() -> None:
-    assert measure(ArrayView(np.array([True, False])), ArrayView(np.array([1.0, 0.0], "float32"))).equal
 
 
 def test_conjugates_are_not_equal() -> None:
@@ -280,19 +258,6 @@ def test_complex_moduli_do_not_overflow() -> None:
     found = compare([1e300 + 1e300j, 1], [1e300 + 2e300j, 1], "complex128")
     assert value(found, "max_absolute_error") == pytest.approx(1e300)
     assert value(found, "relative_euclidean_distance") == pytest.approx(1 / math.sqrt(5))
-
-
-def test_complex_moduli_beyond_float64_are_no_divisors() -> None:
-    found = compare([1.7e308 + 1.7e308j, 2], [1.7e308 + 1.7e308j, 1], "complex128")
-    for metric in ("normalized_max_error", *RELATIVE):
-        assert reason(found, metric) == "the modulus of an element is larger than float64 can hold"
-    assert value(found, "max_absolute_error") == 1.0
-
-
-def test_the_vendor_divides_by_all_elements() -> None:
-    found = compare([2, NAN, 1, 3], [1, NAN, 0, 3])
-    assert value(found, "mean_relative_error") == 0.5
-    assert found.vendor["mean_relative_error"] == 0.25
 
 
 def test_float16_products_do_not_overflow() -> None:
@@ -420,12 +385,6 @@ def test_what_rounds_to_zero_on_one_side_has_no_relative_error(
             assert measure(as_type(left, a), as_type(right, b)).near_zero == 3
 
 
-def test_integers_and_bools_have_nothing_next_to_zero() -> None:
-    for dtype in ("int8", "bool"):
-        found = compare([1, 0, 1], [0, 1, 1], dtype)
-        assert (found.near_zero, found.right_zero_mismatch) == (0, 1)
-
-
 @pytest.mark.parametrize("kernel", EACH)
 def test_ratios_do_not_apply_where_the_right_is_zero_and_the_left_rounds_to_it(
     kernel: str, monkeypatch: pytest.MonkeyPatch
@@ -448,11 +407,6 @@ def test_minus_zero_is_equal_to_zero_but_for_its_bits() -> None:
     assert found.equal
     assert value(found, "bitwise_mismatch") == 1
     assert found.worst == ()
-
-
-def test_a_mean_of_minus_zero_keeps_its_sign_after_one_of_zero() -> None:
-    means = [value(compare([zero, zero], [zero, zero]), "standard_deviation")[0] for zero in (0.0, -0.0)]
-    assert [math.copysign(1, mean) for mean in means] == [1, -1]
 
 
 def test_big_endian_fortran_and_strided_arrays_are_read_by_logical_index() -> None:
@@ -483,16 +437,6 @@ def test_divergence_of_disjoint_peaks_is_the_vendors() -> None:
     assert value(found, "kl_divergence") == pytest.approx((1 - epsilon) * -math.log(epsilon) / total, rel=1e-12)
 
 
-def test_divergence_is_taken_where_both_sides_are_finite() -> None:
-    found = compare([1, NAN, 0, 5, 2], [0, 7, 1, INF, 2], "float64")
-    assert value(found, "kl_divergence") == value(compare([1, 0, 2], [0, 1, 2], "float64"), "kl_divergence") > 0
-
-
-def test_divergence_of_a_range_of_denormals() -> None:
-    small, plain = compare([5e-324, 0], [0, 5e-324], "float64"), compare([1, 0], [0, 1], "float64")
-    assert value(small, "kl_divergence") == value(plain, "kl_divergence") > 0
-
-
 def test_divergence_is_blind_to_scale_and_shift() -> None:
     x = np.random.default_rng(3).normal(size=99)
     assert value(compare(3 * x + 10, x, "float64"), "kl_divergence") == pytest.approx(0.0, abs=1e-13)
@@ -518,11 +462,6 @@ def test_class_mismatches_come_first_among_the_worst() -> None:
     found = compare([1, NAN, 9, INF, 5], [2, 3, 0, INF, 5], "float32", rtol=0.5)
     assert [(each.index, each.ratio) for each in found.worst] == [((1,), INF), ((2,), INF), ((0,), 1.0)]
     assert found.worst[0].right == 3.0
-
-
-def test_exact_integers_stay_integers_among_the_worst() -> None:
-    found = compare([2**53 + 1, 4], [2**53, 4], "int64")
-    assert (found.worst[0].left, found.worst[0].right) == (2**53 + 1, 2**53)
 
 
 def test_refusals_say_what_was_asked() -> None:

@@ -138,14 +138,6 @@ def test_a_tiny_slice_counts_as_if_it_were_a_thousandth_of_the_others_or_what_ro
     assert one.where == (3,)
 
 
-def test_complex_numbers_count_by_their_modulus() -> None:
-    right = np.random.default_rng(2).normal(size=(20, 3)) * (1 + 2j)
-    left = right.copy()
-    left[:, 2] *= 1 + 1e-3j
-    one = found(left, right)
-    assert (one.value, one.where) == (pytest.approx(1e-3, rel=1e-9), (2,))
-
-
 @pytest.mark.parametrize(
     ("shape", "axis", "reason"),
     [
@@ -159,22 +151,6 @@ def test_complex_numbers_count_by_their_modulus() -> None:
 def test_what_has_no_slices_says_why(shape: tuple[int, ...], axis: int | None, reason: str) -> None:
     one = found(np.ones(shape), np.full(shape, 2.0), slice_axis=axis)
     assert (one.value, one.applies, say(one.undefined)) == (None, False, reason)
-
-
-@pytest.mark.usefixtures("_kernel")
-def test_neighbours_are_one_slice_where_there_are_very_many() -> None:
-    left, right = np.ones((16, 70000), "float32"), np.ones((16, 70000), "float32")
-    left[:, 69999] = 0
-    one = found(left, right)
-    # Of 35,000 groups, each of two slices.
-    assert (one.value, one.where) == (pytest.approx(math.sqrt(1 / 2)), (69998,))
-
-
-def test_a_limit_on_slices_passes_over_what_has_none_and_says_so(tmp_path: Path) -> None:
-    right = np.random.default_rng(1).normal(size=40).astype("float32")
-    answer = ask_arrays(tmp_path, right * np.float32(1.0001), right, "--threshold", "slice=1e-9")
-    assert answer.record["verdict"] == "pass"
-    assert "worst_slice_error does not apply, because a tensor of fewer than two axes" in answer.sentences
 
 
 def dumps(tmp_path: Path, left: Array, right: Array, suite: str) -> Path:

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_msdump.core.metrics import spread as room
 from pytest_msdump.core.metrics.spread import spread
+from pytest_msdump.core.report.json_report import read_json
 
 
 class View:
@@ -84,14 +85,6 @@ def test_every_array_is_what_a_loop_over_the_elements_gives(shape):
         assert counted == tuple(places.count(place) for place in range(40))
 
 
-def test_it_is_small_and_plain_json():
-    random = np.random.default_rng(1)
-    right = random.normal(size=(4, 512, 40, 40)).astype("f4")
-    text = json.dumps(asdict(spread(View(right * 1.01), View(right))), allow_nan=False)
-    # A map of 32 by 32 cells, four digits each.
-    assert len(text) < 14_000
-
-
 @pytest.mark.parametrize(
     ("left", "right", "parts"),
     [
@@ -142,14 +135,9 @@ def test_a_tensor_of_huge_values_is_reported_without_a_warning(asked, tmp_path, 
         np.save(f"{side}/a.0.179522395086100.npy", np.array(values))
     assert main(["compare", "left", "right", "--spread", asked, "--report", "json,html"]) == 1
     assert capsys.readouterr().err == ""
-    (record,) = json.loads((tmp_path / "msdump-report" / "results.json").read_text())["tensors"]
+    (record,) = read_json(tmp_path / "msdump-report" / "results.json")["tensors"]
     assert record["spread"]["axis"]["values"] == [1e308] * 40
     assert record["spread"]["magnitude"]["mean"] == [1.797e308]
-
-
-def test_unsigned_integers_do_not_wrap():
-    found = spread(View(np.array([0, 10], "u1")), View(np.array([255, 10], "u1")))
-    assert found.axis.values == (255.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +152,7 @@ def test_it_is_kept_of_the_tensors_that_were_asked_for(asked, kept, tmp_path, mo
         np.save(f"{side}/a.0.179522395086100.npy", np.ones((2, 3), "f4"))
         np.save(f"{side}/b.0.179522395086101.npy", np.full((2, 3), value, "f4"))
     assert main(["compare", "left", "right", "--spread", asked, "--report", "json,html"]) == 1
-    records = json.loads((tmp_path / "msdump-report" / "results.json").read_text())["tensors"]
+    records = read_json(tmp_path / "msdump-report" / "results.json")["tensors"]
     assert ["spread" in record for record in records] == kept
     if kept[1]:
         assert records[1]["spread"]["histogram"] == {"low": -1, "counts": [6]}

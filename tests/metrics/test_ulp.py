@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from kernels import EACH
 from semantics.gate import ask_arrays
@@ -18,8 +17,6 @@ from pytest_msdump.core.metrics.kernel import VARIABLE
 from pytest_msdump.core.metrics.measure import measure
 from pytest_msdump.core.model.comparison import Comparison
 from pytest_msdump.core.text import Message, say
-
-Array = npt.NDArray[Any]
 
 MEAN, ABOVE_1, ABOVE_32 = "mean_ulp_distance", "ulp_above_1_share", "ulp_above_32_share"
 SNR, UNDERFLOW = "signal_to_noise_ratio", "underflow_share"
@@ -72,12 +69,6 @@ def test_one_unit_is_numpys_spacing_also_of_subnormals_and_of_zero(dtype: str) -
 def test_units_are_those_of_the_type_and_not_of_what_it_is_stored_as(dtype: str, right: float, step: float) -> None:
     found = compare(np.full(40, right + 3 * step), np.full(40, right), dtype, "float32")
     assert [value(found, metric) for metric in (MEAN, ABOVE_1, ABOVE_32)] == [3.0, 1.0, 0.0]
-
-
-def test_units_are_those_of_the_coarser_type() -> None:
-    left, right = np.full(40, 1 + 2.0**-11, "float32"), np.ones(40, "float16")
-    for a, b in ((left, right), (right, left)):
-        assert value(measure(ArrayView(a), ArrayView(b)), MEAN) == 0.5
 
 
 @pytest.mark.parametrize("dtype", ["int32", "bool", "complex64"])

@@ -73,11 +73,6 @@ def test_suites_share_one_file_and_the_ten_errors(pytester: pytest.Pytester, len
     assert len(found) == 14
 
 
-def test_nothing_is_printed_unasked(pytester: pytest.Pytester, suite: Path) -> None:
-    assert commands(pytester.runpytest(suite).stdout.str()) == []
-    assert not (pytester.path / "msdump-report" / "gl-code-quality.json").exists()
-
-
 def test_the_commands_of_msdump_tell_the_same(
     pytester: pytest.Pytester, suite: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

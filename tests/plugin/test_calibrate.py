@@ -85,14 +85,6 @@ def test_calibrated_limits_hold_in_the_next_run(pytester, processes):
     assert calls(pytester) == []
 
 
-def test_a_reference_of_sketches_is_calibrated_by_whole_tensors(pytester):
-    pytester.makepyfile(TEST + ONE.format(options=', save="sketch"'))
-    pytester.runpytest_subprocess("--msdump-calibrate").assert_outcomes(skipped=1)
-    assert calls(pytester) == ["None None"] * 3 + [f"{2**-12} None"]
-    assert (pytester.path / "msdump-references/net/tensors.npz").is_file()
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
-
-
 def test_the_file_may_be_said_and_then_it_is_of_one_reference(pytester):
     pytester.makepyfile(
         TEST + ONE.format(options="") + ONE.format(options="").replace("net", "other").replace("port", "2")
@@ -102,15 +94,6 @@ def test_the_file_may_be_said_and_then_it_is_of_one_reference(pytester):
     shown.stdout.fnmatch_lines(["--msdump-limits names one file, and 'other' is not the first reference of this run*"])
     assert (pytester.path / "kept.json").is_file()
     assert not (pytester.path / "msdump-references/net.limits.json").exists()
-
-
-def test_a_gate_that_names_the_file_does_not_stand_in_the_way(pytester):
-    pytester.makepyfile(TEST + ONE.format(options=""))
-    suite = '[msdump]\nleft = "a"\nright = "msdump-references/net"\nlimits = "msdump-references/net.limits.json"\n'
-    pytester.path.joinpath("msdump.toml").write_text(suite)
-    pytester.path.joinpath("gate.msdump.toml").write_text(suite)
-    for words in ((), ("gate.msdump.toml", "test_a_gate_that_names_the_file_does_not_stand_in_the_way.py")):
-        pytester.runpytest_subprocess("--msdump-calibrate", *words).assert_outcomes(skipped=1)
 
 
 @pytest.mark.parametrize(

@@ -62,16 +62,6 @@ def test_what_generate_made_is_listed_with_the_command_that_uses_it(pytester, pr
     pytester.runpytest_subprocess(*words).stdout.no_fnmatch_line("*generate made*")
 
 
-def test_where_references_are_kept_can_be_said(pytester):
-    pytester.makepyfile(TEST + CASES)
-    pytester.makeini("[pytest]\nmsdump_reference_dir = kept\n")
-    pytester.runpytest_subprocess().assert_outcomes(passed=4)
-    pytester.runpytest_subprocess("--msdump-reference-dir", "typed").assert_outcomes(passed=4)
-    assert (pytester.path / "kept/net").is_dir()
-    assert (pytester.path / "typed/net").is_dir()
-    assert not (pytester.path / "msdump-references").exists()
-
-
 def test_a_program_that_fails_is_told_with_the_end_of_its_log(pytester):
     pytester.makepyfile(
         """

@@ -31,12 +31,3 @@ def test_a_hit_fails_the_test_with_the_text_of_the_command(pytester):
         ]
     )
     assert "check_assertion.py" not in result.stdout.str()
-
-
-def test_the_left_side_of_the_session_is_checked(pytester):
-    for side in ("left", "right"):
-        write_reference(pytester.path / side, {"conv1": [1.0]})
-    pytester.makepyfile("def test_left(msdump, msdump_left): assert msdump.check(msdump_left).is_clean")
-    pytester.runpytest("--msdump-left=left", "--msdump-right=right", "-k", "test_left").assert_outcomes(
-        passed=1, deselected=2
-    )

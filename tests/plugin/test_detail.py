@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from dump_builder import write_reference
 
+from pytest_msdump.cli import main
+
 OPERATORS = [f"op{number}" for number in range(7)]
 
 
@@ -22,11 +24,6 @@ def summaries(pytester: pytest.Pytester, folder: str = "msdump-report") -> list[
     return sorted(path.name.split("_")[0] for path in (pytester.path / folder / "detail").glob("*_summary.txt"))
 
 
-def test_without_the_option_nothing_is_written(pytester, dumps):
-    assert pytester.runpytest(*dumps).ret == 1
-    assert not (pytester.path / "msdump-report" / "detail").exists()
-
-
 def test_the_first_five_that_fail_have_details_and_say_where(pytester, dumps):
     result = pytester.runpytest(*dumps, "--msdump-detail")
     result.assert_outcomes(passed=2, failed=6)
@@ -41,23 +38,14 @@ def test_the_first_five_that_fail_have_details_and_say_where(pytester, dumps):
     assert (folder / ".gitignore").read_text() == "*\n"
 
 
-@pytest.mark.e2e
-def test_with_workers_there_are_as_many(pytester, dumps):
-    result = pytester.runpytest_subprocess(*dumps, "--msdump-detail=3", "-n", "2")
-    assert result.ret == 1
-    assert len(summaries(pytester)) == 3
-    assert set(summaries(pytester)) < set(OPERATORS[1:])
-    text = result.stdout.str()
-    assert text.count("_output_0_summary.txt") == 3
-    assert text.count("left out, since 3 failing tensors") == 3
-    result.stdout.fnmatch_lines(["details of 3 failing tensors: msdump-report/detail; none for 3 more"])
-    assert not list((pytester.path / "msdump-report" / "detail").glob(".*"))
-
-
-def test_a_second_run_has_its_own_count(pytester, dumps):
-    for _ in range(2):
-        result = pytester.runpytest(*dumps, "--msdump-detail=6")
-        result.stdout.fnmatch_lines(["details of 6 failing tensors: msdump-report/detail"])
+def test_details_and_the_cache_are_told_in_chinese_by_both_drivers(pytester, dumps, capsys):
+    options = ["lang=zh", "cache=files", "detail=2"]
+    text = pytester.runpytest(*dumps, *(f"--msdump-{one}" for one in options)).stdout.str()
+    main(["compare", "L", "R", *(f"--{one}" for one in options)])
+    for printed in (text, capsys.readouterr().out):
+        assert "明细" in printed
+        assert "缓存" in printed
+        assert not [line for line in printed.splitlines() if "details of" in line or "cache:" in line]
 
 
 @pytest.mark.parametrize(
@@ -71,19 +59,6 @@ def test_it_can_be_said_in_files(pytester, ini, toml):
     assert summaries(pytester, "out") == OPERATORS[1:3]
 
 
-@pytest.mark.usefixtures("dumps")
-def test_true_in_a_suite_file_stands_for_five(pytester):
-    (pytester.path / "msdump.toml").write_text("[msdump]\nleft = 'L'\nright = 'R'\ndetail = true\n")
-    assert pytester.runpytest().ret == 1
-    assert len(summaries(pytester)) == 5
-
-
-def test_a_path_behind_the_option_is_told(pytester, dumps):
-    result = pytester.runpytest(*dumps, "--msdump-detail", "tests")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["*--msdump-detail: 'tests' is not a number of failing tensors; before a path write*"])
-
-
 def test_what_cannot_be_compared_takes_no_place(pytester, dumps):
     write_reference(pytester.path / "R", {"op1": np.zeros((5, 5), np.float32)})
     for path in (pytester.path / "R").glob("op1.*"):
@@ -94,11 +69,3 @@ def test_what_cannot_be_compared_takes_no_place(pytester, dumps):
     text = result.stdout.str()
     assert "details of op1:output:0: left (2, 3)" in text
     result.stdout.fnmatch_lines(["details of 1 failing tensor: msdump-report/detail; none for 5 more"])
-
-
-def test_an_unwritable_place_does_not_hide_the_failure(pytester, dumps):
-    (pytester.path / "msdump-report").mkdir()
-    (pytester.path / "msdump-report" / "detail").write_text("")
-    result = pytester.runpytest(*dumps, "--msdump-detail")
-    result.assert_outcomes(passed=2, failed=6)
-    assert "DRIFT op1:output:0" in result.stdout.str()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from dump_builder import write_reference
-from outcomes import without_run
 from plugin.suites import write_suite
 
 GRAPH = Path(__file__).parents[1] / "data" / "localising" / "target_bad" / "ms_output_trace_code_graph_0.ir"
@@ -22,10 +20,6 @@ FOLDED = re.compile(
 def suite(pytester: pytest.Pytester, lenet: Path) -> Path:
     extra = f"graph_files = ['{GRAPH}']"
     return write_suite(pytester.path / "msdump.toml", lenet, "target_bad", extra=extra)
-
-
-def _results(pytester: pytest.Pytester) -> str:
-    return without_run((pytester.path / "msdump-report" / "results.json").read_bytes()).decode("utf-8")
 
 
 def test_inherited_failures_are_a_line_each_and_still_fail(pytester: pytest.Pytester, suite: Path) -> None:
@@ -52,25 +46,6 @@ def test_all_unfolds(pytester: pytest.Pytester, suite: Path, option: str) -> Non
     assert "also failing" not in text
     assert re.search(r"role inherited from\s+Default/conv2-Conv2d/BiasAdd-op0", text)
     assert re.search(r"6 inherited: .*Default/fc2-Dense/BiasAdd-op0", text, re.DOTALL)
-
-
-@pytest.mark.e2e
-def test_workers_give_the_same_roles_and_the_same_lines(pytester: pytest.Pytester, suite: Path) -> None:
-    alone = pytester.runpytest(suite)
-    results = _results(pytester)
-    spread = pytester.runpytest_subprocess(suite, "-n2")
-    spread.assert_outcomes(failed=7, passed=4)
-    assert _results(pytester) == results
-    assert json.loads(results)["localised_by"] == "graph"
-    assert len(FOLDED.findall(spread.stdout.str())) == len(FOLDED.findall(alone.stdout.str())) == 6
-
-
-def test_without_the_cause_nothing_is_folded(pytester: pytest.Pytester, suite: Path) -> None:
-    result = pytester.runpytest(suite, "-k", "relu2")
-    result.assert_outcomes(failed=1, deselected=10)
-    text = result.stdout.str()
-    assert "worst elements" in text
-    assert re.search(r"role unknown: .*BiasAdd-op0\s+\(not run\)", text, re.DOTALL)
 
 
 @pytest.mark.parametrize(
@@ -129,33 +104,6 @@ def test_three_hundred_operators_are_no_flood(
     assert "--msdump-select=op100\n200 failed, 101 passed" in said
 
 
-@pytest.mark.full
-def test_each_failing_operator_has_a_line_where_it_is_asked_for(pytester: pytest.Pytester, many: list[str]) -> None:
-    text = pytester.runpytest(*many, "--msdump-show=failing").stdout.str()
-    assert len(re.findall(r"^  op\d+: rel_euclid 0\.1 > 0\.001$", text, re.MULTILINE)) == 199
-    assert text.count("worst elements") == 1
-    text = pytester.runpytest(*many, "-rf").stdout.str()
-    assert text.count("FAILED msdump::op") == 200
-    assert "lists them" not in text[text.index("short test summary") :]
-
-
-@pytest.mark.full
-def test_other_tests_keep_their_lines(pytester: pytest.Pytester, many: list[str]) -> None:
-    pytester.makepyfile("import pytest\n@pytest.mark.parametrize('n', range(30))\ndef test_other(n): assert n < 0")
-    result = pytester.runpytest(*many)
-    result.assert_outcomes(failed=230, passed=101)
-    assert result.stdout.str().count("FAILED test_other_tests") == 30
-    assert result.stdout.str().count("def test_other(n)") == 30
-
-
-def test_colour_is_for_verdicts_alone_and_only_where_it_is_wanted(pytester: pytest.Pytester, suite: Path) -> None:
-    coloured = pytester.runpytest(suite, "--color=yes").stdout.str()
-    assert "\x1b[31m\x1b[1mDRIFT\x1b[0m  Default/conv2" in coloured
-    assert re.search(r"^  cosine .*  \x1b\[31m\x1b\[1mFAIL\x1b\[0m$", coloured, re.MULTILINE)
-    assert re.search(r"^  nonfinite_mismatch .*  \x1b\[32mok\x1b\[0m$", coloured, re.MULTILINE)
-    assert "\x1b" not in pytester.runpytest(suite, "--color=no").stdout.str()
-
-
 # -- little coverage ---------------------------------------------------------------------------------------------------
 
 
@@ -198,21 +146,3 @@ def test_an_id_of_no_operator_is_exit_code_4(pytester: pytest.Pytester, many: li
     result = pytester.runpytest(*many, "msdump::op300")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: msdump::op300: there is no such operator; did you mean 'op30'?"])
-
-
-@pytest.mark.full
-def test_a_failure_without_a_suite_file_names_a_file_that_exists(pytester: pytest.Pytester, many: list[str]) -> None:
-    text = pytester.runpytest(*many, "--tb=line").stdout.str()
-    (file,) = re.findall(r"^(.*):1: rel_euclid 0\.1 > 0\.001; cause: op100$", text, re.MULTILINE)
-    assert (pytester.path / file).is_file()
-    assert Path(file).parts[0] == "left"
-
-
-@pytest.mark.e2e
-@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
-def test_the_bundle_is_written_by_one_process(pytester: pytest.Pytester, suite: Path, workers: list[str]) -> None:
-    result = pytester.runpytest_subprocess(suite, "--msdump-bundle=bug", *workers)
-    result.assert_outcomes(failed=7, passed=4)
-    folders = [path.name for path in (pytester.path / "bug").iterdir() if path.is_dir()]
-    assert folders == ["op6_Default_conv2-Conv2d_BiasAdd-op0"]
-    assert "bug/causes.txt" in result.stdout.str()

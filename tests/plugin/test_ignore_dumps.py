@@ -151,15 +151,6 @@ def test_no_code_runs_of_the_directory_that_mindspore_dumps_to(pytester, left, r
     assert not ran.exists()
 
 
-@pytest.mark.e2e
-def test_no_code_of_a_dump_runs_in_workers(pytester, left, ran):
-    pytester.makepyfile(_TEST)
-    _by_suite_file_collected_later(left)
-    pytester.runpytest_subprocess("-n2").assert_outcomes(passed=_tensors(left) + 2)
-    pytester.runpytest_subprocess("-n2", *_sides(_LEFT)).assert_outcomes(passed=_tensors(left) + 2)
-    assert not ran.exists()
-
-
 @pytest.mark.parametrize(
     "path", [".", _LEFT, f"{_LEFT}/test_below", "linked"], ids=["above", "dump", "below", "linked file"]
 )
@@ -168,12 +159,6 @@ def test_no_code_of_a_dump_runs_when_the_paths_given_lead_there(pytester, left, 
     (linked / "test_code.py").symlink_to(left / "test_code.py")
     (linked / "conftest.py").symlink_to(left / "conftest.py")
     pytester.runpytest(path, *_sides(_LEFT)).assert_outcomes(passed=_tensors(left) + 1)
-    assert not ran.exists()
-
-
-def test_no_code_of_a_dump_runs_when_testpaths_lead_there(pytester, left, ran):
-    pytester.makeini(f"[pytest]\ntestpaths = {_LEFT} {_LEFT}/test_below\n")
-    pytester.runpytest(*_sides(_LEFT)).assert_outcomes(passed=_tensors(left) + 1)
     assert not ran.exists()
 
 
@@ -221,20 +206,6 @@ def test_a_suite_file_in_its_own_dump_is_collected(pytester, left, ran, argument
     assert not ran.exists()
 
 
-def test_the_suite_file_of_rootdir_may_name_rootdir(pytester, lenet):
-    shutil.copytree(lenet / "reference", pytester.path, dirs_exist_ok=True)
-    (pytester.path / "msdump.toml").write_text("[msdump]\nleft = '.'\nright = '.'\n", "utf-8")
-    pytester.runpytest().assert_outcomes(passed=_tensors(pytester.path) + 1)
-
-
 def test_what_is_called_like_a_dump_is_collected(pytester, left):
     (pytester.mkdir(f"{_LEFT}2") / "test_other.py").write_text(_TEST, "utf-8")
     pytester.runpytest(*_sides(_LEFT)).assert_outcomes(passed=_tensors(left) + 2)
-
-
-def test_without_a_gate_nothing_is_passed_over(pytester, left, ran):
-    (left / "conftest.py").unlink()
-    (left / "test_below" / "conftest.py").unlink()
-    (left / "test_below" / "deeper" / "conftest.py").unlink()
-    pytester.runpytest("--import-mode=importlib").assert_outcomes(passed=3)
-    assert ran.read_text("utf-8").count("test_code.py") == 3

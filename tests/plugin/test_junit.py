@@ -50,18 +50,6 @@ def test_roles_are_in_the_file(pytester: pytest.Pytester, suite: Path, how: tupl
     assert not any({"msdump.role", "msdump.finding"} & set(case) for case in passing)
 
 
-def test_other_tests_of_the_run_are_left_alone(pytester: pytest.Pytester, suite: Path) -> None:
-    pytester.makepyfile("def test_one(record_property):\n    record_property('mine', 1)\n    assert 0\n")
-    family = ("-o", "junit_family=xunit1")
-    pytester.runpytest(pytester.path, "--junitxml=junit.xml", *family).assert_outcomes(failed=8, passed=4)
-    assert suite.is_file()
-    assert cases(pytester.path / "junit.xml")["test_one"] == {"mine": "1"}
-
-
-def test_nobody_needs_a_file(pytester: pytest.Pytester, suite: Path) -> None:
-    pytester.runpytest(suite, "-p", "no:junitxml").assert_outcomes(failed=7, passed=4)
-
-
 def failing(role: str | None = None, *causes: str) -> Record:
     return replace(samples.drifted(), role=role, causes=causes)
 
@@ -86,11 +74,6 @@ def test_what_is_told_is_short_and_fit_for_xml() -> None:
     assert isinstance(said, str)
     assert len(said) == 300
     assert said.startswith("\\udc80\\x00")
-
-
-def test_a_warning_is_no_finding() -> None:
-    record = with_findings(Finding("warn", plain_text("only a warning")), Finding("fail", plain_text("a failure")))
-    assert dict(properties([record]))["msdump.finding"] == "a failure"
 
 
 def test_a_finished_case_without_properties_gets_them() -> None:

@@ -101,23 +101,6 @@ def test_other_conftest_files_are_refused(pytester, project, sides):
     _assert_refused(pytester.runpytest(*_spaced(sides)), sides, str(above), "conftest.py files")
 
 
-def test_values_of_the_environment_are_seen_too(pytester, project, sides, monkeypatch):
-    (project / "pytest.ini").write_text(_STRICT, "utf-8")
-    monkeypatch.setenv("PYTEST_ADDOPTS", shlex.join(_spaced(sides)))
-    _assert_refused(pytester.runpytest(), sides, "pytest.ini")
-
-
-def test_what_shares_the_line_is_left_as_it_was_typed(pytester, project, sides):
-    (project / "pytest.ini").write_text(_STRICT, "utf-8")
-    result = pytester.runpytest("--msdump-all", "-k", "conv", *_spaced(sides), "-p", "no:cacheprovider")
-    _assert_refused(result, sides, "pytest.ini")
-
-
-def test_a_folder_without_such_files_works_with_spaces(pytester, sides):
-    pytester.runpytest(*_spaced(sides)).assert_outcomes(passed=2)
-    pytester.runpytest(*_spaced(sides), "--msdump-profile", "strict").assert_outcomes(passed=1, failed=1)
-
-
 @pytest.mark.parametrize("name", ["pytest.ini", "tox.ini"])
 def test_dumps_inside_the_project_work_with_spaces(pytester, project, sides, name):
     (project / name).write_text(_STRICT, "utf-8")
@@ -134,14 +117,3 @@ def test_what_was_typed_decides_where_pytest_finds_the_same_files(pytester, proj
         result.assert_outcomes(passed=2, failed=1)
     else:
         _assert_refused(result, sides, "pytest.ini")
-
-
-def test_an_empty_pyproject_decides_nothing(pytester, project, sides):
-    (project / "pyproject.toml").write_text("[project]\nname = 'x'\n", "utf-8")
-    pytester.runpytest(*_spaced(sides)).assert_outcomes(passed=2)
-
-
-@pytest.mark.e2e
-def test_workers_are_no_exception(pytester, project, sides):
-    (project / "pytest.ini").write_text(_STRICT, "utf-8")
-    _assert_refused(pytester.runpytest_subprocess("-n1", *_spaced(sides)), sides, "pytest.ini")

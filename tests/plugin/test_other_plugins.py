@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 
 import numpy as np
 import pytest
 from dump_builder import write_reference
 from outcomes import without_run
+
+from pytest_msdump.core.report.json_report import read_json
 
 pytestmark = pytest.mark.e2e
 
@@ -42,18 +43,8 @@ def run(gate: pytest.Pytester, *words: str, plugin: str = "") -> pytest.RunResul
 
 
 def results(gate: pytest.Pytester) -> list[dict[str, object]]:
-    tensors: list[dict[str, object]] = json.loads((gate.path / "msdump-report/results.json").read_text("utf-8"))[
-        "tensors"
-    ]
+    tensors: list[dict[str, object]] = read_json(gate.path / "msdump-report/results.json")["tensors"]
     return tensors
-
-
-@needs("pytest_html")
-def test_html_shows_every_item_with_its_text(gate: pytest.Pytester) -> None:
-    run(gate, "--html=page.html", "--self-contained-html", plugin="pytest_html").assert_outcomes(passed=7, failed=2)
-    page = (gate.path / "page.html").read_text("utf-8")
-    assert all(f"msdump.toml::{name}" in page for name in (*NAMES, "coverage"))
-    assert "would pass" in page
 
 
 @needs("pytest_rerunfailures")
@@ -81,32 +72,3 @@ def test_results_keep_their_order_where_items_run_in_another(gate: pytest.Pytest
     if not more:
         assert ran[0] != ran[1], "both seeds gave one order: nothing was tried"
     assert [one["left"]["address"][0] for one in results(gate)] == list(NAMES)  # type: ignore[index]
-
-
-@needs("pytest_timeout")
-def test_a_timeout_lets_quick_items_be_and_ends_a_slow_one(gate: pytest.Pytester) -> None:
-    run(gate, "--timeout=300", plugin="pytest_timeout").assert_outcomes(passed=7, failed=2)
-    slow = "import time, pytest\n@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_call(item):\n"
-    slow += "    if item.name == 'b':\n        time.sleep(60)\n    return (yield)\n"
-    gate.makeconftest(slow)
-    result = run(gate, "--timeout=3", "--timeout-method=signal", plugin="pytest_timeout")
-    result.assert_outcomes(passed=6, failed=3)
-    verdicts = [one["verdict"] for one in results(gate)]
-    assert verdicts == ["pass", "not_run", "fail", "pass", "pass", "fail", "pass", "pass"]
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-
-
-@pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="subtests came with pytest 9; other lanes have it")
-def test_subtests_of_an_ordinary_test_fail_one_by_one(gate: pytest.Pytester) -> None:
-    gate.makepyfile(
-        """
-        def test_pairs(msdump, msdump_pairs, subtests):
-            for pair in msdump_pairs:
-                with subtests.test(pair.left.key.op.name):
-                    msdump.assert_close(pair)
-        """
-    )
-    result = run(gate, "-k", "test_pairs", "--msdump-config=msdump.toml")
-    result.stdout.fnmatch_lines(["*[[]c[]]*", "*[[]f[]]*"])
-    # Both subtests, and the test that holds them.
-    assert result.parseoutcomes() == {"failed": 3, "deselected": 9}

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pytest_msdump.cli import main
@@ -22,7 +21,7 @@ def sides(lenet: Path) -> tuple[str, str]:
 
 
 def results(directory: Path) -> dict[str, Any]:
-    found = json.loads((directory / "results.json").read_text("utf-8"))
+    found = read_json(directory / "results.json")
     assert isinstance(found, dict)
     return found
 
@@ -68,22 +67,6 @@ def test_all_partners_of_lenet_are_suggested_on_both_sides_and_nothing_pairs(
     assert '"confidence":"clear"' in page.replace(" ", "")
     assert main(["report", str(report / "results.json"), "--out", "again"]) == 0
     assert (pytester.path / "again" / "index.html").read_text("utf-8") == page
-
-
-def test_unasked_no_tensor_is_read_for_it(pytester: pytest.Pytester, sides: tuple[str, str]) -> None:
-    pytester.runpytest(f"--msdump-left={sides[0]}", f"--msdump-right={sides[1]}")
-    assert not any("suggestions" in one for one in results(pytester.path / "msdump-report")["unmatched"])
-
-
-def test_compare_says_the_same(
-    pytester: pytest.Pytester, sides: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytester.runpytest(
-        f"--msdump-left={sides[0]}", f"--msdump-right={sides[1]}", "--msdump-pair-by=name", "--msdump-suggest"
-    )
-    assert main(["compare", *sides, "--pair-by", "name", "--suggest", "--report-dir", "own"]) == 1
-    assert results(pytester.path / "own")["unmatched"] == results(pytester.path / "msdump-report")["unmatched"]
-    assert "msdump match --suggest" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("damage", [{"all": 1}, ["fc1"], [{"address": "fc1", "confidence": "clear"}], [{"address": 1}]])
@@ -163,11 +146,3 @@ def test_where_nothing_pairs_the_next_entry_makes_a_true_pair_when_typed(
     assert [(one["how"], (one["left"]["address"], one["right"]["address"]) in true_pairs) for one in made] == [
         ("mapped", True)
     ]
-
-
-def test_no_entry_to_write_names_a_weight_for_what_a_module_gives(pytester: pytest.Pytester) -> None:
-    for side, name in (("run", "enc_1_gamma"), ("ref", "enc_1")):
-        pytester.mkdir(side)
-        np.save(pytester.path / side / f"{name}.0.1700000000000000.npy", np.ones(4, np.float32))
-    main(["compare", "run", "ref"])
-    assert "next_entry" not in results(pytester.path / "msdump-report")["coverage"]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from report import samples
 
-from pytest_msdump.capabilities.ci.annotations import commands_for_github, write_for_gitlab
 from pytest_msdump.core.compare.assemble import assemble
-from pytest_msdump.core.report.build import write_report
+from pytest_msdump.core.report.base import printed_lines, write_kind
 from pytest_msdump.core.report.record_json import from_json
 
 CODE = "x = self.conv2(x)"
@@ -71,12 +69,12 @@ def understood(line):
 
 
 def github(*reports, root):
-    return [understood(line) for line in commands_for_github(reports, root)]
+    return [understood(line) for line in printed_lines(["github"], reports, root)]
 
 
 def gitlab(*reports, root, out):
     """What is in the file, every entry held against the fields that GitLab documents."""
-    entries = json.loads(write_for_gitlab(reports, out, root).read_text("ascii"))
+    entries = json.loads(write_kind("gitlab", reports, out, root)[0].read_text("ascii"))
     for entry in entries:
         assert set(entry) == {"description", "check_name", "fingerprint", "severity", "location"}
         assert entry["severity"] in ("info", "minor", "major", "critical", "blocker")
@@ -150,13 +148,6 @@ def test_where_no_line_is_known_the_suite_file_stands_in(tmp_path, said):
     assert entry["location"] == {"path": "gates/msdump.toml", "lines": {"begin": 1}}
 
 
-def test_without_a_suite_file_there_is_no_place(tmp_path):
-    ((_, properties, _),) = github(report(drifted(), rerun=("left", "right")), root=tmp_path)
-    assert properties == {"title": "msdump: conv2:output:0"}
-    (entry,) = gitlab(report(drifted()), root=tmp_path, out=tmp_path)
-    assert entry["location"] == {"path": "msdump", "lines": {"begin": 1}}
-
-
 @pytest.mark.parametrize(("variable", "tell"), [("GITHUB_WORKSPACE", "github"), ("CI_PROJECT_DIR", "gitlab")])
 def test_paths_begin_where_the_service_checked_out(tmp_path, monkeypatch, variable, tell):
     root = tmp_path / "project"
@@ -188,13 +179,6 @@ def test_no_name_breaks_out_of_its_line(tmp_path, name):
     assert f"DRIFT {shown}:output:0: " in entry["description"]
 
 
-def test_no_path_breaks_out_of_its_property(tmp_path):
-    file = program(tmp_path, "a,line=9::b%0A/n:e%t.py")
-    ((_, properties, _),) = github(report(drifted(**source(file))), root=tmp_path)
-    assert properties["file"] == "a,line=9::b%0A/n:e%t.py"
-    assert properties["line"] == "2"
-
-
 def test_ten_errors_are_told_causes_first_and_the_rest_is_counted(tmp_path):
     records = [drifted(f"op{number}", **role("unknown")) for number in range(12)]
     records += [drifted("late", **role("cause")), drifted("after", **role("inherited", "late:output:0"))]
@@ -203,20 +187,6 @@ def test_ten_errors_are_told_causes_first_and_the_rest_is_counted(tmp_path):
     assert [properties["title"] for _, properties, _ in errors][:2] == ["msdump: late:output:0", "msdump: op0:output:0"]
     assert last == ("notice", {"title": "msdump"}, "and 3 more failing, 1 inherited; results.json has them all")
     assert len(github(report(*records[:10]), root=tmp_path)) == 10
-
-
-def test_several_suites_share_the_ten(tmp_path):
-    one = report(*(drifted(f"a{number}") for number in range(8)))
-    other = report(*(drifted(f"b{number}", **role("cause")) for number in range(8)))
-    *errors, last = github(one, other, root=tmp_path)
-    assert [properties["title"][8] for _, properties, _ in errors] == [*"b" * 8, *"a" * 2]
-    assert last[2].startswith("and 6 more failing;")
-
-
-def test_what_passes_says_nothing(tmp_path):
-    passing = report(samples.passed())
-    assert github(passing, root=tmp_path) == []
-    assert gitlab(passing, root=tmp_path, out=tmp_path) == []
 
 
 def test_nothing_compared_comes_first(tmp_path):
@@ -251,11 +221,3 @@ def test_a_fingerprint_stays_while_numbers_lines_and_roles_change(tmp_path):
         assert fingerprint(**changes) == usual
     for changes in ({"iteration": 1}, {"rank": 3}, {"name": "conv3"}, {"occurrence": 1}):
         assert fingerprint(**changes) != usual
-
-
-def test_a_report_is_written_as_asked(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert write_report(report(drifted()), ("github",), tmp_path / "none") == []
-    assert not (tmp_path / "none").exists()
-    (file,) = write_report(report(drifted()), ("gitlab",), Path("out"))
-    assert file == Path("out/gl-code-quality.json")

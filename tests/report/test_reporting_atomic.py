@@ -19,15 +19,6 @@ def test_a_new_directory_ignores_itself(tmp_path):
     assert not (tmp_path / "deep" / ".gitignore").exists()
 
 
-def test_pieces_are_written_one_after_the_other(tmp_path):
-    assert write_file(tmp_path, "a.txt", iter([b"ne", b"", b"wer"])).read_bytes() == b"newer"
-
-
-def test_a_directory_of_the_user_gets_no_gitignore(tmp_path):
-    write_file(tmp_path, "a.txt", b"new")
-    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
-
-
 def fails(*_):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

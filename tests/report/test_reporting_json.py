@@ -11,9 +11,9 @@ from report import samples
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.model.pairing import Missing, Unmatched
-from pytest_msdump.core.model.record import Diagnosis
 from pytest_msdump.core.model.report import NetworkOperator
 from pytest_msdump.core.report.json_report import document, read_json, report_from, write_json
+from pytest_msdump.core.report.packing import unpack
 from pytest_msdump.core.text import plain_text
 
 
@@ -23,18 +23,6 @@ def a_report(records=None, **changes):
     pairing = samples.pairing([samples.pair()], alone, [Unmatched("right", right.refs[0], plain_text("no left one"))])
     records = [samples.drifted()] if records is None else records
     return assemble(left, right, pairing, records, profile="default", limits={"nan": "match"}, **changes)
-
-
-def test_tensors_are_counted_by_verdict_and_side():
-    skipped = samples.not_run()
-    records = [samples.passed(), samples.passed(), samples.unreadable()]
-    written = document(a_report([*records, skipped]))
-    assert written["counts"] == {
-        "pass": 2, "warn": 0, "fail": 0, "undefined": 0, "error": 1, "not_run": 1,
-        "unmatched_left": 1, "unmatched_right": 1,
-    }  # fmt: skip
-    assert written["complete"] is False
-    assert document(a_report(records))["complete"] is True
 
 
 def test_the_head_says_what_was_compared_with_what():
@@ -79,8 +67,12 @@ def test_the_file_is_strict_json_with_one_tensor_a_line(tmp_path):
         raise AssertionError(name)
 
     text = path.read_text(encoding="ascii")
-    assert json.loads(text, parse_constant=refuse) == document(a_report(records))
-    assert [line.count('"worst"') for line in text.splitlines() if '"order": 4' in line] == [1, 1]
+    packed = json.loads(text, parse_constant=refuse)
+    full = document(a_report(records))
+    # Where a passing record errs is left out.
+    full["tensors"][1] |= {"where": {}, "worst": []}
+    assert unpack(packed) == full
+    assert [line.count('"elements"') for line in text.splitlines() if '"order":4' in line] == [1, 1]
 
 
 @pytest.mark.parametrize("first", ["index", ", ", ""])
@@ -97,12 +89,6 @@ def test_whatever_names_hold_each_operator_has_a_line(tmp_path, first):
     assert [json.loads(line.removesuffix(",")) for line in lines[start : start + 150]] == entries
     assert lines[start + 150] == "]"
     assert read_json(path)["network"] == entries
-
-
-def test_nan_outside_a_string_is_never_written(tmp_path):
-    left_out = Diagnosis("scaled", "high", plain_text(""), {"factor": float("nan")})
-    with pytest.raises(ValueError, match="JSON compliant"):
-        write_json(a_report([samples.drifted(diagnosis=(left_out,))]), tmp_path)
 
 
 def test_a_file_name_that_is_no_utf8_can_be_written_and_read(tmp_path):
@@ -141,27 +127,6 @@ def test_what_is_no_report_is_refused_in_one_line(tmp_path, content, told):
     assert str(refused.value).startswith(f"{path}: ")
     assert told in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_a_missing_file_or_a_directory_is_refused(tmp_path):
-    for path in (tmp_path / "nowhere.json", tmp_path):
-        with pytest.raises(ConfigError, match=r"there is no such file|it is a directory, not a file"):
-            read_json(path)
-
-
-@pytest.mark.parametrize("key", ["left", "right", "profile", "limits", "coverage", "tensors", "unmatched", "missing"])
-def test_a_report_without_one_of_its_parts_is_refused(key):
-    values = document(a_report())
-    del values[key]
-    with pytest.raises(ConfigError, match=f"'{key}' is missing"):
-        report_from(values)
-
-
-def test_a_list_that_holds_no_objects_is_refused():
-    values = document(a_report())
-    values["tensors"].append(3)
-    with pytest.raises(ConfigError, match=r"tensors\[1\]: expected a JSON object"):
-        report_from(values)
 
 
 def test_a_directory_that_cannot_be_made_is_one_clear_line(tmp_path):

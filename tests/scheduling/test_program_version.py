@@ -27,8 +27,8 @@ from pytest_msdump.core.compare.user_code import Extras
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.metrics import kernel
 from pytest_msdump.core.metrics.kernel import choose_kernel
+from pytest_msdump.core.storage.locations import parse_location
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.storage.remote import parse_location
 
 FAR = parse_location("memory://shelf/run", Path())
 
@@ -88,7 +88,7 @@ def test_the_stamp_says_of_which_source_the_kernel_was_built(monkeypatch):
 
 @needs_kernel
 def test_the_kernel_was_built_of_the_source_that_is_here():
-    content = (Path(pytest_msdump.__path__[0]) / "metrics/kernel.c").read_bytes()
+    content = (Path(pytest_msdump.__path__[0]) / "core/metrics/kernel.c").read_bytes()
     assert kernel._kernel("compiled").source == hashlib.sha256(content).hexdigest()
 
 

@@ -100,14 +100,6 @@ def test_a_pair_that_passes_is_not_looked_up(left: Path, right: Path) -> None:
     assert not {"kernel_args", "differing_arguments"} & set(matmul(answer))
 
 
-def test_one_side_s_arguments_are_that_side_s(left: Path, right: Path) -> None:
-    spoil(left)
-    save(left, transpose_a="False")
-    assert "arguments left: transpose_a False" in ask(left, right).text
-    (left / ITERATION / ARGUMENTS).write_text("{")
-    assert f"arguments left: {ARGUMENTS} is not a JSON object of arguments" in ask(left, right).text
-
-
 def test_a_reference_has_no_attributes_to_differ_in(left: Path, tmp_path: Path) -> None:
     spoil(left)
     reference = tmp_path / "reference"

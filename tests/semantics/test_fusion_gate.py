@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from outcomes import without_run
 
+from pytest_msdump.core.report.json_report import read_json
+
 pytestmark = pytest.mark.e2e
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
@@ -33,7 +35,7 @@ def gate(folder: Path, *arguments: str, left: Path, right: Path) -> tuple[int, s
         timeout=120,
     )
     file = folder / "msdump-report" / "results.json"
-    results = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    results = read_json(file) if file.is_file() else {}
     return ran.returncode, ran.stdout + ran.stderr, results
 
 
@@ -121,7 +123,6 @@ def test_workers_give_the_same_results(tmp_path):
 
 # -- rule files that cannot be used: one line, exit code 4, with and without workers ----------------------------------
 
-MODEL = {"name": "a", "type": "Relu"}
 REFUSED: list[tuple[str, object, str]] = [
     ("model.om", b"IMOD....", "atc --mode=1 --om={path} --json="),
     ("model.air", b"x", "atc --mode=1 --om="),
@@ -148,16 +149,6 @@ def test_a_rule_file_that_cannot_be_used_is_one_line_and_4(name, content, says, 
     assert len(lines) == 1
     assert says.format(path=path) in lines[0]
     assert "Traceback" not in said
-
-
-def test_the_same_with_workers(tmp_path):
-    pytest.importorskip("xdist")
-    (tmp_path / "model.om").write_bytes(b"IMOD")
-    arguments = ("--msdump-fusion", str(tmp_path / "model.om"), "-n", "2")
-    code, said, _ = gate(tmp_path, *arguments, left=FUSED / "left", right=FUSED / "right")
-    assert code == 4
-    assert "atc --mode=1" in said
-    assert "INTERNALERROR" not in said
 
 
 def test_cycles_duplicates_and_lacking_parts_are_told_and_survived(tmp_path):

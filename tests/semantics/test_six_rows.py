@@ -16,16 +16,13 @@ import pytest
 from semantics import ascend_made as made
 from semantics.gate import ask
 
-from pytest_msdump import assert_dumps_close
 from pytest_msdump.capabilities.compat.msaccucmp import main as msaccucmp
 from pytest_msdump.cli import main as msdump
-from pytest_msdump.core.errors import ConfigError
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(3)
 CONV = RNG.standard_normal((2, 19, 5, 7)).astype(np.float32)
 FC = RNG.standard_normal((20, 33)).astype(np.float32)
-SCALE = 0.05
 
 
 def spoilt(values: Array) -> Array:
@@ -204,41 +201,6 @@ def test_the_wrong_rule_files_are_one_line_and_4(case, tmp_path):
     for flag in row.needed:
         assert needed[flag] in answer.text
     assert answer.results == {}
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if ROWS[case[0]].needed], ids=" - ".join)
-def test_a_rule_file_that_is_not_there_is_asked_for(case, tmp_path):
-    dumped(tmp_path, case, lambda values: values)
-    answer = ask(tmp_path / "left", tmp_path / "right")
-    said = " ".join(answer.results["left"]["notes"])
-    assert "needs" in said
-    assert "--msdump-" in said
-
-
-@pytest.mark.parametrize("case", CASES, ids=" - ".join)
-def test_the_helper_says_the_same(case, tmp_path):
-    row = dumped(tmp_path, case, lambda values: values)
-    keys = {"-f": "fusion", "-q": "quant_fusion", "--close-fusion": "close_fusion"}
-
-    def given(names: tuple[str, ...]) -> dict[str, Any]:
-        return {keys[name]: tmp_path / FILES[name] for name in names}
-
-    assert_dumps_close(tmp_path / "left", tmp_path / "right", **given(row.needed))
-    with pytest.raises(ConfigError, match="needs"):
-        assert_dumps_close(tmp_path / "left", tmp_path / "right", **given(row.wrong))
-    dumped(tmp_path, case, spoilt)
-    with pytest.raises(AssertionError, match=r"conv1\w*:output:0"):
-        assert_dumps_close(tmp_path / "left", tmp_path / "right", **given(row.needed))
-
-
-def test_npy_against_npy_needs_no_rules(tmp_path):
-    for side in ("left", "right"):
-        made.original(tmp_path / side, "conv1", CONV)
-        made.original(tmp_path / side, "fc1", FC)
-    assert ask(tmp_path / "left", tmp_path / "right").code == 0
-    made.original(tmp_path / "left", "conv1", spoilt(CONV))
-    answer = ask(tmp_path / "left", tmp_path / "right")
-    assert answer.code == 1
 
 
 def test_two_device_dumps_of_which_one_was_compiled_with_fusion_off(tmp_path):

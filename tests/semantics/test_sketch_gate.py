@@ -14,6 +14,7 @@ from semantics.gate import Answer, ask
 
 from pytest_msdump.cli import main
 from pytest_msdump.core.limits.limits_file import LimitsFile, Perturbed, ReferenceFacts, TensorLimits, limits_text
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.metrics.count_sketch import CountSketch
 from pytest_msdump.metrics.statistics import quick_digest
 from pytest_msdump.record.writer import DumpWriter
@@ -65,28 +66,6 @@ def test_a_value_by_sketches_is_marked_as_an_estimate_and_has_its_interval(tmp_p
     # No end of the interval stands where numbers are exact.
     assert answer.record["metrics"] == {}
     assert answer.record["would_pass"]["relative_euclidean_distance"] >= saved["high"]
-
-
-def test_a_limit_within_the_interval_is_said_as_shares_of_it(tmp_path):
-    answer = compared(tmp_path, off_by(1.0), RIGHT)
-    interval = answer.record["statistics"]["intervals"]["relative_euclidean_distance"]
-    (found,) = [one for one in answer.record["findings"] if one["code"] == "too_close"]
-    shares = found["parameters"]
-    assert 0.85 < shares["low"] <= interval["low"] / LIMIT <= 1 <= interval["high"] / LIMIT <= shares["high"] < 1.15
-    assert f"is at {shares['low']:g} to {shares['high']:g} of its limit 0.001 by sketches" in found["sentence"]
-    assert found["sentence"].endswith(": compare the tensors themselves")
-    (check,) = [one for one in answer.record["checks"] if one["metric"] == "relative_euclidean_distance"]
-    assert check["outcome"] == "warn"
-    chinese = ask(tmp_path / "left", tmp_path / "right", "--lang", "zh", reports=tmp_path / "zh")
-    assert f"为其阈值 0.001 的 {shares['low']:g} 至" in chinese.text
-
-
-def test_the_share_of_a_cosine_is_what_it_lacks_of_one(tmp_path):
-    limit = 1 - (0.5 * (0.7e-3) ** 2)
-    answer = compared(tmp_path, off_by(0.7), RIGHT, "--threshold", f"cosine={limit!r}")
-    (found,) = [one for one in answer.record["findings"] if one["code"] == "too_close"]
-    assert found["metric"] == "cosine_similarity"
-    assert 0.8 < found["parameters"]["low"] < 1 < found["parameters"]["high"] < 1.2
 
 
 def test_a_metric_that_sketches_cannot_give_is_not_judged(tmp_path):
@@ -298,12 +277,5 @@ def test_a_damaged_sketch_never_passes(tmp_path, capsys, damage, side, other):
         assert 1 <= len(captured.err.strip().splitlines()) <= 3
         assert len(captured.err) <= 300 + len(str(tmp_path))
         return
-    records = json.loads((tmp_path / "out" / "results.json").read_text())["tensors"]
+    records = read_json(tmp_path / "out" / "results.json")["tensors"]
     assert [one["verdict"] for one in records] in ([], ["error"])
-
-
-def test_both_sides_damaged_alike_never_pass(tmp_path, capsys):
-    for side in ("left", "right"):
-        edit(write(tmp_path / side, RIGHT), norm=None)
-    assert main(["compare", str(tmp_path / "left"), str(tmp_path / "right")]) == 1
-    assert "is damaged; record it again" in " ".join(capsys.readouterr().out.split())

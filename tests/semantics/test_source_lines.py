@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -12,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from semantics.gate import ask
+
+from pytest_msdump.core.report.json_report import read_json
 
 SAMPLE = Path(__file__).parents[1] / "data" / "ir" / "odd"
 GRAPH = "ms_output_trace_code_graph_0.ir"
@@ -52,7 +53,7 @@ def gate(folder: Path, *arguments: str) -> tuple[int, str, dict]:
         timeout=120,
     )
     file = folder / "out" / "results.json"
-    return ran.returncode, ran.stdout + ran.stderr, json.loads(file.read_text()) if file.is_file() else {}
+    return ran.returncode, ran.stdout + ran.stderr, read_json(file) if file.is_file() else {}
 
 
 def selected(results: dict) -> set[str]:
@@ -102,23 +103,6 @@ def test_operators_are_selected_by_a_line_of_the_program(sides, where, expected)
     assert (code, selected(results)) == (int(expected == LINE_13), expected)
 
 
-def test_a_line_can_be_left_out_and_stand_beside_globs(sides):
-    chosen = ("--select", "line:net.py:14", "--select", "*Split*", "--deselect", "*Mul*")
-    _, _, results = ask(*sides, *chosen)
-    splits = {f"Default/Split-op0:output:{slot}" for slot in (0, 1)}
-    assert selected(results) == LINE_14 - {"Default/Mul-op0:output:0"} | splits
-    code, _, results = ask(*sides, "--deselect", "line:net.py:13")
-    assert code == 0
-    assert selected(results) & LINE_13 == set()
-    assert selected(results) > LINE_14
-
-
-def test_the_references_graph_is_asked_as_well(sides):
-    # A run without graphs against a reference with them.
-    code, _, results = ask(sides[1], sides[0], "--select", "line:net.py:13")
-    assert (code, selected(results)) == (1, {"Default_Concat-op0:output:0"})
-
-
 @pytest.mark.parametrize(
     ("left", "expected"),
     [
@@ -130,35 +114,3 @@ def test_a_line_that_made_nothing_is_a_usage_error(sides, left, expected):
     code, text, _ = ask(sides[left], sides[1], "--select", "line:net.py:99")
     assert code == 4
     assert f"line:net.py:99: {expected}" in " ".join(text.split())
-
-
-def suite(folder: Path, graph_file: str, *, left: str = "run") -> None:
-    text = f'[msdump]\nleft = "{left}"\nright = "reference"\ngraph_files = ["{graph_file}"]\n'
-    (folder / "msdump.toml").write_text(text)
-
-
-@pytest.mark.e2e
-@pytest.mark.usefixtures("sides")
-def test_a_graph_kept_outside_of_the_tree_tells_lines_and_that_it_is_not_the_final_one(tmp_path):
-    run_of(tmp_path / "other", graphs=False, bad="Mul-op0")
-    shutil.copy(SAMPLE / GRAPH, tmp_path / "hwopt_d_after_graph_0.ir")
-    suite(tmp_path, "hwopt_d_after_graph_0.ir", left="other")
-    code, text, results = gate(tmp_path, "msdump.toml")
-    assert code == 1
-    assert "made by /srv/demo/net.py:14" in text
-    assert "hwopt_d_after_graph_0.ir is not the graph that ran" in " ".join(text.split())
-    (mul,) = (record for record in results["tensors"] if record["verdict"] == "fail")
-    assert mul["source"]["line"] == 14
-
-
-@pytest.mark.e2e
-@pytest.mark.usefixtures("sides")
-@pytest.mark.parametrize("kind", ["missing.ir", "random.ir", "random.pb", "random.txt"])
-def test_a_file_that_is_no_graph_is_a_usage_error(tmp_path, kind):
-    if not kind.startswith("missing"):
-        (tmp_path / kind).write_bytes(b"\x00\x01 no graph at all")
-    suite(tmp_path, kind)
-    code, text, _ = gate(tmp_path, "msdump.toml")
-    assert code == 4
-    assert kind in text
-    assert "Traceback" not in text

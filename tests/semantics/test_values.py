@@ -35,11 +35,6 @@ def test_nan_against_a_number_fails_and_says_where(tmp_path: Path) -> None:
     assert "[2]" in answer.sentences
 
 
-def test_equal_infinities_pass(tmp_path: Path) -> None:
-    answer = ask_arrays(tmp_path, f32(INF, -INF, 1), f32(INF, -INF, 1))
-    assert (answer.code, answer.record["equal"], answer.record["nonfinite"]["inf_both"]) == (0, True, 2)
-
-
 def test_opposite_infinities_fail(tmp_path: Path) -> None:
     answer = ask_arrays(tmp_path, f32(1, INF, 3), f32(1, -INF, 3))
     assert (answer.code, answer.failed) == (1, {"nonfinite_mismatch"})
@@ -52,16 +47,6 @@ def test_infinity_against_the_largest_float16_fails_by_every_profile(tmp_path: P
     assert answer.code == 1
     # The left overflows where the right is finite: that is more than a mismatch.
     assert profile == "bitwise" or "saturated_count" in answer.failed
-
-
-def test_the_largest_float16_against_infinity_fails(tmp_path: Path) -> None:
-    answer = ask_arrays(tmp_path, f16(1, 65504), f16(1, INF))
-    assert (answer.code, answer.failed) == (1, {"nonfinite_mismatch"})
-
-
-def test_zeros_on_both_sides_are_equal(tmp_path: Path) -> None:
-    answer = ask_arrays(tmp_path, np.zeros(5), np.zeros(5))
-    assert (answer.code, answer.record["verdict"], answer.record["equal"]) == (0, "pass", True)
 
 
 @pytest.mark.parametrize(("left", "right", "side"), [(0, 1, "left"), (1, 0, "right")])
@@ -86,11 +71,6 @@ def test_one_rounding_from_zero_passes_and_is_counted(tmp_path: Path, profile: s
     answer = ask_arrays(tmp_path, f32(1.4e-45, *others), f32(0, *others), "--profile", profile, "--all")
     assert (answer.code, answer.record["near_zero"], answer.record["right_zero_mismatch"]) == (0, 1, 0)
     assert "1 element is 0 on one side" in " ".join(answer.text.split())
-
-
-def test_one_rounding_from_zero_is_a_difference_of_bits(tmp_path: Path) -> None:
-    answer = ask_arrays(tmp_path, f32(1, 1.4e-45), f32(1, 0), "--profile", "bitwise")
-    assert (answer.code, answer.failed) == (1, {"bitwise_mismatch"})
 
 
 def test_a_left_side_that_lost_everything_fails_however_small_that_was(tmp_path: Path) -> None:
@@ -137,80 +117,11 @@ def test_one_empty_side_is_an_error(tmp_path: Path, shapes: tuple[tuple[int, ...
     assert (answer.code, answer.record["verdict"]) == (1, "error")
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
-def test_integers_beyond_2_to_the_53_are_exact(tmp_path: Path, dtype: type) -> None:
-    answer = ask_arrays(tmp_path, np.array([2**53 + 1, 5], dtype), np.array([2**53, 5], dtype))
-    assert (answer.code, answer.metrics["max_absolute_error"]) == (1, 1)
-    assert isinstance(answer.metrics["max_absolute_error"], int)
-
-
-def test_the_widest_difference_of_int64_does_not_wrap(tmp_path: Path) -> None:
-    lowest, highest = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-    answer = ask_arrays(tmp_path, np.array([lowest]), np.array([highest]))
-    assert (answer.code, answer.metrics["max_absolute_error"]) == (1, 2**64 - 1)
-
-
-def test_uint8_does_not_wrap_around(tmp_path: Path) -> None:
-    answer = ask_arrays(tmp_path, np.array([0, 1], np.uint8), np.array([255, 1], np.uint8))
-    assert (answer.code, answer.metrics["max_absolute_error"]) == (1, 255)
-
-
 def test_integers_of_other_width_pass_when_equal_and_say_so(tmp_path: Path) -> None:
     same = ask_arrays(tmp_path, np.arange(5, dtype=np.int32), np.arange(5, dtype=np.int64))
     assert same.code == 0
     assert "dtypes differ: left int32, right int64" in same.text
     assert ask_arrays(tmp_path, np.arange(5, dtype=np.int32), np.arange(1, 6, dtype=np.int64)).code == 1
-
-
-def test_bools_are_equal_or_not(tmp_path: Path) -> None:
-    assert ask_arrays(tmp_path, [True, False, True], [True, False, True]).code == 0
-    assert ask_arrays(tmp_path, [True, False, True], [True, False, False]).code == 1
-
-
-def test_complex_is_compared_by_both_parts(tmp_path: Path) -> None:
-    right = np.array([1 + 2j, 3 - 1j], np.complex64)
-    assert ask_arrays(tmp_path, right * np.complex64(1.0001), right).code == 0
-    conjugate = ask_arrays(tmp_path, right.conj(), right)
-    # Re<l, r> = (1 - 4) + (9 - 1) over |l||r| = 15, by hand.
-    assert (conjugate.code, conjugate.metrics["cosine_similarity"]) == (1, pytest.approx(1 / 3))
-    assert ask_arrays(tmp_path, np.array([complex(1, NAN)]), np.array([1 + 0j])).code == 1
-
-
-def test_float16_products_do_not_overflow(tmp_path: Path) -> None:
-    right = np.full(4096, 300, np.float16)
-    left = right.copy()
-    left[0] = 300.25
-    answer = ask_arrays(tmp_path, left, right)
-    assert (answer.code, answer.metrics["cosine_similarity"]) == (0, pytest.approx(1, abs=1e-9))
-
-
-@pytest.mark.parametrize("scale", [1e30, 1e-30])
-@pytest.mark.parametrize(("factor", "code"), [(1.0001, 0), (1.01, 1)])
-def test_squares_neither_overflow_nor_underflow(tmp_path: Path, scale: float, factor: float, code: int) -> None:
-    right = np.linspace(1, 2, 100, dtype=np.float32) * np.float32(scale)
-    answer = ask_arrays(tmp_path, right * np.float32(factor), right)
-    assert answer.code == code
-    assert answer.metrics["relative_euclidean_distance"] == pytest.approx(factor - 1, rel=1e-2)
-
-
-@pytest.mark.parametrize("scale", [1e200, 1e-200])
-def test_float64_squares_neither_overflow_nor_underflow(tmp_path: Path, scale: float) -> None:
-    right = np.linspace(1, 2, 100) * scale
-    answer = ask_arrays(tmp_path, right * 1.01, right)
-    assert (answer.code, answer.metrics["relative_euclidean_distance"]) == (1, pytest.approx(0.01))
-    assert answer.metrics["cosine_similarity"] == pytest.approx(1)
-
-
-def test_denormals_are_not_zero(tmp_path: Path) -> None:
-    smallest = np.float32(1e-45)
-    answer = ask_arrays(tmp_path, np.array([2, 3], np.float32) * smallest, np.array([1, 3], np.float32) * smallest)
-    assert (answer.code, answer.record["equal"]) == (1, False)
-
-
-def test_minus_zero_is_zero_but_for_its_bits(tmp_path: Path) -> None:
-    assert ask_arrays(tmp_path, f32(-0.0, 1), f32(0.0, 1)).code == 0
-    answer = ask_arrays(tmp_path, f32(-0.0, 1), f32(0.0, 1), "--profile", "bitwise")
-    assert (answer.code, answer.metrics["bitwise_mismatch"]) == (1, 1)
 
 
 @pytest.mark.parametrize(("left", "right"), [(np.float16, np.float32), (np.float32, np.float64)])

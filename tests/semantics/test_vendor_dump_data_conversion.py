@@ -150,29 +150,6 @@ def test_fault_21_the_dump_of_a_device_can_be_read(run: Run) -> None:
     assert header["output"][0]["data"] == np.load(CASE / "npyin2" / "Conv2D.conv1.3.1600000000000001.0.npy").tobytes()
 
 
-def test_fault_22_every_array_of_a_folder_is_converted_and_runs_stay_apart(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source, out, back = tmp_path / "npy", tmp_path / "dump", tmp_path / "back"
-    source.mkdir()
-    names = [
-        "conv1.0.1600000000000001",
-        "conv1.0.1600000000000002",
-        "conv1.1.1600000000000001",
-        "fc.0.1600000000000003",
-    ]
-    for number, name in enumerate(names):
-        np.save(source / f"{name}.npy", np.full((2, 3), number, np.float32))
-    (source / "notes.txt").write_text("of somebody")
-    words = ["-type", "tf", "-target", "dump", "-i", str(source), "-o", str(out)]
-    assert dump_data_conversion.main(words) == 0
-    assert sorted(path.name for path in out.iterdir()) == [f"{name}.pb" for name in names]
-    assert "notes.txt" in capsys.readouterr().err
-    assert dump_data_conversion.main(["-type", "tf", "-target", "numpy", "-i", str(out), "-o", str(back)]) == 0
-    for name in names:
-        assert (back / f"{name}.npy").read_bytes() == (source / f"{name}.npy").read_bytes()
-
-
 # The manual's own lines; its folders are made here.
 MANUAL = [
     ("-type caffe -target dump -i /home/HwHiAiUser/caffenpyfile -o /home/HwHiAiUser/caffedump", "pool1.0.{time}.pb"),
@@ -246,21 +223,3 @@ def test_the_manuals_thirteen_pairs_give_the_vendors_arrays(pair: tuple[str, str
         assert values.shape == (2, 32, 5, 7)
     found = np.load(written)
     assert found.tobytes() == np.ascontiguousarray(values.transpose(PERMUTED[wanted])).tobytes()
-
-
-def test_fault_7_a_grouped_weight_keeps_all_its_values(tmp_path: Path) -> None:
-    """Depthwise, 48 groups of one filter and one channel: the vendor keeps 96 of 288 values."""
-    name = "Const.w_depthwise48.17.1.1600000000000017"
-    assert shape_conversion.main(["-i", str(CASE / "left" / name), "-format", "FRACTAL_Z", "-o", str(tmp_path)]) == 0
-    (written,) = tmp_path.iterdir()
-    found = np.load(written)
-    (output,) = decode((CASE / "left" / name).read_bytes())["output"]
-    values = np.frombuffer(output["data"], "<f2").reshape(48, 1, 3, 2)
-    # 16 groups side by side fill a block of 16 x 16: a diagonal for each of the three packs and six positions.
-    assert found.shape == (3 * 6, 1, 16, 16)
-    for group in range(48):
-        for place in range(6):
-            cell = found[group // 16 * 6 + place, 0, group % 16, group % 16]
-            assert cell == values[group, 0, place // 2, place % 2]
-    assert np.count_nonzero(found) == np.count_nonzero(values)
-    assert np.count_nonzero(values) > 250

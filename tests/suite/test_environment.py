@@ -48,13 +48,6 @@ def test_without_a_path_it_is_the_diagnostic_directory(tmp_path: Path, common: d
     assert left(tmp_path, environ) == Path("/diag/debug_dump")
 
 
-def test_a_suite_file_may_say_env_too(tmp_path: Path) -> None:
-    file = tmp_path / "msdump.toml"
-    file.write_text('[msdump]\nleft = { path = "@env", rank = 0 }\n', encoding="utf-8")
-    environ = configuration(tmp_path, {"common_dump_settings": {"path": "/data/dumps"}})
-    assert left(tmp_path, environ, file=file) == Path("/data/dumps")
-
-
 def test_env_that_is_overridden_is_not_looked_up(tmp_path: Path) -> None:
     file = tmp_path / "msdump.toml"
     file.write_text('[msdump]\nleft = "@env"\nright = "ref"\n', encoding="utf-8")
@@ -62,28 +55,10 @@ def test_env_that_is_overridden_is_not_looked_up(tmp_path: Path) -> None:
     assert suite.left.path == tmp_path / "run"
 
 
-def test_a_directory_of_that_name_can_still_be_named(tmp_path: Path) -> None:
-    assert left(tmp_path, {}, "./@env") == tmp_path / "@env"
-
-
-def test_the_environment_of_the_process_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in configuration(tmp_path, {"common_dump_settings": {"path": "/data/dumps"}}).items():
-        monkeypatch.setenv(name, value)
-    suite = load_suite(file=None, options={"left": "@env", "right": "ref"}, directory=tmp_path)
-    assert suite.left.path == Path("/data/dumps")
-
-
 @pytest.mark.parametrize("environ", [{}, {"MINDSPORE_DUMP_CONFIG": ""}])
 def test_the_variable_must_be_set(tmp_path: Path, environ: dict[str, str]) -> None:
     assert refusal(tmp_path, environ) == (
         "--msdump-left: @env needs the variable MINDSPORE_DUMP_CONFIG, which is not set; set it, or name the directory"
-    )
-
-
-def test_the_file_must_be_there(tmp_path: Path) -> None:
-    environ = {"MINDSPORE_DUMP_CONFIG": str(tmp_path / "gone.json")}
-    assert refusal(tmp_path, environ) == (
-        "--msdump-left: @env: /gone.json: there is no such file; check which file was named"
     )
 
 
@@ -117,10 +92,3 @@ def test_the_file_must_be_there(tmp_path: Path) -> None:
 )
 def test_the_configuration_must_name_an_absolute_path(tmp_path: Path, content: Any, sentence: str) -> None:
     assert refusal(tmp_path, configuration(tmp_path, content)) == f"--msdump-left: @env: {sentence}"
-
-
-def test_the_diagnostic_directory_must_be_absolute_too(tmp_path: Path) -> None:
-    environ = configuration(tmp_path, {"common_dump_settings": {}}) | {"MS_DIAGNOSTIC_DATA_PATH": "diag"}
-    assert refusal(tmp_path, environ) == (
-        "--msdump-left: @env: MS_DIAGNOSTIC_DATA_PATH is 'diag'; MindSpore takes absolute paths only"
-    )

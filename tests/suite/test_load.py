@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
 from pytest_msdump.core.matching.addresses import MapEntry
 from pytest_msdump.core.matching.coordinates import Align
@@ -192,11 +191,6 @@ def test_rules_maps_and_drifts_keep_their_order(tmp_path: Path) -> None:
     assert [drift.match for drift in suite.policy.known_drift] == list("zab")
 
 
-def test_a_date_may_be_written_as_text(tmp_path: Path) -> None:
-    drift = '[[msdump.known_drift]]\nmatch = "*"\nreason = "r"\nuntil = "2027-01-31"\nkld = 1\n'
-    assert load(tmp_path, SIDES + drift).policy.known_drift[0].until == datetime.date(2027, 1, 31)
-
-
 def test_a_suite_survives_pickling(tmp_path: Path) -> None:
     suite = load_suite(file=write(tmp_path, SAMPLE), options={"threshold": ["cosine=0.9"]}, directory=tmp_path)
     assert pickle.loads(pickle.dumps(suite)) == suite
@@ -218,34 +212,12 @@ def test_paths_in_the_file_start_from_its_folder_and_options_from_the_working_on
     assert typed.report_dir == tmp_path / "cwd" / "out"
 
 
-def test_a_file_named_by_a_relative_path_is_below_the_working_folder(tmp_path: Path) -> None:
-    write(tmp_path / "suite", f"[msdump]\n{SIDES}")
-    suite = load_suite(file=Path("suite/msdump.toml"), options={}, directory=tmp_path)
-    assert suite.left.path == tmp_path / "suite" / "run"
-
-
 def test_two_dots_lead_out_of_the_folder_a_link_points_to(tmp_path: Path) -> None:
     (tmp_path / "real" / "suite").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "real" / "suite")
     suite = load(tmp_path / "link", 'left = "../run"\nright = "./ref"\n')
     assert suite.left.path == (tmp_path / "real" / "run").resolve()
     assert suite.right.path == tmp_path / "link" / "ref"
-
-
-def test_a_tilde_is_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    suite = load(tmp_path, 'left = "~/run"\nright = "a~b"\n', right="~/ref")
-    assert suite.left.path == tmp_path / "home" / "run"
-    assert suite.right.path == tmp_path / "home" / "ref"
-
-
-def test_an_option_may_be_a_path_already(tmp_path: Path) -> None:
-    suite = load_suite(file=None, options={"left": tmp_path / "a", "right": Path("b")}, directory=tmp_path)
-    assert (suite.left.path, suite.right.path) == (tmp_path / "a", tmp_path / "b")
-
-
-def test_sides_need_not_exist(tmp_path: Path) -> None:
-    assert not load(tmp_path).left.path.exists()
 
 
 # -- who overrides whom --------------------------------------------------------------------------------------------
@@ -300,28 +272,6 @@ def test_ini_keys_are_below_the_file_and_relative_to_the_rootdir(tmp_path: Path)
     assert (suite.policy.profile, suite.options["granularity"], suite.options["min_coverage"]) == ("strict", "op", 0.5)
 
 
-def test_an_empty_ini_key_says_nothing(tmp_path: Path) -> None:
-    suite = load_suite(
-        file=None,
-        options={"left": "a", "right": "b"},
-        directory=tmp_path,
-        ini={"profile": "", "select": [], "rank": None},
-    )
-    assert suite.policy.profile == "default"
-    assert suite.selection == Selection()
-
-
-def test_without_a_file_the_options_are_enough(tmp_path: Path) -> None:
-    suite = load_suite(file=None, options={"left": "run", "right": "ref"}, directory=tmp_path)
-    assert (suite.name, suite.file) == ("command line", None)
-    assert (suite.left, suite.right) == (SideChoice(tmp_path / "run"), SideChoice(tmp_path / "ref"))
-
-
-def test_a_name_may_be_given(tmp_path: Path) -> None:
-    suite = load_suite(file=None, options={"left": "a", "right": "b"}, directory=tmp_path, name="mine")
-    assert suite.name == "mine"
-
-
 def test_another_directory_keeps_the_coordinates_that_the_file_takes(tmp_path: Path) -> None:
     keys = 'left = { path = "run", rank = 1 }\nright = { path = "ref", iteration = 0 }\n'
     suite = load(tmp_path, keys, left="new", right="old")
@@ -371,23 +321,6 @@ def test_a_pyproject_named_as_the_file_is_read_at_its_table(tmp_path: Path) -> N
     text = '[project]\nname = "p"\n[tool.msdump]\nleft = "run"\nright = "ref"\n[[tool.msdump.rule]]\nkld = 1\n'
     suite = load_suite(file=write(tmp_path, text, "pyproject.toml"), options={}, directory=tmp_path)
     assert suite.policy.rules[0].label.startswith("pyproject.toml [[tool.msdump.rule]] #1")
-
-
-def test_a_pyproject_without_the_table_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path, '[project]\nname = "p"\n', "pyproject.toml")
-    with pytest.raises(ConfigError) as excinfo:
-        load_suite(file=file, options={}, directory=tmp_path)
-    assert str(excinfo.value) == "pyproject.toml: has no table [tool.msdump]"
-
-
-def test_messages_call_a_file_by_its_path_below_the_working_folder(tmp_path: Path) -> None:
-    file = write(tmp_path / "a" / "b", '[msdump]\nio = "x"\n')
-    with pytest.raises(ConfigError, match=r"^a/b/msdump\.toml: \[msdump\] io: "):
-        load_suite(file=file, options={}, directory=tmp_path)
-    (tmp_path / "else").mkdir()
-    with pytest.raises(ConfigError) as excinfo:
-        load_suite(file=file, options={}, directory=tmp_path / "else")
-    assert str(excinfo.value).startswith(f"{file}: [msdump] io: ")
 
 
 @pytest.mark.e2e

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_msdump.core.errors import ConfigError, UnknownNameError
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.suite import load_suite
 
 SIDES = 'left = "run"\nright = "ref"\n'
@@ -236,24 +236,6 @@ def test_keys_of_a_known_drift(tmp_path: Path, change: dict[str, str | None], se
     assert refusal(tmp_path, text) == f"msdump.toml: [[msdump.known_drift]] {sentence}"
 
 
-def test_the_known_drift_that_the_refusals_change_is_itself_accepted(tmp_path: Path) -> None:
-    keys = "".join(f"{key} = {value}\n" for key, value in DRIFT.items())
-    file = tmp_path / "msdump.toml"
-    file.write_text(f"[msdump]\n{SIDES}[[msdump.known_drift]]\n{keys}", encoding="utf-8")
-    drift = load_suite(file=file, options={}, directory=tmp_path).policy.known_drift[0]
-    assert (drift.match, drift.reason, dict(drift.bounds)) == (
-        "softmax_*",
-        "ticket 1",
-        {"max_relative_error": (4e-3, None)},
-    )
-
-
-def test_a_reason_of_spaces_is_no_reason(tmp_path: Path) -> None:
-    keys = "".join(f"{key} = {value}\n" for key, value in (DRIFT | {"reason": '"  "'}).items())
-    text = f"[msdump]\n{SIDES}[[msdump.known_drift]]\n{keys}"
-    assert refusal(tmp_path, text).startswith("msdump.toml: [[msdump.known_drift]] #1: ")
-
-
 # -- the command line ----------------------------------------------------------------------------------------------
 
 
@@ -284,17 +266,6 @@ def test_options_are_refused_by_their_flags(tmp_path: Path, options: dict[str, A
         assert said.startswith("unknown option 'localise'; ")
     else:
         assert said == sentence
-
-
-def test_a_limit_that_nothing_meets_is_refused_on_the_command_line_too(tmp_path: Path) -> None:
-    assert refusal(tmp_path, f"[msdump]\n{SIDES}", threshold=["cosine=2"]).startswith("--msdump-threshold cosine=2")
-
-
-def test_options_are_refused_as_they_are_spelled_elsewhere(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"^--profile: unknown profile 'x'"):
-        load_suite(file=None, options={"profile": "x"}, directory=tmp_path, spelled={"profile": "--profile"})
-    with pytest.raises(UnknownNameError, match=r"^ini key msdump_profile: unknown profile 'x'"):
-        load_suite(file=None, options={}, directory=tmp_path, ini={"profile": "x"})
 
 
 def test_a_file_is_read_whole_even_where_the_command_line_overrides_it(tmp_path: Path) -> None:

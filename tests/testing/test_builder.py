@@ -5,19 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dump_builder import START, write_mindspore, write_reference
+from dump_builder import write_mindspore
 
 HAZARDS = Path(__file__).parents[1] / "data" / "hazards"
 
 
 def files(root):
     return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
-
-
-def test_references_are_written_in_the_order_given(tmp_path):
-    write_reference(tmp_path, {"conv1": [1.5], "lstm:1": np.arange(3), "a:b": 7})
-    assert files(tmp_path) == [f"a:b.0.{START + 200}.npy", f"conv1.0.{START}.npy", f"lstm.1.{START + 100}.npy"]
-    assert np.load(tmp_path / f"lstm.1.{START + 100}.npy").tolist() == [0, 1, 2]
 
 
 def test_a_tree_is_written_as_mindspore_writes_it(tmp_path):
@@ -43,11 +37,6 @@ def test_a_second_iteration_lists_its_operators_once(tmp_path):
         write_mindspore(tmp_path, [("A", "A-op0", "output", 0, 1.0)], iteration=iteration)
     order = tmp_path / "rank_0/execution_order/ms_execution_order_graph_0.csv"
     assert order.read_text().splitlines()[1:] == ["A-op0"]
-
-
-def test_no_order_is_written_when_none_is_wanted(tmp_path):
-    write_mindspore(tmp_path, [("A", "A-op0", "output", 0, 1.0)], execution_order=False)
-    assert not (tmp_path / "rank_0/execution_order").exists()
 
 
 def test_bfloat16_files_equal_those_of_mindspore(tmp_path):

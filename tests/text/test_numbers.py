@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.core.text import Message, bound_text, number, say
+from pytest_msdump.core.text import bound_text, number
 from pytest_msdump.core.text.phrases import apart
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -56,18 +55,8 @@ def test_the_texts_of_value_and_limit_compare_as_the_numbers_do(
         assert (float(shown) < float(told), float(shown) > float(told)) == (value < bound, value > bound)
 
 
-def test_numpys_floats_are_written_as_numbers() -> None:
-    assert (bound_text(np.float64(0.1)), apart(np.float64(0.1), np.float64(0.25))) == ("0.1", ("0.1", "0.25"))
-
-
 def test_a_value_close_to_its_limit_gets_the_digits_it_needs() -> None:
     assert apart(math.nextafter(0.999, 0), 0.999) == ("0.9989999999999999", "0.999")
     assert apart(0.998999999512345, 0.999) == ("0.9989999995", "0.999")
     assert apart(2**53 + 1, 2.0**53) == ("9007199254740993", "9007199254740992")
     assert apart(math.nan, 0.5) == ("NaN", "0.5")
-
-
-def test_a_place_reads_like_an_index() -> None:
-    places = ((0, 3), (), Message("unknown_place"))
-    said = [say(Message("detail_place", {"place": place})) for place in places]
-    assert said == [", at [0, 3]", ", at its only element", ", at an unknown place"]

@@ -25,8 +25,9 @@ from pytest_msdump.capabilities.inspect.survey import Survey, survey
 from pytest_msdump.capabilities.inspect.verify import Verified, verify
 from pytest_msdump.cli.output import add_quiet, argument_groups, phrases, print_lines, terminal_width
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of, operators_of_line
-from pytest_msdump.core.compare.indexing import index, listed, names_arrays
+from pytest_msdump.core.compare.indexing import index, listed
 from pytest_msdump.core.compare.opening import as_path, open_logical
+from pytest_msdump.core.dumps.array_files import names_arrays
 from pytest_msdump.core.dumps.array_writer import text_bytes, whole_file
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.escape import printed_json, terminal_lines
@@ -158,12 +159,7 @@ def _save(target: Path, parsed: argparse.Namespace) -> int:
 
 
 def save_text(path: Path, out: Path, *, with_header: bool = False) -> Iterator[Path]:
-    """Write every tensor of a file as text, in C order of its logical shape, and yield the files written.
-
-    `out` is a file when it ends in ``.txt`` and is no folder, else a folder. Each value is written as ``%.18e``, which
-    restores every float; integers are exact up to 2**53. `with_header` puts shape and type into a first line that
-    begins with ``#``, which `numpy.loadtxt` skips. ``msdump convert --to txt`` writes the same.
-    """
+    """Write every tensor of a file as text, in C order of its logical shape, and yield the files written."""
     _, refs = tensors_of(path)
     if not refs:
         raise ConfigError(f"{path}: holds no tensor that could be written as text")

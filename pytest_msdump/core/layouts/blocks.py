@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 from types import EllipsisType
@@ -25,10 +25,7 @@ _BATCH = "..."
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One stored axis: a logical axis, or its part in blocks of length `block`.
-
-    `kind` is ``"whole"``, ``"outer"`` (number of the block) or ``"inner"`` (place in the block).
-    """
+    """One stored axis: a logical axis, or its part in blocks of length `block`."""
 
     axis: int
     kind: str
@@ -113,16 +110,14 @@ class Placement:
 _NAMES = {**{name.replace("_", ""): name for name in MEMORY_FORMATS}, **FORMAT_ALIASES}
 
 
+@lru_cache(maxsize=256)
 def format_name(name: str | None) -> str | None:
     """Return the name that `facts.memory_formats` uses, in any case and spelling; ``None`` for an unknown one."""
     return _NAMES.get((name or "").strip().upper().replace("_", ""))
 
 
 def place(memory_format: str, stored: Shape, logical: Shape, letters: str) -> Placement:
-    """Find each logical axis in the stored ones; `stored` and `logical` are the shapes with and without padding.
-
-    `letters` has one for each logical axis; it may be empty where the format does not care.
-    """
+    """Find each logical axis in the stored ones; `stored` and `logical` are the shapes with and without padding."""
     row = MEMORY_FORMATS[memory_format]
     named = _named(row, logical, letters)
     if named is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from pytest_msdump.core.dtypes.decode import to_double
 from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.metrics.sums import Moments
 from pytest_msdump.core.metrics.values import Blocks
 from pytest_msdump.core.model.record import AxisErrors, Histogram, MagnitudeErrors, Spread, ValueCounts
 from pytest_msdump.core.model.tensor import TensorView
@@ -100,11 +102,7 @@ class _Sums:
 
 
 def spread(left: TensorView, right: TensorView) -> Spread | None:
-    """Return how the error of a pair is spread, by the left side's shape; ``None`` for complex and empty tensors.
-
-    `Spread.axis` is along the second axis (of a vector, the first), `Spread.heat` has at most 32 by 32 cells. Both
-    sides are read twice: first for the range of their values.
-    """
+    """Return how the error of a pair is spread, by the left side's shape; ``None`` for complex and empty tensors."""
     shape = tuple(left.shape) or (1,)
     if not left.size or left.size != right.size:
         return None
@@ -153,11 +151,7 @@ _FIRST = 64
 
 
 class CoarserValues:
-    """Finds out whether all values of a float32 or float64 tensor are of a coarser type.
-
-    The bits that any value sets decide. Their bitwise OR costs less than reading, and nothing once a value sets the
-    last ones. The result does not depend on the blocks.
-    """
+    """Finds out whether all values of a float32 or float64 tensor are of a coarser type."""
 
     def __init__(self, dtype: str) -> None:
         stored, self._mantissa = _STORED.get(dtype, (None, 0))
@@ -181,12 +175,12 @@ class CoarserValues:
         if self._open and not self._is_certain:
             self._gather(block, bits)
 
-    def found(self, peak: float) -> str | None:
-        """Return the coarsest type that holds all values, a key of `facts.dtypes.VALUE_KINDS`.
-
-        `peak` is the largest finite magnitude. ``None`` where some value needs more bits, or too few need that many.
-        """
-        if not self._open or not self._is_certain or peak > (DTYPES["float32"].maximum or 0.0):
+    def found(self, moments: Sequence[Moments]) -> str | None:
+        """Return the coarsest type that holds all values, a key of `facts.dtypes.VALUE_KINDS`."""
+        if not self._open or not self._is_certain:
+            return None
+        peak = max((max(-part.minimum, part.maximum) for part in moments), default=0.0)
+        if peak > (DTYPES["float32"].maximum or 0.0):
             return None
         name = self._open[0][0]
         return "tf32" if name == "float16" and peak > (DTYPES["float16"].maximum or 0.0) else name

@@ -95,10 +95,7 @@ _MODES = {"0": "PAD", "1": "SAME", "2": "VALID"}
 def _window(
     call: Call, size: tuple[int, ...], out: tuple[int, ...], kernel: tuple[int, int], slots: tuple[int | None, ...]
 ) -> _Window:
-    """Read how a kernel moves over the last two axes of `size` to give those of `out`.
-
-    `slots` are where operands say stride and mode of padding.
-    """
+    """Read how a kernel moves over the last two axes of `size` to give those of `out`."""
     if "NHWC" in str(call.attribute("data_format format", default="NCHW")):
         raise NotReplayableError("replay_variant", name="NHWC")
     stride = _two(call.attribute("stride strides", slots[0]))
