@@ -37,11 +37,7 @@ _LIMITS = (
 
 
 def write_bundle(plan: Plan, report: Report, directory: Path, *, is_whole: bool = False) -> list[Path]:
-    """Write a folder for each of the first ten causes, if it `is_whole` for each; return what the index lists.
-
-    Without a known cause, failures of unknown role take their place, and those where the error accumulated. Files of
-    the same names are replaced. A tensor that cannot be read is named in the index.
-    """
+    """Write a folder for each of the first ten causes, if it `is_whole` for each; return what the index lists."""
     placed = with_causes_first(record for record in report.records if record.role is not None)
     causes = [record for record in placed if record.role == "cause"] or [
         record for record in placed if record.role in ("unknown", "accumulated") and not record.causes

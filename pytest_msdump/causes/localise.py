@@ -31,11 +31,7 @@ from pytest_msdump.core.text import Message, say
 
 @dataclass(frozen=True)
 class Localised:
-    """What localising adds to a report.
-
-    `records` are those that got a role or an amplification, by number of the pair. `by` is where the edges come from,
-    several joined by ``" and "``. `edges` are producer and consumer by `Record.order`, of operators that were dumped.
-    """
+    """What localising adds to a report."""
 
     records: Mapping[int, Record] = field(default_factory=dict)
     by: str = ""
@@ -242,11 +238,7 @@ class _Part:
         )
 
     def _role_of(self, run: Run, key: TensorKey, drift: Drift | None) -> Role[Run]:
-        """Return the operator's role; what its producer makes it for an input of one that has none, or is a cause.
-
-        So it is, too, for an output that is no larger than what feeds it explains, where another output grew, or the
-        same one beside another right tensor.
-        """
+        """Return the operator's role; what its producer makes it for an input of one that has none, or is a cause."""
         role, grown = self.roles.get(run), self._grown.get(run) or Grown()
         is_explained = False
         if role is not None and role.why == "grew" and drift and grown.drift and grown.factor and key.io == "output":

@@ -287,13 +287,7 @@ def _last(numbers: Iterable[int]) -> tuple[int, ...]:
 
 
 def roles_by_replay(records: Mapping[int, Record], edges: Iterable[tuple[int, int]]) -> dict[int, Record]:
-    """Return the records whose role a replay decides, by number; `edges` are producer and consumer by their `order`.
-
-    An operator that is wrong by itself is a cause. A failure that is right by itself is inherited: from what is wrong
-    above it, or from failures there that were not replayed; where there are none, rounding has accumulated. Without
-    edges above an operator, what ran before it counts. A failure that was not replayed keeps the role that the graph
-    gives it, unless what it was taken to inherit from is right by itself.
-    """
+    """Return the records whose role a replay decides, by number; `edges` are producer and consumer by their `order`."""
     if not any(record.local for record in records.values()):
         return {}
     feeds: defaultdict[int, set[int]] = defaultdict(set)

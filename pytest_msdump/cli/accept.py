@@ -133,11 +133,7 @@ def _suite_file(report: Report, typed: str | None) -> Path:
 
 
 def _drift(record: Record, report: Report, reason: str, until: datetime.date) -> KnownDrift:
-    """Return the drift of this tensor and no other one of the run.
-
-    It goes by the name on the right, where nothing renumbers operators, and by the left one where two tensors share
-    that.
-    """
+    """Return the drift of this tensor and no other one of the run."""
     at = record.left.at
     varying = [name for name in COORDINATES if len({getattr(one.left.at, name) for one in report.records}) > 1]
     where = Coordinates(**{name: getattr(at, name) for name in varying})

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from math import prod
 
 from pytest_msdump.core.compare.opening import logical_shape
-from pytest_msdump.core.matching.explain import UNCOUNTED
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.kernel_lists import OF_FULL_NAMES, REGEX, names_operator
 from pytest_msdump.core.model.ordering import PARAMETER
-from pytest_msdump.core.model.pairing import Pair, Pairing
+from pytest_msdump.core.model.pairing import UNCOUNTED, Pair, Pairing
 from pytest_msdump.core.model.report import Coverage, Uncompared
 from pytest_msdump.core.model.tensor import TensorRef
 

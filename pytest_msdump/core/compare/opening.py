@@ -30,7 +30,6 @@ from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.memory_formats import may_be_padded
 from pytest_msdump.core.facts.operators import VIEW_TYPES
 from pytest_msdump.core.layouts.device_layout import logical, target
-from pytest_msdump.core.matching.leaving import Names
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.spellings import typed_addresses
 from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
@@ -138,7 +137,7 @@ class OpenDump(Mapping[str, TensorRef]):
     def _named(self, typed: str) -> Mapping[str, TensorRef]:
         """Return what the best reading of a name means, by address."""
         try:
-            for names in Names(self.dump).readings(typed):
+            for names in ports.load("pytest_msdump.core.matching.leaving:Names")(self.dump).readings(typed):
                 if named := {key: ref for name in names for key, ref in self._by_name.get(name, {}).items()}:
                     return named
         except ConfigError as error:

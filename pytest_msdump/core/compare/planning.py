@@ -25,8 +25,7 @@ from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.limits.limits_file import LimitsFile, ReferenceFacts, name_of
 from pytest_msdump.core.limits.resolve import check_known_drifts, settled
 from pytest_msdump.core.matching.advice import rules_for
-from pytest_msdump.core.matching.leaving import Names
-from pytest_msdump.core.matching.pairer import WAYS, pair_dumps
+from pytest_msdump.core.matching.pairer import pair_dumps
 from pytest_msdump.core.matching.rules import FusionRules
 from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.metrics.kernel import choose_kernel
@@ -38,6 +37,7 @@ from pytest_msdump.core.settings.values import parse_spec
 from pytest_msdump.core.text import Message, say
 
 if TYPE_CHECKING:
+    from pytest_msdump.core.matching.leaving import Names
     from pytest_msdump.core.model.pairing import Pair, Pairing
     from pytest_msdump.core.model.report import SideInfo
     from pytest_msdump.core.suite import SideChoice, Suite
@@ -97,7 +97,8 @@ class Plan:
     @cached_property
     def names(self) -> Names:
         """What a name that is typed means among left and right."""
-        return Names(self.left, self.right)
+        names: Names = ports.load("pytest_msdump.core.matching.leaving:Names")(self.left, self.right)
+        return names
 
     @cached_property
     def operators(self) -> int:
@@ -198,7 +199,7 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
         left_format=suite.left_format,
         right_format=suite.right_format,
         # Partners that were added leave the ways as they would be without these.
-        ways=suite.options["pair_by"] or (tuple(WAYS) if more and not suite.entries else None),
+        ways=suite.options["pair_by"] or (tuple(ports.rows("WAYS")) if more and not suite.entries else None),
         exclude_types=suite.options["exclude_types"],
         shape_of=logical_shape,
     )
@@ -212,7 +213,8 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
         if step.is_met(conditions):
             pairing, said_of = step.function(pairing, {"left": left, "right": right, **runs})
             runs = {name: _noted(dump, said_of.get(name, ())) for name, dump in runs.items()}
-    suite = replace(suite, policy=with_added_limits(suite.policy, pairing.pairs, hooks))
+    policy = with_added_limits(suite.policy, pairing.pairs, hooks)
+    suite = suite if policy is suite.policy else replace(suite, policy=policy)
     if suite.policy.limits is not None:
         right = _noted(right, _limits_notes(suite.policy.limits, right, pairing))
     # First of all notes: runs with different inputs have nothing to agree about.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import markdown_code, shell_line
+from pytest_msdump.core.limits.permissions import permission_sentences
 from pytest_msdump.core.model.comparison import FAILING, OUTCOMES
 from pytest_msdump.core.model.report import Report, SideInfo
 from pytest_msdump.core.report.base import ReportKind, tellers
@@ -22,7 +23,6 @@ from pytest_msdump.core.report.coverage import (
     sentences_on_uncompared_tensors,
 )
 from pytest_msdump.core.report.failure import one_line
-from pytest_msdump.core.report.permissions import permission_sentences
 from pytest_msdump.core.storage.files import in_utf8, write_file
 from pytest_msdump.core.text import ENGLISH
 

@@ -12,6 +12,7 @@ from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.facts.calibration import STALE
 from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.limits.permissions import permission_sentences
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report, SideInfo
 from pytest_msdump.core.report.base import tellers
@@ -30,7 +31,6 @@ from pytest_msdump.core.report.coverage import (
     sides_are_identical,
 )
 from pytest_msdump.core.report.failure import one_line
-from pytest_msdump.core.report.permissions import permission_sentences
 from pytest_msdump.core.report.tables import command, hanging
 from pytest_msdump.core.text import ENGLISH, Message, Phrases, message_of_note
 
@@ -65,10 +65,7 @@ def header_lines(
     further: Mapping[str, SideInfo] = MappingProxyType({}),
     say: Phrases = ENGLISH,
 ) -> list[str]:
-    """Return the lines before a run; `unseen` of the `pairs` are compared by statistics, `kernel` measures them.
-
-    `further` has golden and third by name.
-    """
+    """Return the lines before a run; `unseen` of the `pairs` are compared by statistics, `kernel` measures them."""
     lines = [
         say("header_left", side=_side(left, say)),
         say("header_right", side=_side(right, say)),
