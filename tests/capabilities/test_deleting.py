@@ -24,7 +24,7 @@ NAMES = [one.name for one in capabilities()]
 ASKING = {
     "cache": ("compare a.npy a.npy --cache files", "--cache"),
     "ci": ("compare a.npy a.npy --report gitlab", "gitlab"),
-    "cluster": ("compare a.npy a.npy --scheduler tcp://localhost:1", "--scheduler"),
+    "cluster": ("compare a.npy a.npy --scheduler=tcp://localhost:1", "--scheduler"),
     "compat": ("-m pytest_msdump.compat.msaccucmp", "msaccucmp"),
     "config": ("config check a.json", "config"),
     "convert": ("convert a.npy --out b", "convert"),
