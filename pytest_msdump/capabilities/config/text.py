@@ -163,8 +163,6 @@ config_models | {n} model | {n} models | {n} 个模型
 config_total | {file}: {refused} refused, {n} warning | {file}: {refused} refused, {n} warnings | {file}：拒绝 {refused} 项，警告 {n} 项
 config_would_dump | would dump {k} of {n} operators | 将 dump {n} 个算子中的 {k} 个
 config_would_dump_all | would dump all of {n} operators | 将 dump 全部 {n} 个算子
-did_you_mean | did you mean '{name}'? | 是否想写 '{name}'？
-known_are | known: {names} | 可用：{names}
 script_acl | in the program, before it does anything else with the device: | 在程序中，对设备执行任何其他操作之前：
 script_before | before the script starts, and before mindspore.communication.init(): | 在脚本启动之前，且在 mindspore.communication.init() 之前：
 script_scopes | in the script: short scopes, so that file names are not too long | 在脚本中：缩短作用域名，以免文件名过长

@@ -22,7 +22,6 @@ asked_for_is | {io} of {kernels}, {times} ({source}) | {kernels}的{io}，{times
 io_all | inputs and outputs | 输入和输出
 io_input | inputs | 输入
 io_output | outputs | 输出
-every_iteration | every iteration | 每次迭代
 iterations_are | iterations {iterations} | 迭代 {iterations}
 every_operator | every operator | 所有算子
 script_operators | the operators that the script names | 脚本指定的算子

@@ -176,5 +176,9 @@ repeat_unseeded | random by design: seed it ({problem}) | 本就随机：请设�
 repeat_seeded | random by design: its seeds are equal; is each run seeded before it? | 本就随机：随机种子相同；每次运行是否都在此之前设置了种子？
 repeat_no_seed | no seed was recorded | 未记录随机种子
 repeat_seeds_differ | seeds differ from run 1 in {runs} | {runs}的随机种子与第 1 次不同
+# names
+did_you_mean | did you mean '{name}'? | 是否想写 '{name}'？
+known_are | known: {names} | 可用：{names}
+every_iteration | every iteration | 每次迭代
 """
 )
