@@ -18,6 +18,7 @@ from pytest_msdump.core.compare.opening import as_path
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import printed_json
+from pytest_msdump.core.facts.replay import LEAST_REPLAYED
 from pytest_msdump.core.model.describe import frame_lines, where_text, wrapped
 from pytest_msdump.core.model.numbers import distinct_texts, index_text
 from pytest_msdump.core.model.tensor import COORDINATES, OpKey
@@ -37,7 +38,6 @@ from pytest_msdump.core.settings.values import parse_coverage
 from pytest_msdump.core.storage.files import make_directory
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.text import Phrases, say
-from pytest_msdump.facts.replay import LEAST_REPLAYED
 from pytest_msdump.replay.kernels import Refused, Replay, Replayed, Score, replay
 from pytest_msdump.replay.reference_model import load_reference, record_reference
 

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.comparison.graph_operators import arguments_of_pair
+from pytest_msdump.core import ports
 from pytest_msdump.core.compare.additions import with_added_report
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.compare.comparing import comparer_of, roots_of
@@ -23,7 +23,6 @@ from pytest_msdump.core.escape import shell_line
 from pytest_msdump.core.facts.operators import PASSING_TYPES
 from pytest_msdump.core.limits.policy import Policy
 from pytest_msdump.core.matching.kinds import is_weight
-from pytest_msdump.core.matching.leaving import Modules
 from pytest_msdump.core.matching.rules import combined, network_of
 from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.record import Record, record_of
@@ -53,10 +52,11 @@ def compare_plan(plan: Plan) -> dict[int, Record]:
 
 def with_arguments(plan: Plan, number: int, record: Record) -> Record:
     """Return the record of pair `number`; if it fails, with the arguments of its operators, which the plan knows."""
-    if not record.fails:
+    target = ports.rows("GRAPHS").get("differences") if record.fails else None
+    if target is None:
         return record
     pair = plan.pairing.pairs[number]
-    saved, differing = arguments_of_pair(pair, plan.left, plan.right, plan.argument_books)
+    saved, differing = ports.load(target)(pair, plan.left, plan.right, plan.argument_books)
     return replace(record, kernel_args=saved, differing_arguments=differing)
 
 
@@ -148,7 +148,7 @@ def _next_entry(plan: Plan, report: Report) -> tuple[()] | tuple[str, str]:
         f"{key.op.label}@{key.op.at.occurrence}:{key.io}:{key.slot}" if key.op.at.occurrence else key.address
         for key in (ref.key for ref in pair)
     )
-    module = Modules("left", plan.left).in_entry(*pair)
+    module = ports.load("pytest_msdump.core.matching.leaving:Modules")("left", plan.left).in_entry(*pair)
     return (left, right) if module is None else (module, right.removesuffix(":output:0"))
 
 
