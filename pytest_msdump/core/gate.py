@@ -18,9 +18,10 @@ from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.metrics.kernel import choose_kernel
 from pytest_msdump.core.model.record import Local, Record
 from pytest_msdump.core.model.report import ReplayShare, Report
-from pytest_msdump.core.report.build import MOST_EXPLAINED, build_report, run_facts, start_report, write_report
+from pytest_msdump.core.report.build import MOST_EXPLAINED, build_report
 from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text
+from pytest_msdump.core.report.files import run_facts, start_report, write_report
 from pytest_msdump.core.report.shown import choose_shown, labeller, short_reason
 from pytest_msdump.core.report.summary import header_lines, summary_lines
 from pytest_msdump.core.scheduling import records_of

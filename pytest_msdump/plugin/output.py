@@ -24,13 +24,10 @@ from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.base import kinds_of_the_run, printed_lines, remove_reports, tellers, write_kind
-from pytest_msdump.core.report.build import (
-    pairing_report,
-    start_report,
-    write_report,
-)
+from pytest_msdump.core.report.build import pairing_report
 from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text, one_line, path_below
+from pytest_msdump.core.report.files import start_report, write_report
 from pytest_msdump.core.report.shown import choose_shown, short_reason, with_causes_first
 from pytest_msdump.core.report.summary import summary_lines
 from pytest_msdump.core.report.tables import filled

@@ -98,7 +98,7 @@ class Comparer:
     def explained(self, pair: Pair, record: Record) -> Record:
         """Return a failing record with what only a second look at its elements shows."""
         again = replace(self, extras=replace(self.extras, algorithms={}, spread="none")).compare(pair)
-        return replace(record, diagnosis=again.diagnosis)
+        return replace(record, diagnosis=again.diagnosis, parts={**again.parts, **record.parts})
 
     def error(self, pair: Pair, sentence: str) -> Record:
         """Return the record of a pair that could not be compared."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_msdump.core.facts.metrics import DIGITS, STATISTICS
 from pytest_msdump.core.model.tensor import Statistic, Statistics, TensorRef
 from pytest_msdump.core.text import Message
-
-if TYPE_CHECKING:
-    pass
 
 
 class Interval(NamedTuple):
