@@ -31,10 +31,11 @@ def compare_plan(plan: Plan) -> dict[int, Record]:
 
 def with_arguments(plan: Plan, number: int, record: Record) -> Record:
     """Return the record of pair `number`; if it fails, with the arguments of its operators, which the plan knows."""
-    if not record.fails:
+    target = ports.rows("GRAPHS").get("differences") if record.fails else None
+    if target is None:
         return record
-    of_pair = ports.load(ports.rows("GRAPHS")["arguments_of_pair"])
-    saved, differing = of_pair(plan.pairing.pairs[number], plan.left, plan.right, plan.argument_books)
+    pair = plan.pairing.pairs[number]
+    saved, differing = ports.load(target)(pair, plan.left, plan.right, plan.argument_books)
     return replace(record, kernel_args=saved, differing_arguments=differing)
 
 
