@@ -1,10 +1,10 @@
-"""Sentences of single commands, in English and in Chinese beside each other; `text.en` and `text.zh` have them."""
+"""Sentences of single commands, in English and in Chinese beside each other."""
 
 from __future__ import annotations
 
 from pytest_msdump.core.text.rows import read_rows
 
-COMMANDS_EN, COMMANDS_ZH = read_rows(
+COMMANDS = read_rows(
     """
 # counts within sentences
 n_tensors | {n} tensor | {n} tensors | {n} 个张量

@@ -10,11 +10,8 @@ from functools import lru_cache
 from string import Formatter
 from typing import Any
 
-from pytest_msdump.core.text.en import EN
+from pytest_msdump.core.text.catalogue import CATALOGUES, catalogue
 from pytest_msdump.core.text.message import Message, plain_text
-from pytest_msdump.core.text.zh import ZH
-
-CATALOGUES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {"en": EN, "zh": ZH}
 
 
 def say(message: Message, language: str = "en") -> str:
@@ -24,7 +21,8 @@ def say(message: Message, language: str = "en") -> str:
     >>> say(why), say(why, "zh")
     ('no operator of that name on the right side', '右侧没有此名称的算子')
     """
-    template, parameters = CATALOGUES[language][message.code], message.parameters
+    words, parameters = CATALOGUES[language], message.parameters
+    template = words[message.code] if message.code in words else catalogue(language)[message.code]
     if not isinstance(template, str):
         template = template[0 if parameters.get("n") == 1 else 1]
     value, limit = parameters.get("value"), parameters.get("limit")
@@ -74,9 +72,9 @@ def message_of_note(sentence: str) -> Message:
 @lru_cache(maxsize=1)
 def _note_patterns() -> Sequence[tuple[str, re.Pattern[str], bool]]:
     """Return a pattern of each template of a note, and whether it is a singular; those that say most come first."""
-    codes = [code for code in EN if code.startswith(_OF_NOTES)]
-    rows = [(code, one, one != EN[code][-1]) for code in codes for one in EN[code] if not isinstance(EN[code], str)]
-    rows += [(code, one, False) for code in codes if isinstance(one := EN[code], str)]
+    notes = {code: template for code, template in CATALOGUES["en"].items() if code.startswith(_OF_NOTES)}
+    rows = [(code, one, one != pair[-1]) for code, pair in notes.items() if isinstance(pair, tuple) for one in pair]
+    rows += [(code, one, False) for code, one in notes.items() if isinstance(one, str)]
     rows.sort(key=lambda row: -sum(len(literal) for literal, *_ in _parts(row[1])))
     return [(code, re.compile("".join(map(_pattern, _parts(one))), re.DOTALL), is_one) for code, one, is_one in rows]
 
@@ -87,7 +85,7 @@ def _pattern(part: tuple[str, str | None, str]) -> str:
         return re.escape(literal)
     if spec not in _COUNTED:
         return f"{re.escape(literal)}(?P<{name}>.+)"
-    nouns = "|".join(re.escape(one.partition("}")[2]) for one in EN[spec])
+    nouns = "|".join(re.escape(one.partition("}")[2]) for one in CATALOGUES["en"][spec])
     return f"{re.escape(literal)}(?P<{name}>[0-9]+)(?:{nouns})"
 
 
