@@ -10,8 +10,8 @@ from string import Formatter
 import pytest
 
 import pytest_msdump
+from pytest_msdump.capabilities.html.words import PAGE
 from pytest_msdump.core.text.catalogue import catalogue
-from pytest_msdump.core.text.page import PAGE
 from pytest_msdump.plugin import fixtures
 from pytest_msdump.plugin.hooks import MARKERS
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pytest_msdump
+from pytest_msdump.capabilities.html.words import PAGE
 from pytest_msdump.core import ports
 from pytest_msdump.core.text import Message, Phrases, in_clauses, message_of, plain_text, say
 from pytest_msdump.core.text.catalogue import CATALOGUES, catalogue
-from pytest_msdump.core.text.page import PAGE
 
 EN, ZH = catalogue("en"), catalogue("zh")
 PACKAGE = Path(pytest_msdump.__file__).parent

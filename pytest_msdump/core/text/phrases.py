@@ -138,7 +138,7 @@ class Phrases:
 
     def knows(self, code: str) -> bool:
         """Whether the catalogue has a message; files may hold codes of another release."""
-        return code in CATALOGUES[self.language]
+        return code in CATALOGUES[self.language] or code in catalogue(self.language)
 
     def of(self, message: Message) -> str:
         """Return a message in this language."""
