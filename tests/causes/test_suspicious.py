@@ -19,6 +19,7 @@ from outcomes import without_run
 from pytest_msdump.causes import mispaired
 from pytest_msdump.causes.fingerprint import sample, sample_of, sampled_distance
 from pytest_msdump.causes.mispaired import FAR, FREE, TAKEN, Rival, better_fits
+from pytest_msdump.causes.told import suspicious_line
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.model.comparison import Verdict
@@ -27,7 +28,6 @@ from pytest_msdump.core.report.json_report import document, read_json, report_fr
 from pytest_msdump.core.report.summary import summary_lines
 from pytest_msdump.core.suite import load_suite, parse_toml
 from pytest_msdump.core.text import Phrases
-from pytest_msdump.report.causes import suspicious_line
 
 Array = npt.NDArray[Any]
 Told = dict[str, list[tuple[str, str, str]]]

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from dump_builder import write_mindspore, write_reference
 
+from pytest_msdump.causes.bundling import write_bundle
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.build import build_report, compare_plan
-from pytest_msdump.core.report.bundling import write_bundle
 from pytest_msdump.core.report.record_json import to_json
 from pytest_msdump.core.suite import load_suite
 
@@ -100,7 +100,7 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
     before = files(tmp_path)
     planned, report = compared(tmp_path)
     assert len(report.records) == len(names)
-    write_bundle(planned, report, tmp_path / "deep" / "bug", most=None)
+    write_bundle(planned, report, tmp_path / "deep" / "bug", is_whole=True)
     written = set(files(tmp_path)) - set(before)
     assert written
     assert all(name.startswith("deep/bug/") for name in written)

@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 from dump_builder import write_reference
 
-from pytest_msdump.assertions import assert_close, compare
+from pytest_msdump.assertions import compare
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.comparing import compare_views
 from pytest_msdump.core.compare.opening import ArrayView
@@ -27,11 +26,6 @@ X = np.random.default_rng(1).normal(size=(8, 16, 10)).astype(np.float32)
 
 def entry_of(record):
     return json.loads(to_text(record))
-
-
-def test_the_text_of_a_failure_says_what_the_drift_looks_like():
-    with pytest.raises(AssertionError, match=r"looks like  sign-flipped \(high\): left = -right"):
-        assert_close(-X, X)
 
 
 def test_a_record_holds_the_diagnosis_with_its_numbers():
@@ -119,11 +113,6 @@ def test_a_doubtful_diagnosis_is_told_only_where_no_sure_one_is():
     assert told(likely, weak) == ["  looks like  shifted by a constant (medium): left = right + 1"]
     assert told(weak) == []
     assert told() == []
-
-
-def test_a_kind_that_a_later_release_wrote_is_told_by_its_id():
-    (line,) = told(Diagnosis("mirrored", "high", plain_text("left = ...")))
-    assert line == "  looks like  mirrored (high): left = ..."
 
 
 def test_of_many_failures_the_first_are_explained_and_all_where_all_are_shown(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 from report import samples
 
 from pytest_msdump.core.compare.assemble import assemble
-from pytest_msdump.core.report.build import write_report
+from pytest_msdump.core.report.files import write_report
 from pytest_msdump.core.report.markdown import markdown_text
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.limits.permissions import permissions_of
 from pytest_msdump.core.model.pairing import Missing
 from pytest_msdump.core.model.record import Record, ReportedTensor
 from pytest_msdump.core.model.report import (
@@ -49,7 +50,6 @@ from pytest_msdump.core.report.json_forms import (
     table_with_message,
 )
 from pytest_msdump.core.report.packing import pack, unpack
-from pytest_msdump.core.report.permissions import permissions_of
 from pytest_msdump.core.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RELATION, parts_form
 from pytest_msdump.core.storage.files import read_user_file, unique_keys, write_file
 from pytest_msdump.core.text import say

@@ -10,7 +10,6 @@ from dataclasses import asdict, is_dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from pytest_msdump.causes.reasons import reason_text
 from pytest_msdump.core import ports
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.facts.dtypes import VALUE_KINDS
@@ -447,8 +446,6 @@ def _parts(record: Record) -> Mapping[str, Any]:
     parts |= zip(COORDINATES, _coordinates_of(left.at), strict=True)
     parts |= UNMEASURED if record.comparison is None else measured_parts(record.comparison)
     parts |= {name: getattr(record, name) for name in _ROLE} if record.role is not None else {}
-    if record.role is not None and record.role_why is not None and not record.role_reason:
-        parts["role_reason"] = reason_text(record.role_why)
     return parts | {
         "source": left.source,
         "verdict": verdict.outcome,
