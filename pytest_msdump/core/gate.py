@@ -24,7 +24,7 @@ from pytest_msdump.core.report.failure import failure_text
 from pytest_msdump.core.report.files import run_facts, start_report, write_report
 from pytest_msdump.core.report.shown import choose_shown, labeller, short_reason
 from pytest_msdump.core.report.summary import header_lines, summary_lines
-from pytest_msdump.core.scheduling import records_of
+from pytest_msdump.core.scheduling import keeps_records, records_of
 from pytest_msdump.core.text import ENGLISH, Phrases
 
 T = TypeVar("T")
@@ -82,6 +82,8 @@ def gate(
         with watch.step("replaying the reference"):
             local, share = replay(plan)
         records = {number: record.with_local(local.get(number)) for number, record in records.items()}
+    # With a scheduler nothing is kept.
+    most_explained = 0 if keeps_records(plan) and scheduler is None else most_explained
     report = report_of(plan, records, share, notes=notes, adds=adds, most_explained=most_explained)
     with watch.step("writing reports"):
         files = write_report(report, plan.suite.options["report"], plan.suite.report_dir)

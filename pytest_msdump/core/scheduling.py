@@ -33,12 +33,12 @@ def records_of(
             cluster = workers.Cluster(plan, client, scheduler)
             found = watch(cluster.records(numbers), "pairs", len(numbers))
             return {number: with_arguments(plan, number, record) for number, record in found}, tuple(cluster.notes)
-    cache = None
-    if plan.suite.options.get("cache", "off") != "off":
-        cache = offered("cache").open_cache(plan, offered("cache").cache_folder(Path.cwd()))
+    cache, is_kept = None, keeps_records(plan)
+    if is_kept:
+        cache = offered("cache").open_cache(plan, offered("cache").cache_folder(Path.cwd()), explains=True)
     records: dict[int, Record] = {}
     notes: tuple[str, ...] = ()
-    with closing(Runner(plan, numbers, jobs=plan.suite.options["jobs"], cache=cache)) as runner:
+    with closing(Runner(plan, numbers, jobs=plan.suite.options["jobs"], cache=cache, explains=is_kept)) as runner:
         try:
             for number in watch(numbers, "pairs"):
                 records[number] = runner.record(number)
@@ -47,6 +47,11 @@ def records_of(
             if cache is not None:
                 notes = cache.keep(records, runner.keys, runner.reused)
     return records, (*notes, *runner.notes)
+
+
+def keeps_records(plan: Plan) -> bool:
+    """Whether records are kept for later runs: then each is explained as it is made, and never looked at again."""
+    return bool(plan.suite.options.get("cache", "off") != "off")
 
 
 class Cache(Protocol):

@@ -103,8 +103,18 @@ class Comparer:
 
     def explained(self, pair: Pair, record: Record) -> Record:
         """Return a failing record with what only a second look at its elements shows."""
-        again = replace(self, extras=replace(self.extras, algorithms={}, spread="none")).compare(pair)
-        return replace(record, diagnosis=again.diagnosis, parts={**again.parts, **record.parts})
+        if pair.left.is_unseen or pair.right.is_unseen:
+            return record
+        plain = replace(self, extras=replace(self.extras, algorithms={}, spread="none"))
+        # The numbers stand; a file that went away since then only costs the hint.
+        with (
+            suppress(MsdumpError, OSError),
+            closing(open_view(pair.left)) as left,
+            closing(open_view(pair.right)) as right,
+        ):
+            again = plain.compare_views(pair, left, right)
+            return replace(record, diagnosis=again.diagnosis, parts={**again.parts, **record.parts})
+        return record
 
     def error(self, pair: Pair, sentence: str) -> Record:
         """Return the record of a pair that could not be compared."""
