@@ -401,6 +401,8 @@ class Planned(Protocol):
 class Reported(Protocol):
     """Stage ``reported``: adds parts to a whole report, and says in which order failures are shown.
 
+    Its condition is ``"network"``: the left side is no single file; or empty.
+
     Examples
     --------
     >>> def by_owner(report, plan):
