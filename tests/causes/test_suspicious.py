@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import dropwhile
 from pathlib import Path
 from typing import Any
@@ -14,20 +13,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from dump_builder import write_mindspore, write_reference
-from outcomes import without_run
 
 from pytest_msdump.causes import mispaired
 from pytest_msdump.causes.fingerprint import sample, sample_of, sampled_distance
 from pytest_msdump.causes.mispaired import FAR, FREE, TAKEN, Rival, better_fits
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.planning import plan
-from pytest_msdump.core.model.comparison import Verdict
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.json_report import document, read_json, report_from
 from pytest_msdump.core.report.summary import summary_lines
 from pytest_msdump.core.suite import load_suite, parse_toml
-from pytest_msdump.core.text import Phrases
-from pytest_msdump.report.causes import suspicious_line
 
 Array = npt.NDArray[Any]
 Told = dict[str, list[tuple[str, str, str]]]
@@ -218,14 +213,6 @@ def test_a_pair_that_holds_makes_a_free_tensor_of_the_same_values_ambiguous(tmp_
     assert told(report(tmp_path, {"x": "b", "y": "a1"})) == {"x": [("right", "a2", "several")]}
 
 
-def test_few_different_values_tell_no_tensor_from_another(tmp_path: Path) -> None:
-    numbers = np.random.default_rng(1)
-    mask, other = ((numbers.random((20, 20)) < share).astype("f4") for share in (0.5, 0.5))
-    write(tmp_path, {"x": mask, "y": other}, {"a": other, "b": mask})
-    found = told(report(tmp_path, {"x": "a", "y": "b"}))
-    assert found == {"x": [("right", "b", "values")], "y": [("right", "a", "values")]}
-
-
 @pytest.mark.parametrize("value", [0.0, 3.0, np.nan])
 def test_a_constant_is_nobody_s_partner(tmp_path: Path, value: float) -> None:
     (a,) = values(1)
@@ -260,22 +247,6 @@ def test_where_the_distance_is_left_out_the_cosine_tells_what_is_far_off(tmp_pat
         assert "relative_euclidean_distance" not in found.records[0].metrics
         assert told(found) == {"x": [("right", "a", "clear")], "y": [("right", "b", "clear")]}
     assert told(report(tmp_path, mapping, profile="torch", without=["rel_euclid", "cosine"])) == {}
-
-
-def test_other_parts_of_the_run_and_inputs_are_no_candidates(tmp_path: Path) -> None:
-    a, b = values(2)
-    (tmp_path / "right").mkdir()
-    for side, bad in (("left", b), ("right", a)):
-        write_mindspore(tmp_path / side, [("Op", "a", "output", 0, bad)], iteration=0)
-        write_mindspore(tmp_path / side, [("Op", "a", "output", 0, b), ("Op", "a", "input", 0, b)], iteration=1)
-    assert told(report(tmp_path, io="all")) == {}
-
-
-def test_a_pair_that_was_not_run_is_not_known_to_be_wrong(tmp_path: Path) -> None:
-    a, b = values(2)
-    write(tmp_path, {"x": near(a), "y": near(b)}, {"a": a, "b": b})
-    assert told(report(tmp_path, {"x": "b", "y": "a"}, ran=[0])) == {}
-    assert told(report(tmp_path, {"x": "b", "y": "a"}, select=["x"])) == {}
 
 
 def test_a_file_that_cannot_be_read_is_nobody_s_partner(tmp_path: Path) -> None:
@@ -321,25 +292,6 @@ def test_a_sample_is_small_and_reaches_both_ends() -> None:
     assert sample(Counting(np.arange(7))).values.tolist() == list(range(7))  # type: ignore[arg-type]
 
 
-def test_samples_of_huge_numbers_and_of_nan() -> None:
-    def distance(one: Array, other: Array) -> float:
-        return sampled_distance(sample_of(one), sample_of(other))
-
-    big = np.array([1e300, -2e300])
-    assert distance(big, big) == pytest.approx(0, abs=1e-7)
-    assert distance(big, -big) == pytest.approx(2)
-    assert distance(big, big * 1e-3) == pytest.approx(0.999)
-    assert distance(big, big * 1j) == pytest.approx(np.sqrt(2))
-    holes = np.array([1.0, np.nan, np.inf, 2.0])
-    assert distance(holes, holes) == pytest.approx(0, abs=1e-7)
-    whole = np.array([1.0, 5.0, 5.0, -2.0])
-    assert distance(holes, whole) == distance(whole, holes) == pytest.approx(np.sqrt(16 / 5))
-    assert distance(holes[:3], holes[:3]) == np.inf
-    assert distance(np.zeros(3), np.zeros(3)) == 0
-    assert distance(np.zeros(3), np.ones(3)) == 1
-    assert distance(np.array([]), np.array([])) == 0
-
-
 def test_the_distance_of_samples_is_that_of_their_elements() -> None:
     numbers = np.random.default_rng(5)
     for scale in (1e-3, 1.0, 7.0):
@@ -375,52 +327,6 @@ def test_the_command_tells_both_pairs_and_each_entry_once(capsys: pytest.Capture
     assert joined.count("a wrong pair, or the left computes the wrong tensor here") == 3
 
 
-@pytest.mark.e2e
-def test_in_pytest_the_failing_items_and_the_summary_tell_it_with_workers_too(
-    swapped: Path, pytester: pytest.Pytester
-) -> None:
-    options = (str(swapped / "msdump.toml"), f"--rootdir={swapped}", "--msdump-report=json,html")
-    kept = {}
-    runs = {"alone": (pytester.runpytest, ()), "spread": (pytester.runpytest_subprocess, ("-n2",))}
-    for name, (run, workers) in runs.items():
-        result = run(*options, f"--msdump-report-dir={pytester.path / name}", *workers)
-        result.assert_outcomes(failed=2, passed=1)
-        text = " ".join(result.stdout.str().split())
-        assert text.count("a:output:0 on the right fits far better") == 2
-        assert text.count("2 suspicious pairs") == 1
-        kept[name] = [
-            without_run((pytester.path / name / file).read_bytes()) for file in ("results.json", "index.html")
-        ]
-    assert kept["alone"] == kept["spread"]
-    assert b'"suspicious"' in kept["alone"][0]
-
-
-def test_the_same_in_chinese_and_no_more_than_a_few_unless_asked(tmp_path: Path) -> None:
-    layers = values(9)
-    write(
-        tmp_path,
-        {f"op{number}": near(layer) for number, layer in enumerate(layers)},
-        {f"layer{number}": layer for number, layer in enumerate(layers)},
-    )
-    found = report(tmp_path, {f"op{number}": f"layer{number + 1}" for number in range(8)})
-    lines = summary_lines(found, width=100)
-    assert sum("<->" in line for line in lines) == 5
-    assert "  and 3 more suspicious pairs; --msdump-show=all lists them" in lines
-    assert sum("<->" in line for line in summary_lines(found, width=100, unfolded=True)) == 8
-    chinese = "\n".join(summary_lines(found, width=100, say=Phrases("zh")))
-    assert "8 个可疑配对" in chinese
-    assert "数值相差" in chinese
-    assert "suspicious" not in chinese
-
-
-def test_an_entry_that_two_pairs_ask_for_stands_there_once(tmp_path: Path) -> None:
-    a, b, c = values(3)
-    write(tmp_path, {"x": near(c), "y": near(b)}, {"a": a, "b": b})
-    found = report(tmp_path, {"x": "b", "y": "a"})
-    assert told(found) == {"x": [("left", "y", "clear")], "y": [("right", "b", "clear")]}
-    assert sum(line.strip() == "[[msdump.map]]" for line in summary_lines(found)) == 1
-
-
 def test_entries_that_are_shown_can_all_be_taken(tmp_path: Path) -> None:
     """Numbers have moved by one: an entry for a left tensor that another entry keeps would be refused."""
     a, b, c, d = values(4)
@@ -434,15 +340,6 @@ def test_entries_that_are_shown_can_all_be_taken(tmp_path: Path) -> None:
     assert pairs == {"x": "a", "y": "a", "z": "b"}
 
 
-def test_of_a_pair_that_passes_when_it_is_judged_again_nothing_is_said(tmp_path: Path) -> None:
-    a, b = values(2)
-    write(tmp_path, {"a": near(b), "b": near(a)}, {"a": a, "b": b})
-    first, second = report(tmp_path).records
-    assert suspicious_line(first)
-    assert suspicious_line(replace(first, verdict=Verdict("pass"))) == ""
-    assert suspicious_line(replace(second, verdict=Verdict("warn"))) == ""
-
-
 def test_a_saved_report_keeps_it_and_a_damaged_one_is_refused(swapped: Path) -> None:
     assert main(["compare"]) == 1
     saved = read_json(swapped / "msdump-report" / "results.json")
@@ -452,21 +349,3 @@ def test_a_saved_report_keeps_it_and_a_damaged_one_is_refused(swapped: Path) -> 
         damaged["tensors"][0]["suspicious"][0][key] = value
         with pytest.raises(Exception, match="suspicious"):
             report_from(damaged)
-
-
-def test_entries_name_the_type_where_two_operators_share_a_name(tmp_path: Path) -> None:
-    one, other, third = values(3)
-    operators = [
-        ("Conv2D", "x", "output", 0, one),
-        ("BiasAdd", "x", "output", 0, other),
-        ("Add", "w", "output", 0, third),
-    ]
-    write_mindspore(tmp_path / "left", operators)
-    write_reference(tmp_path / "right", {"y": near(other), "z": near(one), "v": near(third)})
-    swapped = {"Conv2D.x": "y", "BiasAdd.x": "z", "w": "v"}
-    records = report(tmp_path, swapped).records
-    entries = [fit.map for record in records for fit in record.suspicious if fit.side == "right"]
-    assert sorted((entry["left"], entry["right"]) for entry in entries) == [
-        ("BiasAdd.x:output:0", "y:output:0"),
-        ("Conv2D.x:output:0", "z:output:0"),
-    ]

@@ -17,7 +17,6 @@ from pytest_msdump.core.compare.indexing import index
 DATA = Path(__file__).parents[1] / "data"
 LENET = DATA / "lenet" / "target"
 GRAPH = DATA / "inspect" / "ms_output_trace_code_graph_0.ir"
-GRAPHS = DATA / "ir" / "lenet_train"
 CONV2 = "Default/conv2-Conv2d/Conv2D-op0"
 PLACE = "/home/modeler/data/gen/ms_side.py:36"
 
@@ -166,23 +165,6 @@ def test_a_dump_file_that_is_cut_short_still_tells_its_header(capsys):
     assert "header" not in told(capsys, empty, code=1)
 
 
-def test_a_file_as_json_says_the_same(run_with_graph, capsys):
-    path = file_of(run_with_graph, "Conv2D.*conv2*.output.0.*")
-    values = np.load(path)
-    found = entry(capsys, path, "--bins", 4)
-    (tensor,) = found["tensors"]
-    assert (found["kind"], found["bytes"]) == ("tensors", path.stat().st_size)
-    assert (tensor["address"], tensor["dtype"], tensor["shape"]) == (f"{CONV2}:output:0", "float32", [2, 12, 6, 6])
-    assert tensor["statistics"]["count"] == values.size
-    assert tensor["statistics"]["maximum"] == float(values.max())
-    assert tensor["histogram"]["counts"] == list(np.histogram(values.astype(np.float64), 4)[0])
-    operator = found["operator"]
-    assert operator["name"] == CONV2
-    assert [f"{line['file']}:{line['line']}" for line in operator["lines"]] == [PLACE]
-    assert operator["producers"][1] == {"operator": "conv2.weight", "output": 0, "is_parameter": True}
-    assert operator["consumers"] == {"0": [{"operator": "Default/conv2-Conv2d/BiasAdd-op0", "input": 0}]}
-
-
 def test_nan_inf_and_saturated_elements_are_counted_and_strict_json(tmp_path, capsys):
     path = tmp_path / "a.npy"
     np.save(path, np.array([1.0, np.nan, np.inf, -np.inf, 65504.0, 0.0], np.float16))
@@ -207,59 +189,6 @@ def test_a_file_that_is_cut_short_is_told_and_fails(run_with_graph, capsys):
     text = told(capsys, path, code=1)
     assert "output:0  cannot be read" in text
     assert entry(capsys, path, code=1)["tensors"][0]["problem"]
-
-
-def test_kernel_arguments_and_attributes_are_told(run_with_graph, capsys):
-    path = file_of(run_with_graph, "Conv2D.*conv2*.output.0.*")
-    saved = path.with_name("Conv2D.Default_conv2-Conv2d_Conv2D-op0.json")
-    saved.write_text(json.dumps({"pad_mode": "valid", "stride": "(1, 1)"}))
-    found = entry(capsys, path)
-    assert found["kernel_args"] == {
-        "file": saved.name,
-        "values": {"pad_mode": "valid", "stride": "(1, 1)"},
-        "problem": None,
-    }
-    text = told(capsys, path)
-    assert f"  kernel arguments ({saved.name})\n      pad_mode  valid\n      stride    (1, 1)\n" in text
-    on_the_line = entry(capsys, run_with_graph, "--line", "ms_side.py:36")["operators"]
-    assert [operator["kernel_args"] is None for operator in on_the_line] == [False, True, True, True]
-    assert "      pad_mode  valid\n" in told(capsys, run_with_graph, "--line", "ms_side.py:36")
-    attributes = found["operator"]["attributes"]
-    assert attributes
-    assert all(name in text for name in attributes)
-    matmul = told(capsys, file_of(run_with_graph, "MatMul.*fc1*.output.0.*"))
-    assert matmul.count("      from the constant Bool(") == 2
-    saved.write_text("[")
-    assert "is not a JSON object" in entry(capsys, path)["kernel_args"]["problem"]
-    assert "is not a JSON object" in told(capsys, path)
-
-
-def test_a_file_of_an_earlier_run_is_told_too(tmp_path, capsys):
-    for start, value in ((10**15, 1.0), (2 * 10**15, 2.0)):
-        write_mindspore(
-            tmp_path,
-            [("Mul", "Default/a", "output", 0, [value]), ("Parameter", "w", "output", 0, [value])],
-            start=start,
-        )
-    older = file_of(tmp_path, f"Mul.*.{10**15}.output.0.*")
-    assert older in {ref.source.path for ref in index(tmp_path).older}
-    found = entry(capsys, older)
-    assert found["is_older"]
-    (tensor,) = found["tensors"]
-    assert (tensor["statistics"]["maximum"], tensor["net"]) == (1.0, "Net")
-    assert "  of an earlier run into the same directory" in told(capsys, older)
-    newer = file_of(tmp_path, f"Mul.*.{2 * 10**15}.output.0.*")
-    assert not entry(capsys, newer)["is_older"]
-    assert "earlier run" not in told(capsys, newer)
-
-
-def test_a_graph_is_listed(capsys):
-    for suffix in ("ir", "pb"):
-        path = GRAPHS / f"ms_output_trace_code_graph_0.{suffix}"
-        found = entry(capsys, path)
-        assert (found["kind"], found["is_final"]) == ("graph", True)
-        text = told(capsys, path, "--all")
-        assert all(operator["name"] in text for operator in found["operators"])
 
 
 def test_an_overflow_file_is_decoded(capsys):

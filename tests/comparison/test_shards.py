@@ -158,12 +158,6 @@ def test_partial_sums_are_added_in_float64(dtype):
     assert found.tobytes() == wide.astype(dtype).tobytes()
 
 
-def test_sums_that_float32_would_lose():
-    sizes = {"tp": 3}
-    shards = {(0,): np.float32([2**24]), (1,): np.float32([1]), (2,): np.float32([-(2**24)])}
-    assert whole(view_of(shards, "h[tp:partial]", sizes)).tolist() == [1]
-
-
 def test_experts_and_heads_of_unequal_number():
     experts = np.arange(6 * 4 * 2).reshape(6, 4, 2)
     shards = {(r,): experts[2 * r : 2 * r + 2] for r in range(3)}
@@ -171,14 +165,6 @@ def test_experts_and_heads_of_unequal_number():
     heads = np.arange(2 * 16 * 3).reshape(2, 16, 3)
     shards = {(r,): heads[:, low:high] for r, (low, high) in enumerate([(0, 6), (6, 12), (12, 16)])}
     assert np.array_equal(whole(view_of(shards, "b (nh*hd)[tp] x", {"tp": 3})), heads)
-
-
-def test_rank_order_is_megatrons():
-    mesh = Mesh.of({"tp": 2, "cp": 2, "dp": 3}, None, where="here")
-    ranks = np.arange(12).reshape(3, 2, 2)
-    for rank in range(12):
-        at = mesh.coordinates(rank)
-        assert ranks[at["dp"], at["cp"], at["tp"]] == rank
 
 
 class Counting(ArrayView):
@@ -223,14 +209,6 @@ def test_shards_that_do_not_fit_are_refused(dims, sizes, shapes, code):
     with pytest.raises(TensorShapeError) as refused:
         view_of(shards, dims, sizes)
     assert refused.value.message.code == code
-
-
-def test_packed_lengths_must_divide_and_fit():
-    shards = {(0,): np.zeros(4), (1,): np.zeros(4)}
-    for lengths in ([3], [10]):
-        with pytest.raises(TensorShapeError) as refused:
-            view_of(shards, "t[cp:packed]", {"cp": 2}, lengths=lengths)
-        assert refused.value.message.code == "shards_uneven"
 
 
 def test_shards_of_two_types_and_sums_of_bools_are_refused():
@@ -340,16 +318,6 @@ dims = "a b c[tp]"
     assert [(one.verdict.outcome, one.equal) for one in found.values()] == [("pass", True)]
 
 
-def test_folders_may_name_the_axes(tmp_path):
-    tensor = draw(4, 6)
-    for tp, ep in itertools.product(range(2), range(3)):
-        save(tmp_path / f"left/TP{tp}_EP{ep}_pid77", {"x": tensor[2 * tp : 2 * tp + 2, 2 * ep : 2 * ep + 2]})
-    save(tmp_path / "right", {"x": tensor})
-    text = '[msdump.shards]\nleft = { axes = { ep = 3, tp = 2 }, from = "dir" }\n'
-    (found,) = records(tmp_path, f'{text}[[msdump.dims]]\nmatch = "x"\ndims = "a[tp] b[ep]"\n').values()
-    assert found.equal
-
-
 def test_ranks_of_a_framework_tree_are_merged(tmp_path):
     tensor = draw(4, 6)
     for rank in range(2):
@@ -359,15 +327,6 @@ def test_ranks_of_a_framework_tree_are_merged(tmp_path):
     text = '[msdump.shards]\nleft = { axes = { tp = 2 } }\n[[msdump.dims]]\nmatch = "*"\ndims = "a[tp] b"\n'
     (found,) = records(tmp_path, text).values()
     assert (found.equal, found.left.at.rank) == (True, None)
-
-
-def test_without_shards_each_rank_is_compared_by_itself(tmp_path):
-    for side in ("left", "right"):
-        for rank in range(2):
-            values = [("MatMul", "Default/fc", "output", 0, draw(3, seed=rank))]
-            write_mindspore(tmp_path / side, values, rank=rank)
-    planned = suite(tmp_path, "")
-    assert [pair.left.key.op.at.rank for pair in planned.pairing.pairs] == [0, 1]
 
 
 # -- copies ------------------------------------------------------------------------------------------------------------
@@ -463,19 +422,6 @@ def test_two_layouts_that_fit_are_named_not_guessed(tmp_path, given, why):
     (found,) = [one for name, one in records(tmp_path, cut_in_two(tmp_path, **given)).items() if name == "x"]
     assert (found.verdict.outcome, codes(found)) == ("error", ["ambiguous"])
     assert found.verdict.findings[0].message.parameters["why"].code == why
-
-
-def test_a_tensor_that_no_dims_match_is_not_guessed(tmp_path):
-    text = cut_in_two(tmp_path).replace('match = "x"', 'match = "y"')
-    found = records(tmp_path, text)["x"]
-    assert (found.verdict.outcome, codes(found)) == ("error", ["ambiguous"])
-
-
-def test_a_tensor_of_one_stage_is_merged(tmp_path):
-    text = cut_in_two(tmp_path, axes="tp = 2, pp = 2", ranks=range(4))
-    for rank in (0, 1):
-        (tmp_path / f"left/rank_{rank}/x.npy").unlink()
-    assert records(tmp_path, text)["x"].equal
 
 
 def test_two_folders_with_one_place_on_the_mesh_are_named(tmp_path):
@@ -579,12 +525,6 @@ def test_the_dims_language():
         ("(nh*hd)", []),
     ]
     assert (dims.sums, dims.copies, dims.aliases) == (("ep",), ("dp",), (("dp", "moe_dp"),))
-
-
-def test_an_alias_is_the_axis_of_the_mesh():
-    tensor = np.arange(8).reshape(4, 2)
-    shards = {(r,): tensor[2 * r : 2 * r + 2] for r in range(2)}
-    assert np.array_equal(whole(view_of(shards, "s[sp] h # sp:=tp", {"tp": 2})), tensor)
 
 
 @pytest.mark.parametrize(
@@ -699,17 +639,6 @@ def test_a_stage_without_any_file_may_have_had_a_copy(tmp_path, gone):
     found = tied(tmp_path, absent=gone)
     assert codes(found) == ["incomplete"]
     assert found.verdict.outcome == "error"
-
-
-def test_the_header_names_a_rank_without_any_file(tmp_path):
-    for rank in (0, 1, 3):
-        save(tmp_path / f"rank_{rank}", {"x": draw(2)})
-    dims = DimsEntry("*", parse_dims("h # tp:replicated", where="here"))
-    for size, count in ((4, 1), (6, 3)):
-        whole = put_together(index(tmp_path), "left", Sharding({"left": Mesh((("tp", size),))}, (dims,)))
-        assert [note.partition(", ")[0] for note in whole.notes if "no file" in note] == [
-            f"{count} of {size} ranks {'has no file: rank 2 (tp=2); dump all ranks' if count == 1 else 'have no file'}"
-        ]
 
 
 def test_a_call_of_a_whole_tensor_keeps_the_module_around_it(tmp_path):

@@ -109,22 +109,6 @@ def record(folder, values):
             writer.write("x", half, placement="a[tp] b")
 
 
-def test_recordings_of_a_golden_run_need_no_key(tmp_path):
-    for side in ("left", "right"):
-        with DumpWriter(tmp_path / side) as writer:
-            writer.write("x", RUNS[side])
-    record(tmp_path / "golden", EXACT)
-    (found,) = records(tmp_path, ("left", "right", "golden"))
-    assert found.comparison.three_way.golden == "golden"
-
-
-def test_runs_that_are_all_cut_alike_are_compared_rank_by_rank(tmp_path):
-    for side in ("left", "right", "golden"):
-        record(tmp_path / side, RUNS[side])
-    found = records(tmp_path, ("left", "right", "golden"))
-    assert [(one.left.at.rank, one.comparison.three_way.golden) for one in found] == [(0, "golden"), (1, "golden")]
-
-
 def test_tokens_of_a_golden_run_are_found_by_their_ids(tmp_path):
     rows = [[5, 6, 7], [8, 9]]
     hidden = {token: np.random.default_rng(token).random(3) for token in range(1, 10)}

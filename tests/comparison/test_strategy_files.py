@@ -234,17 +234,6 @@ def test_what_cannot_be_said_in_dims_is_an_error_of_its_tensor(tmp_path, layout,
     assert found["head.last"].equal
 
 
-def test_stages_that_cut_one_parameter_otherwise_are_named(tmp_path):
-    found = found_in(tmp_path, run(tmp_path, layouts={**LAYOUTS, "1-tied": ([4], [0, -1])}))
-    assert found["tied"].verdict.findings[0].message.parameters["why"].code == "ambiguous_placements"
-
-
-def test_a_file_of_one_stage_is_about_its_ranks_only(tmp_path):
-    (tmp_path / "s").mkdir()
-    strategy = read_strategy(write(tmp_path / "s.json", {"w": ([4], [0])}, stage=1), name="s")
-    assert [strategy.at("w", rank) is None for rank in range(16)] == [True] * 4 + [False] * 4 + [True] * 8
-
-
 # -- what is no strategy file ------------------------------------------------------------------------------------------
 
 
@@ -303,20 +292,3 @@ def test_a_damaged_file_is_read_or_refused_in_a_line(tmp_path, changes):
     said = _reads_or_refuses(tmp_path / "s.ckpt", bytes(raw))
     assert said.startswith("here")
     assert "\n" not in said
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('left = { strategy = "none.ckpt" }', "left.strategy: .*none.ckpt: there is no such file"),
-        ('left = { axes = { tp = 2 }, from = "dir", strategy = "s.json" }', "left.strategy: is about ranks"),
-        ('left = { strategy = "s3://bucket/s.json" }', "left.strategy must be a path of this machine"),
-        ("left = { strategy = 3 }", "left.strategy must be a text"),
-    ],
-)
-def test_the_suite_file_refuses_in_a_line(tmp_path, text, said):
-    write(tmp_path / "s.json", LAYOUTS)
-    (tmp_path / "m.toml").write_text(f'[msdump]\nleft = "a"\nright = "b"\n[msdump.shards]\n{text}\n', "utf-8")
-    with pytest.raises(ConfigError, match=said) as refused:
-        load_suite(file=Path("m.toml"), options={}, directory=tmp_path)
-    assert "\n" not in str(refused.value)

@@ -33,15 +33,6 @@ def written(tmp_path: Path) -> dict[str, np.ndarray]:
     return {path.name: np.load(path) for path in folder.iterdir()} if folder.exists() else {}
 
 
-def test_the_same_format_is_copied_and_said(shape, tmp_path, capsys):
-    assert shape(PLAIN, "ND", "-index", "1") == 0
-    (name,) = written(tmp_path)
-    assert name.startswith(f"{PLAIN.name}.output.1.")
-    told = capsys.readouterr()
-    assert "is in ND already: it was copied as it is" in told.err
-    assert told.out.strip() == str(tmp_path / "out" / name)
-
-
 def test_kept_padding_is_said_with_the_line_that_leaves_it_out(shape, tmp_path, capsys):
     assert shape(BLOCKED, "NCHW") == 0
     assert written(tmp_path)[f"{BLOCKED.name}.output.0.2x32x5x7.npy"].shape == (2, 32, 5, 7)
@@ -56,26 +47,6 @@ def test_the_headers_shape_is_enough_for_fractal_nz_and_batches_stay_apart(shape
     assert array.shape == (3, 2, 17, 21)
     merged = np.load(CASE.parents[1] / "e_convert" / "expected" / "nz_4d_to_ND.npy")
     assert array.tobytes() == merged.tobytes()
-
-
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (["-index", "9"], "-index 9: "),
-        (["-index", "-1"], "-index -1: give the number of a tensor"),
-        (["-tensor", "outputs"], "did you mean 'output'"),
-        (["-shape", "0,1"], "greater than 0"),
-        (["-shape", "1x2"], "separated by commas"),
-        (["-custom", "nowhere"], "there is no such folder"),
-        (["-group", "2"], "unknown option '-group'"),
-    ],
-)
-def test_a_wrong_option_is_one_line_and_exit_code_4(shape, words, text, tmp_path, capsys):
-    assert shape(BLOCKED, "NCHW", *words) == 4
-    told = capsys.readouterr().err
-    assert text in told
-    assert told.count("\n") == 1
-    assert not written(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from matching.rulemade import ascend, device, model, op, output, paired, was
 
 from pytest_msdump.core.matching import FusionRules, rules_for
 from pytest_msdump.core.matching.advice import DumpKind, kind_of
-from pytest_msdump.core.matching.rules import group_operators
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.pairing import Pairing
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
@@ -220,31 +219,6 @@ def test_the_output_of_ascend_quant_is_never_compared(dtype: str | None) -> None
     assert reasons(pairing)["q:output:0"].startswith("output of a quantisation")
 
 
-def test_groups_are_numbered_by_first_appearance_and_told_by_their_relation() -> None:
-    graph = model(
-        was("a"),
-        op("fused", originals=("b", "c")),
-        op("part1", originals=("d",)),
-        op("pad", originals=()),
-        op("part2", originals=("d",)),
-        op("m1", originals=("e", "f")),
-        op("m2", originals=("e", "f")),
-        op("s0", originals=("g",), l1="7"),
-        op("s1", originals=("h",), l1="7"),
-        op("own"),
-    )
-    told = [(g.number, [o.name for o in g.operators], g.originals, g.relation) for g in group_operators(graph)]
-    assert told == [
-        (0, ["a"], ("a",), "one-to-one"),
-        (1, ["fused"], ("b", "c"), "many-to-one"),
-        (2, ["part1", "part2"], ("d",), "one-to-many"),
-        (3, ["pad"], (), "inserted"),
-        (4, ["m1", "m2"], ("e", "f"), "many-to-many"),
-        (5, ["s0", "s1"], ("g", "h"), "L1"),
-        (6, ["own"], ("own",), "one-to-one"),
-    ]
-
-
 PLAIN = ascend(device("x", op_type="Conv2D"))
 PLAIN_MODEL = model(was("x"))
 QUANTISED = original_files(*QUANT_NAMES)
@@ -255,31 +229,6 @@ AMCT = "the quantisation rules of AMCT (--msdump-quant-fusion)"
 BOTH = f"{FUSION} and {AMCT}"
 AN_ORIGINAL = "an original model's"
 OFF = "the JSON of the model compiled with fusion off (--msdump-close-fusion)"
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "rules"),
-    [
-        (PLAIN, ORIGINAL, FusionRules(PLAIN_MODEL)),
-        (DEVICE, ORIGINAL, FusionRules(CONV_MODEL, QUANT)),
-        (QUANTISED, ORIGINAL, FusionRules(quant=QUANT)),
-        (DEVICE, QUANTISED, FusionRules(CONV_MODEL)),
-        (PLAIN, original_files("x", suffix=".pb"), FusionRules(PLAIN_MODEL)),
-        (PLAIN, PLAIN, FusionRules()),
-        (DEVICE, DEVICE, FusionRules()),
-        (PLAIN, ascend(device("relu")), FusionRules(PLAIN_MODEL, close=CLOSE)),
-        (ORIGINAL, ORIGINAL, FusionRules()),
-        (QUANTISED, QUANTISED, FusionRules()),
-        (dump(run_tensor("a/b"), reader="mindspore"), ORIGINAL, FusionRules()),
-        (dump(run_tensor("a/b"), reader="mindspore"), ORIGINAL, FusionRules(model(was("a/b")))),
-        # Converted files of a device dump keep its operators' names.
-        (dump(tensor("x"), reader="npy-folder"), ORIGINAL, FusionRules(PLAIN_MODEL)),
-        (dump(reader="empty"), ORIGINAL, FusionRules(PLAIN_MODEL)),
-        (dump(reader="ascend"), ORIGINAL, FusionRules()),
-    ],
-)
-def test_the_right_rule_files_are_passed_without_a_word(left: Dump, right: Dump, rules: FusionRules) -> None:
-    assert rules_for(left, right, rules) is None
 
 
 @pytest.mark.parametrize(
@@ -381,11 +330,3 @@ def test_a_rule_file_that_is_lacking_is_told_and_is_no_error(
 )
 def test_the_kind_of_a_dump(dump_: Dump, kind: DumpKind) -> None:
     assert kind_of(dump_) == kind
-
-
-def test_a_model_of_another_network_is_told_whatever_wrote_the_dumps() -> None:
-    ours = dump(run_tensor("Default/a-Add/Add-op0"), reader="mindspore")
-    advice = rules_for(ours, dump(tensor("a"), reader="npy-folder"), FusionRules(model(was("elsewhere"))))
-    assert advice is not None
-    assert advice.is_wrong
-    assert rules_for(ours, dump(tensor("a"), reader="npy-folder"), FusionRules()) is None

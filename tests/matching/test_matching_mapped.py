@@ -257,14 +257,6 @@ def test_an_entry_outside_the_selection_asks_for_nothing(entry: MapEntry) -> Non
     assert [pair.left.key.op.name for pair in pairing.pairs] == ["z"]
 
 
-def test_a_tensor_lost_outside_the_selection_is_not_missing() -> None:
-    left = dump(run_tensor("a", rank=0), run_tensor("a", rank=1, iteration=1), run_tensor("z", rank=1))
-    right = dump(tensor("x", iteration=1), tensor("z"))
-    assert len(mapped(left, right, MapEntry("a", "x")).missing) == 1
-    pairing = mapped(left, right, MapEntry("a", "x"), selection=Selection(rank=frozenset({1})))
-    assert (len(pairing.pairs), pairing.missing) == (2, ())
-
-
 def test_a_tensor_lost_at_the_selected_rank_is_missing_though_another_rank_has_it() -> None:
     right = dump(run_tensor("a", rank=0), run_tensor("a", rank=1), run_tensor("z", rank=1))
     pairing = mapped(dump(*RANKS), right, MapEntry("a", "a"), selection=Selection(rank=frozenset({1})))
@@ -281,41 +273,11 @@ def test_places_that_only_one_side_dumped_are_unmatched_and_not_missing() -> Non
     ]
 
 
-def test_a_surplus_occurrence_is_unmatched_and_not_missing() -> None:
-    left = dump(*(run_tensor(op, occurrence=n) for op in "az" for n in range(2)))
-    right = dump(tensor("x"), tensor("z"), tensor("z", occurrence=1))
-    pairing = mapped(left, right, MapEntry("a", "x"))
-    assert (len(pairing.pairs), pairing.missing) == (3, ())
-    assert "occurrence 0 only, not in occurrence 1" in pairing.unmatched_left[0].reason
-
-
 def test_a_tensor_whose_mapped_partner_is_absent_is_not_paired_by_name_instead() -> None:
     pairing = mapped(dump(run_tensor("a")), dump(tensor("a")), MapEntry("a", "gone", label="#1"))
     assert not pairing.pairs
     assert reasons(pairing) == {"a:output:0": "#1 pairs it with gone: no operator gone on the right side"}
     assert "kept for a map entry" in reasons(pairing, "right")["a:output:0"]
-
-
-def test_a_reference_whose_mapped_partner_is_absent_is_not_paired_by_name_instead() -> None:
-    pairing = mapped(dump(run_tensor("a")), dump(tensor("a")), MapEntry("gone", "a", label="#1"))
-    assert not pairing.pairs
-    assert reasons(pairing, "right") == {"a:output:0": "#1 pairs it with gone: no operator gone on the left side"}
-
-
-def test_what_one_entry_names_in_vain_another_may_pair() -> None:
-    pairing = mapped(dump(run_tensor("a")), dump(tensor("x")), MapEntry("gone", "x"), MapEntry("a", "x"))
-    assert addresses(pairing) == [("a:output:0", "x:output:0", "mapped")]
-
-
-def test_without_a_label_an_entry_is_called_by_its_number() -> None:
-    pairing = mapped(dump(run_tensor("a")), dump(tensor("x")), MapEntry("a", "x"))
-    assert pairing.pairs[0].by == "map entry 1"
-
-
-def test_a_tensor_without_a_rank_is_paired_by_map_at_one_rank_and_by_name_at_another() -> None:
-    right = dump(tensor("x", rank=0), tensor("a", rank=1))
-    pairing = mapped(dump(tensor("a")), right, MapEntry("a", "x"))
-    assert addresses(pairing) == [("a:output:0", "x:output:0", "mapped"), ("a:output:0", "a:output:0", "name")]
 
 
 def test_of_an_operator_one_tensor_may_be_named_in_vain_and_another_paired_by_name() -> None:

@@ -94,14 +94,6 @@ def test_outputs_of_one_shape_need_names_that_do_not_contradict(
     assert ("the model's own outputs have other names" in answer.text) is not paired
 
 
-def test_outputs_of_one_shape_whose_order_nothing_says_are_named(tmp_path: Path) -> None:
-    left = exported(tmp_path / "l", WIDE, SAME, declared=False)
-    answer = ask(left, recorded(tmp_path / "r", WIDE, SAME, names=["logits", "box"]), "--min-coverage", "0")
-    assert answer.code == 1
-    assert answer.results["coverage"]["outputs"] == ["logits (Net)", "box (Net:output:1)"]
-    assert "not compared of the model's own outputs: logits (Net), box (Net:output:1)" in answer.text
-
-
 @pytest.mark.parametrize("outputs", [(WIDE,), (WIDE, THIN, THIN), (WIDE, THIN.T.copy()), (WIDE, THIN.mean(0))])
 def test_an_output_that_the_left_lacks_or_has_in_another_shape_fails_unless_it_is_allowed(
     tmp_path: Path, outputs: tuple[npt.NDArray[Any], ...]
@@ -144,14 +136,3 @@ def test_where_a_side_does_not_say_its_outputs_nothing_changes(tmp_path: Path) -
     with DumpWriter(tmp_path / "l") as writer:
         writer.write("fc", INNER)
     assert_dumps_close(tmp_path / "l", right, min_coverage=0)
-
-
-def test_init_sets_no_share_around_an_output_that_is_not_compared(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    exported(tmp_path / "l", WIDE), recorded(tmp_path / "r", WIDE, THIN, names=["logits", "box"])
-    assert main(["init", "l", "r"]) in (0, 1)
-    assert "min_coverage" not in (tmp_path / "msdump.toml").read_text()
-    assert "it fails until the model's own outputs are compared" in " ".join(capsys.readouterr().out.split())
-    assert main(["compare", "--config", "msdump.toml"]) == 1

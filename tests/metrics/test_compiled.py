@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -20,12 +19,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kernels import needs_kernel
 
-from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.metrics import kernel
 from pytest_msdump.core.metrics.c_kernel import CompiledDivergence, CompiledSums
-from pytest_msdump.core.metrics.kernel import VARIABLE, Kernel, choose_kernel, kernel_line
+from pytest_msdump.core.metrics.kernel import VARIABLE, choose_kernel, kernel_line
 from pytest_msdump.core.metrics.measure import measure
 from pytest_msdump.core.metrics.numpy_kernel import NOTHING, Span, Task
 from pytest_msdump.core.model.comparison import Comparison, Measurement
@@ -235,15 +233,6 @@ def test_what_the_kernel_does_not_know_is_left_to_numpy(kinds: tuple[str, str]) 
 
 
 @needs_kernel
-def test_gaps_and_a_tensor_of_nothing_are_left_to_numpy() -> None:
-    pair = CompiledSums(Task("float32", "float32"))
-    wide = np.arange(20, dtype="float32")
-    assert not pair.add(wide[::2], wide[1::2], 0)
-    assert pair.partial() == NOTHING
-    assert_same(by("compiled", wide[:0], wide[:0]), by("numpy", wide[:0], wide[:0]))
-
-
-@needs_kernel
 def test_a_pair_is_the_same_bit_by_bit_however_it_is_measured() -> None:
     # What one machine writes into results.json, another one has to write, too: lanes are as many everywhere.
     left, right = (side.astype("float32") for side in blocks_of(10000))
@@ -379,14 +368,6 @@ def test_divergence_of_a_range_without_a_reciprocal_is_left_to_numpy() -> None:
 # -- the choice --------------------------------------------------------------------------------------------------------
 
 
-def test_the_variable_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "numpy")
-    assert choose_kernel() == Kernel("numpy", reason="MSDUMP_KERNEL says so")
-    assert kernel_line() == "kernel: numpy (MSDUMP_KERNEL says so)"
-    assert not CompiledSums(Task("float32", "float32")).add(np.ones(3, "float32"), np.ones(3, "float32"), 0)
-    assert CompiledDivergence.of(np.ones(3), np.ones(3), (Span(0, 1), Span(0, 1)), everything_finite=True) is None
-
-
 @needs_kernel
 def test_the_compiled_kernel_is_taken_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel_line() == "kernel: compiled"
@@ -439,21 +420,3 @@ def test_sums_of_integers_beyond_64_bits_are_exact() -> None:
     assert once == sums.partial()
     assert once.errors.exact == once.elements * (2**32 - 1)
     assert type(once.errors.largest.value) is int
-
-
-def test_version_and_header_say_which_kernel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv(VARIABLE, "numpy")
-    with pytest.raises(SystemExit) as left:
-        main(["--version"])
-    assert left.value.code in (0, None)
-    assert re.fullmatch(r"msdump [\d.]+ \(kernel: numpy \(MSDUMP_KERNEL says so\)\)\n", capsys.readouterr().out)
-    np.save(tmp_path / "a.npy", np.ones(3))
-    files = [str(tmp_path / "a.npy")] * 2
-    monkeypatch.chdir(tmp_path)
-    assert main(["compare", *files]) == 0
-    assert "kernel: numpy\n" in capsys.readouterr().out
-    monkeypatch.setenv(VARIABLE, "fortran")
-    assert main(["compare", *files]) == 4
-    assert "no kernel 'fortran'" in capsys.readouterr().err

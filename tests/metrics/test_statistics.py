@@ -132,15 +132,6 @@ def test_wrong_arguments_are_refused():
         statistics_of(ArrayView(np.ones(1)), digests=["maximum"])
 
 
-def test_a_digest_of_the_standard_library_stands_in_for_xxhash(monkeypatch):
-    monkeypatch.setattr(statistics, "_xxhash", lambda: None)
-    assert quick_digest() == "blake2b"
-    values = np.arange(9, dtype="f4")
-    found = statistics_of(ArrayView(values), digests=("blake2b", "xxh3_128"), block_elements=4)
-    assert "xxh3_128" not in found
-    assert found["blake2b"] == hashlib.blake2b(values.tobytes(), digest_size=16).hexdigest()
-
-
 @pytest.mark.parametrize("dtype", ["<f2", "<f4", ">f4", "<i8", "?", "<c16"])
 def test_xxhash_is_given_the_little_endian_bytes_of_the_tensor(monkeypatch, dtype):
     seen = []

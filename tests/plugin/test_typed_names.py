@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 from dump_builder import write_mindspore, write_reference
 
-from pytest_msdump import open_dump
 from pytest_msdump.cli import main
-from pytest_msdump.core.model.graph import Operator
-from pytest_msdump.record.writer import DumpWriter
 
 FC = "Default/layer0-Enc/fc1-Dense/MatMul-op0"
 BIAS = "Default/layer0-Enc/fc2-Dense/BiasAdd-op0"
@@ -83,28 +80,6 @@ def test_selecting_and_leaving_out(names: list[str]) -> None:
     assert judged("--select", "layer.*") == {}
 
 
-def test_a_module_of_which_it_is_unknown_what_leaves_it_is_an_error_everywhere(
-    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
-) -> None:
-    relus = [("ReLU", f"Default/act-ReLU/ReLU-op{n}", "output", 0, VALUES) for n in range(2)]
-    write_mindspore(Path("run"), relus)
-    for words in (["--select", "act"], ["--deselect", "act"], ["-d", "act"]):
-        assert main(["compare", "run", "run", *words]) == 4
-        assert "act is called several times" in capsys.readouterr().err
-    assert "act" not in open_dump("run")
-    with pytest.raises(KeyError, match="act is called several times"):
-        open_dump("run").read("act")
-    Path("msdump.toml").write_text('[msdump]\nleft = "run"\nright = "run"\n', "utf-8")
-    result = pytester.runpytest("msdump.toml::act")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*act is called several times*"])
-    # An operator of that name wins, whatever the module is.
-    write_mindspore(Path("run"), [("Abs", "act", "output", 0, VALUES)])
-    assert open_dump("run").read("act").shape == VALUES.shape
-    assert main(["compare", "run", "run", "-d", "act"]) == 0
-    assert pytester.runpytest("msdump.toml::act").parseoutcomes() == {"passed": 1}
-
-
 @pytest.mark.usefixtures("known")
 @pytest.mark.parametrize("table", ["rule", "known_drift"])
 def test_limits(table: str) -> None:
@@ -165,21 +140,3 @@ def test_a_precise_name_wins_and_coordinates_may_follow_any_spelling(pytester: p
     assert ids("a.b") == ["c[rank0]", "c[rank1]"]
     assert ids("a.b[rank1]") == ["a_b[rank1]"]
     assert ids("a_b") == ["a_b[rank0]", "a_b[rank1]"]
-
-
-def test_a_node_that_was_only_numbered_is_called_after_its_module(pytester: pytest.Pytester) -> None:
-    """Its number changes with every node before it; two nodes of one module keep theirs."""
-    for folder, framework, names in (("run", "onnxruntime", range(4)), ("ref", "torch", "abcd")):
-        writer = DumpWriter(Path(folder), framework=framework)
-        for name, module in zip(names, ("blocks.0.down", "up", "up", ""), strict=True):
-            op = f"node_linear_{name}" if framework == "onnxruntime" else str(name)
-            writer.write(op, VALUES, op_type="Gemm")
-            writer.add_call(Operator(op, "Gemm", scope=module if framework == "onnxruntime" else ""))
-        writer.close()
-    entries = [f'[[msdump.map]]\nleft = "node_linear_{n}"\nright = "{right}"\n' for n, right in enumerate("abcd")]
-    Path("msdump.toml").write_text('[msdump]\nleft = "run"\nright = "ref"\n' + "".join(entries), "utf-8")
-    result = pytester.runpytest("--collect-only", "-q", "msdump.toml")
-    ids = [line.partition("::")[2] for line in result.outlines if "::" in line]
-    assert ids == ["blocks.0.down", "node_linear_1", "node_linear_2", "d", "coverage"]
-    for typed in ("blocks.0.down", "node_linear_0", "a"):
-        assert pytester.runpytest(f"msdump.toml::{typed}").parseoutcomes() == {"passed": 1}

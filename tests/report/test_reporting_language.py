@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 
 import pytest
 from report import samples
-from report.test_reporting_failure import a_report, overflowed
+from report.test_reporting_failure import overflowed
 
 from pytest_msdump.causes.reasons import reason_of, reason_text
 from pytest_msdump.core.compare.assemble import assemble
-from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.pairing import Unmatched
 from pytest_msdump.core.model.record import Diagnosis, RoleReason, Suspect
 from pytest_msdump.core.report.coverage import coverage_text
 from pytest_msdump.core.report.failure import diagnosis_lines, failure_text, one_line
-from pytest_msdump.core.report.json_report import document, report_from
 from pytest_msdump.core.report.record_json import from_json
 from pytest_msdump.core.report.summary import summary_lines
 from pytest_msdump.core.text import Message, Phrases
@@ -126,14 +123,6 @@ def test_what_few_tensors_have_is_told_in_chinese(how):
     )
 
 
-ROLES = [
-    {"role": "cause", "causes": [], "suspects": [], "role_reason": "WHY"},
-    {"role": "inherited", "causes": ["Default/conv2:output:0"], "suspects": [], "role_reason": ""},
-    {"role": "inherited", "causes": [], "suspects": [], "role_reason": ""},
-    {"role": "unknown", "causes": [], "suspects": [], "role_reason": "WHY"},
-]
-
-
 # -- sentences ---------------------------------------------------------------------------------------------------------
 
 
@@ -190,20 +179,3 @@ def test_the_english_of_a_reason_is_the_one_that_results_hold():
 @pytest.mark.parametrize("why", [None, RoleReason("another")])
 def test_a_reason_of_another_version_stays_as_it_is(why):
     assert reason_of(samples.drifted(role_reason="WHY", role_why=why), CHINESE) == "WHY"
-
-
-@pytest.mark.parametrize(
-    "why",
-    [
-        "unseen",
-        {"why": "unseen", "suspects": []},
-        {"why": "unseen", "suspects": ["conv3"], "given": []},
-        {"why": "unseen", "suspects": [], "given": [1]},
-    ],
-)
-def test_a_damaged_reason_is_refused(why):
-    record = samples.entry(samples.drifted()) | ROLES[0] | {"role_why": why}
-    values = json.loads(json.dumps(document(a_report(samples.drifted()))))
-    values["tensors"] = [record]
-    with pytest.raises(ConfigError, match="role_why"):
-        report_from(values, place="results.json")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
 import subprocess
 import sys
 from fractions import Fraction
@@ -16,8 +15,6 @@ import pytest
 from dumps.dumpmade import TIME, dump2, message, one_output, op_output, put, sliced_json
 from semantics.ascend_made import device, original
 from semantics.gate import Answer, ask
-
-from pytest_msdump.dumps.ascend_file import open_part
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 FLOAT = 1
@@ -85,31 +82,6 @@ def expected(name: str, code: int) -> float:
     exponent_bits = 4 if name == "fp8_e4m3_all" else 5
     bias = 2 ** (exponent_bits - 1) - 1
     return float(float8(code, exponent_bits=exponent_bits, mantissa_bits=7 - exponent_bits, bias=bias))
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong_there"),
-    [
-        ("fp8_e4m3_all", {0x7F, 0xFF}),
-        ("fp8_e5m2_all", {0xFC}),
-        # The infinity of minus sign, and all of magnitude 0.5 to 4, where the exponent has one bit or none.
-        ("hif8_all", {0xEF, *(sign | code for sign in (0, 0x80) for code in range(0x08, 0x20))}),
-    ],
-)
-def test_all_256_codes_of_a_file_are_decoded_exactly(name: str, wrong_there: set[int]) -> None:
-    """Fault 9: NaN as ±480, -Inf as Inf, and HiFloat8 near 1 with another mantissa."""
-    case = GOLDEN / "d2_values_dump"
-    (path,) = (case / "left").glob(f"*.{name}.*")
-    assert path.read_bytes()[-256:] == bytes(range(256))
-    with open_part(path, 0) as view:
-        ours = view.read(0, 256).astype(np.float64)
-    exact = np.array([expected(name, code) for code in range(256)])
-    np.testing.assert_array_equal(ours, exact)
-    (answer,) = (case / "expected").glob(f"convert_*/out/*.{name}.*.npy")
-    theirs = np.load(answer)
-    differs = {code for code in range(256) if not (ours[code] == theirs[code] or np.isnan(exact[code]))}
-    differs |= {code for code in range(256) if np.isnan(exact[code]) and not np.isnan(theirs[code])}
-    assert differs == wrong_there
 
 
 def test_every_file_of_an_operator_is_compared_not_the_newest_alone(tmp_path: Path) -> None:
@@ -255,33 +227,3 @@ def test_names_meet_whatever_is_in_them(tmp_path: Path, name: str) -> None:
     np.save(tmp_path / "right" / f"{name.replace('/', '_')}.0.{TIME}.npy", values(4))
     answer = ask(tmp_path / "left", tmp_path / "right")
     assert (answer.code, len(answer.results["tensors"]), answer.results["unmatched"]) == (0, 1, [])
-
-
-def test_names_of_the_rule_file_meet_too(tmp_path: Path) -> None:
-    """Fault 28, its own case. Two operators whose names become one are told, not guessed (fault 11)."""
-    case = GOLDEN / "j2_name_matching"
-    answer = ask(case / "left", case / "right", "--fusion", str(case / "fusion.json"), reports=tmp_path)
-    assert set(verdicts(answer)) == {"a/b:output:0", "a.dot:output:0", "sp ace:output:0", "onnx::node:1:output:0"}
-    assert all(one["reason"].startswith("ambiguous: collide/x, collide_x") for one in answer.results["unmatched"])
-
-
-@pytest.mark.parametrize("op", ["conv_quant", "conv_dequant_layer", "AscendQuant_1", "conv_anti_quant"])
-def test_a_name_with_quant_in_it_changes_nothing(tmp_path: Path, op: str) -> None:
-    """Fault 29: one such name made the folder a quantised one, which needs other options."""
-    for name in (op, "plain"):
-        device(tmp_path / "left", "Add", name, values(4))
-        original(tmp_path / "right", name, values(4))
-    answer = ask(tmp_path / "left", tmp_path / "right")
-    assert (answer.code, verdicts(answer)) == (0, {f"{op}:output:0": "pass", "plain:output:0": "pass"})
-
-
-def test_golden_names_of_every_kind_are_compared(tmp_path: Path) -> None:
-    """Faults 18 and 28, their own case, with the mapping file emptied as well."""
-    case = GOLDEN / "b2_names"
-    assert len(verdicts(ask(case / "left", case / "right", reports=tmp_path / "reports"))) == 6
-    for side in ("left", "right"):
-        shutil.copytree(case / side, tmp_path / side)
-        (tmp_path / side / "mapping.csv").write_bytes(b"")
-    answer = ask(tmp_path / "left", tmp_path / "right")
-    assert (answer.code, len(verdicts(answer))) == (0, 5)
-    assert "12345678901234567890" in answer.text
