@@ -309,6 +309,15 @@ def test_a_run_that_would_raise_limits_by_a_damaged_tensor_is_refused_with_its_n
     assert not Path("msdump.limits.json").exists()
 
 
+@pytest.mark.usefixtures("folder")
+def test_tensors_whose_limit_needs_to_be_accepted_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    run("p", {**noisy(4 * U), "fc1": noisy(5e-3)["fc1"]})
+    assert main(["calibrate", "ref", "p"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "1 with a limit more than 10 × looser than profile default" in said
+    assert "fc1:output:0 3" in said
+
+
 def test_a_golden_run_of_other_weights_is_refused(folder: Path) -> None:
     for name, weight, stored in (("one", 1.0, "f4"), ("same", 1.0, "f8"), ("other", 2.0, "f8")):
         with DumpWriter(Path(name), framework="none") as writer:

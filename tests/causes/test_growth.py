@@ -312,6 +312,12 @@ def test_by_order_the_largest_jump_before_is_named() -> None:
     assert growth_by_order(chain(1e-4, 0.05, 0.4, 0.2, 1.06))["b"].factor == pytest.approx(500)
 
 
+def test_by_order_small_steps_accumulate() -> None:
+    roles = roles_by_order(chain(0.1, 0.3, 0.9, 1.06, 1.07))
+    assert {op: role.name for op, role in roles.items()} == {"d": "accumulated", "e": "accumulated"}
+    assert roles["e"].causes == ("d",)
+
+
 def test_by_order_what_ran_inside_of_a_module_explains_its_error() -> None:
     equal, large = Drift(0.0, 1.0), Drift(0.5, 1.0)
     inside = {"x": Node("passes", [Feed(None, "passes", equal)], large)}

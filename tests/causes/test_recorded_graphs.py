@@ -215,6 +215,17 @@ def test_a_module_whose_inside_was_not_compared_is_the_place_to_look(tmp_path: P
     assert roles(report) == {"block": ("cause", ()), "head": ("inherited", ("block:output:0",))}
 
 
+def test_a_network_of_which_nothing_else_was_compared_is_no_cause(tmp_path: Path) -> None:
+    calls = [call("conv", None, inside="Net"), call("head", "conv", inside="Net"), call("Net", None, "head", bad=True)]
+    report = compared(tmp_path, calls, select=["Net"])
+    assert roles(report) == {"Net": ("unknown", ())}
+    assert reason_of(report.records[-1], ENGLISH) == (
+        "not all of its inputs were compared: conv (not selected), head (not selected)"
+    )
+    # What was compared inside of it, or before it, is evidence.
+    assert roles(compared(tmp_path / "head", calls, select=["Net", "head"])) == {"Net": ("cause", ())}
+
+
 @pytest.mark.parametrize(
     ("far", "stem", "layer"),
     [(1e-2, ("cause", ()), ("inherited", ("n0:output:0",))), (1e-4, (None, ()), (None, ()))],

@@ -249,6 +249,15 @@ def test_where_the_distance_is_left_out_the_cosine_tells_what_is_far_off(tmp_pat
     assert told(report(tmp_path, mapping, profile="torch", without=["rel_euclid", "cosine"])) == {}
 
 
+def test_other_parts_of_the_run_and_inputs_are_no_candidates(tmp_path: Path) -> None:
+    a, b = values(2)
+    (tmp_path / "right").mkdir()
+    for side, bad in (("left", b), ("right", a)):
+        write_mindspore(tmp_path / side, [("Op", "a", "output", 0, bad)], iteration=0)
+        write_mindspore(tmp_path / side, [("Op", "a", "output", 0, b), ("Op", "a", "input", 0, b)], iteration=1)
+    assert told(report(tmp_path, io="all")) == {}
+
+
 def test_a_file_that_cannot_be_read_is_nobody_s_partner(tmp_path: Path) -> None:
     a, b = values(2)
     write(tmp_path, {"x": near(a), "y": near(b)}, {"a": a, "b": b})
@@ -290,6 +299,25 @@ def test_a_sample_is_small_and_reaches_both_ends() -> None:
     assert (found.size, view.seen, found[0], found[-1]) == (1024, 1024, 0, 9_999_999)
     assert len(set(found.tolist())) == 1024
     assert sample(Counting(np.arange(7))).values.tolist() == list(range(7))  # type: ignore[arg-type]
+
+
+def test_samples_of_huge_numbers_and_of_nan() -> None:
+    def distance(one: Array, other: Array) -> float:
+        return sampled_distance(sample_of(one), sample_of(other))
+
+    big = np.array([1e300, -2e300])
+    assert distance(big, big) == pytest.approx(0, abs=1e-7)
+    assert distance(big, -big) == pytest.approx(2)
+    assert distance(big, big * 1e-3) == pytest.approx(0.999)
+    assert distance(big, big * 1j) == pytest.approx(np.sqrt(2))
+    holes = np.array([1.0, np.nan, np.inf, 2.0])
+    assert distance(holes, holes) == pytest.approx(0, abs=1e-7)
+    whole = np.array([1.0, 5.0, 5.0, -2.0])
+    assert distance(holes, whole) == distance(whole, holes) == pytest.approx(np.sqrt(16 / 5))
+    assert distance(holes[:3], holes[:3]) == np.inf
+    assert distance(np.zeros(3), np.zeros(3)) == 0
+    assert distance(np.zeros(3), np.ones(3)) == 1
+    assert distance(np.array([]), np.array([])) == 0
 
 
 def test_the_distance_of_samples_is_that_of_their_elements() -> None:

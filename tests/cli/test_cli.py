@@ -10,7 +10,7 @@ from dump_builder import write_reference
 from outcomes import without_run
 from plugin.suites import write_suite
 
-from pytest_msdump.cli import main
+from pytest_msdump.cli import COMMANDS, main
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +70,12 @@ def test_usage_errors_are_one_line_and_4(words, line, capsys):
     captured = capsys.readouterr()
     assert line in captured.err
     assert len(captured.err.strip().splitlines()) == 1
+
+
+def test_without_words_it_prints_the_overview(capsys):
+    assert main([]) == 0
+    text = capsys.readouterr().out
+    assert all(f"\n    {name} " in text for name in COMMANDS)
 
 
 def test_judging_again_keeps_what_coverage_was_asked_of_the_run(lenet, tmp_path, monkeypatch, capsys):

@@ -70,6 +70,25 @@ def test_what_is_missing_or_there_twice_stops_no_other_file(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
+        (["--dtype", "float17"], "unknown data type 'float17'"),
+        (["--dtype", "uint4"], "no number for the data type uint4"),
+        (["--from-format", "NCWH"], "unknown memory format 'NCWH'"),
+        (["--memory-format", "FRACTAL_DECONV"], "--memory-format: unknown memory format 'FRACTAL_DECONV'"),
+        (["--groups", "0"], "--groups 0"),
+        (["--shape", "1,a"], "--shape 1,a"),
+        (["--code", "x"], "give --memory-format, too"),
+    ],
+)
+def test_what_cannot_be_meant_is_a_usage_error(words, text, tmp_path, capsys):
+    source = save(tmp_path / f"conv1.0.{TIME}.npy")
+    assert convert(source, "--out", tmp_path / "out", *words) == 4
+    assert text in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
         (["--dtype", "bfloat16"], "0.1 is none that bfloat16 has"),
         (["--dtype", "int8"], "none that int8 has"),
         (["--shape", "3,2"], "not a tensor of shape (3, 2): it has 2 elements"),

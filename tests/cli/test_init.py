@@ -190,6 +190,15 @@ def test_blocks_that_are_not_all_there_or_counted_otherwise_keep_entries_of_thei
     assert main(["compare", "--config", "msdump.toml", "--quiet"]) == 0
 
 
+def test_update_takes_a_suite_that_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    _write("run", "a")
+    _write("ref", "a")
+    assert main(["init", "run", "ref", "--update"]) == 4
+    Path("msdump.toml").write_text("[other]\n", "utf-8")
+    assert main(["init", "run", "ref", "--update"]) == 4
+    assert "no table [msdump]" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "wrong",
     [["inp", "act", "lin", "act", "inp", "act", "out"], ["inp", "act", "lin", "act", "lin", "out"]],

@@ -17,6 +17,7 @@ from pytest_msdump.core.compare.indexing import index
 DATA = Path(__file__).parents[1] / "data"
 LENET = DATA / "lenet" / "target"
 GRAPH = DATA / "inspect" / "ms_output_trace_code_graph_0.ir"
+GRAPHS = DATA / "ir" / "lenet_train"
 CONV2 = "Default/conv2-Conv2d/Conv2D-op0"
 PLACE = "/home/modeler/data/gen/ms_side.py:36"
 
@@ -189,6 +190,40 @@ def test_a_file_that_is_cut_short_is_told_and_fails(run_with_graph, capsys):
     text = told(capsys, path, code=1)
     assert "output:0  cannot be read" in text
     assert entry(capsys, path, code=1)["tensors"][0]["problem"]
+
+
+def test_kernel_arguments_and_attributes_are_told(run_with_graph, capsys):
+    path = file_of(run_with_graph, "Conv2D.*conv2*.output.0.*")
+    saved = path.with_name("Conv2D.Default_conv2-Conv2d_Conv2D-op0.json")
+    saved.write_text(json.dumps({"pad_mode": "valid", "stride": "(1, 1)"}))
+    found = entry(capsys, path)
+    assert found["kernel_args"] == {
+        "file": saved.name,
+        "values": {"pad_mode": "valid", "stride": "(1, 1)"},
+        "problem": None,
+    }
+    text = told(capsys, path)
+    assert f"  kernel arguments ({saved.name})\n      pad_mode  valid\n      stride    (1, 1)\n" in text
+    on_the_line = entry(capsys, run_with_graph, "--line", "ms_side.py:36")["operators"]
+    assert [operator["kernel_args"] is None for operator in on_the_line] == [False, True, True, True]
+    assert "      pad_mode  valid\n" in told(capsys, run_with_graph, "--line", "ms_side.py:36")
+    attributes = found["operator"]["attributes"]
+    assert attributes
+    assert all(name in text for name in attributes)
+    matmul = told(capsys, file_of(run_with_graph, "MatMul.*fc1*.output.0.*"))
+    assert matmul.count("      from the constant Bool(") == 2
+    saved.write_text("[")
+    assert "is not a JSON object" in entry(capsys, path)["kernel_args"]["problem"]
+    assert "is not a JSON object" in told(capsys, path)
+
+
+def test_a_graph_is_listed(capsys):
+    for suffix in ("ir", "pb"):
+        path = GRAPHS / f"ms_output_trace_code_graph_0.{suffix}"
+        found = entry(capsys, path)
+        assert (found["kind"], found["is_final"]) == ("graph", True)
+        text = told(capsys, path, "--all")
+        assert all(operator["name"] in text for operator in found["operators"])
 
 
 def test_an_overflow_file_is_decoded(capsys):

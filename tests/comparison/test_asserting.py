@@ -295,3 +295,10 @@ def test_pytest_and_junit_show_that_line(pytester, monkeypatch):
     assert line.endswith(" - AssertionError: 1 of 2 tensors fails; cause b")
     message = ElementTree.parse(pytester.path / "out.xml").find(".//failure").get("message")
     assert message.startswith("AssertionError: 1 of 2 tensors fails; cause b")
+
+
+def test_what_a_call_says_wrong_is_not_called_a_marker():
+    with pytest.raises(ConfigError, match=r"^limit cosin=0\.9: unknown metric .cosin.; did you mean .cosine."):
+        assert_close([1.0], [1.0], cosin=0.9)
+    with pytest.raises(ConfigError, match=r"^fusion: is of whole dumps.*assert_dumps_close"):
+        compare("a", "a", fusion="f.json")

@@ -52,6 +52,12 @@ def test_names_of_one_side_alone_are_not_compared_while_others_meet(tmp_path):
     assert said(tmp_path, {"x": X, "more": X + 5}, {"x": X}) == ()
 
 
+def test_without_a_common_name_the_numbers_are_compared(tmp_path):
+    assert said(tmp_path, {"x": X}, {"input0": X}) == ()
+    (sentence,) = said(tmp_path / "2", {"x": X}, {"input0": X + 1})
+    assert "none of the right side's is the left's x" in sentence
+
+
 @pytest.mark.parametrize("kind", ["inputs", "weights"])
 @pytest.mark.parametrize(("types", "is_known"), [(("float32", "float32"), True), (("float32", "float16"), False)])
 def test_values_of_another_type_are_not_said_to_be_others(tmp_path, kind, types, is_known):

@@ -211,6 +211,14 @@ def test_shards_that_do_not_fit_are_refused(dims, sizes, shapes, code):
     assert refused.value.message.code == code
 
 
+def test_packed_lengths_must_divide_and_fit():
+    shards = {(0,): np.zeros(4), (1,): np.zeros(4)}
+    for lengths in ([3], [10]):
+        with pytest.raises(TensorShapeError) as refused:
+            view_of(shards, "t[cp:packed]", {"cp": 2}, lengths=lengths)
+        assert refused.value.message.code == "shards_uneven"
+
+
 def test_shards_of_two_types_and_sums_of_bools_are_refused():
     for shards, dims in (
         ({(0,): np.zeros(2), (1,): np.zeros(2, np.float32)}, "s[tp]"),
@@ -422,6 +430,12 @@ def test_two_layouts_that_fit_are_named_not_guessed(tmp_path, given, why):
     (found,) = [one for name, one in records(tmp_path, cut_in_two(tmp_path, **given)).items() if name == "x"]
     assert (found.verdict.outcome, codes(found)) == ("error", ["ambiguous"])
     assert found.verdict.findings[0].message.parameters["why"].code == why
+
+
+def test_a_tensor_that_no_dims_match_is_not_guessed(tmp_path):
+    text = cut_in_two(tmp_path).replace('match = "x"', 'match = "y"')
+    found = records(tmp_path, text)["x"]
+    assert (found.verdict.outcome, codes(found)) == ("error", ["ambiguous"])
 
 
 def test_two_folders_with_one_place_on_the_mesh_are_named(tmp_path):

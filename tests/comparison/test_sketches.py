@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -227,6 +228,14 @@ def test_norms_are_of_the_axis_that_was_sketched(tmp_path):
     for record in (transposed, reshaped, stated):
         assert record.statistics.intervals
         assert said_of_slices(record)[1:] == ([], True)
+
+
+def test_norms_are_of_no_axis_of_a_device_format():
+    right = drifted(0)[1].reshape(8, 1, 20, 25, 16)
+    sides = [sketched(array) for array in (1.5 * right, right)]
+    assert said_of_slices(compared(*sides, thresholds={SLICE: 0.4}))[1]
+    sides = [replace(ref, spec=replace(ref.spec, memory_format="NC1HWC0")) for ref in sides]
+    assert said_of_slices(compared(*sides, thresholds={SLICE: 0.4}))[1:] == ([], True)
 
 
 def test_norms_say_nothing_where_an_element_is_not_finite():

@@ -292,3 +292,20 @@ def test_a_damaged_file_is_read_or_refused_in_a_line(tmp_path, changes):
     said = _reads_or_refuses(tmp_path / "s.ckpt", bytes(raw))
     assert said.startswith("here")
     assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('left = { strategy = "none.ckpt" }', "left.strategy: .*none.ckpt: there is no such file"),
+        ('left = { axes = { tp = 2 }, from = "dir", strategy = "s.json" }', "left.strategy: is about ranks"),
+        ('left = { strategy = "s3://bucket/s.json" }', "left.strategy must be a path of this machine"),
+        ("left = { strategy = 3 }", "left.strategy must be a text"),
+    ],
+)
+def test_the_suite_file_refuses_in_a_line(tmp_path, text, said):
+    write(tmp_path / "s.json", LAYOUTS)
+    (tmp_path / "m.toml").write_text(f'[msdump]\nleft = "a"\nright = "b"\n[msdump.shards]\n{text}\n', "utf-8")
+    with pytest.raises(ConfigError, match=said) as refused:
+        load_suite(file=Path("m.toml"), options={}, directory=tmp_path)
+    assert "\n" not in str(refused.value)

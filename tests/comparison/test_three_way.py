@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from outcomes import without_run
 
 from pytest_msdump import assert_dumps_close
 from pytest_msdump.capabilities.cache import cache as cache_module
+from pytest_msdump.capabilities.cache.program_version import stamp
+from pytest_msdump.capabilities.cluster.cluster import compare_batch, job_of
 from pytest_msdump.causes.growth import drift_of
 from pytest_msdump.cli import main
-from pytest_msdump.core.compare.comparing import compare_pair
+from pytest_msdump.core.compare.comparing import compare_pair, comparer_of
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
@@ -327,6 +330,20 @@ def test_workers_and_the_cache_give_the_same_and_the_cache_sees_a_new_golden_fil
     # Without golden these are other conditions.
     main(["compare", "left", "right", "--cache", "files"])
     assert "0 of 2 pairs from earlier runs" in capsys.readouterr().out
+
+
+def test_a_worker_of_a_cluster_gets_the_further_files_with_its_pair(tmp_path):
+    runs(tmp_path, {"left": 3e-7, "right": 1e-7, "third": 1e-7})
+    typed = {"left": "left", "right": "right", "golden": "golden", "third": "third"}
+    planned = plan(load_suite(file=None, options=typed, directory=tmp_path))
+    job, comparer = pickle.loads(pickle.dumps((job_of(0, planned.pairing.pairs[0]), comparer_of(planned))))
+    assert {path.parent.name for path, _ in job.seen} == set(typed)
+    ((_, found),) = compare_batch([job], comparer, stamp()).records
+    assert found == comparer_of(planned).compare(planned.pairing.pairs[0])
+    np.save(tmp_path / "third/fc.npy", draw(9, (3,)))
+    ((_, found),) = compare_batch([job], comparer, stamp()).records
+    assert found.verdict.outcome == "error"
+    assert "is another file there" in found.verdict.findings[0].sentence
 
 
 @pytest.mark.e2e

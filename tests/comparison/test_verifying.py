@@ -55,6 +55,13 @@ def test_one_element_that_was_changed_is_found_by_what_tells_of_it(tmp_path, col
     assert {difference.what for difference in found} == expected
 
 
+def test_a_difference_names_tensor_line_and_both_numbers(tmp_path):
+    first, second = (np.array(values, "f4") for values in ([1, 2], [1, 2.5]))
+    found = dump(tmp_path, {"b": TENSORS["b"], "a": first}, {"b": TENSORS["b"], "a": second}, ("Max Value",))
+    (only,) = verify(found).differences
+    assert only.sentence == "Default/a:output:0: max is 2.5 in statistic.csv line 3, but 2.0 in the tensor"
+
+
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
@@ -65,6 +72,14 @@ def test_one_element_that_was_changed_is_found_by_what_tells_of_it(tmp_path, col
 def test_shape_and_type_come_before_numbers(tmp_path, told, expected):
     found = verify(dump(tmp_path, {"a": TENSORS["a"]}, {"a": told})).differences
     assert [(one.what, one.saved, one.computed) for one in found] == [expected]
+
+
+def test_a_tensor_that_cannot_be_read_is_a_difference(tmp_path):
+    found = dump(tmp_path, {"a": TENSORS["a"]}, {"a": TENSORS["a"]})
+    found.refs[0].source.path.write_bytes(b"")
+    (only,) = verify(found).differences
+    assert only.what == "tensor"
+    assert str(found.refs[0].source.path) in only.sentence
 
 
 @pytest.mark.parametrize("padded", [False, True])

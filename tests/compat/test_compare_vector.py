@@ -63,6 +63,31 @@ def test_what_ends_in_txt_or_csv_is_a_file_else_a_folder(two, program, words, fi
     assert rows[2][4] == "9.000000"
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["-o", "r.txt", "-d", "a"], "-o: with -d it is the folder for several files, and r.txt looks like a file"),
+        (["-o", "r.txt", "-t", "output"], "-t: says more about one operator; say which with -d OP"),
+        (["-o", "r.txt", "-i", "0"], "-i: says more about one operator; say which with -d OP"),
+        (["-out", "r.txt"], "unknown option '-out'; did you mean '-"),
+        (["-o", "r.txt", "-cutsom", "x"], "did you mean '-custom'?"),
+        ([], "-o PATH is missing"),
+        (["-o", ""], "-o is empty"),
+        (["-o", "L/a.0.1700000000000000.npy/r.txt"], "cannot be made"),
+        (["-o", "dir.txt"], "is a folder"),
+        (["-o", "r.txt", "-f", "gone.json"], "gone.json"),
+        (["-o", "r.txt", "-f", "L"], "L: cannot be read"),
+        (["-o", "r.txt", "-custom", "gone"], "there is no such folder"),
+    ],
+)
+def test_a_usage_error_is_one_line_and_4(two, words, line, capsys):
+    (two / "dir.txt").mkdir()
+    assert main([*sides(), *words]) == 4
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 1
+    assert line in err
+
+
 @pytest.mark.parametrize(("words", "inputs"), [(["-o", "r.txt"], True), (["-o", "r.txt", "--io", "output"], False)])
 def test_the_vendors_spelling_of_msdump_compares_inputs_too(in_case, words, inputs):
     in_case("a_fusion_nchw")
@@ -70,3 +95,9 @@ def test_the_vendors_spelling_of_msdump_compares_inputs_too(in_case, words, inpu
     assert ("fc1:input:0" in Path("r.txt").read_text()) == inputs
     report = json.loads(Path("msdump-report/results.json").read_text())
     assert any(record["left"]["address"] == "fc1:input:0" for record in report["tensors"]) == inputs
+
+
+@pytest.mark.usefixtures("two")
+def test_csv_without_a_table_is_a_usage_error(capsys):
+    assert msdump(["compare", "L", "R", "-csv"]) == 4
+    assert "-csv: no table" in capsys.readouterr().err

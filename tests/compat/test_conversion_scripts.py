@@ -50,6 +50,26 @@ def test_the_headers_shape_is_enough_for_fractal_nz_and_batches_stay_apart(shape
 
 
 @pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["-index", "9"], "-index 9: "),
+        (["-index", "-1"], "-index -1: give the number of a tensor"),
+        (["-tensor", "outputs"], "did you mean 'output'"),
+        (["-shape", "0,1"], "greater than 0"),
+        (["-shape", "1x2"], "separated by commas"),
+        (["-custom", "nowhere"], "there is no such folder"),
+        (["-group", "2"], "unknown option '-group'"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_exit_code_4(shape, words, text, tmp_path, capsys):
+    assert shape(BLOCKED, "NCHW", *words) == 4
+    told = capsys.readouterr().err
+    assert text in told
+    assert told.count("\n") == 1
+    assert not written(tmp_path)
+
+
+@pytest.mark.parametrize(
     ("file", "memory_format", "code", "text"),
     [
         (BLOCKED, "XYZ", 4, "unknown memory format 'XYZ'"),

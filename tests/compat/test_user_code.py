@@ -12,6 +12,8 @@ from dump_builder import write_reference
 
 from pytest_msdump.capabilities.compat import compare_vector, msaccucmp
 from pytest_msdump.cli import main as msdump
+from pytest_msdump.core.compare.user_code import load_extras
+from pytest_msdump.core.errors import ConfigError
 
 RUNS = "from pathlib import Path\nPath({mark!r}).write_text('ran')\ndef compare(l, r, a):\n    return '7', 'mine'\n"
 
@@ -124,6 +126,25 @@ def test_a_users_conversion_is_used_and_named(in_case, capsys):
     out = capsys.readouterr().out
     assert "this very file" in out
     assert f"ran user code: {file}" in out
+
+
+class TestFolders:
+    def test_the_folder_of_algorithms_itself_is_not_the_one_to_name(self, code):
+        with pytest.raises(ConfigError, match="name the folder above"):
+            load_extras(code / "algorithm")
+
+    @pytest.mark.parametrize("what", ["large", "many", "deep"])
+    def test_a_folder_that_is_more_than_code_is_refused_before_anything_runs(self, code, what):
+        if what == "large":
+            (code / "data.bin").write_bytes(bytes(2**20))
+        elif what == "many":
+            for number in range(1001):
+                (code / f"{number}.txt").touch()
+        else:
+            code.joinpath(*["d"] * 51).mkdir(parents=True)
+        with pytest.raises(ConfigError, match="right folder"):
+            load_extras(code)
+        assert not Path("mark").exists()
 
 
 def table():

@@ -31,6 +31,7 @@ from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
 from pytest_msdump.core.model.dump import Dump, Manifest
 from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey
+from pytest_msdump.facts.calibration import METRIC_VERSION
 
 EUCLID, LARGEST = "relative_euclidean_distance", "normalized_max_error"
 U24, U12, U8 = 2.0**-24, 2.0**-12, 2.0**-8
@@ -159,6 +160,13 @@ def test_what_a_limits_file_cannot_mean_is_one_line_that_begins_with_its_place(d
     assert len(str(raised.value)) < 400
 
 
+def test_other_versions_of_the_metrics_are_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"was made with version 0 of the metrics, and this is version 1: .*calibrate again"
+    ):
+        parse_limits(changed("metric_version", to=METRIC_VERSION - 1))
+
+
 def test_an_iteration_is_a_tensor_of_its_own_and_the_first_has_the_plain_name() -> None:
     def named(**at: Any) -> str:
         return name_of(TensorKey(OpKey("fc", Coordinates(**at)), "output", 1))
@@ -237,6 +245,14 @@ def test_a_left_side_of_a_coarser_type_has_the_base_that_coarse_runs_show() -> N
     stiff = replace(tensor, metrics={EUCLID: Base(6e-8, {"24": 1.0, "12": 0.01})})
     found = bounds_of(limits_of(policy(limits_file(conv2__output__0=stiff)), "bfloat16", "float32"))
     assert found[EUCLID] == pytest.approx(12 * 2.0**-8, rel=1e-2)
+
+
+def test_without_a_coarse_run_the_profile_judges_a_coarser_left_side_and_a_note_says_so() -> None:
+    limits = limits_of(policy(), "bfloat16", "float32")
+    assert bounds_of(limits) == bounds_of(limits_of(Policy(), "bfloat16", "float32"))
+    assert [note.code for note in limits.notes] == ["limits_not_scaled"]
+    # A finer left side needs none.
+    assert rules_of(limits_of(policy(), "float64", "float32"))[EUCLID].startswith("msdump.limits.json")
 
 
 def test_gradients_of_a_coarser_left_side_are_judged_by_the_profile_and_a_note_says_so() -> None:

@@ -193,6 +193,13 @@ def test_one_count_tells_of_signs_as_far_as_zeros_do_not_explain_it(left, right,
     assert outcome(Statistics(SCALED | left), Statistics(SCALED | right)) == expected
 
 
+def test_integers_of_another_sign_are_other_integers():
+    left, right = ({"maximum": 5, "minimum": -5, **COUNTS, "negative_count": count} for count in (40, 41))
+    verdict, checks, _ = judged(Statistics(left), Statistics(right), dtype="int32")
+    assert verdict.outcome == "fail"
+    assert [(check.metric, check.value) for check in checks] == [("max_absolute_error", 1)]
+
+
 @pytest.mark.parametrize("statistic", ["maximum", "mean", "l2_norm", "l1_norm"])
 @pytest.mark.parametrize(("share", "outside"), [(0.99, 0), (1.01, 1)])
 def test_tolerances_of_elements_bound_what_is_made_of_them(statistic, share, outside):

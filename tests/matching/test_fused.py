@@ -377,6 +377,23 @@ def chosen(left: Dump, right: Dump, *ops: dict[str, Any], **selection: Any) -> P
     return pair_dumps(left, right, rules=FusionRules(model(*ops)), selection=Selection(**selection))
 
 
+def test_a_right_iteration_that_is_not_selected_is_not_met_by_a_left_side_without_iterations() -> None:
+    left = ascend(device("a", iteration=None))
+    right = dump(*(tensor("a", iteration=it) for it in (0, 1)))
+    pairing = chosen(left, right, was("a"), iteration=frozenset({1}))
+    assert [pair.right.key.op.at.iteration for pair in pairing.pairs] == [1]
+    pairing = chosen(left, dump(*right.refs[:1], tensor("b", iteration=1)), was("a"), iteration=frozenset({1}))
+    assert reasons(pairing)["a:output:0"].endswith("a:output:0, which the selection leaves out")
+    assert pairing.missing == ()
+
+
+def test_a_reference_of_which_only_the_left_out_rank_is_there_is_explained() -> None:
+    left = ascend(device("a", rank=0), device("z", rank=1))
+    pairing = chosen(left, dump(tensor("a")), was("a"), was("z"), rank=frozenset({1}))
+    assert reasons(pairing, "right") == {"a:output:0": "the selection leaves out a on the left side"}
+    assert missing(pairing) == [("z:output:0", "z:output:0")]
+
+
 RENAMED = [op(new, outputs=(output(old, 0),), originals=(old,)) for new, old in (("x", "a/b"), ("y", "a_b"))]
 
 

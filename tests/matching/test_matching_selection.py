@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from matching.made import dump, reasons, run_tensor, tensor
 
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.matching import MapEntry, Selection, pair_dumps
 
 CONV = "Default/conv1-Conv2d/BiasAdd-op0"
@@ -82,3 +83,8 @@ def test_a_missing_pair_is_kept_when_either_address_is_selected(selection: Selec
     entry = MapEntry("Default/gone/Add-op0:output:0", "ghost")
     pairing = pair_dumps(LEFT, dump(tensor("ghost")), entries=[entry], selection=selection)
     assert len(pairing.missing) == count
+
+
+def test_an_unknown_direction_is_refused() -> None:
+    with pytest.raises(ConfigError, match="io = 'outptu' is not known; did you mean 'output'"):
+        Selection(io="outptu")

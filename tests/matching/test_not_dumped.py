@@ -119,3 +119,12 @@ def test_an_operator_that_the_graph_has_and_nothing_leaves_out_was_not_reached()
         "not dumped: it is in a graph of the left run, and no setting leaves it out: the run ended early, or the file "
         "was deleted"
     )
+
+
+def test_an_empty_tensor_is_never_written() -> None:
+    graph = (Operator(RELU, "ReLU"), Operator(ADD, "Add", host_outputs=(TensorSpec("float32", (0, 3)),)))
+    told = why(of_run(run_tensor(RELU), graph=graph), run_tensor(RELU), run_tensor(ADD))
+    assert told == "not dumped: it is empty, (0, 3) in the graph, and MindSpore writes no empty tensors"
+    # A scalar is not empty.
+    graph = (graph[0], Operator(ADD, "Add", host_outputs=(TensorSpec("float32", ()),)))
+    assert "it is empty" not in why(of_run(run_tensor(RELU), graph=graph), run_tensor(RELU), run_tensor(ADD))

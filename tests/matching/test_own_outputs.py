@@ -136,3 +136,14 @@ def test_where_a_side_does_not_say_its_outputs_nothing_changes(tmp_path: Path) -
     with DumpWriter(tmp_path / "l") as writer:
         writer.write("fc", INNER)
     assert_dumps_close(tmp_path / "l", right, min_coverage=0)
+
+
+def test_init_sets_no_share_around_an_output_that_is_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exported(tmp_path / "l", WIDE), recorded(tmp_path / "r", WIDE, THIN, names=["logits", "box"])
+    assert main(["init", "l", "r"]) in (0, 1)
+    assert "min_coverage" not in (tmp_path / "msdump.toml").read_text()
+    assert "it fails until the model's own outputs are compared" in " ".join(capsys.readouterr().out.split())
+    assert main(["compare", "--config", "msdump.toml"]) == 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -19,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kernels import needs_kernel
 
+from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.metrics import kernel
@@ -381,6 +383,29 @@ def test_a_kernel_that_does_not_exist_is_a_configuration_error(monkeypatch: pyte
         choose_kernel()
 
 
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "it was not built when the package was installed, which needs a C compiler"),
+        (b"x", "it cannot be loaded"),
+    ],
+)
+def test_without_the_library_numpy_measures_and_says_why(
+    content: bytes | None, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if content is not None:
+        (tmp_path / "_kernel.native.so").write_bytes(content)
+    monkeypatch.setattr(kernel, "_LIBRARY", tmp_path / "_kernel.native.so")
+    kernel._kernel.cache_clear()
+    try:
+        assert choose_kernel().name == "numpy"
+        assert reason in kernel_line()
+        with pytest.raises(ConfigError, match=reason):
+            kernel._kernel("compiled")
+    finally:
+        kernel._kernel.cache_clear()
+
+
 @needs_kernel
 def test_a_library_of_another_state_of_the_source_does_not_measure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -420,3 +445,21 @@ def test_sums_of_integers_beyond_64_bits_are_exact() -> None:
     assert once == sums.partial()
     assert once.errors.exact == once.elements * (2**32 - 1)
     assert type(once.errors.largest.value) is int
+
+
+def test_version_and_header_say_which_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(VARIABLE, "numpy")
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert left.value.code in (0, None)
+    assert re.fullmatch(r"msdump [\d.]+ \(kernel: numpy \(MSDUMP_KERNEL says so\)\)\n", capsys.readouterr().out)
+    np.save(tmp_path / "a.npy", np.ones(3))
+    files = [str(tmp_path / "a.npy")] * 2
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", *files]) == 0
+    assert "kernel: numpy\n" in capsys.readouterr().out
+    monkeypatch.setenv(VARIABLE, "fortran")
+    assert main(["compare", *files]) == 4
+    assert "no kernel 'fortran'" in capsys.readouterr().err

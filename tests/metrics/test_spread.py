@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -81,6 +82,33 @@ def test_every_array_is_what_a_loop_over_the_elements_gives(shape):
     for side, counted in enumerate((found.values.left, found.values.right)):
         places = [min(39, int((pair[side] - found.values.low) / width)) for pair in known]
         assert counted == tuple(places.count(place) for place in range(40))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "parts"),
+    [
+        (np.ones(0), np.ones(0), set()),
+        (np.ones(3, "c8"), np.ones(3, "c8"), set()),
+        (np.array(1.0), np.array(2.0), {"histogram", "magnitude", "values"}),
+        (np.ones(3), np.ones(3), {"magnitude", "axis", "heat", "heat_axes"}),
+        (
+            np.array([np.inf, 1e300]),
+            np.array([1.0, -1e300]),
+            {"histogram", "magnitude", "axis", "heat", "heat_axes", "values"},
+        ),
+        (
+            np.array([0, 255], "u1"),
+            np.array([255, 0], "u1"),
+            {"histogram", "magnitude", "axis", "heat", "heat_axes", "values"},
+        ),
+    ],
+)
+def test_edges(left, right, parts):
+    found = spread(View(left), View(right))
+    assert (found is None) == (not parts)
+    drawn = {} if found is None else asdict(found)
+    assert {name for name, part in drawn.items() if part} == parts
+    json.dumps(drawn, allow_nan=False)
 
 
 @pytest.mark.parametrize("asked", ["failing", "all"])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import math
 from fractions import Fraction
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.errors import UnknownNameError
+from pytest_msdump.core.facts.metrics import STATISTICS
 from pytest_msdump.metrics import statistics
 from pytest_msdump.metrics.statistics import quick_digest, statistics_of
 
@@ -89,6 +91,14 @@ def test_nothing_overflows_or_underflows(values):
 def test_extremes_of_wide_integers_are_exact():
     found = statistics_of(ArrayView(np.array([2**63 - 1, -(2**63), 2**53 + 1])))
     assert (found["maximum"], found["minimum"]) == (2**63 - 1, -(2**63))
+
+
+def test_all_statistics_of_the_table_are_there():
+    digests = [name for name, fact in STATISTICS.items() if fact.kind == "digest"]
+    found = statistics_of(ArrayView(np.ones(3)), digests=digests)
+    # No run saves the L1 norm of a tensor that it saves as well.
+    without = {"l1_norm"} | ({"xxh3_128"} if find_spec("xxhash") is None else set())
+    assert found.keys() == STATISTICS.keys() - without
 
 
 def test_the_digest_is_the_one_that_a_run_saves():

@@ -75,6 +75,12 @@ def test_workers_touch_no_report_and_the_last_word_is_the_runs_own(yesterday, py
     assert results(pytester.path)["complete"] is True
 
 
+def test_where_the_run_writes_no_file_nothing_is_touched(yesterday, pytester):
+    before = {path.name: path.read_bytes() for path in yesterday.iterdir()}
+    pytester.runpytest_inprocess(*SIDES, "--msdump-report=github")
+    assert {path.name: path.read_bytes() for path in yesterday.iterdir()} == before
+
+
 def test_a_suite_that_was_to_run_and_did_not_has_no_result_of_yesterday(pytester):
     for name in ("a", "b"):
         write_pairs(pytester.path / name, [8], drifting=(0,) if name == "a" else ())
@@ -155,3 +161,11 @@ def test_a_result_that_has_not_ended_passes_nowhere_and_says_so(dumps, capsys):
     summary = (dumps / "msdump-report" / "summary.md").read_text()
     assert summary.startswith("## msdump: INCOMPLETE")
     assert sentence in summary
+
+
+def test_a_report_of_pairs_that_were_not_run_says_so_too(pytester, capsys):
+    write_pairs(pytester.path, [8, 9])
+    pytester.runpytest_inprocess(*SIDES, "-k", "op0").assert_outcomes(passed=1)
+    capsys.readouterr()
+    assert main(["report", "msdump-report/results.json", "--report", "md"]) == 0
+    assert "some pairs were not run" in capsys.readouterr().err

@@ -283,6 +283,14 @@ def test_coverage_that_passes_lists_who_was_left_alone_by_reason():
     assert "and 4 more tensors" in text
 
 
+def test_an_empty_folder_is_said_to_be_empty():
+    left, right = samples.dumps(left_names=())
+    left = replace(left, reader="empty")
+    text = coverage_text(assemble(left, right, samples.pairing(), [], profile="default"))
+    assert "target_bad (an empty folder)" in text
+    assert "check that the run wrote its dump there" in text
+
+
 def test_the_version_is_told_first_and_other_labels_by_name():
     left = replace(a_report().left, labels={"net": "{Le}net", "device_target": "CPU", "ms_version": "2.10.0"})
     first, *_ = header_lines(left, a_report().right, pairs=1, profile="default")

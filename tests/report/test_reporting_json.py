@@ -11,6 +11,7 @@ from report import samples
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.model.pairing import Missing, Unmatched
+from pytest_msdump.core.model.record import Diagnosis
 from pytest_msdump.core.model.report import NetworkOperator
 from pytest_msdump.core.report.json_report import document, read_json, report_from, write_json
 from pytest_msdump.core.text import plain_text
@@ -84,6 +85,12 @@ def test_whatever_names_hold_each_operator_has_a_line(tmp_path, first):
     assert [json.loads(line.removesuffix(",")) for line in lines[start : start + 150]] == entries
     assert lines[start + 150] == "]"
     assert read_json(path)["network"] == entries
+
+
+def test_nan_outside_a_string_is_never_written(tmp_path):
+    left_out = Diagnosis("scaled", "high", plain_text(""), {"factor": float("nan")})
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(a_report([samples.drifted(diagnosis=(left_out,))]), tmp_path)
 
 
 def test_a_file_name_that_is_no_utf8_can_be_written_and_read(tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from report import samples
-from report.test_reporting_failure import overflowed
+from report.test_reporting_failure import a_report, overflowed
 
 from pytest_msdump.causes.reasons import reason_of, reason_text
 from pytest_msdump.core.compare.assemble import assemble
@@ -18,6 +18,7 @@ from pytest_msdump.core.report.failure import diagnosis_lines, failure_text, one
 from pytest_msdump.core.report.record_json import from_json
 from pytest_msdump.core.report.summary import summary_lines
 from pytest_msdump.core.text import Message, Phrases
+from pytest_msdump.report.causes import role_line, role_lines
 
 CHINESE = Phrases("zh")
 # Latin words that Chinese text has, too: names that are typed, and what numpy and MindSpore call things.
@@ -121,6 +122,27 @@ def test_what_few_tensors_have_is_told_in_chinese(how):
         _english_in(text + one_line(record, CHINESE), entry, "target_bad reference pytest llllllllllll rrrrrrrrrrrr")
         == []
     )
+
+
+ROLES = [
+    {"role": "cause", "causes": [], "suspects": [], "role_reason": "WHY"},
+    {"role": "inherited", "causes": ["Default/conv2:output:0"], "suspects": [], "role_reason": ""},
+    {"role": "inherited", "causes": [], "suspects": [], "role_reason": ""},
+    {"role": "unknown", "causes": [], "suspects": [], "role_reason": "WHY"},
+]
+
+
+def _with_roles():
+    drifted = samples.drifted()
+    told = [samples.edited(drifted, **role, order=number, amplification=20.0) for number, role in enumerate(ROLES)]
+    return a_report(*told)
+
+
+def test_roles_are_told_in_chinese():
+    report = _with_roles()
+    lines = [*role_lines(report, width=80, say=CHINESE), *(role_line(record, CHINESE) for record in report.records)]
+    assert _english_in("\n".join(lines), *map(samples.entry, report.records), "WHY Default conv") == []
+    assert lines[0] == "1 个起因，2 个继承，1 个来源不明"
 
 
 # -- sentences ---------------------------------------------------------------------------------------------------------

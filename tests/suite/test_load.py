@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
 from pytest_msdump.core.matching.addresses import MapEntry
 from pytest_msdump.core.matching.coordinates import Align
@@ -321,6 +322,13 @@ def test_a_pyproject_named_as_the_file_is_read_at_its_table(tmp_path: Path) -> N
     text = '[project]\nname = "p"\n[tool.msdump]\nleft = "run"\nright = "ref"\n[[tool.msdump.rule]]\nkld = 1\n'
     suite = load_suite(file=write(tmp_path, text, "pyproject.toml"), options={}, directory=tmp_path)
     assert suite.policy.rules[0].label.startswith("pyproject.toml [[tool.msdump.rule]] #1")
+
+
+def test_a_pyproject_without_the_table_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path, '[project]\nname = "p"\n', "pyproject.toml")
+    with pytest.raises(ConfigError) as excinfo:
+        load_suite(file=file, options={}, directory=tmp_path)
+    assert str(excinfo.value) == "pyproject.toml: has no table [tool.msdump]"
 
 
 @pytest.mark.e2e
