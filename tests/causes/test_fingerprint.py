@@ -64,20 +64,3 @@ def test_disagreement_is_the_relative_norm_of_the_difference():
     assert disagreement(ArrayView(turned.conj()), ArrayView(turned)) == pytest.approx(
         np.linalg.norm(2 * left) / np.linalg.norm(turned), rel=1e-12
     )
-
-
-HUGEST = np.finfo(np.float64).max
-
-
-@pytest.mark.filterwarnings("error")
-def test_values_at_the_edge_of_float64_tell_as_much_as_their_like_in_the_middle():
-    random = np.random.default_rng(3)
-    even, zeros = np.linspace(-1.0, 1.0, 400), np.repeat([0.0, 0.3, 1.0], 200)
-    for values in (even, zeros, np.tile([1.0, -1.0], 50)):
-        huge, small = print_of(random.permutation(values) * HUGEST), print_of(values)
-        assert np.isfinite(huge.values).all()
-        assert huge.is_distinctive == small.is_distinctive
-        assert huge.values / HUGEST == pytest.approx(small.values, abs=1e-9)
-        assert distances(huge, [print_of(values * HUGEST), print_of(values * HUGEST / 4)]) == pytest.approx(
-            distances(small, [print_of(values), print_of(values / 4)]), abs=1e-9
-        )

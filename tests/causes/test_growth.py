@@ -104,15 +104,6 @@ def measured_limit(error: float, base: float) -> Drift:
     return drift
 
 
-def test_where_limits_were_measured_the_score_grows_whatever_the_operator_does_to_errors() -> None:
-    # An operator that makes errors and rounding a hundred times larger.
-    assert growth(measured_limit(1e-4, 1e-5), [measured_limit(1e-6, 1e-7)]) == pytest.approx(1)
-    # One that should make them smaller, and does not.
-    assert growth(measured_limit(1e-6, 1e-8), [measured_limit(1e-6, 1e-7)]) == pytest.approx(10)
-    # A limit of a profile has no score.
-    assert growth(measured_limit(1e-4, 1e-5), [Drift(1e-6, 1e-3)]) == pytest.approx(100)
-
-
 @pytest.mark.parametrize(
     ("scores", "causes"),
     [
@@ -247,14 +238,6 @@ def test_a_jump_explains_what_is_as_far_apart_and_fails_by_another_limit() -> No
 def test_a_failure_by_another_limit_that_no_jump_explains_is_a_cause(shares: tuple[float, ...]) -> None:
     # No jump; a jump of which it is nine times as much; its own jump.
     assert names(fails_otherwise(chain(*shares), "c")) == {"c": "cause"}
-
-
-@pytest.mark.parametrize("jump", [1e-3, 0.03])
-def test_a_jump_to_little_of_the_limit_is_none(jump: float) -> None:
-    shares = [1e-6, jump]
-    while shares[-1] < 1:
-        shares.append(shares[-1] * 3)
-    assert set(names(chain(*shares)).values()) == {"accumulated"}
 
 
 def test_a_jump_of_what_rounding_explains_is_none() -> None:

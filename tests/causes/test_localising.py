@@ -12,12 +12,10 @@ from dump_builder import START, Tensor, write_mindspore
 from plugin.suites import write_suite
 
 from pytest_msdump.capabilities.html.content import content
-from pytest_msdump.causes.reasons import reason_of
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.record_json import to_json
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.core.text import ENGLISH
 from pytest_msdump.report.causes import role_lines
 
 GRAPHS = Path(__file__).parents[1] / "data" / "localising"
@@ -114,22 +112,6 @@ def test_an_operator_whose_own_input_passes_is_a_cause_whatever_fails_above(tmp_
     assert records(tmp_path, io="all")["Default/b:output:0"]["role"] == "cause"
 
 
-def test_the_output_that_feeds_counts_and_not_another_of_the_same_operator(tmp_path: Path) -> None:
-    tensors = [
-        ("Split", "Default/a", "output", 0, False),
-        ("Split", "Default/a", "output", 1, True),
-        ("ReLU", "Default/b", "output", 0, False),
-    ]
-    write_pair(tmp_path, tensors)
-    model = {"graph": [{"op": [
-        {"name": "x", "type": "Data"},
-        {"name": "Default/a", "type": "Split", "input": ["x:0"]},
-        {"name": "Default/b", "type": "ReLU", "input": ["Default/a:1"]},
-    ]}]}  # fmt: skip
-    (tmp_path / "ge.json").write_text(json.dumps(model), "utf-8")
-    assert records(tmp_path, fusion="ge.json")["Default/b:output:0"]["role"] == "cause"
-
-
 # -- iterations, loops, ranks, parameters ----------------------------------------------------------------------------
 
 
@@ -142,15 +124,6 @@ def test_a_later_iteration_may_have_inherited_through_weights(tmp_path: Path) ->
     assert told["Default/a:output:0@1"]["role"] == "unknown"
     assert "earlier part of the run" in told["Default/a:output:0@1"]["role_reason"]
     assert told["Default/b:output:0@1"]["role"] == "inherited"
-
-
-def test_a_weight_that_fails_is_a_producer(tmp_path: Path) -> None:
-    weight = ("Parameter", "w", "output", 0, False)
-    write_pair(tmp_path, [*outputs("a", "b", bad=("a",)), weight])
-    write_ir(tmp_path, ["a MatMul x w", "b ReLU x"], parameters=("x", "w"))
-    told = records(tmp_path)
-    assert told["w:output:0"]["role"] == "cause"
-    assert (told["Default/a:output:0"]["role"], told["Default/a:output:0"]["causes"]) == ("inherited", ["w:output:0"])
 
 
 def test_a_weight_that_the_step_writes_to_was_another_before(tmp_path: Path) -> None:
@@ -301,18 +274,6 @@ def test_an_operator_whose_outputs_are_equally_far_apart_is_judged_by_either(tmp
     told = records(tmp_path)
     assert {record["role"] for record in told.values()} == {"cause"}
     assert {record["metrics"]["relative_euclidean_distance"] for record in told.values()} == {1.0}
-
-
-def test_what_was_not_run_leaves_it_unknown(tmp_path: Path) -> None:
-    write_pair(tmp_path, outputs("a", "b", "c", bad=("a", "b", "c")))
-    write_ir(tmp_path, ["a ReLU x", "b ReLU a", "c ReLU b"])
-    planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
-    report = build_report(planned, {2: compare_plan(planned)[2]})
-    assert report.records[2].role == "unknown"
-    assert "Default/b (not run)" in reason_of(report.records[2], ENGLISH)
-    assert report.records[0].role is None
-    narrowed = records(tmp_path, select=["Default/c"])
-    assert "Default/b (not selected)" in narrowed["Default/c:output:0"]["role_reason"]
 
 
 def test_a_later_pass_of_a_loop_may_have_got_it_from_an_earlier_one(tmp_path: Path) -> None:

@@ -218,20 +218,6 @@ def accepted() -> None:
     assert drifts("port.toml")[0]["operator"] == "Gemm node_linear <-> Linear b, module b"
 
 
-@pytest.mark.usefixtures("accepted")
-def test_what_is_accepted_stays_with_its_module_when_the_exporter_counts_anew() -> None:
-    _export("v2", "xabc", "b")
-    assert _verdicts("v2") == {
-        "node_linear_0": "pass",
-        "node_linear_1": "pass",
-        "node_linear_2": "warn",
-        "node_linear_3": "warn",
-    }
-    _export("v3", "xabc", "a")
-    found = _verdicts("v3")
-    assert found["node_linear_1"] == "fail"
-
-
 OTHERS = {
     "another module": (
         'match = "b:output:0"',

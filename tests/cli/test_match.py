@@ -53,15 +53,6 @@ def test_nothing_but_the_header_is_wider_than_the_terminal(lenet, tmp_path, caps
     assert "Default/conv2-Conv2d/Conv2D-op0:output:0(nearest:conv2:output:0)" in joined
 
 
-def test_who_stays_alone_is_told_with_reason_and_nearest_name(capsys):
-    assert main(["match", "run", "reference"]) == 0
-    out = capsys.readouterr().out
-    assert "relu_a:output:0 (nearest: relu1:output:0)" in out
-    assert "relu1:output:0 (nearest: relu_a:output:0)" in out
-    assert "no operator of that name on the right side (1):" in out
-    assert "2 pairs; 2 of 3 right tensors have a partner (66.6 %)" in out
-
-
 def test_no_tensor_is_read(dumps, capsys):
     for file in dumps.rglob("*.npy"):
         file.write_bytes(b"")

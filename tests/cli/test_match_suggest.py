@@ -189,18 +189,6 @@ def test_nothing_found_is_1_and_json_is_refused(tmp_path, suggested, capsys):
     assert "leave --json out" in capsys.readouterr().err
 
 
-def test_the_written_suite_runs_as_it_is_from_anywhere(lenet, tmp_path, capsys):
-    file = tmp_path / "suites" / "port.msdump.toml"
-    file.parent.mkdir()
-    assert main(["match", str(lenet / "target"), str(lenet / "reference"), "--suggest", "-o", str(file)]) == 0
-    table = read_toml(file)["msdump"]
-    assert (file.parent / table["left"]).resolve() == (lenet / "target").resolve()
-    assert table["min_coverage"] == 1.0
-    capsys.readouterr()
-    assert main(["compare", "--config", str(file), "--report-dir", str(tmp_path / "out")]) == 0
-    assert "10 tensors: 10 pass" in capsys.readouterr().out
-
-
 def test_an_existing_file_is_not_replaced(lenet, tmp_path, capsys):
     (tmp_path / "mine.toml").write_text("mine", encoding="utf-8")
     sides = [str(lenet / "target"), str(lenet / "reference")]

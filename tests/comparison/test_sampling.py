@@ -109,14 +109,6 @@ def test_a_device_s_memory_format_is_undefined(tmp_path: Path) -> None:
     assert "in NC1HWC0" in verdict(answer)[1]
 
 
-def test_another_shape_without_a_sample_stays_an_error(tmp_path: Path) -> None:
-    assert verdict(ask(write(tmp_path / "l", WHOLE[:4]), write(tmp_path / "r", WHOLE)))[0] == "error"
-    # Shorter than the sample would be: it is whole.
-    assert verdict(ask(write(tmp_path / "a", WHOLE[:4], sample=5), write(tmp_path / "b", WHOLE)))[0] == "error"
-    # Longer than the sample can be: it is none.
-    assert verdict(ask(write(tmp_path / "c", WHOLE[:6], sample=5), write(tmp_path / "d", WHOLE)))[0] == "error"
-
-
 class _Whole:
     """A view in memory, as far as the part of it needs one."""
 

@@ -158,15 +158,6 @@ def test_partial_sums_are_added_in_float64(dtype):
     assert found.tobytes() == wide.astype(dtype).tobytes()
 
 
-def test_experts_and_heads_of_unequal_number():
-    experts = np.arange(6 * 4 * 2).reshape(6, 4, 2)
-    shards = {(r,): experts[2 * r : 2 * r + 2] for r in range(3)}
-    assert np.array_equal(whole(view_of(shards, "e[ep] i o", {"ep": 3})), experts)
-    heads = np.arange(2 * 16 * 3).reshape(2, 16, 3)
-    shards = {(r,): heads[:, low:high] for r, (low, high) in enumerate([(0, 6), (6, 12), (12, 16)])}
-    assert np.array_equal(whole(view_of(shards, "b (nh*hd)[tp] x", {"tp": 3})), heads)
-
-
 class Counting(ArrayView):
     """A view that counts the elements that are read."""
 
@@ -298,45 +289,6 @@ def test_a_drift_is_told_at_its_place_in_the_whole(tmp_path):
     assert found.places["max_absolute_error"] == (1, 5, 4)
 
 
-def test_eight_ranks_against_four_both_merged(tmp_path):
-    tensor = draw(8, 6, 4)
-    for rank in range(8):
-        save(
-            tmp_path / f"left/rank_{rank}",
-            {"x": tensor[rank % 4 * 2 : rank % 4 * 2 + 2, rank // 4 * 3 : rank // 4 * 3 + 3]},
-        )
-    for rank in range(4):
-        save(tmp_path / f"right/rank_{rank}", {"x": tensor[:, :, rank : rank + 1]})
-    found = records(
-        tmp_path,
-        """
-[msdump.shards]
-left = { axes = { tp = 4, cp = 2 } }
-right = { axes = { tp = 4 } }
-[[msdump.dims]]
-match = "x"
-side = "left"
-dims = "a[tp] b[cp] c"
-[[msdump.dims]]
-match = "x"
-side = "right"
-dims = "a b c[tp]"
-""",
-    )
-    assert [(one.verdict.outcome, one.equal) for one in found.values()] == [("pass", True)]
-
-
-def test_ranks_of_a_framework_tree_are_merged(tmp_path):
-    tensor = draw(4, 6)
-    for rank in range(2):
-        half = tensor[2 * rank : 2 * rank + 2]
-        write_mindspore(tmp_path / "left", [("MatMul", "Default/fc", "output", 0, half)], rank=rank)
-    save(tmp_path / "right", {"Default/fc": tensor})
-    text = '[msdump.shards]\nleft = { axes = { tp = 2 } }\n[[msdump.dims]]\nmatch = "*"\ndims = "a[tp] b"\n'
-    (found,) = records(tmp_path, text).values()
-    assert (found.equal, found.left.at.rank) == (True, None)
-
-
 # -- copies ------------------------------------------------------------------------------------------------------------
 
 COPIES = """
@@ -384,14 +336,6 @@ def test_copies_are_held_to_the_limits_of_their_tensor(tmp_path, change, outcome
     assert told.message.code == "replica"
     assert told.message.parameters["place"] == (3, 2)
     assert (told.message.parameters["rank"], told.message.parameters["first"]) == ("rank_3", "rank_1")
-
-
-def test_copies_of_the_right_side_are_judged_too(tmp_path):
-    tensor = draw(4, 3)
-    write_copies(tmp_path / "right", tensor, add(1))
-    save(tmp_path / "left", {"grad": tensor})
-    (found,) = records(tmp_path, COPIES.replace("left =", "right =")).values()
-    assert (found.verdict.outcome, codes(found)) == ("fail", ["replica"])
 
 
 # -- what cannot be put together is an error of its own, never left out ------------------------------------------------
@@ -637,15 +581,6 @@ def test_stages_without_a_copy_are_not_missing(tmp_path, stages):
 def test_a_stage_that_updated_its_own_copy_twice_is_found(tmp_path):
     told = tied(tmp_path, stale=7).verdict.findings[0].message
     assert (told.code, told.parameters["rank"], told.parameters["first"]) == ("replica", "rank_7", "rank_1")
-
-
-@pytest.mark.parametrize(("rank", "named"), [(1, "rank 1 (tp=1, pp=0)"), (6, "rank 6 (tp=0, pp=3)")])
-def test_a_missing_rank_of_a_stage_that_has_a_copy_is_named(tmp_path, rank, named):
-    told = tied(tmp_path, leave_out=[rank]).verdict
-    assert told.outcome == "error"
-    assert told.findings[0].sentence == (
-        f"1 of 4 shards of the left side is missing: that of {named}; dump all ranks, or correct axes"
-    )
 
 
 @pytest.mark.parametrize("gone", [(0,), (3,), (1, 2)])

@@ -77,21 +77,6 @@ def test_dims_of_a_further_side_may_be_its_own(tmp_path):
     assert found.verdict.outcome != "error"
 
 
-@pytest.mark.parametrize("side", ["golden", "third"])
-def test_copies_of_a_further_run_are_judged(tmp_path, side):
-    for one in ("left", "right"):
-        write(tmp_path, one, RUNS[one], cut=False)
-    for rank in range(2):
-        save(tmp_path / side / f"rank_{rank}/x.npy", RUNS[side] + (rank == 1))
-    text = f"[msdump.shards]\n{side} = {{ axes = {{ dp = 2 }} }}\n"
-    text += '[[msdump.dims]]\nmatch = "x"\ndims = "a b # dp:replicated"\n'
-    (found,) = records(tmp_path, ("left", "right", side), text)
-    told = found.verdict.findings[0]
-    assert (found.verdict.outcome, told.message.code) == ("fail", "replica")
-    assert told.message.parameters["side"] == side
-    assert told.sentence.startswith(f"1 copy on the {side} side should hold the same, but differs: rank_1 from rank_0")
-
-
 def test_a_golden_run_that_lacks_a_rank_is_no_golden_run(tmp_path):
     for side in ("left", "right"):
         write(tmp_path, side, RUNS[side], cut=False)

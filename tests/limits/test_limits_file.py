@@ -22,9 +22,7 @@ from pytest_msdump.core.limits.limits_file import (
     Perturbed,
     ReferenceFacts,
     TensorLimits,
-    class_of,
     limits_text,
-    name_of,
     parse_limits,
 )
 from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
@@ -165,26 +163,6 @@ def test_other_versions_of_the_metrics_are_refused() -> None:
         ConfigError, match=r"was made with version 0 of the metrics, and this is version 1: .*calibrate again"
     ):
         parse_limits(changed("metric_version", to=METRIC_VERSION - 1))
-
-
-def test_an_iteration_is_a_tensor_of_its_own_and_the_first_has_the_plain_name() -> None:
-    def named(**at: Any) -> str:
-        return name_of(TensorKey(OpKey("fc", Coordinates(**at)), "output", 1))
-
-    assert named() == named(iteration=0, occurrence=0) == "fc:output:1"
-    assert (
-        len({named(), named(iteration=1), named(occurrence=1), named(rank=0), named(rank=1), named(net="iter1")}) == 5
-    )
-    assert named(rank=1, iteration=2) == "fc:output:1[rank1-iter2]"
-
-
-def test_classes_are_by_the_names_of_recorders_and_the_number_of_elements() -> None:
-    def found(op: str, elements: int) -> str:
-        return class_of(TensorKey(OpKey(op), "output", 0), elements)
-
-    assert [found("fc1", 999), found("fc1", 1000)] == ["forward_small", "forward_large"]
-    assert {found(f"fc1{end}", 10) for end in ("/grad_output", "/grad_input", ".weight/grad")} == {"gradient_small"}
-    assert found("grad_scaler", 10) == found("fc1.weight/updated", 10) == "forward_small"
 
 
 # -- the level between rules and profile --

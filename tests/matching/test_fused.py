@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from pytest_msdump.core.facts.operators import UNDUMPED_TYPES
 from pytest_msdump.core.matching import FusionRules, MapEntry, Selection, pair_dumps
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.pairing import Pair, Pairing
-from pytest_msdump.core.model.tensor import TensorRef
 
 
 def pairs(pairing: Pairing) -> dict[str, str]:
@@ -138,23 +136,6 @@ def test_a_cast_of_the_original_model_is_compared_as_itself_and_what_follows_wit
     }
 
 
-def test_inputs_that_are_not_connected_do_not_shift_those_behind_them() -> None:
-    ops = (was("a"), was("c"), was("x", inputs=("a:0", "", "c:0")))
-    right = dump(tensor("a"), tensor("c"))
-    keeps = paired(ascend(device("x", "input:0", "input:1", "input:2")), right, *ops, io="all")
-    assert pairs(keeps) == {"x:input:0": "a:output:0", "x:input:2": "c:output:0"}
-    assert reasons(keeps) == {"x:input:1": "fusion.json says that nothing feeds input 1 of x"}
-
-
-def test_a_dump_that_leaves_out_what_is_not_connected_counts_the_connected_ones() -> None:
-    ops = (was("a"), was("c"), was("x", inputs=("a:0", "", "c:0")))
-    left = ascend(device("x", "input:0", "input:1"))
-    assert pairs(paired(left, dump(tensor("a"), tensor("c")), *ops, io="all")) == {
-        "x:input:0": "a:output:0",
-        "x:input:1": "c:output:0",
-    }
-
-
 def test_inputs_say_what_feeds_them_when_it_has_no_counterpart() -> None:
     ops = (
         op("w", "Const", (), (output(),), originals=()),
@@ -224,17 +205,6 @@ def test_operators_that_never_dump_are_unmatched_only(op_type: str) -> None:
     assert pairs(pairing) == {"x:output:0": "x:output:0"}
     assert "they are not dumped" in reasons(pairing, "right")["in:output:0"]
     assert pairing.missing == ()
-
-
-def test_a_data_operator_that_was_dumped_is_compared_and_its_reference_may_be_left_out() -> None:
-    left, ops = (
-        ascend(device("in", op_type="Data"), device("x", "input:0")),
-        (was("in", op_type="Data"), was("x", inputs=("in:0",))),
-    )
-    assert len(paired(left, dump(tensor("in")), *ops, io="all").pairs) == 2
-    alone = paired(left, dump(tensor("z")), *ops, io="all")
-    assert reasons(alone)["x:input:0"] == "fusion.json pairs it with in:output:0, which the right side did not dump"
-    assert alone.missing == ()
 
 
 def test_a_pair_of_which_one_side_was_dumped_is_missing_and_of_which_none_was_is_nothing() -> None:
@@ -331,30 +301,11 @@ def test_the_operator_type_decides_between_names_that_are_written_alike() -> Non
     assert found == [("Conv", "a_b"), ("Relu", "r")]
 
 
-def test_a_true_name_that_a_file_tells_decides() -> None:
-    def named(ref: TensorRef, name: str) -> TensorRef:
-        return replace(ref, key=replace(ref.key, op=replace(ref.key.op, true_name=name)))
-
-    left = ascend(tuple(named(ref, "a.b") for ref in device("a_b")))
-    ops = (
-        op("a/b", outputs=(output("first", 0),), originals=("first",)),
-        op("a.b", outputs=(output("second", 0),), originals=("second",)),
-    )
-    assert pairs(paired(left, dump(tensor("first"), tensor("second")), *ops)) == {"a.b:output:0": "second:output:0"}
-
-
 def test_two_right_operators_of_one_name_are_ambiguous_and_none_is_taken() -> None:
     right = dump(tensor("a", op_type="X"), tensor("a", op_type="Y"))
     pairing = paired(ascend(device("a")), right, was("a"))
     assert pairing.pairs == ()
     assert "may be X.a, Y.a on the right side" in reasons(pairing)["a:output:0"]
-
-
-def test_the_rules_shape_and_format_go_with_the_pair() -> None:
-    entry = op("x", outputs=(output("x", 0, shape=(2, 3, 4, 5), memory_format="NHWC"),), originals=("x",))
-    transform = only(paired(ascend(device("x")), dump(tensor("x")), entry, right_format="NHWC")).transform
-    assert (transform.left_logical_shape, transform.left_logical_format) == ((2, 3, 4, 5), "NHWC")
-    assert transform.right_format == "NHWC"
 
 
 def test_inputs_of_the_right_side_are_explained() -> None:
@@ -407,11 +358,3 @@ def test_a_right_file_that_two_origins_are_written_as_is_ambiguous() -> None:
 def test_a_carrier_whose_first_input_is_not_connected_is_walked_through_by_the_other() -> None:
     ops = (was("a"), op("cast", "Cast", ("", "a:0"), (output(""),), originals=()))
     assert pairs(paired(ascend(device("cast")), dump(tensor("a")), *ops)) == {"cast:output:0": "a:output:0"}
-
-
-def test_a_true_name_that_is_known_at_one_rank_alone_does_not_decide_at_another() -> None:
-    (known,) = device("a_b", rank=0)
-    known = replace(known, key=replace(known.key, op=replace(known.key.op, true_name="a.b")))
-    pairing = paired(ascend((known,), device("a_b", rank=1)), dump(tensor("a.b")), was("a/b"), was("a.b"))
-    assert [pair.left.key.op.at.rank for pair in pairing.pairs] == [0]
-    assert reasons(pairing)["a_b:output:0"].startswith("ambiguous: a.b, a/b of fusion.json")

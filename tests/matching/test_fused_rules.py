@@ -166,17 +166,6 @@ def test_a_name_with_quant_in_it_is_not_yet_a_quantisation() -> None:
     assert len(paired(left, right, *ops).pairs) == 4
 
 
-@pytest.mark.parametrize("dtype", ["DT_FLOAT", "DT_FLOAT16", "DT_BF16", None])
-def test_a_dequantisation_may_give_any_float_type(dtype: str | None) -> None:
-    ops = (
-        op("q", "AscendQuant", (), (output("", 0, dtype="DT_INT8"),), originals=()),
-        op("c_dequant_layer", "DeQuant", ("q:0",), (output("c", 0, dtype=dtype),), originals=("c",)),
-    )
-    assert pairs(paired(ascend(device("c_dequant_layer")), dump(tensor("c")), *ops)) == {
-        "c_dequant_layer:output:0": "c:output:0"
-    }
-
-
 def test_anything_else_that_takes_quantised_numbers_is_between() -> None:
     ops = (
         op("q", "AscendQuant", (), (output("", 0, dtype="DT_INT8"),), originals=()),
@@ -202,16 +191,6 @@ def test_an_input_that_is_quantised_is_not_compared_though_the_operator_is() -> 
     }
 
 
-def test_an_operator_that_dequantises_inside_is_known_by_its_originals() -> None:
-    fused = op(
-        "conv_all", "Conv2D", ("q:0",), (output("relu", 0),), originals=("conv", "conv_dequant_layer", "relu"), id=3
-    )
-    left = ascend(device("conv_all", "input:0", "output:0", op_type="Conv2D"))
-    pairing = paired(left, ORIGINAL, *DEVICE_OPS[:2], fused, quant=QUANT, io="all")
-    assert pairs(pairing) == {"conv_all:output:0": "relu:output:0"}
-    assert reasons(pairing)["conv_all:input:0"].startswith("fed by a quantised output: ")
-
-
 @pytest.mark.parametrize("dtype", ["DT_INT8", "DT_UINT8", "DT_INT4", "DT_FLOAT16", None])
 def test_the_output_of_ascend_quant_is_never_compared(dtype: str | None) -> None:
     entry = op("q", "AscendQuant", (), (output("orig", 0, dtype=dtype),), originals=("orig",))
@@ -226,8 +205,6 @@ CONV_MODEL = model(*DEVICE_OPS)
 
 FUSION = "the model's JSON (--msdump-fusion)"
 AMCT = "the quantisation rules of AMCT (--msdump-quant-fusion)"
-BOTH = f"{FUSION} and {AMCT}"
-AN_ORIGINAL = "an original model's"
 OFF = "the JSON of the model compiled with fusion off (--msdump-close-fusion)"
 
 
@@ -294,23 +271,6 @@ def test_a_wrong_rule_file_is_told_in_one_line_with_what_is_needed(
     assert wrong.startswith(says)
     assert needed.partition(" needs ")[2].startswith(needs)
     assert "\n" not in advice.sentence
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "rules", "says"),
-    [
-        (PLAIN, ORIGINAL, FusionRules(), f"an Ascend dump against an original model's needs {FUSION}"),
-        (DEVICE, ORIGINAL, FusionRules(CONV_MODEL), f"a quantised Ascend dump against {AN_ORIGINAL} needs {BOTH}"),
-        (QUANTISED, ORIGINAL, FusionRules(), f"a quantised original model's dump against {AN_ORIGINAL} needs {AMCT}"),
-    ],
-)  # fmt: skip
-def test_a_rule_file_that_is_lacking_is_told_and_is_no_error(
-    left: Dump, right: Dump, rules: FusionRules, says: str
-) -> None:
-    advice = rules_for(left, right, rules)
-    assert advice is not None
-    assert not advice.is_wrong
-    assert advice.sentence == f"{says}; without it, tensors are paired by map and name only"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from matching.made import addresses, dump, reasons, run_tensor, tensor
 
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.matching import Align, MapEntry, Selection, pair_dumps
+from pytest_msdump.core.matching import MapEntry, Selection, pair_dumps
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.pairing import Missing, Pairing, Transform
 from pytest_msdump.core.model.tensor import TensorRef
@@ -66,14 +66,6 @@ def test_two_outputs_on_one_side_are_not_guessed() -> None:
     pairing = mapped(left, dump(tensor("x")), MapEntry("a", "x"))
     assert not pairing.pairs
     assert "a on the left side has output:1, output:2; x on the right side has output:0" in only_missing(pairing).reason
-
-
-def test_an_explicit_slot_is_compared_whatever_io_says() -> None:
-    left, right = dump(run_tensor("a", "input:0"), run_tensor("a")), dump(tensor("x"), tensor("y"))
-    pairing = mapped(left, right, MapEntry("a:input:0", "x:output:0"))
-    assert addresses(pairing) == [("a:input:0", "x:output:0", "mapped")]
-    assert list(reasons(pairing)) == ["a:output:0"]
-    assert (pairing.right_paired, pairing.right_total) == (1, 2)
 
 
 def test_a_slot_on_one_side_means_the_same_or_the_only_one_on_the_other() -> None:
@@ -150,13 +142,6 @@ def test_an_entry_may_be_kept_to_one_coordinate_of_the_left(name: str, value: An
     assert getattr(pair.left.key.op.at, name) == value
     (named,) = (pair for pair in pairing.pairs if pair.how == "name")
     assert getattr(named.left.key.op.at, name) == other
-
-
-def test_an_entry_follows_the_arrows() -> None:
-    left = dump(run_tensor("a", iteration=8), run_tensor("a", iteration=9))
-    pairing = mapped(left, dump(tensor("x")), MapEntry("a", "x", iteration=9), align=Align(iteration=((9, 0),)))
-    assert [p.left.key.op.at.iteration for p in pairing.pairs] == [9]
-    assert not pairing.missing
 
 
 @pytest.mark.parametrize("right", [("x", "x"), ("x:output:0", "x"), ("x", "T.x")])
@@ -278,15 +263,6 @@ def test_a_tensor_whose_mapped_partner_is_absent_is_not_paired_by_name_instead()
     assert not pairing.pairs
     assert reasons(pairing) == {"a:output:0": "#1 pairs it with gone: no operator gone on the right side"}
     assert "kept for a map entry" in reasons(pairing, "right")["a:output:0"]
-
-
-def test_of_an_operator_one_tensor_may_be_named_in_vain_and_another_paired_by_name() -> None:
-    left = dump(run_tensor("a", "output:0"), run_tensor("a", "output:1"))
-    right = dump(tensor("a", "output:0"), tensor("a", "output:1"))
-    pairing = mapped(left, right, MapEntry("a:output:0", "gone:output:0", label="#1"))
-    assert addresses(pairing) == [("a:output:1", "a:output:1", "name")]
-    pairing = mapped(left, right, MapEntry("gone:output:0", "a:output:1", label="#1"))
-    assert addresses(pairing) == [("a:output:0", "a:output:0", "name")]
 
 
 @pytest.mark.parametrize("typed", ["Net_ReduceSum-op4", "ReduceSum.Net_ReduceSum-op4", "Net.ReduceSum-op4"])

@@ -129,13 +129,6 @@ def test_only_the_selected_direction_is_compared_or_listed(io: str, count: int) 
     assert len(pairing.unmatched_left) == (0 if io == "output" else 1)
 
 
-def test_a_second_file_of_the_same_address_is_told_and_does_not_disturb_the_first() -> None:
-    pairing = pair_dumps(dump(run_tensor("a"), run_tensor("a")), dump(tensor("a")))
-    assert len(pairing.pairs) == 1
-    assert pairing.unmatched_left[0].reason == "another tensor of this side has the same address at the same place"
-    assert pairing.pairs[0].uncompared == (1, 0)
-
-
 def test_older_runs_are_those_of_the_coordinates_that_are_asked_for_on_their_own_side() -> None:
     # Iteration 4 of the left meets iteration 0 of the right: the same numbers mean other things on the two sides.
     older = tuple(run_tensor("a", iteration=iteration) for iteration in (0, 4))

@@ -15,26 +15,6 @@ def graph(*operators: Operator) -> OperatorGraph:
     return OperatorGraph(operators, source="model.json")
 
 
-def test_operators_of_the_same_originals_have_one_number_and_each_others_names():
-    entries = network_of(
-        graph(
-            Operator("a", "Add", 7, originals=("x", "y")),
-            Operator("b", "Mul", 8, originals=("z",)),
-            Operator("c", "Sub", 9, originals=("x", "y")),
-        )
-    )
-    assert [(one.index, one.sequence, one.name, one.op_type) for one in entries] == [
-        (0, 7, "a", "Add"),
-        (0, 9, "c", "Sub"),
-        (1, 8, "b", "Mul"),
-    ]
-    assert [(one.left, one.right, one.relation) for one in entries] == [
-        (("a", "c"), ("x", "y"), "many-to-many"),
-        (("a", "c"), ("x", "y"), "many-to-many"),
-        (("b",), ("z",), "one-to-one"),
-    ]
-
-
 def test_what_the_compiler_inserted_stands_for_nobody():
     (entry,) = network_of(graph(Operator("pad", "PadD")))
     assert (entry.right, entry.relation) == (("*",), "inserted")

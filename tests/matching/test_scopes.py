@@ -394,14 +394,6 @@ def test_what_passes_its_input_on_does_not_count_in_coverage() -> None:
     assert (mapped.right_paired, mapped.right_total) == (1, 4)
 
 
-def test_what_the_other_side_has_as_well_counts_and_its_reason_says_where() -> None:
-    left = torch_dump(recorded("fc"), recorded("flat", "Flatten"))
-    right = torch_dump(recorded("fc"), recorded("flat", "Flatten"), recorded("flat", "Flatten", call=1))
-    pairing = pair_dumps(left, right)
-    assert [one.why.code for one in pairing.unmatched_right] == ["other_occurrence"]
-    assert (pairing.right_paired, pairing.right_total) == (2, 3)
-
-
 def test_a_tensor_with_a_partner_counts_whatever_its_type() -> None:
     both = torch_dump(recorded("drop", "Dropout"))
     assert pair_dumps(both, both).coverage == 1.0

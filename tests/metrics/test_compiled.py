@@ -345,22 +345,6 @@ def test_divergence_takes_every_element_once(size: int) -> None:
 
 
 @needs_kernel
-@pytest.mark.parametrize("apart", [(1e-9,), (1e-3, 0.1), (0.1, 1.0), (1e-3, 1.0), (1e-3, 0.1, 1.0)])
-def test_groups_may_be_near_and_far_in_turn(apart: tuple[float, ...]) -> None:
-    rng = np.random.default_rng(9)
-    q = rng.uniform(0.05, 1.0, 5000)
-    # 32 elements at a time are taken by one way or another.
-    p = q * (1.0 + rng.uniform(-0.9, 0.9, q.size) * np.resize(np.repeat(apart, 32), q.size))
-    p = np.clip(p, 2.0**-23, 1.0)
-    found = CompiledDivergence.of(p, q, (Span(0.0, 1.0), Span(0.0, 1.0)), everything_finite=True)
-    assert found is not None
-    found.add(p, q)
-    exact = [a * _ln(a, b) for a, b in zip(p.tolist(), q.tolist(), strict=True)]
-    slack = 1e-15 * math.fsum(map(abs, exact))
-    assert found.sums().weighted.value == pytest.approx(math.fsum(exact), rel=0.0, abs=slack)
-
-
-@needs_kernel
 def test_divergence_of_a_range_without_a_reciprocal_is_left_to_numpy() -> None:
     tiny = np.array([0.0, 5e-324])
     assert CompiledDivergence.of(tiny, tiny, (Span(0.0, 5e-324), Span(0.0, 1.0)), everything_finite=True) is None

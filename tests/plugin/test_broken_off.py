@@ -53,13 +53,6 @@ def test_after_a_kill_results_json_says_that_the_run_has_not_ended(yesterday, py
     assert not_ended(yesterday)
 
 
-@pytest.mark.parametrize("more", [("--collect-only",), ("--setup-only",), ("-k", "no_such_operator"), ("--fixtures",)])
-def test_a_run_that_compares_nothing_touches_no_report(yesterday, pytester, more):
-    before = {path.name: path.read_bytes() for path in yesterday.iterdir()}
-    pytester.runpytest_inprocess(*SIDES, *more)
-    assert {path.name: path.read_bytes() for path in yesterday.iterdir()} == before
-
-
 @pytest.mark.e2e
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
 def test_workers_touch_no_report_and_the_last_word_is_the_runs_own(yesterday, pytester, workers):

@@ -10,7 +10,7 @@ from report import samples
 
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.errors import ConfigError, MsdumpError
-from pytest_msdump.core.model.pairing import Missing, Unmatched
+from pytest_msdump.core.model.pairing import Unmatched
 from pytest_msdump.core.model.record import Diagnosis
 from pytest_msdump.core.model.report import NetworkOperator
 from pytest_msdump.core.report.json_report import document, read_json, report_from, write_json
@@ -39,24 +39,6 @@ def test_the_head_says_what_was_compared_with_what():
         "min_coverage": 0.9,
         "uncompared": [{"name": "conv1", "share": 0.0, "side": "right"}],
     }
-
-
-def test_each_tensor_left_alone_is_listed_with_its_reason():
-    left, right = written = document(a_report())["unmatched"]
-    assert len(written) == 2
-    assert left["address"] == "Default/conv1/BiasAdd-op0:output:0"
-    assert (left["side"], left["order"], left["op_type"], left["iteration"]) == ("left", 0, "BiasAdd", 0)
-    assert (left["reason"], left["candidates"]) == ("no right operator of that name", ["conv1:output:0"])
-    assert (right["side"], right["file"], right["order"]) == ("right", "conv1.0.1795222342972874.npy", None)
-
-
-def test_missing_pairs_are_listed():
-    left, right = samples.dumps()
-    missing = Missing("a", "b", plain_text("the right side was not dumped"), ("c",))
-    report = assemble(left, right, samples.pairing(missing=[missing]), [], profile="default")
-    said = {"code": "text", "parameters": {"text": "the right side was not dumped"}}
-    expected = {"left": "a", "right": "b", "reason": "the right side was not dumped", **said, "candidates": ["c"]}
-    assert document(report)["missing"] == [expected]
 
 
 def test_the_file_is_strict_json_with_one_tensor_a_line(tmp_path):

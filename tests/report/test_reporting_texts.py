@@ -33,16 +33,6 @@ def test_filled_text_fits_and_keeps_every_character(words, width):
     assert "".join("".join(lines).split()) == "".join(words)
 
 
-def test_a_table_wraps_only_its_flexible_column():
-    rows = [("cosine", "0.5", "a rule that is long"), ("x", "12.25", "short")]
-    assert table(("metric", "value", "rule"), rows, width=34, right=(1,), flexible=2) == [
-        "  metric  value  rule",
-        "  cosine    0.5  a rule that is",
-        "                 long",
-        "  x       12.25  short",
-    ]
-
-
 def test_a_wrapped_rule_is_told_once():
     rows = [("a", "a rule that is long"), ("b", "a rule that is long"), ("c", "another")]
     lines = table(("m", "rule"), rows, width=22, flexible=1)

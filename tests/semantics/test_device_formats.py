@@ -42,15 +42,6 @@ def compared(tmp_path: Path, *, left_graph: bool, right_graph: bool, right: str,
     return ask(left_side, tree(tmp_path / "right", values, right, graphs=right_graph), "--profile", "bitwise")
 
 
-@pytest.mark.parametrize("right_graph", [False, True])
-@pytest.mark.parametrize("left_graph", [False, True])
-@pytest.mark.parametrize("drift", [0.0, 0.5])
-def test_the_reference_tells_the_shape_where_no_graph_does(tmp_path, left_graph, right_graph, drift):
-    graphs = {"left_graph": left_graph, "right_graph": right_graph}
-    answer = compared(tmp_path, **graphs, right="DefaultFormat", drift=drift)
-    assert (answer.code, answer.record["elements"]) == (int(drift > 0), VALUES.size)
-
-
 @pytest.mark.parametrize("drift", [0.0, 0.5])
 def test_the_graph_tells_the_shape_of_two_padded_sides(tmp_path, drift):
     answer = compared(tmp_path, left_graph=True, right_graph=True, right="NC1HWC0", drift=drift)

@@ -213,14 +213,6 @@ def test_paths_in_the_file_start_from_its_folder_and_options_from_the_working_on
     assert typed.report_dir == tmp_path / "cwd" / "out"
 
 
-def test_two_dots_lead_out_of_the_folder_a_link_points_to(tmp_path: Path) -> None:
-    (tmp_path / "real" / "suite").mkdir(parents=True)
-    (tmp_path / "link").symlink_to(tmp_path / "real" / "suite")
-    suite = load(tmp_path / "link", 'left = "../run"\nright = "./ref"\n')
-    assert suite.left.path == (tmp_path / "real" / "run").resolve()
-    assert suite.right.path == tmp_path / "link" / "ref"
-
-
 # -- who overrides whom --------------------------------------------------------------------------------------------
 
 
