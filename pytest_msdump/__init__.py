@@ -12,8 +12,9 @@ from pytest_msdump import former_names
 from pytest_msdump.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from pytest_msdump.assertions import assert_close, assert_dumps_close, assert_no_overflow, assert_replay, compare
+    from pytest_msdump.assertions import assert_close, assert_dumps_close, assert_replay, compare
     from pytest_msdump.capabilities.elements.write_pair import write_detail
+    from pytest_msdump.capabilities.overflow.assertion import assert_no_overflow
     from pytest_msdump.core.compare.opening import OpenDump, open_dump
 
 __all__ = [
@@ -31,7 +32,7 @@ _HOMES = {
     "OpenDump": "pytest_msdump.core.compare.opening",
     "assert_close": "pytest_msdump.assertions",
     "assert_dumps_close": "pytest_msdump.assertions",
-    "assert_no_overflow": "pytest_msdump.assertions",
+    "assert_no_overflow": "pytest_msdump.capabilities.overflow.assertion",
     "assert_replay": "pytest_msdump.assertions",
     "compare": "pytest_msdump.assertions",
     "open_dump": "pytest_msdump.core.compare.opening",

@@ -1,42 +1,33 @@
-"""Assert on two tensors, on two dumps, or on one dump alone: the same engine and text as the gate's."""
+"""Assert on two tensors or on two dumps: the same engine and text as the gate's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.capabilities.inspect.check_text import check_lines, summary_line
-from pytest_msdump.capabilities.inspect.checks import Checked, check_dump
-from pytest_msdump.capabilities.inspect.hits import parse_settings
-from pytest_msdump.capabilities.inspect.measure import Contents, contents
-from pytest_msdump.capabilities.overflow.device import scan_ref
-from pytest_msdump.capabilities.overflow.indexing import reported_overflows
 from pytest_msdump.core.compare.comparing import compare_pair, compare_views
 from pytest_msdump.core.compare.indexing import index
-from pytest_msdump.core.compare.opening import OpenDump, Tensor, as_path, open_tensor
+from pytest_msdump.core.compare.opening import Tensor, as_path, open_tensor
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.escape import terminal_text
+from pytest_msdump.core.gate import exit_code, header_of_report
+from pytest_msdump.core.lazy_names import lazy_names
 from pytest_msdump.core.limits.policy import Policy
-from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.pairing import Pair, Transform
 from pytest_msdump.core.model.report import Report
-from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text, one_line
-from pytest_msdump.core.report.summary import header_lines, lead, summary_lines
+from pytest_msdump.core.report.summary import lead, summary_lines
 from pytest_msdump.core.settings.options import OPTIONS
+from pytest_msdump.core.storage.locations import RemotePath
 from pytest_msdump.core.suite import Suite, load_suite
 from pytest_msdump.core.suite.keys import MapObject
-from pytest_msdump.core.text import say
-from pytest_msdump.dumps.opdebug import overflow_files
 from pytest_msdump.facts.replay import LEAST_REPLAYED
-from pytest_msdump.storage.remote import RemotePath
 
 if TYPE_CHECKING:
     from pytest_msdump.core.model.record import Record
@@ -240,7 +231,7 @@ def assert_replay(
     """
     __tracebackhide__ = True
     # Needs a framework.
-    from pytest_msdump.replay.reference_model import record_reference, reference_of, replay_plan, share_of
+    from pytest_msdump.replay.reference_model import record_reference, reference_of, replayed
 
     reference = reference_of(model, inputs)
     with TemporaryDirectory(prefix="msdump-reference-") as folder:
@@ -248,9 +239,8 @@ def assert_replay(
             right = Path(folder) / "reference"
             record_reference(reference, index(as_path(_side(left))), right)
         planned = plan(_suite_of_dumps("assert_replay", left=left, right=right, min_replayed=min_replayed, **options))
-        local = replay_plan(planned, reference)
+        local, share = replayed(planned, reference)
         records = {number: one.with_local(local.get(number)) for number, one in compare_plan(planned).items()}
-        share = share_of(planned, local)
         report = build_report(planned, records, share)
     if any(one.outcome in ("fail", "error") for one in local.values()) or not share.is_enough:
         raise AssertionError("\n".join(summary_lines(report, width=_WIDTH)))
@@ -259,17 +249,13 @@ def assert_replay(
 
 def _dumps_problem(report: Report) -> str | None:
     """What is wrong with a whole report, for a person; ``None`` when nothing is."""
-    failing = [record for record in report.records if record.fails]
-    problems = coverage_problems(report)
-    if not failing and not problems:
+    if not exit_code(report):
         return None
-    about: dict[str, Any] = {"profile": report.profile, "further": report.further}
-    lines = header_lines(report.left, report.right, pairs=len(report.records), **about)
-    lines += summary_lines(report, width=_WIDTH)
-    for order in sorted({record.order for record in failing})[:_SHOWN_OPERATORS]:
+    lines = [*header_of_report(report), *summary_lines(report, width=_WIDTH)]
+    for order in sorted({record.order for record in report.records if record.fails})[:_SHOWN_OPERATORS]:
         records = [record for record in report.records if record.order == order]
         lines += ["", failure_text(records, operators=report.left.operators, by_name=report.left.by_name, width=_WIDTH)]
-    if problems:
+    if coverage_problems(report):
         lines += ["", coverage_text(report, width=_WIDTH)]
     return "\n".join(lines)
 
@@ -299,122 +285,11 @@ def _side(given: Any) -> Path | str:
     return given if isinstance(given, RemotePath) else fspath(given)
 
 
-_SHOWN_OVERFLOWS = 10
-
-
-def assert_no_overflow(dump_or_array: OpenDump | Dump | Tensor) -> None:
-    """Fail when a dump, a tensor file or an array holds NaN, Inf, or values at their dtype's maximum.
-
-    So do overflow files (Opdebug) of the device's own check that lie in a dump.
-
-    Parameters
-    ----------
-    dump_or_array : OpenDump, str or Path of a dump or tensor file, TensorView, array_like
-        One side alone; there is nothing to compare with.
-
-    Raises
-    ------
-    AssertionError
-        Names each tensor with its counts and first position, in execution order.
-    """
-    __tracebackhide__ = True
-    dump = _dump_of(dump_or_array)
-    reported = [] if dump is None else list(_reported(dump))
-    found: list[str] = []
-    seen = 0
-    for name, side in _scanned(dump.refs) if dump else _of_tensor(dump_or_array):
-        seen += 1
-        if isinstance(side, str):
-            found.append(f"{name}: {side}")
-        elif side.nan or side.inf or side.saturated:
-            found.append(f"{name}: {say(side.overflow)}")
-    if not seen:
-        raise AssertionError(f"nothing was checked: {dump_or_array!s:.80} holds no element")
-    lines = [*reported, *found]
-    if lines:
-        more = [f"and {len(lines) - _SHOWN_OVERFLOWS} more"] if len(lines) > _SHOWN_OVERFLOWS else []
-        heads = [f"the device's own check has {len(reported)} to report"] if reported else []
-        heads += [f"{len(found)} of {seen} tensors overflow or cannot be read"] if found else []
-        head = f"{'; '.join(heads)}; first in execution order:"
-        raise AssertionError("\n  ".join([head, *lines[:_SHOWN_OVERFLOWS], *more]))
-
-
-def _dump_of(given: OpenDump | Dump | Tensor) -> Dump | None:
-    """The dump that was given, if it is one; a tensor file is a dump, too."""
-    if isinstance(given, (str, PathLike)):
-        return index(as_path(given))
-    dump = given.dump if isinstance(given, OpenDump) else given
-    return dump if isinstance(dump, Dump) else None
-
-
-def _of_tensor(given: Tensor) -> Iterable[tuple[str, Contents | str]]:
-    with ExitStack() as stack:
-        _, view = open_tensor(given, "tensor", stack)
-        return [("tensor", contents(view, ranges=None))] if view.size else []
-
-
-def _reported(dump: Dump) -> Iterator[str]:
-    """What the device's own check says, and its files that cannot be read."""
-    files = overflow_files(dump.root)
-    for report in reported_overflows(dump, files):
-        name = report.refs[0].key.op.label if report.refs else "an operator that was not dumped"
-        yield f"{name}: {report.entry.sentence}"
-    yield from (f"{file.path.name}: {file.problem}" for file in files if file.problem)
-
-
-def _scanned(refs: Sequence[TensorRef]) -> Iterable[tuple[str, Contents | str]]:
-    """Open, scan and close one tensor after the other."""
-    for ref in refs:
-        yield ref.key.address, scan_ref(ref)
-
-
-_SWITCHES: Mapping[bool, str] = {True: "on", False: "off"}
-
-
-def assert_unsuspicious(
-    dump: Dump | OpenDump | str | PathLike[str], settings: Mapping[str, float | str | bool] | None = None
-) -> Checked:
-    """Fail when a check of one dump alone hits, a tensor of it cannot be read, or there is none.
-
-    Parameters
-    ----------
-    dump : str, Path, OpenDump or Dump
-        The run to look at; the fixtures ``msdump_left`` and ``msdump_right`` will do.
-    settings : mapping of str to number, bool or str, optional
-        Thresholds by ``"CHECK.PARAMETER"``, and ``"CHECK"`` with true or false, e.g.
-        ``{"gradient_vanishing.abs_mean_lt": 1e-7, "tensor_all_zero": False}``.
-
-    Returns
-    -------
-    Checked
-        What was looked at, and what could not be checked.
-
-    Raises
-    ------
-    AssertionError
-        Its text is that of ``msdump inspect --check``.
-    ConfigError
-        A check or a parameter does not exist, or there is no such dump.
-
-    Examples
-    --------
-    >>> import numpy, tempfile
-    >>> from pathlib import Path
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> numpy.save(folder / "conv1.0.1700000000000000.npy", numpy.ones(3))
-    >>> assert_unsuspicious(folder).tensors
-    1
-    """
-    __tracebackhide__ = True
-    chosen = parse_settings(f"{name}={_text(value)}" for name, value in (settings or {}).items())
-    if isinstance(dump, OpenDump):
-        dump = dump.dump
-    checked = check_dump(dump if isinstance(dump, Dump) else index(as_path(dump)), chosen)
-    if not checked.is_clean:
-        head = f"{summary_line(checked)}; in {terminal_text(str(checked.dump.root))}"
-        raise AssertionError("\n".join((head, "", *check_lines(checked))))
-    return checked
-
-
-def _text(value: float | str | bool) -> str:
-    return _SWITCHES[value] if isinstance(value, bool) else str(value)
+# Assertions of capabilities, under the names that they have always had here.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "assert_no_overflow": "pytest_msdump.capabilities.overflow.assertion",
+        "assert_unsuspicious": "pytest_msdump.capabilities.inspect.assertion",
+    },
+)

@@ -52,10 +52,13 @@ def drift_of(record: Record) -> Drift | None:
         return None
     if is_equal and not record.fails:
         return Drift(0.0, 1.0)
-    found = [_distance(record), _angle(record)]
-    found.insert(0, _against_golden(record, found[0]))
-    drift = next((one for one in found if one and one.limit), None) or found[1]
-    if drift is not None and any(remark.code == "zero_in_exact_arithmetic" for remark in record.remarks):
+    distance = _distance(record)
+    drift = _against_golden(record, distance)
+    if drift is None or not drift.limit:
+        drift = distance
+    if (drift is None or not drift.limit) and (angle := _angle(record)) is not None and angle.limit:
+        drift = angle
+    if drift is not None and record.remarks and "zero_in_exact_arithmetic" in {one.code for one in record.remarks}:
         drift = drift._replace(noise=inf)
     if drift is not None and drift.limit is not None and record.fails and drift.error <= drift.limit:
         return drift._replace(fails_otherwise=True)
@@ -70,16 +73,21 @@ def growth(output: Drift, feeds: Iterable[Drift]) -> float | None:
     what rounding does is known of each tensor, and an operator may well make errors larger, or smaller.
     """
     known = list(feeds)
-    scores = [one.score for one in known if one.score is not None]
-    if output.score is not None and known and len(scores) == len(known):
-        return _over(output.score, max(scores))
+    if output.base:
+        scores = [one.score for one in known if one.score is not None]
+        if known and len(scores) == len(known):
+            return _over(output.error / output.base, max(scores))
     # How much of the limit by which it fails a tensor takes up is unknown; it is all of it at least.
-    shares = [max(one.share, 1.0) if one.share is not None and one.fails_otherwise else one.share for one in known]
+    shares = [
+        1.0 if one.fails_otherwise and share is not None and share < 1.0 else share
+        for one in known
+        for share in (one.share,)
+    ]
     if not known or output.share is None or None in shares:
         return None
     return min(
-        _over(output.error, max(one.error for one in known)),
-        _over(output.share, max(share for share in shares if share is not None)),
+        _over(output.error, max([one.error for one in known])),
+        _over(output.share, max([share for share in shares if share is not None])),
     )
 
 
@@ -246,9 +254,9 @@ def _distance(record: Record) -> Drift | None:
     value = record.judged_value(_DISTANCE)
     if not isinstance(value, (int, float)) or not isfinite(value):
         return None
-    bases = (check.base for check in record.checks if check.metric == _DISTANCE and check.level == "fail")
     # What rounding does to the distance, if its limit is a limits file's.
-    limit, base = _limit(record, _DISTANCE) or None, next(bases, None)
+    bases = [check.base for check in record.checks if check.metric == _DISTANCE and check.level == "fail"]
+    limit, base = _limit(record, _DISTANCE) or None, bases[0] if bases else None
     # Harmless runs reach any score that is within the limit.
     noise = limit if base and limit else _NOISE.get(record.judged_as, 0.0)
     return Drift(float(value), limit, noise, base=base)
@@ -265,15 +273,17 @@ def _angle(record: Record) -> Drift | None:
 def _against_golden(record: Record, distance: Drift | None) -> Drift | None:
     """Return the distance with the limit that a ratio of errors against golden sets; one run's error is rounding."""
     for metric in _RATIOS:
-        value, limit = record.judged_value(metric), _limit(record, metric)
-        if isinstance(value, (int, float)) and value > 0 and limit and distance and distance.error:
-            rounding = distance.error / value
-            return Drift(distance.error, rounding * limit, rounding)
+        if (limit := _limit(record, metric)) and distance and distance.error:
+            value = record.judged_value(metric)
+            if isinstance(value, (int, float)) and value > 0:
+                rounding = distance.error / value
+                return Drift(distance.error, rounding * limit, rounding)
     return None
 
 
 def _limit(record: Record, metric: str) -> float | None:
     """Return the limit beyond which a metric fails; one that leaves no room is none."""
-    bounds = (check.limit for check in record.checks if check.metric == metric and check.level == "fail")
-    bound = next(bounds, None)
-    return bound if bound is not None and isfinite(bound) else None
+    for check in record.checks:
+        if check.metric == metric and check.level == "fail":
+            return check.limit if check.limit is not None and isfinite(check.limit) else None
+    return None

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from pytest_msdump.core.errors import ConfigError, MsdumpError, missing_package, nearest
 from pytest_msdump.core.escape import terminal_lines
 from pytest_msdump.core.metrics.kernel import kernel_line
+from pytest_msdump.core.ports import rows
 
 __all__ = ["COMMANDS", "EXIT_CODES", "exit_code", "main"]
 
@@ -37,36 +38,8 @@ _BETWEEN_COLLECTIONS = 100_000
 # environment has the last word.
 _NUMPY_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_DEFAULT_NUM_THREADS")
 
-# Each is a module of this package with DESCRIPTION, EXAMPLES, add_arguments and run, imported when it is called.
-COMMANDS: Mapping[str, str] = {
-    "init": "write a first suite file for two dumps",
-    "compare": "compare two dumps or two tensor files",
-    "match": "show which tensors pair, and why others do not",
-    "inspect": "look into one dump or file, from a line of the program to its operators and back, "
-    "and check it by itself",
-    "check": "judge a saved result again, without the data",
-    "accept": "accept failures of a run until a day, as known drifts of its suite file",
-    "calibrate": "make limits from a reference and slightly perturbed runs of it",
-    "convert": "convert dumps to arrays, archives, raw bytes or text, and arrays to dump files",
-    "sketch": "write a dump as sketches, small enough to commit",
-    "repeat": "run a program several times, and find the first operator that differs",
-    "replay": "give each operator its own inputs again, and name the kernels or modules that are wrong by themselves",
-    "overflow": "find operators that overflow in one dump",
-    "config": "write, check or explain a dump configuration",
-    "prototxt": "give in-place layers of a Caffe network their own blobs",
-    "rename": "rename .npy files to OP.SLOT.TIME.npy",
-    "report": "write the page, or another report, from a saved result",
-    "tfdbg": "print tfdbg commands that save every tensor of its list",
-}
 
-# Command of a capability → its module.
-_ELSEWHERE = {
-    "config": "pytest_msdump.capabilities.config.command",
-    "convert": "pytest_msdump.capabilities.convert.command",
-    "inspect": "pytest_msdump.capabilities.inspect.command",
-    "overflow": "pytest_msdump.capabilities.overflow.command",
-    "rename": "pytest_msdump.capabilities.convert.rename_command",
-}
+COMMANDS = rows("COMMANDS")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -177,10 +150,11 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and the kernel, then exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     called = next((word for word in words if word in COMMANDS), None)
-    for name, summary in COMMANDS.items():
+    for name, (place, summary, *_) in COMMANDS.items():
         options: dict[str, Any] = {}
         if name == called:
-            module = import_module(_ELSEWHERE.get(name, f"pytest_msdump.cli.{name}"))
+            # Of DESCRIPTION, EXAMPLES, add_arguments and run.
+            module = import_module(place)
             width = shutil.get_terminal_size().columns - 2
             options["description"] = textwrap.fill(module.DESCRIPTION, width)
             options["epilog"] = "\n".join(["examples:", *(f"  {line}" for line in module.EXAMPLES)])

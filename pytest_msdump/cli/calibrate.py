@@ -15,9 +15,9 @@ from pytest_msdump.core.limits.limits_file import LimitsFile
 from pytest_msdump.core.limits.permissions import looser_than_default
 from pytest_msdump.core.report.tables import hanging
 from pytest_msdump.core.settings.values import finite
+from pytest_msdump.core.storage.locations import parse_location
 from pytest_msdump.core.text import Phrases
 from pytest_msdump.facts.calibration import MOST_LOOSER
-from pytest_msdump.storage.remote import parse_location
 
 DESCRIPTION = (
     "Make limits from a reference (REF) and runs of it whose inputs and weights were perturbed by a rounding unit (P): "

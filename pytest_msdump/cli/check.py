@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_msdump.causes.growth import drift_of
-from pytest_msdump.cli.gate import print_report, print_saved
+from pytest_msdump.cli.gate import print_saved
 from pytest_msdump.cli.output import phrases
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.profiles import PROFILES
@@ -58,8 +58,7 @@ def run(parsed: argparse.Namespace) -> int:
         report = report_from(read_json(Path(name)), place=name)
         if any(value is not None for value in options.values()):
             report = _judged_again(report, options)
-        print_saved(name, report, say)
-        codes.append(print_report(report, [], say=say))
+        codes.append(print_saved(name, report, say))
     return max(codes)
 
 

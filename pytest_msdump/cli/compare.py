@@ -14,6 +14,7 @@ from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.compare.user_code import NO_EXTRAS, load_extras
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.settings.options import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.core.suite import Suite, load_suite
@@ -111,9 +112,8 @@ def run(parsed: argparse.Namespace) -> int:
     with progress.step("indexing and pairing"):
         planned = replace(plan(suite), extras=extras)
     if write is None:
-        from pytest_msdump.capabilities.elements.command import run_detail
-
-        return run_detail(parsed, planned, progress)
+        code: int = offered("details_of_an_operator").run_detail(parsed, planned, progress)
+        return code
     return gate(
         planned,
         _with_bundle(parsed, planned, write),
@@ -134,9 +134,7 @@ def _check_detail_flags(parsed: argparse.Namespace, *, is_detail: bool) -> None:
     if is_detail and parsed.scheduler is not None:
         raise ConfigError("--scheduler: one operator (-d) is looked at here, without workers; leave it out")
     if is_detail and parsed.table is not None:
-        from pytest_msdump.capabilities.elements.command import check_folder
-
-        check_folder(parsed.table)
+        offered("details_of_an_operator").check_folder(parsed.table)
 
 
 def _table_writer(parsed: argparse.Namespace) -> Callable[[Report], list[Path]]:

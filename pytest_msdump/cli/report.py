@@ -9,11 +9,11 @@ import webbrowser
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_msdump.capabilities.html.page import write_together
-from pytest_msdump.cli.gate import print_github
 from pytest_msdump.cli.output import add_quiet, phrases, print_lines
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.ports import offered
+from pytest_msdump.core.report.base import printed_lines
 from pytest_msdump.core.report.build import write_report
 from pytest_msdump.core.report.json_report import read_json, report_from
 from pytest_msdump.core.report.progress import Progress
@@ -58,8 +58,8 @@ def run(parsed: argparse.Namespace) -> int:
         files = _written(reports, kinds, next(iter(named.values())).parent, parsed.out)
     print_lines(map(os.path.relpath, files))
     for report in reports.values():
-        if "github" in kinds:
-            print_github(report)
+        for line in printed_lines(kinds, [report]):
+            print(line)
         if not report.complete:
             print(say("not_complete" if report.ended else "not_ended"), file=sys.stderr)
     if parsed.open:
@@ -83,6 +83,6 @@ def _differing(names: list[str]) -> list[str]:
 
 def _written(reports: Mapping[str, Report], kinds: tuple[str, ...], beside: Path, out: str | None) -> list[Path]:
     if len(reports) > 1:
-        return [write_together(reports, Path(out or "msdump-report"))]
+        return [offered("page").write_together(reports, Path(out or "msdump-report"))]
     (report,) = reports.values()
     return write_report(report, kinds, beside if out is None else Path(out))

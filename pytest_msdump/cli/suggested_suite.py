@@ -31,11 +31,11 @@ from pytest_msdump.core.report.tables import filled, hanging
 from pytest_msdump.core.scheduling import records_of
 from pytest_msdump.core.settings.options import OPTIONS
 from pytest_msdump.core.storage.files import write_atomic
+from pytest_msdump.core.storage.locations import RemotePath
 from pytest_msdump.core.suite import SideChoice, load_suite
 from pytest_msdump.core.text import Phrases
 from pytest_msdump.replay.pairing import suggest_with
 from pytest_msdump.replay.reference_model import load_reference
-from pytest_msdump.storage.remote import RemotePath
 
 # Options that pairing depends on, as read from wherever they were given, and as typed.
 _READ_NAMES = ("io", "select", "deselect", "allow_incomplete")

@@ -12,8 +12,8 @@ from math import nan, prod
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from pytest_msdump.core.compare.indexing import readers
 from pytest_msdump.core.compare.opening import open_sharded, open_view
+from pytest_msdump.core.dumps.base import EMPTY, reader
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.limits.judge import verdict_from
 from pytest_msdump.core.matching.leaving import Names
@@ -86,8 +86,8 @@ def put_together(dump: Dump, side: str, sharding: Sharding) -> Dump:
     groups: defaultdict[TensorKey, list[_Shard]] = defaultdict(list)
     alone = []
     choose = _chooser((entry for entry in sharding.dims if entry.side in (None, side)), Names(dump))
-    if mesh.source == "meta" and dump.reader in readers():
-        dump = readers()[dump.reader].with_placements(dump)
+    if mesh.source == "meta" and dump.reader != EMPTY:
+        dump = reader(dump.reader).with_placements(dump)
     at = _by_manifests(dump) if mesh.source == "meta" else None
     for ref in dump.refs:
         if at is None:
@@ -344,7 +344,7 @@ def _incomplete(
     return Message("incomplete", {"n": len(lacking), "shards": len(wanted), "side": side, "at": at_rank})
 
 
-def with_copies_judged(record: Record, pair: Pair, compare: Callable[[Pair], Record]) -> Record:
+def with_copies_judged(pair: Pair, record: Record, compare: Callable[[Pair], Record]) -> Record:
     """Add what is found of copies that ranks hold of one shard: they are held to the limits of the pair.
 
     `compare` measures and judges the first copy of the whole tensor against each further one. Copies that differ

@@ -5,16 +5,18 @@ packages name a module with the same rows in the entry-point group ``pytest_msdu
 
     NEEDS = ("graphs",)                      capabilities it imports; they come before it
     AFTER = ("statistics",)                  comes after these where they are there
-    COMMANDS = {"convert": ("package.module", "summary")}
+    COMMANDS = {"convert": ("package.module", "summary", "calibrate")}
     STAGES = {"indexed": "package.module:function", "judged": ("package.module:function", "failing")}
 
-The second entry of a stage says when there is anything to do; what it may be is said at the stage. Nothing that a row
-names is loaded before it is used.
+Further entries of a stage say when there is anything to do; what they may be is said at the stage. A list has several
+steps. Nothing that a row
+names is loaded before it is used. The last entry of a command, and ``"after"`` of an option or a report, name the one
+that stands before it in the help. ``core/hooks.py`` has the core's own rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -22,21 +24,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_msdump.core import registry
-from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pytest_msdump.core.model.comparison import Comparison
+    from pytest_msdump.core.compare.align import OpenedPair
+    from pytest_msdump.core.limits.policy import Policy
+    from pytest_msdump.core.model.comparison import Comparison, Limits
     from pytest_msdump.core.model.dump import Dump
     from pytest_msdump.core.model.pairing import Pair, Pairing
     from pytest_msdump.core.model.record import Record
     from pytest_msdump.core.model.report import Report
     from pytest_msdump.core.model.tensor import TensorRef, TensorView
+    from pytest_msdump.core.text import Message
 
 GROUP = "pytest_msdump.capabilities"
 _ROWS = "hooks"
+# Rooms that have no folder among the capabilities yet lie in the package itself, beside the core and the drivers.
+_PACKAGES = ("pytest_msdump", GROUP)
+_OTHERS = frozenset({"core", "plugin"})
+# What is measured and judged, and what clears: of this package alone.
+_OWN_STAGES = frozenset({"road", "measured", "estimated", "excused"})
 
 
-class BrokenCapabilityError(MsdumpError, ValueError):
+class BrokenCapabilityError(ConfigError):
     """Capabilities that need each other in a circle, one that needs what is not there, or a row that two have."""
 
 
@@ -55,6 +65,10 @@ class Step(NamedTuple):
     target: str
     when: str
 
+    def is_met(self, conditions: Container[str]) -> bool:
+        """Whether there is anything to do: always, or under one of the conditions that `when` names."""
+        return not self.when or any(one in conditions for one in self.when.split())
+
     @property
     def function(self) -> Callable[..., Any]:
         """The function itself."""
@@ -65,8 +79,15 @@ class Step(NamedTuple):
 @cache
 def capabilities() -> tuple[Capability, ...]:
     """Return all capabilities, each after those that it needs, otherwise by name."""
-    rows = {name: registry.literal_rows(module) for name, module in registry.folders_with("capabilities", _ROWS)}
-    rows |= {point.name: vars(point.load()) for point in registry.entry_points_of(GROUP)}
+    named = [one for package in _PACKAGES for one in registry.folders_with(package, _ROWS) if one[0] not in _OTHERS]
+    rows = {name: registry.literal_rows(module) for name, module in named}
+    for point in registry.entry_points_of(GROUP):
+        rows[point.name] = vars(point.load())
+        if refused := sorted(_OWN_STAGES & rows[point.name].get("STAGES", {}).keys()):
+            raise BrokenCapabilityError(
+                f"capability {point.name} of {point.value}: stage {refused[0]} judges, and only the core clears a "
+                "verdict; take the stage judged, which may worsen one, or the stage limits"
+            )
     return tuple(Capability(name, rows[name]) for name in ordered(rows))
 
 
@@ -98,14 +119,39 @@ def ordered(rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
 
 @cache
 def rows(kind: str) -> Mapping[str, Any]:
-    """Return the rows of one kind, e.g. ``"COMMANDS"``, of all capabilities, by their names."""
-    merged: dict[str, Any] = {}
+    """Return the rows of one kind, e.g. ``"COMMANDS"``, of the core and of all capabilities, by their names.
+
+    A capability's row stands behind the one that it names, where that is there, else at the end.
+    """
+    merged: dict[str, Any] = dict(getattr(import_module("pytest_msdump.core.hooks"), kind, {}))
     for capability in capabilities():
         own = capability.rows.get(kind, {})
         if twice := sorted(merged.keys() & own.keys()):
             raise BrokenCapabilityError(f"capability {capability.name}: another one has {kind} {twice[0]!r} as well")
         merged |= own
-    return merged
+    after = {name: row.get("after") for name, row in merged.items() if isinstance(row, Mapping)}
+    after |= {name: row[2] for name, row in merged.items() if isinstance(row, tuple) and len(row) > 2}
+    return {name: merged[name] for name in placed(dict.fromkeys(merged) | after)}
+
+
+def placed(after: Mapping[str, str | None]) -> list[str]:
+    """Return names in their order, each that names another one behind that, where it is there.
+
+    Examples
+    --------
+    >>> placed({"json": None, "md": None, "html": "csv", "csv": "json", "lines": "xml"})
+    ['json', 'csv', 'html', 'md', 'lines']
+    """
+    following: dict[str | None, list[str]] = {}
+    for name, before in after.items():
+        following.setdefault(before if before in after else None, []).append(name)
+
+    def behind(name: str | None) -> list[str]:
+        return [one for follower in following.get(name, ()) for one in (follower, *behind(follower))]
+
+    if lost := sorted(after.keys() - set(order := behind(None))):
+        raise BrokenCapabilityError(f"{', '.join(lost)}: each stands after another of these; leave one out")
+    return order
 
 
 @cache
@@ -117,24 +163,32 @@ def values(kind: str) -> Mapping[str, Any]:
 @cache
 def steps(stage: str) -> tuple[Step, ...]:
     """Return what capabilities do at a stage, in order; loads none of them."""
-    return tuple(
-        Step(one.name, *((row, "") if isinstance(row, str) else row))
-        for one in capabilities()
-        if (row := one.rows.get("STAGES", {}).get(stage)) is not None
-    )
+    named = ((one.name, one.rows.get("STAGES", {}).get(stage, [])) for one in capabilities())
+    listed = ((name, row) for name, own in named for row in (own if isinstance(own, list) else [own]))
+    parts = ((name, (row,) if isinstance(row, str) else row) for name, row in listed)
+    return tuple(Step(name, target, " ".join(conditions)) for name, (target, *conditions) in parts)
 
 
 def bound(stage: str, conditions: Iterable[str] = ("",)) -> tuple[Callable[..., Any], ...]:
     """Return the functions of a stage that have anything to do under these conditions; done once per plan."""
     met = frozenset(conditions)
-    return tuple(step.function for step in steps(stage) if step.when in met)
+    return tuple(step.function for step in steps(stage) if step.is_met(met))
 
 
 @cache
 def load(target: str) -> Any:
-    """Return what ``"module:name"`` names."""
+    """Return what ``"module:name"`` names, or a module."""
     module, _, name = target.partition(":")
-    return getattr(import_module(module), name)
+    loaded = import_module(module)
+    return getattr(loaded, name) if name else loaded
+
+
+def offered(name: str) -> Any:
+    """Return the module that a capability offers to drivers by this name in ``OFFERS``; ConfigError where none does."""
+    target = rows("OFFERS").get(name)
+    if target is None:
+        raise ConfigError(f"{name.replace('_', ' ')}: there is no capability here that does this")
+    return load(target)
 
 
 class IndexRequest(NamedTuple):
@@ -146,6 +200,8 @@ class IndexRequest(NamedTuple):
 
 class Indexed(Protocol):
     """Stage ``indexed``: adds to a dump that a reader has just listed what lies beside its tensors. Reads no tensor.
+
+    Its condition is the name of a reader. A single npy file has nothing beside it, and does not pass here.
 
     Examples
     --------
@@ -186,6 +242,35 @@ class Opened(Protocol):
         """Return a view in the tensor's logical shape; `open_ref` opens it, or one that it is made of, without this."""
 
 
+class Entries(Protocol):
+    """Stage ``entries``: chooses partners that no file and no name gives. They count as entries of the map.
+
+    Examples
+    --------
+    >>> def renamed(left, right):
+    ...     ours, theirs = ({ref.key.op.label for ref in dump.refs} for dump in (left, right))
+    ...     return {name: f"model.{name}" for name in sorted(ours) if f"model.{name}" in theirs}
+    """
+
+    def __call__(self, left: Dump, right: Dump, /) -> object:
+        """Return left address → right address, or tables as ``[[msdump.map]]`` has them."""
+
+
+class Paired(Protocol):
+    """Stage ``paired``: adds to pairs what belongs to them, as tensors of further runs.
+
+    Its condition is ``"golden"`` (there is a golden or a third run), or empty.
+
+    Examples
+    --------
+    >>> def with_ticket(pairing, dumps):
+    ...     return replace(pairing, notes=(*pairing.notes, "ACC-412")), dumps
+    """
+
+    def __call__(self, pairing: Pairing, dumps: Mapping[str, Dump], /) -> tuple[Pairing, Mapping[str, Dump]]:
+        """Return both; who meets whom stays as it is."""
+
+
 class LimitSource(Protocol):
     """Stage ``limits``: limits that stand between the rules of a suite and its profile. Asked once per pair, at plan.
 
@@ -202,29 +287,78 @@ class LimitSource(Protocol):
 class Road(Protocol):
     """Stage ``road``: compares a pair without its elements. The first result wins; None leaves it to the next.
 
+    Its condition is ``"unseen"``: a tensor of the plan was not saved. Of this package alone, as it judges.
+
     Examples
     --------
     >>> def by_digest(pair, policy, roots):
     ...     return None if pair.left.parts.get("digest") is None else record_of_digests(pair, roots)
     """
 
-    def __call__(self, pair: Pair, policy: Any, roots: tuple[Path, ...], /) -> Record | None:
+    def __call__(self, pair: Pair, policy: Policy, roots: tuple[Path, ...], /) -> Record | None:
         """Return the record of the pair, or None where this road does not lead."""
+
+
+class Measured(Protocol):
+    """Stage ``measured``: adds numbers to what the kernel measured, while both tensors are open.
+
+    Its condition is ``"golden"``: there is a golden or a third run. Of this package alone, as limits hold for them.
+
+    Examples
+    --------
+    >>> def with_ratios(opened, comparison, limits, excuse):
+    ...     return replace(comparison, measurements={**comparison.measurements, **ratios_of(opened)})
+    """
+
+    def __call__(
+        self, opened: OpenedPair, comparison: Comparison, limits: Limits, excuse: Callable[..., Message | None], /
+    ) -> Comparison:
+        """Return the numbers with further ones; `excuse` says why the pair cannot agree, or None."""
+
+
+class Excused(Protocol):
+    """Stage ``excused``: says of a failing pair why no two runs agree about it, before it is judged again.
+
+    What clears is `core.limits.judge`, by the codes that it knows. Of this package alone.
+
+    Examples
+    --------
+    >>> def rounding_alone(opened, limits):
+    ...     return Message("zero_in_exact_arithmetic", {...}) if is_rounding(opened) else None
+    """
+
+    def __call__(self, opened: OpenedPair, limits: Limits, /) -> Message | None:
+        """Return the reason, or None where nothing shows one."""
+
+
+class Explained(Protocol):
+    """Stage ``explained``: adds notes and parts to the record of a failing pair, while both tensors are open.
+
+    Examples
+    --------
+    >>> def with_largest(opened, record):
+    ...     left, right = opened.seen
+    ...     return replace(record, parts={**record.parts, "largest": Largest(largest_of(left), largest_of(right))})
+    """
+
+    def __call__(self, opened: OpenedPair, record: Record, /) -> Record:
+        """Return the record with what the elements show."""
 
 
 class Judged(Protocol):
     """Stage ``judged``: adds notes and parts to a record, or worsens its verdict; it cannot make it better.
 
-    Its condition is ``"failing"`` (only where the verdict is), or empty.
+    Its condition is ``"failing"`` (only where the verdict is), ``"statistics"`` or ``"shards"`` (a tensor of the plan
+    has them), or empty. `again` measures and judges another pair by the same limits.
 
     Examples
     --------
     >>> from dataclasses import replace
-    >>> def noted(pair, comparison, record):
+    >>> def noted(pair, record, again):
     ...     return replace(record, parts={**record.parts, "owner": Owner("team-attention")})
     """
 
-    def __call__(self, pair: Pair, comparison: Comparison | None, record: Record, /) -> Record:
+    def __call__(self, pair: Pair, record: Record, again: Callable[[Pair], Record], /) -> Record:
         """Return the record with what this capability has to say of the pair."""
 
 

@@ -5,6 +5,7 @@ A dump format, metric, converter or report is one file; entry points of the same
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import sys
@@ -107,22 +108,27 @@ def _modules_of(package: ModuleType) -> dict[str, str]:
     return found
 
 
-def folders_with(room: str, module: str) -> Iterator[tuple[str, str]]:
-    """Name the folders of a room beside the core that have such a module, each with the module's dotted name."""
-    package = f"pytest_msdump.{room}"
+def folders_with(package: str, module: str) -> Iterator[tuple[str, str]]:
+    """Name the folders of a package that have such a module, each with the module's dotted name."""
     for name, place in sorted(_modules_of(import_module(package)).items()):
         if _spec(f"{package}.{name}.{module}", os.path.join(place, name)) is not None:  # noqa: PTH118
             yield name, f"{package}.{name}.{module}"
 
 
 def literal_rows(module: str) -> dict[str, Any]:
-    """Return what a module without imports of its own defines, without loading the package that it is in."""
+    """Return the literals that a module assigns, by name, without loading it or the package that it is in.
+
+    Raises ValueError for anything else than a literal.
+    """
     parent, _, _ = module.rpartition(".")
     room, _, folder = parent.rpartition(".")
     spec = next(spec for place in import_module(room).__path__ if (spec := _spec(module, os.path.join(place, folder))))  # noqa: PTH118
-    rows: dict[str, Any] = {"__name__": module}
-    exec(cast("Any", spec.loader).get_code(module), rows)  # noqa: S102 - a module of this package, as importing it would
-    return {kind: row for kind, row in rows.items() if kind.isupper()}
+    text = cast("Any", spec.loader).get_source(module)
+    return {
+        cast("ast.Name", node.targets[0]).id: ast.literal_eval(node.value)
+        for node in ast.parse(text).body
+        if isinstance(node, ast.Assign)
+    }
 
 
 def _spec(module: str, place: str) -> ModuleSpec | None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
-from pytest_msdump.capabilities.cache.cache import Cache, Cached, CachingComparer, cache_folder, open_cache
-from pytest_msdump.core.compare.comparing import comparer_of
+from pytest_msdump.core.compare.comparing import Comparer, comparer_of
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.compare.user_code import Watch
 from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.ports import offered
 from pytest_msdump.core.processes import Workers
 from pytest_msdump.core.report.build import with_arguments
-from pytest_msdump.storage.remote import RemotePath
+from pytest_msdump.core.storage.locations import RemotePath
+from pytest_msdump.core.text import ENGLISH
 
 # Small pairs travel together. More of them at once would save no time.
 _MOST_TOGETHER = 64
@@ -30,14 +32,14 @@ def records_of(
     """
     numbers = range(len(plan.pairing.pairs))
     if scheduler is not None:
-        # Needs Dask, an optional package.
-        from pytest_msdump.capabilities.cluster.cluster import Cluster, connected
-
-        with connected(scheduler) as client:
-            cluster = Cluster(plan, client, scheduler)
+        workers = offered("scheduler")
+        with workers.connected(scheduler) as client:
+            cluster = workers.Cluster(plan, client, scheduler)
             found = watch(cluster.records(numbers), "pairs", len(numbers))
             return {number: with_arguments(plan, number, record) for number, record in found}, tuple(cluster.notes)
-    cache = open_cache(plan, cache_folder(Path.cwd()))
+    cache = None
+    if plan.suite.options.get("cache", "off") != "off":
+        cache = offered("cache").open_cache(plan, offered("cache").cache_folder(Path.cwd()))
     records: dict[int, Record] = {}
     notes: tuple[str, ...] = ()
     with closing(Runner(plan, numbers, jobs=plan.suite.options["jobs"], cache=cache)) as runner:
@@ -51,6 +53,63 @@ def records_of(
     return records, (*notes, *runner.notes)
 
 
+class Cache(Protocol):
+    """Records of earlier runs, as the capability ``cache`` keeps them."""
+
+    def key(self, pair: Pair) -> str | None:
+        """Return what a record is kept under; None where its files may change without notice."""
+
+    def get(self, key: str | None, pair: Pair) -> Record | None:
+        """Return the record of an earlier run."""
+
+    def keep(self, records: Mapping[int, Record], keys: Mapping[int, str], reused: Collection[int]) -> tuple[str, ...]:
+        """Write records, by number of the pair, and return what to note in the report."""
+
+
+class Cached(NamedTuple):
+    """A record, the key under which it may be kept, and whether it came from the cache."""
+
+    record: Record
+    key: str | None = None
+    is_reused: bool = False
+
+
+class CachingComparer:
+    """Compares pairs, or finds their records in the cache. Changes neither, so that any process may have one."""
+
+    def __init__(self, comparer: Comparer, cache: Cache | None) -> None:
+        self._comparer = comparer
+        self._cache = cache
+
+    def compare(self, pair: Pair) -> Cached:
+        """Compare a pair, or find its record."""
+        if self._cache is None:
+            return Cached(self._comparer.compare(pair))
+        found = self.find(pair)
+        if found is not None:
+            return found
+        key = self._cache.key(pair)
+        record = self._comparer.compare(pair)
+        # The record of a file that changed while it was read belongs to neither version.
+        return Cached(record, key if key == self._cache.key(pair) else None)
+
+    def find(self, pair: Pair) -> Cached | None:
+        """Find the record of a pair in the cache, if there is one."""
+        if self._cache is None:
+            return None
+        key = self._cache.key(pair)
+        found = self._cache.get(key, pair)
+        return None if found is None else Cached(found, key, is_reused=True)
+
+    def died(self, pair: Pair) -> Cached:
+        """Return the error of a pair that two worker processes died of."""
+        sentence = (
+            "comparing this pair ended 2 worker processes one after the other, killed perhaps when memory ran out; "
+            "compare it alone, without --jobs"
+        )
+        return Cached(self._comparer.error(pair, sentence))
+
+
 class Runner:
     """Makes the records of a plan's pairs.
 
@@ -62,11 +121,13 @@ class Runner:
     if a side is on object storage, whose connection processes cannot share.
     """
 
-    def __init__(self, plan: Plan, order: Sequence[int], *, jobs: int = 1, cache: Cache | None = None) -> None:
+    def __init__(
+        self, plan: Plan, order: Sequence[int], *, jobs: int = 1, cache: Cache | None = None, explains: bool = False
+    ) -> None:
         self.keys: dict[int, str] = {}
         self.reused: set[int] = set()
         self._plan = plan
-        self._comparer = CachingComparer(comparer_of(plan), cache)
+        self._comparer = CachingComparer(comparer_of(plan, explains=explains), cache)
         self._workers: Workers[Pair, Cached] | None = None
         # Pairs whose results the workers have yet to send, and results that were not asked for in their turn.
         self._awaited: set[int] = set()
@@ -110,10 +171,7 @@ class Runner:
     def notes(self) -> tuple[str, ...]:
         """What to note in the report."""
         again = 0 if self._workers is None else self._workers.again
-        if not again:
-            return ()
-        pairs = "1 pair was" if again == 1 else f"{again} pairs were"
-        return (f"a worker process ended early, killed perhaps: {pairs} compared again",)
+        return (ENGLISH("note_worker_ended", n=again),) if again else ()
 
     def close(self) -> None:
         """End the worker processes."""

@@ -8,11 +8,18 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.dumps.base import DumpBuilder, Reader
-from pytest_msdump.core.dumps.dump_tree import FIRST_FOLDERS, RANK_FOLDERS, Place, place_of
+from pytest_msdump.core.dumps.dump_tree import (
+    FIRST_FOLDERS,
+    MADE_OF_DUMPS,
+    OVERFLOW_FILES,
+    RANK_FOLDERS,
+    FoundDump,
+    Place,
+    place_of,
+)
 from pytest_msdump.core.dumps.file_names import (
     AscendName,
     is_time,
@@ -31,6 +38,7 @@ from pytest_msdump.core.dumps.listing import Folder, walk
 from pytest_msdump.core.dumps.reruns import Reruns, separate_tree_runs
 from pytest_msdump.core.dumps.sidefiles import MAPPING, originals_in
 from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.facts.dump_proto import DataType
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.graph import file_spelling
 from pytest_msdump.core.model.tensor import (
@@ -46,11 +54,8 @@ from pytest_msdump.core.model.tensor import (
 from pytest_msdump.dumps.ascend_file import open_part, read_header
 from pytest_msdump.dumps.ascend_header import Header
 from pytest_msdump.dumps.slices import open_sliced
-from pytest_msdump.facts.dump_proto import DataType
 
-# Sentences of `DumpBuilder.note_file`, of which MindSpore's reader shares two.
-MADE_OF_DUMPS = "note_made_of_dumps"
-OVERFLOW_FILES = "note_overflow_files"
+# Sentences of `DumpBuilder.note_file`.
 _NO_NAME = "note_no_name"
 _TASK_TYPE = "note_task_type"
 _OTHER_KIND = "note_other_kind"
@@ -186,20 +191,6 @@ def _why_left_out(name: str, parsed: AscendName | None) -> str:
         return _NO_NAME
     others = (parse_reference, parse_mindspore, parse_converted, parse_protobuf)
     return _OTHER_KIND if any(parse(name) for parse in others) else ""
-
-
-class FoundDump(NamedTuple):
-    """A dump file, what its name says, and where in the run it was dumped."""
-
-    folder: Path
-    file: str
-    name: AscendName
-    at: Coordinates
-
-    @property
-    def path(self) -> Path:
-        """Where it is."""
-        return self.folder / self.file
 
 
 def index_headers(found: Iterable[FoundDump], builder: DumpBuilder, *, reader: str) -> list[TensorRef]:

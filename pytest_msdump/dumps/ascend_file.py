@@ -14,10 +14,10 @@ from pytest_msdump.core.dumps.array_reader import StoredView, can_be_held, layou
 from pytest_msdump.core.dumps.stored_file import StoredFile, opened, truncated
 from pytest_msdump.core.dumps.strided_reader import BLOCK_BYTES
 from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.facts.dump_proto import NOT_NUMBERS
 from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.ascend_header import Header, RawPart, StoredTensor, bytes_behind, parse_header
 from pytest_msdump.dumps.wire import Span
-from pytest_msdump.facts.dump_proto import NOT_NUMBERS
 
 _WINDOW_BYTES = 2**12
 _RAW_BLOCK_BYTES = 2**20

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from pytest_msdump.core.dumps.stored_file import truncated
 from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.facts import dump_proto
 from pytest_msdump.dumps.wire import Memory, Source, Span, fields, named_fields, span_of, varint_of, varints
-from pytest_msdump.facts import dump_proto
 
 MAX_HEADER_BYTES = 64 * 2**20
 

@@ -22,6 +22,7 @@ from pytest_msdump.core.dumps.sidefiles import parse_object, read_text
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.ordering import in_order
+from pytest_msdump.core.model.statistics import Statistic, Statistics
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
@@ -37,7 +38,6 @@ from pytest_msdump.core.model.tensor import (
 from pytest_msdump.core.text import Message, say
 from pytest_msdump.dumps.json_kinds import described
 from pytest_msdump.dumps.msprobe_json import innermost
-from pytest_msdump.model.statistics import Statistic, Statistics
 
 _SUFFIX, _FORMAT, _VERSION = ".json", "torch.utils._debug_mode.DebugMode.logs", 1
 _RANK_FILE = re.compile(r"rank_?(\d{1,9})\.json", re.ASCII)

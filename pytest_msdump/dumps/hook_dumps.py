@@ -26,6 +26,7 @@ from pytest_msdump.core.dumps.sidefiles import parse_object, read_text
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.model.dump import DistributedRank, Dump, Manifest
 from pytest_msdump.core.model.ordering import PARAMETER, in_order
+from pytest_msdump.core.model.statistics import Statistic, Statistics
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
@@ -39,7 +40,6 @@ from pytest_msdump.core.model.tensor import (
 )
 from pytest_msdump.dumps.safetensors import SafetensorsReader
 from pytest_msdump.dumps.torch_file import TorchFileReader, saved_value
-from pytest_msdump.model.statistics import Statistic, Statistics
 
 _UNKNOWN = TensorSpec()
 
@@ -177,12 +177,14 @@ def parse_dumper_name(name: str) -> dict[str, str]:
     >>> parse_dumper_name("step=0___rank=1___dump_index=7___name=logits___layer_id=3.pt")["layer_id"]
     '3'
     """
+    if not name.endswith(".pt"):
+        return {}
     parts = name.removesuffix(".pt").split("___")
     found = {key: value for key, _, value in (part.partition("=") for part in parts)}
     is_whole = len(found) == len(parts) and all("=" in part for part in parts) and found.get("name")
     numbers = (found.get("rank", ""), found.get("dump_index", ""), found.get("step", found.get("forward_pass_id", "")))
     is_counted = all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers)
-    return found if name.endswith(".pt") and is_whole and is_counted else {}
+    return found if is_whole and is_counted else {}
 
 
 class SglangDumperReader(_HookReader):

@@ -18,6 +18,7 @@ from pytest_msdump.core.errors import UnknownDumpFormatError
 from pytest_msdump.core.model.describe import counted
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.ordering import PARAMETER, in_order
+from pytest_msdump.core.model.statistics import Statistics
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
@@ -32,7 +33,6 @@ from pytest_msdump.core.model.tensor import (
 from pytest_msdump.core.text import Message, say
 from pytest_msdump.dumps.msprobe_json import Call, SavedTensor, containers_of, lines_of, parse_file, tensors_of
 from pytest_msdump.dumps.torch_file import open_only_tensor
-from pytest_msdump.model.statistics import Statistics
 
 _DUMP, _STACK, _CONSTRUCT, _ERRORS = "dump.json", "stack.json", "construct.json", "dump_error_info.log"
 _DEBUG = "debug.json"

@@ -11,7 +11,9 @@ from __future__ import annotations
 import csv
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +28,8 @@ from pytest_msdump.core.dumps.sidefiles import MAPPING, STATISTICS_FILE, read_ma
 from pytest_msdump.core.errors import DumpNotFoundError, TensorFileError
 from pytest_msdump.core.facts.metrics import ABSENT, DIGITS, LABEL_COLUMNS, STATISTICS
 from pytest_msdump.core.model.describe import counted, listed
-from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.dump import Dump, PartialRun
+from pytest_msdump.core.model.statistics import Statistic, Statistics, StatisticTables
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
@@ -38,8 +41,9 @@ from pytest_msdump.core.model.tensor import (
     TensorView,
     mangle,
 )
+from pytest_msdump.core.ports import IndexRequest
 from pytest_msdump.core.storage.files import open_regular
-from pytest_msdump.model.statistics import Statistic, Statistics, StatisticTables
+from pytest_msdump.core.text import Message, Parameter, say
 
 # The `TensorRef.reader` of a tensor of which there are statistics only: no reader can open it.
 READER = UNSEEN
@@ -384,3 +388,85 @@ def _digits(cell: str) -> int:
     if match is None or _INTEGER.fullmatch(cell.strip()):
         return 0
     return len(match["digits"].replace(".", "").lstrip("0"))
+
+
+# -- Statistics of tensors that were saved -----------------------------------------------------------------------------
+
+# Operator, type, coordinates but for the occurrence, input or output, slot: a name that a table spells with slashes is
+# the same tensor.
+_Identity = tuple[str, str | None, Coordinates, str, int]
+
+
+def with_statistics(dump: Dump, request: IndexRequest) -> Dump:  # noqa: ARG001 - as every stage takes it
+    """Attach the statistics of a run to its tensors; those without a tensor become tensors that cannot be opened.
+
+    The keys of `dump` are still those of file names. The reader is ``"statistics"`` if no tensor was saved at all.
+    """
+    if not dump.root.is_dir():
+        return dump
+    tables = read_statistics(dump.root)
+    notes = (*dump.notes, *(note for note in tables.notes if note not in dump.notes))
+    files: frozenset[Path] = frozenset(tables.files)
+    dump = replace(dump, notes=notes, unexplained=tuple(path for path in dump.unexplained if path not in files))
+    if not (tables.rows or tables.older):
+        return dump
+    saved = _rows_by_tensor((*dump.refs, *dump.older), (*tables.rows, *tables.older))
+    refs, older = (
+        tuple(replace(ref, statistics=saved[ref].statistics) if ref in saved else ref for ref in part)
+        for part in (dump.refs, dump.older)
+    )
+    if not refs and not older:
+        return replace(dump, reader=READER, refs=tables.rows, older=tables.older, partial=tables.partial)
+    alone = _other_rows(refs, tables.rows, saved.values())
+    if alone:
+        about: dict[str, Parameter] = {"n": len(alone), "name": alone[0].key.address}
+        notes = (*notes, say(Message("note_statistics_only", about)))
+        refs = order_by_time((*refs, *alone), PartialRun.total((dump.partial, tables.partial)))
+    return replace(dump, refs=refs, older=older, notes=notes)
+
+
+def _rows_by_tensor(refs: Iterable[TensorRef], rows: Iterable[TensorRef]) -> dict[TensorRef, TensorRef]:
+    """Find the rows of tensors; all rows are needed, since which run one is of follows from its time only."""
+    by_identity: defaultdict[_Identity, list[TensorRef]] = defaultdict(list)
+    for row in rows:
+        by_identity[_identity(row)].append(row)
+    found: dict[TensorRef, TensorRef] = {}
+    members: defaultdict[_Identity, list[TensorRef]] = defaultdict(list)
+    for ref in refs:
+        members[_identity(ref)].append(ref)
+    for identity, tensors in members.items():
+        found.update(_by_time(tensors, by_identity.get(identity, [])))
+    return found
+
+
+def _by_time(tensors: list[TensorRef], rows: list[TensorRef]) -> Iterator[tuple[TensorRef, TensorRef]]:
+    """Pair by time: one by one if there are as many of both, else each of the fewer with the nearest."""
+    tensors, rows = sorted(tensors, key=_time), sorted(rows, key=_time)
+    fewer, more = (tensors, rows) if len(tensors) <= len(rows) else (rows, tensors)
+    place = 0
+    for nth, one in enumerate(fewer):
+        last = len(more) - (len(fewer) - nth)
+        while place < last and abs(_time(more[place + 1]) - _time(one)) <= abs(_time(more[place]) - _time(one)):
+            place += 1
+        yield (one, more[place]) if fewer is tensors else (more[place], one)
+        place += 1
+
+
+def _other_rows(
+    refs: Iterable[TensorRef], rows: Iterable[TensorRef], used: Iterable[TensorRef]
+) -> tuple[TensorRef, ...]:
+    """Return the rows of tensors that were not saved."""
+    known = {(_identity(ref), ref.key.op.at.occurrence) for ref in refs}
+    taken = {row.source for row in used}
+    return tuple(
+        row for row in rows if row.source not in taken and (_identity(row), row.key.op.at.occurrence) not in known
+    )
+
+
+def _time(ref: TensorRef) -> int:
+    return ref.source.timestamp or 0
+
+
+def _identity(ref: TensorRef) -> _Identity:
+    op = ref.key.op
+    return (op.name, op.op_type, replace(op.at, occurrence=None), ref.key.io, ref.key.slot)

@@ -15,7 +15,7 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from pytest_msdump.core.dumps.stored_file import LFS_POINTER, StoredFile, truncated
 from pytest_msdump.core.errors import TensorFileError
-from pytest_msdump.storage.remote import Seekable
+from pytest_msdump.core.storage.files import Seekable
 
 # Some 150,000 members; a directory takes a hundred times as much memory as it has bytes.
 _MAX_DIRECTORY_BYTES = 2**24

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.model.statistics import Statistic, Statistics, is_printed_as
 from pytest_msdump.core.text import Message
-from pytest_msdump.model.statistics import Statistic, Statistics, is_printed_as
 
 _VALUES = ("maximum", "minimum", "mean", "l2_norm", "l1_norm")
 _NORMS = ("l2_norm", "l1_norm")

@@ -26,9 +26,9 @@ from pytest_msdump.core.model.comparison import (
     Verdict,
 )
 from pytest_msdump.core.model.record import Check
+from pytest_msdump.core.model.statistics import Interval, SliceGap, StatisticComparison, Statistics
 from pytest_msdump.core.text import Message, Parameter
 from pytest_msdump.limits.statistic_distance import Distance, distance, dominance
-from pytest_msdump.model.statistics import Interval, SliceGap, StatisticComparison, Statistics
 
 _RULE = "statistics"
 _BITS = "bitwise_mismatch"

@@ -15,6 +15,7 @@ from pytest_msdump.plugin.fixtures import (
     msdump_right,
 )
 from pytest_msdump.plugin.hooks import (
+    pytest_addhooks,
     pytest_addoption,
     pytest_collect_file,
     pytest_collection,
@@ -37,6 +38,7 @@ __all__ = [
     "msdump_repeats",
     "msdump_replay",
     "msdump_right",
+    "pytest_addhooks",
     "pytest_addoption",
     "pytest_collect_file",
     "pytest_collection",

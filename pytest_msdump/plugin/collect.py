@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
+from pytest_msdump.core.compare.additions import with_added_notes
 from pytest_msdump.core.compare.planning import Group, Plan
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import terminal_lines, terminal_text
@@ -134,9 +135,14 @@ class OperatorItem(_GateItem):
         """Measure and judge every pair of this item; fail when one of them does."""
         runner = runner_of(self)
         local = self.config.stash[GATE].local(self.plan)
-        records = {number: runner.record(number).with_local(local.get(number)) for number in self.group.pairs}
-        # What a replay says is of this model alone: no later run may take it from the cache.
-        self.send(ItemRecords(self.plan.digest, records, *(({}, ()) if local else cached(runner, records))))
+        hooks, pairs = self.plan.hooks, self.plan.pairing.pairs
+        records = {
+            number: with_added_notes(runner.record(number).with_local(local.get(number)), pairs[number], hooks)
+            for number in self.group.pairs
+        }
+        # What a replay or a hook says is of this run alone: no later run may take it from the cache.
+        is_of_run = bool(local or hooks.get("record"))
+        self.send(ItemRecords(self.plan.digest, records, *(({}, ()) if is_of_run else cached(runner, records))))
         self.user_properties.extend(properties(records.values()))
         if any(record.verdict.outcome not in ("pass", "warn") for record in records.values()):
             raise self._failure(records)

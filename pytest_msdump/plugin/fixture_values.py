@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from pytest_msdump import assertions
-from pytest_msdump.capabilities.inspect.checks import Checked
 from pytest_msdump.causes.repeats import Repeats, repeat, repeat_lines
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import OpenDump, open_dump
@@ -25,6 +24,7 @@ from pytest_msdump.core.model.describe import counted
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.ports import offered
 from pytest_msdump.core.storage.files import read_regular
 from pytest_msdump.metrics.count_sketch import BUCKETS
 from pytest_msdump.plugin.sources import absolute
@@ -69,10 +69,10 @@ class Functions:
         limits = {key: value for key, value in self._options.items() if key not in plain}
         return assertions.assert_dumps_close(left, right, **{**plain, "limits": limits, **options})
 
-    def check(self, dump: Any, settings: Mapping[str, float | str] | None = None) -> Checked:
+    def check(self, dump: Any, settings: Mapping[str, float | str] | None = None) -> Any:
         """Fail when a check of one dump alone hits: NaN, zeros, weights that stand still; see `assert_unsuspicious`."""
         __tracebackhide__ = True
-        return assertions.assert_unsuspicious(dump, settings)
+        return offered("check").assert_unsuspicious(dump, settings)
 
     def open(self, path: Any, **options: Any) -> OpenDump:
         """As `pytest_msdump.open_dump`."""

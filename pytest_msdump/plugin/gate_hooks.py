@@ -12,6 +12,7 @@ from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import terminal_lines
 from pytest_msdump.core.suite import load_suite
+from pytest_msdump.hooks import hooks_of
 from pytest_msdump.plugin.collect import SuiteFile, collector_of
 from pytest_msdump.plugin.junit import add_roles
 from pytest_msdump.plugin.measuring import stop_measuring
@@ -150,4 +151,5 @@ class GateHooks:
         table: dict[str, Any] = {
             key: str(folder / value) if key in ("left", "right") else value for key, value in marker.kwargs.items()
         }
-        return plan(load_suite(file=None, table=table, options={}, directory=folder, name="marker msdump_pairs"))
+        suite = load_suite(file=None, table=table, options={}, directory=folder, name="marker msdump_pairs")
+        return plan(suite, hooks=hooks_of(self.config))

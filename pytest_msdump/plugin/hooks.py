@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_msdump import hooks
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import terminal_lines
 from pytest_msdump.core.settings.options import (
@@ -47,11 +48,11 @@ def gate_hooks(config: pytest.Config) -> GateHooks:
     """Return the hooks of a session with dumps, registered when they are first needed: their modules load numpy."""
     from pytest_msdump.plugin.gate_hooks import GateHooks
 
-    hooks: GateHooks | None = config.pluginmanager.get_plugin("msdump-gate")
-    if hooks is None:
-        hooks = GateHooks(config)
-        config.pluginmanager.register(hooks, "msdump-gate")
-    return hooks
+    found: GateHooks | None = config.pluginmanager.get_plugin("msdump-gate")
+    if found is None:
+        found = GateHooks(config)
+        config.pluginmanager.register(found, "msdump-gate")
+    return found
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,6 +63,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         groups[option.group].addoption(*option.flags, **argparse_kwargs(option))
         if option.ini:
             parser.addini(**ini_kwargs(option))
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declare the hooks that projects may have in their conftest.py."""
+    pluginmanager.add_hookspecs(hooks)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -142,9 +148,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Genera
     yield
     for line in terminalreporter.config.stash.get(_MADE, ()):
         terminalreporter.line(line)
-    hooks: GateHooks | None = terminalreporter.config.pluginmanager.get_plugin("msdump-gate")
-    if hooks is not None:
-        hooks.end_terminal_summary(terminalreporter)
+    gate: GateHooks | None = terminalreporter.config.pluginmanager.get_plugin("msdump-gate")
+    if gate is not None:
+        gate.end_terminal_summary(terminalreporter)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_msdump.capabilities.cache.cache import Cache, cache_folder, open_cache
-from pytest_msdump.core.scheduling import Runner
+from pytest_msdump.core.ports import offered
+from pytest_msdump.core.scheduling import Cache, Runner
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def runner_of(item: OperatorItem) -> Runner:
         digest = item.plan.digest
         if digest not in now.caches:
             now.caches[digest] = _opened(item.plan, item.config)
-        now.runner = Runner(item.plan, numbers, jobs=jobs, cache=now.caches[digest])
+        now.runner = Runner(item.plan, numbers, jobs=jobs, cache=now.caches[digest], explains=True)
     return now.runner
 
 
@@ -73,7 +73,10 @@ def keep_records(gate: Gate, plan: Plan) -> tuple[str, ...]:
 
 def _opened(plan: Plan, config: pytest.Config) -> Cache | None:
     """The cache that a plan's suite asks for. Where it asks for none, pytest's folder is not even made."""
-    return None if plan.suite.options["cache"] == "off" else open_cache(plan, _folder(config))
+    if plan.suite.options.get("cache", "off") == "off":
+        return None
+    found: Cache | None = offered("cache").open_cache(plan, _folder(config), explains=True)
+    return found
 
 
 def _folder(config: pytest.Config) -> Path:
@@ -83,7 +86,8 @@ def _folder(config: pytest.Config) -> Path:
         with suppress(OSError):
             return Path(own.mkdir("msdump"))
     # If nothing can be written here either, `keep_records` says so.
-    return cache_folder(config.rootpath)
+    folder: Path = offered("cache").cache_folder(config.rootpath)
+    return folder
 
 
 def stop_measuring(config: pytest.Config) -> None:

@@ -7,48 +7,43 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import pytest
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 from _pytest._io import TerminalWriter
 
 from pytest_msdump.calibrate.engine import limits_file_to_lower, tighten
-from pytest_msdump.capabilities.ci.annotations import commands_for_github, write_for_gitlab
-from pytest_msdump.capabilities.elements.write_pair import FOLDER, close_slots, details_of_failing
 from pytest_msdump.causes.suggest_partners import with_suggestions
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.escape import terminal_text
-from pytest_msdump.core.metrics.kernel import choose_kernel
+from pytest_msdump.core.gate import exit_code, header_of, report_of
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.ports import offered
+from pytest_msdump.core.report.base import kinds_of_the_run, printed_lines, remove_reports, write_kind
 from pytest_msdump.core.report.build import (
-    build_report,
     pairing_report,
-    remove_reports,
-    run_facts,
     start_report,
     write_report,
 )
 from pytest_msdump.core.report.bundling import MOST_CAUSES, write_bundle
 from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text, one_line, path_below
-from pytest_msdump.core.report.summary import header_lines, summary_lines
+from pytest_msdump.core.report.summary import summary_lines
 from pytest_msdump.core.report.tables import filled
+from pytest_msdump.core.storage.locations import is_url
 from pytest_msdump.core.text import Phrases
 from pytest_msdump.plugin.measuring import keep_records
 from pytest_msdump.plugin.session import Gate, progress_of, sent_with
 from pytest_msdump.plugin.sources import OWN_NODE, Source
 from pytest_msdump.replay.pairing import suggest_with
 from pytest_msdump.report.causes import choose_shown, role_line, short_reason, suspicious_line, with_causes_first
-from pytest_msdump.storage.remote import is_url
 
 _RED, _GREEN = {"red": True, "bold": True}, {"green": True}
 # What pytest's short summary lists when -r says nothing.
 _USUAL_REPORTCHARS = "fE"
-# Kinds of report of which a run has one, however many suites it has.
-_OF_THE_RUN = ("gitlab",)
 
 
 def failure(
@@ -100,9 +95,7 @@ def header(gate: Gate) -> list[str]:
     """Return lines that say which directory is which, for every suite not shown yet."""
     say, lines = Phrases(gate.language), list[str]()
     for plan in gate.unannounced():
-        pairs, profile, kernel = len(plan.pairing.pairs), plan.suite.policy.profile, choose_kernel().name
-        about: dict[str, Any] = {"unseen": plan.unseen, "kernel": kernel, "further": plan.further}
-        lines += header_lines(*plan.sides, pairs=pairs, profile=profile, **about, say=say)
+        lines += header_of(plan, say)
         entered = gate.dumps_to_collect()
         roots = [root for root in dict.fromkeys(map(str, plan.roots)) if root in entered]
         lines += [f"        {say('dump_not_collected', directory=root)}" for root in roots]
@@ -121,9 +114,7 @@ def start_reports(gate: Gate, sources: Iterable[Source]) -> None:
         gate.directories[source] = report_directory(gate, source, plan, several=several)
         start_report(plan, gate.directories[source])
         if several:
-            remove_reports(
-                plan.suite.report_dir, [kind for kind in plan.suite.options["report"] if kind in _OF_THE_RUN]
-            )
+            remove_reports(plan.suite.report_dir, kinds_of_the_run(plan.suite.options["report"]))
 
 
 def write_reports(gate: Gate) -> None:
@@ -131,14 +122,19 @@ def write_reports(gate: Gate) -> None:
     ran = [(source, plan) for source, plan in gate.plans.items() if plan.digest in gate.records]
     several = len(gate.directories) > 1 or len(ran) > 1
     progress = progress_of(gate.config)
-    facts = run_facts() if ran else {}
     for source, plan in ran:
-        report = build_report(plan, gate.records[plan.digest], gate.replay_share(plan))
-        report = replace(report, notes=(*report.notes, *keep_records(gate, plan)), run=facts)
+        records, share = gate.records[plan.digest], gate.replay_share(plan)
+        try:
+            report = report_of(plan, records, share, notes=keep_records(gate, plan), most_explained=0)
+        except MsdumpError as error:
+            # Of a hook, or of a capability's stage.
+            gate.unwritten.append(error)
+            continue
         if gate.config.option.msdump_suggest:
             report = with_suggestions(report, suggest_with(gate.reference(plan), plan, watch=progress))
         directory = gate.directories.get(source) or report_directory(gate, source, plan, several=several)
-        kinds = tuple(kind for kind in plan.suite.options["report"] if not (several and kind in _OF_THE_RUN))
+        of_run = kinds_of_the_run(plan.suite.options["report"]) if several else []
+        kinds = tuple(kind for kind in plan.suite.options["report"] if kind not in of_run)
         files: list[Path] = []
         try:
             with progress.step("writing reports"):
@@ -151,12 +147,12 @@ def write_reports(gate: Gate) -> None:
         gate.reports.append((report, files))
         gate.report_of[plan.digest] = report
     if several:
-        _write_for_gitlab(gate, [plan for _, plan in ran])
+        _write_for_the_run(gate, [plan for _, plan in ran])
 
 
 def _lowered(gate: Gate, plan: Plan, report: Report) -> Report:
     """Lower the limits of the suite's limits file, if all has passed, and note it in the summary."""
-    if not report.complete or coverage_problems(report) or any(record.fails for record in report.records):
+    if exit_code(report):
         return report
     try:
         file = limits_file_to_lower(plan.suite)
@@ -167,16 +163,23 @@ def _lowered(gate: Gate, plan: Plan, report: Report) -> Report:
     return replace(report, notes=(*report.notes, note))
 
 
-def _write_for_gitlab(gate: Gate, ran: Sequence[Plan]) -> None:
-    """Write one file for all suites that ask for it, above their folders: GitLab takes one of a job."""
-    asked = [plan for plan in ran if "gitlab" in plan.suite.options["report"]]
-    if not asked:
-        return
-    reports = [gate.report_of[plan.digest] for plan in asked]
-    try:
-        gate.reports[-1][1].append(write_for_gitlab(reports, asked[0].suite.report_dir, gate.config.rootpath))
-    except MsdumpError as error:
-        gate.unwritten.append(error)
+def _write_for_the_run(gate: Gate, ran: Sequence[Plan]) -> None:
+    """Write one file for all suites that ask for it, above their folders: a CI service takes one of a job."""
+    for kind, plans in _asked_for(ran).items():
+        reports = [gate.report_of[plan.digest] for plan in plans]
+        try:
+            gate.reports[-1][1].extend(write_kind(kind, reports, plans[0].suite.report_dir, gate.config.rootpath))
+        except MsdumpError as error:
+            gate.unwritten.append(error)
+
+
+def _asked_for(plans: Iterable[Plan]) -> dict[str, list[Plan]]:
+    """Map each kind of which a run has one to the plans that ask for it."""
+    found: dict[str, list[Plan]] = {}
+    for plan in plans:
+        for kind in kinds_of_the_run(plan.suite.options["report"]):
+            found.setdefault(kind, []).append(plan)
+    return found
 
 
 def report_directory(gate: Gate, source: Source, plan: Plan, *, several: bool) -> Path:
@@ -212,9 +215,10 @@ def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
             terminal.line(terminal_text(line))
     for line in gate.detail_lines:
         terminal.line(terminal_text(line))
-    asked = {plan.digest for plan in gate.plans.values() if "github" in plan.suite.options["report"]}
-    if reports := [report for digest, report in gate.report_of.items() if digest in asked]:
-        for line in commands_for_github(reports, gate.config.rootpath):
+    for kind, plans in _asked_for(gate.plans.values()).items():
+        asked = {plan.digest for plan in plans}
+        reports = [report for digest, report in gate.report_of.items() if digest in asked]
+        for line in printed_lines([kind], reports, gate.config.rootpath) if reports else ():
             terminal.line(line)
     for error in gate.unwritten:
         terminal.line(terminal_text(f"ERROR: {error}"), red=True)
@@ -254,33 +258,33 @@ def shown_path(path: Path | str) -> str:
     return relative if len(relative) < len(text) else text
 
 
-# What such a line begins with.
-_DETAILS = "details of"
-
-
 def detail_text(gate: Gate, source: Source, plan: Plan, records: Mapping[int, Record]) -> str:
     """Write what fails in detail, as much as was asked for, and return what a failure says of it."""
-    if not plan.suite.options["detail"]:
+    if not plan.suite.options.get("detail"):
         return ""
-    details = details_of_failing(plan, records, _directory(gate, source, plan), gate.run)
+    say = Phrases(gate.language)
+    written = offered("details").details_of_failing(plan, records, _directory(gate, source, plan), gate.run)
     lines = [
-        f"{_DETAILS} {address}: {shown_path(found) if isinstance(found, Path) else found}" for address, found in details
+        say("details_of", name=address, file=shown_path(place) if isinstance(place, Path) else say.of(place))
+        for address, place in written
     ]
     return "".join(f"\n{line}" for line in ["", *lines]) if lines else ""
 
 
 def close_details(gate: Gate) -> Iterator[str]:
     """Say at the end how many tensors have details, and how many that fail have none."""
+    say = Phrases(gate.language)
     for source, plan in gate.plans.items():
-        if not plan.suite.options["detail"] or plan.digest not in gate.records:
+        if not plan.suite.options.get("detail") or plan.digest not in gate.records:
             continue
         directory = _directory(gate, source, plan)
-        written = close_slots(directory, gate.run)
+        details = offered("details")
+        written = details.close_slots(directory, gate.run)
         failing = sum(record.fails for record in gate.records[plan.digest].values())
         if failing:
-            rest = f"; none for {failing - written} more" if failing > written else ""
-            tensors = "1 failing tensor" if written == 1 else f"{written} failing tensors"
-            yield f"{_DETAILS} {tensors}: {shown_path(directory / FOLDER)}{rest}"
+            text = say("details_of_run", n=written, folder=shown_path(directory / details.FOLDER))
+            more = [say("details_for_no_more", n=failing - written)] if failing > written else []
+            yield say.joined([text, *more], "between_clauses")
 
 
 def _directory(gate: Gate, source: Source, plan: Plan) -> Path:
@@ -300,7 +304,8 @@ def shorten_failures(gate: Gate, terminal: pytest.TerminalReporter | None) -> No
     for name in lines:
         text = say("after_label", label=name.removeprefix(OWN_NODE), text=short_reason(failing[name], say))
         # Where its details were written to is worth a line in any case.
-        written = [line for line in str(place_of[name].longrepr).splitlines() if line.startswith(_DETAILS)]
+        starts = tuple(say("details_of", name=record.left.address, file="") for record in failing[name])
+        written = [line for line in str(place_of[name].longrepr).splitlines() if line.startswith(starts)]
         gate.shown_lines += [text, *(f"  {line}" for line in written)]
     gate.hidden = set(failing) - {*whole, *lines}
     for name, report in place_of.items():

@@ -24,6 +24,7 @@ from pytest_msdump.core.report.json_forms import LOCAL
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.report.record_json import from_json, to_json
 from pytest_msdump.core.settings.options import option_values, option_words
+from pytest_msdump.hooks import hooks_of
 from pytest_msdump.plugin.discovery import is_suite_file
 from pytest_msdump.plugin.junit import case_of
 from pytest_msdump.plugin.sources import (
@@ -111,7 +112,7 @@ class Gate:
         """Return the plan of one suite, made once in a process."""
         if source not in self.plans:
             with _uncaptured(self.config), progress_of(self.config).step("indexing and pairing"):
-                made = self.plans[source] = plan(load_source(self.config, source))
+                made = self.plans[source] = plan(load_source(self.config, source), hooks=hooks_of(self.config))
             if self.config.option.msdump_limits_update:
                 limits_file_to_lower(made.suite)
             self._dumps.add(made.roots)

@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from pytest_msdump.capabilities.config.check import check_config
-from pytest_msdump.capabilities.config.finding import REFUSED, Setting, checked_mode
-from pytest_msdump.capabilities.config.new import new_config
 from pytest_msdump.core.errors import ConfigError, ProgramError
+from pytest_msdump.core.ports import offered
 from pytest_msdump.record import launched
 from pytest_msdump.record.manifest import marked_incomplete
 from pytest_msdump.record.process import DEFAULT_TIMEOUT, Ran, checked_timeout, own_folder, run_process
@@ -82,11 +80,12 @@ def run_mindspore(
     ProgramError
         It failed or did not end in time; the text has the end of what it printed.
     """
-    limit, how = checked_timeout(timeout), str(checked_mode(mode))
+    configurations = offered("configurations")
+    limit, how = checked_timeout(timeout), str(configurations.checked_mode(mode))
     if dump_config is not None:
         document = config_document(dump_config, "dump_config")
     else:
-        document = new_config(
+        document = configurations.new_config(
             path="", net=net, mode=how, iteration=iteration, kernels=kernels, outputs_only=outputs_only
         )
     interpreter = os.fspath(python) if python is not None else sys.executable
@@ -121,9 +120,8 @@ def run_mindspore(
 def _complete(document: dict[str, Any], path: str, mode: str) -> None:
     if isinstance(common := document.get("common_dump_settings"), dict):
         common["path"] = path
-    refused = [finding for finding in check_config(document, Setting(mode=mode)) if finding.level == REFUSED]
-    if refused:
-        raise ConfigError(f"{refused[0].key}: {refused[0].sentence}")
+    if refused := offered("configurations").refusal(document, mode):
+        raise ConfigError(f"{refused.key}: {refused.sentence}")
 
 
 @contextmanager

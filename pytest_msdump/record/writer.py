@@ -21,6 +21,7 @@ import numpy.typing as npt
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.dtypes.arrays import RawArray, array_to_save
 from pytest_msdump.core.dumps.file_names import ReferenceName
+from pytest_msdump.core.dumps.manifest import read_manifest
 from pytest_msdump.core.dumps.sidefiles import MAPPING
 from pytest_msdump.core.errors import ConfigError, MsdumpError, nearest
 from pytest_msdump.core.model.dump import (
@@ -35,7 +36,6 @@ from pytest_msdump.core.model.dump import (
 from pytest_msdump.core.model.graph import Operator
 from pytest_msdump.core.model.tensor import TensorRef, TensorView
 from pytest_msdump.core.storage.files import write_atomic
-from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.metrics.count_sketch import BUCKETS, SEEDS
 from pytest_msdump.record.manifest import add_to_journal, digests, marked_incomplete, write_manifest
 from pytest_msdump.record.sketching import (

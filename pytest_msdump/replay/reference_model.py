@@ -21,6 +21,7 @@ from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.compare.planning import plan as make_plan
 from pytest_msdump.core.errors import ConfigError, missing_package, nearest, require_packages
+from pytest_msdump.core.gate import Replayed
 from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.ordering import PARAMETER
@@ -194,6 +195,12 @@ def replay_plan(plan: Plan, reference: Reference) -> dict[int, Local]:
     numbers = {(pair.left.key, pair.right.key): number for number, pair in enumerate(plan.pairing.pairs)}
     known = ((numbers.get((pairs[one].left.key, pairs[one].right.key)), local) for one, local in found.items())
     return {number: local for number, local in known if number is not None}
+
+
+def replayed(plan: Plan, reference: Reference) -> Replayed:
+    """Return what a replay says of each pair of a plan, and how much it judged."""
+    local = replay_plan(plan, reference)
+    return Replayed(local, share_of(plan, local))
 
 
 def share_of(plan: Plan, local: Mapping[int, Local]) -> ReplayShare:

@@ -32,6 +32,8 @@ from pytest_msdump.capabilities.convert.prototxt import rewire
 from pytest_msdump.capabilities.convert.renaming import compile_pattern, parts_of, read_undo
 from pytest_msdump.capabilities.convert.sources import short_name
 from pytest_msdump.capabilities.inspect.file import file_header
+from pytest_msdump.capabilities.overflow.opdebug import read_overflow_file
+from pytest_msdump.capabilities.run_facts.files import read_run
 from pytest_msdump.cli import main as command
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import open_logical
@@ -47,6 +49,7 @@ from pytest_msdump.core.dumps.file_names import (
     parse_protobuf,
     parse_reference,
 )
+from pytest_msdump.core.dumps.manifest import read_manifest
 from pytest_msdump.core.dumps.npy import open_npy
 from pytest_msdump.core.dumps.run_history import parse_history
 from pytest_msdump.core.dumps.sidefiles import read_kernel_args, read_mapping, read_run_labels
@@ -65,6 +68,7 @@ from pytest_msdump.core.settings.values import (
     parse_report,
     parse_spec,
 )
+from pytest_msdump.core.storage.locations import is_url, parse_location
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.suite.keys import parse_threshold
 from pytest_msdump.core.suite.load import dumped_path
@@ -77,13 +81,9 @@ from pytest_msdump.dumps.graphs.ir import attributes_text, parse_attributes, par
 from pytest_msdump.dumps.graphs.ms_pb import parse_pb
 from pytest_msdump.dumps.graphs.source_lines import operators_at, user_frames
 from pytest_msdump.dumps.hook_dumps import SglangDumperReader, parse_dumper_name
-from pytest_msdump.dumps.manifest import read_manifest
-from pytest_msdump.dumps.opdebug import read_overflow_file
-from pytest_msdump.dumps.run_facts import read_run
 from pytest_msdump.dumps.torch_pickle import tensors_in, value_in
 from pytest_msdump.record.tf_graphs import print_commands, read_listing
 from pytest_msdump.record.weights import load
-from pytest_msdump.storage.remote import is_url, parse_location
 
 __all__ = ["PARSERS", "Parser", "Seed"]
 

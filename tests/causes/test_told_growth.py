@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from dump_builder import Tensor, write_mindspore
 
-from pytest_msdump.capabilities.ci.annotations import commands_for_github
 from pytest_msdump.causes.reasons import reason_of
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.base import printed_lines
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.markdown import markdown_text
 from pytest_msdump.core.report.record_json import checked_record, to_json
@@ -104,7 +104,7 @@ def test_accumulated_errors_are_told_with_the_path_they_grew_on(tmp_path: Path) 
     assert "逐步累积" in json.dumps(_words(), ensure_ascii=False)
     chinese = text_of(summary_lines(report, width=100, say=Phrases("zh")))
     assert "2 个累积" in chinese
-    errors = commands_for_github([report])
+    errors = printed_lines(["github"], [report])
     assert len([line for line in errors if line.startswith("::error")]) == 1
     assert "1 accumulated" in errors[-1]
 
@@ -145,7 +145,7 @@ def test_loose_limits_are_a_doubt_and_the_largest_growth_is_named(tmp_path: Path
     said = f"{loose_text}; the largest growth is × 2000"
     assert loose_limits(loose.records) == f"{said} at Default/b"
     assert "these limits are loose" in text_of(summary_lines(loose, width=100))
-    assert "these limits are loose" in commands_for_github([loose])[0]
+    assert "these limits are loose" in printed_lines(["github"], [loose])[0]
     assert "these limits are loose" in markdown_text(loose)
 
 

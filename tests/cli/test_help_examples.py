@@ -74,7 +74,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.e2e
 def test_the_examples_of_a_command_run_as_they_stand(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
-    examples = import_module(f"pytest_msdump.cli.{command}").EXAMPLES
+    examples = import_module(cli.COMMANDS[command][0]).EXAMPLES
     for line in examples:
         assert len(line) <= 78
         program, *words = shlex.split(line)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
+from dump_builder import write_reference
 
 from pytest_msdump.assertions import compare
+from pytest_msdump.cli import main
 from pytest_msdump.core.compare.comparing import compare_views
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.compare.user_code import Extras
@@ -69,3 +72,17 @@ def ref_of():
 
     spec = ArrayView(X).spec
     return TensorRef(TensorKey(OpKey("x"), "output", 0), spec, TensorSource.of(Path("x")), reader="array")
+
+
+def test_of_many_failures_the_first_are_explained_and_all_where_all_are_shown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_reference(tmp_path / "R", {f"op{number}": X for number in range(34)})
+    write_reference(tmp_path / "L", {f"op{number}": -X for number in range(34)})
+
+    def explained(*options: str) -> list[bool]:
+        assert main(["compare", "L", "R", *options]) == 1
+        tensors = json.loads(Path("msdump-report/results.json").read_text())["tensors"]
+        return [bool(entry.get("diagnosis")) for entry in tensors]
+
+    assert explained() == [True] * 32 + [False] * 2
+    assert explained("--show", "all") == [True] * 34

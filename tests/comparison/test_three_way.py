@@ -21,12 +21,12 @@ from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.limits.policy import Policy
+from pytest_msdump.core.model.statistics import Statistics
 from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.dumps.statistics import READER
 from pytest_msdump.metrics.statistics import statistics_of
-from pytest_msdump.model.statistics import Statistics
 from pytest_msdump.record import DumpWriter
 
 RUNS = ("golden", "third")

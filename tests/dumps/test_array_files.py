@@ -43,7 +43,7 @@ IN_ORDER = ["conv2.weight", "conv10.weight", "empty", "large", "layers/0/bias", 
 
 
 def index(root):
-    return index_dump(root, READERS)
+    return index_dump(root)
 
 
 def names(dump):

@@ -40,7 +40,7 @@ def folder_of(path):
 
 @cache
 def refs_of(folder):
-    return index_dump(folder, READERS).refs
+    return index_dump(folder).refs
 
 
 def from_file(folder, file, io, slot):

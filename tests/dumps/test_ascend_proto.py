@@ -22,7 +22,7 @@ def in_protobuf(*arrays):
 
 
 def ref_of(folder):
-    (ref,) = index_dump(folder, READERS).refs
+    (ref,) = index_dump(folder).refs
     return ref
 
 
@@ -84,7 +84,7 @@ def test_files_of_another_kind_are_told(tmp_path):
     put(tmp_path, f"a.0.{TIME}.pb", one_output(np.ones(1, "<f4")))
     put(tmp_path, f"b.0.{TIME + 1}.quant", one_output(np.ones(1, "<f4")))
     np.save(tmp_path / f"c.0.{TIME}.npy", np.ones(1))
-    dump = index_dump(tmp_path, READERS)
+    dump = index_dump(tmp_path)
     assert [ref.key.op.name for ref in dump.refs] == ["a", "b"]
     assert dump.unexplained == (Path(f"c.0.{TIME}.npy"),)
     assert len(dump.notes) == 2

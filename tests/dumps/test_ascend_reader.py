@@ -20,7 +20,7 @@ ONES = np.ones(3, "<f4")
 
 
 def index(root):
-    return index_dump(root, READERS)
+    return index_dump(root)
 
 
 def addresses(dump):

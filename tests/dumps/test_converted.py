@@ -26,7 +26,7 @@ def save(folder, name, values=ONES):
 
 
 def index(root):
-    return index_dump(root, READERS)
+    return index_dump(root)
 
 
 class TestConvertedReader(ReaderConformance):

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump import open_dump
+from pytest_msdump.core.dumps.manifest import parse_manifest
 from pytest_msdump.core.dumps.npy_folder import NpyFolderReader
 from pytest_msdump.core.matching.pairer import pair_dumps
 from pytest_msdump.core.model.graph import Edge, Operator
 from pytest_msdump.core.model.tensor import Coordinates
-from pytest_msdump.dumps.manifest import parse_manifest
 from pytest_msdump.record import DumpWriter, RawArray
 from pytest_msdump.record.manifest import write_manifest
 from pytest_msdump.record.writer import sketch_dump

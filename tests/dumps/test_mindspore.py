@@ -26,7 +26,7 @@ SIDE_FOLDERS = {".dump_metadata", "graphs", "execution_order"}
 
 
 def index(root):
-    return index_dump(root, READERS)
+    return index_dump(root)
 
 
 def touch(root, *names):

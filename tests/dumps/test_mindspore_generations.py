@@ -58,7 +58,7 @@ SAME = [*(tree for tree, *_ in TREES), "g3_unscoped", "g2_not_sunk"]
 
 
 def index(root):
-    return index_dump(root, READERS)
+    return index_dump(root)
 
 
 def values(ref):

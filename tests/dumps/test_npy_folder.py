@@ -28,7 +28,7 @@ def touch(root, *names):
 
 
 def index(root):
-    return index_dump(root, READERS)
+    return index_dump(root)
 
 
 def seen(dump):

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_msdump.capabilities.overflow.chunks import OverflowEntry
+from pytest_msdump.capabilities.overflow.opdebug import entries_of_json, record_as_json
 from pytest_msdump.core.dumps.file_names import parse_opdebug
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.text import say
-from pytest_msdump.dumps.opdebug import entries_of_json, record_as_json
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden" / "h_overflow"
 # Case → the vendor's JSON of its one overflow file. What it refused has none.

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from pytest_msdump.capabilities.run_facts.files import configuration_of, read_run
 from pytest_msdump.core.model.dump import DumpConfiguration
 from pytest_msdump.core.model.tensor import OpKey
-from pytest_msdump.dumps.run_facts import configuration_of, read_run
 
 REAL = Path(__file__).parents[1] / "data" / "run_facts"
 

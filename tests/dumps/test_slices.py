@@ -30,7 +30,7 @@ READERS = registry.load("dumps", "Reader")
 
 
 def index(root):
-    return index_dump(root, READERS)
+    return index_dump(root)
 
 
 def opened(ref):

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.errors import DumpNotFoundError
 from pytest_msdump.core.facts.metrics import LABEL_COLUMNS, STATISTICS
+from pytest_msdump.core.model.statistics import is_printed_as
 from pytest_msdump.core.model.tensor import Coordinates, TensorSpec
 from pytest_msdump.dumps.statistics import parse_table, read_statistics
-from pytest_msdump.model.statistics import is_printed_as
 
 PREFIX = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape"
 COUNTS = "Count,Negative Zero Count,Positive Zero Count,NaN Count,Negative Inf Count,Positive Inf Count,Zero Count"

@@ -29,7 +29,7 @@ SIX = np.arange(6, dtype="<f4").reshape(2, 3)
 
 
 def index(root):
-    return index_dump(root, READERS)
+    return index_dump(root)
 
 
 def opened(ref):

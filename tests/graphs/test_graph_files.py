@@ -12,7 +12,8 @@ from graphs.test_ge_text import ONNX, PROTO
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.tensor import Coordinates
-from pytest_msdump.dumps.graphs.graph_files import find_irs, is_graph_file, read_graph, read_graphs, read_named_graphs
+from pytest_msdump.dumps.graphs.execution_order import find_irs
+from pytest_msdump.dumps.graphs.graph_files import is_graph_file, read_graph, read_graphs, read_named_graphs
 
 ODD = ROOT / "odd" / "ms_output_trace_code_graph_0.ir"
 

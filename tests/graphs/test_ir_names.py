@@ -22,9 +22,9 @@ from pytest_msdump.core.model.tensor import (
     TensorSource,
     TensorSpec,
 )
-from pytest_msdump.dumps.graphs.execution_order import find_orders, read_orders, with_order
+from pytest_msdump.dumps.graphs.execution_order import find_irs, find_orders, read_orders, with_order
 from pytest_msdump.dumps.graphs.flow import consumers
-from pytest_msdump.dumps.graphs.graph_files import PlacedGraph, find_irs, read_graphs
+from pytest_msdump.dumps.graphs.graph_files import PlacedGraph, read_graphs
 from pytest_msdump.dumps.graphs.ir_names import with_ir
 
 LINE = SourceFrame("net.py", 7, "x = f(x)")

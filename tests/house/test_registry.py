@@ -16,8 +16,8 @@ import pytest
 
 from pytest_msdump import dumps
 from pytest_msdump.core import dumps as core_dumps
-from pytest_msdump.core import registry
-from pytest_msdump.core.dumps.base import Reader
+from pytest_msdump.core import ports, registry
+from pytest_msdump.core.dumps.base import Reader, reader
 from pytest_msdump.core.model.dump import Dump
 
 
@@ -56,10 +56,30 @@ def test_every_reader_in_the_folder_is_found():
     }
 
 
+def test_rows_of_readers_say_what_their_classes_are():
+    loaded = registry.load("dumps", "Reader")
+    assert set(ports.rows("READERS")) == set(loaded)
+    for name, (_, precedence, _) in ports.rows("READERS").items():
+        assert type(reader(name)) is type(loaded[name])
+        assert loaded[name].precedence == precedence
+
+
+@pytest.mark.parametrize("name", [name for name, row in ports.rows("READERS").items() if row[2]])
+def test_a_reader_is_only_asked_where_a_name_ends_as_its_row_says(name, tmp_path):
+    """What its row leaves out, its class does not recognise: a folder whose names have any other end."""
+    others = {end for _, _, ends in ports.rows("READERS").values() for end in ends} - {*ports.rows("READERS")[name][2]}
+    for end in others:
+        (tmp_path / f"Add.conv1.0.1.1700000000000000.output.0.DefaultFormat{end}").touch()
+        (tmp_path / f"conv1.0.1700000000000000{end}").touch()
+        (tmp_path / f"rank_0{end}").touch()
+        assert not reader(name).recognises(tmp_path / f"conv1.0.1700000000000000{end}")
+    assert not reader(name).recognises(tmp_path)
+
+
 def test_every_reader_says_what_it_looks_for():
-    for name, reader in registry.load("dumps", "Reader").items():
-        assert reader.name == name
-        assert reader.looks_for
+    for name, loaded in registry.load("dumps", "Reader").items():
+        assert loaded.name == name
+        assert loaded.looks_for
 
 
 def test_another_package_adds_a_reader_by_an_entry_point(monkeypatch):
@@ -70,8 +90,8 @@ def test_another_package_adds_a_reader_by_an_entry_point(monkeypatch):
 
 
 def test_every_reader_is_found_by_its_name():
-    for name, reader in registry.load("dumps", "Reader").items():
-        assert type(registry.find("dumps", "Reader", name)) is type(reader)
+    for name, loaded in registry.load("dumps", "Reader").items():
+        assert type(registry.find("dumps", "Reader", name)) is type(loaded)
 
 
 def test_a_reader_of_another_package_is_found_by_its_name(monkeypatch):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pytest_msdump.capabilities.inspect.measure import change
+from pytest_msdump.capabilities.overflow.contents import change
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.errors import TensorShapeError
 

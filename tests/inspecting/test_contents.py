@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pytest_msdump.capabilities.inspect.measure import contents, contents_of_statistics
+from pytest_msdump.capabilities.overflow.contents import contents, contents_of_statistics
 from pytest_msdump.core.compare.opening import ArrayView
 
 SPECIAL = st.sampled_from([0.0, -0.0, 1.0, -1.0, np.nan, np.inf, -np.inf, 2.0**-100, 2.0**100])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from pytest_msdump.capabilities.inspect.measure import histogram
+from pytest_msdump.capabilities.overflow.contents import histogram
 from pytest_msdump.core.compare.opening import ArrayView
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.capabilities.inspect.hits import hits_of_change, hits_of_contents, parse_settings, ranges_of
-from pytest_msdump.capabilities.inspect.measure import change, contents
+from pytest_msdump.capabilities.overflow.contents import change, contents
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec

@@ -10,8 +10,8 @@ import pytest
 from live.reading_back import TYPES, check_read_back, of_type
 
 from pytest_msdump import open_dump
+from pytest_msdump.core.dumps.manifest import read_manifest
 from pytest_msdump.core.errors import ConfigError, UnknownNameError
-from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.record import Perturbation, Recorder
 
 tf = pytest.importorskip("tensorflow")

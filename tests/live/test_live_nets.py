@@ -21,7 +21,8 @@ from live.runs import NETS, Asked, Made, make
 from semantics.gate import ask
 
 from pytest_msdump.cli import main
-from pytest_msdump.core.compare.indexing import index, readers
+from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.dumps.base import reader
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.replay.kernels import replay
@@ -205,7 +206,7 @@ def test_values_are_those_that_the_program_saw(made: Made) -> None:
             if ref is None:
                 continue
             found += 1
-            view = readers()[ref.reader].open(ref)
+            view = reader(ref.reader).open(ref)
             assert view.dtype == str(seen[key].dtype), key
             np.testing.assert_array_equal(view.read(0, view.size), seen[key].ravel(), err_msg=key)
             view.close()

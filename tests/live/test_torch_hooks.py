@@ -8,8 +8,8 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
+from pytest_msdump.core.dumps.manifest import read_manifest
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.record import Recorder
 
 torch = pytest.importorskip("torch")

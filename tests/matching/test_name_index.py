@@ -12,6 +12,7 @@ from pytest_msdump.core.matching.pairing_state import FoundPair, PairingState
 from pytest_msdump.core.matching.sides import NameIndex, Operator, Side
 from pytest_msdump.core.model.ordering import placed_at
 from pytest_msdump.core.model.pairing import Transform
+from pytest_msdump.core.model.statistics import Statistics
 from pytest_msdump.core.model.tensor import (
     Coordinates,
     OpKey,
@@ -22,7 +23,6 @@ from pytest_msdump.core.model.tensor import (
     TensorSource,
     TensorSpec,
 )
-from pytest_msdump.model.statistics import Statistics
 
 places = st.tuples(st.sampled_from([None, 0, 1]), st.none(), st.none(), st.sampled_from([0, 1, None]), st.just(0))
 OUTPUT, NONE = frozenset({"output"}), frozenset()

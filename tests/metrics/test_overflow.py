@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pytest_msdump.capabilities.inspect.measure import Contents, contents
+from pytest_msdump.capabilities.overflow.contents import Contents, contents
 from pytest_msdump.core.compare.opening import ArrayView
 
 NAN, INF = math.nan, math.inf

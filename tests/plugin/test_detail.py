@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from dump_builder import write_reference
 
+from pytest_msdump.cli import main
+
 OPERATORS = [f"op{number}" for number in range(7)]
 
 
@@ -34,6 +36,16 @@ def test_the_first_five_that_fail_have_details_and_say_where(pytester, dumps):
     folder = pytester.path / "msdump-report"
     assert [path.name for path in (folder / "detail").iterdir() if path.name.startswith(".")] == []
     assert (folder / ".gitignore").read_text() == "*\n"
+
+
+def test_details_and_the_cache_are_told_in_chinese_by_both_drivers(pytester, dumps, capsys):
+    options = ["lang=zh", "cache=files", "detail=2"]
+    text = pytester.runpytest(*dumps, *(f"--msdump-{one}" for one in options)).stdout.str()
+    main(["compare", "L", "R", *(f"--{one}" for one in options)])
+    for printed in (text, capsys.readouterr().out):
+        assert "明细" in printed
+        assert "缓存" in printed
+        assert not [line for line in printed.splitlines() if "details of" in line or "cache:" in line]
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from dump_builder import write_mindspore
 
 from pytest_msdump import assert_dumps_close, open_dump
 from pytest_msdump.cli import main
+from pytest_msdump.core.dumps.manifest import read_manifest
 from pytest_msdump.core.errors import ConfigError, IncompleteRecordingError, MsdumpError, ProgramError
-from pytest_msdump.dumps.manifest import read_manifest
 from pytest_msdump.record import DumpWriter, RawArray, Recorder, manifest, writer
 from pytest_msdump.record.reference import keep_reference
 

@@ -15,9 +15,9 @@ import pytest
 from pytest_msdump import assert_dumps_close, open_dump
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.dumps.manifest import parse_manifest
 from pytest_msdump.core.errors import ConfigError, IncompleteRecordingError
 from pytest_msdump.core.model.dump import DistributedRank
-from pytest_msdump.dumps.manifest import parse_manifest
 from pytest_msdump.record import DumpWriter, this_rank
 
 VARIABLES = [

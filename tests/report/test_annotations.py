@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from report import samples
 
-from pytest_msdump.capabilities.ci.annotations import commands_for_github, write_for_gitlab
 from pytest_msdump.core.compare.assemble import assemble
+from pytest_msdump.core.report.base import printed_lines, write_kind
 from pytest_msdump.core.report.record_json import from_json
 
 CODE = "x = self.conv2(x)"
@@ -69,12 +69,12 @@ def understood(line):
 
 
 def github(*reports, root):
-    return [understood(line) for line in commands_for_github(reports, root)]
+    return [understood(line) for line in printed_lines(["github"], reports, root)]
 
 
 def gitlab(*reports, root, out):
     """What is in the file, every entry held against the fields that GitLab documents."""
-    entries = json.loads(write_for_gitlab(reports, out, root).read_text("ascii"))
+    entries = json.loads(write_kind("gitlab", reports, out, root)[0].read_text("ascii"))
     for entry in entries:
         assert set(entry) == {"description", "check_name", "fingerprint", "severity", "location"}
         assert entry["severity"] in ("info", "minor", "major", "critical", "blocker")

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from report import samples
 
 from pytest_msdump.capabilities.vendor_tables.lines import ALGORITHMS, number_cells
-from pytest_msdump.capabilities.vendor_tables.table import Columns, titles_of, vendor_table, write_csv
+from pytest_msdump.capabilities.vendor_tables.table import Columns, titles_of, vendor_table
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.escape import csv_line
 from pytest_msdump.core.model.comparison import CustomResult, Measurement
+from pytest_msdump.core.report.base import write_kind
 from pytest_msdump.core.text import plain_text
 
 TITLES = titles_of(Columns())
@@ -92,7 +93,7 @@ def test_an_undefined_number_is_nan_and_has_its_reason():
 def test_any_name_is_one_cell_that_is_no_formula_and_stops_no_later_row(tmp_path, name, shown):
     pair = samples.pair(left=samples.left_ref(name))
     records = [samples.drifted(pair=pair), samples.passed()]
-    content = write_csv(a_report(records), tmp_path).read_bytes()
+    content = write_kind("csv", [a_report(records)], tmp_path)[0].read_bytes()
     text = content.decode("utf-8")
     titles, first, second = csv.reader(io.StringIO(text, newline=""))
     assert tuple(titles) == TITLES

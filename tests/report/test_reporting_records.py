@@ -48,6 +48,7 @@ from pytest_msdump.core.model.record import (
     record_of,
     relative_file,
 )
+from pytest_msdump.core.model.statistics import StatisticComparison, Statistics
 from pytest_msdump.core.model.tensor import (
     Coordinates,
     OpKey,
@@ -61,7 +62,6 @@ from pytest_msdump.core.report.json_forms import decode, encode
 from pytest_msdump.core.report.json_report import document, report_from
 from pytest_msdump.core.report.record_json import from_json, to_json, to_text
 from pytest_msdump.core.text import Message, plain_text
-from pytest_msdump.model.statistics import StatisticComparison, Statistics
 
 # INTERFACE 9, by hand.
 AGREED = {

@@ -16,12 +16,12 @@ from pytest_msdump.capabilities.vendor_tables.table import (
     nine_columns,
     titles_of,
     vendor_table,
-    write_csv,
 )
 from pytest_msdump.core.model.pairing import Missing
 from pytest_msdump.core.model.record import ReportedTensor
 from pytest_msdump.core.model.report import NetworkOperator, Report, SideInfo, UnmatchedTensor
 from pytest_msdump.core.model.tensor import Coordinates
+from pytest_msdump.core.report.base import write_kind
 from pytest_msdump.core.report.record_json import from_json
 from pytest_msdump.core.text import Message, plain_text, say
 
@@ -332,7 +332,7 @@ def test_no_name_of_a_model_stops_a_row(tmp_path, name):
     rows = report(
         [record(f"{name}:output:0"), record("last:output:0", order=1)], [], [operator(0, name), operator(1, "last")]
     )
-    text = write_csv(rows, tmp_path).read_text(encoding="utf-8")
+    text = write_kind("csv", [rows], tmp_path)[0].read_text(encoding="utf-8")
     titles, *found = csv.reader(io.StringIO(text, newline=""))
     assert [row[titles.index("NPUDump")] for row in found] == [f"'{name}" if name[0] in "-=+@" else name, "last"]
     assert {len(row) for row in found} == {len(titles)}

@@ -50,7 +50,7 @@ def reads(log: Path) -> Any:
     def happens(_worker: Any, log: str) -> Any:
         import os
 
-        from pytest_msdump.storage import remote
+        from pytest_msdump.capabilities.remote import remote
 
         original = remote.read_range
 

@@ -27,8 +27,8 @@ from pytest_msdump.core.compare.user_code import Extras
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.metrics import kernel
 from pytest_msdump.core.metrics.kernel import choose_kernel
+from pytest_msdump.core.storage.locations import parse_location
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.storage.remote import parse_location
 
 FAR = parse_location("memory://shelf/run", Path())
 

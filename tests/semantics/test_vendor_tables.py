@@ -19,11 +19,12 @@ from typing import NamedTuple
 import pytest
 
 from pytest_msdump.capabilities.overflow.device import with_overflow
-from pytest_msdump.capabilities.vendor_tables.table import columns_for, vendor_table, write_csv
+from pytest_msdump.capabilities.vendor_tables.table import columns_for, vendor_table
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.compare.user_code import NO_EXTRAS, Extras
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.report.base import write_kind
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.suite import load_suite
 
@@ -324,7 +325,7 @@ def test_as_many_cells_are_compared_and_as_few_listed_as_are_told() -> None:
 @pytest.mark.parametrize("folder", sorted({label.split("/")[0] for label in CASES}))
 def test_ops_csv_is_the_vendor_s_table_and_then_what_it_leaves_out(folder: str, tmp_path: Path) -> None:
     report = report_of(folder, None, overflow=False)
-    titles, *rows = csv.reader(write_csv(report, tmp_path).read_text(encoding="utf-8").splitlines())
+    titles, *rows = csv.reader(write_kind("csv", [report], tmp_path)[0].read_text(encoding="utf-8").splitlines())
     vendors = [list(row) for row in vendor_table(report, right_alone=False)[1]]
     assert (titles[-2:], rows[: len(vendors)]) == (["Verdict", "Reason"], vendors)
     assert {row[-2] for row in rows[len(vendors) :]} <= {"unmatched", "missing"}

@@ -7,8 +7,8 @@ import shlex
 import pytest
 from docs_pages import ROOT, blocks
 
+from pytest_msdump.capabilities.remote.listings import FIRST_BYTES, MOST_BYTES
 from pytest_msdump.cli import main
-from pytest_msdump.storage.remote import FIRST_BYTES, MOST_BYTES
 
 PAGE = ROOT / "docs/howto/compare_dumps_on_object_storage.md"
 COMMANDS = [

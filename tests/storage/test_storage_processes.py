@@ -78,7 +78,7 @@ def test_a_pair_is_compared_by_a_process_that_has_listed_nothing(shelf, lenet, t
         "from pathlib import Path\n"
         "from pytest_msdump.core.compare.comparing import compare_pair\n"
         "from pytest_msdump.core.report.record_json import to_json\n"
-        "from pytest_msdump.storage.remote import parse_location\n"
+        "from pytest_msdump.core.storage.locations import parse_location\n"
         "pairs, policy = pickle.loads(Path('pairs').read_bytes())\n"
         "roots = tuple(parse_location(url, Path()) for url in sys.argv[1:])\n"
         "records = [compare_pair(pair, policy, roots=roots) for pair in pairs]\n"

@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.shelf import TroubledFileSystem
 
+from pytest_msdump.capabilities.remote import listings
+from pytest_msdump.capabilities.remote.listings import FIRST_BYTES, MOST_BYTES
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import as_path, open_view
 from pytest_msdump.core.dumps.stored_file import StoredFile
 from pytest_msdump.core.dumps.strided_reader import StridedReader
 from pytest_msdump.core.errors import TensorFileError
-from pytest_msdump.storage import remote
-from pytest_msdump.storage.object_storage import StoredObject
-from pytest_msdump.storage.remote import FIRST_BYTES, MOST_BYTES
+from pytest_msdump.core.storage.locations import StoredObject
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 pytestmark = pytest.mark.usefixtures("troubled")
@@ -89,7 +89,7 @@ def fetched_of(name: str) -> int:
 
 
 def test_of_a_dump_file_its_header_is_fetched_to_index_it_and_one_tensor_to_read_that(put, monkeypatch):
-    monkeypatch.setattr(remote, "FIRST_BYTES", 512)
+    monkeypatch.setattr(listings, "FIRST_BYTES", 512)
     url = put(GOLDEN / "a_fusion_nchw/left", "troubled")
     ref = next(ref for ref in index(as_path(url)).refs if ref.source.path.name.startswith("Conv2D."))
     size = ref.source.path.stat().st_size
@@ -112,8 +112,8 @@ def test_indexing_npy_files_fetches_nothing_of_them(troubled, put, lenet):
 # With 100 bytes for a band and no gap worth reading, every element of a row is a piece of the file by itself.
 @pytest.mark.parametrize(("block_bytes", "gap_bytes"), [(2**20, 2**13), (6400, 0), (100, 0)])
 def test_what_is_gathered_from_all_over_a_file_is_fetched_in_few_pieces(monkeypatch, block_bytes, gap_bytes):
-    monkeypatch.setattr(remote, "FIRST_BYTES", 512)
-    monkeypatch.setattr(remote, "MOST_BYTES", 2**14)
+    monkeypatch.setattr(listings, "FIRST_BYTES", 512)
+    monkeypatch.setattr(listings, "MOST_BYTES", 2**14)
     values = np.arange(1.0, 200 * 50 + 1)
     with closing(StoredFile(stored(b"header" + values.tobytes()))) as file:
         reader = StridedReader(file, 6, values.dtype, (200, 50), (1, 200), block_bytes=block_bytes, gap_bytes=gap_bytes)

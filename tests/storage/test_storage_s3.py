@@ -108,7 +108,7 @@ def test_what_is_not_there_is_one_line_and_exit_code_4(s3, capsys, url):
 def test_a_server_that_is_not_there_is_one_line_and_exit_code_4(s3, monkeypatch, capsys):
     import s3fs
 
-    from pytest_msdump.storage import object_storage
+    from pytest_msdump.capabilities.remote import object_storage
 
     assert s3
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")

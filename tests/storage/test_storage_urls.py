@@ -10,8 +10,8 @@ import pytest
 
 from pytest_msdump.core.compare.opening import as_path
 from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.storage.locations import RemotePath, absolute_path, is_url, parse_location
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.storage.remote import RemotePath, absolute_path, is_url, parse_location
 
 HERE = Path("/here")
 

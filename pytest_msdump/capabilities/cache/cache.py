@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_msdump.capabilities.cache.program_version import FileState, files_of, stamp, state_of
 from pytest_msdump.core.compare.comparing import Comparer, comparer_of
@@ -26,6 +26,7 @@ from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.report.record_json import checked_record, to_text
 from pytest_msdump.core.storage.files import open_regular, replacing
+from pytest_msdump.core.text import ENGLISH
 
 # A file may change again within one step of its times. The coarsest step is two seconds, and one more is for clocks
 # that tick unevenly: a younger file is identified by its content.
@@ -39,11 +40,11 @@ _LONGEST_LINE = 16 * 1024 * 1024
 _ABANDONED_SECONDS = 24 * 3600
 
 
-def open_cache(plan: Plan, folder: Path) -> Cache | None:
+def open_cache(plan: Plan, folder: Path, *, explains: bool = False) -> Cache | None:
     """Return the cache that a plan's suite asks for; ``None`` if it asks for none."""
     if plan.suite.options["cache"] == "off":
         return None
-    return Cache(folder, comparer_of(plan), by_content=plan.suite.options["cache"] == "content")
+    return Cache(folder, comparer_of(plan, explains=explains), by_content=plan.suite.options["cache"] == "content")
 
 
 def cache_folder(directory: Path) -> Path:
@@ -109,9 +110,8 @@ class Cache:
         except OSError as error:
             # The error of a full disk names no file.
             where = error.filename or self._file.folder
-            problem = f"cache: {where}: cannot be written ({error.strerror or error}); the next run measures again"
-        total = len(records)
-        sentence = f"cache: {len(reused)} of {total} pair{'' if total == 1 else 's'} from earlier runs"
+            problem = ENGLISH("note_cache_unwritten", where=str(where), why=str(error.strerror or error))
+        sentence = ENGLISH("note_cache_reused", reused=len(reused), n=len(records))
         return tuple(filter(None, (sentence, self._file.note, problem)))
 
 
@@ -149,53 +149,10 @@ def _digest_of(comparer: Comparer, by_content: bool) -> str:
         extras.arguments,
         extras.first,
         extras.spread,
+        bool(comparer.stages.explained),
         tuple(map(os.fspath, comparer.roots)),
     )
     return hashlib.sha256(repr(conditions_and_program).encode(errors="surrogateescape")).hexdigest()[:32]
-
-
-class Cached(NamedTuple):
-    """A record, the key under which it may be kept, and whether it came from the cache."""
-
-    record: Record
-    key: str | None = None
-    is_reused: bool = False
-
-
-class CachingComparer:
-    """Compares pairs, or finds their records in the cache. Changes neither, so that any process may have one."""
-
-    def __init__(self, comparer: Comparer, cache: Cache | None) -> None:
-        self._comparer = comparer
-        self._cache = cache
-
-    def compare(self, pair: Pair) -> Cached:
-        """Compare a pair, or find its record."""
-        if self._cache is None:
-            return Cached(self._comparer.compare(pair))
-        found = self.find(pair)
-        if found is not None:
-            return found
-        key = self._cache.key(pair)
-        record = self._comparer.compare(pair)
-        # The record of a file that changed while it was read belongs to neither version.
-        return Cached(record, key if key == self._cache.key(pair) else None)
-
-    def find(self, pair: Pair) -> Cached | None:
-        """Find the record of a pair in the cache, if there is one."""
-        if self._cache is None:
-            return None
-        key = self._cache.key(pair)
-        found = self._cache.get(key, pair)
-        return None if found is None else Cached(found, key, is_reused=True)
-
-    def died(self, pair: Pair) -> Cached:
-        """Return the error of a pair that two worker processes died of."""
-        sentence = (
-            "comparing this pair ended 2 worker processes one after the other, killed perhaps when memory ran out; "
-            "compare it alone, without --jobs"
-        )
-        return Cached(self._comparer.error(pair, sentence))
 
 
 class CacheFile:
@@ -267,11 +224,11 @@ class CacheFile:
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            self.note = f"cache: {self._path} cannot be read ({error.strerror}) and is left alone"
+            self.note = ENGLISH("note_cache_unread", file=str(self._path), why=str(error.strerror))
 
     def _damage(self) -> None:
         self._damaged += 1
-        self.note = f"cache: {self._path} is damaged; what cannot be read of it is measured again"
+        self.note = ENGLISH("note_cache_damaged", file=str(self._path))
 
     def _line(self, key: str) -> bytes | None:
         if key not in self._places:

@@ -16,7 +16,7 @@ import pytest_msdump
 from pytest_msdump.core.metrics.kernel import choose_kernel
 from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.tensor import TensorRef
-from pytest_msdump.storage.remote import RemotePath, listed_version
+from pytest_msdump.core.storage.locations import RemotePath, storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,5 +101,5 @@ def bytes_to_read(pair: Pair) -> int:
     if any(ref.is_unseen for ref in refs):
         return 0
     paths = [path for ref in refs for path in _files(ref)]
-    found = [listed_version(path) if isinstance(path, RemotePath) else state_of(path) for path in paths]
+    found = [storage().version(path) if isinstance(path, RemotePath) else state_of(path) for path in paths]
     return sum(one.size for one in found if one is not None)

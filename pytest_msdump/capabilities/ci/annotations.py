@@ -14,6 +14,7 @@ from pytest_msdump.core.escape import github_command, terminal_text
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.model.tensor import COORDINATES
+from pytest_msdump.core.report.base import RunReport
 from pytest_msdump.core.report.coverage import coverage_problems, first_failing
 from pytest_msdump.core.report.failure import one_line
 from pytest_msdump.core.storage.files import read_regular, write_file
@@ -55,43 +56,45 @@ class _Failure:
     is_folded: bool = False
 
 
-def commands_for_github(reports: Sequence[Report], root: Path | None = None) -> list[str]:
-    """Return the lines to print in a job of GitHub: an error for each of the first ten failures, a count of the rest.
+class GithubReport(RunReport):
+    """``github``: workflow commands to print: an error for each of the first ten failures; GitHub counts by step."""
 
-    GitHub counts by step, so `reports` are all suites of the run. Paths begin at `root` (the current folder by default)
-    unless the service names the repository's folder.
-    """
-    found = _failures(reports, _base("GITHUB_WORKSPACE", root))
-    listed = [one for one in found if not one.is_folded]
-    lines = []
-    for one in listed[:_MOST_ERRORS]:
-        file, line = one.place
-        place = {} if file is None else {"file": file, "line": str(line)}
-        lines.append(github_command("error", {**place, "title": one.title}, "\n".join(one.lines)))
-    rest, folded = len(listed[_MOST_ERRORS:]), Counter(one.kind for one in found if one.is_folded)
-    parts = [f"{rest} more failing"] if rest else []
-    parts += [f"{folded[kind]} {kind}" for kind in ("accumulated", "inherited") if folded[kind]]
-    if parts:
-        text = f"and {', '.join(parts)}; results.json has them all"
-        lines.append(github_command("notice", {"title": "msdump"}, text))
-    return lines
+    def lines(self, reports: Sequence[Report], root: Path | None) -> list[str]:
+        """Return the commands; paths begin at the repository's folder as the service names it, else at `root`."""
+        found = _failures(reports, _base("GITHUB_WORKSPACE", root))
+        listed = [one for one in found if not one.is_folded]
+        lines = []
+        for one in listed[:_MOST_ERRORS]:
+            file, line = one.place
+            place = {} if file is None else {"file": file, "line": str(line)}
+            lines.append(github_command("error", {**place, "title": one.title}, "\n".join(one.lines)))
+        rest, folded = len(listed[_MOST_ERRORS:]), Counter(one.kind for one in found if one.is_folded)
+        parts = [f"{rest} more failing"] if rest else []
+        parts += [f"{folded[kind]} {kind}" for kind in ("accumulated", "inherited") if folded[kind]]
+        if parts:
+            text = f"and {', '.join(parts)}; results.json has them all"
+            lines.append(github_command("notice", {"title": "msdump"}, text))
+        return lines
 
 
-def write_for_gitlab(reports: Sequence[Report], directory: Path, root: Path | None = None) -> Path:
-    """Write gl-code-quality.json; GitLab sees by `fingerprint` which failures a merge request adds."""
-    entries = [
-        {
-            "description": "; ".join(one.lines),
-            "check_name": f"msdump.{'coverage' if one.kind == 'coverage' else one.verdict}",
-            # As JSON: a name may hold any character that could be put between the parts.
-            "fingerprint": hashlib.sha256(json.dumps(one.identity).encode("ascii")).hexdigest(),
-            "severity": _SEVERITIES[one.kind],
-            "location": {"path": one.place[0] or _NO_FILE, "lines": {"begin": one.place[1]}},
-        }
-        for one in _failures(reports, _base("CI_PROJECT_DIR", root))
-    ]
-    text = json.dumps(entries, indent=1, allow_nan=False)
-    return write_file(directory, "gl-code-quality.json", text.encode("ascii") + b"\n")
+class GitlabReport(RunReport):
+    """``gitlab``: gl-code-quality.json; by `fingerprint` GitLab sees which failures a merge request adds."""
+
+    def write(self, reports: Sequence[Report], directory: Path, root: Path | None) -> Path:
+        """Write gl-code-quality.json into `directory`."""
+        entries = [
+            {
+                "description": "; ".join(one.lines),
+                "check_name": f"msdump.{'coverage' if one.kind == 'coverage' else one.verdict}",
+                # As JSON: a name may hold any character that could be put between the parts.
+                "fingerprint": hashlib.sha256(json.dumps(one.identity).encode("ascii")).hexdigest(),
+                "severity": _SEVERITIES[one.kind],
+                "location": {"path": one.place[0] or _NO_FILE, "lines": {"begin": one.place[1]}},
+            }
+            for one in _failures(reports, _base("CI_PROJECT_DIR", root))
+        ]
+        text = json.dumps(entries, indent=1, allow_nan=False)
+        return write_file(directory, "gl-code-quality.json", text.encode("ascii") + b"\n")
 
 
 def _failures(reports: Sequence[Report], root: Path) -> list[_Failure]:

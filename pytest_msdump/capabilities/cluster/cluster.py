@@ -27,8 +27,7 @@ from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.record import Record
-from pytest_msdump.storage.object_storage import StoredObject
-from pytest_msdump.storage.remote import RemotePath, expect_version, listed_version
+from pytest_msdump.core.storage.locations import RemotePath, StoredObject, storage
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -387,7 +386,7 @@ def _record(job: Job, comparer: Comparer) -> Record:
     for path, seen in job.seen:
         if isinstance(path, RemotePath) and isinstance(seen, StoredObject):
             # Whatever is read is held against it.
-            expect_version(path, seen)
+            storage().expect(path, seen)
             continue
         here = _identity(path)
         if here != seen:
@@ -400,6 +399,6 @@ def _record(job: Job, comparer: Comparer) -> Record:
 def _identity(path: Path) -> _Identity:
     """Size and time of the content, which are the same on every machine that mounts one storage; or its version."""
     if isinstance(path, RemotePath):
-        return listed_version(path)
+        return storage().version(path)
     state = state_of(path)
     return None if state is None else (state.size, state.modified)

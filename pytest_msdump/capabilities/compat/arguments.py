@@ -199,11 +199,7 @@ _BUILT_IN = {str(fact.vendor_title): name for name, fact in METRICS.items() if f
 
 
 def chosen_algorithms(text: str | None, custom: Iterable[str]) -> tuple[str, ...]:
-    """Read the value of ``-alg``: ``all`` (also if ``None``), or numbers 0 to 9 and names, separated by commas.
-
-    `custom` are the user's own algorithms, which win over built-in ones of the same name. Returns ids of
-    `facts.metrics` and names of the user's algorithms, in the order asked for, each once.
-    """
+    """Read the value of ``-alg``: ``all`` (also if ``None``), or numbers 0 to 9 and names, separated by commas."""
     known = _BUILT_IN | {name: name for name in custom}
     words = [word.strip() for word in (_ALL if text is None else text).split(",")]
     if not any(words):
@@ -224,10 +220,7 @@ def _algorithms_named(word: str, known: Mapping[str, str], flag: str = "-alg") -
 
 
 def passed_arguments(text: str | None, custom: Iterable[str]) -> tuple[dict[str, dict[str, str]], tuple[str, ...]]:
-    """Read the value of ``-a``, ``NAME:KEY=VALUE,KEY=VALUE;NAME:KEY=VALUE``; a number stands for a name as in ``-alg``.
-
-    Returns the arguments of the user's algorithms by name, and a note for each built-in one, since none takes any.
-    """
+    """Read ``-a``, ``NAME:KEY=VALUE,…;NAME:…``: arguments of the user's algorithms, and notes on built-in ones."""
     own = tuple(custom)
     arguments: dict[str, dict[str, str]] = {}
     notes = []
@@ -251,11 +244,7 @@ _LAST = -1
 def chosen_groups(
     plan: Plan, *, span: str | None, numbers: str | None
 ) -> tuple[tuple[Group, ...] | None, tuple[str, ...]]:
-    """Return the groups of the operators that ``-r`` or ``-s`` chooses, and notes about numbers that no operator has.
-
-    `span` is ``start,end,step``, where a blank is 1, the last operator, and 1, and ``-1`` is the last one as well;
-    `numbers` is ``i,j,…``. Without either the groups are ``None``.
-    """
+    """Return the groups that ``-r START,END,STEP`` or ``-s I,J,…`` chooses, and notes on numbers that none has."""
     if span is None and numbers is None:
         return None, ()
     if span is not None and numbers is not None:
@@ -300,10 +289,8 @@ def _number(text: str, flag: str, whole: str) -> int:
 
 
 def narrowed(plan: Plan, groups: Iterable[Group]) -> Plan:
-    """Return the plan for the operators of some groups alone; coverage is of the right tensors paired with them.
-
-    Globs would not do: they look at both sides, and the next operator's input has this one's name on the right.
-    """
+    """Return the plan for the operators of some groups alone; coverage is of the right tensors paired with them."""
+    # Globs would not do: they look at both sides, and the next operator's input has this one's name on the right.
     names = {operator.name for group in groups for operator in group.operators}
 
     def concerns(one: Pair | Unmatched) -> bool:

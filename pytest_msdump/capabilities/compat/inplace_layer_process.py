@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from pytest_msdump.capabilities.compat.arguments import Flag, Grammar, run_program, say
-from pytest_msdump.cli import prototxt
+from pytest_msdump.capabilities.convert import prototxt_command as prototxt
 from pytest_msdump.core.escape import shell_line
 
 _PROGRAM = "inplace_layer_process"

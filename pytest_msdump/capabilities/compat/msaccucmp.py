@@ -46,9 +46,9 @@ from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.build import build_report
 from pytest_msdump.core.storage.files import read_user_file
+from pytest_msdump.core.storage.locations import parse_location
 from pytest_msdump.dumps.graphs.ge_model import MAX_BYTES
 from pytest_msdump.dumps.graphs.json_fields import checked, document, need
-from pytest_msdump.storage.remote import parse_location
 
 _PROGRAM = "msaccucmp"
 
@@ -249,12 +249,7 @@ class Job:
 
 
 def find_jobs(root: Path, rules: Path) -> tuple[tuple[Job, ...], tuple[str, ...]]:
-    """Return the models of a dump with their rule files, and notes about models and graphs without the other.
-
-    `root` is a dump's folder of one time, whose name is digits; `rules` a folder of JSON files, each of which names its
-    graphs. Of every device, model and model id the last step counts. A model belongs to the graph of its name, or to
-    the only graph with the same second of two numbers in its name, which is a note.
-    """
+    """Return the models of a dump with their rule files, and notes about models and graphs without the other."""
     if not root.is_dir() or not _DIGITS.fullmatch(root.name):
         raise ConfigError(
             f"-m: {root} is not the folder of a dump's time; with a folder of rule files give {_LAYOUT.split('/')[0]} "

@@ -97,12 +97,8 @@ class Advice(NamedTuple):
 
 
 def advice(titles: Sequence[str], rows: Sequence[Sequence[str]], *, inputs: Set[str] = frozenset()) -> Advice:
-    """Return where to begin, by a table of `report.vendor_table.vendor_table` or of the vendor.
-
-    A row is bad if its verdict fails, whatever its cosine is: a scalar, a NaN or two shapes that do not fit have none.
-    A table of the vendor has no verdicts: then the cosine decides. `inputs` are operators that hold inputs of the
-    network, besides those of type Data.
-    """
+    """Return where to begin, by a table of ours or of the vendor; `inputs` are further operators that hold inputs."""
+    # A verdict wins over the cosine, which a scalar, a NaN or unfitting shapes lack; the vendor has no verdicts.
     table = [dict(zip(titles, row, strict=True)) for row in rows]
     overflown = next((row for row in table if row.get("OverFlow") == "YES"), None)
     if overflown is not None:

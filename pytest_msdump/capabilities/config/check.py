@@ -231,12 +231,7 @@ def check_config(
     names: Sequence[str] | None = None,
     model_names: Sequence[str] = (),
 ) -> list[ConfigFinding]:
-    """Return all findings of a configuration, refusals first.
-
-    `document` is the parsed JSON, of either kind; `environ` has the environment variables of the run, by default those
-    of this process. Where a graph is given, `names` are the full names of its operators, and `model_names` what its
-    model may be called in ``acl.json``: its file's name, and its own.
-    """
+    """Return all findings of a configuration, refusals first."""
     if not isinstance(document, Mapping):
         raise ConfigError("a dump configuration is a JSON object; this is not")
     if not {"dump", *_SECTIONS} & document.keys():

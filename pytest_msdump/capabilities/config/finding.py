@@ -100,10 +100,8 @@ def would_dump(document: Mapping[str, Any], names: Sequence[str], setting: Setti
 
 
 def _as_name(entry: str, setting: Setting) -> Message | None:
-    """Say why an entry is taken for a full name here, though it is an expression or a type; ``None`` where it is not.
-
-    Documents up to 1.5 have full names only, those of 2.0 types as well; later ones expressions, and no types with O2.
-    """
+    """Say why an expression or a type is taken for a full name here; ``None`` where it is not."""
+    # Up to 1.5 there are full names only, in 2.0 types as well; later expressions, and no types with O2.
     if REGEX.fullmatch(entry):
         return Message("config_later_regex") if setting.version < (2, 1) else None
     if any(part in entry for part in OF_FULL_NAMES):

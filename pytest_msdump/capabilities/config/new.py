@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_msdump.capabilities.config.check import counts, is_acl, unknown
-from pytest_msdump.capabilities.config.finding import Setting
+from pytest_msdump.capabilities.config.check import check_config, counts, is_acl, unknown
+from pytest_msdump.capabilities.config.finding import REFUSED, ConfigFinding, Setting, checked_mode
 from pytest_msdump.capabilities.config.keys import ACL_KEYS, ACL_MODEL_KEYS, DUMP_KEYS, SUNK, ConfigKey
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import shell_word
@@ -50,14 +50,16 @@ def new_config(
     return {"common_dump_settings": common, "e2e_dump_settings": {"enable": True, "trans_flag": True}}
 
 
+def refusal(document: Mapping[str, Any], mode: str) -> ConfigFinding | None:
+    """Return the first finding for which MindSpore would refuse a configuration in this mode."""
+    findings = check_config(document, Setting(mode=checked_mode(mode)))
+    return next((finding for finding in findings if finding.level == REFUSED), None)
+
+
 def new_acl(
     *, path: str, models: Sequence[str], layers: Sequence[str], steps: str | None, outputs_only: bool
 ) -> dict[str, Any]:
-    """Return the keys of an ``acl.json``.
-
-    `path` is an existing folder, and may hold ``$VARIABLES``. No `models` stand for single operators or, with `layers`,
-    for every model; no `layers` for all operators of each model. `steps` are such as ``0|3-5``, by default all.
-    """
+    """Return the keys of an ``acl.json``."""
     chosen = {"layer": list(layers)} if layers else {}
     dump: dict[str, Any] = {
         "dump_path": path,

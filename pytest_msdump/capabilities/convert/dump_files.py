@@ -29,13 +29,13 @@ from pytest_msdump.core.errors import (
     UnknownNameError,
     nearest,
 )
+from pytest_msdump.core.facts.dump_proto import DATA_TYPES, DUMP_DATA, OP_INPUT, OP_OUTPUT, SHAPE
+from pytest_msdump.core.facts.dump_proto import MEMORY_FORMATS as HEADER_FORMATS
 from pytest_msdump.core.facts.memory_formats import MEMORY_FORMATS, may_be_padded
 from pytest_msdump.core.layouts.blocks import format_name
 from pytest_msdump.core.layouts.converters import Converters
 from pytest_msdump.core.layouts.device_layout import check_fits
 from pytest_msdump.core.model.tensor import TensorRef, TensorView
-from pytest_msdump.facts.dump_proto import DATA_TYPES, DUMP_DATA, OP_INPUT, OP_OUTPUT, SHAPE
-from pytest_msdump.facts.dump_proto import MEMORY_FORMATS as HEADER_FORMATS
 
 Shape = tuple[int, ...]
 
@@ -84,10 +84,7 @@ def expected_names(kind: str | None) -> str:
 
 
 def array_name(name: str, kind: str | None) -> ArrayName | None:
-    """Read the file name of an array; ``None`` when it has another form.
-
-    `kind` is one of `KINDS`; without one the name decides, and an array that is no device's becomes a ``.pb``.
-    """
+    """Read the file name of an array; ``None`` when it has another form."""
     # A mapping.csv may say anything; a name never leads out of the output folder.
     if not name.endswith(_ARRAY) or name.startswith(".") or "/" in name:
         return None

@@ -12,13 +12,13 @@ import numpy as np
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.errors import TensorShapeError, UnknownNameError, nearest
 from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.facts.dump_proto import MEMORY_FORMATS as DUMP_FORMATS
 from pytest_msdump.core.facts.memory_formats import MEMORY_FORMATS, may_be_padded
 from pytest_msdump.core.layouts.axes import FORMATS, ReshapedView
 from pytest_msdump.core.layouts.blocks import format_name, held
 from pytest_msdump.core.layouts.converters import Converters
 from pytest_msdump.core.layouts.device_layout import NAMELESS, logical, stored, target
 from pytest_msdump.core.model.tensor import ForwardingView, TensorSpec, TensorView
-from pytest_msdump.facts.dump_proto import MEMORY_FORMATS as DUMP_FORMATS
 
 Shape = tuple[int, ...]
 
@@ -66,14 +66,7 @@ def known_format(name: str, *, flag: str) -> str:
 def bring(
     view: TensorView, wanted: str, *, shape: Shape | None = None, converters: Converters | None = None
 ) -> TensorView:
-    """Bring a tensor to a memory format; plain formats are read block by block.
-
-    `wanted` is a name of `facts.memory_formats`; ND keeps the axes of the original tensor, whatever they are. `shape`
-    is without padding, in the order of `wanted` (NCHW or NCDHW for a device's format), by default that of the dump. A
-    user's function in `converters` for this pair of formats wins over ours. The result is without padding where a shape
-    is known; else channels keep theirs, if the stored shape alone says all other axes. Formats without common axes,
-    unknown axes and shapes that contradict each other raise `TensorShapeError`.
-    """
+    """Bring a tensor to a memory format; plain formats are read block by block."""
     spec = view.spec
     known = format_name(spec.memory_format)
     own = _by_user(view, known or str(spec.memory_format).upper(), wanted, shape, converters or {})
@@ -236,12 +229,7 @@ def header_format(name: str) -> str:
 def convert_shape(
     view: TensorView, memory_format: str, *, shape: Shape | None = None, converters: Converters | None = None
 ) -> Converted:
-    """Bring a tensor to another memory format, in any spelling that `header_format` knows.
-
-    `shape` is the logical one, in the order of `memory_format`, by default the header's. A user's function in
-    `converters` wins over ours and may return any shape. Raises as `bring`, and `UnknownNameError` for a format that
-    does not exist.
-    """
+    """Bring a tensor to another memory format, in any spelling that `header_format` knows."""
     source, wanted = _source(view), header_format(memory_format)
     functions = {(_long_name(one), _long_name(other)): run for (one, other), run in (converters or {}).items()}
     by_user = functions.get((source, wanted))

@@ -31,11 +31,7 @@ _UNKNOWN_TYPE = "Module"
 
 
 def write_msprobe_tree(dump: Dump, out: Path) -> int:
-    """Write a tree into a new folder, and return how many tensors there were; what was not saved has its statistics.
-
-    ConfigError for a folder that is not empty, for several nets or graphs, for a gap among the inputs or outputs of an
-    operator, and for names that become one; TensorFileError where a tensor cannot be read.
-    """
+    """Write a tree into a new folder, and return how many tensors there were; what was not saved has its statistics."""
     if out.is_dir() and any(out.iterdir()):
         raise ConfigError(f"{out}: is not empty; empty it, or give another folder")
     if len({(ref.key.op.at.net, ref.key.op.at.graph) for ref in dump.refs}) > 1:

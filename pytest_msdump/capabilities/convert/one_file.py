@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pytest_msdump.capabilities.convert.formats import Relabelled, bring
 from pytest_msdump.capabilities.convert.sources import SUFFIXES, SourceFile, WantedTensor, short_name
+from pytest_msdump.capabilities.overflow.opdebug import read_overflow_file
 from pytest_msdump.core.compare.opening import open_logical, open_view
 from pytest_msdump.core.dumps.array_files import is_named_array
 from pytest_msdump.core.dumps.array_writer import whole_file, write_npz, write_view
@@ -25,7 +26,6 @@ from pytest_msdump.core.model.tensor import TensorRef, TensorView
 from pytest_msdump.core.processes import Workers
 from pytest_msdump.core.storage.files import in_utf8
 from pytest_msdump.dumps.ascend_file import RAW_WORDS, raw_bytes, read_header
-from pytest_msdump.dumps.opdebug import read_overflow_file
 
 _FAILURES = (MsdumpError, OSError, MemoryError)
 # A process takes longer to start than so many small files to convert.
@@ -264,11 +264,7 @@ FAILED_LIST = "convert_failed_file_list.txt"
 
 
 def write_failed_list(outcomes: Iterable[Outcome], out: Path) -> Path | None:
-    """List what could not be converted, and return the list; without failures, remove that of an earlier run.
-
-    As in the vendor's list, a line has the source's path and, after commas, its tensors that failed: none where not one
-    could be opened. Lines below it that begin with ``#`` say why.
-    """
+    """List what could not be converted, and return the list; without failures, remove that of an earlier run."""
     failed = sorted((outcome for outcome in outcomes if outcome.failures), key=lambda outcome: outcome.path)
     path = out / FAILED_LIST
     if not failed:

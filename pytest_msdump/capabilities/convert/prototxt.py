@@ -54,11 +54,7 @@ class _Work:
 
 
 def rewire(text: str, *, source: str, phase: str = "TEST") -> Rewired:
-    """Give every in-place top of a network a name of its own, by default that of its layer.
-
-    Layers of the other phase only are not renamed: they stay in place on the renamed blob. `source` names the file in
-    messages; `phase` is ``"TEST"`` or ``"TRAIN"``.
-    """
+    """Give every in-place top of a network a name of its own, by default that of its layer."""
     if phase not in PHASES:
         raise ConfigError(f"phase {phase!r}; it is one of {', '.join(PHASES)}")
     layers = read_layers(text, source=source)

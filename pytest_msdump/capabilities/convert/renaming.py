@@ -40,11 +40,7 @@ class Parts(NamedTuple):
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression of a pattern for whole names.
-
-    `pattern` is a regular expression with the named groups ``op`` and, where names have them, ``slot`` and ``time``; or
-    a template with ``{op}``, ``{slot}``, ``{time}`` and ``{any}`` between letters that stand for themselves.
-    """
+    """Return the regular expression of a pattern for whole names."""
     is_template = "(?P<" not in pattern
     try:
         with warnings.catch_warnings():
@@ -185,10 +181,7 @@ class RenamePlan:
 
 
 def plan_renaming(folder: Path, pattern: str) -> RenamePlan:
-    """Return the new names of the files of a folder and of its numbered sub-folders; nothing is changed.
-
-    A name without a slot is of slot 0; one without a time gets the file's.
-    """
+    """Return the new names of the files of a folder and of its numbered sub-folders; nothing is changed."""
     expression = compile_pattern(pattern)
     moves: list[Move] = []
     others: list[str] = []

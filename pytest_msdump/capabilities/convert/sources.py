@@ -57,11 +57,7 @@ class Stem(NamedTuple):
     renamed: str | None = None
 
     def file_name(self, to: str, *, shape: tuple[int, ...], dtype: str, memory_format: str, converted: bool) -> str:
-        """Return the name of a tensor's file of the kind `to`, other than ``npz``.
-
-        `shape` and `memory_format` are as written; `converted` says that the format was asked for: only then the name
-        has the shape.
-        """
+        """Return the name of a tensor's file of the kind `to`, other than ``npz``."""
         lengths = [str(length) for length in shape]
         if to == "msnpy":
             fields = [self.renamed or self.numbered or self.whole, memory_format]

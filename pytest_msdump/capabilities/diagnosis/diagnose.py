@@ -6,9 +6,11 @@ sends people the wrong way, so a doubtful one says so or is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -18,14 +20,19 @@ from pytest_msdump.capabilities.diagnosis.kinds import CONFIDENCES, DIAGNOSES
 from pytest_msdump.capabilities.diagnosis.moved import of_neighbours, of_other_orders, of_padding
 from pytest_msdump.capabilities.diagnosis.pointwise import of_mapped_values, of_rounding
 from pytest_msdump.capabilities.diagnosis.values import constant, of_border, one_slice, permuted, unrelated
+from pytest_msdump.core.compare.align import OpenedPair
+from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.metrics.dominated import Bounds, others_of
 from pytest_msdump.core.model.comparison import Nonfinite
-from pytest_msdump.core.model.record import Diagnosis
+from pytest_msdump.core.model.record import Diagnosis, Record
 from pytest_msdump.core.model.tensor import TensorView
 from pytest_msdump.core.text import Message, Parameter
 
 _FEWEST_ELEMENTS = 4
 _QUICK_ELEMENTS = 2048
+# If a smaller share of the pairs is finite, NaN and Inf are all there is to say.
+_FINITE_SHARE = 0.5
 # Of two explanations one is better if it leaves less than this share of what the other leaves.
 _CLEARLY_BETTER = 0.25
 # Below this share of the drift both leave nothing.
@@ -125,6 +132,33 @@ def _without_covered(found: list[Diagnosis]) -> tuple[Diagnosis, ...]:
 
 def _rank(entry: Diagnosis) -> int:
     return CONFIDENCES.index(entry.confidence)
+
+
+def with_diagnosis(opened: OpenedPair, record: Record) -> Record:
+    """Say what the drift of a failing pair looks like, the surest first; details are plain JSON values."""
+    measured = record.comparison
+    if measured is None:
+        return record
+    origin = nonfinite_origin(measured.nonfinite, elements=measured.elements)
+    found = [] if origin is None else [origin]
+    if measured.elements and measured.finite >= _FINITE_SHARE * measured.elements:
+        # The numbers stand; a file that went away since then only costs the hint.
+        with suppress(MsdumpError):
+            views = opened.seen
+            apart = [one.above for one in measured.dominated if one.measurements]
+            keys = [ref.key.op for ref in (opened.pair.left, opened.pair.right)]
+            operator = " ".join(f"{key.op_type or ''} {key.label}" for key in keys)
+            found += diagnose(*(others_of(*views, Bounds(*apart[-1])) if apart else views), operator=operator)
+    return replace(record, diagnosis=tuple(replace(one, details=_plain(one.details)) for one in found))
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no tuples; NumPy's numbers become Python's."""
+    if isinstance(value, Mapping):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    return value.item() if hasattr(value, "item") else value
 
 
 def nonfinite_origin(counts: Nonfinite, *, elements: int) -> Diagnosis | None:

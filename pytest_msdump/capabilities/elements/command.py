@@ -60,11 +60,7 @@ def detail_gate(
     progress: Progress | None = None,
     say: Phrases = ENGLISH,
 ) -> int:
-    """Compare the pairs that `choice` means, and write them in detail into `folder`; return the exit code.
-
-    With `prints_top` the largest errors are printed, too. The code is the gate's; 1 also when the details of a pair
-    could not be written.
-    """
+    """Compare the pairs that `choice` means, and write them in detail into `folder`; return the exit code."""
     narrowed = only(planned, chosen_pairs(planned, choice))
     narrowed = replace(narrowed, suite=replace(narrowed.suite, options={**narrowed.suite.options, "detail": 0}))
     details: list[Detail] = []

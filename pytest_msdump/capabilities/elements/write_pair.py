@@ -22,6 +22,7 @@ from pytest_msdump.core.model.pairing import Pair, Transform
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.tensor import COORDINATES, TensorView
 from pytest_msdump.core.storage.files import make_directory
+from pytest_msdump.core.text import Message, plain_text
 
 FOLDER = "detail"
 
@@ -35,10 +36,7 @@ def detail_pair(
     options: DetailOptions = DetailOptions(),  # noqa: B008 - frozen
     extras: Extras = NO_EXTRAS,
 ) -> Detail:
-    """Open a pair and write it in detail into `folder`; MsdumpError, with no file written, where that cannot be done.
-
-    `stem` begins the names of its files: operator, io and slot by default.
-    """
+    """Open a pair and write it in detail into `folder`; where that raises MsdumpError, no file is written."""
     if pair.left.is_unseen or pair.right.is_unseen:
         raise MsdumpError(f"{pair.left.key.address}: only statistics were saved, so there are no elements to look at")
     try:
@@ -174,33 +172,27 @@ def _within(name: str, number: int, most: int) -> int:
 
 def details_of_failing(
     plan: Plan, records: Mapping[int, Record], directory: Path, run: str
-) -> list[tuple[str, Path | str]]:
-    """Write failing records in detail until the run, which `run` names, has written as many as its suite asks for.
-
-    Returns each address with the summary's file, or with the sentence why there is none.
-    """
+) -> list[tuple[str, Path | Message]]:
+    """Write failing records in detail until the run, which `run` names, has written as many as its suite asks for."""
     failing = [number for number, record in sorted(records.items()) if record.fails]
     if not plan.suite.options["detail"] or not failing:
         return []
-    done: list[tuple[str, Path | str]] = []
+    done: list[tuple[str, Path | Message]] = []
     for number in failing:
         pair = plan.pairing.pairs[number]
         try:
-            outcome: Path | str = _write_failing(plan, number, directory, run)
+            outcome: Path | Message = _write_failing(plan, number, directory, run)
         except (MsdumpError, OSError) as error:
-            outcome = terminal_text(str(error))
+            outcome = plain_text(terminal_text(str(error)))
         done.append((pair.left.key.address, outcome))
     return done
 
 
-def _write_failing(plan: Plan, number: int, directory: Path, run: str) -> Path | str:
+def _write_failing(plan: Plan, number: int, directory: Path, run: str) -> Path | Message:
     count = plan.suite.options["detail"]
     slot = _take_slot(directory, run, count)
     if slot is None:
-        what = (
-            "1 failing tensor of this run has its" if count == 1 else f"{count} failing tensors of this run have theirs"
-        )
-        return f"left out, since {what} already; --msdump-detail={count * 2} for more"
+        return Message("details_left_out", {"n": count, "more": count * 2})
     stem = detail_stems(plan.pairing.pairs)[number]
     try:
         return detail_pair(plan.pairing.pairs[number], directory / FOLDER, stem=stem, extras=plan.extras).files[0]

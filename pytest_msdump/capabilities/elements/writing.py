@@ -115,10 +115,7 @@ class Axes:
 
 
 def named_axes(shape: tuple[int, ...], letters: str | None, *, pads: bool) -> Axes:
-    """Name the axes of a tensor of a logical shape by their letters, if known.
-
-    If `pads`, there are four axes at least, and unknown ones are N C H W, as the vendor has them.
-    """
+    """Name the axes of a tensor of a logical shape by their letters, if known."""
     if not shape:
         return Axes("ID", (1,))
     known = letters if letters is not None and len(letters) == len(shape) else None

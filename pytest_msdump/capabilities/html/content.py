@@ -118,13 +118,7 @@ _NONFINITE = ("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_
 
 
 def details(records: Sequence[Record], pool: Pool) -> tuple[dict[str, Any], set[Message]]:
-    """Return what only the drawer shows, and the messages in it.
-
-    The first has ``of``: details by number of the record, and ``left_out``: the records with more in results.json.
-
-    There is room for so much: first sentences, causes and lines of the program of all records, then worst elements and
-    small arrays.
-    """
+    """Return what only the drawer shows, and the messages in it."""
     ranked = sorted(range(len(records)), key=lambda number: _rank(records[number], number))
     kept: dict[int, dict[str, Any]] = {}
     messages: set[Message] = set()

@@ -12,9 +12,9 @@ from pytest_msdump.capabilities.inspect.verify import Verified
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.facts.checks import CHECKS
 from pytest_msdump.core.model.describe import frame_lines, where_text, wrapped
+from pytest_msdump.core.model.statistics import StatisticDifference
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorRef
 from pytest_msdump.core.text import ENGLISH, Phrases, message_of_note
-from pytest_msdump.model.statistics import StatisticDifference
 
 _MOST_SHOWN = 20
 _MOST_REPEATS = 4

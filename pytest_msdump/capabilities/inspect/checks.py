@@ -20,8 +20,9 @@ from pytest_msdump.capabilities.inspect.hits import (
     is_weight,
     ranges_of,
 )
-from pytest_msdump.capabilities.inspect.measure import change, contents, contents_of_statistics
+from pytest_msdump.capabilities.overflow.contents import change, contents, contents_of_statistics
 from pytest_msdump.capabilities.overflow.indexing import reported_overflows
+from pytest_msdump.capabilities.overflow.opdebug import overflow_files
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.errors import ConfigError, MsdumpError
@@ -30,7 +31,6 @@ from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import OpKey, TensorRef
 from pytest_msdump.core.text import Message, plain_text
 from pytest_msdump.dumps.graphs.flow import consumers
-from pytest_msdump.dumps.opdebug import overflow_files
 
 _OF_CHANGES = tuple(name for name, fact in CHECKS.items() if fact.family in ("unchanged", "change"))
 _OF_ZEROS = ("tensor_all_zero", "gradient_vanishing")
@@ -64,12 +64,7 @@ class Checked:
 
 
 def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT, *, watch: Watch = unwatched) -> Checked:
-    """Run all checks on one dump.
-
-    Overflow is checked in every tensor; the other checks look at outputs, and at inputs of operators that have no
-    output in the dump. Weights are compared with the iteration before in the same rank, net and graph, in runs that
-    train. A threshold that lacks another which it needs raises `ConfigError`.
-    """
+    """Run all checks on one dump."""
     hits: list[Hit] = list(_device_hits(dump, settings))
     unreadable: list[tuple[TensorRef, str]] = []
     with_outputs = {ref.key.op for ref in dump.refs if ref.key.io == "output"}
@@ -105,12 +100,9 @@ def check_dump(dump: Dump, settings: CheckSettings = _DEFAULT, *, watch: Watch =
 
 
 def _without_cancelled(dump: Dump, hits: list[Hit], settings: CheckSettings) -> list[Hit]:
-    """Leave out zeros of the backward pass, and zero scalars, that are added to something else in the end.
-
-    The gradient of a maximum that is subtracted again is 0, and so is everything computed from it, until it is added to
-    the gradient that counts; a term of a loss whose factor is 0 is a scalar. Zeros up to an optimizer stay, and so do
-    zeros whose consumers no graph names.
-    """
+    """Leave out zeros of the backward pass, and zero scalars, that are added to something else in the end."""
+    # The gradient of a maximum that is subtracted again is 0, and so is all that is computed from it until it is added
+    # to the gradient that counts; a term of a loss with factor 0 is a scalar. Zeros up to an optimizer stay.
     zeros = {
         hit.ref.key.op.label
         for hit in hits

@@ -158,12 +158,7 @@ def _save(target: Path, parsed: argparse.Namespace) -> int:
 
 
 def save_text(path: Path, out: Path, *, with_header: bool = False) -> Iterator[Path]:
-    """Write every tensor of a file as text, in C order of its logical shape, and yield the files written.
-
-    `out` is a file when it ends in ``.txt`` and is no folder, else a folder. Each value is written as ``%.18e``, which
-    restores every float; integers are exact up to 2**53. `with_header` puts shape and type into a first line that
-    begins with ``#``, which `numpy.loadtxt` skips. ``msdump convert --to txt`` writes the same.
-    """
+    """Write every tensor of a file as text, in C order of its logical shape, and yield the files written."""
     _, refs = tensors_of(path)
     if not refs:
         raise ConfigError(f"{path}: holds no tensor that could be written as text")

@@ -8,7 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_msdump.capabilities.inspect.measure import Contents, Histogram, contents, histogram
+from pytest_msdump.capabilities.overflow.contents import Contents, Histogram, contents, histogram
+from pytest_msdump.capabilities.overflow.opdebug import OverflowFile, read_overflow_file
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of, operator_of
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import open_logical
@@ -16,19 +17,18 @@ from pytest_msdump.core.dumps.file_names import parse_opdebug
 from pytest_msdump.core.dumps.npy import parse_header
 from pytest_msdump.core.errors import DumpNotFoundError, MsdumpError, TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.facts.dump_proto import DUMP_DATA
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.graph import KernelArguments, OperatorGraph
+from pytest_msdump.core.model.statistics import Statistic, StatisticTables
 from pytest_msdump.core.model.tensor import TensorRef, TensorSpec
 from pytest_msdump.core.storage.files import open_regular
 from pytest_msdump.dumps.ascend_file import DumpFile, open_dump_file
 from pytest_msdump.dumps.ascend_header import MAX_HEADER_BYTES, StoredTensor
 from pytest_msdump.dumps.graphs.graph_files import is_graph_file, read_graph
-from pytest_msdump.dumps.opdebug import OverflowFile, read_overflow_file
 from pytest_msdump.dumps.statistics import read_statistics
 from pytest_msdump.dumps.wire import Span, named_fields, span_of, varint_of
-from pytest_msdump.facts.dump_proto import DUMP_DATA
 from pytest_msdump.metrics.statistics import statistics_of
-from pytest_msdump.model.statistics import Statistic, StatisticTables
 
 # More than any npy header may have.
 _NPY_HEAD_BYTES = 2**17

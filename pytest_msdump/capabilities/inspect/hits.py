@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from operator import ge, gt, lt
 
-from pytest_msdump.capabilities.inspect.measure import Change, Contents
+from pytest_msdump.capabilities.overflow.contents import Change, Contents
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.facts import checks
 from pytest_msdump.core.facts.dtypes import DTYPES
@@ -170,12 +170,9 @@ def _range_checks(key: TensorKey, settings: CheckSettings) -> Iterator[tuple[str
 
 
 def hits_of_contents(ref: TensorRef, found: Contents, settings: CheckSettings, *, is_initial: bool) -> Iterator[Hit]:
-    """Yield the hits of one tensor by itself, in the order of `facts.checks.CHECKS`; none if it is empty.
-
-    `found` has the counts that `ranges_of` asks for. Of overflow only the most specific check hits. Bools and single
-    integers may be zero, as masks, axes and counters often are, and so may weights that are added and outputs kept for
-    the gradient, unless the check was asked for.
-    """
+    """Yield the hits of one tensor by itself, in the order of `facts.checks.CHECKS`; none if it is empty."""
+    # Unless a check was asked for, bools and single integers may be zero, as masks, axes and counters often are, and so
+    # may weights that are added and outputs kept for the gradient.
     if not found.elements:
         return
     targets = targets_of(ref.key)
@@ -255,11 +252,8 @@ def _crossings(
 
 
 def hits_of_change(ref: TensorRef, previous: TensorRef, found: Change, settings: CheckSettings) -> Iterator[Hit]:
-    """Yield the hits of a weight against its value an iteration before.
-
-    Of a weight that did not change only that. The first step away from initial values may be of any size, and so may
-    any step of weights that are added, since these begin at 0; unless the check was asked for.
-    """
+    """Yield the hits of a weight against its value an iteration before."""
+    # The first step from initial values may be of any size, and so may steps of added weights, which begin at 0.
     if not found.elements:
         return
     since: dict[str, Parameter] = {"iteration": previous.key.op.at.iteration}

@@ -13,10 +13,10 @@ from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import STATISTICS
 from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.statistics import Statistic, StatisticDifference, Statistics
 from pytest_msdump.core.model.tensor import TensorRef, TensorView
 from pytest_msdump.limits.statistic_distance import distance
 from pytest_msdump.metrics.statistics import statistics_of
-from pytest_msdump.model.statistics import Statistic, StatisticDifference, Statistics
 
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
 
@@ -36,11 +36,8 @@ class Verified:
 
 
 def verify(dump: Dump, *, watch: Watch = unwatched) -> Verified:
-    """Compute the statistics of every tensor that has saved ones, and compare them.
-
-    Numbers have to agree as far as they were printed; means and norms to a millionth, since a device adds up in
-    float32. A cell that the writer left empty is no difference; a tensor that cannot be read is one.
-    """
+    """Compute the statistics of every tensor that has saved ones, and compare them."""
+    # Means and norms agree to a millionth: a device adds up in float32.
     refs = tuple(ref for ref in dump.refs if ref.statistics is not None and not ref.is_unseen)
     return Verified(dump, refs, tuple(difference for ref in watch(refs, "tensors") for difference in _differences(ref)))
 

@@ -20,14 +20,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pytest_msdump.core.compare.align import AlignedViews
+from pytest_msdump.core.compare.align import OpenedPair
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.dtypes import coarser
 from pytest_msdump.core.dtypes.decode import to_double
 from pytest_msdump.core.facts.dtypes import DTYPES, EPSILON
 from pytest_msdump.core.matching.kinds import weight_name
+from pytest_msdump.core.model.comparison import Limits
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import Pair, Pairing
+from pytest_msdump.core.model.pairing import Pairing
 from pytest_msdump.core.model.tensor import Coordinates, TensorRef, TensorView
 from pytest_msdump.core.text import Message
 
@@ -48,19 +49,19 @@ _BIAS_GRADIENT_TYPE = "BiasAddGrad"
 _Terms = Mapping[tuple[str, Coordinates], tuple[TensorRef, ...]]
 
 
-def with_terms(pairing: Pairing, left: Dump, right: Dump) -> Pairing:
+def with_terms(pairing: Pairing, dumps: Mapping[str, Dump]) -> tuple[Pairing, Mapping[str, Dump]]:
     """Give each pair of gradients of a bias the tensors that these are sums of, where the right side has them."""
-    ours, theirs = _terms_of(left), _terms_of(right)
-    by_graph = _terms_by_graph(left, pairing)
+    ours, theirs = _terms_of(dumps["left"]), _terms_of(dumps["right"])
+    by_graph = _terms_by_graph(dumps["left"], pairing)
     if not theirs and not by_graph:
-        return pairing
+        return pairing, dumps
     pairs = tuple(
         replace(pair, terms=(_of_bias(pair.left, ours), summed))
         if (summed := _of_bias(pair.right, theirs))
         else replace(pair, terms=by_graph.get(number, pair.terms))
         for number, pair in enumerate(pairing.pairs)
     )
-    return replace(pairing, pairs=pairs)
+    return replace(pairing, pairs=pairs), dumps
 
 
 def _terms_by_graph(left: Dump, pairing: Pairing) -> Mapping[int, tuple[tuple[TensorRef, ...], tuple[TensorRef, ...]]]:
@@ -113,15 +114,14 @@ def _of_bias(ref: TensorRef, terms: _Terms) -> tuple[TensorRef, ...]:
     return () if named is None else terms.get((named[1], ref.key.op.at.part), ())
 
 
-def rounding_alone(pair: Pair, aligned: AlignedViews, dtype: str) -> Message | None:
+def rounding_alone(opened: OpenedPair, limits: Limits) -> Message | None:
     """Return the remark that a pair of gradients is zero in exact arithmetic; ``None`` where that is not shown.
 
     It is shown where, on each side whose terms were dumped, and the right side's must be, the terms cancel, and both
     sides' gradients are below the floor: the norm of the terms times what rounding leaves of each. Of terms that were
-    sketched the mean shows whether they cancel. `dtype` is the coarser one of both sides. Raises `TensorFileError` if a
-    file cannot be read.
+    sketched the mean shows whether they cancel. Raises `TensorFileError` if a file cannot be read.
     """
-    size = aligned.right.size
+    pair, aligned, size = opened.pair, opened.aligned, opened.aligned.right.size
     if not pair.terms[1] or not 0 < size <= _MOST_CHANNELS:
         return None
     sums = [
@@ -132,7 +132,7 @@ def rounding_alone(pair: Pair, aligned: AlignedViews, dtype: str) -> Message | N
     if weight_name(pair.terms[1][0].key.op.label) is not None:
         with closing(open_logical(pair.terms[1][0])) as view:
             sums.append(sums[0]._replace(norm=_norm(view), rest=0.0))
-    dtype = reduce(coarser, (one.dtype for one in sums), dtype)
+    dtype = reduce(coarser, (one.dtype for one in sums), limits.judged_as)
     if dtype not in EPSILON:
         return None
     floor = min(one.norm * _rounding(dtype, one.size / size) for one in sums)

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from pytest_msdump.capabilities.inspect.measure import Contents, contents, contents_of_statistics
+from pytest_msdump.capabilities.overflow.contents import Contents, contents, contents_of_statistics
 from pytest_msdump.capabilities.overflow.indexing import ReportedOverflow, reported_overflows
+from pytest_msdump.capabilities.overflow.opdebug import OverflowFile, overflow_files
 from pytest_msdump.core.compare.opening import open_logical, open_view
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.compare.user_code import Watch, unwatched
@@ -23,10 +24,9 @@ from pytest_msdump.core.layouts.device_layout import logical, target
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.pairing import Transform
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.model.statistics import Statistics
 from pytest_msdump.core.model.tensor import OpKey, TensorRef
 from pytest_msdump.core.storage.files import write_file
-from pytest_msdump.dumps.opdebug import OverflowFile, overflow_files
-from pytest_msdump.model.statistics import Statistics
 
 _NONFINITE_COUNTS = {"nan_count", "negative_inf_count", "positive_inf_count"}
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_msdump.capabilities.overflow.chunks import OverflowEntry
+from pytest_msdump.capabilities.overflow.opdebug import OverflowFile, overflow_files
 from pytest_msdump.core.dumps.file_names import parse_ascend, parse_converted, parse_mindspore
 from pytest_msdump.core.matching.coordinates import compatible
 from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import OpKey, TensorRef
+from pytest_msdump.core.ports import IndexRequest
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.dumps.opdebug import OverflowFile, overflow_files
 
 # The number of an unknown task or stream.
 _UNKNOWN = 65535
@@ -75,7 +76,7 @@ def _tensors_of_entry(
     return tuple(ref for ref in found if ref.key.op == oldest.key.op)
 
 
-def with_overflows(dump: Dump) -> Dump:
+def with_overflows(dump: Dump, request: IndexRequest) -> Dump:  # noqa: ARG001 - as every stage takes it
     """Set `TensorRef.overflows` by the device's own check; notes name what overflowed, and what cannot be read."""
     files = overflow_files(dump.root)
     if not files:

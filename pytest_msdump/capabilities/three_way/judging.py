@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from math import isfinite
-from typing import TypeAlias
 
 from pytest_msdump.capabilities.three_way.golden import golden_distances, golden_errors, golden_ratios
-from pytest_msdump.core.compare.align import AlignedViews, align
-from pytest_msdump.core.compare.opening import open_view
+from pytest_msdump.core.compare.align import AlignedViews, OpenedPair, align
+from pytest_msdump.core.compare.opening import logical_shape, open_view
 from pytest_msdump.core.compare.user_code import Extras
 from pytest_msdump.core.dtypes import coarser, rounding_unit
 from pytest_msdump.core.errors import TensorShapeError
@@ -28,33 +27,27 @@ from pytest_msdump.core.metrics.dominated import Bounds, others_of
 from pytest_msdump.core.model.comparison import Comparison, Limits, Measurement, ThreeWay
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.pairing import Pair, Pairing
+from pytest_msdump.core.model.statistics import Interval
 from pytest_msdump.core.model.tensor import TensorRef, TensorView
 from pytest_msdump.core.text import Message, Parameter
 from pytest_msdump.facts.calibration import MOST_LOOSER
-from pytest_msdump.model.statistics import Interval
-
-ShapeOf: TypeAlias = Callable[[TensorRef], tuple[int, ...] | None]
 
 _DISTANCE = "relative_euclidean_distance"
 _SELECTION = Selection(io="all")
 
 
-def with_runs(
-    pairing: Pairing, right: Dump, runs: Mapping[str, Dump], *, shape_of: ShapeOf
-) -> tuple[Pairing, Mapping[str, tuple[str, ...]]]:
-    """Give each pair its right tensor in the further runs, by their names, if all of them have it.
-
-    Return also what to note of each run: how many pairs it has no tensor of.
-    """
+def with_runs(pairing: Pairing, dumps: Mapping[str, Dump]) -> tuple[Pairing, Mapping[str, Dump]]:
+    """Give each pair its right tensor in the further runs, if all of them have it; notes say how often one has not."""
     partners: dict[str, dict[int, TensorRef]] = {}
-    notes: dict[str, tuple[str, ...]] = {}
-    for name, dump in runs.items():
-        paired = pair_dumps(right, dump, selection=_SELECTION, shape_of=shape_of).pairs
+    noted = dict(dumps)
+    for name in [name for name in ("golden", "third") if name in dumps]:
+        dump = dumps[name]
+        paired = pair_dumps(dumps["right"], dump, selection=_SELECTION, shape_of=logical_shape).pairs
         # By identity: two right tensors may share their key. A record does not depend on the place among others.
         known = partners[name] = {id(pair.left): replace(pair.right, place=None) for pair in paired}
         lacking = sum(id(pair.right) not in known for pair in pairing.pairs)
         text = f"no tensor for {lacking} of {len(pairing.pairs)} pairs, which are judged without {name}"
-        notes[name] = (text,) if lacking else ()
+        noted[name] = replace(dump, notes=(*dump.notes, text)) if lacking else dump
     golden, third = (partners.get(name, {}) for name in ("golden", "third"))
     pairs = tuple(
         replace(pair, golden=golden.get(id(pair.right)), third=third.get(id(pair.right)))
@@ -62,7 +55,7 @@ def with_runs(
         else pair
         for pair in pairing.pairs
     )
-    return replace(pairing, pairs=pairs), notes
+    return replace(pairing, pairs=pairs), noted
 
 
 def sides_of(pair: Pair) -> tuple[Pair, Pair] | None:
@@ -73,29 +66,17 @@ def sides_of(pair: Pair) -> tuple[Pair, Pair] | None:
     return replace(pair, right=golden), Pair(pair.third or pair.right, golden, how="name")
 
 
-def is_measured(pair: Pair) -> bool:
-    """Whether the errors against golden can be measured: all tensors that this takes were saved."""
-    sides = sides_of(pair)
-    return sides is not None and not any(ref.is_unseen for side in sides for ref in (side.left, side.right))
-
-
 def with_ratios(
-    measured: Comparison,
-    pair: Pair,
-    left: TensorView,
-    right: TensorView,
-    limits: Limits,
-    extras: Extras,
-    *,
-    is_noise: Callable[[], bool],
+    opened: OpenedPair, measured: Comparison, limits: Limits, excuse: Callable[[OpenedPair, Limits], Message | None]
 ) -> Comparison:
-    """Add the errors against golden and their ratios to what was measured; `left` and `right` are opened.
+    """Add the errors against golden and their ratios to what was measured, where all these tensors were saved.
 
     TensorShapeError and TensorFileError say which of the further tensors they are about. Where golden judges, it must
-    be of the right side's model, unless the pair `is_noise`: no two runs agree about that.
+    be of the right side's model, unless there is an `excuse`: no two runs agree about noise.
     """
+    pair, left, right, extras = opened.pair, opened.left, opened.right, opened.extras
     sides = sides_of(pair)
-    if sides is None or not is_measured(pair):
+    if sides is None or any(ref.is_unseen for side in sides for ref in (side.left, side.right)):
         return measured
     with ExitStack() as stack:
         golden = stack.enter_context(closing(open_view(pair.golden))) if pair.golden else right
@@ -125,7 +106,7 @@ def with_ratios(
             apart_too = [others_of(*views, Bounds(above, above)) for above in bounds]
             for both in (views, *apart_too):
                 stale = _stale(golden_distances(*both, dtype), dtype, (name, names[0]))
-                if stale and not is_noise():
+                if stale and excuse(opened, limits) is None:
                     raise TensorShapeError(stale)
         found, measurements = ratios(of_left, of_other)
         dominated = []
@@ -173,20 +154,32 @@ def _aligned(
 
 
 def golden_interval(
-    pair: Pair, distance: Callable[[Pair], Interval | None], *, floor: float, dtypes: tuple[str, str]
+    pair: Pair, sketched: Callable[[Pair], Interval | None], dtypes: tuple[str, str]
 ) -> dict[str, Interval]:
     """Return the ratio of two errors against one golden tensor, of which sketches give estimates; empty without these.
 
-    `distance` is the relative Euclidean one of a pair: both divide by the same norm. The other run's counts as `floor`
-    at least. `dtypes` are those of the other run and of the right side. TensorShapeError as for tensors.
+    `sketched` is the relative Euclidean distance of a pair of which a side was not saved, if sketches give one: both
+    divide by the same norm. The other run's counts as a rounding unit at least. `dtypes` are those of the left and the
+    right side. TensorShapeError as for tensors.
     """
+
+    def distance(side: Pair) -> Interval | None:
+        if side.left.is_unseen or side.right.is_unseen:
+            return sketched(side)
+        with closing(open_view(side.left)) as left, closing(open_view(side.right)) as right:
+            aligned = align(side, left, right)
+            errors, size = golden_errors(aligned.left, aligned.right)
+        return Interval(*(errors.rmse / size,) * 3) if size and errors.finite else None
+
+    other_dtype = (pair.third or pair.right).spec.dtype or dtypes[1]
+    floor = rounding_unit(dtypes[0], other_dtype)
     sides = sides_of(pair)
     found = [] if sides is None else [distance(side) for side in sides]
     if not found or found[0] is None or found[1] is None or not max(found[1].low, floor):
         return {}
     of_right = distance(Pair(pair.right, pair.golden, how="name")) if pair.golden and pair.third else None
     names = "golden" if pair.golden else "right", "third" if pair.third else "right"
-    for name, apart, dtype in ((names[1], found[1], dtypes[0]), ("right", of_right, dtypes[1])):
+    for name, apart, dtype in ((names[1], found[1], other_dtype), ("right", of_right, dtypes[1])):
         distances = {_DISTANCE: apart.low} if apart is not None else {}
         if distances and (stale := _stale(distances, _with_limits(dtype, dtypes[1]), (name, names[0]))):
             raise TensorShapeError(stale)

@@ -110,11 +110,7 @@ def operator_of(unmatched: UnmatchedTensor) -> str:
 
 
 def left_lines(report: Report) -> list[Line]:
-    """Return a line for each left tensor: by operator in execution order, and inside of one inputs, then outputs.
-
-    Their numbers are the operators' `order`. A left tensor of an earlier run may belong to no operator of this one; it
-    stands after all of them.
-    """
+    """Return a line for each left tensor: by operator in execution order, and inside of one inputs, then outputs."""
     last, missing = report.left.operators, missing_of(report)
     lines = [compared(record) for record in report.records]
     lines += [

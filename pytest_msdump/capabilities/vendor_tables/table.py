@@ -43,6 +43,7 @@ from pytest_msdump.core.model.comparison import OUTCOMES
 from pytest_msdump.core.model.graph import file_spelling
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import NetworkOperator, Report
+from pytest_msdump.core.report.base import ReportKind
 from pytest_msdump.core.storage.files import in_utf8, write_file
 from pytest_msdump.core.text import Message, say
 
@@ -67,12 +68,7 @@ def right_lines(report: Report, first: int) -> Iterator[Line]:
 
 
 def device_lines(report: Report) -> list[Line]:
-    """Return the lines of two dumps of devices: by left operator in execution order, then what only the right has.
-
-    An operator without a compared tensor has one line with all reasons; any other has a line for each tensor, and so it
-    has where nothing was run at all. Shapes are as stored, with padding. Runs of one operator inside an iteration share
-    a number.
-    """
+    """Return the lines of two dumps of devices: by left operator in execution order, then what only the right has."""
     left: dict[tuple[Place, str | None], list[Line]] = {}
     for line in left_lines(report):
         left.setdefault((line.place, line.left), []).append(line)
@@ -140,14 +136,7 @@ _BLOCKED = frozenset({"FRACTAL_NZ", "NDC1HWC0"})
 
 
 def network_lines(report: Report, *, right_alone: bool = True, sequences: Container[int] | None = None) -> list[Line]:
-    """Return the lines of a compiled model's operators, by group.
-
-    With `right_alone`, what the vendor's table leaves out follows: left tensors that only pass values on inside a
-    group, operators that the rule file does not know, and right tensors without a partner. `sequences` leaves only
-    groups with one of these operators, by number in the model, and nothing follows.
-
-    Each place (rank, net, graph, iteration) has all groups, and their numbers go on from place to place.
-    """
+    """Return the lines of a compiled model's operators, by group."""
     network = _Network(report)
     lines: list[Line] = []
     for number, place in enumerate(network.places):
@@ -291,12 +280,7 @@ def titles_of(columns: Columns) -> tuple[str, ...]:
 def vendor_table(
     report: Report, columns: Columns | None = None, *, right_alone: bool = True, sequences: Container[int] | None = None
 ) -> Table:
-    """Return titles and rows of the vendor's network table, by default with the columns of ops.csv.
-
-    With `right_alone`, rows follow that the vendor's table does not have: right tensors without a partner, and with a
-    compiled model the left tensors that it passes over. Of two device dumps the vendor lists what only the right has.
-    `sequences` leaves only groups with one of these operators, by their number in the model.
-    """
+    """Return titles and rows of the vendor's network table, by default with the columns of ops.csv."""
     columns = columns or columns_for(report)
     return titles_of(columns), list(rows_of(report, columns, right_alone=right_alone, sequences=sequences))
 
@@ -375,9 +359,14 @@ def _after(line: Line, columns: Columns) -> tuple[str, ...]:
     return reason, record.verdict.outcome, "; ".join(sentences)
 
 
-def write_csv(report: Report, directory: Path) -> Path:
-    """Write ops.csv into `directory` and return its path."""
-    return write_file(directory, "ops.csv", csv_lines(report))
+class CsvReport(ReportKind):
+    """``csv``: ops.csv."""
+
+    name, file = "csv", "ops.csv"
+
+    def write(self, report: Report, directory: Path) -> Path:
+        """Write ops.csv into `directory`."""
+        return write_file(directory, self.file, csv_lines(report))
 
 
 def csv_lines(report: Report) -> Iterator[bytes]:

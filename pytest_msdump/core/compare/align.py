@@ -6,16 +6,17 @@ with the first rows of the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_msdump.core.compare.user_code import Extras
 from pytest_msdump.core.errors import TensorShapeError
 from pytest_msdump.core.facts.memory_formats import may_be_padded
 from pytest_msdump.core.facts.operators import VIEW_TYPES
 from pytest_msdump.core.layouts.axes import ReshapedView, known_axes, meet
+from pytest_msdump.core.layouts.blocks import format_name
 from pytest_msdump.core.layouts.converters import Converters
 from pytest_msdump.core.layouts.device_layout import logical, target
 from pytest_msdump.core.model.pairing import Pair, Transform
@@ -25,6 +26,7 @@ from pytest_msdump.core.text import Message
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+_NO_TRANSFORM = Transform()
 _PLAIN_ORDERS = frozenset({"NCHW", "NHWC", "HWCN", "CHWN", "NCDHW", "NDHWC", "DHWCN", "DHWNC"})
 # A rule file says one of these; which of them the right side was saved in shows in its shape only.
 _CHANNELS_MOVE = {"NHWC": "NCHW", "NCHW": "NHWC"}
@@ -57,6 +59,21 @@ class AlignedViews(NamedTuple):
         if count is None or count >= self.left.size:
             return self.left, self.right
         return FirstElements(self.left, count), FirstElements(self.right, count)
+
+
+class OpenedPair(NamedTuple):
+    """A pair whose tensors are open and of one logical shape, as stages see it; `left` and `right` are as opened."""
+
+    pair: Pair
+    left: TensorView
+    right: TensorView
+    aligned: AlignedViews
+    extras: Extras
+
+    @property
+    def seen(self) -> tuple[TensorView, TensorView]:
+        """Both sides in one shape, as far as they are looked at."""
+        return self.aligned.first(self.extras.first)
 
 
 class FirstElements(ForwardingView):
@@ -112,11 +129,7 @@ def _fitting_formats(pair: Pair, left: TensorView, right: TensorView) -> str | N
 def _aligned(pair: Pair, left: TensorView, right: TensorView, converters: Converters | None) -> AlignedViews:
     left_logical, right_logical, transform = logical_views(left, right, pair.transform, converters)
     shaped = views_with_graph_shapes(pair, left_logical, right_logical, transform)
-    remarks = (
-        *_trailing(left, right),
-        *_other_than_in_graph(pair, left, right),
-        *_shapes_from_graph((left_logical, right_logical), shaped),
-    )
+    remarks = _remarks(pair, (left, right), (left_logical, right_logical), shaped)
     left_met, right_met, sampled = _meet_sampled(pair, *shaped, transform)
     return AlignedViews(left_met, right_met, *shaped, transform, sampled, remarks)
 
@@ -149,30 +162,27 @@ def _stated_order(left: TensorView, transform: Transform) -> tuple[tuple[int, ..
     return (left.shape, own) if own in _PLAIN_ORDERS else (None, None)
 
 
-def _trailing(left: TensorView, right: TensorView) -> Iterator[Message]:
-    for side, view in (("left", left), ("right", right)):
-        if view.spec.trailing_bytes:
-            yield Message("trailing_bytes", {"side": side, "bytes": view.spec.trailing_bytes})
+_Views = tuple[TensorView, TensorView]
 
 
-def _other_than_in_graph(pair: Pair, left: TensorView, right: TensorView) -> Iterator[Message]:
-    """Yield the sides whose header has another dtype than the graph, or a shape that the graph's does not fit."""
-    for side, ref, view in (("left", pair.left, left), ("right", pair.right, right)):
+def _remarks(pair: Pair, opened: _Views, logical: _Views, shaped: _Views) -> tuple[Message, ...]:
+    """Say what files hold beside values, and where a header has another type or shape than the graph."""
+    trailing, contradicted, reshaped = [], [], []
+    refs = (pair.left, pair.right)
+    for side, ref, view, stored, used in zip(("left", "right"), refs, opened, logical, shaped, strict=True):
         said, held = ref.spec, view.spec
-        if said.dtype_from and said.dtype != view.dtype:
-            about = {"graph": said.dtype_from, "said": said.dtype, "held": view.dtype}
-            yield Message("not_as_in_graph", {"side": side, **about})
+        if held.trailing_bytes:
+            trailing.append(Message("trailing_bytes", {"side": side, "bytes": held.trailing_bytes}))
+        if said.dtype_from and said.dtype != held.dtype:
+            about = {"graph": said.dtype_from, "said": said.dtype, "held": held.dtype}
+            contradicted.append(Message("not_as_in_graph", {"side": side, **about}))
         if held.shape_from and target(held, rule_format=None, rule_shape=None)[0] is None:
             held_shape = f"{held.memory_format} {view.shape}"
             about = {"graph": held.shape_from, "said": str(held.logical_shape), "held": held_shape}
-            yield Message("not_as_in_graph", {"side": side, **about})
-
-
-def _shapes_from_graph(before: tuple[TensorView, ...], after: tuple[TensorView, ...]) -> Iterator[Message]:
-    """Yield the sides whose file has another shape than the graph, which won."""
-    for side, stored, used in zip(("left", "right"), before, after, strict=True):
-        if stored.shape != used.shape:
-            yield Message("shape_from_graph", {"side": side, "stored": stored.shape, "used": used.shape})
+            contradicted.append(Message("not_as_in_graph", {"side": side, **about}))
+        if stored is not used and stored.shape != used.shape:
+            reshaped.append(Message("shape_from_graph", {"side": side, "stored": stored.shape, "used": used.shape}))
+    return (*trailing, *contradicted, *reshaped)
 
 
 def logical_views(
@@ -185,6 +195,8 @@ def logical_views(
     reference may come from another one), the left is brought to its order, unless the user named the right side's.
     Raises `TensorShapeError` if a memory format and the shapes contradict each other, or no logical shape is known.
     """
+    if transform == _NO_TRANSFORM and not converters and _is_plain(left) and _is_plain(right):
+        return left, right, transform
     right_shape, right_format = target(right.spec, rule_format=None, rule_shape=None)
     if right_shape is None and may_be_padded(right.spec.memory_format):
         # Padded, and nothing of its own says by how much: the tensor it is paired with does, on either side.
@@ -201,6 +213,12 @@ def logical_views(
     if transform.left_logical_format is None:
         return left, right, transform
     return _with_moved_channels(left, right, axes), right, transform
+
+
+def _is_plain(view: TensorView) -> bool:
+    """Whether a tensor has no memory format, and no other shape than its own."""
+    spec = view.spec
+    return format_name(spec.memory_format) == "ND" and spec.logical_shape in (None, view.shape)
 
 
 def _with_moved_channels(left: TensorView, right: TensorView, axes: str) -> TensorView:
@@ -267,14 +285,14 @@ def _meet_sampled(
     pair: Pair, left: TensorView, right: TensorView, transform: Transform
 ) -> tuple[TensorView, TensorView, Sampled | None]:
     """Bring two tensors to one logical shape, either of which may be a sample; then the longer side is cut, too."""
-    cut = {"left": _is_cut(pair.left, left), "right": _is_cut(pair.right, right)}
     try:
         met = meet(left, right, transform)
     except TensorShapeError as error:
+        cut = {"left": _is_cut(pair.left, left), "right": _is_cut(pair.right, right)}
         if not any(cut.values()):
             raise
         return _meet_partly(pair, left, right, transform, cut, error)
-    return (*met, Sampled() if all(cut.values()) else None)
+    return (*met, Sampled() if _is_cut(pair.left, left) and _is_cut(pair.right, right) else None)
 
 
 def _meet_partly(

@@ -1,45 +1,63 @@
-"""Compare one pair: open both tensors, bring them to one logical shape, measure, judge. Bounded memory."""
+"""Compare one pair: open both tensors, bring them to one logical shape, measure, judge. Bounded memory.
+
+What capabilities do with a pair are stages of `core.ports`, bound once per plan: nothing is called for tensors that a
+capability has nothing to do with, and what is for failing pairs is loaded by the first one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_msdump.capabilities.diagnosis.diagnose import diagnose, nonfinite_origin
-from pytest_msdump.capabilities.noise_floor.limits import rounding_alone
-from pytest_msdump.capabilities.three_way.judging import is_measured, with_ratios
-from pytest_msdump.comparison.compare_statistics import compare_by_statistics, with_digests_checked
-from pytest_msdump.comparison.random_masks import masks_message
-from pytest_msdump.comparison.sharding import with_copies_judged
-from pytest_msdump.core.compare.align import AlignedViews, UnknownSampleError, align, axis_letters
+from pytest_msdump.core import ports
+from pytest_msdump.core.compare.align import OpenedPair, UnknownSampleError, align, axis_letters
 from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.compare.user_code import NO_EXTRAS, Extras
 from pytest_msdump.core.dtypes import coarser
 from pytest_msdump.core.errors import MsdumpError, TensorShapeError
 from pytest_msdump.core.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.core.facts.metrics import ULP_METRICS
-from pytest_msdump.core.limits.judge import judge
-from pytest_msdump.core.limits.policy import Policy
+from pytest_msdump.core.limits.judge import judge, only_worse
 from pytest_msdump.core.limits.resolve import computed_dtype, hinted_dtypes, refuse_other_limits, resolve_pair
-from pytest_msdump.core.metrics.custom import run_algorithms
-from pytest_msdump.core.metrics.dominated import Bounds, others_of
 from pytest_msdump.core.metrics.measure import measure
-from pytest_msdump.core.metrics.spread import spread
 from pytest_msdump.core.model.comparison import FAILING, Comparison, CustomResult, Finding, Limits, Verdict
-from pytest_msdump.core.model.pairing import Pair
-from pytest_msdump.core.model.record import NO_ROOTS, Diagnosis, Record, Spread, record_of
-from pytest_msdump.core.model.tensor import TensorView
+from pytest_msdump.core.model.record import NO_ROOTS, Record, Spread, record_of
+from pytest_msdump.core.model.tensor import UNSEEN
 from pytest_msdump.core.text import Message, plain_text
 
 if TYPE_CHECKING:
     from pytest_msdump.core.compare.planning import Plan
+    from pytest_msdump.core.limits.policy import Policy
+    from pytest_msdump.core.model.pairing import Pair
+    from pytest_msdump.core.model.tensor import TensorRef, TensorView
 
-# If a smaller share of the pairs is finite, NaN and Inf are all there is to say.
-_FINITE_SHARE = 0.5
+
+class PairStages(NamedTuple):
+    """The stages of a plan's pairs; those that only a failing pair may need are not loaded yet."""
+
+    road: tuple[Callable[..., Record | None], ...] = ()
+    measured: tuple[Callable[..., Comparison], ...] = ()
+    judged: tuple[ports.Step, ...] = ()
+    excused: tuple[ports.Step, ...] = ()
+    explained: tuple[ports.Step, ...] = ()
+
+
+def stages_of(refs: Iterable[TensorRef], *, has_golden: bool) -> PairStages:
+    """Bind the stages that have anything to do for pairs of these tensors."""
+    conditions = {"", "failing", *(["golden"] if has_golden else ())}
+    for ref in refs:
+        if ref.reader == UNSEEN:
+            conditions.add("unseen")
+        if ref.statistics is not None:
+            conditions.add("statistics")
+        if ref.shards is not None or ref.steps:
+            conditions.add("shards")
+    judged = tuple(step for step in ports.steps("judged") if step.when in conditions)
+    road, measured = (ports.bound(stage, conditions) for stage in ("road", "measured"))
+    return PairStages(road, measured, judged, ports.steps("excused"), ports.steps("explained"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +65,131 @@ class Comparer:
     """Compares pairs of one plan, in any process that sees the files; holds all that a record depends on.
 
     Names of files in records are relative to `roots`, see `record_of`. Can be pickled if `extras` holds no code of a
-    user.
+    user: stages are functions of modules.
     """
 
     policy: Policy
     extras: Extras
     roots: tuple[Path, ...]
+    stages: PairStages
 
     def compare(self, pair: Pair) -> Record:
-        """Return the record of a pair, without what only the plan knows."""
-        return compare_pair(pair, self.policy, self.extras, self.roots)
+        """Return the record of a pair, without what only the plan knows.
+
+        Whatever is wrong with its files becomes the verdict `error` of this pair alone. Both sides are opened here,
+        read in blocks, and closed again; `comparison` is ``None`` if nothing could be measured.
+        """
+        try:
+            for road in self.stages.road:
+                if (record := road(pair, self.policy, self.roots)) is not None:
+                    return record
+            with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
+                record = self.compare_views(pair, left, right)
+            for step in self.stages.judged:
+                if step.when != "failing" or record.fails:
+                    record = only_worse(record, step.function(pair, record, self._again), by=step.capability)
+            return record
+        except MsdumpError as error:
+            return self._error(pair, _message_of(error))
+        except OSError as error:
+            where = error.filename or pair.left.source.path
+            why = error.strerror or error
+            return self.error(pair, f"{where}: cannot be read ({why}); check the file and its permissions")
+
+    def explained(self, pair: Pair, record: Record) -> Record:
+        """Return a failing record with what only a second look at its elements shows."""
+        again = replace(self, extras=replace(self.extras, algorithms={}, spread="none")).compare(pair)
+        return replace(record, diagnosis=again.diagnosis)
 
     def error(self, pair: Pair, sentence: str) -> Record:
         """Return the record of a pair that could not be compared."""
-        return _error(pair, plain_text(sentence), self.roots)
+        return self._error(pair, plain_text(sentence))
+
+    def _error(self, pair: Pair, message: Message) -> Record:
+        dtypes = [ref.spec.dtype for ref in (pair.left, pair.right) if ref.spec.dtype]
+        limits = Limits(judged_as=coarser(dtypes[0], dtypes[-1]) if dtypes else "unknown")
+        return record_of(pair, Verdict("error", (Finding("error", message),)), limits, roots=self.roots)
+
+    def _again(self, pair: Pair) -> Record:
+        """Compare another pair by the same limits, without code of a user."""
+        return compare_pair(pair, self.policy, replace(NO_EXTRAS, first=self.extras.first))
+
+    def compare_views(self, pair: Pair, left: TensorView, right: TensorView) -> Record:
+        """Align, measure and judge two opened tensors of a pair; what cannot be aligned or read is an `error`."""
+        policy, extras, dtypes = self.policy, self.extras, (left.dtype, right.dtype)
+        computed = tuple(_computed_in(pair, dtypes)) if pair.left.computed or pair.right.computed else ()
+        judged_as = hinted_dtypes(policy, *dtypes, computed) if computed else dtypes
+        limits: Limits | None = None
+        try:
+            aligned = align(pair, left, right, extras.converters)
+            if policy.limits is not None:
+                refuse_other_limits(policy.limits, pair, aligned.right_logical.size)
+            limits = _limits(policy, pair, dtypes, computed, golden=aligned.right_logical.shape)
+            opened = OpenedPair(pair, left, right, aligned, extras)
+            letters = axis_letters(left, aligned.left.shape, aligned.transform)
+            measured = _measure(opened, limits, letters)
+            remarks = (*aligned.remarks, *computed, *_coarser_values(measured, judged_as))
+            if measured.coarser != (None, None) and (policy.dtype_hint or policy.limits is not None):
+                # What the values are of shows only now.
+                first, limits = limits, _limits(policy, pair, dtypes, remarks, golden=aligned.right_logical.shape)
+                if _measured_by(first) != _measured_by(limits):
+                    measured = _measure(opened, limits, letters)
+            for add_to in self.stages.measured:
+                measured = add_to(opened, measured, limits, self._excuse)
+            custom = _custom(opened) if extras.algorithms else {}
+        except MsdumpError as error:
+            outcome = "undefined" if isinstance(error, UnknownSampleError) else "error"
+            verdict = Verdict(outcome, (Finding(outcome, _message_of(error)),))
+            limits = limits or resolve_pair(policy, pair, judged_as)
+            return record_of(pair, verdict, limits, specs=(left.spec, right.spec), roots=self.roots)
+        sides: dict[str, Any] = {
+            "left_dtype": dtypes[0],
+            "right_dtype": dtypes[1],
+            "overflows": [entry.sentence for entry in pair.left.overflows],
+            "right_overflows": [entry.sentence for entry in pair.right.overflows],
+        }
+        verdict, checks = judge(measured, limits, remarks=remarks, **sides)
+        is_failing = verdict.outcome in FAILING
+        if is_failing and (excuse := self._excuse(opened, limits)) is not None:
+            remarks = (*remarks, excuse)
+            verdict, checks = judge(measured, limits, remarks=remarks, **sides)
+            is_failing = verdict.outcome in FAILING
+        record = record_of(
+            pair,
+            verdict,
+            limits,
+            specs=(aligned.left_logical.spec, aligned.right_logical.spec),
+            roots=self.roots,
+            checks=checks,
+            comparison=measured,
+            custom=custom,
+            remarks=remarks,
+            spread=_spread(opened) if extras.spread == "all" or (extras.spread == "failing" and is_failing) else None,
+        )
+        for step in self.stages.explained if is_failing else ():
+            record = only_worse(record, step.function(opened, record), by=step.capability)
+        return record
+
+    def _excuse(self, opened: OpenedPair, limits: Limits) -> Message | None:
+        """Return the remark why a pair that fails cannot agree, if all of it was looked at."""
+        if opened.extras.first is None and opened.aligned.sampled is None:
+            # The numbers stand; where a file cannot be read, they fail.
+            with suppress(MsdumpError, OSError):
+                for step in self.stages.excused:
+                    remark: Message | None = step.function(opened, limits)
+                    if remark is not None:
+                        return remark
+        return None
 
 
-def comparer_of(plan: Plan) -> Comparer:
-    """Return the comparer for the pairs of a plan."""
-    extras = replace(plan.extras, spread=plan.suite.options["spread"])
-    return Comparer(plan.suite.policy, extras, roots_of(plan))
+def comparer_of(plan: Plan, *, explains: bool = False) -> Comparer:
+    """Return the comparer for the pairs of a plan; that it `explains` what fails costs more than to compare it."""
+    refs = (ref for dump in plan.dumps for ref in dump.refs)
+    stages = stages_of(refs, has_golden=plan.golden is not None or plan.third is not None)
+    stages = stages if explains else stages._replace(explained=())
+    return Comparer(
+        plan.suite.policy, replace(plan.extras, spread=plan.suite.options["spread"]), roots_of(plan), stages
+    )
 
 
 def roots_of(plan: Plan) -> tuple[Path, ...]:
@@ -75,108 +198,46 @@ def roots_of(plan: Plan) -> tuple[Path, ...]:
 
 
 def compare_pair(pair: Pair, policy: Policy, extras: Extras = NO_EXTRAS, roots: tuple[Path, ...] = NO_ROOTS) -> Record:
-    """Measure and judge one pair. Whatever is wrong with its files becomes the verdict `error` of this pair alone.
-
-    Both sides are opened here, read in blocks, and closed again; the record names files relative to `roots`. Its
-    `comparison` is ``None`` if nothing could be measured, and if a tensor was not saved: then the pair is compared by
-    statistics, which `statistics` holds.
-    """
-    try:
-        if pair.left.is_unseen or pair.right.is_unseen:
-            return compare_by_statistics(pair, policy, roots)
-        with closing(open_view(pair.left)) as left, closing(open_view(pair.right)) as right:
-            record = with_digests_checked(compare_views(pair, left, right, policy, extras, roots), pair)
-        plain = replace(NO_EXTRAS, first=extras.first)
-        return with_copies_judged(record, pair, lambda copies: compare_pair(copies, policy, plain))
-    except MsdumpError as error:
-        return _error(pair, _message_of(error), roots)
-    except OSError as error:
-        where = error.filename or pair.left.source.path
-        why = error.strerror or error
-        text = f"{where}: cannot be read ({why}); check the file and its permissions"
-        return _error(pair, plain_text(text), roots)
+    """Measure and judge one pair that is of no plan; see `Comparer.compare`."""
+    return _comparer_of_pair(pair, policy, extras, roots).compare(pair)
 
 
 def compare_views(
-    pair: Pair,
-    left: TensorView,
-    right: TensorView,
-    policy: Policy,
-    extras: Extras = NO_EXTRAS,
-    roots: tuple[Path, ...] = NO_ROOTS,
+    pair: Pair, left: TensorView, right: TensorView, policy: Policy, extras: Extras = NO_EXTRAS
 ) -> Record:
-    """Align, measure and judge two opened tensors of a pair; what cannot be aligned or read is an `error`."""
-    dtypes = left.dtype, right.dtype
-    computed = tuple(_computed_in(pair, dtypes))
-    judged_as = hinted_dtypes(policy, *dtypes, computed)
-    limits = resolve_pair(policy, pair, judged_as)
-    try:
-        aligned = align(pair, left, right, extras.converters)
-        if policy.limits is not None:
-            refuse_other_limits(policy.limits, pair, aligned.right_logical.size)
-        letters = axis_letters(left, aligned.left.shape, aligned.transform)
-        measured = _measure(aligned, limits, extras, letters)
-        remarks = (*aligned.remarks, *computed, *_coarser_values(measured, judged_as))
-        shape = aligned.right_logical.shape if pair.golden and is_measured(pair) else None
-        note = Message("golden_not_judged") if (pair.golden or pair.third) and not is_measured(pair) else None
-        hinted_as = hinted_dtypes(policy, *dtypes, remarks)
-        hinted, computed_as = limits, computed_dtype(*dtypes, remarks) if policy.limits is not None else None
-        is_coarser = computed_as not in (None, coarser(*judged_as))
-        if hinted_as != judged_as or shape is not None or note is not None or is_coarser:
-            hinted = resolve_pair(policy, pair, hinted_as, note, golden=shape, computed=computed_as)
-        if _measured_by(hinted) != _measured_by(limits):
-            measured = _measure(aligned, hinted, extras, letters)
-        limits = hinted
-        is_noise = partial(_noise, pair, aligned, limits, extras)
-        measured = with_ratios(measured, pair, left, right, limits, extras, is_noise=lambda: is_noise() is not None)
-        custom = _custom(aligned, pair, extras)
-    except MsdumpError as error:
-        outcome = "undefined" if isinstance(error, UnknownSampleError) else "error"
-        verdict = Verdict(outcome, (Finding(outcome, _message_of(error)),))
-        return record_of(pair, verdict, limits, specs=(left.spec, right.spec), roots=roots)
-    judged = partial(
-        judge,
-        measured,
-        limits,
-        left_dtype=dtypes[0],
-        right_dtype=dtypes[1],
-        overflows=[entry.sentence for entry in pair.left.overflows],
-        right_overflows=[entry.sentence for entry in pair.right.overflows],
-    )
-    verdict, checks = judged(remarks=remarks)
-    noise = _noise(pair, aligned, limits, extras) if verdict.outcome in FAILING else None
-    if noise is not None:
-        remarks = (*remarks, noise)
-        verdict, checks = judged(remarks=remarks)
-    specs = aligned.left_logical.spec, aligned.right_logical.spec
-    return record_of(
-        pair,
-        verdict,
-        limits,
-        specs=specs,
-        roots=roots,
-        checks=checks,
-        comparison=measured,
-        custom=custom,
-        diagnosis=_diagnosis(pair, aligned, measured, extras) if verdict.outcome in FAILING else (),
-        remarks=remarks,
-        spread=_spread(aligned, verdict, extras),
-    )
+    """Measure and judge two opened tensors; see `Comparer.compare_views`."""
+    return _comparer_of_pair(pair, policy, extras, NO_ROOTS).compare_views(pair, left, right)
 
 
-def _error(pair: Pair, message: Message, roots: tuple[Path, ...]) -> Record:
-    dtypes = [ref.spec.dtype for ref in (pair.left, pair.right) if ref.spec.dtype]
-    limits = Limits(judged_as=coarser(dtypes[0], dtypes[-1]) if dtypes else "unknown")
-    return record_of(pair, Verdict("error", (Finding("error", message),)), limits, roots=roots)
+def _comparer_of_pair(pair: Pair, policy: Policy, extras: Extras, roots: tuple[Path, ...]) -> Comparer:
+    further = [ref for ref in (pair.golden, pair.third) if ref is not None]
+    return Comparer(policy, extras, roots, stages_of((pair.left, pair.right, *further), has_golden=bool(further)))
 
 
 def _message_of(error: MsdumpError) -> Message:
     return error.message if isinstance(error, TensorShapeError) else plain_text(str(error))
 
 
-def _measure(aligned: AlignedViews, limits: Limits, extras: Extras, letters: str | None) -> Comparison:
+def _limits(
+    policy: Policy, pair: Pair, dtypes: tuple[str, str], remarks: tuple[Message, ...], *, golden: tuple[int, ...]
+) -> Limits:
+    """Return the limits of a pair, as far as `remarks` say what its values are of; `golden` is the golden's shape."""
+    further = [ref for ref in (pair.golden, pair.third) if ref is not None]
+    is_known = not any(ref.is_unseen for ref in further)
+    return resolve_pair(
+        policy,
+        pair,
+        hinted_dtypes(policy, *dtypes, remarks) if remarks else dtypes,
+        None if is_known else Message("golden_not_judged"),
+        golden=golden if pair.golden is not None and is_known else None,
+        computed=computed_dtype(*dtypes, remarks) if remarks and policy.limits is not None else None,
+    )
+
+
+def _measure(opened: OpenedPair, limits: Limits, letters: str | None) -> Comparison:
     """Measure two aligned tensors, whose axes have these letters if something states them."""
-    left, right = aligned.first(extras.first)
+    aligned = opened.aligned
+    left, right = aligned.first(opened.extras.first)
     rtol, atol, axis, units = _measured_by(limits)
     if axis is None and letters is not None and "C" in letters:
         axis = letters.index("C")
@@ -192,11 +253,13 @@ def _measured_by(limits: Limits) -> tuple[float, float, int | None, bool]:
     return limits.rtol, limits.atol, limits.slice_axis, not ULP_METRICS.isdisjoint(limits.by_metric)
 
 
-def _custom(aligned: AlignedViews, pair: Pair, extras: Extras) -> Mapping[str, CustomResult]:
-    if not extras.algorithms:
-        return {}
+def _custom(opened: OpenedPair) -> Mapping[str, CustomResult]:
+    # Only where a folder of algorithms was named.
+    from pytest_msdump.core.metrics.custom import run_algorithms
+
+    pair, extras = opened.pair, opened.extras
     files = (pair.left.source.path, pair.right.source.path)
-    return run_algorithms(extras.algorithms, *aligned.first(extras.first), files=files, arguments=extras.arguments)
+    return run_algorithms(extras.algorithms, *opened.seen, files=files, arguments=extras.arguments)
 
 
 def _computed_in(pair: Pair, dtypes: tuple[str, str]) -> Iterator[Message]:
@@ -206,54 +269,24 @@ def _computed_in(pair: Pair, dtypes: tuple[str, str]) -> Iterator[Message]:
             yield Message("computed_in", {"side": side, "dtype": dtype, "values": ref.computed})
 
 
-def _coarser_values(measured: Comparison, dtypes: tuple[str, str]) -> Iterator[Message]:
-    """Yield the sides whose values are all of a coarser type, if that would make a difference to their limits."""
+def _coarser_values(measured: Comparison, dtypes: tuple[str, str]) -> tuple[Message, ...]:
+    """Name the sides whose values are all of a coarser type, if that would make a difference to their limits."""
     kinds = [VALUE_KINDS.get(values or "", dtype) for values, dtype in zip(measured.coarser, dtypes, strict=True)]
-    if coarser(*kinds) == coarser(*dtypes):
-        return
-    for side, dtype, values in zip(("left", "right"), dtypes, measured.coarser, strict=True):
-        if values is not None:
-            yield Message("coarser_values", {"side": side, "dtype": dtype, "values": values})
+    if measured.coarser == (None, None) or coarser(*kinds) == coarser(*dtypes):
+        return ()
+    return tuple(
+        Message("coarser_values", {"side": side, "dtype": dtype, "values": values})
+        for side, dtype, values in zip(("left", "right"), dtypes, measured.coarser, strict=True)
+        if values is not None
+    )
 
 
-def _diagnosis(pair: Pair, aligned: AlignedViews, measured: Comparison, extras: Extras) -> tuple[Diagnosis, ...]:
-    """Say what the drift of a failing pair looks like, the surest first; details are plain JSON values."""
-    origin = nonfinite_origin(measured.nonfinite, elements=measured.elements)
-    found = [] if origin is None else [origin]
-    if measured.elements and measured.finite >= _FINITE_SHARE * measured.elements:
-        # The numbers stand; a file that went away since then only costs the hint.
-        with suppress(MsdumpError):
-            views = aligned.first(extras.first)
-            apart = [one.above for one in measured.dominated if one.measurements]
-            keys = [ref.key.op for ref in (pair.left, pair.right)]
-            operator = " ".join(f"{key.op_type or ''} {key.label}" for key in keys)
-            found += diagnose(*(others_of(*views, Bounds(*apart[-1])) if apart else views), operator=operator)
-    return tuple(replace(one, details=_plain(one.details)) for one in found)
+def _spread(opened: OpenedPair) -> Spread | None:
+    """Return how the errors are spread over the tensor."""
+    # Only where a page is to draw it.
+    from pytest_msdump.core.metrics.spread import spread
 
-
-def _plain(value: Any) -> Any:
-    """JSON has no tuples; NumPy's numbers become Python's."""
-    if isinstance(value, Mapping):
-        return {name: _plain(entry) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    return value.item() if hasattr(value, "item") else value
-
-
-def _noise(pair: Pair, aligned: AlignedViews, limits: Limits, extras: Extras) -> Message | None:
-    """Return the remark that the pair is zero in exact arithmetic, or Dropout, if all of it was looked at."""
-    if extras.first is None and aligned.sampled is None:
-        # The numbers stand; where a file cannot be read, they fail.
-        with suppress(MsdumpError, OSError):
-            return rounding_alone(pair, aligned, limits.judged_as) or masks_message(pair, aligned, limits)
-    return None
-
-
-def _spread(aligned: AlignedViews, verdict: Verdict, extras: Extras) -> Spread | None:
-    """Return how the errors are spread over the tensor, if that is wanted of this pair."""
-    if extras.spread == "none" or (extras.spread == "failing" and verdict.outcome not in FAILING):
-        return None
     # The numbers stand; a file that went away since then only costs the drawing.
     with suppress(MsdumpError):
-        return spread(*aligned.first(extras.first))
+        return spread(*opened.seen)
     return None

@@ -13,9 +13,10 @@ from typing import Any, TypeAlias, Union
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.core.compare.indexing import index, reader
+from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.dtypes.arrays import RawArray, as_array, decode_raw
+from pytest_msdump.core.dumps.base import reader
 from pytest_msdump.core.errors import (
     ConfigError,
     MsdumpError,
@@ -32,11 +33,11 @@ from pytest_msdump.core.matching.leaving import Names
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.spellings import typed_addresses
 from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
+from pytest_msdump.core.storage.locations import RemotePath, parse_location
 from pytest_msdump.core.text import Message
 from pytest_msdump.layouts.sharded import ShardedView
 from pytest_msdump.layouts.tokens import TokenView, begins_with_tokens
 from pytest_msdump.model.shards import ShardedTensor, TokenRuns
-from pytest_msdump.storage.remote import RemotePath, parse_location
 
 _MOST_LISTED = 5
 # An array (anything numpy can make one of), an opened tensor, a reference to one, or a tensor file.

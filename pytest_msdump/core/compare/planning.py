@@ -6,16 +6,16 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_msdump.capabilities.noise_floor.limits import with_terms
-from pytest_msdump.capabilities.three_way.judging import with_runs
 from pytest_msdump.comparison.graph_operators import ArgumentBook, with_line_names
 from pytest_msdump.comparison.sharding import put_together, with_recorded
 from pytest_msdump.comparison.tokens import with_tokens
+from pytest_msdump.core import ports
+from pytest_msdump.core.compare.additions import NO_HOOKS, Hooks, added_entries, with_added_limits
 from pytest_msdump.core.compare.assemble import side_info
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import logical_shape
@@ -29,7 +29,7 @@ from pytest_msdump.core.limits.limits_file import LimitsFile, ReferenceFacts, na
 from pytest_msdump.core.limits.resolve import check_known_drifts, settled
 from pytest_msdump.core.matching.advice import rules_for
 from pytest_msdump.core.matching.leaving import Names
-from pytest_msdump.core.matching.pairer import pair_dumps
+from pytest_msdump.core.matching.pairer import WAYS, pair_dumps
 from pytest_msdump.core.matching.rules import FusionRules
 from pytest_msdump.core.metrics.kernel import choose_kernel
 from pytest_msdump.core.model.dump import Dump
@@ -64,7 +64,7 @@ class Group:
 class Plan:
     """Two dumps and their pairs. The same suite gives the same plan in every process that sees the same files.
 
-    `golden` and `third` are further runs of what the right side is of, see `comparison.three_way`.
+    `golden` and `third` are further runs of what the right side is of. `hooks` are those of a session's users.
     """
 
     suite: Suite
@@ -75,6 +75,7 @@ class Plan:
     extras: Extras = NO_EXTRAS
     golden: Dump | None = None
     third: Dump | None = None
+    hooks: Hooks = field(default_factory=dict)
 
     @property
     def dumps(self) -> tuple[Dump, ...]:
@@ -156,10 +157,11 @@ class Plan:
         )
 
 
-def plan(suite: Suite, *, newest_only: bool = False) -> Plan:
+def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) -> Plan:
     """Index both sides of a suite by name and pair them; what cannot be used raises `ConfigError`.
 
-    With `newest_only` further occurrences of a tensor are left out, as the vendor's programs leave them out.
+    With `newest_only` further occurrences of a tensor are left out, as the vendor's programs leave them out. `hooks` of
+    users choose partners and set limits beside the capabilities.
     """
     choose_kernel()
     allowed = suite.options["allow_incomplete"]
@@ -183,16 +185,18 @@ def plan(suite: Suite, *, newest_only: bool = False) -> Plan:
             runs[name] = _noted(run, [say(Message("golden_graph_differs"))])
     rules = FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
     left, right = _ruled(left, right, rules, has_files=bool(suite.graph_files))
+    more = added_entries(left, right, hooks)
     pairing = pair_dumps(
         left,
         right,
-        entries=suite.entries,
+        entries=(*suite.entries, *more),
         rules=rules if rules.given else None,
         align=suite.align,
         selection=with_line_names(suite.selection, left, right),
         left_format=suite.left_format,
         right_format=suite.right_format,
-        ways=suite.options["pair_by"],
+        # Partners that were added leave the ways as they would be without these.
+        ways=suite.options["pair_by"] or (tuple(WAYS) if more and not suite.entries else None),
         exclude_types=suite.options["exclude_types"],
         shape_of=logical_shape,
     )
@@ -200,8 +204,11 @@ def plan(suite: Suite, *, newest_only: bool = False) -> Plan:
     suite = replace(suite, policy=policy)
     check_known_drifts(policy, pairing.pairs)
     pairing = replace(pairing, lost_outputs=tuple(_not_allowed(pairing.lost_outputs, suite)))
-    pairing, lacking = with_runs(pairing, right, runs, shape_of=logical_shape)
-    pairing = with_terms(pairing, left, right)
+    dumps = {"left": left, "right": right, **runs}
+    for add_to in ports.bound("paired", {"", *(["golden"] if runs else ())}):
+        pairing, dumps = add_to(pairing, dumps)
+    left, right, *_ = dumps.values()
+    suite = replace(suite, policy=with_added_limits(suite.policy, pairing.pairs, hooks))
     if suite.policy.limits is not None:
         right = _noted(right, _limits_notes(suite.policy.limits, right, pairing))
     # First of all notes: runs with different inputs have nothing to agree about.
@@ -210,9 +217,8 @@ def plan(suite: Suite, *, newest_only: bool = False) -> Plan:
     by_tokens = sharding.tokens is not None
     said = () if is_cut else different_origins(left, right, pairing.pairs, by_tokens=by_tokens)
     left = replace(left, notes=(*said, *left.notes))
-    runs = {name: _noted(dump, lacking[name]) for name, dump in runs.items()}
     left, pairing = _noted(left, pairing.notes), without_folded(pairing, left, right)
-    return Plan(suite, left, right, pairing, rules, golden=runs.get("golden"), third=runs.get("third"))
+    return Plan(suite, left, right, pairing, rules, golden=dumps.get("golden"), third=dumps.get("third"), hooks=hooks)
 
 
 def _not_allowed(outputs: Iterable[tuple[str, TensorRef]], suite: Suite) -> Iterable[tuple[str, TensorRef]]:

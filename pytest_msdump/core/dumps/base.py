@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_msdump.core import ports, registry
 from pytest_msdump.core.dumps.listing import Folder, walk
 from pytest_msdump.core.errors import DumpNotFoundError, UnknownDumpFormatError
 from pytest_msdump.core.model.dump import Dump, PartialRun
 from pytest_msdump.core.model.ordering import placed_by_time
 from pytest_msdump.core.storage.files import irregular_kind
+from pytest_msdump.core.storage.locations import RemotePath
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.storage.remote import RemotePath
 
 if TYPE_CHECKING:
     from pytest_msdump.core.dumps.dump_tree import Place
@@ -72,21 +75,52 @@ class Reader(ABC):
         return dump
 
 
-def index_dump(root: Path, readers: Mapping[str, Reader]) -> Dump:
+@cache
+def reader(name: str) -> Reader:
+    """Return the reader of this name, and load no other of ours; KeyError where there is none."""
+    if row := ports.rows("READERS").get(name):
+        made: Reader = ports.load(row[0])()
+        return made
+    return _foreign()[name]
+
+
+@cache
+def _foreign() -> dict[str, Reader]:
+    """Return the readers that other packages name as entry points."""
+    classes = [point.load() for point in registry.entry_points_of("pytest_msdump.dumps")]
+    return {one.name: one() for one in classes}
+
+
+def _likely(root: Path) -> Iterator[Reader]:
+    """Yield readers by precedence; of ours none that a file's name speaks against."""
+    names = [name.lower() for folder in walk(root) for name in folder.files] if root.is_dir() else [root.name.lower()]
+    rows = [(-precedence, target, name, ends) for name, (target, precedence, ends) in ports.rows("READERS").items()]
+    rows += [(-one.precedence, "~", name, ()) for name, one in _foreign().items()]
+    for _, _, name, ends in sorted(rows, key=lambda row: (row[0], row[1].partition(":")[0].rpartition(".")[2])):
+        if not ends or any(map(methodcaller("endswith", ends), names)):
+            yield reader(name)
+
+
+def reads(path: Path, kind: type) -> bool:
+    """Whether a reader of this kind recognises a path."""
+    return any(isinstance(each, kind) and each.recognises(path) for each in _likely(path))
+
+
+def index_dump(root: Path) -> Dump:
     """Choose the reader for `root`, a directory or one file, by looking at names, and index it."""
     # Unlike `Path.exists`, false rather than an exception where a parent may not be entered or the name is too long.
     if not isinstance(root, RemotePath) and not os.path.exists(root):  # noqa: PTH110
         raise DumpNotFoundError(f"{root}: no such directory or file; give the directory a dump was written to")
     if not root.is_dir() and (kind := irregular_kind(root.stat())):
         raise DumpNotFoundError(f"{root}: {kind}; give the directory a dump was written to")
-    for reader in sorted(readers.values(), key=lambda each: -each.precedence):
-        if reader.recognises(root):
-            return reader.index(root)
+    for each in _likely(root):
+        if each.recognises(root):
+            return each.index(root)
     names = (folder.text(name) for folder in walk(root) for name in (*folder.files, *folder.closed))
     example = next(names, None) if root.is_dir() else root.name
     if example is None:
         return Dump(root=root, reader=EMPTY)
-    known = ", ".join(sorted(readers))
+    known = ", ".join(sorted({*ports.rows("READERS"), *_foreign()}))
     shown = example if len(example) <= _LONGEST_EXAMPLE else f"{example[:_LONGEST_EXAMPLE]}..."
     raise UnknownDumpFormatError(
         f"{root}: give the directory of a dump; no known format has names like '{shown}'. "

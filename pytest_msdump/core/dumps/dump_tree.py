@@ -14,10 +14,14 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_msdump.core.dumps.file_names import AscendName
 from pytest_msdump.core.dumps.listing import Folder
 from pytest_msdump.core.model.tensor import Coordinates
-from pytest_msdump.storage.remote import absolute_path
+from pytest_msdump.core.storage.locations import absolute_path
 
+# Sentences of `DumpBuilder.note_file` on files of a device.
+MADE_OF_DUMPS = "note_made_of_dumps"
+OVERFLOW_FILES = "note_overflow_files"
 # Directories in a rank's, beside the nets, that hold no tensors.
 RANK_FOLDERS = frozenset({".dump_metadata", "graphs", "execution_order"})
 # Up to 1.3, such directories were a net's or a device's.
@@ -191,3 +195,17 @@ def _is_device_tree(whole: tuple[str, ...], depth: int) -> bool:
     """Whether a level that only trees of devices have is among those of the directory, or a few above the root."""
     near = whole[-max(depth, _LEVELS + 1) :]
     return any(map(_DATED.fullmatch, near)) or _NET_GRAPH.fullmatch("".join(whole[-3:-2])) is not None
+
+
+class FoundDump(NamedTuple):
+    """A dump file, what its name says, and where in the run it was dumped."""
+
+    folder: Path
+    file: str
+    name: AscendName
+    at: Coordinates
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self.folder / self.file

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pytest_msdump.core.errors import DumpNotFoundError
 from pytest_msdump.core.storage.listings import once, scan
-from pytest_msdump.storage.remote import RemoteEntry
+from pytest_msdump.core.storage.locations import RemoteEntry
 
 # A MindSpore tree is five levels deep. Anything below this is listed by its directory's name.
 _DEEPEST = 32

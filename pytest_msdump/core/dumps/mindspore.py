@@ -12,11 +12,15 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_msdump.core import ports
 from pytest_msdump.core.dumps.array_reader import open_flat
-from pytest_msdump.core.dumps.base import DumpBuilder, Reader
+from pytest_msdump.core.dumps.base import DumpBuilder, Reader, reader
 from pytest_msdump.core.dumps.dump_tree import (
     FIRST_FOLDERS,
+    MADE_OF_DUMPS,
+    OVERFLOW_FILES,
     RANK_FOLDERS,
+    FoundDump,
     Place,
     below_rank,
     is_first_layout,
@@ -40,8 +44,9 @@ from pytest_msdump.core.dumps.reruns import order_by_time, separate_tree_runs
 from pytest_msdump.core.dumps.sidefiles import MAPPING, STATISTICS_FILE, originals_in, read_run_labels
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
-from pytest_msdump.dumps.ascend import MADE_OF_DUMPS, OVERFLOW_FILES, AscendReader, FoundDump, index_headers
 
+# The reader of a device's dump files.
+_DEVICE = "ascend"
 _METADATA, _CONFIG = ".dump_metadata", "config.json"
 _RAW, _NPY, _CSV = ".bin", ".npy", ".csv"
 
@@ -71,9 +76,6 @@ class MindSporeReader(Reader):
         "NET/device_D/iteration_N/*.bin"
     )
     precedence = 10
-
-    def __init__(self) -> None:
-        self._ascend = AscendReader()
 
     def recognises(self, root: Path) -> bool:
         """Return whether any file name below `root` is one of MindSpore's, or all are side files of a run."""
@@ -108,8 +110,8 @@ class MindSporeReader(Reader):
 
     def open(self, ref: TensorRef) -> TensorView:
         """Open a tensor lazily; see `Reader.open`."""
-        if ref.reader == AscendReader.name:
-            return self._ascend.open(ref)
+        if ref.reader == _DEVICE:
+            return reader(_DEVICE).open(ref)
         if ref.source.name.endswith(_RAW):
             return open_flat(ref.source.path, ref.spec)
         return open_npy(ref.source.location, ref.spec, of_mindspore=True)
@@ -135,11 +137,12 @@ def _index_folder(builder: DumpBuilder, folder: Folder, place: Place | None) -> 
     arrays: list[tuple[str, _Array]] = []
     dumps: list[FoundDump] = []
     rest: list[str] = []
+    reads_dumps = builder.reader in ports.rows("BESIDE")
     for name in folder.files:
         names = (name, originals[name]) if name in originals else (name,)
         if place and (array := next(filter(None, (_parse_array(one, is_first=is_first) for one in names)), None)):
             arrays.append((name, array))
-        elif place and (dump := next(filter(None, map(_parse_dump, names)), None)):
+        elif place and reads_dumps and (dump := next(filter(None, map(_parse_dump, names)), None)):
             dumps.append(FoundDump(path, name, dump, place.at))
         else:
             rest.append(name)
@@ -159,7 +162,8 @@ def _index_folder(builder: DumpBuilder, folder: Folder, place: Place | None) -> 
     builder.leave_out(folder, (name for name in rest if name not in known))
     builder.add_labels(place if refs or dumps else None)
     builder.refs += refs
-    builder.refs += index_headers(dumps, builder, reader=AscendReader.name)
+    if dumps:
+        builder.refs += ports.load(ports.rows("BESIDE")[builder.reader])(dumps, builder, reader=_DEVICE)
 
 
 def _originals(builder: DumpBuilder, folder: Folder) -> Mapping[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
@@ -17,7 +18,7 @@ from typing import NamedTuple
 
 from pytest_msdump.core.dtypes.decode import storage_of
 from pytest_msdump.core.dumps.array_reader import Layout, StoredView, steps_of
-from pytest_msdump.core.dumps.stored_file import LFS_POINTER, StoredFile, opened, truncated
+from pytest_msdump.core.dumps.stored_file import LFS_POINTER, StoredFile, truncated
 from pytest_msdump.core.dumps.strided_reader import BLOCK_BYTES
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.facts.memory_formats import may_be_padded
@@ -66,30 +67,30 @@ def parse_header(head: bytes, *, where: str) -> NpyHeader:
         raise truncated(where, f"cut off inside its header, {len(head)} of {end} bytes")
     begin = len(_MAGIC) + 2 + _LENGTH_BYTES[version]
     entries = _evaluate(head[begin:end], "utf-8" if version == (3, 0) else "latin-1")
-    if not isinstance(entries, dict) or entries.keys() != _KEYS:
-        raise _damaged(where, "does not hold exactly descr, fortran_order and shape")
-    shape, fortran = entries["shape"], entries["fortran_order"]
-    if not isinstance(fortran, bool):
-        raise _damaged(where, f"says fortran_order {str(fortran)[:40]}, which is neither True nor False")
-    if not is_shape(shape):
-        raise _damaged(where, f"says shape {str(shape)[:80]}, which is not a tuple of at most {_MAX_RANK} lengths")
-    return NpyHeader(version, entries["descr"], fortran, shape, end)
+    if isinstance(entries, str):
+        raise _damaged(where, entries)
+    return NpyHeader(version, *entries, end)
 
 
 # A dump has many files and few headers, and evaluating one takes longer than all else about it.
 @lru_cache(maxsize=128)
-def _evaluate(content: bytes, encoding: str) -> object:
-    """Return what a header says, ``None`` of one that is no literal. The result is shared: it is not changed."""
-    try:
+def _evaluate(content: bytes, encoding: str) -> tuple[object, bool, tuple[int, ...]] | str:
+    """Return descr, fortran_order and shape, which are shared and not changed, or what is wrong with the header."""
+    entries: object = None
+    with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         text = content.decode(encoding)
-        if not _LITERALS.fullmatch(text):
-            return None
-        if "L" in text and encoding == "latin-1":
-            text = _LONG.sub(r"\1", text)
-        entries: object = literal_eval(text.strip())
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return None
-    return entries
+        if _LITERALS.fullmatch(text):
+            if "L" in text and encoding == "latin-1":
+                text = _LONG.sub(r"\1", text)
+            entries = literal_eval(text.strip())
+    if not isinstance(entries, dict) or entries.keys() != _KEYS:
+        return "does not hold exactly descr, fortran_order and shape"
+    shape, fortran = entries["shape"], entries["fortran_order"]
+    if not isinstance(fortran, bool):
+        return f"says fortran_order {str(fortran)[:40]}, which is neither True nor False"
+    if not is_shape(shape):
+        return f"says shape {str(shape)[:80]}, which is not a tuple of at most {_MAX_RANK} lengths"
+    return entries["descr"], fortran, shape
 
 
 def _extent(head: bytes, where: str) -> tuple[tuple[int, int], int]:
@@ -141,8 +142,12 @@ def open_npy(
     `of_mindspore` says that MindSpore wrote it: version 2.10 on CPU computes float16 cells (`to_float`) in float32, and
     writes that below a header of float16; an array in a device's padded format has the logical shape of a graph alone.
     """
-    with opened(path) as file:
+    file = StoredFile(path)
+    try:
         return npy_view(file, claimed, where=str(path), block_bytes=block_bytes, of_mindspore=of_mindspore)
+    except BaseException:
+        file.close()
+        raise
 
 
 def npy_view(

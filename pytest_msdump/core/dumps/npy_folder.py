@@ -19,6 +19,7 @@ from pytest_msdump.core.dumps.file_names import (
     parse_reference,
 )
 from pytest_msdump.core.dumps.listing import Folder, walk
+from pytest_msdump.core.dumps.manifest import apply_entry, graphs_of, labels_of, read_manifest, why_incomplete
 from pytest_msdump.core.dumps.npy import open_npy
 from pytest_msdump.core.dumps.reruns import Reruns, number_occurrences, separate_runs
 from pytest_msdump.core.dumps.sidefiles import MAPPING, originals_in
@@ -26,6 +27,7 @@ from pytest_msdump.core.dumps.stored_file import opened
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.model.dump import ARCHIVE_FILE, JOURNAL_FILE, MANIFEST_FILE, Dump, PartialRun, TensorEntry
 from pytest_msdump.core.model.ordering import in_order, placed_at
+from pytest_msdump.core.model.statistics import Statistics
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
@@ -38,9 +40,7 @@ from pytest_msdump.core.model.tensor import (
     TensorView,
 )
 from pytest_msdump.core.text import Message, Parameter, say
-from pytest_msdump.dumps.manifest import apply_entry, graphs_of, labels_of, read_manifest, why_incomplete
 from pytest_msdump.dumps.npz import NpzReader
-from pytest_msdump.model.statistics import Statistics
 
 _SUFFIX = ".npy"
 _RECORD = frozenset({MANIFEST_FILE, JOURNAL_FILE, ARCHIVE_FILE})

@@ -12,7 +12,7 @@ from pytest_msdump.core.dumps.sidefiles import read_text
 from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.core.storage.listings import names_in
-from pytest_msdump.storage.remote import absolute_path
+from pytest_msdump.core.storage.locations import absolute_path
 
 _MAX_BYTES = 2**24
 _RANK = re.compile(r"rank_([0-9]{1,9})")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.storage.files import open_descriptor
-from pytest_msdump.storage.remote import RemoteFile, RemotePath
+from pytest_msdump.core.storage.locations import RemotePath, RemoteStream, storage
 
 LFS_POINTER = (b"version https://git-lfs", "is a Git LFS pointer, not the tensor itself; run `git lfs pull`")
 
@@ -44,13 +44,13 @@ class StoredFile:
 
     # Of one that could not be opened, and of a closed one.
     _descriptor = -1
-    _remote: RemoteFile | None = None
+    _remote: RemoteStream | None = None
 
     def __init__(self, path: Path | str) -> None:
         self._location = path
         try:
             if isinstance(path, RemotePath):
-                self._remote = RemoteFile(path)
+                self._remote = storage().stream(path)
                 self.size = self._remote.size
             else:
                 self._descriptor, status = open_descriptor(path)
@@ -96,11 +96,11 @@ class StoredFile:
 
     def read_into(self, target: memoryview, offset: int) -> None:
         """Fill `target` from byte `offset` on; TensorFileError where the file cannot be read or has become shorter."""
-        descriptor, done = self.descriptor, 0
+        descriptor, done, needed = self.descriptor, 0, len(target)
         try:
             if self._remote is not None:
                 self._remote.read_into(target, offset)
-            while descriptor is not None and done < len(target):
+            while descriptor is not None and done < needed:
                 count = os.preadv(descriptor, [target[done:]], offset + done)
                 if count == 0:
                     raise TensorFileError(

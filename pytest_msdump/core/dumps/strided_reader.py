@@ -28,11 +28,14 @@ _REMOTE_BANDS = 4
 GAP_BYTES = 8 * 2**10
 
 
+_NO_BYTES: Array = np.empty(0, np.uint8)
+
+
 class ReusedMemory:
     """Memory of one reader that grows with the largest request and is used again for the next."""
 
     def __init__(self) -> None:
-        self._bytes: Array = np.empty(0, np.uint8)
+        self._bytes = _NO_BYTES
 
     def take(self, count: int, dtype: np.dtype[Any]) -> Array:
         """Return a 1-D array of `count` elements over this memory, with whatever is in it."""

@@ -15,6 +15,7 @@ convolutions: several groups share a block so that channels fill it (see `layout
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from pytest_msdump.core.registry import entries
@@ -69,6 +70,8 @@ FORMAT_ALIASES: Mapping[str, str] = {
 }
 
 
+# A dump has many tensors and few formats.
+@lru_cache(maxsize=256)
 def may_be_padded(memory_format: str | None) -> bool:
     """Return whether stored and logical shape may differ: the format has blocks, or is unknown."""
     plain = (memory_format or "").strip().upper().replace("_", "")

@@ -61,19 +61,22 @@ def meet(left: TensorView, right: TensorView, transform: Transform) -> tuple[Ten
     Where the sides' axis orders differ, both are brought to NCHW (4-D tensors only; an order that is not given is
     NCHW). Then `transpose` and `reshape` act on the right side.
     """
-    left_format = (transform.left_format or "NCHW").upper()
-    right_format = (transform.right_format or "NCHW").upper()
-    left_axes, right_axes = axes_to_nchw(left_format), axes_to_nchw(right_format)
-    if left_format != right_format:
-        left, right = _to_nchw(left, left_axes), _to_nchw(right, right_axes)
-    applied = _permutation(transform.transpose, right.shape)
-    if applied is not None:
+    if transform.left_format is not None or transform.right_format is not None:
+        left_format = (transform.left_format or "NCHW").upper()
+        right_format = (transform.right_format or "NCHW").upper()
+        left_axes, right_axes = axes_to_nchw(left_format), axes_to_nchw(right_format)
+        if left_format != right_format:
+            left, right = _to_nchw(left, left_axes), _to_nchw(right, right_axes)
+    applied = None
+    if transform.transpose is not None:
+        applied = _permutation(transform.transpose, right.shape)
         right = right.permuted(applied)
-    if transform.reshape and left.shape != right.shape and left.size == right.size:
-        right = ReshapedView(right, left.shape)
-    if left.shape != right.shape:
-        raise TensorShapeError(explain_shapes(left.shape, right.shape, applied=applied))
-    return left, right
+    shapes = left.shape, right.shape
+    if shapes[0] == shapes[1]:
+        return left, right
+    if transform.reshape and left.size == right.size:
+        return left, ReshapedView(right, shapes[0])
+    raise TensorShapeError(explain_shapes(*shapes, applied=applied))
 
 
 def _to_nchw(view: TensorView, axes: tuple[int, ...]) -> TensorView:
@@ -82,10 +85,8 @@ def _to_nchw(view: TensorView, axes: tuple[int, ...]) -> TensorView:
     return view.permuted(axes)
 
 
-def _permutation(axes: tuple[int, ...] | None, shape: Shape) -> tuple[int, ...] | None:
+def _permutation(axes: tuple[int, ...], shape: Shape) -> tuple[int, ...]:
     """Return `axes` without negative ones, for a tensor of this shape."""
-    if axes is None:
-        return None
     rank = len(shape)
     counted = tuple(axis + rank if axis < 0 else axis for axis in axes)
     if sorted(counted) != list(range(rank)):

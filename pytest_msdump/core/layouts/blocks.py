@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 from types import EllipsisType
@@ -113,6 +113,7 @@ class Placement:
 _NAMES = {**{name.replace("_", ""): name for name in MEMORY_FORMATS}, **FORMAT_ALIASES}
 
 
+@lru_cache(maxsize=256)
 def format_name(name: str | None) -> str | None:
     """Return the name that `facts.memory_formats` uses, in any case and spelling; ``None`` for an unknown one."""
     return _NAMES.get((name or "").strip().upper().replace("_", ""))

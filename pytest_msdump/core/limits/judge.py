@@ -8,6 +8,7 @@ from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import NamedTuple
 
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import CLASS_METRICS, METRICS, RELATIVE_METRICS, SCALE_FREE_METRICS
 from pytest_msdump.core.limits.permissions import permitted
@@ -22,7 +23,7 @@ from pytest_msdump.core.model.comparison import (
     Measurement,
     Verdict,
 )
-from pytest_msdump.core.model.record import Check
+from pytest_msdump.core.model.record import Check, Record
 from pytest_msdump.core.text import Message, Parameter
 
 # The order of findings. A number beyond its limit says more than one that could not be computed.
@@ -34,6 +35,8 @@ _OF_MASKS = (_MASKS, "random_masks_differ", "random_masks_swapped", "random_mask
 _GRAPH = "not_as_in_graph"
 # Remarks on what the values are, or on a graph, not on the files.
 _OF_VALUES = ("coarser_values", "computed_in", _GRAPH, _ROUNDING, *_OF_MASKS)
+
+_PASS = Verdict("pass")
 
 # Reasons that are said with the limit that is skipped.
 _NOT_APPLICABLE = frozenset({"no_channels", "no_such_axis", "slices_too_small", "no_units", "no_noise"})
@@ -54,6 +57,10 @@ _BEYOND = {
 _BEYOND_GOLDEN = {"fail": "golden_above_limit", "warn": "golden_above_warning_level"}
 
 
+class ClearedVerdictError(ConfigError):
+    """A stage or a hook that made a verdict better, or changed what others found."""
+
+
 class _Judgement(NamedTuple):
     """One metric held against its limits: the limit that decided, the outcome as in `Check`, what there is to say.
 
@@ -69,19 +76,17 @@ class _Judgement(NamedTuple):
     curable: bool = True
     is_excused: bool = False
 
-    @property
-    def check(self) -> Check:
-        """The line of the failure table."""
-        limit = self.limit
-        return Check(self.metric, self.value, limit.bound, limit.level, limit.rule, self.outcome, limit.base)
 
-    def finding(self) -> Finding | None:
-        """The finding of the verdict; ``None`` when the limit plainly holds."""
-        if self.message is None:
-            return None
-        outcome = "note" if self.outcome == "skipped" else self.outcome
-        value = None if isinstance(self.value, tuple) else self.value
-        return Finding(outcome, self.message, self.metric, value, self.limit.bound, self.limit.rule)
+def _check(one: _Judgement) -> Check:
+    """Return the line of the failure table."""
+    limit = one.limit
+    return Check(one.metric, one.value, limit.bound, limit.level, limit.rule, one.outcome, limit.base)
+
+
+def _finding(one: _Judgement, message: Message) -> Finding:
+    outcome = "note" if one.outcome == "skipped" else one.outcome
+    value = None if isinstance(one.value, tuple) else one.value
+    return Finding(outcome, message, one.metric, value, one.limit.bound, one.limit.rule)
 
 
 def judge(
@@ -109,45 +114,81 @@ def judge(
     if not limits.dtype_equal and not codes.isdisjoint((_ROUNDING, _MASKS)):
         judged = [_as_excused(one, of_masks=_MASKS in codes) for one in judged]
     types = None if left_dtype == right_dtype else _dtype_finding(comparison, limits, left_dtype, right_dtype)
-    findings = [
-        *([] if types is None else [types]),
-        *_forbidden_nonfinite(comparison, limits),
-        *_not_compared(comparison, judged),
-        *_uncompared_occurrences(limits),
-        *_device_overflows(comparison, limits, overflows),
-        *(_remark_finding(remark, limits, judged) for remark in remarks),
-        *(Finding("note", Message("device_overflow_right", {"told": sentence})) for sentence in right_overflows),
-        *(found for one in judged if (found := one.finding()) and not (types and _repeats_dtypes(one, limits))),
-        *(Finding("note", note) for note in limits.notes),
-        *(
-            Finding("note", Message(one.code, {"n": one.elements, "elements": comparison.elements, "near": one.near}))
-            for one in comparison.dominated
-        ),
+    findings = [] if types is None else [types]
+    if comparison.finite != comparison.elements and limits.nan == "forbid":
+        findings.append(_forbidden_nonfinite(comparison, limits))
+    findings += _not_compared(comparison, judged)
+    if limits.uncompared != (0, 0):
+        findings += _uncompared_occurrences(limits)
+    if overflows:
+        findings += _device_overflows(comparison, limits, overflows)
+    findings += [_remark_finding(remark, limits, judged) for remark in remarks]
+    findings += [Finding("note", Message("device_overflow_right", {"told": told})) for told in right_overflows]
+    findings += [
+        _finding(one, one.message)
+        for one in judged
+        if one.message is not None and not (types and _repeats_dtypes(one, limits))
+    ]
+    findings += [Finding("note", note) for note in limits.notes]
+    findings += [
+        Finding("note", Message(one.code, {"n": one.elements, "elements": comparison.elements, "near": one.near}))
+        for one in comparison.dominated
     ]
     is_hopeless = (
         (types is not None and types.outcome != "note")
-        or (limits.dtype_equal and any(remark.code not in _OF_VALUES for remark in remarks))
-        or (limits.repeats_rule != "" and any(limits.uncompared))
+        or (limits.dtype_equal and not codes.issubset(_OF_VALUES))
+        or (limits.repeats_rule != "" and limits.uncompared != (0, 0))
     )
     verdict = verdict_from(findings, {} if is_hopeless else _would_pass(judged))
-    if verdict.outcome not in FAILING and limits.usual:
+    if limits.usual and verdict.outcome not in FAILING:
         verdict = replace(verdict, findings=(*verdict.findings, *permitted(comparison, limits)))
-    return verdict, tuple(one.check for one in judged)
+    return verdict, tuple([_check(one) for one in judged])
 
 
-def verdict_from(findings: Iterable[Finding], would_pass: Mapping[str, float]) -> Verdict:
+def verdict_from(findings: Sequence[Finding], would_pass: Mapping[str, float]) -> Verdict:
     """Return the worst outcome of all findings; a pair that passes needs no other limits."""
+    if not findings:
+        return _PASS
     ordered = tuple(sorted(findings, key=lambda finding: _FINDING_ORDER.index(finding.outcome)))
     outcomes = [finding.outcome for finding in ordered if finding.outcome != "note"]
     return Verdict(max(outcomes, key=OUTCOMES.index), ordered, would_pass) if outcomes else Verdict("pass", ordered)
 
 
+# What no stage may change of a record: which pair it is, what was measured, and the limits one by one.
+_FIXED = ("order", "left", "right", "comparison", "statistics", "checks", "judged_as", "nan", "known_drift")
+
+
+def only_worse(before: Record, after: Record, *, by: str) -> Record:
+    """Return what a stage of capability, or the hook, `by` made of a record, if only the core cleared anything.
+
+    Raises ClearedVerdictError where the verdict is better than before, a finding or a part is gone, or another field is
+    another one.
+    """
+    if after is before:
+        return before
+    old, new = before.verdict, after.verdict
+    changed = [name for name in _FIXED if getattr(before, name) != getattr(after, name)]
+    ranks = [OUTCOMES.index(one.outcome) if one.outcome in OUTCOMES else -1 for one in (old, new)]
+    gone = [one for one in old.findings if one not in new.findings]
+    gone_parts = [name for name, part in before.parts.items() if after.parts.get(name) != part]
+    if ranks[1] < ranks[0] or (ranks[1] != ranks[0] and -1 in ranks):
+        what = f"made {new.outcome} of {old.outcome}"
+    elif changed or gone or gone_parts:
+        what = f"changed {', '.join(changed or gone_parts) or 'the findings'}"
+    else:
+        return after
+    raise ClearedVerdictError(
+        f"{by} {what} for {before.left.address}; a stage may add notes and parts, or worsen a verdict: "
+        "set a limit, or accept the drift, where the pair is to pass"
+    )
+
+
 def _judge_metric(metric: str, levels: tuple[Limit, ...], comparison: Comparison, limits: Limits) -> _Judgement:
     """Hold a number against its limits, the failing level first."""
     is_golden = METRICS[metric].golden is not None
-    unmeasured = Measurement(metric, undefined=_NO_GOLDEN if is_golden else _UNMEASURED)
-    first, (found, apart) = levels[0], comparison.judged(metric)
-    measured = found or unmeasured
+    first, (measured, apart) = levels[0], comparison.judged(metric)
+    if measured is None:
+        measured = Measurement(metric, undefined=_NO_GOLDEN if is_golden else _UNMEASURED)
     value = measured.value
     if not measured.applies:
         code, why = "limit_skipped_one_element", measured.undefined
@@ -282,11 +323,9 @@ def _repeats_dtypes(one: _Judgement, limits: Limits) -> bool:
     return limits.dtype_equal and one.metric == "bitwise_mismatch" and one.outcome == "undefined"
 
 
-def _forbidden_nonfinite(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
+def _forbidden_nonfinite(comparison: Comparison, limits: Limits) -> Finding:
     """NaN and Inf where none may be, the same on both sides or not."""
     classes, count = comparison.nonfinite, comparison.elements - comparison.finite
-    if count == 0 or limits.nan != "forbid":
-        return
     names = ("nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_right")
     parameters: dict[str, Parameter] = {
         "rule": limits.nan_rule,
@@ -295,7 +334,7 @@ def _forbidden_nonfinite(comparison: Comparison, limits: Limits) -> Iterator[Fin
         **{name: getattr(classes, name) for name in names},
         "place": _place(classes.first_nonfinite),
     }
-    yield Finding("fail", Message("nonfinite_forbidden", parameters), value=count, limit=0, rule=limits.nan_rule)
+    return Finding("fail", Message("nonfinite_forbidden", parameters), value=count, limit=0, rule=limits.nan_rule)
 
 
 def _device_overflows(comparison: Comparison, limits: Limits, sentences: Sequence[str]) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.core.facts.profiles import PROFILES
 from pytest_msdump.core.limits.limits_file import LimitsFile
 from pytest_msdump.core.model.comparison import Limits
-from pytest_msdump.core.model.tensor import Coordinates
+from pytest_msdump.core.model.tensor import Coordinates, TensorKey
 from pytest_msdump.core.text import bound_text
 
 # Metric → (fails beyond, warns beyond); either may be absent.
@@ -175,7 +175,8 @@ class Policy:
     at `nan_rule`. With `dtype_hint` a float side whose values are all of a coarser type is judged as that type.
     `without` has metrics that are not measured, with the place that says so. `limits` are those of a limits file, which
     hold in place of the profile's, with `accept_looser` also where they are far looser than `default`. `has_golden`
-    is whether there is a golden or a third dump; without one, a limit on an error against golden is refused.
+    is whether there is a golden or a third dump; without one, a limit on an error against golden is refused. `of_pairs`
+    are limits of single pairs, which all rules win over: of capabilities and hooks.
     """
 
     profile: str = "default"
@@ -191,6 +192,7 @@ class Policy:
     without: Mapping[str, str] = field(default_factory=dict)
     has_golden: bool = False
     accept_looser: bool = False
+    of_pairs: Mapping[tuple[TensorKey, TensorKey], Rule] = field(default_factory=dict)
     # Cache of `limits.resolve`, by type, day and the numbers of rules that apply.
     resolved: dict[tuple[object, ...], Limits] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -226,7 +228,7 @@ class Policy:
             *(marker_label(text, bound) for text, bound in self.marker.items() if metric_id(text) == metric),
             *(self.threshold_label(*one) for one in self.thresholds.items() if metric_id(one[0]) == metric),
             *(drift.label for drift in self.known_drift if metric in drift.bounds),
-            *(rule.label for rule in self.rules if metric in rule.bounds),
+            *(rule.label for rule in (*self.rules, *self.of_pairs.values()) if metric in rule.bounds),
         ):
             yield label, "remove one of the two"
         holding = [name for name, table in PROFILES.items() if any(metric in row for row in table.rows.values())]

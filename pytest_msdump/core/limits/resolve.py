@@ -66,10 +66,11 @@ def resolve(
     # A network has many pairs and few kinds of them: pairs of the same types and rules share their limits.
     own, said = _of_file(policy, right, judged_as, right_dtype, computed or judged_as)
     multiplier = None if golden is None else golden_multiplier(judged_as, golden)
-    key = (judged_as, rules, drifts, day, multiplier, *own)
+    alone = policy.of_pairs.get((left, right)) if policy.of_pairs else None
+    key = (judged_as, rules, drifts, day, multiplier, *own, *((alone.label, *alone.bounds.items()) if alone else ()))
     limits = policy.resolved.get(key)
     if limits is None:
-        limits = policy.resolved[key] = _limits(policy, judged_as, rules, drifts, day, own, multiplier)
+        limits = policy.resolved[key] = _limits(policy, judged_as, rules, drifts, day, own, multiplier, alone)
     if own and not any(limit.base is not None for limit in limits.limits):
         # Rules or the command line have the last word on all of them.
         own, said = {}, ()
@@ -183,9 +184,11 @@ def _limits(
     today: datetime.date | None,
     own: Mapping[str, Limit],
     multiplier: float | None,
+    alone: Rule | None,
 ) -> Limits:
     """Combine the profile or the golden rule, a limits file, rules and known drifts, and the command line."""
-    rules, drifts = [policy.rules[number] for number in numbers], [policy.known_drift[one] for one in drift_numbers]
+    rules = [*([alone] if alone else ()), *(policy.rules[number] for number in numbers)]
+    drifts = [policy.known_drift[one] for one in drift_numbers]
     profile = PROFILES[policy.profile]
     # The command line, and over it the marker.
     typed = {

@@ -82,11 +82,12 @@ def kind_of(dump: Dump) -> DumpKind:
     `quantised` needs more than a name with ``quant`` in it: a file ``.quant``, an operator of a quantising type, or a
     name such as AMCT alone gives.
     """
-    quantised = any(
-        ref.key.op.op_type in QUANT_TYPES
-        or ref.source.name.endswith(".quant")
-        or any(fragment in ref.key.op.label for fragment in SURE_QUANTISED_FRAGMENTS)
-        for ref in dump.refs
+    # One text of all names: a dump has many, and each fragment would be sought in each of them.
+    labels = "\n".join({ref.key.op.label for ref in dump.refs})
+    quantised = (
+        any(fragment in labels for fragment in SURE_QUANTISED_FRAGMENTS)
+        or not QUANT_TYPES.isdisjoint({ref.key.op.op_type for ref in dump.refs})
+        or any(ref.source.name.endswith(".quant") for ref in dump.refs)
     )
     return DumpKind(_KIND_OF_READER.get(dump.reader, "other"), quantised)
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 from pytest_msdump.core.dtypes import coarser
 from pytest_msdump.core.facts.metrics import METRICS, ULP_METRICS
 from pytest_msdump.core.metrics.numpy_kernel import EXACT_KINDS, Partial, Task
-from pytest_msdump.core.metrics.pointwise import Classes, Errors, first_of
-from pytest_msdump.core.metrics.sums import Moments, Sum
+from pytest_msdump.core.metrics.pointwise import first_of
+from pytest_msdump.core.metrics.sums import ZERO, Moments, Sum
 from pytest_msdump.core.model.comparison import Measurement
 from pytest_msdump.core.text import Message
 
@@ -22,60 +21,42 @@ LEFT_OUT = "left_out_by"
 # A metric's number, or why it has none. Numbers that are not finite are replaced by "number_too_large".
 Value: TypeAlias = float | int | tuple[float, ...] | Message
 
+_TOO_LARGE = Message("number_too_large")
+
 # A modulus of complex numbers is rounded, and below normal numbers to fewer digits.
 _LEAST_MODULUS = 2.0**-960
 
 
-@dataclass(frozen=True)
 class Totals:
     """All that the passes over a pair found; `without` are metrics left out, each with the rule that says so.
 
-    `no_slices` is why the tensors have none.
+    `no_slices` is why the tensors have none. `errors` are differences where both sides are finite, which is at `finite`
+    positions; `classes` are NaN and Inf; `exact` is whether both sides are integers or bools. A side that `is_zero` has
+    no other finite element. `left_squares` and `right_squares` are the sums over these.
     """
 
-    task: Task
-    partial: Partial
-    shape: tuple[int, ...]
-    divergence: float | None = None
-    without: Mapping[str, str] = field(default_factory=dict)
-    no_slices: Message | None = None
-
-    @cached_property
-    def errors(self) -> Errors:
-        """Differences where both sides are finite."""
-        return self.partial.errors
-
-    @property
-    def classes(self) -> Classes:
-        """NaN and Inf."""
-        return self.partial.classes
-
-    @property
-    def finite(self) -> int:
-        """Number of positions where both sides are finite."""
-        return self.partial.finite
-
-    @cached_property
-    def exact(self) -> bool:
-        """Whether both sides are integers or bools."""
-        return self.task.kinds <= EXACT_KINDS
-
-    @cached_property
-    def left_is_zero(self) -> bool:
-        """Whether all finite elements of the left side are 0."""
-        return not any(part.minimum or part.maximum for part in self.partial.left)
-
-    @cached_property
-    def right_is_zero(self) -> bool:
-        """Whether all finite elements of the right side are 0."""
-        return not any(part.minimum or part.maximum for part in self.partial.right)
+    def __init__(
+        self,
+        task: Task,
+        partial: Partial,
+        shape: tuple[int, ...],
+        divergence: float | None = None,
+        without: Mapping[str, str] = MappingProxyType({}),
+        no_slices: Message | None = None,
+    ) -> None:
+        self.task, self.partial, self.shape = task, partial, shape
+        self.divergence, self.without, self.no_slices = divergence, without, no_slices
+        self.errors, self.classes, self.finite = partial.errors, partial.classes, partial.finite
+        kinds = task.kinds
+        self.exact, self.is_complex = kinds <= EXACT_KINDS, "complex" in kinds
+        self.left_is_zero, self.right_is_zero = _is_zero(partial.left), _is_zero(partial.right)
+        self.left_squares, self.right_squares = _squares(partial.left), _squares(partial.right)
 
 
-@dataclass(frozen=True)
-class Definition:
+class Definition(NamedTuple):
     """How one metric is made of `Totals`: its number, or a `Message` that says why there is none.
 
-    `refusals` are asked before, in this order: each may return a reason why there is no number. `place` is the C-order
+    `refusals` come before it, in this order: each may return a reason why there is no number. `place` is the C-order
     number of the element that made it, or what else says where it is. One that `counts_all` counts all positions;
     others have no number where no position is finite on both sides. One that `is_ratio` does not apply where the right
     side is all 0 and the left next to it.
@@ -86,22 +67,6 @@ class Definition:
     place: Callable[[Totals], int | tuple[int, ...] | None] | None = None
     counts_all: bool = False
     is_ratio: bool = False
-
-    def value(self, totals: Totals) -> Value:
-        """Return the number, or why there is none."""
-        for refusal in self.refusals:
-            if (reason := refusal(totals)) is not None:
-                return reason
-        value = self.number(totals)
-        if isinstance(value, float):
-            return value if math.isfinite(value) else Message("number_too_large")
-        if isinstance(value, tuple) and not all(map(math.isfinite, value)):
-            return Message("number_too_large")
-        return value
-
-
-# Many pairs have the same reasons and counts, and a report holds all pairs. No floats: 0.0 and −0.0 are equal.
-_shared = lru_cache(maxsize=1024, typed=True)(Measurement)
 
 
 def define(totals: Totals) -> dict[str, Measurement]:
@@ -115,33 +80,49 @@ def define(totals: Totals) -> dict[str, Measurement]:
         not_applicable.update(_without_meaning(totals))
     no_elements = None if totals.partial.elements else Message("no_elements")
     none_finite = no_elements or (None if totals.finite else Message("nothing_finite"))
-    found: dict[str, Measurement] = {}
+    refused = {}
+    if none_finite is None:
+        refused = {refusal: reason for refusal in _REFUSALS if (reason := refusal(totals)) is not None}
+    measurements: dict[str, Measurement] = {}
+    without, units = totals.without, totals.task.units
     for metric, fact in METRICS.items():
-        if fact.golden or (metric in ULP_METRICS and not totals.task.units):
+        if fact.golden or (not units and metric in ULP_METRICS):
             continue
         # A metric without a definition is an error here: it must never look fine.
         row = DEFINITIONS[metric] if fact.define is None else Definition(fact.define)
-        if metric in totals.without:
-            found[metric] = _shared(metric, None, Message(LEFT_OUT, {"rule": totals.without[metric]}))
+        nothing = no_elements if row.counts_all else none_finite
+        if metric in without:
+            measurements[metric] = Measurement(metric, None, Message(LEFT_OUT, {"rule": without[metric]}))
         elif metric in not_applicable:
-            found[metric] = _shared(metric, None, not_applicable[metric], applies=False)
-        elif (nothing := no_elements if row.counts_all else none_finite) is not None:
-            found[metric] = _shared(metric, None, nothing)
-        elif isinstance(value := row.value(totals), Message):
-            found[metric] = _shared(metric, None, value)
-        elif row.place and (place := row.place(totals)) is not None:
-            where = place if isinstance(place, tuple) else unravel(place, totals.shape)
-            found[metric] = Measurement(metric, value, where=where)
+            measurements[metric] = Measurement(metric, None, not_applicable[metric], applies=False)
+        elif nothing is not None:
+            measurements[metric] = Measurement(metric, None, nothing)
+        elif refused and (reasons := [refused[refusal] for refusal in row.refusals if refusal in refused]):
+            measurements[metric] = Measurement(metric, None, reasons[0])
         else:
-            found[metric] = _shared(metric, value) if isinstance(value, int) else Measurement(metric, value)
-    return found
+            measurements[metric] = _measurement(metric, row, totals)
+    return measurements
+
+
+def _measurement(metric: str, row: Definition, totals: Totals) -> Measurement:
+    value = row.number(totals)
+    if isinstance(value, (float, int)):
+        if not -math.inf < value < math.inf:
+            return Measurement(metric, None, _TOO_LARGE)
+    elif isinstance(value, Message):
+        return Measurement(metric, None, value)
+    elif not all(map(math.isfinite, value)):
+        return Measurement(metric, None, _TOO_LARGE)
+    if row.place is None or (place := row.place(totals)) is None:
+        return Measurement(metric, value)
+    return Measurement(metric, value, where=place if isinstance(place, tuple) else unravel(place, totals.shape))
 
 
 def _without_meaning(totals: Totals) -> Iterator[tuple[str, Message]]:
     """Yield metrics that say nothing of such tensors, each with the reason."""
     if totals.no_slices is not None:
         yield "worst_slice_error", totals.no_slices
-    if totals.task.unit is None:
+    if totals.task.units and totals.task.unit is None:
         reason = Message("no_units", {"dtype": coarser(totals.task.left, totals.task.right)})
         yield from ((metric, reason) for metric in ULP_METRICS)
     if not totals.errors.differing:
@@ -158,7 +139,9 @@ def vendor_numbers(totals: Totals) -> dict[str, float]:
         "max_relative_error": float(totals.errors.largest_relative.value),
         "mean_relative_error": relative.divided(totals.partial.elements),
     }
-    return {name: one for name, one in numbers.items() if math.isfinite(one) and name not in totals.without}
+    return {
+        name: number for name, number in numbers.items() if -math.inf < number < math.inf and name not in totals.without
+    }
 
 
 def unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -167,11 +150,22 @@ def unravel(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     >>> unravel(17, (2, 3, 4))
     (1, 1, 1)
     """
-    found = []
-    for length in reversed(shape):
-        index, place = divmod(index, length)
-        found.append(place)
-    return tuple(reversed(found))
+    places: tuple[int, ...] = ()
+    for length in shape[::-1]:
+        places = (index % length, *places)
+        index //= length
+    return places
+
+
+def _is_zero(side: tuple[Moments, ...]) -> bool:
+    return all(not part.minimum and not part.maximum for part in side)
+
+
+def _squares(side: tuple[Moments, ...]) -> Sum:
+    total = side[0].squares if side else ZERO
+    for part in side[1:]:
+        total = total.merge(part.squares)
+    return total
 
 
 def _right_zero(totals: Totals) -> Message | None:
@@ -193,15 +187,15 @@ def _any_zero(totals: Totals) -> Message | None:
 
 
 def _differences_overflow(totals: Totals) -> Message | None:
-    return None if math.isfinite(totals.errors.largest.value) else Message("difference_too_large")
+    return None if totals.errors.largest.value < math.inf else Message("difference_too_large")
 
 
 def _right_modulus_overflows(totals: Totals) -> Message | None:
-    return Message("modulus_too_large") if math.isinf(totals.errors.right_peak) else None
+    return Message("modulus_too_large") if totals.errors.right_peak == math.inf else None
 
 
 def _right_moduli_underflow(totals: Totals) -> Message | None:
-    is_small = 0.0 < totals.errors.right_peak < _LEAST_MODULUS and "complex" in totals.task.kinds
+    is_small = 0.0 < totals.errors.right_peak < _LEAST_MODULUS and totals.is_complex
     return Message("moduli_too_small") if is_small else None
 
 
@@ -210,24 +204,16 @@ def _no_relative_error(totals: Totals) -> Message | None:
 
 
 def _relative_error_overflows(totals: Totals) -> Message | None:
-    is_infinite = math.isinf(totals.errors.largest_relative.value)
-    return Message("relative_error_too_large") if is_infinite else None
+    return Message("relative_error_too_large") if totals.errors.largest_relative.value == math.inf else None
 
 
 _RELATIVE = (_right_moduli_underflow, _no_relative_error, _right_modulus_overflows, _relative_error_overflows)
 
 
-def _squares(side: tuple[Moments, ...]) -> Sum:
-    total = side[0].squares
-    for part in side[1:]:
-        total = total.merge(part.squares)
-    return total
-
-
 def _cosine(totals: Totals) -> Value:
     if not totals.errors.differing:
         return 1.0
-    left, right, product = _squares(totals.partial.left), _squares(totals.partial.right), totals.partial.product
+    left, right, product = totals.left_squares, totals.right_squares, totals.partial.product
     # Each root by itself: the product of both square sums may not fit float64. Exponents of square sums are even.
     lengths = math.sqrt(left.high + left.low) * math.sqrt(right.high + right.low)
     shift = product.exponent - (left.exponent + right.exponent) // 2
@@ -235,7 +221,7 @@ def _cosine(totals: Totals) -> Value:
 
 
 def _divergence(totals: Totals) -> Value:
-    if "complex" in totals.task.kinds:
+    if totals.is_complex:
         return Message("tensors_are_complex")
     if not totals.errors.differing:
         return 0.0
@@ -266,7 +252,7 @@ def _mean_difference(totals: Totals) -> Value:
 
 def _signal_to_noise(totals: Totals) -> Value:
     """Return 10·log10(Σ|r|² / Σ|l−r|²), in dB, of sums that need not fit float64."""
-    signal, noise = _squares(totals.partial.right), totals.errors.squares
+    signal, noise = totals.right_squares, totals.errors.squares
     (above, power), (below, other) = math.frexp(signal.high + signal.low), math.frexp(noise.high + noise.low)
     powers = power + signal.exponent - other - noise.exponent
     if not above or not below:
@@ -297,7 +283,7 @@ DEFINITIONS: dict[str, Definition] = {
     ),
     "accumulated_relative_error": Definition(lambda totals: totals.errors.relative.value, _RELATIVE),
     "relative_euclidean_distance": Definition(
-        lambda totals: totals.errors.squares.root_of_ratio(_squares(totals.partial.right)),
+        lambda totals: totals.errors.squares.root_of_ratio(totals.right_squares),
         (_right_moduli_underflow, _differences_overflow, _right_zero),
         is_ratio=True,
     ),
@@ -344,3 +330,5 @@ DEFINITIONS: dict[str, Definition] = {
     "allclose": Definition(lambda totals: totals.errors.outside + totals.classes.mismatch, counts_all=True),
     "bitwise_mismatch": Definition(_differing_bits, counts_all=True),
 }
+
+_REFUSALS = dict.fromkeys(refusal for row in DEFINITIONS.values() for refusal in row.refusals)

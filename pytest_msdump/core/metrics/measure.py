@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -22,10 +21,10 @@ from pytest_msdump.core.metrics.numpy_kernel import (
     divergence_of_block,
     measure_block,
 )
+from pytest_msdump.core.metrics.pointwise import NO_CLASSES
 from pytest_msdump.core.metrics.rankings import Tolerance
 from pytest_msdump.core.metrics.slices import Grid, grid_of
 from pytest_msdump.core.metrics.spread import CoarserValues
-from pytest_msdump.core.metrics.sums import Moments
 from pytest_msdump.core.metrics.values import Array, Block, Blocks, Workspace
 from pytest_msdump.core.model.comparison import Comparison, Dominated, Nonfinite, WorstElement
 from pytest_msdump.core.model.tensor import TensorView
@@ -35,6 +34,8 @@ from pytest_msdump.metrics.statistics import with_exact_moments
 # Blocks of a large tensor stay in a core's second cache from reading to measuring; a tensor of up to `_HELD_ELEMENTS`
 # is read once for both passes.
 _BLOCK_ELEMENTS, _HELD_ELEMENTS = 2**16, 2**18
+
+_NO_NONFINITE = Nonfinite()
 
 # Half as many would let the buffers stay in a smaller cache, but numpy's calls then take longer than that saves.
 _TILE_ELEMENTS = 2**16
@@ -65,32 +66,33 @@ def measure(
     elements out (right = 0 ≠ left) `Comparison.right_zero_mismatch` counts them, and `Comparison.vendor` has the
     vendor's numbers, which count them as 0.
     """
-    if left.shape != right.shape:
-        raise ValueError(f"cannot measure shape {left.shape} against {right.shape}: bring both to one shape first")
+    shape, size = left.shape, left.size
+    if shape != right.shape:
+        raise ValueError(f"cannot measure shape {shape} against {right.shape}: bring both to one shape first")
     if block_elements is None:
-        block_elements = left.size if 0 < left.size <= _HELD_ELEMENTS else _BLOCK_ELEMENTS
+        block_elements = size if 0 < size <= _HELD_ELEMENTS else _BLOCK_ELEMENTS
     if block_elements < 1:
         raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")
     if not (0.0 <= rtol < math.inf and 0.0 <= atol < math.inf):
         raise ValueError(f"rtol is {rtol} and atol is {atol}; both have to be finite and not negative")
     grid: Grid | Message | None = None
-    if left.size and "worst_slice_error" not in without:
-        grid = grid_of(left.shape, slice_axis)
+    if size and "worst_slice_error" not in without:
+        grid = grid_of(shape, slice_axis)
     slices = grid if isinstance(grid, Grid) else None
-    task, size = Task(left.dtype, right.dtype, Tolerance(rtol, atol), worst, slices, units), left.size
+    task = Task(left.dtype, right.dtype, Tolerance(rtol, atol), worst, slices, units)
     blocks: Blocks | tuple[Block] = (
         ((0, left.read(0, size), right.read(0, size)),)
         if 0 < size <= block_elements
         else Blocks(left, right, block_elements)
     )
     workspace = Workspace()
-    coarser = CoarserValues(left.dtype), CoarserValues(right.dtype)
+    coarser = CoarserValues(task.left), CoarserValues(task.right)
     partial = _measured_once(blocks, task, workspace, coarser)
     divergence = None if "kl_divergence" in without else _second_pass(blocks, partial, workspace)
-    kinds = _kind(coarser[0], partial.left), _kind(coarser[1], partial.right)
+    kinds = coarser[0].found(partial.left), coarser[1].found(partial.right)
     no_slices = grid if isinstance(grid, Message) else None
     dominated = _dominated(left, right, blocks, partial, block_elements, without)
-    return _comparison(Totals(task, partial, left.shape, divergence, without, no_slices), kinds, dominated)
+    return _comparison(Totals(task, partial, shape, divergence, without, no_slices), kinds, dominated)
 
 
 def _dominated(
@@ -123,10 +125,6 @@ def _dominated(
         yield Dominated("dominated", elements, near, gap.above, apart)
 
 
-def _kind(coarser: CoarserValues, moments: Sequence[Moments]) -> str | None:
-    return coarser.found(max((max(-one.minimum, one.maximum) for one in moments), default=0.0))
-
-
 def _tiles(start: int, left: Array, right: Array) -> Iterator[Block]:
     """Cut a block into tiles: numpy's passes want less at a time than reading does."""
     for tile in range(0, left.size, _TILE_ELEMENTS):
@@ -144,10 +142,9 @@ def _measured_once(
             coarser[1].add(right)
         if not compiled.add(left, right, start):
             total = _measured(total, (start, left, right), task, workspace)
-    found = compiled.partial()
-    if total is not NOTHING:
-        found = total if found is NOTHING else total.merge(found, task.worst)
-    return with_exact_moments(found, blocks)
+    if (partial := compiled.partial()) is not NOTHING:
+        total = partial if total is NOTHING else total.merge(partial, task.worst)
+    return with_exact_moments(total, blocks)
 
 
 def _measured(total: Partial, block: Block, task: Task, workspace: Workspace) -> Partial:
@@ -184,14 +181,19 @@ def _second_pass(blocks: Iterable[Block], partial: Partial, workspace: Workspace
     return total.value if compiled is None else compiled.sums().value
 
 
-# Most pairs have the same counts, and a report holds all pairs.
-_nonfinite = lru_cache(maxsize=1024)(Nonfinite)
-
-
 def _comparison(totals: Totals, coarser: tuple[str | None, str | None], dominated: Iterable[Dominated]) -> Comparison:
     task, partial, shape = totals.task, totals.partial, totals.shape
     classes, errors = partial.classes, partial.errors
     error_sum = errors.exact if totals.exact else errors.absolute.value
+    nonfinite = _NO_NONFINITE
+    if errors.saturated or classes != NO_CLASSES:
+        nonfinite = Nonfinite(
+            *classes[:6],
+            errors.saturated,
+            classes.mismatch,
+            None if classes.first_mismatch is None else unravel(classes.first_mismatch, shape),
+            None if classes.first_nonfinite is None else unravel(classes.first_nonfinite, shape),
+        )
     return Comparison(
         elements=partial.elements,
         finite=partial.finite,
@@ -199,30 +201,21 @@ def _comparison(totals: Totals, coarser: tuple[str | None, str | None], dominate
         right_zero_mismatch=errors.right_zero,
         near_zero=errors.near_zero,
         measurements=define(totals),
-        nonfinite=_nonfinite(
-            nan_both=classes.nan_both,
-            nan_left=classes.nan_left,
-            nan_right=classes.nan_right,
-            inf_both=classes.inf_both,
-            inf_left=classes.inf_left,
-            inf_right=classes.inf_right,
-            saturated=errors.saturated,
-            mismatch=classes.mismatch,
-            first_mismatch=None if classes.first_mismatch is None else unravel(classes.first_mismatch, shape),
-            first_nonfinite=None if classes.first_nonfinite is None else unravel(classes.first_nonfinite, shape),
-        ),
+        nonfinite=nonfinite,
         worst=tuple(
-            WorstElement(
-                unravel(one.element, shape),
-                bool(one.left) if task.left == "bool" else one.left,
-                bool(one.right) if task.right == "bool" else one.right,
-                one.ratio,
-            )
-            for one in partial.worst
+            [
+                WorstElement(
+                    unravel(element.element, shape),
+                    bool(element.left) if task.left == "bool" else element.left,
+                    bool(element.right) if task.right == "bool" else element.right,
+                    element.ratio,
+                )
+                for element in partial.worst
+            ]
         ),
         rtol=task.tolerance.rtol,
         atol=task.tolerance.atol,
-        absolute_error_sum=error_sum if totals.finite and math.isfinite(error_sum) else None,
+        absolute_error_sum=error_sum if totals.finite and error_sum < math.inf else None,
         vendor=vendor_numbers(totals),
         coarser=coarser,
         dominated=tuple(dominated),

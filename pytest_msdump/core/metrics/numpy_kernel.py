@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -57,8 +55,7 @@ _CANCELS_LITTLE = 1 / 8
 _NO_TOLERANCE = Tolerance()
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """What a pair is measured by: logical dtypes, tolerance, how many worst elements are kept, and where slices are."""
 
     left: str
@@ -68,17 +65,12 @@ class Task:
     grid: Grid | None = None
     units: bool = True
 
-    @cached_property
+    @property
     def kinds(self) -> frozenset[str]:
         """The kinds of both types, as `facts.dtypes` has them."""
         return frozenset({DTYPES[self.left].kind, DTYPES[self.right].kind})
 
-    @cached_property
-    def has_classes(self) -> bool:
-        """Whether a side may hold NaN or Inf at all."""
-        return not self.kinds.isdisjoint({"float", "complex"})
-
-    @cached_property
+    @property
     def near_zero(self) -> float:
         """The magnitude up to which an element beside an exact 0 counts as 0 too; 0 where no side is a float."""
         fact = DTYPES[coarser(self.left, self.right)]
@@ -86,11 +78,13 @@ class Task:
         # The distance of the two neighbours of 0.
         return 2.0 * smallest if smallest else 0.0
 
-    @cached_property
+    @property
     def unit(self) -> Unit | None:
         """How large a unit of the last place is of the coarser type; ``None`` without such units, or `units`."""
+        if not self.units:
+            return None
         fact = DTYPES[coarser(self.left, self.right)]
-        if not self.units or fact.mantissa is None or fact.smallest is None or "complex" in self.kinds:
+        if fact.mantissa is None or fact.smallest is None or "complex" in self.kinds:
             return None
         return Unit(math.ldexp(fact.smallest, fact.mantissa), 2.0**-fact.mantissa)
 
@@ -155,7 +149,7 @@ def measure_block(
     sides, ranges = _prepare(left, right, bits == 0, workspace)
     # NaN compares as neither.
     all_finite = all(-math.inf < low and high < math.inf for low, high in (*ranges[0], *ranges[1]))
-    if not all_finite and task.has_classes:
+    if not all_finite and not task.kinds.isdisjoint(("float", "complex")):
         classes, kept = split_classes(left, right, start)
         if classes.mismatch and not (last and last.mismatch):
             worst = mismatches(left, right, classify(left) != classify(right), start, task.worst)
@@ -223,8 +217,8 @@ def _measure_finite(
     )
     worst = [one for ranking in rankings for one in _candidates(block, ranking, task, last)]
     found = _with_saturation(found, block, left, task, workspace)
-    if task.unit is not None:
-        units, above_1, above_32 = in_units(difference.doubles, modulus, task.unit, workspace)
+    if (unit := task.unit) is not None:
+        units, above_1, above_32 = in_units(difference.doubles, modulus, unit, workspace)
         found = found._replace(units=units, above_1=above_1, above_32=above_32)
     # Where l = 0 ≠ r the relative error is 1, but next to 0.
     if found.largest_relative.value >= 1.0:

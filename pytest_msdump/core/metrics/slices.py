@@ -13,8 +13,8 @@ from pytest_msdump.core.metrics.pointwise import Places
 from pytest_msdump.core.metrics.rankings import Moduli
 from pytest_msdump.core.metrics.sums import root, scale_exponent
 from pytest_msdump.core.metrics.values import Doubles, inner
+from pytest_msdump.core.model.statistics import Sketch, SliceGap
 from pytest_msdump.core.text import Message
-from pytest_msdump.model.statistics import Sketch, SliceGap
 
 # Of channels.
 DEFAULT_AXIS = 1

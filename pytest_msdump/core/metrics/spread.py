@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from pytest_msdump.core.dtypes.decode import to_double
 from pytest_msdump.core.facts.dtypes import DTYPES
+from pytest_msdump.core.metrics.sums import Moments
 from pytest_msdump.core.metrics.values import Blocks
 from pytest_msdump.core.model.record import AxisErrors, Histogram, MagnitudeErrors, Spread, ValueCounts
 from pytest_msdump.core.model.tensor import TensorView
@@ -181,12 +183,15 @@ class CoarserValues:
         if self._open and not self._is_certain:
             self._gather(block, bits)
 
-    def found(self, peak: float) -> str | None:
+    def found(self, moments: Sequence[Moments]) -> str | None:
         """Return the coarsest type that holds all values, a key of `facts.dtypes.VALUE_KINDS`.
 
-        `peak` is the largest finite magnitude. ``None`` where some value needs more bits, or too few need that many.
+        `moments` are of the finite ones. ``None`` where some value needs more bits, or too few need that many.
         """
-        if not self._open or not self._is_certain or peak > (DTYPES["float32"].maximum or 0.0):
+        if not self._open or not self._is_certain:
+            return None
+        peak = max((max(-part.minimum, part.maximum) for part in moments), default=0.0)
+        if peak > (DTYPES["float32"].maximum or 0.0):
             return None
         name = self._open[0][0]
         return "tf32" if name == "float16" and peak > (DTYPES["float16"].maximum or 0.0) else name

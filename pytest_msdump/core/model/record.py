@@ -22,9 +22,9 @@ from pytest_msdump.core.model.comparison import (
 from pytest_msdump.core.model.graph import ArgumentDifference, KernelArguments
 from pytest_msdump.core.model.numbers import plain
 from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.model.statistics import Interval, StatisticComparison
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef, TensorSpec
 from pytest_msdump.core.text import Message, in_clauses
-from pytest_msdump.model.statistics import Interval, StatisticComparison
 
 __all__ = [
     "NO_ROOTS",
@@ -306,6 +306,8 @@ class Record:
         Tensors that fit far better.
     local : Local, optional
         What a replay of the reference says of this operator by itself.
+    parts : mapping of str to object
+        What a capability has to say of it, by the capability's name: a frozen dataclass of its own.
     """
 
     order: int
@@ -340,6 +342,7 @@ class Record:
     amplification: float | None = None
     suspicious: tuple[BetterFit, ...] = ()
     local: Local | None = None
+    parts: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
     @property
     def fails(self) -> bool:

@@ -154,6 +154,7 @@ class Report:
     `report.build.run_facts`).
     `localised_by` names the source of the edges, and `edges` are producer and consumer by their records' `order`.
     `golden` and `third` are further runs of the reference, where they were given.
+    `parts` are what capabilities have to say of the whole, by name: frozen dataclasses of their own.
     `ended` is false of what stands in results.json from the start of a run until its end; it has no records.
     """
 
@@ -174,6 +175,7 @@ class Report:
     ended: bool = True
     golden: SideInfo | None = None
     third: SideInfo | None = None
+    parts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def further(self) -> dict[str, SideInfo]:

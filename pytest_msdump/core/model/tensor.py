@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pytest_msdump.capabilities.overflow.chunks import OverflowEntry
+    from pytest_msdump.core.model.statistics import Statistics
     from pytest_msdump.model.shards import ShardedTensor, TokenRuns
-    from pytest_msdump.model.statistics import Statistics
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,23 @@
-"""What a kind of report of another package is."""
+"""What a kind of report is, and which there are: those of the core, of capabilities and of other packages."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
+from pytest_msdump.core import registry
 from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.ports import load, rows
+from pytest_msdump.core.storage.files import open_regular
+
+_FIRST_BYTES = 4096
 
 
 class ReportKind(ABC):
-    """One kind of report. Another package extends it and names it in the entry-point group ``pytest_msdump.report``.
+    """One kind of report: a row of ``REPORTS``, or from another package's entry-point group ``pytest_msdump.report``.
 
     Attributes
     ----------
@@ -35,3 +42,71 @@ class ReportKind(ABC):
         MsdumpError
             It cannot be written; the text says which file.
         """
+
+
+class RunReport:
+    """A report about all suites of a run together, for a CI service; `root` is the folder where its paths begin."""
+
+    def lines(self, reports: Sequence[Report], root: Path | None) -> list[str]:  # noqa: ARG002 - for those that print
+        """Return the lines to print."""
+        return []
+
+    def write(self, reports: Sequence[Report], directory: Path, root: Path | None) -> Path | None:  # noqa: ARG002
+        """Write its file, if it has one, as `ReportKind.write` does."""
+        return None
+
+
+def report_kind(name: str) -> ReportKind | RunReport:
+    """Return a kind of report by its name."""
+    row = rows("REPORTS").get(name)
+    found: ReportKind | RunReport = (registry.entries("report")[name] if row is None else load(row["class"]))()
+    return found
+
+
+def file_kinds(kinds: Iterable[str]) -> list[str]:
+    """Leave out the kinds that are printed, not written."""
+    return [kind for kind in kinds if rows("REPORTS").get(kind, {"file": kind})["file"]]
+
+
+def kinds_of_the_run(kinds: Iterable[str]) -> list[str]:
+    """Leave only kinds of which a run has one, however many suites it has."""
+    return [kind for kind in kinds if rows("REPORTS").get(kind, {}).get("of_run")]
+
+
+def printed_lines(kinds: Iterable[str], reports: Sequence[Report], root: Path | None = None) -> list[str]:
+    """Return what some kinds of report print of a run; CI services read these lines as they are."""
+    found = map(report_kind, kinds_of_the_run(kinds))
+    return [line for kind in found if isinstance(kind, RunReport) for line in kind.lines(reports, root)]
+
+
+def write_kind(kind: str, reports: Sequence[Report], directory: Path, root: Path | None = None) -> list[Path]:
+    """Write one kind of report about all suites of a run, or about one suite; return the file, if it is one."""
+    found = report_kind(kind)
+    written = (
+        found.write(reports, directory, root) if isinstance(found, RunReport) else found.write(reports[0], directory)
+    )
+    return [] if written is None else [written]
+
+
+def remove_reports(directory: Path, kinds: Collection[str], *, keep: str = "") -> None:
+    """Remove the files of some kinds of report, and of other kinds what this package wrote, except the file `keep`."""
+    known = rows("REPORTS")
+    files = {kind: row["file"] for kind, row in known.items() if row["file"]}
+    for kind, name in files.items():
+        begins = known[kind]["begins"].encode()
+        if name != keep and (kind in kinds or _begins_with(directory / name, begins)):
+            with suppress(OSError):
+                (directory / name).unlink()
+    for kind in kinds:
+        if kind not in known and isinstance(found := report_kind(kind), ReportKind):
+            with suppress(OSError):
+                (directory / found.file).unlink()
+
+
+def _begins_with(file: Path, beginning: bytes) -> bool:
+    """Whether a text stands within the first bytes of a file."""
+    try:
+        with open_regular(file) as stream:
+            return beginning in stream.read(_FIRST_BYTES)
+    except OSError:
+        return False

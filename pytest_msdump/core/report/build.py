@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from pytest_msdump.capabilities.ci.annotations import write_for_gitlab
-from pytest_msdump.capabilities.html.page import page
-from pytest_msdump.capabilities.vendor_tables.table import write_csv
 from pytest_msdump.causes.localise import localise
 from pytest_msdump.causes.steps import entry_by_structure
 from pytest_msdump.comparison.graph_operators import arguments_of_pair
-from pytest_msdump.comparison.random_masks import drew_masks
-from pytest_msdump.core import registry
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.compare.comparing import comparer_of, roots_of
 from pytest_msdump.core.compare.coverage import coverage_of
@@ -37,26 +30,17 @@ from pytest_msdump.core.matching.rules import combined, network_of
 from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.record import Record, record_of
 from pytest_msdump.core.model.report import ReplayShare, Report
-from pytest_msdump.core.report.base import ReportKind
+from pytest_msdump.core.report.base import file_kinds, remove_reports, write_kind
 from pytest_msdump.core.report.coverage import lacks_entries
 from pytest_msdump.core.report.json_report import write_json
-from pytest_msdump.core.report.markdown import append_summary, markdown_text
-from pytest_msdump.core.storage.files import in_utf8, open_regular, write_file
+from pytest_msdump.core.storage.files import open_regular
 from pytest_msdump.core.text import Message, message_of_note, say
+from pytest_msdump.report.causes import with_causes_first
 
-# Printed, not written.
-_PRINTED = ("github",)
-# By kind of report: its file, and what stands in the first bytes of a file that this package wrote.
-_FILES: Mapping[str, tuple[str, bytes]] = {
-    "json": ("results.json", b'{\n"schema_version": '),
-    "csv": ("ops.csv", b"Index,OpType,NPUDump,"),
-    "html": ("index.html", b'<meta name="generator" content="pytest-msdump">'),
-    "md": ("summary.md", b"## msdump: "),
-    "gitlab": ("gl-code-quality.json", b"msdump"),
-}
-_FIRST_BYTES = 4096
 # SHA-1 or SHA-256.
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+# More than is printed in full or on a line.
+MOST_EXPLAINED = 32
 _MOST_GIT_BYTES = 1 << 22
 # Reasons that an entry answers. With any other, the tensor is not to be compared, or an entry would not help.
 _NO_NAMESAKE = ("no_operator_of_that_name", "scope_")
@@ -77,18 +61,27 @@ def with_arguments(plan: Plan, number: int, record: Record) -> Record:
     return replace(record, kernel_args=saved, differing_arguments=differing)
 
 
-def build_report(plan: Plan, records: Mapping[int, Record], replay: ReplayShare | None = None) -> Report:
+def build_report(
+    plan: Plan,
+    records: Mapping[int, Record],
+    replay: ReplayShare | None = None,
+    *,
+    most_explained: int | None = MOST_EXPLAINED,
+) -> Report:
     """Return the report of the records, by number of the pair; a pair without a record is `not_run`.
 
-    `replay` says how much a replay judged, where there was one.
+    `replay` says how much a replay judged, where there was one. Of what fails, the first `most_explained` are
+    explained, causes first: a second look at their elements costs more than the comparison.
     """
     roots = roots_of(plan)
     found = [records.get(number) or record_of(pair, roots=roots) for number, pair in enumerate(plan.pairing.pairs)]
     report = _assembled(plan, found, replay)
     run = {number: record for number, record in enumerate(report.records) if record.was_run}
     # Two files are no network.
-    if not run or plan.left.root.is_file():
+    if not run:
         return report
+    if plan.left.root.is_file():
+        return replace(report, records=_explained(plan, report.records, most_explained))
     causes = localise(plan, run)
     placed = {**run, **causes.records}
     if any(record.fails for record in run.values()):
@@ -98,15 +91,29 @@ def build_report(plan: Plan, records: Mapping[int, Record], replay: ReplayShare 
 
         compare = comparer_of(plan).compare
         shifts = step_shift(plan, placed, lambda pair, other: not compare(replace(pair, right=other)).fails)
+        # What follows an operator that drew masks cannot agree.
         drawn = {
-            one.left.true_name or one.left.name or one.left.address: None for one in placed.values() if drew_masks(one)
+            one.left.true_name or one.left.name or one.left.address: None
+            for one in placed.values()
+            if any(remark.code.startswith("random_masks") for remark in one.remarks)
         }
         random = [Message("random_operators", {"names": explain.listed(drawn)})] if drawn else []
         report = replace(report, notes=(*report.notes, *map(say, (*shifts, *random))))
         suspicious = mispaired(plan, placed)
         placed |= {number: replace(placed[number], suspicious=fits) for number, fits in suspicious.items()}
     whole = tuple(placed.get(number, record) for number, record in enumerate(report.records))
+    whole = _explained(plan, whole, most_explained)
     return replace(report, records=whole, localised_by=causes.by, edges=causes.edges)
+
+
+def _explained(plan: Plan, records: Sequence[Record], most: int | None) -> tuple[Record, ...]:
+    comparer, pairs = comparer_of(plan, explains=True), plan.pairing.pairs
+    failing = with_causes_first([record for record in records if record.fails])[:most]
+    chosen = set(map(id, failing))
+    return tuple(
+        comparer.explained(pair, record) if id(record) in chosen else record
+        for pair, record in zip(pairs, records, strict=True)
+    )
 
 
 def pairing_report(plan: Plan, replay: ReplayShare | None = None) -> Report:
@@ -259,7 +266,7 @@ def start_report(plan: Plan, directory: Path) -> None:
     A suite that writes no files touches none. What cannot be written now is an error at the end, when the report is
     written.
     """
-    kinds = [kind for kind in plan.suite.options["report"] if kind not in _PRINTED]
+    kinds = file_kinds(plan.suite.options["report"])
     if not kinds:
         return
     try:
@@ -267,23 +274,6 @@ def start_report(plan: Plan, directory: Path) -> None:
     except MsdumpError:
         keep = ""
     remove_reports(directory, kinds, keep=keep)
-
-
-def remove_reports(directory: Path, kinds: Collection[str], *, keep: str = "") -> None:
-    """Remove the files of some kinds of report, and of other kinds what this package wrote, except the file `keep`."""
-    for kind, (name, beginning) in _FILES.items():
-        if name != keep and (kind in kinds or _begins_with(directory / name, beginning)):
-            with suppress(OSError):
-                (directory / name).unlink()
-    for kind in kinds:
-        if kind not in _FILES and kind not in _PRINTED:
-            with suppress(OSError):
-                (directory / _kind_elsewhere(kind).file).unlink()
-
-
-def _kind_elsewhere(kind: str) -> ReportKind:
-    found: ReportKind = registry.entries("report")[kind]()
-    return found
 
 
 def _not_ended(plan: Plan) -> Report:
@@ -301,34 +291,10 @@ def _not_ended(plan: Plan) -> Report:
     )
 
 
-def _begins_with(file: Path, beginning: bytes) -> bool:
-    """Whether a text stands within the first bytes of a file."""
-    try:
-        with open_regular(file) as stream:
-            return beginning in stream.read(_FIRST_BYTES)
-    except OSError:
-        return False
-
-
 def write_report(report: Report, kinds: tuple[str, ...], directory: Path, *, root: Path | None = None) -> list[Path]:
-    """Write some kinds of report into `directory` and return the files; ``md`` also where a job of GitHub shows it.
+    """Write some kinds of report into `directory` and return the files.
 
-    ``github`` is printed elsewhere, and is no file. `root` is the project's folder, where the paths in ``gitlab``
-    begin. MsdumpError names a file that cannot be written.
+    `root` is the project's folder, where the paths in reports for CI services begin. MsdumpError names a file that
+    cannot be written.
     """
-    writers: Mapping[str, Callable[[], Path]] = {
-        "json": lambda: write_json(report, directory),
-        "csv": lambda: write_csv(report, directory),
-        "html": lambda: write_file(directory, "index.html", page(report)),
-        "md": lambda: write_file(directory, "summary.md", in_utf8(markdown_text(report))),
-        "gitlab": lambda: write_for_gitlab([report], directory, root),
-    }
-    files = [
-        writers[kind]() if kind in writers else _kind_elsewhere(kind).write(report, directory)
-        for kind in kinds
-        if kind not in _PRINTED
-    ]
-    summary = os.environ.get("GITHUB_STEP_SUMMARY")
-    if summary and "md" in kinds:
-        append_summary(report, Path(summary))
-    return files
+    return [file for kind in kinds for file in write_kind(kind, [report], directory, root)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from pytest_msdump.capabilities.diagnosis.kinds import DIAGNOSES
 from pytest_msdump.core.escape import shell_line, terminal_text
 from pytest_msdump.core.facts.metrics import METRICS, RELATIVE_METRICS, ULP_METRICS
 from pytest_msdump.core.limits.judge import accepted_bounds
@@ -304,7 +303,7 @@ def diagnosis_lines(record: Record, width: int, say: Phrases = ENGLISH) -> list[
     likely = [one for one in record.diagnosis if one.confidence == "medium"][:_SHOWN_DOUBTFUL]
     lines: list[str] = []
     for one in sure or likely:
-        title = say(f"looks_{one.id}") if one.id in DIAGNOSES else one.id
+        title = say(f"looks_{one.id}") if say.knows(f"looks_{one.id}") else one.id
         title = say("in_brackets", text=title, aside=say(f"confidence_{one.confidence}"))
         text = terminal_text(say("after_label", label=title, text=say.of(one.evidence)))
         lines += labelled(say("looks_like"), text, width=width)

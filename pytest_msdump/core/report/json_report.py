@@ -21,6 +21,7 @@ from pytest_msdump.core.model.report import (
     UnmatchedTensor,
 )
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates
+from pytest_msdump.core.report.base import ReportKind
 from pytest_msdump.core.report.coverage import counts
 from pytest_msdump.core.report.json_forms import (
     COUNT,
@@ -47,7 +48,7 @@ from pytest_msdump.core.report.json_forms import (
     table_with_message,
 )
 from pytest_msdump.core.report.permissions import permissions_of
-from pytest_msdump.core.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RELATION
+from pytest_msdump.core.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RELATION, parts_form
 from pytest_msdump.core.storage.files import read_user_file, unique_keys, write_file
 from pytest_msdump.core.text import say
 
@@ -209,6 +210,7 @@ _KEYS: Mapping[str, Form] = {
     "tensors": list_of(RECORD),
     "network": optional(list_of(_OPERATOR), ()),
     "edges": optional(list_of(list_of(WHOLE, length=2)), ()),
+    "parts": optional(parts_form("REPORT_PART"), {}),
 }
 
 
@@ -249,6 +251,16 @@ def head_json(report: Report) -> dict[str, Any]:
     return {
         key: form.write(parts[key]) for key, form in _KEYS.items() if key not in _BY_LINE and parts[key] != form.default
     }
+
+
+class JsonReport(ReportKind):
+    """``json``: results.json."""
+
+    name, file = "json", "results.json"
+
+    def write(self, report: Report, directory: Path) -> Path:
+        """Write results.json into `directory`."""
+        return write_json(report, directory)
 
 
 def write_json(report: Report, directory: Path) -> Path:

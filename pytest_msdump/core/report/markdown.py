@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import markdown_code, shell_line
 from pytest_msdump.core.model.comparison import FAILING, OUTCOMES
 from pytest_msdump.core.model.report import Report, SideInfo
+from pytest_msdump.core.report.base import ReportKind
 from pytest_msdump.core.report.coverage import (
     counts,
     coverage_problems,
@@ -22,12 +24,25 @@ from pytest_msdump.core.report.coverage import (
 )
 from pytest_msdump.core.report.failure import one_line
 from pytest_msdump.core.report.permissions import permission_sentences
-from pytest_msdump.core.storage.files import in_utf8
+from pytest_msdump.core.storage.files import in_utf8, write_file
 from pytest_msdump.core.text import ENGLISH
 from pytest_msdump.report.causes import loose_limits
 
 _LISTED = 10
 _TITLES = {name: name for name in OUTCOMES} | {"not_run": "not run"}
+
+
+class MarkdownReport(ReportKind):
+    """``md``: summary.md, also where a job of GitHub shows it."""
+
+    name, file = "md", "summary.md"
+
+    def write(self, report: Report, directory: Path) -> Path:
+        """Write summary.md into `directory`."""
+        path = write_file(directory, self.file, in_utf8(markdown_text(report)))
+        if shown := os.environ.get("GITHUB_STEP_SUMMARY"):
+            append_summary(report, Path(shown))
+        return path
 
 
 def append_summary(report: Report, file: Path) -> None:

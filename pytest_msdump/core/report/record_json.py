@@ -6,10 +6,11 @@ The keys stand in the order in which they are written; ``docs/reference/results_
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
 from pytest_msdump.causes.reasons import reason_text
+from pytest_msdump.core import ports
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.facts.dtypes import VALUE_KINDS
 from pytest_msdump.core.facts.metrics import METRICS, STATISTICS
@@ -37,6 +38,7 @@ from pytest_msdump.core.model.record import (
     Suspect,
     ValueCounts,
 )
+from pytest_msdump.core.model.statistics import Interval, StatisticComparison, Statistics
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, SourceFrame
 from pytest_msdump.core.report.comparison_json import MEASURED, UNMEASURED, comparison_of, measured_parts
 from pytest_msdump.core.report.json_forms import (
@@ -70,7 +72,6 @@ from pytest_msdump.core.report.json_forms import (
     table_with_message,
 )
 from pytest_msdump.core.text import Message, message_of, say
-from pytest_msdump.model.statistics import Interval, StatisticComparison, Statistics
 
 _SIDES = ("left", "right")
 
@@ -191,6 +192,28 @@ def _statistics(**found: Any) -> StatisticComparison:
     digits, note = found.pop("digits"), _message(found.pop("note_said", None), found.pop("note", None))
     left, right = (Statistics(found.pop(side), digits[side]) for side in _SIDES)
     return StatisticComparison(left, right, note=note, **found)
+
+
+def parts_form(kind: str) -> Form:
+    """Return the form of what capabilities add, whose dataclasses are their rows of this kind, by the capability.
+
+    The part of a capability that is not installed stays as the file has it.
+    """
+
+    def read(value: Any) -> Mapping[str, Any]:
+        parts: dict[str, Any] = by_name(Form(shallow)).read(value)
+        for name, target in ports.values(kind).items():
+            if name in parts:
+                try:
+                    parts[name] = ports.load(target)(**parts[name])
+                except TypeError as error:
+                    raise WrongValueError(f"{name}: {error}") from None
+        return parts
+
+    def write(parts: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: asdict(part) if is_dataclass(part) else part for name, part in parts.items()}  # type: ignore[arg-type]
+
+    return Form(read, write)
 
 
 CODE: Mapping[str, Form] = {"code": lenient(TEXT), "parameters": lenient(PARAMETERS)}
@@ -409,6 +432,7 @@ _RECORD_KEYS: Mapping[str, Form] = {
     "amplification": optional(NUMBER),
     "suspicious": optional(list_of(_BETTER_FIT), ()),
     "local": optional(LOCAL),
+    "parts": optional(parts_form("RECORD_PART"), {}),
 }
 _ROLE = ("causes", "suspects", "role_reason")
 # Attributes of a record under their own names.

@@ -13,8 +13,8 @@ from pytest_msdump.core.escape import shell_word
 from pytest_msdump.core.facts.metrics import STATISTICS
 from pytest_msdump.core.model.numbers import number, plain
 from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.statistics import Statistic
 from pytest_msdump.core.text import ENGLISH, Phrases
-from pytest_msdump.model.statistics import Statistic
 
 _GAP = "  "
 

@@ -6,16 +6,17 @@ its `kind`. Its value is then in `Suite.options`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.profiles import PROFILES
+from pytest_msdump.core.ports import placed, rows
 from pytest_msdump.core.text.message import LANGUAGES
 from pytest_msdump.facts.replay import LEAST_REPLAYED
 
-REPORT_KINDS = ("json", "csv", "html", "md", "github", "gitlab")
+REPORT_KINDS = tuple(rows("REPORTS"))
 # Headings of the help, in its order.
 GROUPS = ("inputs", "selection", "pairing", "limits", "running", "output")
 # Failing tensors that --msdump-detail without a number writes element by element.
@@ -28,10 +29,6 @@ _HELP: Mapping[str, str] = {
     "left": "dump of the run under test, also a URL such as s3://bucket/dump; '@env': where MINDSPORE_DUMP_CONFIG "
     "dumps to (with =, as in --msdump-left=@env)",
     "right": "dump of the reference; a URL or '@env' as for the left side",
-    "golden": "dump of a more exact run of the reference, in float64 or on CPU: the left may err so many times as the "
-    "right",
-    "third": "dump of another run of the reference: it is measured in the place of the right side, against golden, "
-    "else against the right side",
     "fusion": "fusion-mapping JSON: the compiled model of the left side, as atc --mode=1 writes it",
     "quant_fusion": "quantisation rules of AMCT (JSON): what quantisation made of the original model",
     "close_fusion": "fusion-mapping JSON of the right side, compiled with fusion off",
@@ -59,10 +56,8 @@ _HELP: Mapping[str, str] = {
     "replay": "judge each operator by itself as well: run FILE, whose FUNCTION returns the PyTorch or Keras model that "
     "the right side was recorded of, and give each of its modules the left's own inputs; of a MODEL.onnx its nodes",
     "report_dir": "where reports are written",
-    "detail": f"write the first N failing tensors element by element; without N the first {USUAL_DETAILS}",
     "spread": "keep the distribution of errors, which the page draws: none, failing or all tensors",
     "jobs": "number of workers that compare pairs",
-    "cache": "reuse comparisons of earlier runs: off, by size and time of files, or by their content",
     "report": f"reports to write: {', '.join(REPORT_KINDS)}",
     "generate": "make every reference of msdump_reference again, and list them",
     "calibrate": "record each reference of msdump_reference again, and runs that show what rounding does to it; write "
@@ -131,13 +126,11 @@ def _output_option(name: str, kind: str, metavar: str, **rest: Any) -> Option:
 # Also of commands that look at one dump.
 ALLOW_INCOMPLETE = _option("allow_incomplete", "inputs", "switch", "", value=False)
 
-OPTIONS: tuple[Option, ...] = (
+_OF_THE_CORE = (
     _option("left", "inputs", "path", "DIR", flags=("--msdump-left", "--msdump-target"), cli_flags=("-l", "--left")),
     _option(
         "right", "inputs", "path", "DIR", flags=("--msdump-right", "--msdump-reference"), cli_flags=("-r", "--right")
     ),
-    _option("golden", "inputs", "path", "DIR"),
-    _option("third", "inputs", "path", "DIR"),
     _option("fusion", "inputs", "path", "FILE", cli_flags=("-f", "--fusion")),
     _option("quant_fusion", "inputs", "path", "FILE", cli_flags=("-q", "--quant-fusion")),
     _option("close_fusion", "inputs", "path", "FILE"),
@@ -170,12 +163,22 @@ OPTIONS: tuple[Option, ...] = (
     _option("replay", "inputs", "text", "FILE:FUNCTION", default="off", ini=None, toml=None),
     ALLOW_INCOMPLETE,
     _option("report_dir", "output", "path", "DIR", default="msdump-report"),
-    _option("detail", "output", "count", "N", default="none", value=0),
     _option("spread", "output", "choice", "WHICH", default="none", value="none", choices=("none", "failing", "all")),
     _option("jobs", "running", "number", "N", default="1", value=1),
-    _option("cache", "running", "choice", "HOW", default="off", value="off", choices=("off", "files", "content")),
     _option("report", "output", "text", "LIST", default="json", value=("json",)),
 )
+
+
+def _with_capabilities(core: Iterable[Option]) -> tuple[Option, ...]:
+    """Put each option of a capability behind the one that it names as ``"after"``."""
+    options, after = {option.name: option for option in core}, dict[str, str | None]()
+    for name, row in rows("OPTIONS").items():
+        options[name] = _option(name, **{key: value for key, value in row.items() if key != "after"})
+        after[name] = row.get("after")
+    return tuple(options[name] for name in placed(dict.fromkeys(options) | after))
+
+
+OPTIONS = _with_capabilities(_OF_THE_CORE)
 
 
 # Options of the fixtures; pytest alone has them.

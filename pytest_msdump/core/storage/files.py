@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from pytest_msdump.core.errors import ConfigError, DumpNotFoundError, MsdumpError
-from pytest_msdump.storage.remote import RemotePath
+from pytest_msdump.core.storage.locations import RemotePath
 
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _READ_BYTES = 2**20
@@ -97,6 +98,33 @@ def _refuse_irregular(status: os.stat_result, path: Path | str) -> None:
 
 def _shown(count: int) -> str:
     return f"{count // 2**20} MiB" if count >= 2**20 else f"{count} bytes"
+
+
+class Seekable(io.RawIOBase):
+    """A stream of `size` bytes that goes to any of them without reading."""
+
+    size: int
+    _at = 0
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a byte, as any stream does; OSError where it would be before the first."""
+        place = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}[whence] + offset
+        if place < 0:
+            raise OSError(errno.EINVAL, "there is nothing before the first byte")
+        self._at = place
+        return place
+
+    def tell(self) -> int:
+        """Return the byte that is read next."""
+        return self._at
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pytest_msdump.storage.remote import RemoteEntry, RemotePath
+from pytest_msdump.core.storage.locations import RemoteEntry, RemotePath
 
 Found = TypeVar("Found")
 

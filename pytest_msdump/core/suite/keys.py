@@ -28,10 +28,10 @@ from pytest_msdump.core.settings.values import (
     parse_report,
     parse_spec,
 )
+from pytest_msdump.core.storage.locations import RemotePath, is_url
 from pytest_msdump.core.suite.documents import described, path_in_messages, read_toml
 from pytest_msdump.dumps.strategy import read_strategy
 from pytest_msdump.model.shards import DimsEntry, Mesh, Renumbering, TokenIds, parse_dims
-from pytest_msdump.storage.remote import RemotePath, is_url
 
 # Takes a value and where it stands; returns what it means, or raises ConfigError beginning with that place.
 Reader = Callable[[object, str], Any]

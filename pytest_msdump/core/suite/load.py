@@ -18,10 +18,10 @@ from pytest_msdump.core.matching.coordinates import Align
 from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.model.tensor import COORDINATES
 from pytest_msdump.core.settings.options import OPTIONS, option_words
+from pytest_msdump.core.storage.locations import parse_location
 from pytest_msdump.core.suite.documents import path_in_messages, read_json, read_toml
 from pytest_msdump.core.suite.keys import FileName, PlacedPath, SideText, read_file, read_options
 from pytest_msdump.model.shards import Sharding
-from pytest_msdump.storage.remote import parse_location
 
 _PROJECT_FILE = "pyproject.toml"
 

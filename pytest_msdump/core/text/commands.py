@@ -150,6 +150,9 @@ holds_no_bytes_of | no layer holds the bytes of another in place on it | 没有�
 no_browser | no browser was found to open it; open {file} | 没有找到可用的浏览器；请自行打开 {file}
 details_of | details of {name}: {file} | {name} 的逐元素明细：{file}
 more_without_details | {n} more failing tensors have no details; --detail N for the first N | 另有 {n} 个未通过的张量没有逐元素明细；--detail N 可写出前 N 个
+details_of_run | details of {n} failing tensor: {folder} | details of {n} failing tensors: {folder} | {n} 个未通过张量的逐元素明细：{folder}
+details_for_no_more | none for {n} more | 另有 {n} 个没有
+details_left_out | left out, since {n} failing tensor of this run has its already; --msdump-detail={more} for more | left out, since {n} failing tensors of this run have theirs already; --msdump-detail={more} for more | 已略去，因为本次运行已有 {n} 个未通过的张量写出了明细；--msdump-detail={more} 可写出更多
 no_details | no details: {why} | 没有逐元素明细：{why}
 # repeat
 repeat_equal | {runs:n_runs}, {tensors:n_tensors} each: all equal | {runs:n_runs}，每次 {tensors:n_tensors}：全部相同

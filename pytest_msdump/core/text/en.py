@@ -23,6 +23,7 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "in_brackets": "{text} ({aside})",
     "names_and_more": "{names} and {n} more",
     "same": "(same)",
+    "in_two_languages": "{en}",
     "left": "left",
     "right": "right",
     "golden": "golden",

@@ -50,6 +50,11 @@ def plain_text(text: str) -> Message:
     return Message("text", {"text": text})
 
 
+def in_two_languages(english: str, chinese: str) -> Message:
+    """Return a message whose sentence no catalogue has, as of a stranger's capability; results keep both languages."""
+    return Message("in_two_languages", {"en": english, "zh": chinese})
+
+
 def in_clauses(*messages: Message | None) -> Message:
     """Join messages as clauses of one; ``None`` is left out, and a single one stays as it is."""
     parts = tuple(message for message in messages if message is not None)

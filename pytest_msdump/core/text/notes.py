@@ -34,6 +34,11 @@ note_split | every operator of {where} was dumped several times into one directo
 note_overflow | the device's own check reports overflow of {names} | 设备侧溢出检测报告溢出：{names}
 note_overflow_lost | the device's own check reports overflow of {names}, of which nothing was dumped | 设备侧溢出检测报告溢出：{names}，但没有落盘其任何数据
 note_statistics_only | {n} tensor was saved as statistics only, e.g. {name} | {n} tensors were saved as statistics only, e.g. {name} | {n} 个张量只保存了统计量，如 {name}
+note_cache_reused | cache: {reused} of {n} pair from earlier runs | cache: {reused} of {n} pairs from earlier runs | 缓存：{n} 对张量中有 {reused} 对取自先前的运行
+note_cache_unwritten | cache: {where}: cannot be written ({why}); the next run measures again | 缓存：{where} 无法写入（{why}）；下次运行将重新计算
+note_cache_unread | cache: {file} cannot be read ({why}) and is left alone | 缓存：{file} 无法读取（{why}），保持原样
+note_cache_damaged | cache: {file} is damaged; what cannot be read of it is measured again | 缓存：{file} 已损坏；其中无法读取的部分将重新计算
+note_worker_ended | a worker process ended early, killed perhaps: {n} pair was compared again | a worker process ended early, killed perhaps: {n} pairs were compared again | 有工作进程提前结束，可能是被终止：已重新比对 {n} 对张量
 note_incomplete | incomplete: {why} | 不完整：{why}
 note_no_order | listed by name: nothing in it says which operator ran first | 按名称列出：其中没有说明算子的执行先后
 note_overflow_dump | an overflow dump (op_debug_mode 3): it has operators that overflowed, and no others | 溢出 dump（op_debug_mode 3）：只有溢出的算子

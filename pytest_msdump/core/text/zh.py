@@ -21,6 +21,7 @@ ZH: Mapping[str, str] = {
     "in_brackets": "{text}（{aside}）",
     "names_and_more": "{names} 等，另有 {n} 个",
     "same": "（同上）",
+    "in_two_languages": "{zh}",
     "left": "左侧",
     "right": "右侧",
     "golden": "真值侧",

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_msdump.core import ports
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.graph import Operator, OperatorGraph, file_spelling, joined_spelling
@@ -21,8 +22,8 @@ from pytest_msdump.core.model.ordering import PARAMETER, in_order, placed_at
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, mangle
 from pytest_msdump.core.storage.files import read_user_file
 from pytest_msdump.core.storage.listings import folders_in, names_in
+from pytest_msdump.core.storage.locations import absolute_path
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.storage.remote import absolute_path
 
 _RANK = re.compile(r"rank_(?P<rank>[0-9]{1,9})")
 _DEVICE = re.compile(r"(?:device_)?(?P<rank>[0-9]{1,9})")
@@ -273,3 +274,35 @@ def _placed_ref(ref: TensorRef, operators: Sequence[Operator], places: Sequence[
         return placed_at(ref, places[0])
     true_name = operators[places[0]].name
     return placed_at(ref, places[0], key=TensorKey(OpKey(op.name, op.at, op.op_type, true_name), key.io, key.slot))
+
+
+# -- Graphs ------------------------------------------------------------------------------------------------------------
+
+GRAPH_NAME = re.compile(r"ms_output_trace_code_graph_(?P<graph>[0-9]{1,9})\.(?P<suffix>ir|pb)")
+_GRAPHS = "graphs"
+
+
+def find_irs(root: Path) -> Mapping[Coordinates, Path]:
+    """List the graphs that belong to a dump, by rank and graph (releases 1.2, 1.3: and net); reads names only."""
+    found: dict[Coordinates, Path] = {}
+    for at, folder in side_folders(root, _GRAPHS):
+        for name in names_in(folder):
+            match = GRAPH_NAME.fullmatch(name)
+            if match:
+                # `.ir` comes before `.pb`.
+                found.setdefault(replace(at, graph=int(match["graph"])), folder / name)
+    return found
+
+
+def with_graphs(dump: Dump, request: ports.IndexRequest) -> Dump:
+    """Add places and names of operators from execution orders, then lines and shapes from graphs."""
+    kept_orders, kept_graphs = order_files(request.graph_files)
+    kept_numbers = {at.graph for at in kept_orders}
+    own = {at: path for at, path in find_orders(dump.root).items() if at.graph not in kept_numbers}
+    orders, notes = read_orders({**own, **kept_orders})
+    dump = with_order(dump, orders, notes=notes)
+    if not kept_graphs and not find_irs(dump.root):
+        return dump
+    # Most dumps have none, and what reads them is large.
+    with_lines: Callable[..., Dump] = ports.load("pytest_msdump.dumps.graphs.ir_names:with_lines")
+    return with_lines(dump, orders, kept_graphs)

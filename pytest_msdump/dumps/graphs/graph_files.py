@@ -11,9 +11,8 @@ from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.graph import OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates
 from pytest_msdump.core.storage.files import read_user_file
-from pytest_msdump.core.storage.listings import names_in
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.dumps.graphs.execution_order import side_folders
+from pytest_msdump.dumps.graphs.execution_order import GRAPH_NAME
 from pytest_msdump.dumps.graphs.ge_model import parse_model
 from pytest_msdump.dumps.graphs.ge_text import parse_ge_onnx, parse_ge_proto
 from pytest_msdump.dumps.graphs.ir import parse_ir
@@ -23,9 +22,7 @@ from pytest_msdump.dumps.graphs.ms_pb import parse_pb
 PlacedGraph = tuple[Coordinates, OperatorGraph]
 
 _MAX_BYTES = 2**30
-_FINAL = re.compile(r"ms_output_trace_code_graph_(?P<graph>[0-9]{1,9})\.(?P<suffix>ir|pb)")
 _NUMBERED = re.compile(r"graph_?(?P<graph>[0-9]{1,9})(?=[._]|$)")
-_FOLDER = "graphs"
 # GE writes a graph once more when it is built; what it wrote before is not what ran.
 _BUILT = re.compile(r"ge_(?:proto|onnx)_.*_Build\.\w+")
 
@@ -33,18 +30,6 @@ _BARE = re.compile(r"trace_code_graph_[0-9]{1,9}")
 _SUFFIXES = (".ir", ".dat", ".pb", ".pbtxt", ".txt")
 _MAGIC_ONNX = re.compile(r"\s*(?:ir_version:|producer_name:|model_version:|graph \{\s+node \{)")
 _MAGIC_GE = re.compile(r"\s*(?:(?:name|version|custom_version):[^\n]*\s+)*graph \{")
-
-
-def find_irs(root: Path) -> Mapping[Coordinates, Path]:
-    """List the graphs that belong to a dump, by rank and graph (releases 1.2, 1.3: and net); reads names only."""
-    found: dict[Coordinates, Path] = {}
-    for at, folder in side_folders(root, _FOLDER):
-        for name in names_in(folder):
-            match = _FINAL.fullmatch(name)
-            if match:
-                # `.ir` comes before `.pb`.
-                found.setdefault(replace(at, graph=int(match["graph"])), folder / name)
-    return found
 
 
 def is_graph_file(path: Path) -> bool:
@@ -57,7 +42,7 @@ def read_graph(path: Path) -> OperatorGraph:
     data = read_user_file(path, _MAX_BYTES, want="give a graph that MindSpore or GE wrote")
     name = path.name
     graph = _parsed(data, name)
-    return replace(graph, is_final=_FINAL.fullmatch(name) is not None or _BUILT.fullmatch(name) is not None)
+    return replace(graph, is_final=GRAPH_NAME.fullmatch(name) is not None or _BUILT.fullmatch(name) is not None)
 
 
 def _parsed(data: bytes, name: str) -> OperatorGraph:

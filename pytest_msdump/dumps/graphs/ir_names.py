@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from pytest_msdump.core.facts.memory_formats import may_be_padded
@@ -22,8 +23,8 @@ from pytest_msdump.core.model.graph import Operator, OperatorGraph
 from pytest_msdump.core.model.ordering import PARAMETER, in_order
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorRef, TensorSpec, mangle
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.dumps.graphs.execution_order import GraphId, graph_of, has_times, order_of
-from pytest_msdump.dumps.graphs.graph_files import PlacedGraph
+from pytest_msdump.dumps.graphs.execution_order import GraphId, find_irs, graph_of, has_times, order_of
+from pytest_msdump.dumps.graphs.graph_files import PlacedGraph, read_graphs, read_named_graphs
 from pytest_msdump.dumps.graphs.source_lines import user_frames
 
 _COUNTED = re.compile(r"(?P<family>.*)-op(?P<count>[0-9]{1,18})")
@@ -287,3 +288,12 @@ def _dtype(host: TensorSpec | None, device: TensorSpec | None, memory_format: st
 
 def _at(specs: Sequence[TensorSpec | None], slot: int) -> TensorSpec | None:
     return specs[slot] if slot < len(specs) else None
+
+
+def with_lines(dump: Dump, orders: Mapping[GraphId, Sequence[str]], named: Iterable[Path]) -> Dump:
+    """Add lines of the program, names and shapes from the graphs of a run, and from those that a user named."""
+    graphs, notes = read_graphs(find_irs(dump.root))
+    graphs = (*graphs, *read_named_graphs(named))
+    if not graphs:
+        return replace(dump, notes=(*dump.notes, *notes))
+    return replace(with_ir(dump, graphs, orders=orders, notes=notes), graphs=(*dump.graphs, *graphs))

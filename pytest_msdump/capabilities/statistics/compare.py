@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_msdump.capabilities.three_way.golden import golden_errors
-from pytest_msdump.capabilities.three_way.judging import golden_interval, sides_of
-from pytest_msdump.core.compare.align import align, axis_letters, logical_views
+from pytest_msdump.core import ports
+from pytest_msdump.core.compare.align import axis_letters, logical_views
 from pytest_msdump.core.compare.opening import open_view
-from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.errors import TensorFileError, TensorShapeError
 from pytest_msdump.core.facts.memory_formats import may_be_padded
 from pytest_msdump.core.facts.metrics import STATISTICS
@@ -27,12 +25,12 @@ from pytest_msdump.core.metrics.slices import DEFAULT_AXIS, Grid, least_error, s
 from pytest_msdump.core.model.comparison import Finding, Limits
 from pytest_msdump.core.model.pairing import Pair, Transform
 from pytest_msdump.core.model.record import Record, record_of
+from pytest_msdump.core.model.statistics import Interval, Sketch, SliceGap, Statistic, Statistics
 from pytest_msdump.core.model.tensor import TensorRef, TensorSpec, TensorView
 from pytest_msdump.core.text import Message
 from pytest_msdump.limits.statistics import judge_statistics, statistic_name
 from pytest_msdump.metrics.count_sketch import SEEDS, metrics_of, sketch_of, unpacked
 from pytest_msdump.metrics.statistics import statistics_of
-from pytest_msdump.model.statistics import Interval, Sketch, SliceGap, Statistic, Statistics
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -87,15 +85,17 @@ class _UnsavedTensor:
         """Nothing is open."""
 
 
-def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, ...]) -> Record:
-    """Judge a pair by statistics: a table's, or those of the tensor that was saved.
+def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, ...]) -> Record | None:
+    """Judge a pair by statistics: a table's, or those of the tensor that was saved; ``None`` where both were saved.
 
-    At least one side has statistics only. The record has no `comparison`; its `statistics` holds both sides' numbers.
+    The record has no `comparison`; its `statistics` holds both sides' numbers.
     Statistics of a device's memory format include its padding: those of the other side are then taken as if it were
     padded with as many zeros, which is what devices pad with. Raises `TensorShapeError` if the shapes cannot be brought
     together or no data type is known, `TensorFileError` if the saved tensor cannot be read.
     """
     refs = (pair.left, pair.right)
+    if not any(ref.is_unseen for ref in refs):
+        return None
     for ref in refs:
         if ref.sketch is not None and math.isnan(ref.sketch.norm):
             raise _damaged(ref)
@@ -105,11 +105,13 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, ...]) -
         both = _aligned(pair, opened, dtypes)
     if policy.limits is not None and both.elements is not None:
         refuse_other_limits(policy.limits, pair, both.elements)
-    other = (pair.third or pair.right).spec.dtype or dtypes[1]
-    ratios = golden_interval(pair, _distance, floor=rounding_unit(dtypes[0], other), dtypes=(other, dtypes[1]))
+    has_golden = pair.golden is not None or pair.third is not None
+    ratios: dict[str, Interval] = {}
+    for step in ports.steps("estimated") if has_golden else ():
+        ratios |= step.function(pair, _distance, dtypes)
     intervals = {**both.intervals, **ratios}
     shape = (both.elements,) if ratios and pair.golden and both.elements is not None else None
-    note = None if ratios or sides_of(pair) is None else Message("golden_not_judged")
+    note = None if ratios or not has_golden else Message("golden_not_judged")
     limits = resolve_pair(policy, pair, dtypes, both.note, note, golden=shape)
     verdict, checks, comparison = judge_statistics(
         both.left,
@@ -136,7 +138,7 @@ def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, ...]) -
     )
 
 
-def with_digests_checked(record: Record, pair: Pair) -> Record:
+def with_digests_checked(pair: Pair, record: Record, again: Callable[[Pair], Record]) -> Record:  # noqa: ARG001 - a stage
     """Return the record of two saved tensors as an `error` where these differ, and digests of both say otherwise."""
     left, right, compared = pair.left.statistics, pair.right.statistics, record.comparison
     if left is None or right is None or compared is None or compared.equal or pair.transform != Transform():
@@ -152,15 +154,11 @@ def with_digests_checked(record: Record, pair: Pair) -> Record:
 
 
 def _distance(pair: Pair) -> Interval | None:
-    """Return the relative Euclidean distance of a pair: exact of saved tensors, an estimate by sketches, or nothing."""
-    refs = (pair.left, pair.right)
+    """Return an estimate of the relative Euclidean distance of a pair, if sketches give one."""
     with ExitStack() as stack:
+        refs = (pair.left, pair.right)
         opened = [None if ref.is_unseen else stack.enter_context(closing(open_view(ref))) for ref in refs]
-        if opened[0] is None or opened[1] is None:
-            return _aligned(pair, opened, _dtypes(pair, opened)).intervals.get("relative_euclidean_distance")
-        aligned = align(pair, opened[0], opened[1])
-        errors, size = golden_errors(aligned.left, aligned.right)
-        return Interval(*(errors.rmse / size,) * 3) if size and errors.finite else None
+        return _aligned(pair, opened, _dtypes(pair, opened)).intervals.get("relative_euclidean_distance")
 
 
 def _row(side: Statistics) -> int | None:

@@ -14,10 +14,10 @@ from pytest_msdump.core.metrics.definitions import unravel
 from pytest_msdump.core.metrics.pointwise import first_of, first_place
 from pytest_msdump.core.metrics.sums import EMPTY, Moments, moments
 from pytest_msdump.core.metrics.values import Doubles, Workspace, components, differences, magnitudes, numbers
+from pytest_msdump.core.model.statistics import Statistic, is_printed_as
 from pytest_msdump.core.model.tensor import TensorView
 from pytest_msdump.core.text import Message, Parameter
 from pytest_msdump.metrics.statistics import Tally
-from pytest_msdump.model.statistics import Statistic, is_printed_as
 
 # Up to here float64 has every integer.
 _WHOLE_NUMBERS = 2**53
@@ -69,10 +69,7 @@ class Contents:
 def contents(
     view: TensorView, *, ranges: Sequence[tuple[float, float]] | None = (), block_elements: int = 131072
 ) -> Contents:
-    """Look through one tensor; `ranges` are first and last value of each range to count the elements of.
-
-    With ``None`` the mean of the magnitudes is left out as well, which spares a third of the time.
-    """
+    """Look through one tensor; `ranges` are first and last value of each range to count the elements of."""
     if block_elements < 1:
         raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")
     largest, workspace, tally = DTYPES[view.dtype].maximum, Workspace(), Tally()
@@ -124,11 +121,7 @@ def _moments(values: Doubles, workspace: Workspace) -> Moments:
 def contents_of_statistics(
     values: Mapping[str, Statistic], *, elements: int | None, dtype: str, digits: int | None = None
 ) -> Contents | None:
-    """Return the contents of a tensor by its saved statistics; ``None`` if neither they nor the shape have its size.
-
-    Where NaN and Inf were not counted, a norm that is NaN or infinite counts as one. An extreme at the end of the
-    type's range, as printed with so many `digits`, counts as one saturated element.
-    """
+    """Return the contents of a tensor by its saved statistics; ``None`` if neither they nor the shape have its size."""
     known = {name: value for name, value in values.items() if isinstance(value, int | float)}
     count = known.get("count", elements)
     if count is None:
@@ -194,11 +187,7 @@ def change(
     equal_nan: bool = False,
     block_elements: int = 131072,
 ) -> Change:
-    """Compare a tensor with its value before; the shapes must be equal.
-
-    An element has not moved while ``|current - previous| <= atol + rtol * |previous|``, an infinity while it is the
-    same one, a NaN while it is NaN if `equal_nan`.
-    """
+    """Compare a tensor with its value before; the shapes must be equal."""
     if current.shape != previous.shape:
         raise TensorShapeError(f"its shape is {current.shape} and was {previous.shape}; weights keep their shape")
     moved, changes, before = 0, EMPTY, EMPTY
@@ -251,11 +240,7 @@ def histogram(
     whole: bool = False,
     block_elements: int = 131072,
 ) -> Histogram:
-    """Count the finite elements of a real tensor in bins of equal width from `minimum` to `maximum`.
-
-    If `whole`, all elements are whole numbers: each has its own bin where the range has no more of them than bins. If
-    `minimum` and `maximum` are one value there is one bin.
-    """
+    """Count the finite elements of a real tensor in bins of equal width from `minimum` to `maximum`."""
     if bins < 1:
         raise ValueError(f"bins is {bins}; it has to be at least 1")
     is_each = whole and 0 < maximum - minimum < bins and max(abs(minimum), abs(maximum)) < _WHOLE_NUMBERS

@@ -28,9 +28,9 @@ from pytest_msdump.core.model.dump import (
 )
 from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
 from pytest_msdump.core.model.ordering import PARAMETER
+from pytest_msdump.core.model.statistics import Statistic
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef
 from pytest_msdump.core.storage.listings import is_there
-from pytest_msdump.model.statistics import Statistic
 
 MAX_BYTES = 2**28
 _MAX_LABEL = 200

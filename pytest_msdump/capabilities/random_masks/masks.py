@@ -12,11 +12,9 @@ from math import prod, sqrt
 
 import numpy as np
 
-from pytest_msdump.core.compare.align import AlignedViews
+from pytest_msdump.core.compare.align import OpenedPair
 from pytest_msdump.core.dtypes.decode import to_double
 from pytest_msdump.core.model.comparison import Limits
-from pytest_msdump.core.model.pairing import Pair
-from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.text import Message, Parameter
 
 _DROPPING = re.compile(r"(?:\w*\.)?\w*drop_?(?P<whole>out[123]d|path|out)\w*|stochastic_?depth", re.IGNORECASE)
@@ -27,11 +25,12 @@ _SIGMAS = 5.0
 _DISTANCE, _USUAL = "relative_euclidean_distance", 1e-3
 
 
-def masks_message(pair: Pair, aligned: AlignedViews, limits: Limits) -> Message | None:
+def masks_message(opened: OpenedPair, limits: Limits) -> Message | None:
     """Return what the masks of a pair that fails show; ``None`` where nothing shows that masks were drawn.
 
     Only with the code ``random_masks`` is it of two runs that agree as far as they can. Raises `TensorFileError`.
     """
+    pair, aligned = opened.pair, opened.aligned
     types = (pair.left.key.op.op_type or "", pair.right.key.op.op_type or "")
     dropping = next(filter(None, map(_DROPPING.fullmatch, types)), None)
     if dropping is None or not aligned.left.size:
@@ -65,8 +64,3 @@ def masks_message(pair: Pair, aligned: AlignedViews, limits: Limits) -> Message 
     # NaN is within no limit.
     code = "random_masks" if distance <= bound else "random_masks_kept_differ"
     return Message(code, {**said, "distance": distance})
-
-
-def drew_masks(record: Record) -> bool:
-    """Whether a record is of an operator that drew masks, so that what follows it cannot agree."""
-    return any(remark.code.startswith("random_masks") for remark in record.remarks)

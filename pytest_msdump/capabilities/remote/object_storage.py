@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
 from threading import get_ident
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_msdump.core.errors import ConfigError, DumpNotFoundError
+from pytest_msdump.core.storage.locations import StoredObject
 
 _EXTRA = "pip install 'pytest-msdump[remote]'"
 _IN_EXTRA = ("s3", "s3a", "memory")
@@ -40,22 +41,6 @@ _NUMBERS: tuple[tuple[type[BaseException], int], ...] = (
 # By these names storages give a digest of the content, and the time when it was written.
 _ETAGS = ("ETag", "etag", "md5Hash", "content_md5")
 _TIMES = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
-
-
-class StoredObject(NamedTuple):
-    """The size of an object in bytes, and what differs once it was written anew: ``""`` where that is not known."""
-
-    size: int
-    etag: str = ""
-    time: str = ""
-
-    def is_same(self, other: StoredObject) -> bool:
-        """Whether both are of one version of an object, as far as the storage can say."""
-        if self.size != other.size:
-            return False
-        if self.etag and other.etag:
-            return self.etag == other.etag
-        return not (self.time and other.time) or self.time == other.time
 
 
 def list_tree(url: str) -> StoredObject | dict[str, StoredObject]:

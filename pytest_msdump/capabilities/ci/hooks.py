@@ -1,0 +1,17 @@
+"""What this capability adds."""
+
+REPORTS = {
+    "github": {
+        "class": "pytest_msdump.capabilities.ci.annotations:GithubReport",
+        "file": "",
+        "of_run": True,
+        "after": "md",
+    },
+    "gitlab": {
+        "class": "pytest_msdump.capabilities.ci.annotations:GitlabReport",
+        "file": "gl-code-quality.json",
+        "begins": "msdump",
+        "of_run": True,
+        "after": "github",
+    },
+}

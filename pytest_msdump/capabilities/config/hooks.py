@@ -1,0 +1,11 @@
+"""What this capability adds."""
+
+OFFERS = {"configurations": "pytest_msdump.capabilities.config.new"}
+
+COMMANDS = {
+    "config": (
+        "pytest_msdump.capabilities.config.command",
+        "write, check or explain a dump configuration",
+        "overflow",
+    ),
+}

@@ -1,0 +1,3 @@
+"""What is said of a failing pair: what its drift looks like."""
+
+STAGES = {"explained": "pytest_msdump.capabilities.diagnosis.diagnose:with_diagnosis"}

@@ -1,0 +1,12 @@
+"""What this capability adds."""
+
+OFFERS = {"page": "pytest_msdump.capabilities.html.page"}
+
+REPORTS = {
+    "html": {
+        "class": "pytest_msdump.capabilities.html.page:HtmlReport",
+        "file": "index.html",
+        "begins": '<meta name="generator" content="pytest-msdump">',
+        "after": "csv",
+    },
+}

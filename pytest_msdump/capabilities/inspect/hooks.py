@@ -1,0 +1,13 @@
+"""What this capability adds."""
+
+NEEDS = ("convert", "overflow")
+
+OFFERS = {"check": "pytest_msdump.capabilities.inspect.assertion"}
+
+COMMANDS = {
+    "inspect": (
+        "pytest_msdump.capabilities.inspect.command",
+        "look into one dump or file, from a line of the program to its operators and back, and check it by itself",
+        "match",
+    ),
+}

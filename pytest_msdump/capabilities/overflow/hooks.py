@@ -1,0 +1,8 @@
+"""What this capability adds."""
+
+COMMANDS = {
+    "overflow": ("pytest_msdump.capabilities.overflow.command", "find operators that overflow in one dump", "replay"),
+}
+
+AFTER = ("dumps",)
+STAGES = {"indexed": "pytest_msdump.capabilities.overflow.indexing:with_overflows"}

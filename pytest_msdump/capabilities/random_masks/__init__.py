@@ -1,0 +1,1 @@
+"""Dropout of two runs that drew different masks."""

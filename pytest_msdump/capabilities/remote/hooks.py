@@ -1,0 +1,3 @@
+"""Dumps on object storage."""
+
+STORAGES = {"url": "pytest_msdump.capabilities.remote.listings:listings"}

@@ -1,0 +1,1 @@
+"""Tensors that are put together from the shards of several ranks."""

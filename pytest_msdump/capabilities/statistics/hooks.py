@@ -1,0 +1,6 @@
+"""What pairs without elements add: a road of their own, and digests that elements may contradict."""
+
+STAGES = {
+    "road": ("pytest_msdump.capabilities.statistics.compare:compare_by_statistics", "unseen"),
+    "judged": ("pytest_msdump.capabilities.statistics.compare:with_digests_checked", "statistics"),
+}

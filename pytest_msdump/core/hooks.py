@@ -1,0 +1,45 @@
+"""Rows of the core, as those of a capability: its readers, its reports, and the commands that no capability has yet."""
+
+# Reader → its class, its precedence, and how names of its files end, in lower case; none where any name may be one.
+READERS = {
+    "mindspore": ("pytest_msdump.core.dumps.mindspore:MindSporeReader", 10, ()),
+    "npy-file": ("pytest_msdump.core.dumps.npy_folder:NpyFileReader", 0, (".npy", ".bin")),
+    "npy-folder": ("pytest_msdump.core.dumps.npy_folder:NpyFolderReader", 0, ()),
+    "npy-tree": ("pytest_msdump.core.dumps.npy_tree:NpyTreeReader", -2, (".npy",)),
+}
+
+REPORTS = {
+    "json": {
+        "class": "pytest_msdump.core.report.json_report:JsonReport",
+        "file": "results.json",
+        "begins": '{\n"schema_version": ',
+    },
+    "md": {
+        "class": "pytest_msdump.core.report.markdown:MarkdownReport",
+        "file": "summary.md",
+        "begins": "## msdump: ",
+    },
+}
+
+COMMANDS = {
+    "init": ("pytest_msdump.cli.init", "write a first suite file for two dumps"),
+    "compare": ("pytest_msdump.cli.compare", "compare two dumps or two tensor files"),
+    "match": ("pytest_msdump.cli.match", "show which tensors pair, and why others do not"),
+    "check": ("pytest_msdump.cli.check", "judge a saved result again, without the data"),
+    "accept": (
+        "pytest_msdump.cli.accept",
+        "accept failures of a run until a day, as known drifts of its suite file",
+    ),
+    "calibrate": ("pytest_msdump.cli.calibrate", "make limits from a reference and slightly perturbed runs of it"),
+    "sketch": ("pytest_msdump.cli.sketch", "write a dump as sketches, small enough to commit"),
+    "repeat": (
+        "pytest_msdump.cli.repeat",
+        "run a program several times, and find the first operator that differs",
+    ),
+    "replay": (
+        "pytest_msdump.cli.replay",
+        "give each operator its own inputs again, and name the kernels or modules that are wrong by themselves",
+    ),
+    "report": ("pytest_msdump.cli.report", "write the page, or another report, from a saved result"),
+    "tfdbg": ("pytest_msdump.cli.tfdbg", "print tfdbg commands that save every tensor of its list"),
+}
