@@ -112,13 +112,6 @@ def test_a_matrix_in_fractal_nz_and_a_transposed_one_are_told_apart():
     assert sure(np.ascontiguousarray(M.T).reshape(M.shape), M) == ["transposed"]
 
 
-def test_another_tensor_is_unrelated_only_when_it_is_distributed_differently():
-    random = np.random.default_rng(3)
-    assert sure(random.uniform(0, 2, M.shape).astype(np.float32), M) == ["unrelated"]
-    (alike,) = told(random.normal(size=M.shape).astype(np.float32), M)
-    assert (alike.id, alike.confidence) == ("unrelated", "medium")
-
-
 def test_a_factor_and_a_constant_that_explain_as_much_are_both_only_likely():
     right = 1000 + np.random.default_rng(2).uniform(0, 0.5, 200).astype(np.float32)
     found = {entry.id: entry.confidence for entry in told(right + 1, right)}

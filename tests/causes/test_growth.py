@@ -85,16 +85,6 @@ def test_what_fails_by_something_else_takes_up_all_of_a_limit_at_least() -> None
 # -- growth of one operator ------------------------------------------------------------------------------------------
 
 
-def test_a_looser_or_tighter_limit_is_no_growth() -> None:
-    assert growth(Drift(3e-3, 1e-3), [Drift(3e-3, 1e-2)]) == 1
-    assert growth(Drift(5e-3, 1e-2), [Drift(5e-4, 1e-3)]) == 1
-    assert growth(Drift(5e-3, 1e-3), [Drift(5e-4, 1e-3), Drift(1e-5, 1e-3)]) == pytest.approx(10)
-    assert growth(Drift(1e-5, 1e-3), [Drift(0.0, 1e-3)]) == inf
-    assert growth(Drift(0.0, 1e-3), [Drift(0.0, 1e-3)]) == 1
-    assert growth(Drift(1.0), [Drift(1.0, 1.0)]) is None
-    assert growth(Drift(1.0, 1.0), []) is None
-
-
 def measured_limit(error: float, base: float) -> Drift:
     """The drift of a tensor whose limit is 12 times what rounding does to it."""
     check = Check(_DISTANCE, error, 12 * base, "fail", "msdump.limits.json", "ok", base=base)
@@ -277,16 +267,6 @@ def test_where_limits_do_not_tell_the_first_to_fail_is_the_cause() -> None:
 
 
 # -- without a graph -------------------------------------------------------------------------------------------------
-
-
-def test_by_order_an_error_beyond_all_before_it_is_a_cause() -> None:
-    roles = roles_by_order(chain(0.001, 3, 0.5, 4, 60, 30))
-    assert {op: role.name for op, role in roles.items()} == {
-        "b": "cause",
-        "d": "unknown",
-        "e": "cause",
-        "f": "unknown",
-    }
 
 
 def test_by_order_the_largest_jump_before_is_named() -> None:

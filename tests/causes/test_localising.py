@@ -90,17 +90,6 @@ def test_the_cause_is_the_operator_that_the_truth_names(
     assert report.localised_by == ("graph" if with_graph else "execution order")
 
 
-def test_a_weight_that_meets_by_name_says_nothing_of_operators_that_were_mapped(tmp_path: Path) -> None:
-    conv = ("Conv2D", "Default/conv", "output", 0, False)
-    write_pair(tmp_path, [conv, *outputs("a", bad=("a",)), ("Parameter", "w", "output", 0, True)])
-    next((tmp_path / "right").rglob("Conv2D.*")).unlink()
-    write_ir(tmp_path, ["conv Conv2D x w", "a ReLU conv"], parameters=("x", "w"))
-    by_name = records(tmp_path)["Default/a:output:0"]
-    assert (by_name["role"], by_name["suspects"]) == ("unknown", ["Default/conv"])
-    mapped = records(tmp_path, map=[{"left": "Default/a", "right": "Default/a"}])["Default/a:output:0"]
-    assert (mapped["role"], mapped["suspects"]) == ("cause", ["Default/conv"])
-
-
 # -- own inputs ------------------------------------------------------------------------------------------------------
 
 
@@ -124,16 +113,6 @@ def test_a_later_iteration_may_have_inherited_through_weights(tmp_path: Path) ->
     assert told["Default/a:output:0@1"]["role"] == "unknown"
     assert "earlier part of the run" in told["Default/a:output:0@1"]["role_reason"]
     assert told["Default/b:output:0@1"]["role"] == "inherited"
-
-
-def test_a_weight_that_the_step_writes_to_was_another_before(tmp_path: Path) -> None:
-    weight = ("Parameter", "w", "output", 0, False)
-    write_pair(tmp_path, [*outputs("a", bad=("a",)), ("AssignAdd", "Default/u", "output", 0, False), weight])
-    write_ir(tmp_path, ["a MatMul x w", "u AssignAdd w a"], parameters=("x", "w"))
-    told = records(tmp_path)
-    assert told["Default/a:output:0"]["role"] == "cause"
-    assert (told["w:output:0"]["role"], told["w:output:0"]["causes"]) == ("inherited", ["Default/a:output:0"])
-    assert told["Default/a:output:0"]["role_reason"].endswith("not compared with their values before the step: w")
 
 
 def test_a_weight_that_is_read_after_it_was_written_feeds_its_reader(tmp_path: Path) -> None:

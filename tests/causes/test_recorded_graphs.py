@@ -157,41 +157,6 @@ def test_a_module_that_adds_far_more_than_fails_inside_of_it_is_a_second_cause(t
     }
 
 
-def test_what_reads_the_tensor_that_a_module_hands_on_reads_what_the_module_gives_back(tmp_path: Path) -> None:
-    # The port forgot the addition of its block, and gives back what its last layer made, which is right.
-    calls = [
-        call("stem", None),
-        call("norm", "stem", inside="block"),
-        call("inside", "norm", bad=True, inside="block"),
-        call("block", "stem", "norm", bad=True),
-        call("head", "norm", bad=True),
-        # Not what the block gives back.
-        call("hidden", "stem", inside="other"),
-        call("other", "stem", bad=True),
-        call("reader", "hidden", bad=True),
-    ]
-    assert roles(compared(tmp_path, [*calls[:2], *calls[3:]])) == {
-        "block": ("cause", ()),
-        "head": ("inherited", ("block:output:0",)),
-        "other": ("cause", ()),
-        "reader": ("cause", ()),
-    }
-    # What reads it inside of the block does not.
-    assert roles(compared(tmp_path / "inside", calls))["inside"] == ("cause", ())
-
-
-def test_failures_deep_inside_of_modules_that_were_not_compared_count(tmp_path: Path) -> None:
-    calls = [
-        call("stem", None),
-        call("conv", "stem", bad=True, inside="inner"),
-        call("inner", "stem", "conv", bad=True, inside="outer"),
-        # The outer module adds something itself, and so does not hand on the failing tensor.
-        call("outer", "stem", "inner", bad=True),
-    ]
-    report = compared(tmp_path, calls, select=["outer", "conv", "stem"])
-    assert roles(report) == {"conv": ("cause", ()), "outer": ("inherited", ("conv:output:0",))}
-
-
 def test_a_module_whose_inside_was_not_compared_is_the_place_to_look(tmp_path: Path) -> None:
     report = compared(tmp_path, BLOCK, select=["stem", "block", "head"])
     # What reads the last layer inside reads what the block gives back.

@@ -128,19 +128,6 @@ def test_any_bit_the_shape_and_the_type_count(repeats, other: Any) -> None:
     assert [(one.tensor.address, one.runs) for one in found.differences] == [("a:output:0", (2,))]
 
 
-def test_several_may_begin_by_themselves(repeats) -> None:
-    def run(number: int, directory: Path) -> None:
-        with DumpWriter(directory) as writer:
-            for name, feeds, value in (("a", [], number), ("b", [], number > 2), ("c", ["a", "b"], number)):
-                writer.write(name, np.float32([value]))
-                writer.add_call(Operator(name, "Add", inputs=tuple(Edge(one, 0) for one in feeds)))
-
-    assert [(one.tensor.address, one.runs) for one in repeats(run).differences] == [
-        ("a:output:0", (2, 3)),
-        ("b:output:0", (3,)),
-    ]
-
-
 def test_recorded_inputs_clear_what_feeds_an_operator(repeats) -> None:
     def run(number: int, directory: Path) -> None:
         with DumpWriter(directory) as writer:

@@ -16,7 +16,6 @@ from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump.causes import mispaired
 from pytest_msdump.causes.fingerprint import sample_of, sampled_distance
-from pytest_msdump.causes.mispaired import FAR, FREE, TAKEN, Rival, better_fits
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.report.build import build_report, compare_plan
@@ -224,20 +223,6 @@ def test_a_file_that_cannot_be_read_is_nobody_s_partner(tmp_path: Path) -> None:
 
 
 # -- the parts -------------------------------------------------------------------------------------------------------
-
-
-def test_the_least_effort_wins_and_standing_decides() -> None:
-    rivals = [Rival(0, 1e-7, FAR), Rival(1, 0.0, FAR, effort=2)]
-    clear = better_fits(rivals, is_distinctive=True, is_mapped=False)
-    assert ([rival.number for rival in clear.rivals], clear.doubt) == ([0], "")
-    assert better_fits([Rival(0, 0.0, TAKEN)], is_distinctive=True, is_mapped=True).rivals == ()
-    assert better_fits([Rival(0, 0.0, FREE)], is_distinctive=True, is_mapped=True).doubt == ""
-    assert better_fits([Rival(0, 0.0, FREE)], is_distinctive=True, is_mapped=False).doubt == "names"
-    assert better_fits([Rival(0, 0.0, FAR)], is_distinctive=False, is_mapped=True).doubt == "values"
-    many = better_fits(
-        [Rival(number, 0.1 / (number + 1), FAR) for number in range(9)], is_distinctive=True, is_mapped=True
-    )
-    assert ([rival.number for rival in many.rivals], many.doubt) == ([8, 7, 6], "several")
 
 
 def test_samples_of_huge_numbers_and_of_nan() -> None:

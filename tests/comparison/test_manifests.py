@@ -73,25 +73,6 @@ def test_values_of_another_type_are_not_said_to_be_others(tmp_path, kind, types,
         assert sentence.startswith(f"digests of inputs or weights differ, {about}")
 
 
-def test_runs_that_meet_token_by_token_are_not_said_to_have_had_other_inputs(tmp_path):
-    tokens, rows = np.arange(12).reshape(2, 6), np.arange(24, dtype="f4").reshape(12, 2)
-    with DumpWriter(tmp_path / "whole") as writer:
-        writer.describe(inputs={"i": tokens}, weights={"w": rows})
-        writer.write("ids", tokens)
-        writer.write("emb", rows)
-    with DumpWriter(tmp_path / "steps", iterations=True) as writer:
-        # As recorders do it, which describe a run by what it is given first.
-        writer.describe(inputs={"i": tokens[:, :4]}, weights={"w": rows})
-        for step, (start, stop) in enumerate([(0, 4), (4, 5), (5, 6)]):
-            writer.write("ids", tokens[:, start:stop], iteration=step)
-            writer.write("emb", rows.reshape(2, 6, 2)[:, start:stop].reshape(-1, 2), iteration=step)
-    table = {"left": "steps", "right": "whole", "shards": {"tokens": {"ids": "ids", "steps": "iteration"}}}
-    with_tokens = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
-    assert not any("different inputs" in note for note in with_tokens.left.notes)
-    without = plan(load_suite(file=None, table={**table, "shards": {}}, options={}, directory=tmp_path))
-    assert any("different inputs" in note for note in without.left.notes)
-
-
 def test_a_manifest_beside_a_frameworks_own_dump_tells_of_it(tmp_path):
     write_mindspore(tmp_path / "l", [("A", "a", "output", 0, [1.0, 1.0])])
     with DumpWriter(tmp_path / "m", framework="mindspore", version="2.10.0", device="CPU") as writer:

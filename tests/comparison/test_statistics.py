@@ -36,20 +36,6 @@ def test_tensors_have_the_statistics_of_their_run(tmp_path):
     assert len({*index(tmp_path).refs}) == 2
 
 
-def test_rows_without_a_tensor_are_tensors_in_the_order_of_time(tmp_path):
-    tensors(tmp_path, "a", "c", start=1_700_000_000_000_050)
-    write_statistics(tmp_path, [("Default_a", ONES), ("Default_b", ONES), ("Default_d", ONES)])
-    dump = index(tmp_path)
-    assert names(dump) == [
-        ("Default_a", "mindspore", 0),
-        ("Default_b", "statistics", 1),
-        ("Default_c", "mindspore", 2),
-        ("Default_d", "statistics", 3),
-    ]
-    assert dump.reader == "mindspore"
-    assert "2 tensors were saved as statistics only, e.g. Default_b:output:0" in dump.notes
-
-
 def test_a_dump_of_statistics_alone_has_a_reader_of_its_own(tmp_path):
     path = write_statistics(tmp_path, [("Default_a", ONES)])
     for root in (tmp_path, tmp_path / "rank_0/Net/0", path.parent, path):

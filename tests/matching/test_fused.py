@@ -185,20 +185,6 @@ def test_changes_of_the_graphs_structure_are_named(how: dict[str, Any], says: st
     assert told["x:output:0"].startswith(says)
 
 
-def test_what_aipp_changes_is_not_compared_with_the_originals_input() -> None:
-    ops = (
-        was("image", op_type="Data"),
-        op("aipp", "Aipp", ("image:0",), (output(),)),
-        was("conv", inputs=("aipp:0",)),
-    )
-    left = ascend(device("image", op_type="Data"), device("aipp", "input:0", "output:0"), device("conv", "input:0"))
-    pairing = paired(left, dump(tensor("image")), *ops, io="all")
-    assert pairing.pairs == pairing.missing == ()
-    assert set(reasons(pairing)) == {"image:output:0", "aipp:input:0", "aipp:output:0", "conv:input:0"}
-    assert all(reason.startswith("AIPP changes the input on the device") for reason in reasons(pairing).values())
-    assert reasons(pairing, "right")["image:output:0"].startswith("image:output:0 on the left side: AIPP")
-
-
 @pytest.mark.parametrize("op_type", sorted(UNDUMPED_TYPES))
 def test_operators_that_never_dump_are_unmatched_only(op_type: str) -> None:
     pairing = paired(ascend(device("x")), dump(tensor("in"), tensor("x")), was("in", op_type=op_type), was("x"))
@@ -232,40 +218,6 @@ def test_an_output_slot_that_one_side_lacks_is_missing() -> None:
     assert pairing.missing[0].reason.endswith("but the left side has no such output of it")
 
 
-def test_a_rank_or_iteration_that_one_side_lacks_altogether_is_not_missing() -> None:
-    left = ascend(device("a"), device("a", iteration=1))
-    pairing = paired(left, dump(tensor("a")), was("a"))
-    assert len(pairing.pairs) == 1
-    assert pairing.missing == ()
-    assert "iteration 0 only, not in iteration 1" in pairing.unmatched_left[0].reason
-
-
-def test_an_operator_that_one_iteration_lacks_is_missing_there() -> None:
-    left = ascend(*(device(name, iteration=it) for it in (0, 1) for name in ("a", "b")))
-    right = dump(tensor("a"), tensor("a", iteration=1), tensor("b"))
-    lost = paired(left, right, was("a"), was("b")).missing
-    assert [(one.left, one.reason) for one in lost] == [
-        (
-            "b:output:0",
-            (
-                "fusion.json pairs it with b:output:0: the right side has it in iteration 0 only, not in iteration 1; "
-                "use align to pair them (at iteration 1)"
-            ),
-        )
-    ]
-    lost = paired(dump(*right.refs, reader="ascend"), dump(*left.refs), was("a"), was("b")).missing
-    assert [(one.right, one.reason.rpartition(" (")[2]) for one in lost] == [("b:output:0", "at iteration 1)")]
-
-
-@pytest.mark.parametrize("ours", [1, 2, 3])
-def test_the_surplus_of_a_loop_is_unmatched_not_missing(ours: int) -> None:
-    left = ascend(*(device("a", occurrence=n) for n in range(ours)))
-    right = dump(*(tensor("a", occurrence=n) for n in range(2)))
-    pairing = paired(left, right, was("a"))
-    assert len(pairing.pairs) == min(ours, 2)
-    assert pairing.missing == ()
-
-
 def test_the_map_wins_and_what_it_paired_is_not_offered_to_the_rules() -> None:
     ops = (was("a"), was("b"), was("c"))
     entry = MapEntry("a", "b", label="entry")
@@ -289,16 +241,6 @@ def test_two_operators_of_the_model_with_one_files_name_are_ambiguous_on_both_si
     told += "; use a map entry"
     assert (pairing.pairs, pairing.missing) == ((), ())
     assert reasons(pairing) == reasons(pairing, "right") == {"a_b:output:0": told}
-
-
-def test_the_operator_type_decides_between_names_that_are_written_alike() -> None:
-    left = ascend(device("a_b", op_type="Conv"), device("a_b", op_type="Relu"))
-    ops = (was("a/b", op_type="Conv"), op("a_b", "Relu", outputs=(output("r", 0),), originals=("r",)))
-    # On the right both `a/b` and `r` are clear.
-    found = [
-        (p.left.key.op.op_type, p.right.key.op.name) for p in paired(left, dump(tensor("a_b"), tensor("r")), *ops).pairs
-    ]
-    assert found == [("Conv", "a_b"), ("Relu", "r")]
 
 
 def test_two_right_operators_of_one_name_are_ambiguous_and_none_is_taken() -> None:

@@ -66,71 +66,10 @@ def original_files(*names: str, suffix: str = ".npy") -> Dump:
     return dump(*refs, reader="npy-folder")
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [(".npy", ".npy"), (".quant", ".npy"), (".quant", ".pb")])
-def test_row_3_quantised_original_against_original_by_the_rules_of_amct(ours: str, theirs: str) -> None:
-    left, right = original_files(*QUANT_NAMES, suffix=ours), original_files("data", "conv", "relu", suffix=theirs)
-    assert rules_for(left, right, FusionRules(quant=QUANT)) is None
-    pairing = paired(left, right, quant=QUANT)
-    assert pairs(pairing) == {
-        "data:output:0": "data:output:0",
-        "conv_dequant_layer:output:0": "conv:output:0",
-        "relu:output:0": "relu:output:0",
-    }
-    told = reasons(pairing)
-    assert told["data_quant_layer:output:0"].startswith("output of a quantisation")
-    assert told["conv:output:0"].startswith("between quantisation and dequantisation")
-    assert pairing.missing == ()
-    assert pairing.pairs[1].by == "quant.json: conv"
-
-
 def test_every_output_of_a_quantised_layer_is_compared_not_the_first_alone() -> None:
     split = op("split", outputs=(output("split", 0), output("split", 1)), originals=("split",))
     both = dump(tensor("split"), tensor("split", "output:1"))
     assert len(paired(both, both, quant=model(split)).pairs) == 2
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".pb"])
-def test_row_2_quantised_device_against_original_by_both_rules(suffix: str) -> None:
-    right = original_files("data", "conv", "relu", "fc", suffix=suffix)
-    assert rules_for(DEVICE, right, FusionRules(CONV_MODEL, QUANT)) is None
-    pairing = paired(DEVICE, right, *DEVICE_OPS, quant=QUANT, io="all")
-    assert pairs(pairing) == {
-        "q:input:0": "data:output:0",
-        "deq:output:0": "relu:output:0",
-        "cast:input:0": "relu:output:0",
-        "cast:output:0": "relu:output:0",
-        "fc:input:0": "relu:output:0",
-        "fc:output:0": "fc:output:0",
-    }
-    told = reasons(pairing)
-    assert told["q:output:0"].startswith("output of a quantisation")
-    assert told["conv:input:0"] == told["conv:output:0"]
-    assert told["conv:output:0"].startswith("between quantisation and dequantisation")
-    assert told["deq:input:0"].startswith("input of a dequantisation")
-    assert reasons(pairing, "right") == {
-        "conv:output:0": "fused into conv, deq: its own output no longer exists in the compiled model"
-    }
-    assert pairing.missing == ()
-    deq = next(pair for pair in pairing.pairs if pair.left.key.address == "deq:output:0")
-    assert deq.by == "fusion.json with quant.json: conv + relu"
-    # The compiled model knows the device's shape; AMCT's rules know none.
-    assert (deq.transform.left_logical_shape, deq.transform.left_logical_format) == ((1, 2), "ND")
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".quant"])
-def test_row_4_quantised_device_against_quantised_original_by_the_model(suffix: str) -> None:
-    right = original_files("data", "data_quant_layer", "conv", "relu", "fc", suffix=suffix)
-    assert rules_for(DEVICE, right, FusionRules(CONV_MODEL)) is None
-    pairing = paired(DEVICE, right, *DEVICE_OPS)
-    assert pairs(pairing) == {
-        "deq:output:0": "relu:output:0",
-        "cast:output:0": "relu:output:0",
-        "fc:output:0": "fc:output:0",
-    }
-    told = reasons(pairing, "right")
-    assert told["data_quant_layer:output:0"].startswith("q:output:0 on the left side: output of a quantisation")
-    assert told["conv:output:0"].startswith("conv:output:0 on the left side: between quantisation")
-    assert pairing.missing == ()
 
 
 # Fusion off: the compiler still renames (`conv` → `conv_new`) and inserts.
@@ -151,31 +90,6 @@ def test_fusion_on_against_fusion_off_by_the_names_of_the_second_model() -> None
     assert reasons(pairing, "right") == {
         "conv_new:output:0": "fused into conv_relu: its own output no longer exists in the compiled model",
         "relu:output:0": "fusion.json with close.json does not know output 0 of relu",
-    }
-
-
-def test_a_name_with_quant_in_it_is_not_yet_a_quantisation() -> None:
-    ops = (
-        was("stats.quantile", inputs=()),
-        was("after", inputs=("stats.quantile:0",)),
-        op("conv_quant_layer", outputs=(output("f", 0, dtype="DT_FLOAT16"),), originals=("f",)),
-        was("int8", inputs=("after:0",)),
-    )
-    left = ascend(*(device(name, "output:0") for name in ("stats_quantile", "after", "conv_quant_layer", "int8")))
-    right = dump(*map(tensor, ("stats_quantile", "after", "f", "int8")))
-    assert len(paired(left, right, *ops).pairs) == 4
-
-
-def test_anything_else_that_takes_quantised_numbers_is_between() -> None:
-    ops = (
-        op("q", "AscendQuant", (), (output("", 0, dtype="DT_INT8"),), originals=()),
-        was("pool", inputs=("q:0",), id=1),
-        was("scale", inputs=("pool:0",), id=2),
-    )
-    pairing = paired(ascend(device("pool"), device("scale")), dump(tensor("pool"), tensor("scale")), *ops)
-    assert pairing.pairs == pairing.missing == ()
-    assert {reason.partition(":")[0] for reason in reasons(pairing).values()} == {
-        "between quantisation and dequantisation"
     }
 
 

@@ -25,22 +25,6 @@ def a_report(records=None, **changes):
     return assemble(left, right, pairing, records, profile="default", limits={"nan": "match"}, **changes)
 
 
-def test_the_head_says_what_was_compared_with_what():
-    written = document(a_report(min_coverage=0.9))
-    assert (written["schema_version"], written["profile"], written["limits"]) == (1, "default", {"nan": "match"})
-    assert written["left"] == {
-        "directory": "target_bad", "reader": "mindspore", "labels": {"ms_version": "2.10.0", "device_target": "CPU"},
-        "notes": [], "unexplained": [], "operators": 2, "tensors": 2,
-    }  # fmt: skip
-    assert written["coverage"] == {
-        "right_total": 2,
-        "right_paired": 1,
-        "value": 0.5,
-        "min_coverage": 0.9,
-        "uncompared": [{"name": "conv1", "share": 0.0, "side": "right"}],
-    }
-
-
 def test_the_file_is_strict_json_with_one_tensor_a_line(tmp_path):
     records = [samples.drifted(), samples.passed()]
     path = write_json(a_report(records), tmp_path / "out")
