@@ -20,6 +20,15 @@ from pytest_msdump.core.compare.run_origins import refuse_other_origins
 from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.facts.calibration import (
+    ASSUMED_MULTIPLIERS,
+    CALIBRATED_METRICS,
+    CHAOTIC_GROWTH,
+    CHAOTIC_WITHIN,
+    COARSE_UNIT,
+    MOST_LOOSER,
+    OUTLYING,
+)
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.limits.limits_file import (
     Accepted,
@@ -42,15 +51,6 @@ from pytest_msdump.core.storage.files import naming, write_atomic
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.suite.load import Suite, read_limits
 from pytest_msdump.core.text import number
-from pytest_msdump.facts.calibration import (
-    ASSUMED_MULTIPLIERS,
-    CALIBRATED_METRICS,
-    CHAOTIC_GROWTH,
-    CHAOTIC_WITHIN,
-    COARSE_UNIT,
-    MOST_LOOSER,
-    OUTLYING,
-)
 
 # A tensor that a later run into the same directory replaced is no tensor of the run.
 _OLDER_RUN = "older_run"
@@ -105,14 +105,7 @@ def calibrate(
     u: float | None = None,
     watch: Watch = unwatched,
 ) -> LimitsFile:
-    """Return the limits that runs of a reference show.
-
-    In `perturbed` runs inputs and weights were changed by a rounding unit, in `coarse` ones by more, for runs under
-    test in a coarser type; `controls` differ harmlessly: threads, layout, kernels, order of the batch; `golden` has
-    higher precision. `alpha` is the share of harmless runs that may alarm, `u` what the perturbed runs changed where
-    their manifests do not say it. ConfigError where a run lacks a tensor, has one of another shape, or NaN where the
-    reference has none; or is not perturbed.
-    """
+    """Return the limits that runs of a reference show."""
     if not perturbed:
         raise ConfigError("there is no perturbed run; give one or more after the reference")
     if not 0 < alpha < 1:
@@ -343,11 +336,7 @@ def _u_of(run: _Run, otherwise: float) -> float:
 
 
 def write_limits(path: Path, limits: LimitsFile, *, accept_looser: bool = False, reason: str = "") -> tuple[str, ...]:
-    """Write a limits file in the place of an older one; return what rises, a tensor in each sentence.
-
-    ConfigError lists the first five where any limit would rise, unless that is accepted: then the file keeps the day
-    and the `reason`.
-    """
+    """Write a limits file in the place of an older one; return what rises, a tensor in each sentence."""
     if accept_looser and not reason.strip():
         raise ConfigError("--accept-looser: needs --reason TEXT; say why limits may rise")
     risen: tuple[str, ...] = ()
@@ -369,11 +358,7 @@ def write_limits(path: Path, limits: LimitsFile, *, accept_looser: bool = False,
 
 
 def tightened(limits: LimitsFile, records: Iterable[Record]) -> LimitsFile:
-    """Return the file with the limits of a run's records lowered to what these measured, with a factor of safety.
-
-    That is the assumed multiplier of the tensor's class, or its own where that is larger. No limit falls below what one
-    rounding of the coarser type gives, and none rises.
-    """
+    """Return the file with the limits of a run's records lowered to what these measured, with a factor of safety."""
     measured: dict[str, dict[str, float]] = {}
     for record in records:
         name = name_of(record.right.key)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
-from pytest_msdump.causes.choose_partners import Fit, Unpaired
+from pytest_msdump.causes.choose_partners import Fit, Suggestion, Unpaired
 from pytest_msdump.core.facts.kinds import NAME_WORDS
+from pytest_msdump.core.matching.kinds import kind_of, spelling_of_name
+from pytest_msdump.core.matching.leaving import Modules
+from pytest_msdump.core.model.tensor import TensorRef
+from pytest_msdump.matching.scopes import Path, typed_path
 
 # Siblings that a port may have swapped are near each other.
 _NEAR = 24
@@ -48,12 +52,7 @@ def contradicted(
     sure: Collection[int],
     sort_of: Callable[[str, int], Hashable],
 ) -> dict[int, set[int]]:
-    """Return by right tensor the left ones that names or order speak for, where values have found another one.
-
-    `fits` are partners whose values agree, `free` the left and the right tensors without one. Right ones of which
-    structure says the same are `sure`: no name of a tensor without a partner speaks against them. `sort_of` says of a
-    side's tensor what another must have in common with it to be in its place.
-    """
+    """Return by right tensor the left ones that names or order speak for, where values have found another one."""
     against: defaultdict[int, set[int]] = defaultdict(set)
     groups: defaultdict[Hashable, list[Fit]] = defaultdict(list)
     for fit in fits:
@@ -86,11 +85,7 @@ def contradicted(
 def _should_swap(
     one: Fit, other: Fit, left: Sequence[Unpaired], right: Sequence[Unpaired], *, is_one_order: bool
 ) -> bool:
-    """Whether names say that each of two left tensors is the other one's partner, or one name and order do.
-
-    One name alone may mislead: `attention_norm` is the layer before attention, `post_attention_layernorm` the one
-    behind it.
-    """
+    """Whether names say that each of two left tensors is the other one's partner, or one name and order do."""
     own = [shared_words(left[fit.left], right[fit.right]) for fit in (one, other)]
     swapped = [shared_words(left[a.left], right[b.right]) for a, b in ((other, one), (one, other))]
     if all(new > old for old, new in zip(own, swapped, strict=True)):
@@ -177,3 +172,61 @@ def in_order(
         if len(lefts) == len(rights):
             found += zip(sorted(lefts), sorted(rights), strict=True)
     return found
+
+
+def mixed_up(
+    found: Mapping[int, Suggestion],
+    agrees: Callable[[Fit], bool],
+    refs: tuple[Sequence[TensorRef], Sequence[TensorRef]],
+    modules: Modules,
+) -> set[int]:
+    """Return the right tensors whose clear suggestion is of another module by name, while values differ."""
+    left, right = refs
+    kinds = _kinds(left, modules), _kinds(right)
+    called = {number: _spelled(_path(right[number])) for number in found}
+    around = {number: _around(modules.path_around(left[one.fits[0].left])) for number, one in found.items()}
+    wrong = {
+        number
+        for number, one in found.items()
+        if one.is_clear
+        and not agrees(one.fits[0])
+        and called[number] not in around[number]
+        and (
+            _has(kinds[0], called[number], right[number])
+            or _has(kinds[1], next(reversed(around[number]), ""), left[one.fits[0].left])
+        )
+    }
+    waiting = {called[number] for number in wrong}
+    return {
+        number
+        for number, one in found.items()
+        if number in wrong or (one.is_clear and called[number] in waiting.intersection(around[number]))
+    }
+
+
+def _has(kinds: Mapping[str, set[str]], name: str, ref: TensorRef) -> bool:
+    """Whether a side has a module of that name, and of the kind of a tensor's own, as far as both are known."""
+    return bool(kinds.get(name, set()) & {kind_of(ref.key.op.op_type), ""})
+
+
+def _kinds(refs: Sequence[TensorRef], modules: Modules | None = None) -> Mapping[str, set[str]]:
+    """Return the kinds of a side's modules by name, with ``""`` where that is unknown."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for ref in refs:
+        found[_spelled(_path(ref))].add(kind_of(ref.key.op.op_type))
+    for text in modules.paths() if modules else ():
+        found.setdefault(_spelled(typed_path(text) or ()), {""})
+    return {name: kinds for name, kinds in found.items() if name}
+
+
+def _path(ref: TensorRef) -> Path:
+    return typed_path(ref.key.op.label) or ()
+
+
+def _around(path: Path) -> list[str]:
+    return [_spelled(path[:depth]) for depth in range(1, len(path) + 1)]
+
+
+def _spelled(path: Path) -> str:
+    """Write a path as names with underscores do, in the spelling that frameworks share."""
+    return spelling_of_name("_".join(path))

@@ -77,12 +77,7 @@ _NO_GRAPH = _Graph("", {}, {})
 
 
 class Group:
-    """The operators of one rank, net, graph and iteration, and their edges.
-
-    `by` says where the edges come from; `tensors` are in the dump's order. `namesakes` are operators with the name of
-    an earlier one, which stands for them. `before` gives for a parameter, or an optimizer's state, the group of the
-    iteration before and what there this iteration starts from; `link_iterations` fills it.
-    """
+    """The operators of one rank, net, graph and iteration, and their edges."""
 
     def __init__(
         self,
@@ -267,11 +262,7 @@ class Group:
 def groups(
     left: Dump, model: OperatorGraph | None = None, *, right: Dump | None = None, pairs: Sequence[Pair] = ()
 ) -> list[Group]:
-    """Divide a dump by rank, net, graph and iteration, in its order; `model` is the compiled model, by its JSON.
-
-    The graph that names most of a group's operators counts. Where none does, or a recorder did not see what fed an
-    operator, the graph of the `right` side serves, which is led over by `pairs`.
-    """
+    """Divide a dump by rank, net, graph and iteration, in its order; `model` is the compiled model, by its JSON."""
     parts: dict[Coordinates, dict[OpKey, list[TensorRef]]] = {}
     numbers: dict[OpKey, int] = {}
     for ref in left.refs:

@@ -1,17 +1,23 @@
-"""What a tensor's values are like, to find the same tensor under another name."""
+"""What a tensor's values are like, and how far two tensors are apart once one is brought to the other."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.core.compare.align import align
+from pytest_msdump.core.compare.opening import open_view
+from pytest_msdump.core.dtypes import coarser
 from pytest_msdump.core.dtypes.decode import to_double
-from pytest_msdump.core.model.tensor import TensorView
+from pytest_msdump.core.errors import MsdumpError, TensorShapeError
+from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.model.tensor import TensorRef, TensorView
 
 Array = npt.NDArray[Any]
 
@@ -29,11 +35,7 @@ _PIECE = 64
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Facts of a tensor that do not depend on where its values stand.
-
-    `size` and `finite` count all elements and the finite ones. `scale` is the root mean square of the finite ones.
-    `values` are mean, mean modulus, share of zeros times `scale`, then quantiles from the least to the greatest value.
-    """
+    """Facts of a tensor that do not depend on where its values stand."""
 
     size: int
     finite: int
@@ -103,11 +105,7 @@ def distances(one: Fingerprint, others: list[Fingerprint]) -> Array:
 
 
 def disagreement(left: TensorView, right: TensorView) -> float:
-    """Return the norm of the difference of two tensors of one shape over the norm of the right.
-
-    0 if they are equal. Infinite if the right is 0 where the left is not, or more than one element in a thousand is NaN
-    or infinite on one side only.
-    """
+    """Return the norm of the difference of two tensors of one shape over the norm of the right."""
     scale = max((float(np.abs(block).max()) for block in _finite_blocks(right)), default=0.0)
     # Squares of what is at most 1 stay within float64, whatever the values are.
     scale = scale or 1.0
@@ -177,3 +175,61 @@ def sampled_distance(one: Sample, other: Sample) -> float:
     ratio = math.exp(-abs(one.log_norm - other.log_norm))
     cosine = float(np.vdot(one.unit, other.unit).real)
     return math.sqrt(max(0.0, 1.0 + ratio * ratio - 2.0 * ratio * cosine))
+
+
+# Drift up to here leaves a tensor recognisable.
+MOST_APART = 0.02
+# Drift that the coarser data type explains. Neighbours in a residual stream differ by little more.
+_CLOSE = {"float64": 1e-3, "float32": 1e-3, "float16": 5e-3}
+
+# Axes of the right side that lead from one usual order to another.
+USUAL_AXES = (
+    *((1, 0), (1, 0, 2), (0, 2, 1), (0, 2, 1, 3), (0, 3, 1, 2), (0, 2, 3, 1), (3, 2, 0, 1)),
+    *((0, 4, 1, 2, 3), (0, 2, 3, 4, 1)),
+)
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """How a right tensor is brought to a left one, how far apart they are then, and whether types explain that."""
+
+    transform: Transform
+    apart: float
+    is_close: bool
+
+
+def best_alignment(
+    left: TensorRef, right: TensorRef, formats: Transform, values: TensorView | None = None
+) -> Alignment | None:
+    """Return the simplest way to bring the right to the left that no other one is clearly better than."""
+    try:
+        with closing(open_view(left)) as ours, closing(open_view(right) if values is None else values) as theirs:
+            close = _CLOSE.get(coarser(ours.dtype, theirs.dtype), MOST_APART)
+            ranks = {len(ours.shape), len(theirs.shape)}
+            turned = [Transform(transpose=axes) for axes in USUAL_AXES if {len(axes)} == ranks]
+            best: Alignment | None = None
+            for transform in (formats, *turned, Transform(reshape=True)):
+                # Any two tensors of one size can be reshaped, so this is only tried if nothing else works.
+                if transform.reshape and best is not None:
+                    continue
+                apart = _apart(Pair(left, right, "mapped", transform=transform), ours, theirs)
+                if apart is not None and (best is None or apart * 10 < best.apart):
+                    best = Alignment(transform, apart, apart <= close)
+            return best
+    except (MsdumpError, OSError):
+        return None
+
+
+def shape_word(transform: Transform) -> str:
+    """Return what is done to a shape, as `causes.reasons.fit_text` takes it."""
+    if transform.transpose is not None:
+        return "transposed"
+    return "reshaped" if transform.reshape else "same"
+
+
+def _apart(pair: Pair, left: TensorView, right: TensorView) -> float | None:
+    try:
+        aligned = align(pair, left, right)
+    except TensorShapeError:
+        return None
+    return None if aligned.sampled else disagreement(aligned.left, aligned.right)

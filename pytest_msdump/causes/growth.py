@@ -33,12 +33,7 @@ Op = TypeVar("Op", bound=Hashable)
 
 
 def drift_of(record: Record) -> Drift | None:
-    """Return how far a pair is apart; ``None`` where its finite numbers do not show it.
-
-    That is the relative Euclidean distance, or ``sqrt(2 (1 - cosine))`` where only a cosine has a limit: the distance
-    of two vectors of length 1. Judged by golden, the share of the limit is that of the ratio. Sketches give an
-    estimate. The limit is unknown where neither has one, and where the record fails by another one.
-    """
+    """Return how far a pair is apart; ``None`` where its finite numbers do not show it."""
     comparison, statistics = record.comparison, record.statistics
     if comparison is not None:
         is_equal, mismatch = comparison.equal, comparison.nonfinite.mismatch
@@ -126,11 +121,7 @@ class Grown(Generic[Op]):
 
 
 def growth_by_graph(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Grown[Op]]:
-    """Return how the error of each operator that was compared grew from the nearest compared ones that feed it.
-
-    Nothing is known of an operator that was not compared and may have changed the error: growth across it counts only
-    if it is small.
-    """
+    """Return how the error of each operator that was compared grew from the nearest compared ones that feed it."""
     known = numbered(nodes)
     names, listed = list(known), list(known.values())
     numbers = {name: number for number, name in enumerate(names)}
@@ -160,12 +151,7 @@ def growth_by_graph(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Grown[Op]]:
 
 
 def growth_by_order(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Grown[Op]]:
-    """Return how the error of each operator grew over that of all that ran before, where no graph has its inputs.
-
-    What feeds it is among these, so the error grew at least as much. Its own inputs, and what ran inside of it, count
-    where they were compared. A call that is given an error which nothing before it has explains none of the module
-    around it: the module made that error itself, out of sight.
-    """
+    """Return how the error of each operator grew over that of all that ran before, where no graph has its inputs."""
     found: dict[Op, Grown[Op]] = {}
     unexplained: set[Op] = set()
     before: _Feeds[Op] = _Feeds()

@@ -16,26 +16,60 @@ from pytest_msdump.causes.edges import BY_ORDER, Group, Run, groups, link_iterat
 from pytest_msdump.causes.growth import JUMP, Grown, drift_of, growth_by_graph, growth_by_order
 from pytest_msdump.causes.network import Drift, Node
 from pytest_msdump.causes.operator_status import TensorStatus, operator_nodes
+from pytest_msdump.causes.reasons import reason_text
 from pytest_msdump.causes.roles import MOST_LISTED, Role, roles_by_graph, roles_by_order, roles_by_replay
+from pytest_msdump.core.compare.comparing import comparer_of
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.facts.operators import COLLECTIVE_FRAGMENTS, PASSING_TYPES
+from pytest_msdump.core.matching import explain
 from pytest_msdump.core.model.ordering import PARAMETER
 from pytest_msdump.core.model.record import ErrorGrowth, Record, RoleReason, Suspect
+from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey
 from pytest_msdump.core.text import Message, say
 
 
 @dataclass(frozen=True)
 class Localised:
-    """What localising adds to a report.
-
-    `records` are those that got a role or an amplification, by number of the pair. `by` is where the edges come from,
-    several joined by ``" and "``. `edges` are producer and consumer by `Record.order`, of operators that were dumped.
-    """
+    """What localising adds to a report."""
 
     records: Mapping[int, Record] = field(default_factory=dict)
     by: str = ""
     edges: tuple[tuple[int, int], ...] = ()
+
+
+def with_causes(report: Report, plan: Plan) -> Report:
+    """Return the report with roles, how errors grew, pairs that look wrong, and steps counted differently."""
+    run = {number: record for number, record in enumerate(report.records) if record.was_run}
+    # Two files are no network.
+    if plan.left.root.is_file():
+        return report
+    found = localise(plan, run)
+    placed = {**run, **found.records}
+    notes: list[Message] = []
+    if any(record.fails for record in run.values()):
+        # Loaded for what fails alone.
+        from pytest_msdump.causes.mispaired import mispaired
+        from pytest_msdump.causes.step_shift import step_shift
+
+        compare = comparer_of(plan).compare
+        notes += step_shift(plan, placed, lambda pair, other: not compare(replace(pair, right=other)).fails)
+        # What follows an operator that drew masks cannot agree.
+        drawn = {
+            one.left.true_name or one.left.name or one.left.address: None
+            for one in placed.values()
+            if any(remark.code.startswith("random_masks") for remark in one.remarks)
+        }
+        notes += [Message("random_operators", {"names": explain.listed(drawn)})] if drawn else []
+        for number, fits in mispaired(plan, placed).items():
+            placed[number] = replace(placed[number], suspicious=fits)
+    return replace(
+        report,
+        records=tuple(placed.get(number, record) for number, record in enumerate(report.records)),
+        notes=(*report.notes, *map(say, notes)),
+        localised_by=found.by,
+        edges=found.edges,
+    )
 
 
 def localise(plan: Plan, records: Mapping[int, Record]) -> Localised:
@@ -193,20 +227,18 @@ class _Part:
             role = self.roles.get(run) or Role("", why="jump")
         else:
             return record
+        why = self._reason(role, run, key)
         return replace(
             record,
             role=role.name or None,
             causes=self._addresses(role.causes),
             suspects=tuple(map(self._label, role.suspects)),
-            role_why=self._reason(role, run, key),
+            role_reason=reason_text(why) if role.name and why is not None else "",
+            role_why=why,
         )
 
     def _role_of(self, run: Run, key: TensorKey, drift: Drift | None) -> Role[Run]:
-        """Return the operator's role; what its producer makes it for an input of one that has none, or is a cause.
-
-        So it is, too, for an output that is no larger than what feeds it explains, where another output grew, or the
-        same one beside another right tensor.
-        """
+        """Return the operator's role; what its producer makes it for an input of one that has none, or is a cause."""
         role, grown = self.roles.get(run), self._grown.get(run) or Grown()
         is_explained = False
         if role is not None and role.why == "grew" and drift and grown.drift and grown.factor and key.io == "output":

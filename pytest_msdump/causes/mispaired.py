@@ -10,8 +10,16 @@ from dataclasses import dataclass
 from math import inf, prod, sqrt
 from typing import Any, TypeAlias
 
-from pytest_msdump.causes.alignment import USUAL_AXES, Alignment, best_alignment, shape_word
-from pytest_msdump.causes.fingerprint import Sample, fingerprint, sample, sampled_distance
+from pytest_msdump.causes.fingerprint import (
+    USUAL_AXES,
+    Alignment,
+    Sample,
+    best_alignment,
+    fingerprint,
+    sample,
+    sampled_distance,
+    shape_word,
+)
 from pytest_msdump.causes.reasons import fit_text
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.compare.planning import Plan
@@ -34,7 +42,7 @@ _FAR_BETTER = 20.0
 _ALIKE = 0.1
 
 # Bounds of the search: pairs in a run, other tensors sampled for each, those read whole, and samples kept.
-_MOST_PAIRS = 200
+_MOST_PAIRS = 64
 _MOST_OPENED = 128
 _MOST_READ = 4
 _MOST_KEPT = 4000
@@ -58,24 +66,14 @@ class Rival:
 
 @dataclass(frozen=True)
 class Better:
-    """The tensor that fits better than the partner, or those of which it may be one.
-
-    `doubt` is empty if there is none, else ``"several"`` (fit), ``"values"`` (are too few to be sure) or ``"names"``
-    (of the pair belong together).
-    """
+    """The tensor that fits better than the partner, or those of which it may be one."""
 
     rivals: tuple[Rival, ...] = ()
     doubt: str = ""
 
 
 def better_fits(rivals: Sequence[Rival], *, is_distinctive: bool, is_mapped: bool) -> Better:
-    """Choose what a tensor of a pair that is far off should have been paired with.
-
-    `rivals` are all other tensors that have its values; `is_distinctive`: another tensor hardly has such values by
-    chance; `is_mapped`: a person paired the two. A pair by names or by a rule file is more likely right, and the
-    operator hands its input on. The result is empty if the pairs of all rivals hold: then the operator repeats what
-    another one put out, which is its fault and not the pair's.
-    """
+    """Choose what a tensor of a pair that is far off should have been paired with."""
     least = min((rival.effort for rival in rivals), default=0)
     nearest = [rival for rival in rivals if rival.effort == least]
     loose = sorted((one for one in nearest if one.state != TAKEN), key=lambda one: (one.apart, one.number))

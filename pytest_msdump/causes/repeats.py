@@ -54,11 +54,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """How so many runs compare with the first, which has so many tensors; of these `differing` differ in some run.
-
-    `differences` are in execution order, operators that are random by design last, one tensor of each operator. `given`
-    names inputs and weights that the runs did not share, `alone` tensors that not all runs have, both with the runs.
-    """
+    """How so many runs compare with the first, which has so many tensors; of these `differing` differ in some run."""
 
     runs: int
     tensors: int
@@ -74,11 +70,7 @@ class Repeats:
 
 
 def repeat(run: Callable[[Path], Dump], runs: int, folder: Path) -> Repeats:
-    """Make several runs, each into a folder of its own that is removed once it is read, and compare them.
-
-    `run` gets a folder that is not there yet, and returns the dump in it. ConfigError where a run leaves no dump that
-    can be read.
-    """
+    """Make several runs, each into a folder of its own that is removed once it is read, and compare them."""
     if runs < _LEAST_RUNS:
         raise ConfigError(f"{counted(runs, 'run')}: there is nothing to compare; make {_LEAST_RUNS} at least")
 

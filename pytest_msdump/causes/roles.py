@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from pytest_msdump.causes.growth import Grown, growth_by_graph, growth_by_order
 from pytest_msdump.causes.network import Node, components, numbered
+from pytest_msdump.causes.reasons import reason_text
 from pytest_msdump.core.model.record import Record, RoleReason
 from pytest_msdump.core.model.tensor import Coordinates
 
@@ -286,13 +287,7 @@ def _last(numbers: Iterable[int]) -> tuple[int, ...]:
 
 
 def roles_by_replay(records: Mapping[int, Record], edges: Iterable[tuple[int, int]]) -> dict[int, Record]:
-    """Return the records whose role a replay decides, by number; `edges` are producer and consumer by their `order`.
-
-    An operator that is wrong by itself is a cause. A failure that is right by itself is inherited: from what is wrong
-    above it, or from failures there that were not replayed; where there are none, rounding has accumulated. Without
-    edges above an operator, what ran before it counts. A failure that was not replayed keeps the role that the graph
-    gives it, unless what it was taken to inherit from is right by itself.
-    """
+    """Return the records whose role a replay decides, by number; `edges` are producer and consumer by their `order`."""
     if not any(record.local for record in records.values()):
         return {}
     feeds: defaultdict[int, set[int]] = defaultdict(set)
@@ -333,4 +328,5 @@ def _outcome(record: Record) -> str:
 
 
 def _with_role(record: Record, name: str, causes: tuple[str, ...], why: str) -> Record:
-    return replace(record, role=name, causes=causes, suspects=(), role_reason="", role_why=RoleReason(why))
+    reason = RoleReason(why)
+    return replace(record, role=name, causes=causes, suspects=(), role_reason=reason_text(reason), role_why=reason)

@@ -29,11 +29,7 @@ _MOST = 0.75
 def step_shift(
     plan: Plan, records: Mapping[int, Record], holds: Callable[[Pair, TensorRef], bool]
 ) -> Iterator[Message]:
-    """Yield what to say where failing tensors of one iteration are within limits of another one of the right side.
-
-    `holds` says whether a pair is within its limits with another tensor on the right. Most of the failing weights, or
-    of the other failing tensors, that could be tried must agree.
-    """
+    """Yield what to say where failing tensors of one iteration are within limits of another one of the right side."""
     steps: defaultdict[tuple[Any, ...], dict[int, TensorRef]] = defaultdict(dict)
     for ref in plan.right.refs:
         if ref.key.op.at.iteration is not None:

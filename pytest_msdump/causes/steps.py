@@ -134,11 +134,7 @@ def pairs_by_structure(
     paired: Sequence[tuple[int, int]],
     prefers: Callable[[Step, Step], bool],
 ) -> Iterator[_Pair]:
-    """Yield steps that belong together by kind, shape and order, and no other way.
-
-    `paired` are tensors, by number, that are known to be pairs. `prefers` says whether values speak for a pair, where
-    structure leaves several.
-    """
+    """Yield steps that belong together by kind, shape and order, and no other way."""
     ours, theirs = fused_steps(left, right)
     known = _known(ours, theirs, paired)
     found = align_steps(ours, theirs, paired=known)

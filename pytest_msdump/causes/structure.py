@@ -30,11 +30,7 @@ _TOKENS = re.compile(r"[a-z]+|[0-9]+")
 
 @dataclass(frozen=True)
 class Step:
-    """One value of a run: the tensors that hold it, by number, in execution order; the first one is computed.
-
-    `kinds` are what these operators compute (`facts.kinds`), as far as known, each with its output slot; `names` and
-    `shapes` are theirs. `inner` is the step that this one finishes: the product that a bias is added to.
-    """
+    """One value of a run: the tensors that hold it, by number, in execution order; the first one is computed."""
 
     members: tuple[int, ...]
     kinds: frozenset[tuple[str, int]]

@@ -9,11 +9,18 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from pytest_msdump.causes.alignment import MOST_APART, Alignment, best_alignment, shape_word
 from pytest_msdump.causes.choose_partners import Fit, Suggestion, Unpaired, is_named_after, suggest
-from pytest_msdump.causes.confirm_partners import contradicted, in_order, named_alone, shared_words
-from pytest_msdump.causes.fingerprint import Fingerprint, distances, fingerprint, sample
-from pytest_msdump.causes.mixed_up import mixed_up
+from pytest_msdump.causes.confirm_partners import contradicted, in_order, mixed_up, named_alone, shared_words
+from pytest_msdump.causes.fingerprint import (
+    MOST_APART,
+    Alignment,
+    Fingerprint,
+    best_alignment,
+    distances,
+    fingerprint,
+    sample,
+    shape_word,
+)
 from pytest_msdump.causes.reasons import fit_text
 from pytest_msdump.causes.steps import Look, pairs_by_structure, steps_of
 from pytest_msdump.causes.structure import Step, name_agreement, tokens_of
@@ -48,13 +55,7 @@ class Unread:
 
 @dataclass(frozen=True)
 class Suggested:
-    """Suggestions for the right tensors without a partner; numbers are places in `left` and `right`.
-
-    `alone` are the right tensors without a partner; `copies` those of them that hold the values of another right tensor
-    that has one, or is suggested one. `alignments` has every pair that was tried, `unread` every tensor whose values
-    cannot be looked at. `free` are the left tensors without a partner, by what their values are like. `doubtful` are
-    right tensors without a clear partner that yet have one by all that is known: a suite without them is not to pass.
-    """
+    """Suggestions for the right tensors without a partner; numbers are places in `left` and `right`."""
 
     left: tuple[TensorRef, ...]
     right: tuple[TensorRef, ...]
@@ -95,12 +96,7 @@ def with_suggestions(report: Report, found: Suggested) -> Report:
 
 
 def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
-    """Suggest partners for the tensors that `plan` leaves unpaired and that no map entry names.
-
-    Structure comes first: what operators compute, in which order, on which shapes. Values choose among what structure
-    leaves open, and find the partners of tensors whose operators are of no known kind. `watch` gets the number of
-    tensors read, and of partners looked for.
-    """
+    """Suggest partners for the tensors that `plan` leaves unpaired and that no map entry names."""
     named = {(side, mangle(getattr(entry, side))) for entry in plan.suite.entries for side in ("left", "right")}
     left = _Side("left", plan.left, plan.pairing, named, watch)
     right = _Side("right", plan.right, plan.pairing, named, watch)
@@ -294,12 +290,7 @@ class _Search:
         return found is not None and found.is_close
 
     def _members(self, ours: Step, theirs: Step) -> Iterator[tuple[int, int]]:
-        """Yield the tensors that are most alike by name and shape, else those that leave the outermost modules.
-
-        A call of a module that has several calls comes before a module around it: no call is to stay uncompared.
-        Then further ones of the same values that are alike, unless one of several operators has done nothing, as a
-        bias of 0.
-        """
+        """Yield the tensors that are most alike by name and shape, else those that leave the outermost modules."""
         lefts, rights = self._left, self._right
         computes_once = max(len(ours.kinds), len(theirs.kinds)) == 1
         # Flattened in another order of axes, values are others.
@@ -339,12 +330,7 @@ class _Search:
     def confirmed(
         self, suggestions: Mapping[int, Suggestion], paired: Sequence[tuple[int, int]], copies: frozenset[int]
     ) -> dict[int, Suggestion]:
-        """Return what is suggested once values, names and order have looked at each other's pairs.
-
-        Where names or structure say one tensor and values another of which nothing else is said, values may choose.
-        Where that is another tensor's by name, or their order crosses, both are listed and none is chosen. What values
-        know nothing of gets the partner that names, or its place between known pairs, say.
-        """
+        """Return what is suggested once values, names and order have looked at each other's pairs."""
         found = dict(suggestions)
         agreeing = {one.right: one.fits[0] for one in found.values() if one.is_clear and self._agrees(one.fits[0])}
         taken = {fit.left for one in found.values() if one.is_clear for fit in one.fits}
@@ -498,11 +484,7 @@ class _Search:
     def doubtful(
         self, found: Mapping[int, Suggestion], paired: Sequence[tuple[int, int]], copies: frozenset[int]
     ) -> frozenset[int]:
-        """Return the right tensors that a suite must not leave out unseen.
-
-        Those are of which names and values say different things, those none of whose candidates has their values, and
-        those behind the last pair, where a mistake before them leaves nothing that values know again.
-        """
+        """Return the right tensors that a suite must not leave out unseen."""
         unsure = {one.right for one in found.values() if not one.is_clear and not any(map(self._agrees, one.fits))}
         unsure |= {one.right for one in found.values() if one.how == "against"}
         clear = [(one.fits[0].left, one.right) for one in found.values() if one.is_clear]

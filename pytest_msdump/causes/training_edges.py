@@ -28,12 +28,7 @@ def after_step(ops: Collection[OpKey]) -> dict[str, OpKey]:
 
 
 def with_training(calls: Calls, tensors: Mapping[OpKey, Sequence[TensorRef]], *, is_first: bool) -> Calls:
-    """Return the calls of a recorded model with the weights that they read, and what was recorded of its training.
-
-    The gradient of an output comes from what reads it, and at the end from the loss; that of an input and of a weight
-    from that of the output, and from what the module was given; a state from the gradient, the weight and the state
-    before, unless this is the first iteration.
-    """
+    """Return the calls of a recorded model with the weights that they read, and what was recorded of its training."""
     return {**calls, **dict(_Training(calls, tensors, is_first=is_first).calls())}
 
 

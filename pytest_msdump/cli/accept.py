@@ -24,12 +24,12 @@ from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.model.spellings import addresses, glob_matches
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates
 from pytest_msdump.core.report.json_report import read_json, report_from
+from pytest_msdump.core.report.shown import short_reason
 from pytest_msdump.core.report.tables import hanging
 from pytest_msdump.core.settings.options import COMMAND_FLAGS
 from pytest_msdump.core.storage.files import read_user_file, replacing
 from pytest_msdump.core.suite import MOST_BYTES, Suite, load_suite, parse_toml
 from pytest_msdump.core.text import ENGLISH
-from pytest_msdump.report.causes import short_reason
 
 DESCRIPTION = (
     "Accept failing tensors of a run until a day: adds a [[msdump.known_drift]] for each of them to the suite file, "
@@ -133,11 +133,7 @@ def _suite_file(report: Report, typed: str | None) -> Path:
 
 
 def _drift(record: Record, report: Report, reason: str, until: datetime.date) -> KnownDrift:
-    """Return the drift of this tensor and no other one of the run.
-
-    It goes by the name on the right, where nothing renumbers operators, and by the left one where two tensors share
-    that.
-    """
+    """Return the drift of this tensor and no other one of the run."""
     at = record.left.at
     varying = [name for name in COORDINATES if len({getattr(one.left.at, name) for one in report.records}) > 1]
     where = Coordinates(**{name: getattr(at, name) for name in varying})

@@ -20,7 +20,7 @@ from pytest_msdump.core.model.comparison import Comparison, Finding, Limits, Mea
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.model.spellings import KnownNames
-from pytest_msdump.core.report.build import policy_entry
+from pytest_msdump.core.report.files import policy_entry
 from pytest_msdump.core.report.json_report import read_json, report_from
 from pytest_msdump.core.settings.options import COMMAND_FLAGS, OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.core.suite import load_suite

@@ -18,7 +18,6 @@ from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.settings.options import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.core.suite import Suite, load_suite
-from pytest_msdump.replay.reference_model import load_reference
 
 DESCRIPTION = (
     "Compare the dump of a run under test (LEFT) with its reference (RIGHT): two directories, or two tensor files. "
@@ -106,7 +105,7 @@ def run(parsed: argparse.Namespace) -> int:
     write = None if is_detail else _table_writer(parsed)
     suite = suite_of(parsed, io="all" if is_detail or parsed.table is not None else None)
     typed = suite.options["replay"]
-    reference = None if typed is None else load_reference(typed)
+    reference = None if typed is None else offered("reference").load_reference(typed)
     extras = NO_EXTRAS if parsed.user_code is None else load_extras(Path(parsed.user_code))
     progress = Progress("msdump compare", quiet=parsed.quiet)
     with progress.step("indexing and pairing"):
@@ -150,20 +149,15 @@ def _with_bundle(
 ) -> Callable[[Report], list[Path]]:
     if parsed.msdump_bundle is None:
         return write
-    from pytest_msdump.core.report.bundling import MOST_CAUSES, write_bundle
-
-    most = None if parsed.msdump_show == "all" else MOST_CAUSES
+    is_whole = parsed.msdump_show == "all"
     folder = Path(parsed.msdump_bundle)
-    return lambda report: [*write(report), *write_bundle(planned, report, folder, most=most)]
+    return lambda report: [*write(report), *offered("bundle").write_bundle(planned, report, folder, is_whole=is_whole)]
 
 
 def suite_of(
     parsed: argparse.Namespace, *, io: str | None = None, table: tuple[Path, Mapping[str, Any]] | None = None
 ) -> Suite:
-    """Load the suite that a command line describes; `io` is which tensors to take when no ``--io`` is given.
-
-    `table` is what stands in the place of a suite file, and that file.
-    """
+    """Load the suite that a command line describes; `io` is which tensors to take when no ``--io`` is given."""
     options: dict[str, Any] = option_values(parsed) | _typed_sides(parsed)
     options["io"] = options["io"] or io
     directory = Path.cwd()

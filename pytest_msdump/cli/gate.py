@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_msdump.calibrate.engine import limits_file_to_lower, tighten
 from pytest_msdump.cli.output import print_lines, table_file, terminal_width, write_table
 from pytest_msdump.core import gate as core
 from pytest_msdump.core.compare.planning import Plan
@@ -42,14 +41,8 @@ def gate(
     reference: Reference | None = None,
     say: Phrases = ENGLISH,
 ) -> int:
-    """Compare pair by pair, print, write the suite's reports; return the exit code.
-
-    `write` writes more files about the report and returns them. `show` is which failures are printed, as of
-    `choose_shown`; `progress` shows how far it is; `suggests` looks for partners of tensors that have none; `tightens`
-    lowers the limits of the limits file where all passes. `scheduler` is the address of a Dask scheduler whose workers
-    then compare. `reference` is the model to replay, if there is one.
-    """
-    limits_file = limits_file_to_lower(planned.suite) if tightens else None
+    """Compare pair by pair, print, write the suite's reports; return the exit code."""
+    limits_file: Path | None = offered("calibration").limits_file_to_lower(planned.suite) if tightens else None
     _print(core.header_of(planned, say))
     watch = progress or Progress("msdump compare")
     result = core.gate(
@@ -64,7 +57,7 @@ def gate(
     report, options = result.report, planned.suite.options
     _print(core.report_texts(report, width=terminal_width(), files=result.files, show=show, say=say))
     if limits_file is not None and result.code == 0:
-        n = tighten(limits_file, report.records)
+        n = offered("calibration").tighten(limits_file, report.records)
         print_lines([say("limits_lowered", file=os.path.relpath(limits_file), n=n)])
     if options.get("detail"):
         _write_failing(planned, report, say)

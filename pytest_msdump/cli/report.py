@@ -14,7 +14,7 @@ from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.base import printed_lines
-from pytest_msdump.core.report.build import write_report
+from pytest_msdump.core.report.files import write_report
 from pytest_msdump.core.report.json_report import read_json, report_from
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.settings.options import REPORT_KINDS

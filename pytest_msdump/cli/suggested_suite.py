@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import floor
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pytest_msdump.causes.choose_partners import Fit, Suggestion
 from pytest_msdump.causes.reasons import fit_text
 from pytest_msdump.causes.suggest_partners import Suggested
-from pytest_msdump.cli.block_templates import NewEntry, in_templates
 from pytest_msdump.cli.output import phrases, print_lines, terminal_width
 from pytest_msdump.core.compare.coverage import coverage_of
 from pytest_msdump.core.compare.planning import Plan, plan
@@ -23,7 +23,7 @@ from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import terminal_text, toml_value
 from pytest_msdump.core.matching.addresses import MapEntry, parse_address
 from pytest_msdump.core.matching.leaving import Modules
-from pytest_msdump.core.matching.maps import renaming_of_template
+from pytest_msdump.core.matching.maps import is_template, renaming_of_template
 from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.core.report.coverage import map_entry_lines
 from pytest_msdump.core.report.progress import Progress
@@ -89,13 +89,7 @@ def write_lines(target: Path, lines: Iterable[str]) -> None:
 
 
 class SuggestedSuite:
-    """The suite file of a plan with the `entries` that were found; `reached` is the share that they compare.
-
-    `lost_outputs` are outputs of the right's model that stay without a comparison; then it sets no `min_coverage`.
-
-    `coverage` is what the suite asks for: what is commented out although it has a partner is in it, so that the suite
-    fails until an entry says which one.
-    """
+    """The suite file of a plan with the `entries` that were found; `reached` is the share that they compare."""
 
     def __init__(
         self, planned: Plan, found: Suggested, parsed: argparse.Namespace, folder: Path, *, profile: str | None = None
@@ -350,3 +344,50 @@ def _python_lines(entries: Sequence[Mapping[str, Any]], found: Suggested, say: P
         yield "pairs = ["
         yield from (f"    {dict(entry)!a}," for entry in entries)
         yield "]"
+
+
+# No call of a module, as in relu@1.
+_NUMBER = re.compile(r"(?<![0-9@])[0-9]+")
+_IN_BLOCK = re.compile(r"\{i\}.*[./]", re.DOTALL)
+
+
+class NewEntry(NamedTuple):
+    """An entry of a suite and what speaks for it; a template stands for `blocks`, of which `apart` is the most."""
+
+    apart: float
+    why: str
+    keys: dict[str, Any]
+    blocks: int = 1
+
+
+def in_templates(entries: Sequence[NewEntry], count: Callable[[str, str], int]) -> list[NewEntry]:
+    """Return the entries with a template for those that differ in one number alone, the same on both sides."""
+    blocks: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    templates: dict[str, dict[str, Any]] = {}
+    for place, entry in enumerate(entries):
+        for number, template in _templates(entry.keys):
+            templates[repr(template)] = template
+            blocks[repr(template)].setdefault(number, place)
+    left = dict(enumerate(entries))
+    for name, of_block in sorted(blocks.items(), key=lambda item: -len(item[1])):
+        template, places = templates[name], sorted(of_block.values())
+        if len(places) < 2 or any(left.get(place) is not entries[place] for place in places):
+            continue
+        if all(count(side, template[side]) == len(places) for side in ("left", "right")):
+            furthest = max((left.pop(place) for place in places), key=lambda entry: entry.apart)
+            left[places[0]] = furthest._replace(keys=template, blocks=len(places))
+    return [left[place] for place in sorted(left)]
+
+
+def _templates(keys: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each number that both names have, with the entry that has ``{i}`` in its place."""
+    names = [keys["left"], keys["right"]]
+    if any(map(is_template, names)):
+        return
+    ours, theirs = (list(_NUMBER.finditer(parse_address(name).op)) for name in names)
+    for one in ours:
+        for other in (other for other in theirs if other[0] == one[0]):
+            made = [name[: at.start()] + "{i}" + name[at.end() :] for name, at in zip(names, (one, other), strict=True)]
+            # conv1 and conv2 are no blocks.
+            if any(map(_IN_BLOCK.search, made)):
+                yield one[0], keys | dict(zip(("left", "right"), made, strict=True))

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from itertools import chain
 from math import nan, prod
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from pytest_msdump.core.compare.opening import open_sharded, open_view
+from pytest_msdump.core.compare.opening import open_logical, open_view
 from pytest_msdump.core.dumps.base import EMPTY, reader
-from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
+from pytest_msdump.core.errors import ConfigError, TensorShapeError, UnknownNameError, nearest
+from pytest_msdump.core.facts.memory_formats import may_be_padded
 from pytest_msdump.core.limits.judge import verdict_from
 from pytest_msdump.core.matching.leaving import Names
 from pytest_msdump.core.matching.pair_filter import PairFilter
@@ -24,11 +25,14 @@ from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.ordering import in_order
 from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.record import Record
-from pytest_msdump.core.model.tensor import TensorKey, TensorRef, TensorSource, TensorSpec, mangle
+from pytest_msdump.core.model.tensor import TensorKey, TensorRef, TensorSource, TensorSpec, TensorView, mangle
+from pytest_msdump.core.suite import Suite
 from pytest_msdump.core.text import Message, Parameter, say
+from pytest_msdump.layouts.sharded import ShardedView
 from pytest_msdump.layouts.tokens import TokenView
 from pytest_msdump.model.shards import (
     STAGES,
+    CommonTokens,
     Dims,
     DimsEntry,
     Mesh,
@@ -36,6 +40,8 @@ from pytest_msdump.model.shards import (
     Sharding,
     ShardLayout,
     parse_dims,
+    shards_of,
+    tokens_of,
 )
 
 _RANK_FOLDER = re.compile(r"rank_?(\d{1,9})", re.ASCII | re.IGNORECASE)
@@ -115,6 +121,31 @@ def put_together(dump: Dump, side: str, sharding: Sharding) -> Dump:
     ops = {shard.ref.key.op: shard.key.op for shards in groups.values() for shard in shards}
     around = {ops.get(op, op): ops.get(outer, outer) for op, outer in dump.around.items()}
     return replace(dump, refs=in_order((*alone, *whole)), notes=(*dump.notes, *notes), around=around)
+
+
+def put_all_together(dumps: Mapping[str, Dump], suite: Suite) -> Mapping[str, Dump]:
+    """Return the dumps of all sides with whole tensors, as suite and manifests of ranks say; see `put_together`."""
+    sharding = with_recorded(suite.sharding or Sharding(), dumps)
+    return {side: put_together(dump, side, sharding) for side, dump in dumps.items()}
+
+
+def open_shards(ref: TensorRef) -> TensorView:
+    """Open a tensor that ranks have shards of."""
+    return open_sharded(shards_of(ref) or ShardedTensor())
+
+
+def open_sharded(tensor: ShardedTensor) -> ShardedView:
+    """Open the first copy of a tensor that ranks have shards of; TensorShapeError where these cannot be joined."""
+    if tensor.layout is None or tensor.problem is not None:
+        raise TensorShapeError(tensor.problem or "")
+    with ExitStack() as stack:
+        views = [stack.enter_context(closing(open_logical(ref))) for ref in tensor.copies[0]]
+        for view in views:
+            if view.spec.logical_shape is None and may_be_padded(view.spec.memory_format):
+                raise TensorShapeError(Message("shards_padded", {"memory_format": view.spec.memory_format}))
+        whole = ShardedView(views, tensor.layout)
+        stack.pop_all()
+    return whole
 
 
 def _by_manifests(dump: Dump) -> Mapping[int | None, Mapping[str, tuple[int, int]]]:
@@ -235,7 +266,10 @@ def _whole(
     """
     whole = joined(key, [shard.ref for shard in shards])
     entry = choose(whole)
-    return replace(whole, shards=_sharded(shards, mesh, side, None if entry is None else entry.dims, absent))
+    return replace(
+        whole,
+        parts={**whole.parts, "shards": _sharded(shards, mesh, side, None if entry is None else entry.dims, absent)},
+    )
 
 
 def joined(key: TensorKey, refs: Sequence[TensorRef]) -> TensorRef:
@@ -360,14 +394,19 @@ def with_copies_judged(pair: Pair, record: Record, compare: Callable[[Pair], Rec
 
 def _copy(ref: TensorRef, number: int) -> TensorRef:
     """Return a tensor of one copy of its shards, in each step that it has."""
-    if ref.shards is not None and ref.shards.copies:
-        ref = replace(ref, shards=ref.shards.copy(min(number, ref.shards.copy_count - 1)))
-    return replace(ref, steps=tuple(_copy(step, number) for step in ref.steps), overflows=())
+    parts, shards, tokens = dict(ref.parts), shards_of(ref), ref.parts.get("tokens")
+    if shards is not None and shards.copies:
+        parts["shards"] = shards.copy(min(number, shards.copy_count - 1))
+    if isinstance(tokens, CommonTokens):
+        parts["tokens"] = replace(tokens, steps=tuple(_copy(step, number) for step in tokens.steps))
+    return replace(ref, parts=parts, overflows=())
 
 
 def _differing_copies(side: str, ref: TensorRef, compare: Callable[[Pair], Record]) -> Finding | None:
     """Return what is found of copies that are not the first one's equals; of several the worst, the first such."""
-    copies = max((one.shards.copy_count for one in (ref, *ref.steps) if one.shards is not None), default=0)
+    copies = max(
+        (shards.copy_count for one in (ref, *tokens_of(ref).steps) if (shards := shards_of(one)) is not None), default=0
+    )
     found: list[tuple[str, int, Record]] = []
     for number in range(1, copies):
         one = compare(Pair(_copy(ref, 0), _copy(ref, number), how="name"))
@@ -389,8 +428,9 @@ def _rank_at(ref: TensorRef, place: Sequence[int]) -> str:
     with closing(open_view(ref)) as whole:
         if isinstance(whole, TokenView):
             step, place = whole.source_of(place)
-            ref = ref.steps[step] if ref.steps else ref
-    shards = ref.shards or ShardedTensor()
+            steps = tokens_of(ref).steps
+            ref = steps[step] if steps else ref
+    shards = shards_of(ref) or ShardedTensor()
     with closing(open_sharded(shards)) as view:
         ref = shards.copies[0][view.shards_at(place)[0]]
     rank = ref.key.op.at.rank

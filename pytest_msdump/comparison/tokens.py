@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from math import prod
 from typing import Any, NamedTuple
@@ -13,16 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.comparison.sharding import joined
-from pytest_msdump.core.compare.opening import open_logical
-from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.compare.opening import open_logical, open_view
+from pytest_msdump.core.errors import ConfigError, TensorShapeError
 from pytest_msdump.core.matching.leaving import Names
 from pytest_msdump.core.matching.pair_filter import PairFilter
 from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.ordering import in_order
-from pytest_msdump.core.model.tensor import Coordinates, TensorKey, TensorRef
+from pytest_msdump.core.model.tensor import Coordinates, TensorKey, TensorRef, TensorView
+from pytest_msdump.core.suite import Suite
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.model.shards import ShardedTensor, TokenIds, TokenRuns
+from pytest_msdump.layouts.tokens import TokenView, begins_with_tokens
+from pytest_msdump.model.shards import CommonTokens, ShardedTensor, TokenIds, TokenRuns, tokens_of
 
 _PARAMETER = "Parameter"
 _TOKENS = "[msdump.shards] tokens"
@@ -47,13 +49,14 @@ class _Batch(NamedTuple):
     sequences: list[_Sequence]
 
 
-def with_tokens(dumps: Mapping[str, Dump], tokens: TokenIds | None) -> dict[str, Dump]:
+def with_tokens(dumps: Mapping[str, Dump], suite: Suite) -> Mapping[str, Dump]:
     """Return the dumps of all sides with the tokens to compare: those of the same sequences, without padding.
 
     Reads the ids, and no other tensor. ConfigError where they are not there, or not of the same sequences.
     """
+    tokens = None if suite.sharding is None else suite.sharding.tokens
     if tokens is None:
-        return dict(dumps)
+        return dumps
     batches = {side: _batches(dump, side, tokens) for side, dump in dumps.items()}
     runs: dict[str, dict[int | None, TokenRuns]] = {side: {} for side in dumps}
     notes: defaultdict[str, list[str]] = defaultdict(list)
@@ -78,6 +81,30 @@ def with_tokens(dumps: Mapping[str, Dump], tokens: TokenIds | None) -> dict[str,
     }
 
 
+def open_tokens(ref: TensorRef) -> TensorView:
+    """Open a tensor of which some tokens are compared; one that does not begin with tokens is opened as it is."""
+    part = tokens_of(ref)
+    if part.steps:
+        return _open_steps(part.steps, part.runs)
+    view = open_view(replace(ref, parts={name: other for name, other in ref.parts.items() if name != "tokens"}))
+    return TokenView([view], part.runs) if begins_with_tokens([view], part.runs) else view
+
+
+def _open_steps(steps: Sequence[TensorRef], runs: TokenRuns) -> TokenView:
+    """Open the tensors of several steps as one; TensorShapeError where these have not the tokens of their steps."""
+    with ExitStack() as stack:
+        for step in steps:
+            if step.is_unseen or step.sample is not None:
+                raise TensorShapeError(Message("shards_not_saved", {"file": step.source.name}))
+        views = [stack.enter_context(closing(open_logical(step))) for step in steps]
+        if not begins_with_tokens(views, runs):
+            shapes = views[0].shape, runs.shapes[0]
+            raise TensorShapeError(Message("steps_without_tokens", {"shape": shapes[0], "ids": shapes[1]}))
+        whole = TokenView(views, runs)
+        stack.pop_all()
+    return whole
+
+
 def _with_runs(
     dump: Dump, tokens: TokenIds, batches: Mapping[int | None, _Batch], runs: Mapping[int | None, TokenRuns]
 ) -> Dump:
@@ -91,7 +118,7 @@ def _with_runs(
         if ref.key.op.op_type == _PARAMETER or at not in runs or not takes(ref):
             others.append(ref)
         elif tokens.steps is None:
-            others.append(replace(ref, tokens=runs[at]))
+            others.append(replace(ref, parts={**ref.parts, "tokens": CommonTokens(runs[at])}))
         else:
             op = ref.key.op
             key = replace(ref.key, op=replace(op, at=replace(op.at, **{tokens.steps: None})))
@@ -100,10 +127,10 @@ def _with_runs(
         at, _ = _split(key.op.at, tokens)
         whole, wanted = joined(key, list(steps.values())), batches[at].steps
         if steps.keys() == {*wanted}:
-            others.append(replace(whole, steps=tuple(steps[one] for one in wanted), tokens=runs[at]))
+            others.append(replace(whole, parts={"tokens": CommonTokens(runs[at], tuple(steps[one] for one in wanted))}))
         else:
             lacking = Message("steps_lacking", {"n": len(steps.keys() & {*wanted}), "steps": len(wanted)})
-            others.append(replace(whole, shards=ShardedTensor(problem=lacking)))
+            others.append(replace(whole, parts={"shards": ShardedTensor(problem=lacking)}))
     return replace(dump, refs=in_order(others) if groups else tuple(others))
 
 

@@ -13,18 +13,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
-from pytest_msdump.core.compare.additions import with_added_report
+from pytest_msdump.core.compare.additions import with_said_of_report
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.metrics.kernel import choose_kernel
 from pytest_msdump.core.model.record import Local, Record
 from pytest_msdump.core.model.report import ReplayShare, Report
-from pytest_msdump.core.report.build import MOST_EXPLAINED, build_report, run_facts, start_report, write_report
+from pytest_msdump.core.report.build import MOST_EXPLAINED, build_report
 from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text
+from pytest_msdump.core.report.files import run_facts, start_report, write_report
+from pytest_msdump.core.report.shown import choose_shown, labeller, short_reason
 from pytest_msdump.core.report.summary import header_lines, summary_lines
 from pytest_msdump.core.scheduling import records_of
 from pytest_msdump.core.text import ENGLISH, Phrases
-from pytest_msdump.report.causes import choose_shown, labeller, short_reason
 
 T = TypeVar("T")
 
@@ -98,8 +99,7 @@ def report_of(
     most_explained: int | None = MOST_EXPLAINED,
 ) -> Report:
     """Return the report of a plan's records, by number of the pair; `share` is how much a replay judged of them."""
-    report = build_report(plan, records, share, most_explained=most_explained)
-    report = with_added_report(report, plan, plan.hooks)
+    report = with_said_of_report(build_report(plan, records, share, most_explained=most_explained), plan.hooks)
     report = replace(report, notes=(*report.notes, *notes), run=run_facts())
     return report if adds is None else adds(report)
 

@@ -3,9 +3,18 @@
 # Reader → its class, its precedence, and how names of its files end, in lower case; none where any name may be one.
 READERS = {
     "mindspore": ("pytest_msdump.core.dumps.mindspore:MindSporeReader", 10, ()),
-    "npy-file": ("pytest_msdump.core.dumps.npy_folder:NpyFileReader", 0, (".npy", ".bin")),
+    "npy-file": ("pytest_msdump.core.dumps.npy_file:NpyFileReader", 0, (".npy", ".bin")),
     "npy-folder": ("pytest_msdump.core.dumps.npy_folder:NpyFolderReader", 0, ()),
     "npy-tree": ("pytest_msdump.core.dumps.npy_tree:NpyTreeReader", -2, (".npy",)),
+}
+
+# Ways of pairing, in this order: what one pairs or withholds is not offered to a later one.
+WAYS = {
+    "map": "pytest_msdump.core.matching.mapped:pair_by_map",
+    "file": "pytest_msdump.core.matching.pairer:pair_two_files",
+    "fusion": "pytest_msdump.core.matching.fused:pair_by_rules",
+    "name": "pytest_msdump.core.matching.names:pair_by_name",
+    "mangled": "pytest_msdump.core.matching.names:pair_by_mangled_name",
 }
 
 REPORTS = {

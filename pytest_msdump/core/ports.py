@@ -16,10 +16,11 @@ that stands before it in the help. ``core/hooks.py`` has the core's own rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -81,14 +82,19 @@ def capabilities() -> tuple[Capability, ...]:
     """Return all capabilities, each after those that it needs, otherwise by name."""
     named = [one for package in _PACKAGES for one in registry.folders_with(package, _ROWS) if one[0] not in _OTHERS]
     rows = {name: registry.literal_rows(module) for name, module in named}
-    for point in registry.entry_points_of(GROUP):
-        rows[point.name] = vars(point.load())
-        if refused := sorted(_OWN_STAGES & rows[point.name].get("STAGES", {}).keys()):
-            raise BrokenCapabilityError(
-                f"capability {point.name} of {point.value}: stage {refused[0]} judges, and only the core clears a "
-                "verdict; take the stage judged, which may worsen one, or the stage limits"
-            )
+    rows |= {point.name: vars(point.load()) for point in registry.entry_points_of(GROUP)}
     return tuple(Capability(name, rows[name]) for name in ordered(rows))
+
+
+def sources_elsewhere() -> Iterator[tuple[str, Path]]:
+    """Yield the modules that capabilities of other packages name, and their files: records depend on these, too."""
+    for point in registry.entry_points_of(GROUP):
+        stages = vars(point.load()).get("STAGES", {})
+        targets = [point.value, *(target for row in stages.values() for target, *_ in _rows_of(row))]
+        for module in sorted({target.partition(":")[0] for target in targets}):
+            spec = find_spec(module)
+            if spec is not None and spec.origin is not None:
+                yield module, Path(spec.origin)
 
 
 def ordered(rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
@@ -163,10 +169,22 @@ def values(kind: str) -> Mapping[str, Any]:
 @cache
 def steps(stage: str) -> tuple[Step, ...]:
     """Return what capabilities do at a stage, in order; loads none of them."""
-    named = ((one.name, one.rows.get("STAGES", {}).get(stage, [])) for one in capabilities())
-    listed = ((name, row) for name, own in named for row in (own if isinstance(own, list) else [own]))
-    parts = ((name, (row,) if isinstance(row, str) else row) for name, row in listed)
-    return tuple(Step(name, target, " ".join(conditions)) for name, (target, *conditions) in parts)
+    listed = ((one.name, row) for one in capabilities() for row in _rows_of(one.rows.get("STAGES", {}).get(stage, [])))
+    found = tuple(Step(name, target, " ".join(conditions)) for name, (target, *conditions) in listed)
+    if stage in _OWN_STAGES:
+        elsewhere = {point.name for point in registry.entry_points_of(GROUP)}
+        for step in found:
+            if step.capability in elsewhere:
+                raise BrokenCapabilityError(
+                    f"capability {step.capability}: stage {stage} judges, and only the core clears a verdict; "
+                    "take the stage judged, which may worsen one, or the stage limits"
+                )
+    return found
+
+
+def _rows_of(row: Any) -> list[tuple[str, ...]]:
+    """Return what a capability does at a stage: a target, one with conditions, or a list of these."""
+    return [(one,) if isinstance(one, str) else one for one in (row if isinstance(row, list) else [row])]
 
 
 def bound(stage: str, conditions: Iterable[str] = ("",)) -> tuple[Callable[..., Any], ...]:
@@ -259,16 +277,16 @@ class Entries(Protocol):
 class Paired(Protocol):
     """Stage ``paired``: adds to pairs what belongs to them, as tensors of further runs.
 
-    Its condition is ``"golden"`` (there is a golden or a third run), or empty.
+    Its condition is ``"golden"`` (there is a golden or a third run), ``"several"`` (more than two tensors), or empty.
 
     Examples
     --------
     >>> def with_ticket(pairing, dumps):
-    ...     return replace(pairing, notes=(*pairing.notes, "ACC-412")), dumps
+    ...     return replace(pairing, notes=(*pairing.notes, "ACC-412")), {}
     """
 
-    def __call__(self, pairing: Pairing, dumps: Mapping[str, Dump], /) -> tuple[Pairing, Mapping[str, Dump]]:
-        """Return both; who meets whom stays as it is."""
+    def __call__(self, pairing: Pairing, dumps: Mapping[str, Dump], /) -> tuple[Pairing, Mapping[str, tuple[str, ...]]]:
+        """Return the pairing, in which the same tensors meet, and notes on further runs, by name."""
 
 
 class LimitSource(Protocol):
@@ -332,7 +350,9 @@ class Excused(Protocol):
 
 
 class Explained(Protocol):
-    """Stage ``explained``: adds notes and parts to the record of a failing pair, while both tensors are open.
+    """Stage ``explained``: adds parts to the record of a failing pair, while both tensors are open.
+
+    It costs a second look at the elements, so that it is for the failures that are told in full.
 
     Examples
     --------

@@ -25,11 +25,7 @@ _MOST_TOGETHER = 64
 def records_of(
     plan: Plan, watch: Watch, *, scheduler: str | None = None
 ) -> tuple[Mapping[int, Record], tuple[str, ...]]:
-    """Compare every pair, on the workers of a Dask `scheduler` where its address is given.
-
-    Return records by number of the pair, and sentences for the report. ConfigError where there is no scheduler, or none
-    of its workers can compare.
-    """
+    """Compare every pair, on the workers of a Dask `scheduler` where its address is given."""
     numbers = range(len(plan.pairing.pairs))
     if scheduler is not None:
         workers = offered("scheduler")

@@ -25,3 +25,13 @@ STAGES = {
         "pytest_msdump.dumps.graphs.execution_order:with_graphs",
     ]
 }
+
+# What reads the graph of a compiled model, what gives a dump its order, and what knows the arguments of operators.
+GRAPHS = {
+    "model": "pytest_msdump.dumps.graphs.ge_model:read_model",
+    "order": "pytest_msdump.dumps.graphs.execution_order:with_order_of",
+    "arguments": "pytest_msdump.comparison.graph_operators:ArgumentBook",
+}
+
+# Prefix of what is selected → what replaces it by names of operators.
+SELECTORS = {"line:": "pytest_msdump.comparison.graph_operators:with_line_names"}

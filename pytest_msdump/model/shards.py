@@ -243,6 +243,11 @@ class ShardedTensor:
     problem: Message | None = None
 
     @property
+    def share(self) -> float:
+        """All of it is compared."""
+        return 1.0
+
+    @property
     def copy_count(self) -> int:
         """In how many ways the tensor can be put together."""
         return len(self.copies) * (1 if self.layout is None else self.layout.picks)
@@ -287,6 +292,39 @@ class TokenRuns(NamedTuple):
     shapes: tuple[tuple[int, ...], ...]
     runs: tuple[tuple[int, int], ...]
     share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class CommonTokens:
+    """The tokens of a tensor to compare, where others are padding.
+
+    `steps` are the tensors that have them, one for each pass of a model, where one alone does not.
+    """
+
+    runs: TokenRuns
+    steps: tuple[TensorRef, ...] = ()
+
+    @property
+    def problem(self) -> Message | None:
+        """There is none: it shows when the tensors are opened."""
+        return None
+
+    @property
+    def share(self) -> float:
+        """Which share of the tokens without padding is compared."""
+        return self.runs.share if self.steps else 1.0
+
+
+def shards_of(ref: TensorRef) -> ShardedTensor | None:
+    """Return what a tensor is to be put together from."""
+    part = ref.parts.get("shards")
+    return part if isinstance(part, ShardedTensor) else None
+
+
+def tokens_of(ref: TensorRef) -> CommonTokens:
+    """Return the tokens of a tensor to compare; of one that has no such part none, as a whole."""
+    part = ref.parts.get("tokens")
+    return part if isinstance(part, CommonTokens) else CommonTokens(TokenRuns((), ()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from pytest_msdump.core.model.record import Record
 from pytest_msdump.plugin.junit import properties
 from pytest_msdump.plugin.measuring import cached, runner_of
 from pytest_msdump.plugin.output import coverage, detail_text, failure
-from pytest_msdump.plugin.session import ItemRecords
-from pytest_msdump.plugin.sources import GATE, NODE_OF_COMMAND_LINE, Source
+from pytest_msdump.plugin.session import GATE, ItemRecords
+from pytest_msdump.plugin.sources import NODE_OF_COMMAND_LINE, Source
 
 
 class SuiteFile(pytest.File):

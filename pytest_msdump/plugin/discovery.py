@@ -25,13 +25,7 @@ def _is_named_so(name: str) -> bool:
 def suite_files(
     paths: Iterable[Path], *, norecurse: Iterable[str] = (), stay_out: Callable[[Path], bool] = lambda _: False
 ) -> list[Path]:
-    """Return every suite file in or below `paths`, sorted, as pytest's own collection would meet them.
-
-    `norecurse` are fnmatch patterns of directories not to enter, as pytest's `norecursedirs`: one that holds a
-    separator is matched against the path, others against the name. `stay_out` refuses a directory even if it is one of
-    `paths`. Hidden directories are not entered, unless given. Links to directories are followed after all real
-    directories, and no directory is entered twice, so a link that leads back up ends there.
-    """
+    """Return every suite file in or below `paths`, sorted, as pytest's own collection would meet them."""
     found: set[Path] = set()
     folders: list[Path] = []
     for path in paths:

@@ -26,8 +26,7 @@ from pytest_msdump.plugin.output import (
     start_reports,
     write_reports,
 )
-from pytest_msdump.plugin.session import Gate
-from pytest_msdump.plugin.sources import GATE
+from pytest_msdump.plugin.session import GATE, Gate
 
 
 class GateHooks:
@@ -73,6 +72,12 @@ class GateHooks:
             start_reports(self.gate, sources)
 
     @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Send pytest-xdist's workers the name of the run, and what the replay says of each pair."""
+        node.workerinput["msdump_run"] = self.gate.run
+        node.workerinput["msdump_local"] = self.gate.local_text
+
+    @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         """Do the same as soon as a worker says what it will run."""
         if self.gate.plans:
@@ -107,7 +112,7 @@ class GateHooks:
         stop_measuring(self.config)
         if gate.has_results:
             write_reports(gate)
-            add_roles(gate)
+            add_roles(gate.cases, gate.report_of)
             gate.detail_lines.extend(close_details(gate))
             shorten_failures(gate, self.config.pluginmanager.getplugin("terminalreporter"))
             if (gate.unwritten or gate.foreign) and session.exitstatus == pytest.ExitCode.OK:

@@ -23,7 +23,6 @@ from pytest_msdump.plugin.discovery import is_suite_file
 from pytest_msdump.plugin.ignore_dumps import find_dumps
 from pytest_msdump.plugin.sources import (
     DUMPS,
-    GATE,
     NODE_OF_COMMAND_LINE,
     chosen_language,
     find_own_source,
@@ -98,8 +97,6 @@ def pytest_configure_node(node: Any) -> None:
     """Send pytest-xdist's workers what they cannot see: the terminal, and whether paths were given."""
     config = node.config
     node.workerinput["msdump_columns"] = config.get_terminal_writer().fullwidth
-    node.workerinput["msdump_run"] = config.stash[GATE].run if GATE in config.stash else ""
-    node.workerinput["msdump_local"] = config.stash[GATE].local_text if GATE in config.stash else "{}"
     node.workerinput["msdump_plain"] = has_testpaths_only(config)
     node.workerinput["msdump_language"] = chosen_language(config)
 

@@ -11,15 +11,15 @@ from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.report.coverage import first_failing
 from pytest_msdump.core.report.json_forms import encode
-from pytest_msdump.report.causes import with_causes_first
+from pytest_msdump.core.report.shown import with_causes_first
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pytest
 
     from pytest_msdump.core.model.record import Record
-    from pytest_msdump.plugin.session import Gate
+    from pytest_msdump.core.model.report import Report
 
 # Few and short: validators and viewers of JUnit files choke on more.
 _METRICS = ("cosine_similarity", "max_absolute_error", "relative_euclidean_distance")
@@ -49,10 +49,10 @@ def case_of(config: pytest.Config, report: pytest.TestReport) -> Any:
     return None if xml is None else xml.node_reporter(report)
 
 
-def add_roles(gate: Gate) -> None:
+def add_roles(cases: Iterable[tuple[tuple[str, Sequence[int]], Any]], report_of: Mapping[str, Report]) -> None:
     """Add the role to each failing test case: it is known only now, and the file is not yet written."""
-    for (digest, numbers), case in gate.cases:
-        report = gate.report_of.get(digest)
+    for (digest, numbers), case in cases:
+        report = report_of.get(digest)
         if report is not None:
             for name, value in _roles(report.records[number] for number in numbers):
                 _add(case, name, value)

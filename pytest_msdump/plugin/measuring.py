@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
@@ -14,10 +14,24 @@ from pytest_msdump.core.scheduling import Cache, Runner
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_msdump.core.compare.planning import Plan
+    from pytest_msdump.core.compare.planning import Group, Plan
     from pytest_msdump.core.model.record import Record
-    from pytest_msdump.plugin.collect import OperatorItem
     from pytest_msdump.plugin.session import Gate
+    from pytest_msdump.plugin.sources import Source
+
+
+class MeasuredItem(Protocol):
+    """An item that compares pairs of its suite's plan."""
+
+    config: pytest.Config
+    session: pytest.Session
+    plan: Plan
+    group: Group
+    msdump_source: Source
+
+    @property
+    def nodeid(self) -> str:
+        """The item's id."""
 
 
 class _Measuring:
@@ -33,7 +47,7 @@ class _Measuring:
 _MEASURING: pytest.StashKey[_Measuring] = pytest.StashKey()
 
 
-def runner_of(item: OperatorItem) -> Runner:
+def runner_of(item: MeasuredItem) -> Runner:
     """Return the runner for `item`; the same one for items that follow each other.
 
     Nothing is compared ahead of another test, which may write the files that come next. A worker of pytest-xdist does
@@ -97,14 +111,14 @@ def stop_measuring(config: pytest.Config) -> None:
         now.runner.close()
 
 
-def _following(item: OperatorItem, now: _Measuring) -> Sequence[OperatorItem]:
+def _following(item: MeasuredItem, now: _Measuring) -> Sequence[MeasuredItem]:
     """The item, and those of its suite right behind it."""
     if not now.places:
         now.places = {one.nodeid: place for place, one in enumerate(item.session.items)}
     place = now.places.get(item.nodeid)
     if place is None or hasattr(item.config, "workerinput"):
         return [item]
-    found: list[OperatorItem] = []
+    found: list[MeasuredItem] = []
     for one in item.session.items[place:]:
         if not isinstance(one, type(item)) or one.msdump_source != item.msdump_source:
             break

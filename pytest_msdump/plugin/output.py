@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TypeGuard
 
@@ -22,15 +23,12 @@ from pytest_msdump.core.gate import exit_code, header_of, report_of
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.ports import offered
-from pytest_msdump.core.report.base import kinds_of_the_run, printed_lines, remove_reports, write_kind
-from pytest_msdump.core.report.build import (
-    pairing_report,
-    start_report,
-    write_report,
-)
-from pytest_msdump.core.report.bundling import MOST_CAUSES, write_bundle
+from pytest_msdump.core.report.base import kinds_of_the_run, printed_lines, remove_reports, tellers, write_kind
+from pytest_msdump.core.report.build import pairing_report
 from pytest_msdump.core.report.coverage import coverage_problems, coverage_text
 from pytest_msdump.core.report.failure import failure_text, one_line, path_below
+from pytest_msdump.core.report.files import start_report, write_report
+from pytest_msdump.core.report.shown import choose_shown, short_reason, with_causes_first
 from pytest_msdump.core.report.summary import summary_lines
 from pytest_msdump.core.report.tables import filled
 from pytest_msdump.core.storage.locations import is_url
@@ -39,7 +37,6 @@ from pytest_msdump.plugin.measuring import keep_records
 from pytest_msdump.plugin.session import Gate, progress_of, sent_with
 from pytest_msdump.plugin.sources import OWN_NODE, Source
 from pytest_msdump.replay.pairing import suggest_with
-from pytest_msdump.report.causes import choose_shown, role_line, short_reason, suspicious_line, with_causes_first
 
 _RED, _GREEN = {"red": True, "bold": True}, {"green": True}
 # What pytest's short summary lists when -r says nothing.
@@ -194,7 +191,8 @@ def _bundle(gate: Gate, plan: Plan, report: Report, title: str) -> list[Path]:
     if options.msdump_bundle is None:
         return []
     directory = gate.config.invocation_params.dir / options.msdump_bundle / (_folder(title) if title else "")
-    return write_bundle(plan, report, directory, most=None if options.msdump_show == "all" else MOST_CAUSES)
+    files: list[Path] = offered("bundle").write_bundle(plan, report, directory, is_whole=options.msdump_show == "all")
+    return files
 
 
 def print_summary(gate: Gate, terminal: pytest.TerminalReporter) -> None:
@@ -341,15 +339,12 @@ def _with_role(
     if place is not None:
         place = ReprFileLocation(place.path, place.lineno, short_reason(failing, say))
     if lines:
-        above = [*_once(role_line, failing, say), *_once(suspicious_line, failing, say)]
+        # First lines of all records, then second ones; each line once.
+        lines_of = (teller.record_lines(record, say) for record in failing for teller in tellers())
+        above = dict.fromkeys(line for row in zip_longest(*lines_of) for line in row if line)
         text = "".join([*(f"{line}\n" for one in above for line in filled(one, writer.fullwidth)), *lines])
         lines = [_coloured(text, writer, say)]
     return ExceptionChainRepr([(ReprTraceback([ReprEntryNative(lines)], None, "native"), place, None)])
-
-
-def _once(line_of: Callable[[Record, Phrases], str], records: Sequence[Record], say: Phrases) -> list[str]:
-    """Return the lines of several records, each line once."""
-    return [line for line in dict.fromkeys(line_of(record, say) for record in records) if line]
 
 
 def _coloured(text: str, writer: TerminalWriter, say: Phrases) -> str:

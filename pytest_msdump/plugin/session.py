@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from pytest_msdump.replay.reference_model import Reference
 
 
+GATE: pytest.StashKey[Gate] = pytest.StashKey()
+
+
 class Gate:
     """The gates of one session."""
 
@@ -175,10 +178,7 @@ class Gate:
         return next(iter(self.plans.values())) if len(self.plans) == 1 else None
 
     def translate_arguments(self) -> None:
-        """Replace ``FILE::X`` by the item names that X means, where X is another name of an operator or tensor.
-
-        pytest would look for ``msdump::X`` among files: what it means is kept for `pick`.
-        """
+        """Replace ``FILE::X`` by the item names that X means, where X is another name of an operator or tensor."""
         typed = [argument for argument in self.config.args if is_own_id(self.config, argument)]
         self._typed = [argument.removeprefix(OWN_NODE) for argument in typed]
         rest = [argument for argument in self.config.args if argument not in typed]
@@ -285,11 +285,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class ItemRecords:
-    """The records that travel with an item's report, by number of the pair.
-
-    `plan` is the digest of the item's plan, `keys` says under which key each record may be kept in the cache, and
-    `reused` which pairs came from there.
-    """
+    """The records that travel with an item's report, by number of the pair."""
 
     plan: str
     records: Mapping[int, Record]

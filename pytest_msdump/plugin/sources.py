@@ -6,13 +6,13 @@ import glob
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
@@ -27,14 +27,28 @@ from pytest_msdump.plugin.discovery import SUITE_FILE, is_suite_file
 
 if TYPE_CHECKING:
     from pytest_msdump.core.suite import Suite
-    from pytest_msdump.plugin.ignore_dumps import IgnoreDumps
-    from pytest_msdump.plugin.session import Gate
 
 # What the ids of items begin with that no suite file brings.
 NODE_OF_COMMAND_LINE = "msdump"
 OWN_NODE = f"{NODE_OF_COMMAND_LINE}::"
-DUMPS: pytest.StashKey[IgnoreDumps] = pytest.StashKey()
-GATE: pytest.StashKey[Gate] = pytest.StashKey()
+
+
+class FoundDumps(Protocol):
+    """The dumps of a session, and the suite files that it may collect."""
+
+    suites: list[Path]
+
+    def add(self, dumps: Iterable[Path]) -> None:
+        """Keep pytest out of more dumps."""
+
+    def entries(self, folder: Path) -> Iterable[Path]:
+        """Return what of a folder is not a dump's."""
+
+    def dump_of(self, path: Path) -> str | None:
+        """Return the dump that a path is in."""
+
+
+DUMPS: pytest.StashKey[FoundDumps] = pytest.StashKey()
 
 
 @dataclass(frozen=True)

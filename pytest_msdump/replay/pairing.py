@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.causes.alignment import Alignment, best_alignment
 from pytest_msdump.causes.choose_partners import Fit, Suggestion
 from pytest_msdump.causes.confirm_partners import words_of
-from pytest_msdump.causes.fingerprint import distances, fingerprint
+from pytest_msdump.causes.fingerprint import Alignment, best_alignment, distances, fingerprint
 from pytest_msdump.causes.structure import name_agreement, tokens_of
 from pytest_msdump.causes.suggest_partners import Suggested, suggest_partners
 from pytest_msdump.core.compare.opening import ArrayView

@@ -87,6 +87,26 @@ def test_results_keep_the_part_of_a_capability_that_is_gone(folder: Path) -> Non
     }
 
 
+def test_what_elements_show_becomes_a_part_of_failures_that_are_told_in_full(folder: Path) -> None:
+    explains = """
+def largest(opened, record):
+    left, _ = opened.seen
+    return replace(record, parts={**record.parts, "owners": Owner(str(left.read(0, left.size).max()))})
+"""
+    stages = STRANGER.replace('"judged": ("owners:with_owner", "failing")', '"explained": "owners:largest"')
+    install(folder, stages + explains)
+    msdump(folder, "compare", "left", "right")
+    document = json.loads((folder / "msdump-report/results.json").read_text())
+    assert document["tensors"][0]["parts"] == {"owners": {"team": "4.0"}}
+
+
+def test_a_changed_capability_is_not_served_from_the_cache(folder: Path) -> None:
+    install(folder, STRANGER)
+    for team in ("vision", "audio"):
+        (folder / "owners.py").write_text(STRANGER.replace("vision", team), "utf-8")
+        assert f"owned by team {team}" in msdump(folder, "compare", "left", "right", "--cache=content").stdout
+
+
 @pytest.mark.parametrize("stage", ["judged", "reported"])
 def test_a_stage_that_makes_a_verdict_better_is_refused(folder: Path, stage: str) -> None:
     (folder / "left/Default_conv1.npy").rename(folder / "left/model_conv1.npy")

@@ -12,11 +12,11 @@ from dump_builder import START, Tensor, write_mindspore
 from plugin.suites import write_suite
 
 from pytest_msdump.capabilities.html.content import content
+from pytest_msdump.causes.told import role_lines
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.record_json import to_json
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.report.causes import role_lines
 
 GRAPHS = Path(__file__).parents[1] / "data" / "localising"
 GOOD, BAD = np.ones((2, 3), "f4"), np.full((2, 3), 2, "f4")

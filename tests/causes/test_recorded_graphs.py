@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pytest_msdump.causes.reasons import reason_of
+from pytest_msdump.causes.told import role_lines
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.model.graph import Edge, Operator
 from pytest_msdump.core.model.record import Record
@@ -19,7 +20,6 @@ from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.text import ENGLISH
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.report.causes import role_lines
 
 GOOD, BAD = np.ones((2, 3), "f4"), np.full((2, 3), 2, "f4")
 

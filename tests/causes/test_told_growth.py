@@ -14,6 +14,7 @@ import pytest
 from dump_builder import Tensor, write_mindspore
 
 from pytest_msdump.causes.reasons import reason_of
+from pytest_msdump.causes.told import loose_limits
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
@@ -24,7 +25,6 @@ from pytest_msdump.core.report.record_json import checked_record, to_json
 from pytest_msdump.core.report.summary import summary_lines
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.text import ENGLISH, Phrases
-from pytest_msdump.report.causes import loose_limits
 
 # Shares of the limit: b jumps, and e is the first to fail.
 JUMPED = (0.002, 0.09, 0.3, 0.9, 1.06, 1.2)

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from dump_builder import write_mindspore, write_reference
 
+from pytest_msdump.causes.bundling import write_bundle
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.report.build import build_report, compare_plan
-from pytest_msdump.core.report.bundling import MOST_CAUSES, write_bundle
 from pytest_msdump.core.report.record_json import to_json
 from pytest_msdump.core.suite import load_suite
 
@@ -90,30 +90,10 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
     before = files(tmp_path)
     planned, report = compared(tmp_path)
     assert len(report.records) == len(names)
-    write_bundle(planned, report, tmp_path / "deep" / "bug", most=None)
+    write_bundle(planned, report, tmp_path / "deep" / "bug", is_whole=True)
     written = set(files(tmp_path)) - set(before)
     assert written
     assert all(name.startswith("deep/bug/") for name in written)
-
-
-def _many(folder: Path, count: int) -> tuple[Plan, Report]:
-    names = [f"Default/n{number}" for number in range(count)]
-    write_mindspore(folder / "left", [("ReLU", name, "output", 0, GOOD + 9) for name in names])
-    write_mindspore(folder / "right", [("ReLU", name, "output", 0, GOOD) for name in names])
-    (folder / "ge.json").write_text(
-        json.dumps({"graph": [{"op": [{"name": name, "type": "ReLU"} for name in names]}]}), "utf-8"
-    )
-    return compared(folder, fusion="ge.json")
-
-
-def test_ten_causes_unless_all_are_asked_for(tmp_path: Path) -> None:
-    planned, report = _many(tmp_path, MOST_CAUSES + 2)
-    assert [record.role for record in report.records] == ["cause"] * (MOST_CAUSES + 2)
-    (index,) = write_bundle(planned, report, tmp_path / "few")
-    assert len([path for path in (tmp_path / "few").iterdir() if path.is_dir()]) == MOST_CAUSES
-    assert "2 more are left out" in index.read_text("utf-8")
-    write_bundle(planned, report, tmp_path / "all", most=None)
-    assert len([path for path in (tmp_path / "all").iterdir() if path.is_dir()]) == MOST_CAUSES + 2
 
 
 def test_a_folder_that_cannot_be_made_is_said(drifted: Path) -> None:

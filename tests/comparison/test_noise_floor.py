@@ -228,7 +228,7 @@ def graph_pair(folder, left_terms, left, right, weight, *, has_weight=True):
         Dump(folder, "mindspore", tuple(ours), graphs=((Coordinates(), graph),)),
         Dump(folder, "npy-folder", tuple(theirs)),
     )
-    pairing = with_terms(pair_dumps(*dumps), *dumps)
+    pairing, _ = with_terms(pair_dumps(*dumps), {"left": dumps[0], "right": dumps[1]})
     return next(pair for pair in pairing.pairs if pair.right.key.op.name == "conv.bias.grad")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,7 @@ from dump_builder import write_reference
 
 from pytest_msdump.capabilities.compat import compare_vector, msaccucmp
 from pytest_msdump.cli import main as msdump
-from pytest_msdump.core.compare.user_code import load_extras
-from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.report.json_report import read_json
 
 RUNS = "from pathlib import Path\nPath({mark!r}).write_text('ran')\ndef compare(l, r, a):\n    return '7', 'mine'\n"
 
@@ -46,7 +44,7 @@ def test_it_runs_when_it_is_named_and_every_file_is_told(program, capsys):
     assert Path("mark").read_text() == "ran"
     sentence = "ran user code: code/algorithm/alg_Mine.py"
     assert sentence in capsys.readouterr().out
-    report = json.loads(Path("msdump-report/results.json").read_text())
+    report = read_json(Path("msdump-report/results.json"))
     assert report["notes"] == [sentence]
     assert report["tensors"][0]["custom"] == {"Mine": {"value": "7", "message": "mine"}}
 
@@ -56,7 +54,7 @@ def test_it_runs_when_it_is_named_and_every_file_is_told(program, capsys):
 def test_it_does_not_run_when_it_is_not_named(program):
     assert PROGRAMS[program]([]) == 0
     assert not Path("mark").exists()
-    assert "notes" not in json.loads(Path("msdump-report/results.json").read_text())
+    assert "notes" not in read_json(Path("msdump-report/results.json"))
 
 
 @pytest.mark.usefixtures("code")
@@ -104,7 +102,7 @@ def test_only_what_was_asked_for_runs_with_its_arguments(in_case, capsys):
         "CosineSimilarity",
         "MyAlg",
     ]
-    record = json.loads(Path("out/msdump-report/results.json").read_text())["tensors"][0]
+    record = read_json(Path("out/msdump-report/results.json"))["tensors"][0]
     assert list(record["custom"]) == ["MyAlg"]
 
 
@@ -126,25 +124,6 @@ def test_a_users_conversion_is_used_and_named(in_case, capsys):
     out = capsys.readouterr().out
     assert "this very file" in out
     assert f"ran user code: {file}" in out
-
-
-class TestFolders:
-    def test_the_folder_of_algorithms_itself_is_not_the_one_to_name(self, code):
-        with pytest.raises(ConfigError, match="name the folder above"):
-            load_extras(code / "algorithm")
-
-    @pytest.mark.parametrize("what", ["large", "many", "deep"])
-    def test_a_folder_that_is_more_than_code_is_refused_before_anything_runs(self, code, what):
-        if what == "large":
-            (code / "data.bin").write_bytes(bytes(2**20))
-        elif what == "many":
-            for number in range(1001):
-                (code / f"{number}.txt").touch()
-        else:
-            code.joinpath(*["d"] * 51).mkdir(parents=True)
-        with pytest.raises(ConfigError, match="right folder"):
-            load_extras(code)
-        assert not Path("mark").exists()
 
 
 def table():

@@ -52,12 +52,14 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports(tree: ast.Module, name: str, is_package: bool, known: dict[str, Path]) -> list[tuple[str, bool]]:
-    """List our own modules that this one imports, each with whether a function does it; type checking is left out."""
+def imports(
+    tree: ast.Module, name: str, is_package: bool, known: dict[str, Path], *, types: bool = False
+) -> list[tuple[str, bool]]:
+    """List our own modules that this one imports, each with whether a function does it; `types`: typing too."""
     found: list[tuple[str, bool]] = []
 
     def visit(node: ast.AST, inside: bool) -> None:
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        if not types and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             for other in node.orelse:
                 visit(other, inside)
             return
@@ -109,13 +111,15 @@ def circles(edges: dict[str, set[str]]) -> list[list[str]]:
     return groups
 
 
-def edges_of_modules() -> dict[str, set[str]]:
-    """Map each module to those of ours that it imports, in functions too."""
+def edges_of_modules(*, types: bool = False) -> dict[str, set[str]]:
+    """Map each module to those of ours that it imports, in functions too, and with `types` for type checking."""
     known = modules()
     return {
         name: {
             other
-            for other, _ in imports(ast.parse(path.read_text("utf-8")), name, path.name == "__init__.py", known)
+            for other, _ in imports(
+                ast.parse(path.read_text("utf-8")), name, path.name == "__init__.py", known, types=types
+            )
             if other in known and other != name
         }
         for name, path in known.items()
@@ -138,7 +142,7 @@ def structure() -> tuple[list[list[str]], set[tuple[str, str]]]:
         return ".".join(parts[: 2 if parts[:1] in (["core"], ["capabilities"]) else 1])
 
     rooms = {(room(one), room(other)) for one, others in edges.items() for other in others}
-    return circles(edges), {(one, other) for one, other in rooms if one != other}
+    return circles(edges_of_modules(types=True)), {(one, other) for one, other in rooms if one != other}
 
 
 def lines(paths: list[Path]) -> int:

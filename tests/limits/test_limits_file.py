@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from limit_cases import bounds_of, limits_of, measured, rules_of, told, verdict_of
+from pytest_msdump.facts.calibration import METRIC_VERSION
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.limits.limits_file import (
@@ -29,7 +30,6 @@ from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
 from pytest_msdump.core.model.dump import Dump, Manifest
 from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey
-from pytest_msdump.facts.calibration import METRIC_VERSION
 
 EUCLID, LARGEST = "relative_euclidean_distance", "normalized_max_error"
 U24, U12, U8 = 2.0**-24, 2.0**-12, 2.0**-8

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 from matching.made import addresses, dump, reasons, run_tensor, tensor
 
+from pytest_msdump.core import ports
 from pytest_msdump.core.matching import Align, MapEntry, Selection, pair_dumps, pairer
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
 from pytest_msdump.core.model.dump import Dump
@@ -165,7 +169,9 @@ def test_a_way_of_pairing_is_a_row_of_the_table_and_gets_what_earlier_ways_left(
         for ours, theirs in zip(state.unpaired(state.left), list(state.unpaired(state.right)), strict=True):
             state.add(FoundPair(ours, theirs, "left over", "test", request.formats))
 
-    monkeypatch.setattr(pairer, "WAYS", {**pairer.WAYS, "left over": pair_what_is_left})
+    rows = {**ports.rows("WAYS"), "left over": "another:pair_what_is_left"}
+    monkeypatch.setattr(ports, "rows", lambda _: rows)
+    monkeypatch.setitem(sys.modules, "another", SimpleNamespace(pair_what_is_left=pair_what_is_left))
     left, right = dump(tensor("same"), tensor("mine")), dump(tensor("theirs"), tensor("same"))
     assert addresses(pairer.pair_dumps(left, right)) == [
         ("same:output:0", "same:output:0", "name"),

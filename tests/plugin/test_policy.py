@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from dump_builder import write_mindspore, write_reference
+
+from pytest_msdump.core.report.json_report import read_json
 
 NET = "Default/net-Net"
 
@@ -33,7 +33,7 @@ def suite(pytester: pytest.Pytester, text: str = "", *, head: str = "") -> None:
 
 
 def verdicts(pytester: pytest.Pytester) -> dict[str, str]:
-    report = json.loads((pytester.path / "msdump-report" / "results.json").read_text("utf-8"))
+    report = read_json(pytester.path / "msdump-report" / "results.json")
     return {one["left"]["address"].split("/")[-1].split(":")[0]: one["verdict"] for one in report["tensors"]}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_msdump.cli import main
+from pytest_msdump.core.report.json_report import read_json
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def sides(lenet: Path) -> tuple[str, str]:
 
 
 def results(directory: Path) -> dict[str, Any]:
-    found = json.loads((directory / "results.json").read_text("utf-8"))
+    found = read_json(directory / "results.json")
     assert isinstance(found, dict)
     return found
 

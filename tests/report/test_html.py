@@ -49,16 +49,6 @@ def data_of(text):
     return json.loads(found[1])
 
 
-def test_scores_of_a_replay_come_in_units_of_their_limits():
-    values = results(5)
-    found = [("score", 40.0, 16.0), ("flips", 0.0035, 0.001), ("differing", 3.0, 0.0), ("differing", 0.0, 0.0)]
-    for record, (measure, score, limit) in zip(values["tensors"], found, strict=False):
-        outcome = "fail" if score > limit else "pass"
-        record["local"] = {"outcome": outcome, "measure": measure, "score": score, "limit": limit, "sentence": ""}
-    tensors = data_of(page(values).decode())["report"]["tensors"]
-    assert [cell(tensors["local_ratio"], row) for row in range(5)] == [2.5, 3.5, "Infinity", 0, None]
-
-
 def cell(values, row):
     return values["all"] if isinstance(values, dict) else values[row]
 
@@ -203,16 +193,6 @@ def saved(tmp_path, monkeypatch, capsys):
         assert main(["compare", f"left{rank}", "right", "--report-dir", f"rank{rank}/out"]) == rank
     capsys.readouterr()
     return tmp_path
-
-
-def test_a_folder_stands_for_its_results_and_is_opened(saved, capsys, monkeypatch):
-    shown = []
-    monkeypatch.setattr("webbrowser.open", lambda address: shown.append(address) or len(shown) == 1)
-    assert main(["report", "rank1/out", "--open"]) == 0
-    assert capsys.readouterr() == ("rank1/out/index.html\n", "")
-    assert shown == [(saved / "rank1/out/index.html").as_uri()]
-    assert main(["report", "rank1/out", "--open"]) == 0
-    assert capsys.readouterr().err == "no browser was found to open it; open rank1/out/index.html\n"
 
 
 @pytest.mark.usefixtures("saved")

@@ -6,9 +6,8 @@ import pytest
 from report import samples
 
 from pytest_msdump.core.compare.assemble import assemble
-from pytest_msdump.core.errors import MsdumpError
-from pytest_msdump.core.report.build import write_report
-from pytest_msdump.core.report.markdown import append_summary, markdown_text
+from pytest_msdump.core.report.files import write_report
+from pytest_msdump.core.report.markdown import markdown_text
 
 
 def a_report(records):
@@ -74,8 +73,3 @@ def test_it_is_appended_to_the_summary_of_a_job(tmp_path, monkeypatch):
     (file,) = write_report(report, ("md",), tmp_path / "two")
     assert file.read_text(encoding="utf-8") == markdown_text(report)
     assert summary.read_text(encoding="utf-8") == f"before\n{markdown_text(report)}\n"
-
-
-def test_a_summary_that_cannot_be_written_is_an_error(tmp_path):
-    with pytest.raises(MsdumpError, match="GITHUB_STEP_SUMMARY"):
-        append_summary(a_report([]), tmp_path)

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from pytest_msdump.report.causes import role_line, role_lines
 from report import samples
 from report.test_reporting_failure import a_report, overflowed
 
@@ -14,7 +15,6 @@ from pytest_msdump.core.model.record import RoleReason, Suspect
 from pytest_msdump.core.report.failure import failure_text, one_line
 from pytest_msdump.core.report.record_json import from_json
 from pytest_msdump.core.text import Phrases
-from pytest_msdump.report.causes import role_line, role_lines
 
 CHINESE = Phrases("zh")
 # Latin words that Chinese text has, too: names that are typed, and what numpy and MindSpore call things.

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pytest_msdump
-from pytest_msdump.capabilities.config.text import CONFIG_EN
-from pytest_msdump.capabilities.inspect.text import INSPECT_EN
+from pytest_msdump.capabilities.config.text import EN as CONFIG_EN
+from pytest_msdump.capabilities.inspect.text import EN as INSPECT_EN
 from pytest_msdump.core.text import Message, Phrases, in_clauses, message_of, plain_text, say
 from pytest_msdump.core.text.commands import COMMANDS_EN
 from pytest_msdump.core.text.en import EN
@@ -24,6 +24,7 @@ from pytest_msdump.core.text.en_findings import FINDINGS
 from pytest_msdump.core.text.en_unmatched import EN_UNMATCHED
 from pytest_msdump.core.text.notes import NOTES_EN
 from pytest_msdump.core.text.page import PAGE
+from pytest_msdump.core.text.phrases import CATALOGUES
 from pytest_msdump.core.text.replay import REPLAY_EN
 from pytest_msdump.core.text.zh import ZH
 
@@ -53,7 +54,7 @@ def test_no_code_has_one_sentence_here_and_another_there() -> None:
     codes = [code for part in parts for code in part]
     assert len(codes) == len(set(codes))
     # What one part had would be lost, in the one catalogue that all of them make.
-    assert all(EN[code] == sentence for part in parts for code, sentence in part.items())
+    assert all(CATALOGUES["en"][code] == sentence for part in parts for code, sentence in part.items())
     # What the page calls as the terminal does is the same sentence: it takes the first of that name.
     assert len(PAGE.keys() & EN.keys()) > 50
     for code in PAGE.keys() & EN.keys():

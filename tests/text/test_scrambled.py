@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import main
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.text.en import EN
 
 TESTS = Path(__file__).parents[1]
@@ -64,7 +64,7 @@ def compared(words: list[str], folder: Path) -> tuple[int, Any]:
     file = folder / "results.json"
     if not file.exists():
         return code, None
-    found = json.loads(file.read_text())
+    found = read_json(file)
     # Date and command.
     del found["run"]
     return code, without_sentences(found)

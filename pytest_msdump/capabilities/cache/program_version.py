@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 import pytest_msdump
+from pytest_msdump.core import ports
 from pytest_msdump.core.metrics.kernel import choose_kernel
 from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.tensor import TensorRef
@@ -52,12 +53,13 @@ def _version() -> str:
 
 
 def _code() -> str:
-    """Return a digest of the source files, since a working copy changes without a release."""
+    """Return a digest of the source files, of other packages' capabilities too: a working copy has no new release."""
     root = Path(pytest_msdump.__path__[0])
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
+    own = [(path.relative_to(root).as_posix(), path) for path in sorted(root.rglob("*.py"))]
+    for name, path in (*own, *ports.sources_elsewhere()):
         content = path.read_bytes()
-        digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
+        digest.update(f"{name}\0{len(content)}\0".encode())
         digest.update(content)
     # The kernel's source, not the built file: two compilers build different files from one source.
     digest.update(f"{choose_kernel().source}\0".encode())

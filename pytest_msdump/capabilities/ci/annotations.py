@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+from pytest_msdump.causes.told import loose_limits, role_line
 from pytest_msdump.core.escape import github_command, terminal_text
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
@@ -17,8 +18,8 @@ from pytest_msdump.core.model.tensor import COORDINATES
 from pytest_msdump.core.report.base import RunReport
 from pytest_msdump.core.report.coverage import coverage_problems, first_failing
 from pytest_msdump.core.report.failure import one_line
+from pytest_msdump.core.report.shown import is_inherited
 from pytest_msdump.core.storage.files import read_regular, write_file
-from pytest_msdump.report.causes import is_inherited, loose_limits, role_line
 
 # A file of the repository, its parts joined by "/" (none if the repository has no such file), and a line from 1.
 Place = tuple[str | None, int]

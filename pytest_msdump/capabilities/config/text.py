@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_msdump.core.text.rows import read_rows
 
-CONFIG_EN, CONFIG_ZH = read_rows(
+EN, ZH = read_rows(
     """
 config_kernels_empty | kernels is empty, so dump_mode 1 dumps every operator | kernels 为空，因此 dump_mode 1 会 dump 所有算子
 config_kernels_idle | kernels counts with dump_mode 1 only; dump_mode 0 dumps every operator | kernels 仅在 dump_mode 为 1 时生效；dump_mode 0 会 dump 所有算子

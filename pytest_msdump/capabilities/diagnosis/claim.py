@@ -174,12 +174,7 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True)
 class Claim(ABC):
-    """One explanation of a drift, with its numbers; `id` is a key of `facts.diagnoses.DIAGNOSES`.
-
-    `own_rounding` and `own_agreeing` stand in place of those of `sides`. `most` is the confidence that it cannot
-    exceed, however well it fits; `left_open` the share of an element's difference that may be left where the claim
-    explains it.
-    """
+    """One explanation of a drift, with its numbers; `id` is a key of `facts.diagnoses.DIAGNOSES`."""
 
     id: str
     sides: Sides
@@ -249,11 +244,8 @@ def inner(left: Array, right: Array) -> float:
 
 
 def fit(claim: Claim, ranges: Iterable[tuple[int, int]]) -> Fit:
-    """Compare a claim with the elements of `ranges`.
-
-    By squared differences alone one huge element would decide, by counts alone many tiny ones; `confidence_of` needs
-    both.
-    """
+    """Compare a claim with the elements of `ranges`."""
+    # By squared differences alone one huge element would decide, by counts alone many tiny ones.
     total = Fit()
     with np.errstate(all="ignore"):
         for start, stop in ranges:
@@ -279,10 +271,7 @@ def _add(total: Fit, claim: Claim, trial: Trial) -> None:
 
 
 def confidence_of(found: Fit, *, elements: int) -> str | None:
-    """Return how sure a fit makes; ``None`` if it leaves a tenth of the difference open, or contradicts the claim.
-
-    `elements` is the size of the tensor, or of the sample: a claim that leaves most of them out is never sure.
-    """
+    """Return how sure a fit makes; ``None`` if it leaves a tenth of the difference open, or contradicts the claim."""
     if not np.isfinite(found.drift) or found.active < 4:
         return None
     # Elements where the claim says that both sides agree.
@@ -296,13 +285,11 @@ def confidence_of(found: Fit, *, elements: int) -> str | None:
 
 
 def is_beyond_chance(trial: Trial, rounding: Slack) -> bool:
-    """Whether elements are nearer to their claim than unrelated sides could be by chance; looks at some hundred.
-
-    Two tensors of few elements, or of small spread around different means, are "explained" by a factor, a constant or
-    a bound, however unrelated they are. So each element's distance from its own claim is compared with its distance
-    from the claims of others (the nearest quarter, since many elements of one value, such as 0, prove nothing); the
-    quotient, in bits, is its evidence. Nearer than `rounding` proves no more.
-    """
+    """Whether elements are nearer to their claim than unrelated sides could be by chance; looks at some hundred."""
+    # Two tensors of few elements, or of small spread around different means, are "explained" by a factor, a constant or
+    # a bound, however unrelated they are. So each element's distance from its own claim is compared with its distance
+    # from the claims of others (the nearest quarter, since many elements of one value prove nothing); the quotient, in
+    # bits, is its evidence. Nearer than `rounding` proves no more.
     finite = np.flatnonzero(np.isfinite(trial.left) & np.isfinite(trial.claimed) & np.isfinite(trial.right))
     # Steps through the tensor would meet one column of it only.
     some = np.random.default_rng(0).permutation(finite)[:_MOST_COMPARED]

@@ -40,14 +40,7 @@ _NOTHING_LEFT = 1e-4
 
 
 def diagnose(left: TensorView, right: TensorView, *, operator: str = "") -> tuple[Diagnosis, ...]:
-    """Return what the drift between two tensors of one logical shape looks like, the surest first.
-
-    Often there is nothing to say, as of equal tensors and of types without an order (complex numbers, strings). Of two
-    diagnoses of one thing only the more specific one is kept, and at most one has confidence ``"high"``: if two explain
-    the drift equally well, both are ``"medium"``. `operator` holds the types and names of what made the tensors.
-
-    Tensors are read several times, a block at a time; up to 2 million elements are read whole.
-    """
+    """Return what the drift between two tensors of one logical shape looks like, the surest first."""
     kinds = {DTYPES[view.dtype].kind for view in (left, right)}
     if not kinds <= {"float", "integer", "bool"} or left.shape != right.shape or left.size < _FEWEST_ELEMENTS:
         return ()

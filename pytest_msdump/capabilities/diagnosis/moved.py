@@ -36,10 +36,7 @@ _FORMATS = (
 
 @dataclass(frozen=True)
 class MovedClaim(Claim):
-    """One side, read in another order, is the other.
-
-    The flat elements of side `moved` are taken for the `stored` axes, and read through `placement`.
-    """
+    """One side, read in another order, is the other."""
 
     moved: str
     stored: Shape
@@ -184,10 +181,7 @@ _BORDERS = (1, 2, 3, 4)
 
 @dataclass(frozen=True)
 class ShiftClaim(Claim):
-    """left[i] = right[i - steps] along axes, or i - flat in the flat order.
-
-    Elements without such a neighbour are 0, or, if `rolled`, those of the other end.
-    """
+    """left[i] = right[i - steps] along axes, or i - flat in the flat order."""
 
     steps: Mapping[int, int]
     flat: int = 0

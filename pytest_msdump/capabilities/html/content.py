@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os.path import commonprefix
 from typing import Any
 
+from pytest_msdump.causes.told import loose_limits
 from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.limits.permissions import permission_sentences
 from pytest_msdump.core.model.comparison import Finding
 from pytest_msdump.core.model.record import Check, Local, Record, ReportedTensor
 from pytest_msdump.core.model.report import Report, UnmatchedTensor
@@ -18,11 +20,9 @@ from pytest_msdump.core.model.tensor import COORDINATES, SourceFrame
 from pytest_msdump.core.report.coverage import coverage_problems, sentence_on_unseen
 from pytest_msdump.core.report.json_forms import encode
 from pytest_msdump.core.report.json_report import MISSING, UNMATCHED, head_json
-from pytest_msdump.core.report.permissions import permission_sentences
 from pytest_msdump.core.report.record_json import to_json
 from pytest_msdump.core.text import Message, Phrases, say
 from pytest_msdump.core.text.message import LANGUAGES
-from pytest_msdump.report.causes import loose_limits
 
 # For the eye; results.json has all digits.
 _DIGITS = 6

@@ -25,8 +25,9 @@ from pytest_msdump.capabilities.inspect.survey import Survey, survey
 from pytest_msdump.capabilities.inspect.verify import Verified, verify
 from pytest_msdump.cli.output import add_quiet, argument_groups, phrases, print_lines, terminal_width
 from pytest_msdump.comparison.graph_operators import PlacedOperator, kernel_args_of, operators_of_line
-from pytest_msdump.core.compare.indexing import index, listed, names_arrays
+from pytest_msdump.core.compare.indexing import index, listed
 from pytest_msdump.core.compare.opening import as_path, open_logical
+from pytest_msdump.core.dumps.array_files import names_arrays
 from pytest_msdump.core.dumps.array_writer import text_bytes, whole_file
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.escape import printed_json, terminal_lines

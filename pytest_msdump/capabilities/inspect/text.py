@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_msdump.core.text.rows import read_rows
 
-INSPECT_EN, INSPECT_ZH = read_rows(
+EN, ZH = read_rows(
     """
 # a dump
 holds_in_files | {tensors:n_tensors} of {operators:n_operators}; {size} in {files:n_files} | {operators:n_operators}的 {tensors:n_tensors}；{files:n_files}共 {size}

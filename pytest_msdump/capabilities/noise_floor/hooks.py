@@ -1,6 +1,6 @@
-"""What pairs get that may be zero in exact arithmetic: the terms of their sums, and the question whether they are."""
+"""What is asked of a failing pair: whether it is zero in exact arithmetic."""
 
 STAGES = {
-    "paired": "pytest_msdump.capabilities.noise_floor.limits:with_terms",
+    "paired": ("pytest_msdump.capabilities.noise_floor.limits:with_terms", "several"),
     "excused": "pytest_msdump.capabilities.noise_floor.limits:rounding_alone",
 }

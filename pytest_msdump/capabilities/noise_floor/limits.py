@@ -49,19 +49,19 @@ _BIAS_GRADIENT_TYPE = "BiasAddGrad"
 _Terms = Mapping[tuple[str, Coordinates], tuple[TensorRef, ...]]
 
 
-def with_terms(pairing: Pairing, dumps: Mapping[str, Dump]) -> tuple[Pairing, Mapping[str, Dump]]:
+def with_terms(pairing: Pairing, dumps: Mapping[str, Dump]) -> tuple[Pairing, Mapping[str, tuple[str, ...]]]:
     """Give each pair of gradients of a bias the tensors that these are sums of, where the right side has them."""
     ours, theirs = _terms_of(dumps["left"]), _terms_of(dumps["right"])
     by_graph = _terms_by_graph(dumps["left"], pairing)
     if not theirs and not by_graph:
-        return pairing, dumps
+        return pairing, {}
     pairs = tuple(
         replace(pair, terms=(_of_bias(pair.left, ours), summed))
         if (summed := _of_bias(pair.right, theirs))
         else replace(pair, terms=by_graph.get(number, pair.terms))
         for number, pair in enumerate(pairing.pairs)
     )
-    return replace(pairing, pairs=pairs), dumps
+    return replace(pairing, pairs=pairs), {}
 
 
 def _terms_by_graph(left: Dump, pairing: Pairing) -> Mapping[int, tuple[tuple[TensorRef, ...], tuple[TensorRef, ...]]]:
@@ -115,12 +115,7 @@ def _of_bias(ref: TensorRef, terms: _Terms) -> tuple[TensorRef, ...]:
 
 
 def rounding_alone(opened: OpenedPair, limits: Limits) -> Message | None:
-    """Return the remark that a pair of gradients is zero in exact arithmetic; ``None`` where that is not shown.
-
-    It is shown where, on each side whose terms were dumped, and the right side's must be, the terms cancel, and both
-    sides' gradients are below the floor: the norm of the terms times what rounding leaves of each. Of terms that were
-    sketched the mean shows whether they cancel. Raises `TensorFileError` if a file cannot be read.
-    """
+    """Return the remark that a pair of gradients is zero in exact arithmetic; ``None`` where that is not shown."""
     pair, aligned, size = opened.pair, opened.aligned, opened.aligned.right.size
     if not pair.terms[1] or not 0 < size <= _MOST_CHANNELS:
         return None
@@ -147,12 +142,10 @@ def rounding_alone(opened: OpenedPair, limits: Limits) -> Message | None:
 
 
 def _rounding(dtype: str, count: float) -> float:
-    """Return what rounding leaves of the sum of `count` terms that cancel, in units of their norm.
-
-    Each term is rounded by itself, which adds up as random numbers do: once epsilon. A normalisation subtracts means
-    from its gradients, and an error of a mean is in every term: that grows with the root of `count`, in float32 where
-    the terms are coarser.
-    """
+    """Return what rounding leaves of the sum of `count` terms that cancel, in units of their norm."""
+    # Each term is rounded by itself, which adds up as random numbers do: once epsilon. A normalisation subtracts means
+    # from its gradients, and an error of a mean is in every term: that grows with the root of `count`, in float32 where
+    # the terms are coarser.
     return EPSILON[dtype] + min(_OF_MEANS * sqrt(count) * min(EPSILON[dtype], EPSILON["float32"]), _MOST_OF_MEANS)
 
 

@@ -28,11 +28,7 @@ _MOST_BYTES = 2**16
 
 @dataclass(frozen=True)
 class OverflowFile:
-    """One overflow file; `name` is what its name says.
-
-    `entries` is what each unit reported, `documents` the record of each output with the keys of the vendor's JSON; both
-    are empty when the file cannot be read, and `problem` says why.
-    """
+    """One overflow file; `name` is what its name says."""
 
     path: Path
     name: OpdebugName

@@ -26,10 +26,7 @@ _DISTANCE, _USUAL = "relative_euclidean_distance", 1e-3
 
 
 def masks_message(opened: OpenedPair, limits: Limits) -> Message | None:
-    """Return what the masks of a pair that fails show; ``None`` where nothing shows that masks were drawn.
-
-    Only with the code ``random_masks`` is it of two runs that agree as far as they can. Raises `TensorFileError`.
-    """
+    """Return what the masks of a pair that fails show; ``None`` where nothing shows that masks were drawn."""
     pair, aligned = opened.pair, opened.aligned
     types = (pair.left.key.op.op_type or "", pair.right.key.op.op_type or "")
     dropping = next(filter(None, map(_DROPPING.fullmatch, types)), None)

@@ -41,10 +41,7 @@ _SIDES = ("left", "right")
 
 
 class _Both(NamedTuple):
-    """Statistics of both sides, the number of elements they are of, a remark, and the metrics that sketches give.
-
-    `slices` are those whose norms both sketches have; `letters` name the axes where something states them.
-    """
+    """Statistics of both sides, the number of elements they are of, a remark, and the metrics that sketches give."""
 
     left: Statistics
     right: Statistics
@@ -86,13 +83,9 @@ class _UnsavedTensor:
 
 
 def compare_by_statistics(pair: Pair, policy: Policy, roots: tuple[Path, ...]) -> Record | None:
-    """Judge a pair by statistics: a table's, or those of the tensor that was saved; ``None`` where both were saved.
-
-    The record has no `comparison`; its `statistics` holds both sides' numbers.
-    Statistics of a device's memory format include its padding: those of the other side are then taken as if it were
-    padded with as many zeros, which is what devices pad with. Raises `TensorShapeError` if the shapes cannot be brought
-    together or no data type is known, `TensorFileError` if the saved tensor cannot be read.
-    """
+    """Judge a pair by statistics: a table's, or those of the tensor that was saved; ``None`` where both were saved."""
+    # Statistics of a device's memory format include its padding: those of the other side are then taken as if it were
+    # padded with as many zeros, which is what devices pad with.
     refs = (pair.left, pair.right)
     if not any(ref.is_unseen for ref in refs):
         return None
@@ -223,11 +216,7 @@ def _aligned(pair: Pair, opened: Sequence[TensorView | None], dtypes: tuple[str,
 def _sketched(
     refs: tuple[TensorRef, TensorRef], views: tuple[TensorView, TensorView], *, with_digests: bool
 ) -> _Both | Message | None:
-    """Return both sides with sketches; why they say nothing of each other, or ``None`` where a side has none.
-
-    A tensor that was saved is read in the order in which the other one was sketched. Two sketches of different orders
-    say nothing of each other, and neither do two of different sizes.
-    """
+    """Return both sides with sketches; why they say nothing of each other, or ``None`` where a side has none."""
     sketches = [_saved_sketch(ref) if ref.is_unseen else None for ref in refs]
     orders = [_order(view) for view, ref in zip(views, refs, strict=True) if ref.is_unseen]
     known = [sketch for sketch in sketches if sketch is not None]

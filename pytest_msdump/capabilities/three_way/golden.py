@@ -53,10 +53,8 @@ def golden_errors(
 def golden_distances(
     view: TensorView, golden: TensorView, dtype: str, *, block_elements: int = _BLOCK_ELEMENTS
 ) -> dict[str, float]:
-    """Return how far a run in a data type is from golden, in metrics of profiles; infinite where NaN are elsewhere.
-
-    What is beyond the range of the type counts as its largest number on both sides: masks are such numbers, or Inf.
-    """
+    """Return how far a run in a data type is from golden, in metrics of profiles; infinite where NaN are elsewhere."""
+    # What is beyond the range of the type counts as its largest number on both sides: masks are such numbers, or Inf.
     most, workspace = DTYPES[dtype].maximum or np.finfo(np.float64).max, Workspace()
     squares, sizes, farthest, largest = ZERO, ZERO, 0.0, 0.0
     with np.errstate(all="ignore"):
@@ -144,10 +142,7 @@ def _squares(values: Doubles, workspace: Workspace) -> Sum:
 
 
 def golden_ratios(found: ThreeWay, *, dtype: str, floor: float, without: Mapping[str, str]) -> dict[str, Measurement]:
-    """Return every ratio of the left run's error to the other run's; `dtype` is the left run's.
-
-    Of `golden_rmse_ratio` the other run's error counts as `floor` at least; of the others as msprobe's least error.
-    """
+    """Return every ratio of the left run's error to the other run's; `dtype` is the left run's."""
     name = DTYPES[dtype].component or dtype
     least = DUAL_BENCHMARK.get(name, DUAL_BENCHMARK["float32"]).least_error
     fields = {metric: fact.golden for metric, fact in METRICS.items() if fact.golden}

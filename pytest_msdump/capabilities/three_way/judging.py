@@ -17,6 +17,7 @@ from pytest_msdump.core.compare.opening import logical_shape, open_view
 from pytest_msdump.core.compare.user_code import Extras
 from pytest_msdump.core.dtypes import coarser, rounding_unit
 from pytest_msdump.core.errors import TensorShapeError
+from pytest_msdump.core.facts.calibration import MOST_LOOSER
 from pytest_msdump.core.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.core.facts.metrics import METRICS, NORM_METRICS
 from pytest_msdump.core.limits.permissions import looser_than_default
@@ -30,24 +31,24 @@ from pytest_msdump.core.model.pairing import Pair, Pairing
 from pytest_msdump.core.model.statistics import Interval
 from pytest_msdump.core.model.tensor import TensorRef, TensorView
 from pytest_msdump.core.text import Message, Parameter
-from pytest_msdump.facts.calibration import MOST_LOOSER
 
 _DISTANCE = "relative_euclidean_distance"
 _SELECTION = Selection(io="all")
 
 
-def with_runs(pairing: Pairing, dumps: Mapping[str, Dump]) -> tuple[Pairing, Mapping[str, Dump]]:
-    """Give each pair its right tensor in the further runs, if all of them have it; notes say how often one has not."""
+def with_runs(pairing: Pairing, dumps: Mapping[str, Dump]) -> tuple[Pairing, Mapping[str, tuple[str, ...]]]:
+    """Give each pair its right tensor in the further runs, by their names, if all of them have it."""
     partners: dict[str, dict[int, TensorRef]] = {}
-    noted = dict(dumps)
-    for name in [name for name in ("golden", "third") if name in dumps]:
-        dump = dumps[name]
+    notes: dict[str, tuple[str, ...]] = {}
+    for name, dump in dumps.items():
+        if name in ("left", "right"):
+            continue
         paired = pair_dumps(dumps["right"], dump, selection=_SELECTION, shape_of=logical_shape).pairs
         # By identity: two right tensors may share their key. A record does not depend on the place among others.
         known = partners[name] = {id(pair.left): replace(pair.right, place=None) for pair in paired}
         lacking = sum(id(pair.right) not in known for pair in pairing.pairs)
         text = f"no tensor for {lacking} of {len(pairing.pairs)} pairs, which are judged without {name}"
-        noted[name] = replace(dump, notes=(*dump.notes, text)) if lacking else dump
+        notes[name] = (text,) if lacking else ()
     golden, third = (partners.get(name, {}) for name in ("golden", "third"))
     pairs = tuple(
         replace(pair, golden=golden.get(id(pair.right)), third=third.get(id(pair.right)))
@@ -55,7 +56,7 @@ def with_runs(pairing: Pairing, dumps: Mapping[str, Dump]) -> tuple[Pairing, Map
         else pair
         for pair in pairing.pairs
     )
-    return replace(pairing, pairs=pairs), noted
+    return replace(pairing, pairs=pairs), notes
 
 
 def sides_of(pair: Pair) -> tuple[Pair, Pair] | None:
@@ -69,11 +70,7 @@ def sides_of(pair: Pair) -> tuple[Pair, Pair] | None:
 def with_ratios(
     opened: OpenedPair, measured: Comparison, limits: Limits, excuse: Callable[[OpenedPair, Limits], Message | None]
 ) -> Comparison:
-    """Add the errors against golden and their ratios to what was measured, where all these tensors were saved.
-
-    TensorShapeError and TensorFileError say which of the further tensors they are about. Where golden judges, it must
-    be of the right side's model, unless there is an `excuse`: no two runs agree about noise.
-    """
+    """Add the errors against golden and their ratios to what was measured, where all these tensors were saved."""
     pair, left, right, extras = opened.pair, opened.left, opened.right, opened.extras
     sides = sides_of(pair)
     if sides is None or any(ref.is_unseen for side in sides for ref in (side.left, side.right)):
@@ -106,6 +103,7 @@ def with_ratios(
             apart_too = [others_of(*views, Bounds(above, above)) for above in bounds]
             for both in (views, *apart_too):
                 stale = _stale(golden_distances(*both, dtype), dtype, (name, names[0]))
+                # No two runs agree about noise.
                 if stale and excuse(opened, limits) is None:
                     raise TensorShapeError(stale)
         found, measurements = ratios(of_left, of_other)

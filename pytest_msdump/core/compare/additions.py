@@ -95,8 +95,8 @@ def with_added_notes(record: Record, pair: Pair, hooks: Hooks) -> Record:
 _DECIDING = ("unmatched", "missing", "coverage", "ended")
 
 
-def with_added_report(report: Report, plan: ports.Planned, hooks: Hooks) -> Report:
-    """Return the report with what the stages ``reported`` and ``report`` add; ClearedVerdictError where one clears."""
+def with_added_report(report: Report, plan: ports.Planned) -> Report:
+    """Return the report with what the stage ``reported`` adds; ClearedVerdictError where one clears."""
     for step in ports.steps("reported"):
         name, new = f"capability {step.capability}", step.function(report, plan)
         changed = [part for part in _DECIDING if getattr(report, part) != getattr(new, part)]
@@ -106,6 +106,11 @@ def with_added_report(report: Report, plan: ports.Planned, hooks: Hooks) -> Repo
         report = replace(
             new, records=tuple(only_worse(*both, by=name) for both in zip(report.records, new.records, strict=True))
         )
+    return report
+
+
+def with_said_of_report(report: Report, hooks: Hooks) -> Report:
+    """Return the report with the sentences that the stage ``report`` of users adds."""
     if names := [name for each in hooks.values() for name, _ in each]:
         report = replace(report, notes=(*report.notes, f"ran user code: {', '.join(names)}"))
     for name, say_of in hooks.get("report", ()):

@@ -53,9 +53,8 @@ def stages_of(refs: Iterable[TensorRef], *, has_golden: bool) -> PairStages:
             conditions.add("unseen")
         if ref.statistics is not None:
             conditions.add("statistics")
-        if ref.shards is not None or ref.steps:
-            conditions.add("shards")
-    judged = tuple(step for step in ports.steps("judged") if step.when in conditions)
+        conditions.update(ref.parts)
+    judged = tuple(step for step in ports.steps("judged") if step.is_met(conditions))
     road, measured = (ports.bound(stage, conditions) for stage in ("road", "measured"))
     return PairStages(road, measured, judged, ports.steps("excused"), ports.steps("explained"))
 
@@ -99,7 +98,7 @@ class Comparer:
     def explained(self, pair: Pair, record: Record) -> Record:
         """Return a failing record with what only a second look at its elements shows."""
         again = replace(self, extras=replace(self.extras, algorithms={}, spread="none")).compare(pair)
-        return replace(record, diagnosis=again.diagnosis)
+        return replace(record, diagnosis=again.diagnosis, parts={**again.parts, **record.parts})
 
     def error(self, pair: Pair, sentence: str) -> Record:
         """Return the record of a pair that could not be compared."""

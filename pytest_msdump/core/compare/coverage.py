@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from math import prod
 
 from pytest_msdump.core.compare.opening import logical_shape
-from pytest_msdump.core.matching.explain import UNCOUNTED
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.kernel_lists import OF_FULL_NAMES, REGEX, names_operator
 from pytest_msdump.core.model.ordering import PARAMETER
-from pytest_msdump.core.model.pairing import Pair, Pairing
+from pytest_msdump.core.model.pairing import UNCOUNTED, Pair, Pairing
 from pytest_msdump.core.model.report import Coverage, Uncompared
 from pytest_msdump.core.model.tensor import TensorRef
 
@@ -64,10 +63,9 @@ def coverage_of(
 def _compared_share(pair: Pair, first: int | None) -> float:
     """Return the share of a right tensor that is compared with this left one, without its padding."""
     left, right = pair.left, pair.right
-    for shards in (left.shards, right.shards):
-        if shards is not None and shards.problem is not None:
-            return 0.0
-    share = 1.0 if right.tokens is None or not right.steps else right.tokens.share
+    if any(part.problem is not None for part in (*left.parts.values(), *right.parts.values())):
+        return 0.0
+    share = prod(part.share for part in right.parts.values()) if right.parts else 1.0
     if first is None and left.sample is None:
         return share
     shape = logical_shape(right)

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_msdump.core import ports
-from pytest_msdump.core.dumps.array_files import ArrayFileReader
-from pytest_msdump.core.dumps.base import index_dump, reader, reads
+from pytest_msdump.core.dumps.base import index_dump, reader
 from pytest_msdump.core.dumps.manifest import graphs_of, labels_of, read_manifest, why_incomplete
 from pytest_msdump.core.errors import IncompleteRecordingError
 from pytest_msdump.core.model.dump import (
@@ -64,11 +63,6 @@ def listed(path: Path) -> Path:
     if isinstance(path, RemotePath):
         storage().list_below(path)
     return path
-
-
-def names_arrays(path: Path) -> bool:
-    """Whether a file holds arrays of many operators by name, and so is a whole dump."""
-    return reads(path, ArrayFileReader)
 
 
 def _with_manifest(dump: Dump) -> Dump:

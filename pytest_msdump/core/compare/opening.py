@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from functools import cached_property
 from os import PathLike, fspath
@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, Union
 import numpy as np
 import numpy.typing as npt
 
+from pytest_msdump.core import ports
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.dtypes.arrays import RawArray, as_array, decode_raw
@@ -29,15 +30,10 @@ from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.memory_formats import may_be_padded
 from pytest_msdump.core.facts.operators import VIEW_TYPES
 from pytest_msdump.core.layouts.device_layout import logical, target
-from pytest_msdump.core.matching.leaving import Names
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.spellings import typed_addresses
 from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec, TensorView
 from pytest_msdump.core.storage.locations import RemotePath, parse_location
-from pytest_msdump.core.text import Message
-from pytest_msdump.layouts.sharded import ShardedView
-from pytest_msdump.layouts.tokens import TokenView, begins_with_tokens
-from pytest_msdump.model.shards import ShardedTensor, TokenRuns
 
 _MOST_LISTED = 5
 # An array (anything numpy can make one of), an opened tensor, a reference to one, or a tensor file.
@@ -46,41 +42,12 @@ Tensor: TypeAlias = Union[TensorView, TensorRef, str, "PathLike[str]", Any]
 
 def open_view(ref: TensorRef) -> TensorView:
     """Open one tensor lazily: its header is read and checked, its data is not."""
-    if ref.steps and ref.tokens is not None:
-        return _open_steps(ref.steps, ref.tokens)
-    view = reader(ref.reader).open(ref) if ref.shards is None else open_sharded(ref.shards)
-    if ref.tokens is None or not begins_with_tokens([view], ref.tokens):
-        return view
-    return TokenView([view], ref.tokens)
-
-
-def _open_steps(steps: Sequence[TensorRef], tokens: TokenRuns) -> TokenView:
-    """Open the tensors of several steps as one; TensorShapeError where these have not the tokens of their steps."""
-    with ExitStack() as stack:
-        for step in steps:
-            if step.is_unseen or step.sample is not None:
-                raise TensorShapeError(Message("shards_not_saved", {"file": step.source.name}))
-        views = [stack.enter_context(closing(open_logical(step))) for step in steps]
-        if not begins_with_tokens(views, tokens):
-            shapes = views[0].shape, tokens.shapes[0]
-            raise TensorShapeError(Message("steps_without_tokens", {"shape": shapes[0], "ids": shapes[1]}))
-        whole = TokenView(views, tokens)
-        stack.pop_all()
-    return whole
-
-
-def open_sharded(tensor: ShardedTensor) -> ShardedView:
-    """Open the first copy of a tensor that ranks have shards of; TensorShapeError where these cannot be joined."""
-    if tensor.layout is None or tensor.problem is not None:
-        raise TensorShapeError(tensor.problem or "")
-    with ExitStack() as stack:
-        views = [stack.enter_context(closing(open_logical(ref))) for ref in tensor.copies[0]]
-        for view in views:
-            if view.spec.logical_shape is None and may_be_padded(view.spec.memory_format):
-                raise TensorShapeError(Message("shards_padded", {"memory_format": view.spec.memory_format}))
-        whole = ShardedView(views, tensor.layout)
-        stack.pop_all()
-    return whole
+    if ref.parts:
+        for name, target in ports.rows("OPENERS").items():
+            if name in ref.parts:
+                opened: TensorView = ports.load(target)(ref)
+                return opened
+    return reader(ref.reader).open(ref)
 
 
 def open_logical(ref: TensorRef) -> TensorView:
@@ -170,7 +137,7 @@ class OpenDump(Mapping[str, TensorRef]):
     def _named(self, typed: str) -> Mapping[str, TensorRef]:
         """Return what the best reading of a name means, by address."""
         try:
-            for names in Names(self.dump).readings(typed):
+            for names in ports.load("pytest_msdump.core.matching.leaving:Names")(self.dump).readings(typed):
                 if named := {key: ref for name in names for key, ref in self._by_name.get(name, {}).items()}:
                     return named
         except ConfigError as error:

@@ -9,11 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pytest_msdump.comparison.graph_operators import ArgumentBook, with_line_names
-from pytest_msdump.comparison.sharding import put_together, with_recorded
-from pytest_msdump.comparison.tokens import with_tokens
 from pytest_msdump.core import ports
 from pytest_msdump.core.compare.additions import NO_HOOKS, Hooks, added_entries, with_added_limits
 from pytest_msdump.core.compare.assemble import side_info
@@ -28,9 +25,9 @@ from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.limits.limits_file import LimitsFile, ReferenceFacts, name_of
 from pytest_msdump.core.limits.resolve import check_known_drifts, settled
 from pytest_msdump.core.matching.advice import rules_for
-from pytest_msdump.core.matching.leaving import Names
-from pytest_msdump.core.matching.pairer import WAYS, pair_dumps
+from pytest_msdump.core.matching.pairer import pair_dumps
 from pytest_msdump.core.matching.rules import FusionRules
+from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.metrics.kernel import choose_kernel
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.graph import OperatorGraph
@@ -38,15 +35,14 @@ from pytest_msdump.core.model.spellings import KnownNames, addresses, glob_match
 from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, TensorKey, TensorRef
 from pytest_msdump.core.settings.values import parse_spec
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.dumps.graphs.execution_order import find_orders, with_model_order
-from pytest_msdump.dumps.graphs.ge_model import read_model
-from pytest_msdump.model.shards import Sharding
 
 if TYPE_CHECKING:
+    from pytest_msdump.core.matching.leaving import Names
     from pytest_msdump.core.model.pairing import Pair, Pairing
     from pytest_msdump.core.model.report import SideInfo
     from pytest_msdump.core.suite import SideChoice, Suite
 
+_TWO_FILES = 2
 _NO_RULES = FusionRules()
 # What an exporter calls a node that has no name: its number changes with every node before it.
 _COUNTED = re.compile(r"node_\w+")
@@ -101,7 +97,8 @@ class Plan:
     @cached_property
     def names(self) -> Names:
         """What a name that is typed means among left and right."""
-        return Names(self.left, self.right)
+        names: Names = ports.load("pytest_msdump.core.matching.leaving:Names")(self.left, self.right)
+        return names
 
     @cached_property
     def operators(self) -> int:
@@ -124,9 +121,10 @@ class Plan:
         return sum(pair.left.is_unseen or pair.right.is_unseen for pair in self.pairing.pairs)
 
     @cached_property
-    def argument_books(self) -> tuple[ArgumentBook, ArgumentBook]:
+    def argument_books(self) -> tuple[Any, Any]:
         """Attributes of the operators of either side, from its graphs; made when a pair fails."""
-        return ArgumentBook(self.left), ArgumentBook(self.right)
+        book = ports.load(ports.rows("GRAPHS")["arguments"])
+        return book(self.left), book(self.right)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -167,14 +165,20 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
     allowed = suite.options["allow_incomplete"]
     graphs = {"left": suite.graph_files}
     sides = {"left": suite.left, "right": suite.right, "golden": suite.golden, "third": suite.third}
-    runs = {
+    dumps: Mapping[str, Dump] = {
         side: _narrowed(index(choice.path, graph_files=graphs.get(side, ()), allow_incomplete=allowed), choice)
         for side, choice in sides.items()
         if choice is not None
     }
-    runs = {side: newest_files(dump) for side, dump in runs.items()} if newest_only else runs
-    sharding = with_recorded(suite.sharding or Sharding(), runs)
-    runs = with_tokens({side: put_together(dump, side, sharding) for side, dump in runs.items()}, sharding.tokens)
+    dumps = {side: newest_files(dump) for side, dump in dumps.items()} if newest_only else dumps
+    conditions = {
+        "shards" if suite.sharding is not None else "",
+        "ranks" if any(one.ranks for one in dumps.values()) else "",
+    }
+    for step in ports.steps("runs"):
+        if step.is_met(conditions):
+            dumps = step.function(dumps, suite)
+    runs = dict(dumps)
     left, right = runs.pop("left"), runs.pop("right")
     left, right = with_steps(left, right), with_steps(right, left)
     for name, run in runs.items():
@@ -183,8 +187,7 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
         refuse_other_origins(run, right, name=name)
         if "graph" in ReferenceFacts.of(run).differing(ReferenceFacts.of(right)):
             runs[name] = _noted(run, [say(Message("golden_graph_differs"))])
-    rules = FusionRules(**{name: read_model(path) for name, path in _rule_files(suite).items() if path})
-    left, right = _ruled(left, right, rules, has_files=bool(suite.graph_files))
+    left, right, rules = _ruled(left, right, suite)
     more = added_entries(left, right, hooks)
     pairing = pair_dumps(
         left,
@@ -192,33 +195,45 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
         entries=(*suite.entries, *more),
         rules=rules if rules.given else None,
         align=suite.align,
-        selection=with_line_names(suite.selection, left, right),
+        selection=_selected(suite.selection, left, right),
         left_format=suite.left_format,
         right_format=suite.right_format,
         # Partners that were added leave the ways as they would be without these.
-        ways=suite.options["pair_by"] or (tuple(WAYS) if more and not suite.entries else None),
+        ways=suite.options["pair_by"] or (tuple(ports.rows("WAYS")) if more and not suite.entries else None),
         exclude_types=suite.options["exclude_types"],
         shape_of=logical_shape,
     )
     policy = settled(suite.policy, KnownNames(lambda: (ref.key for dump in (left, right) for ref in dump.refs)))
-    suite = replace(suite, policy=policy)
+    suite = suite if policy is suite.policy else replace(suite, policy=policy)
     check_known_drifts(policy, pairing.pairs)
-    pairing = replace(pairing, lost_outputs=tuple(_not_allowed(pairing.lost_outputs, suite)))
-    dumps = {"left": left, "right": right, **runs}
-    for add_to in ports.bound("paired", {"", *(["golden"] if runs else ())}):
-        pairing, dumps = add_to(pairing, dumps)
-    left, right, *_ = dumps.values()
-    suite = replace(suite, policy=with_added_limits(suite.policy, pairing.pairs, hooks))
+    if pairing.lost_outputs:
+        pairing = replace(pairing, lost_outputs=tuple(_not_allowed(pairing.lost_outputs, suite)))
+    conditions = {"golden" if runs else "", "several" if len(left.refs) + len(right.refs) > _TWO_FILES else ""}
+    for step in ports.steps("paired"):
+        if step.is_met(conditions):
+            pairing, said_of = step.function(pairing, {"left": left, "right": right, **runs})
+            runs = {name: _noted(dump, said_of.get(name, ())) for name, dump in runs.items()}
+    policy = with_added_limits(suite.policy, pairing.pairs, hooks)
+    suite = suite if policy is suite.policy else replace(suite, policy=policy)
     if suite.policy.limits is not None:
         right = _noted(right, _limits_notes(suite.policy.limits, right, pairing))
     # First of all notes: runs with different inputs have nothing to agree about.
     # Of a part of a weight the digest says nothing of the whole.
-    is_cut = any(ref.shards is not None for dump in (left, right) for ref in dump.refs)
-    by_tokens = sharding.tokens is not None
+    is_cut = any("shards" in ref.parts for dump in (left, right) for ref in dump.refs)
+    by_tokens = suite.sharding is not None and suite.sharding.tokens is not None
     said = () if is_cut else different_origins(left, right, pairing.pairs, by_tokens=by_tokens)
-    left = replace(left, notes=(*said, *left.notes))
-    left, pairing = _noted(left, pairing.notes), without_folded(pairing, left, right)
-    return Plan(suite, left, right, pairing, rules, golden=dumps.get("golden"), third=dumps.get("third"), hooks=hooks)
+    if notes := (*said, *left.notes, *pairing.notes):
+        left = replace(left, notes=notes)
+    pairing = without_folded(pairing, left, right)
+    return Plan(suite, left, right, pairing, rules, golden=runs.get("golden"), third=runs.get("third"), hooks=hooks)
+
+
+def _selected(selection: Selection, left: Dump, right: Dump) -> Selection:
+    """Replace what a capability knows to be the name of several operators, by its prefix, such as ``line:``."""
+    for prefix, target in ports.rows("SELECTORS").items():
+        if any(text.startswith(prefix) for text in (*selection.select, *selection.deselect)):
+            selection = ports.load(target)(selection, left, right)
+    return selection
 
 
 def _not_allowed(outputs: Iterable[tuple[str, TensorRef]], suite: Suite) -> Iterable[tuple[str, TensorRef]]:
@@ -257,16 +272,21 @@ def _rule_files(suite: Suite) -> Mapping[str, Path | None]:
     return {"model": suite.fusion, "quant": suite.quant_fusion, "close": suite.close_fusion}
 
 
-def _ruled(left: Dump, right: Dump, rules: FusionRules, *, has_files: bool) -> tuple[Dump, Dump]:
-    """Take the left side's order from rule files, and put what there is to say of them into the notes of their side."""
+def _ruled(left: Dump, right: Dump, suite: Suite) -> tuple[Dump, Dump, FusionRules]:
+    """Read rule files, take the left side's order from them, and put what there is to say of them into the notes."""
+    files = {name: path for name, path in _rule_files(suite).items() if path}
+    graphs = ports.rows("GRAPHS")
+    if files and "model" not in graphs:
+        raise ConfigError(f"{next(iter(files.values()))}: nothing installed reads compiled models; leave it out")
+    rules = FusionRules(**{name: ports.load(graphs["model"])(path) for name, path in files.items()})
     advice = rules_for(left, right, rules)
     if advice and advice.is_wrong:
         raise ConfigError(advice.sentence)
-    if rules.base is not None and not has_files:
-        left = left if find_orders(left.root) else with_model_order(left, rules.base)
-    graphs = [graph for graph in (rules.model, rules.quant) if graph is not None]
-    left = _noted(left, [*_graph_notes(graphs), *([advice.sentence] if advice else [])])
-    return left, _noted(right, _graph_notes([rules.close] if rules.close else []))
+    if rules.base is not None and not suite.graph_files:
+        left = ports.load(graphs["order"])(left, rules.base)
+    read = [graph for graph in (rules.model, rules.quant) if graph is not None]
+    left = _noted(left, [*_graph_notes(read), *([advice.sentence] if advice else [])])
+    return left, _noted(right, _graph_notes([rules.close] if rules.close else [])), rules
 
 
 def _graph_notes(graphs: Iterable[OperatorGraph]) -> Iterable[str]:
@@ -277,7 +297,8 @@ def _graph_notes(graphs: Iterable[OperatorGraph]) -> Iterable[str]:
 
 
 def _noted(dump: Dump, notes: Iterable[str]) -> Dump:
-    return replace(dump, notes=(*dump.notes, *notes))
+    added = tuple(notes)
+    return replace(dump, notes=(*dump.notes, *added)) if added else dump
 
 
 def _size(path: Path) -> int:

@@ -1,4 +1,4 @@
-"""One npy file, or a folder of ``op.index.timestamp.npy``, as runs of PyTorch, TensorFlow, Caffe or ONNX are saved."""
+"""Folders of ``op.index.timestamp.npy``, as runs of PyTorch, TensorFlow, Caffe or ONNX are saved."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from pytest_msdump.core.dumps.array_reader import open_flat
-from pytest_msdump.core.dumps.base import DumpBuilder, Reader
+from pytest_msdump.core.dumps.array_files import ArrayFileReader
+from pytest_msdump.core.dumps.base import DumpBuilder, Reader, reader
 from pytest_msdump.core.dumps.dump_tree import RANK_FOLDER
 from pytest_msdump.core.dumps.file_names import (
     number,
-    parse_converted_bin,
-    parse_flat,
-    parse_mindspore,
     parse_reference,
 )
 from pytest_msdump.core.dumps.listing import Folder, walk
@@ -40,72 +37,11 @@ from pytest_msdump.core.model.tensor import (
     TensorView,
 )
 from pytest_msdump.core.text import Message, Parameter, say
-from pytest_msdump.dumps.npz import NpzReader
 
 _SUFFIX = ".npy"
 _RECORD = frozenset({MANIFEST_FILE, JOURNAL_FILE, ARCHIVE_FILE})
 # What the name of a file claims of its tensor.
 _UNKNOWN = TensorSpec()
-_NPZ = NpzReader()
-
-
-class NpyFileReader(Reader):
-    """A single file of one tensor. It has no coordinates; its operator's name is what the file name says, or all of it.
-
-    Raw bytes are read where their name says what they are, as of MindSpore 1.3 and of ``msdump convert --to bin``.
-    """
-
-    name = "npy-file"
-    looks_for = "a single .npy file, or a .bin file whose name has type and shape"
-
-    def recognises(self, root: Path) -> bool:
-        """Return whether `root` is a file that ends in ``.npy``, or whose name describes its bytes."""
-        return root.is_file() and (root.suffix.lower() == _SUFFIX or _raw(root.name) is not None)
-
-    def index(self, root: Path) -> Dump:
-        """List the one tensor; a manifest beside it, or beside its iteration's folder, says what its name does not."""
-        key, spec, timestamp = _parse(root.name)
-        ref = TensorRef(key=key, spec=spec, source=TensorSource.of(root, timestamp), reader=self.name, place=0)
-        return Dump(root=root, reader=self.name, refs=(apply_entry(ref, _manifest_entry(root)),))
-
-    def open(self, ref: TensorRef) -> TensorView:
-        """Open the tensor lazily; see `Reader.open`."""
-        path = ref.source.path
-        return open_npy(path, ref.spec) if _raw(path.name) is None else open_flat(path, ref.spec)
-
-
-def _raw(name: str) -> tuple[TensorKey, TensorSpec, int | None] | None:
-    if flat := parse_flat(name):
-        op = OpKey(flat.op, op_type=flat.op_type, true_name=flat.true_name)
-        return TensorKey(op, flat.io, flat.slot), flat.spec, None
-    if made := parse_converted_bin(name):
-        op = OpKey(made.dump.op, op_type=made.dump.op_type)
-        return TensorKey(op, made.io, made.slot), made.spec, made.dump.timestamp
-    return None
-
-
-def _manifest_entry(path: Path) -> TensorEntry | None:
-    """Return what the manifest of the dump that this file belongs to says of it."""
-    whole = path.absolute()
-    folder = whole.parent.parent if number(whole.parent.name) is not None else whole.parent
-    for root in (whole.parent, folder):
-        manifest, _ = read_manifest(root)
-        if manifest is not None:
-            return manifest.tensors.get(whole.relative_to(root).as_posix())
-    return None
-
-
-def _parse(name: str) -> tuple[TensorKey, TensorSpec, int | None]:
-    if raw := _raw(name):
-        return raw
-    dumped = parse_mindspore(name)
-    if dumped:
-        op = OpKey(name=dumped.op, op_type=dumped.op_type)
-        return TensorKey(op, dumped.io, dumped.slot), dumped.spec, dumped.timestamp
-    reference = parse_reference(name)
-    if reference:
-        return TensorKey(OpKey(reference.op), "output", reference.slot), _UNKNOWN, reference.timestamp
-    return TensorKey(OpKey(Path(name).stem), "output", 0), _UNKNOWN, None
 
 
 class NpyFolderReader(Reader):
@@ -250,17 +186,24 @@ def _iterations(folders: Sequence[Folder]) -> Mapping[tuple[str, ...], int]:
 # sketch of a tensor that was not saved. Of tensors with equal sketches one has a member.
 
 
+def _archives() -> ArrayFileReader:
+    found = reader("npz")
+    if not isinstance(found, ArrayFileReader):
+        raise TensorFileError("nothing installed reads the archive of a recording; add the reader npz")
+    return found
+
+
 def _open_member(ref: TensorRef) -> TensorView:
     """Open a tensor lazily; TensorFileError where it is damaged, or not there any more."""
     path, part = ref.source.path, ref.source.part or 0
-    arrays = _NPZ.arrays(path)
+    arrays = _archives().arrays(path)
     parsed = parse_reference(Path(arrays[part].name).name + _SUFFIX) if part < len(arrays) else None
     if parsed is None or parsed.timestamp != ref.source.timestamp:
         raise TensorFileError(f"{path}: {ref.key.address} was in it when it was indexed; run again")
     if arrays[part].problem:
         raise TensorFileError(f"{path}: {arrays[part].name}: {arrays[part].problem}")
     with opened(path) as file:
-        return _NPZ.view_of(file, replace(arrays[part], spec=ref.spec))
+        return _archives().view_of(file, replace(arrays[part], spec=ref.spec))
 
 
 def _folders_in(root: Path, entries: Mapping[str, TensorEntry]) -> tuple[dict[Folder, Mapping[str, int]], str]:
@@ -270,7 +213,7 @@ def _folders_in(root: Path, entries: Mapping[str, TensorEntry]) -> tuple[dict[Fo
     """
     path = root / ARCHIVE_FILE
     try:
-        arrays = _NPZ.arrays(path)
+        arrays = _archives().arrays(path)
     except TensorFileError as error:
         return {}, str(error)
     members = {array.name + _SUFFIX: part for part, array in enumerate(arrays)}

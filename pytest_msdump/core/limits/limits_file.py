@@ -16,14 +16,7 @@ from typing import Any
 
 from pytest_msdump.core.dtypes import coarser, rounding_unit
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
-from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
-from pytest_msdump.core.limits.judge import passing_bound
-from pytest_msdump.core.limits.permissions import looser_than_default
-from pytest_msdump.core.model.comparison import Limit
-from pytest_msdump.core.model.dump import Dump, Manifest
-from pytest_msdump.core.model.tensor import COORDINATES, TensorKey
-from pytest_msdump.core.text import Message, Parameter, number
-from pytest_msdump.facts.calibration import (
+from pytest_msdump.core.facts.calibration import (
     ASSUMED_MULTIPLIERS,
     CALIBRATED_METRICS,
     GRADIENTS,
@@ -31,6 +24,13 @@ from pytest_msdump.facts.calibration import (
     MOST_LOOSER,
     SMALL_ELEMENTS,
 )
+from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
+from pytest_msdump.core.limits.judge import passing_bound
+from pytest_msdump.core.limits.permissions import looser_than_default
+from pytest_msdump.core.model.comparison import Limit
+from pytest_msdump.core.model.dump import Dump, Manifest
+from pytest_msdump.core.model.tensor import COORDINATES, TensorKey
+from pytest_msdump.core.text import Message, Parameter, number
 
 _SCHEMA = 1
 _MOST_TENSORS = 2**20

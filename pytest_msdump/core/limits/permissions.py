@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.facts.profiles import PROFILES
 from pytest_msdump.core.model.comparison import Comparison, Finding, Limit, Limits
-from pytest_msdump.core.text import Message, Parameter
+from pytest_msdump.core.model.report import Report
+from pytest_msdump.core.text import ENGLISH, Message, Parameter, Phrases
 
 DEFAULT = "default"
 # Codes of the note that a pair passes by a permission: with a factor, of the limit or of what was measured, or without.
@@ -54,11 +56,7 @@ def looser_than_default(metric: str, bound: float, dtype: str) -> float:
 
 
 def permitted(comparison: Comparison, limits: Limits) -> Iterator[Finding]:
-    """Yield a note for each permission without which the pair would miss a limit of the profile.
-
-    The pair meets the limits that it has. What takes the place of a profile's limit in the same metric is looser by a
-    factor; the golden rule, and what a limits file leaves out, are not of the same kind: then it is the measured value.
-    """
+    """Yield a note for each permission without which the pair would miss a limit of the profile."""
     notes: dict[str, tuple[float, Finding]] = {}
     for usual in limits.usual if not comparison.equal else ():
         measured, _ = comparison.judged(usual.metric)
@@ -88,3 +86,49 @@ def _instead(limits: Limits) -> Limit | None:
     """Return the limit in whose favour one of the profile was left out: of a limits file, or of the golden rule."""
     own = (one for one in limits.limits if one.base is not None)
     return next(own, next((one for one in limits.limits if METRICS[one.metric].golden), None))
+
+
+_SHOWN = 5
+_FACTORS = {LOOSER: "permits_looser", BEYOND: "permits_beyond"}
+
+
+class Permission(NamedTuple):
+    """A rule, a known drift, a limits file or golden that lets `pairs` pass; the largest `factor` is of this `code`."""
+
+    by: str
+    pairs: int
+    factor: float
+    code: str
+    profile: str
+
+    @property
+    def message(self) -> Message:
+        """The sentence on it."""
+        factor = Message(_FACTORS[self.code], {"factor": self.factor}) if self.code in _FACTORS else None
+        return Message("permits", {"by": self.by, "n": self.pairs, "profile": self.profile, "factor": factor})
+
+
+def permissions_of(report: Report) -> list[Permission]:
+    """Return the permissions that notes of records name, the one of most pairs first."""
+    profile = usual_profile(report.profile) if report.profile in PROFILES else report.profile
+    found: dict[str, Permission] = {}
+    for record in report.records:
+        for finding in record.verdict.findings:
+            code, parameters = finding.message.code, finding.message.parameters
+            if code not in (LOOSER, BEYOND, PERMITTED):
+                continue
+            by, factor = str(parameters.get("by")), parameters.get("factor")
+            known = found.get(by, Permission(by, 0, 0.0, PERMITTED, profile))
+            if isinstance(factor, int | float) and factor > known.factor:
+                known = known._replace(factor=float(factor), code=code)
+            found[by] = known._replace(pairs=known.pairs + 1)
+    return sorted(found.values(), key=lambda one: -one.pairs)
+
+
+def permission_sentences(report: Report, say: Phrases = ENGLISH) -> Iterator[str]:
+    """Yield a sentence on each permission, and on the rest of many."""
+    found = permissions_of(report)
+    for one in found[:_SHOWN]:
+        yield say.of(one.message)
+    if rest := found[_SHOWN:]:
+        yield say("more_permits", n=len(rest), pairs=sum(one.pairs for one in rest))

@@ -1,11 +1,18 @@
 """Pairing the tensors of two dumps by names and coordinates: which belong together, and why the rest does not."""
 
-from pytest_msdump.core.matching.addresses import Address, MapEntry, parse_address
-from pytest_msdump.core.matching.advice import Advice, rules_for
-from pytest_msdump.core.matching.coordinates import Align, parse_align
-from pytest_msdump.core.matching.pairer import pair_dumps
-from pytest_msdump.core.matching.rules import FusionRules
-from pytest_msdump.core.matching.selection import Selection
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_msdump.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.matching.addresses import Address, MapEntry, parse_address
+    from pytest_msdump.core.matching.advice import Advice, rules_for
+    from pytest_msdump.core.matching.coordinates import Align, parse_align
+    from pytest_msdump.core.matching.pairer import pair_dumps
+    from pytest_msdump.core.matching.rules import FusionRules
+    from pytest_msdump.core.matching.selection import Selection
 
 __all__ = [
     "Address",
@@ -19,3 +26,15 @@ __all__ = [
     "parse_align",
     "rules_for",
 ]
+
+_HOMES = {
+    "addresses": ("Address", "MapEntry", "parse_address"),
+    "advice": ("Advice", "rules_for"),
+    "coordinates": ("Align", "parse_align"),
+    "pairer": ("pair_dumps",),
+    "rules": ("FusionRules",),
+    "selection": ("Selection",),
+}
+__getattr__, __dir__ = lazy_names(
+    __name__, {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
+)

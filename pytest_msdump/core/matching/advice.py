@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
-from pytest_msdump.core.facts.operators import QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
-from pytest_msdump.core.matching.aliases import NameBook
+from pytest_msdump.core import ports
+from pytest_msdump.core.errors import nearest
+from pytest_msdump.core.facts.operators import PASSING_TYPES, QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
+from pytest_msdump.core.matching.kinds import is_weight
+from pytest_msdump.core.matching.leaving import Modules
 from pytest_msdump.core.matching.rules import FusionRules
+from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.dump import Dump
+from pytest_msdump.core.model.pairing import Pairing
+from pytest_msdump.core.text import Message, say
 
 # By the reader that knew a dump.
 _KIND_OF_READER = {
@@ -135,8 +143,10 @@ def _strange(left: Dump, right: Dump, rules: FusionRules) -> str:
     if rules.close is not None:
         sides.append((rules.close, right, "right"))
     for graph, dump, side in sides:
-        book = NameBook(graph.names if graph else ())
-        if graph and dump.refs and not any(book.candidates(ref.key.op) for ref in dump.refs):
+        if graph is None or not dump.refs:
+            continue
+        book = ports.load("pytest_msdump.core.matching.aliases:NameBook")(graph.names)
+        if not any(book.candidates(ref.key.op) for ref in dump.refs):
             return f"{graph.source} knows no operator of the {side} side"
     if rules.model is not None and rules.quant is not None:
         known = set(rules.quant.names)
@@ -149,3 +159,48 @@ def _listed(needed: Sequence[frozenset[str]]) -> str:
     return ", or ".join(
         " and ".join(_FLAGS[name] for name in _FLAGS if name in files) or "no rule file" for files in needed
     )
+
+
+# Reasons that an entry answers. With any other, the tensor is not to be compared, or an entry would not help.
+_NO_NAMESAKE = ("no_operator_of_that_name", "scope_")
+
+
+def next_entry(pairing: Pairing, left_dump: Dump) -> tuple[()] | tuple[str, str]:
+    """Return the names of the next map entry: of the pair that structure speaks for most, else of the nearest names."""
+    lefts, rights = (
+        [one for one in alone if one.why.code.startswith(_NO_NAMESAKE)]
+        for alone in (pairing.unmatched_left, pairing.unmatched_right)
+    )
+    free = {one.ref.key.address: one.ref for one in reversed(rights)}
+    near = (
+        (one.ref, free[one.candidates[0]])
+        for one in lefts
+        if one.candidates
+        and one.candidates[0] in free
+        and one.ref.key.op.op_type not in PASSING_TYPES
+        and is_weight(one.ref.key.op) == is_weight(free[one.candidates[0]].key.op)
+    )
+    refs = ([one.ref for one in lefts], [one.ref for one in rights])
+    pair = next(filter(None, (suggest(*refs) for suggest in ports.bound("next_entry"))), None) or next(near, None)
+    if pair is None:
+        return ()
+    left, right = (
+        f"{key.op.label}@{key.op.at.occurrence}:{key.io}:{key.slot}" if key.op.at.occurrence else key.address
+        for key in (ref.key for ref in pair)
+    )
+    module = Modules("left", left_dump).in_entry(*pair)
+    return (left, right) if module is None else (module, right.removesuffix(":output:0"))
+
+
+def selected_nothing(chosen: Selection, pairing: Pairing, dumps: Iterable[Dump]) -> Iterator[str]:
+    """Yield which globs matched no operator, where these alone left nothing to compare."""
+    others = (chosen.deselect, chosen.iteration, chosen.rank, chosen.graph)
+    if not chosen.select or any(others) or pairing.pairs or pairing.right_total or pairing.unmatched_left:
+        return
+    keys = {ref.key for dump in dumps for ref in dump.refs}
+    known = {name for key in keys for name in (key.op.label, key.op.name, key.address)}
+    for typed in chosen.select:
+        if keys and not any(fnmatchcase(name, typed) for name in known):
+            hint = nearest(typed, known)
+            some = hint if hint.startswith("did") else f"there are {listed(sorted({key.op.label for key in keys}))}"
+            yield say(Message("selected_nothing", {"glob": typed, "hint": some}))

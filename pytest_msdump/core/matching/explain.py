@@ -13,8 +13,9 @@ from types import MappingProxyType
 from pytest_msdump.core.matching.addresses import Lost, parse_address
 from pytest_msdump.core.matching.coordinates import Place, compatible
 from pytest_msdump.core.matching.not_dumped import NOT_DUMPED, Absence
-from pytest_msdump.core.matching.pairing_state import PairingState
+from pytest_msdump.core.matching.pairing_state import PairingRequest, PairingState
 from pytest_msdump.core.matching.sides import Operator, Port, Side
+from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.pairing import Missing, Unmatched
 from pytest_msdump.core.model.tensor import COORDINATES, OpKey, TensorRef
 from pytest_msdump.core.text import Message, Parameter, in_clauses
@@ -25,8 +26,6 @@ _MOST_SEARCHED = 1000
 
 # The reason of an output that is another operator's: it does not count in coverage.
 _PASSED_ON, _RETURNS_INNER = "passed_on", "returns_inner"
-# Reasons of right tensors that coverage does not count.
-UNCOUNTED = frozenset({_PASSED_ON, _RETURNS_INNER})
 # Coordinates before this one say which graph of which rank it is.
 _ITERATION = COORDINATES.index("iteration")
 
@@ -203,6 +202,24 @@ class Explainer:
         if withheld := self._state.withheld.get((other.name, ref)):
             return Message("kept_for_entry", {**said, "why": withheld})
         return Message("name_is_ambiguous", said)
+
+
+def explainer_of(
+    state: PairingState, request: PairingRequest, lost: Sequence[Lost], passing: Collection[str], *, by_scope: bool
+) -> Explainer:
+    """Return what explains a pairing; `passing` as in `Explainer`, with `by_scope` modules count, too."""
+    left, right = request.dumps
+    containers = {"left": _containers(left), "right": _containers(right)} if by_scope else {}
+    absences = {"left": Absence("left", left, request.coordinates.arrows), "right": Absence("right", right)}
+    return Explainer(state, absences, lost, passing, containers)
+
+
+def _containers(dump: Dump) -> frozenset[str]:
+    """Return the recorded modules that give back what modules inside of them gave back, in every call."""
+    calls = [call for _, graph in dump.graphs if graph.is_recorded for call in graph.operators]
+    return frozenset(call.name for call in calls if call.returns_inner) - {
+        call.name for call in calls if not call.returns_inner
+    }
 
 
 def _in_full(why: Message, better: Mapping[Message, Message]) -> Message:

@@ -81,7 +81,10 @@ def pair_by_map(state: PairingState, request: PairingRequest) -> list[Lost]:
 
     Several entries may name one right tensor; each is a pair. A gradient leaves one operator and enters the optimizer.
     """
-    entries = expanded_entries(request.entries, state.left, state.right, request.modules)
+    if not request.entries:
+        return []
+    modules = {side: Modules(side, dump) for side, dump in zip(("left", "right"), request.dumps, strict=True)}
+    entries = expanded_entries(request.entries, state.left, state.right, modules)
     works = [
         _EntryWork(
             entry,
@@ -101,8 +104,8 @@ def pair_by_map(state: PairingState, request: PairingRequest) -> list[Lost]:
     lost: list[Lost] = []
     left = state.left
     for work in works:
-        work.left_ops = _find_operators(left, work, request.coordinates.wants_left, request.modules["left"])
-        work.right_ops = _find_operators(state.right, work, request.coordinates.wants_right, request.modules["right"])
+        work.left_ops = _find_operators(left, work, request.coordinates.wants_left, modules["left"])
+        work.right_ops = _find_operators(state.right, work, request.coordinates.wants_right, modules["right"])
         _find_pairs(state, work)
         named = [ref for number in work.left_ops for ref in work.tensors(left, number).values()]
         for ref in dict.fromkeys([ref for ref, _ in work.pairs] or named):

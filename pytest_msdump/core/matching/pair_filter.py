@@ -5,21 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import translate
+from typing import TYPE_CHECKING
 
 from pytest_msdump.core.matching.addresses import parse_address
-from pytest_msdump.core.matching.leaving import Names
 from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.model.pairing import Missing, Pair
 from pytest_msdump.core.model.spellings import addresses, as_filed, spellings
 from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef
 
+if TYPE_CHECKING:
+    from pytest_msdump.core.matching.leaving import Names
+
 
 class PairFilter:
-    """The globs of a selection, compiled; `names` are those that they are typed for."""
+    """The globs of a selection, compiled; `names` are those that they are typed for, needed where there are any."""
 
-    def __init__(self, selection: Selection, names: Names) -> None:
+    def __init__(self, selection: Selection, names: Names | None) -> None:
         self._selects, self._deselects = (
-            _compiled(tuple(dict.fromkeys(glob for typed in texts for glob in names.globs(typed))) or default)
+            _compiled(tuple(dict.fromkeys(glob for typed in texts if names for glob in names.globs(typed))) or default)
             for texts, default in ((selection.select, ("*",)), (selection.deselect, ()))
         )
         self._is_open = not (selection.select or selection.deselect)

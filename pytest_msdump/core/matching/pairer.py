@@ -3,40 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pytest_msdump.core import ports
 from pytest_msdump.core.errors import UnknownNameError, nearest
 from pytest_msdump.core.facts.operators import PASSING_TYPES, WRITTEN_INPUTS
 from pytest_msdump.core.matching.addresses import Lost, MapEntry
 from pytest_msdump.core.matching.coordinates import Align, common_coordinates, place_of, wanted_by_selection
-from pytest_msdump.core.matching.explain import UNCOUNTED, Explainer
-from pytest_msdump.core.matching.fused import pair_by_rules
-from pytest_msdump.core.matching.leaving import Modules, Names
-from pytest_msdump.core.matching.mapped import pair_by_map
-from pytest_msdump.core.matching.names import pair_by_mangled_name, pair_by_name
-from pytest_msdump.core.matching.not_dumped import Absence
-from pytest_msdump.core.matching.outputs import goes_on, pair_outputs
 from pytest_msdump.core.matching.pair_filter import PairFilter
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState
 from pytest_msdump.core.matching.rules import FusionRules
 from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.matching.sides import Side, index_side
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.pairing import Pair, Pairing, Transform, Unmatched
+from pytest_msdump.core.model.pairing import UNCOUNTED, Pair, Pairing, Transform, Unmatched
 from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.core.text import Message, Parameter, in_clauses
-from pytest_msdump.matching.by_graph import pair_by_graph
-from pytest_msdump.matching.modules import pair_by_scope
+
+if TYPE_CHECKING:
+    from pytest_msdump.core.matching.explain import Explainer
+
+# What most comparisons of two files do without, and loads much.
+_EXPLAINER = "pytest_msdump.core.matching.explain:explainer_of"
+_NAMES = "pytest_msdump.core.matching.leaving:Names"
+_OUTPUTS = "pytest_msdump.core.matching.outputs"
 
 _SINGLE_FILE = "npy-file"
 _MINDSPORE = "mindspore"
-
-# A way of pairing adds pairs to the state, withholds what it decides against, and returns what the user asked for in
-# vain.
-PairingWay = Callable[[PairingState, PairingRequest], Sequence[Lost] | None]
 
 
 def pair_two_files(state: PairingState, request: PairingRequest) -> None:
@@ -47,16 +43,6 @@ def pair_two_files(state: PairingState, request: PairingRequest) -> None:
         state.add(FoundPair(0, 0, "file", "two files", request.formats))
 
 
-# In this order. What one way pairs or withholds is not offered to a later one.
-WAYS: Mapping[str, PairingWay] = {
-    "map": pair_by_map,
-    "file": pair_two_files,
-    "fusion": pair_by_rules,
-    "name": pair_by_name,
-    "mangled": pair_by_mangled_name,
-    "scope": pair_by_scope,
-    "graph": pair_by_graph,
-}
 # Ways that no suite with map entries has unless it asks for them, so that it compares what it compared before.
 _WITHOUT_MAP = frozenset({"scope", "graph"})
 # Two single files are paired whatever is said.
@@ -66,7 +52,7 @@ _ALWAYS = "file"
 def ways_named(names: Iterable[str], *, where: str) -> tuple[str, ...]:
     """Return ways of pairing in their order; UnknownNameError, beginning with `where`, for one that there is not."""
     wanted = set(names)
-    allowed = [name for name in WAYS if name != _ALWAYS]
+    allowed = [name for name in ports.rows("WAYS") if name != _ALWAYS]
     for name in sorted(wanted):
         if name not in allowed:
             raise UnknownNameError(f"{where}: '{name}' is not a way of pairing; {nearest(name, allowed)}")
@@ -120,48 +106,55 @@ def pair_dumps(
         formats=Transform(left_format, right_format),
         are_files=left.reader == right.reader == _SINGLE_FILE,
         dumps=(left, right),
-        modules={"left": Modules("left", left), "right": Modules("right", right)},
         shape_of=shape_of,
     )
-    asked_for = ways
+    asked_for, known = ways, ports.rows("WAYS")
     if ways is None:
-        ways = [name for name in WAYS if name not in _WITHOUT_MAP or not entries]
-    lost = [one for name, way in WAYS.items() if name in (*ways, _ALWAYS) for one in way(state, request) or ()]
+        ways = [name for name in known if name not in _WITHOUT_MAP or not entries]
+    lost: list[Lost] = []
+    idle = {"map" if not entries else "", "fusion" if rules is None else ""}
+    for name, target in known.items():
+        # Two files that are paired leave nothing to look for.
+        is_done = name in idle or (request.are_files and state.pairs)
+        if name == _ALWAYS or (name in ways and not is_done):
+            lost += ports.load(target)(state, request) or ()
     follows_structure = asked_for is None or not _WITHOUT_MAP.isdisjoint(ways)
-    outputs = [] if request.are_files else pair_outputs(state, request, pairs=follows_structure)
-    # Elsewhere what counts in coverage stays as it was.
-    passing = (PASSING_TYPES if "scope" in ways else frozenset()).union(exclude_types)
-    containers = {"left": _containers(left), "right": _containers(right)} if "scope" in ways else {}
-    absences = {"left": Absence("left", left, coordinates.arrows), "right": Absence("right", right)}
-    explainer = Explainer(state, absences, lost, passing, containers)
-    pair_filter = PairFilter(selection, Names(left, right))
-    pairing = _selected(left, right, state, request, explainer, selection, pair_filter)
-    notes = (*pairing.notes, *(goes_on(state, request) if follows_structure else ()))
+    outputs = (
+        [] if request.are_files else ports.load(f"{_OUTPUTS}:pair_outputs")(state, request, pairs=follows_structure)
+    )
+    explainer: Explainer | None = None
+    if lost or any(next(state.unpaired(side), None) is not None for side in (ours, theirs)):
+        # Elsewhere what counts in coverage stays as it was.
+        passing = (PASSING_TYPES if "scope" in ways else frozenset()).union(exclude_types)
+        explainer = ports.load(_EXPLAINER)(state, request, lost, passing, by_scope="scope" in ways)
+    is_narrowed = bool(selection.select or selection.deselect)
+    pair_filter = PairFilter(selection, ports.load(_NAMES)(left, right) if is_narrowed else None)
+    pairing = _selected(state, request, explainer, selection, pair_filter)
+    if request.are_files:
+        return pairing
+    notes = ports.load(f"{_OUTPUTS}:goes_on")(state, request) if follows_structure else ()
     lost_refs = ((one.name, theirs.refs[one.ref]) for one in outputs)
-    return replace(pairing, notes=notes, lost_outputs=tuple(one for one in lost_refs if pair_filter.takes_ref(one[1])))
-
-
-def _containers(dump: Dump) -> frozenset[str]:
-    """Return the recorded modules that give back what modules inside of them gave back, in every call."""
-    calls = [call for _, graph in dump.graphs if graph.is_recorded for call in graph.operators]
-    return frozenset(call.name for call in calls if call.returns_inner) - {
-        call.name for call in calls if not call.returns_inner
-    }
+    return replace(
+        pairing,
+        notes=(*pairing.notes, *notes),
+        lost_outputs=tuple(one for one in lost_refs if pair_filter.takes_ref(one[1])),
+    )
 
 
 def _selected(
-    left: Dump,
-    right: Dump,
     state: PairingState,
     request: PairingRequest,
-    explainer: Explainer,
+    explainer: Explainer | None,
     selection: Selection,
     pair_filter: PairFilter,
 ) -> Pairing:
     """Return what of the result is selected, with the reasons for what has no partner."""
     coordinates = request.coordinates
     pairs = pair_filter.selected(_pairs(state))
-    alone = {side.name: list(explainer.unmatched(side, pair_filter.takes_ref)) for side in (state.left, state.right)}
+    alone: list[list[Unmatched]] = [[], []]
+    if explainer is not None:
+        alone = [list(explainer.unmatched(side, pair_filter.takes_ref)) for side in (state.left, state.right)]
+    left, right = request.dumps
 
     def older(side: str, dump: Dump) -> Iterator[Unmatched]:
         wants = coordinates.wants_left if side == "left" else coordinates.wants_right
@@ -174,10 +167,10 @@ def _selected(
     paired = len({id(pair.right) for pair in pairs})
     return Pairing(
         pairs=tuple(pairs),
-        unmatched_left=(*alone["left"], *older("left", left)),
-        unmatched_right=(*alone["right"], *older("right", right)),
-        missing=tuple(filter(pair_filter.takes_missing, explainer.missing())),
-        right_total=paired + sum(one.why.code not in UNCOUNTED for one in alone["right"]),
+        unmatched_left=(*alone[0], *older("left", left)),
+        unmatched_right=(*alone[1], *older("right", right)),
+        missing=tuple(filter(pair_filter.takes_missing, explainer.missing() if explainer else ())),
+        right_total=paired + sum(one.why.code not in UNCOUNTED for one in alone[1]),
         right_paired=paired,
         notes=coordinates.notes,
     )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pytest_msdump.core.matching.addresses import MapEntry
 from pytest_msdump.core.matching.coordinates import CommonCoordinates, Place, PlaceIndex, Wanted, without_occurrence
-from pytest_msdump.core.matching.leaving import Modules
 from pytest_msdump.core.matching.rules import FusionRules
 from pytest_msdump.core.matching.sides import Side
 from pytest_msdump.core.model.dump import Dump
@@ -27,7 +26,7 @@ class PairingRequest:
 
     Map `entries` and `rules` are what the user gave, `wanted` the left places asked for, `formats` the axis orders of
     the sides, carried by each pair. `are_files` says that each side is one file and not a dump. `dumps` are the left
-    and the right one, `modules` theirs, by side; `shape_of` says what logical shape a tensor has, ``None`` where that
+    and the right one; `shape_of` says what logical shape a tensor has, ``None`` where that
     is not known.
     """
 
@@ -38,7 +37,6 @@ class PairingRequest:
     formats: Transform
     are_files: bool
     dumps: tuple[Dump, Dump]
-    modules: Mapping[str, Modules]
     shape_of: Callable[[TensorRef], tuple[int, ...] | None]
 
 

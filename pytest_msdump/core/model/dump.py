@@ -13,8 +13,7 @@ from pytest_msdump.core.model.tensor import OpKey
 
 if TYPE_CHECKING:
     from pytest_msdump.core.model.graph import Operator, OperatorGraph
-    from pytest_msdump.core.model.statistics import Statistic
-    from pytest_msdump.core.model.tensor import Coordinates, TensorRef, TensorSource
+    from pytest_msdump.core.model.tensor import Coordinates, Statistic, TensorRef, TensorSource
 
 
 class PartialRun(NamedTuple):

@@ -70,10 +70,8 @@ def placed_at(ref: TensorRef, place: int | None, *, key: TensorKey | None = None
         ref.sample,
         ref.computed,
         ref.sketch,
-        ref.shards,
         ref.placement,
-        ref.tokens,
-        ref.steps,
+        ref.parts,
     )
 
 

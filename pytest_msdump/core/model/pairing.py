@@ -52,6 +52,10 @@ class Pair:
     third: TensorRef | None = None
 
 
+# Reasons of right tensors that coverage does not count: the output is another operator's.
+UNCOUNTED = frozenset({"passed_on", "returns_inner"})
+
+
 @dataclass(frozen=True, slots=True)
 class Unmatched:
     """A tensor without a partner: on which `side` ("left" or "right"), why, and names that are like its own."""

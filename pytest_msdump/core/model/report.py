@@ -151,7 +151,7 @@ class Report:
     `network` has an entry for each operator of the left side's compiled model, where a rule file describes one (see
     `matching.rules`). `notes` are sentences on the run as a whole: which code of a user ran, how much was looked at.
     `rerun` is what follows ``msdump compare`` to do it again. `run` says when and how this one was made (see
-    `report.build.run_facts`).
+    `report.files.run_facts`).
     `localised_by` names the source of the edges, and `edges` are producer and consumer by their records' `order`.
     `golden` and `third` are further runs of the reference, where they were given.
     `parts` are what capabilities have to say of the whole, by name: frozen dataclasses of their own.

@@ -6,19 +6,27 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_msdump.core.facts.metrics import DIGITS, STATISTICS
+from pytest_msdump.core.model.tensor import Sketch, Statistic, Statistics
 from pytest_msdump.core.text import Message
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from pytest_msdump.core.model.dump import PartialRun
-    from pytest_msdump.core.model.tensor import TensorRef, TensorSource, TensorSpec
+    from pytest_msdump.core.model.tensor import TensorRef
 
-Statistic: TypeAlias = float | int | str | None
+__all__ = [
+    "Interval",
+    "Sketch",
+    "SliceGap",
+    "Statistic",
+    "StatisticComparison",
+    "StatisticDifference",
+    "StatisticTables",
+    "Statistics",
+    "is_printed_as",
+]
 
 
 class Interval(NamedTuple):
@@ -29,18 +37,6 @@ class Interval(NamedTuple):
     high: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sketch:
-    """A count sketch of a tensor, see `metrics.count_sketch`: its buckets, and the norm of its finite elements.
-
-    `slices` are the norms of neighbouring slices together, see `metrics.slices.sketched_grid`, where all is finite.
-    """
-
-    buckets: npt.NDArray[np.float64]
-    norm: float
-    slices: npt.NDArray[np.float64] | None = None
-
-
 class SliceGap(NamedTuple):
     """What norms of slices say: `worst_slice_error` is at least so much, by those of the slices `first` to `last`."""
 
@@ -49,26 +45,6 @@ class SliceGap(NamedTuple):
     last: int
     left: float
     right: float
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """Numbers about one tensor: a row of a table, or what was computed from the tensor itself.
-
-    `values` are by ids of `facts.metrics.STATISTICS`, those that the table has a column for; ``None`` where the writer
-    had nothing to compute with. Integers are exact. `digits` is how many significant ones the writer printed,
-    `data_bytes` the size of the tensor in the type it was computed in. `spec` is what the row claims of the tensor, and
-    `source` the table, with the 1-based line in `part`; computed numbers have neither. `sketch` is of the elements in
-    C order.
-    """
-
-    # Tensors are put into sets, and never differ in their statistics alone.
-    values: Mapping[str, Statistic] = field(default_factory=dict, hash=False)
-    digits: int | None = DIGITS
-    data_bytes: int | None = None
-    spec: TensorSpec | None = None
-    source: TensorSource | None = None
-    sketch: Sketch | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from pytest_msdump.core.facts.metrics import DIGITS
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
     from pytest_msdump.capabilities.overflow.chunks import OverflowEntry
-    from pytest_msdump.core.model.statistics import Statistics
-    from pytest_msdump.model.shards import ShardedTensor, TokenRuns
+    from pytest_msdump.core.text import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +209,53 @@ class TensorSource:
         return str(self.location)
 
 
+Statistic: TypeAlias = float | int | str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sketch:
+    """A count sketch of a tensor, see `metrics.count_sketch`: its buckets, and the norm of its finite elements.
+
+    `slices` are the norms of neighbouring slices together, see `metrics.slices.sketched_grid`, where all is finite.
+    """
+
+    buckets: npt.NDArray[np.float64]
+    norm: float
+    slices: npt.NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Numbers about one tensor: a row of a table, or what was computed from the tensor itself.
+
+    `values` are by ids of `facts.metrics.STATISTICS`, those that the table has a column for; ``None`` where the writer
+    had nothing to compute with. Integers are exact. `digits` is how many significant ones the writer printed,
+    `data_bytes` the size of the tensor in the type it was computed in. `spec` is what the row claims of the tensor, and
+    `source` the table, with the 1-based line in `part`; computed numbers have neither. `sketch` is of the elements in
+    C order.
+    """
+
+    # Tensors are put into sets, and never differ in their statistics alone.
+    values: Mapping[str, Statistic] = field(default_factory=dict, hash=False)
+    digits: int | None = DIGITS
+    data_bytes: int | None = None
+    spec: TensorSpec | None = None
+    source: TensorSource | None = None
+    sketch: Sketch | None = None
+
+
+class TensorPart(Protocol):
+    """What a capability says of a tensor: frozen, and it can be pickled."""
+
+    @property
+    def problem(self) -> Message | None:
+        """Why the tensor cannot be compared at all."""
+
+    @property
+    def share(self) -> float:
+        """Which share of it is compared, 0 to 1, where nothing else is said."""
+
+
 @dataclass(frozen=True, slots=True)
 class TensorRef:
     """Where a tensor is and what it claims to be. Holds no data; making one opens no file.
@@ -216,10 +265,9 @@ class TensorRef:
     graph of the run has it. `overflows` are from the device's own check of the operator. `statistics` are from a table
     of the run; where only these were saved, `reader` is ``"statistics"``, which opens nothing. `sample` is the number
     of entries along the first axis where the run saved no more. `sketch` is where its sketch is, if it has one.
-    `computed` is the type that a run with mixed precision computed it in, whatever its file has. `shards` are the
-    parts that it is to be put together from; `source` then names all their files. `placement` is how the tensor is cut
-    of which this is a part, as the manifest says it. `tokens` are those to compare, where others are padding; `steps`
-    are the tensors that have them, one for each pass of a model, where one alone does not.
+    `computed` is the type that a run with mixed precision computed it in, whatever its file has. `placement`
+    is how the tensor is cut of which this is a part, as the manifest says it. `parts` are what capabilities say of it,
+    by name; one that is a row of ``OPENERS`` has a tensor opened in another way than its reader does.
     """
 
     key: TensorKey
@@ -233,10 +281,8 @@ class TensorRef:
     sample: int | None = None
     computed: str | None = None
     sketch: SavedSketch | None = field(default=None, hash=False)
-    shards: ShardedTensor | None = field(default=None, hash=False)
     placement: str = field(default="", hash=False)
-    tokens: TokenRuns | None = field(default=None, hash=False)
-    steps: tuple[TensorRef, ...] = field(default=(), hash=False)
+    parts: Mapping[str, TensorPart] = field(default_factory=dict, hash=False)
 
     @property
     def is_unseen(self) -> bool:

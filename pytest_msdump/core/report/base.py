@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
 from pytest_msdump.core import registry
+from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
-from pytest_msdump.core.ports import load, rows
+from pytest_msdump.core.ports import bound, load, rows
 from pytest_msdump.core.storage.files import open_regular
+from pytest_msdump.core.text import Phrases
 
 _FIRST_BYTES = 4096
 
@@ -42,6 +45,32 @@ class ReportKind(ABC):
         MsdumpError
             It cannot be written; the text says which file.
         """
+
+
+class Teller:
+    """What a capability says of failures, beside the core: a row ``told`` of ``STAGES`` names the class."""
+
+    def record_lines(self, record: Record, say: Phrases) -> Sequence[str]:  # noqa: ARG002 - for those that say something
+        """Return lines for the heading of a failing tensor; they are wrapped."""
+        return ()
+
+    def summary_lines(self, report: Report, *, width: int, unfolded: bool, say: Phrases) -> Sequence[str]:  # noqa: ARG002
+        """Return lines of the summary on what started it; `unfolded` asks for all there is to list."""
+        return ()
+
+    def advice_lines(self, report: Report, *, width: int, unfolded: bool, say: Phrases) -> Sequence[str]:  # noqa: ARG002
+        """Return lines behind them on what to do, where something fails."""
+        return ()
+
+    def caveats(self, report: Report, say: Phrases) -> Sequence[str]:  # noqa: ARG002
+        """Return sentences on what the result leaves open."""
+        return ()
+
+
+@cache
+def tellers() -> tuple[Teller, ...]:
+    """Return those of all capabilities, in order."""
+    return tuple(make() for make in bound("told"))
 
 
 class RunReport:

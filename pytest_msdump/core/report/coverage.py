@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import floor
 from typing import Any
 
+from pytest_msdump.core import ports
 from pytest_msdump.core.escape import terminal_text, toml_value
-from pytest_msdump.core.matching.pairer import WAYS
 from pytest_msdump.core.model.comparison import OUTCOMES
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import LEAST_COVERAGE, Report, SideInfo, Uncompared, UnmatchedTensor
@@ -211,7 +211,7 @@ def next_step_lines(report: Report, *, width: int = 80, say: Phrases = ENGLISH) 
         return lines if problems else []
     lines += [say("next_entry"), *_entry_to_type(*report.coverage.next_entry)]
     if any(record.how in _WITHOUT_ENTRIES for record in report.records):
-        ways = [way for way in WAYS if way != "file"]
+        ways = [way for way in ports.rows("WAYS") if way != "file"]
         lines += [*hanging(say("keep_scopes"), width), f"    pair_by = {toml_value(ways)}"]
     return lines
 

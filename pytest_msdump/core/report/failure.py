@@ -13,6 +13,7 @@ from pytest_msdump.core.model.graph import KernelArguments
 from pytest_msdump.core.model.numbers import beside, distinct_texts, index_text, number, plain
 from pytest_msdump.core.model.record import Check, Record, ReportedTensor
 from pytest_msdump.core.model.tensor import COORDINATES, SourceFrame, mangle
+from pytest_msdump.core.report.base import tellers
 from pytest_msdump.core.report.json_forms import encode
 from pytest_msdump.core.report.tables import (
     columns,
@@ -25,7 +26,6 @@ from pytest_msdump.core.report.tables import (
     table,
 )
 from pytest_msdump.core.text import ENGLISH, Phrases
-from pytest_msdump.report.causes import role_line, suspicious_line
 
 # From here on there is room for metric ids; below, their short forms stand, which can be typed as well.
 _WIDE = 100
@@ -435,9 +435,9 @@ def _heading(record: Record, run: tuple[int, bool], width: int, say: Phrases) ->
         text = say.joined((part for part in parts if part), "between_clauses")
         rest += filled(terminal_text(text), width - len(indent)) if text else []
     rest += [part for text in _made_by(record, say) for part in pieces(terminal_text(text), width - len(indent))]
-    rest += filled(role_line(record, say), width - len(indent)) if record.role is not None else []
-    rest += filled(local, width - len(indent)) if (local := _local_line(record, say)) else []
-    rest += filled(suspicious_line(record, say), width - len(indent)) if record.suspicious else []
+    told = [line for teller in tellers() for line in teller.record_lines(record, say)]
+    for line in [*told, *filter(None, [_local_line(record, say)])]:
+        rest += filled(line, width - len(indent))
     yield from (indent + line for line in rest)
 
 

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_msdump.causes.reasons import reason_of
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import markdown_code, shell_line
+from pytest_msdump.core.limits.permissions import permission_sentences
 from pytest_msdump.core.model.comparison import FAILING, OUTCOMES
 from pytest_msdump.core.model.report import Report, SideInfo
-from pytest_msdump.core.report.base import ReportKind
+from pytest_msdump.core.report.base import ReportKind, tellers
 from pytest_msdump.core.report.coverage import (
     counts,
     coverage_problems,
@@ -23,10 +23,8 @@ from pytest_msdump.core.report.coverage import (
     sentences_on_uncompared_tensors,
 )
 from pytest_msdump.core.report.failure import one_line
-from pytest_msdump.core.report.permissions import permission_sentences
 from pytest_msdump.core.storage.files import in_utf8, write_file
 from pytest_msdump.core.text import ENGLISH
-from pytest_msdump.report.causes import loose_limits
 
 _LISTED = 10
 _TITLES = {name: name for name in OUTCOMES} | {"not_run": "not run"}
@@ -111,8 +109,8 @@ def _failing(report: Report) -> Iterator[str]:
     sentences = [f"{roles['inherited']} inherited the error."] if causes and roles["inherited"] else []
     accumulated = next((one for one in failing if one.role == "accumulated" and not one.causes), None)
     if accumulated is not None:
-        sentences.append(f"In {roles['accumulated']} it accumulated: {markdown_code(reason_of(accumulated, ENGLISH))}.")
-    sentences += [f"{text}." for text in [loose_limits(report.records)] if text]
+        sentences.append(f"In {roles['accumulated']} it accumulated: {markdown_code(accumulated.role_reason)}.")
+    sentences += [f"{text}." for teller in tellers() for text in teller.caveats(report, ENGLISH)]
     for text in sentences:
         yield ""
         yield text

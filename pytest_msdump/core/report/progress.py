@@ -23,11 +23,7 @@ _Show = Callable[[str, int, int], None]
 
 
 class Progress:
-    """Shows on standard error how far work is; the loops of a command share one, so that time counts from its start.
-
-    Lines begin with `command`, e.g. ``"msdump compare"``; `clock` gives seconds from any start. `begin` is called
-    before something is shown, so that other output can end its line.
-    """
+    """Shows on standard error how far work is; the loops of a command share one, so that time counts from its start."""
 
     def __init__(
         self,

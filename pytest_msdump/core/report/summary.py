@@ -6,12 +6,16 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from pytest_msdump.core.dtypes import rounding_unit
 from pytest_msdump.core.escape import terminal_text
+from pytest_msdump.core.facts.calibration import STALE
 from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.limits.permissions import permission_sentences
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report, SideInfo
+from pytest_msdump.core.report.base import tellers
 from pytest_msdump.core.report.coverage import (
     COUNTED,
     counts,
@@ -27,11 +31,8 @@ from pytest_msdump.core.report.coverage import (
     sides_are_identical,
 )
 from pytest_msdump.core.report.failure import one_line
-from pytest_msdump.core.report.permissions import permission_sentences
 from pytest_msdump.core.report.tables import command, hanging
 from pytest_msdump.core.text import ENGLISH, Message, Phrases, message_of_note
-from pytest_msdump.facts.calibration import STALE
-from pytest_msdump.report.causes import role_lines, suspicious_lines
 
 # The reason of a tensor that a later run into the same directory replaced (INTERFACE 2).
 _OLDER_RUN = "older_run"
@@ -64,10 +65,7 @@ def header_lines(
     further: Mapping[str, SideInfo] = MappingProxyType({}),
     say: Phrases = ENGLISH,
 ) -> list[str]:
-    """Return the lines before a run; `unseen` of the `pairs` are compared by statistics, `kernel` measures them.
-
-    `further` has golden and third by name.
-    """
+    """Return the lines before a run; `unseen` of the `pairs` are compared by statistics, `kernel` measures them."""
     lines = [
         say("header_left", side=_side(left, say)),
         say("header_right", side=_side(right, say)),
@@ -116,7 +114,8 @@ def summary_lines(
     first = first_failing(report.records)
     if first is not None and _may_be_rounding(first):
         lines += hanging(say("calibrate_hint"), width)
-    roles = role_lines(report, width=width, unfolded=unfolded, say=say)
+    about: Mapping[str, Any] = {"width": width, "unfolded": unfolded, "say": say}
+    roles = [line for teller in tellers() for line in teller.summary_lines(report, **about)]
     place: list[str] = []
     if first is not None:
         text = say("first_failing", place=first.order + 1, operators=report.left.operators, line=one_line(first, say))
@@ -125,7 +124,7 @@ def summary_lines(
     cause = next((record for record in report.records if record.role == "cause"), first)
     lines += [*place, *roles] if cause is first else [*roles, *place]
     if first is not None:
-        lines += suspicious_lines(report, width=width, unfolded=unfolded, say=say)
+        lines += [line for teller in tellers() for line in teller.advice_lines(report, **about)]
     lines += _warnings(report, width, say) if found["warn"] else []
     if first is None and (stale := sum(map(_is_stale, report.records))):
         lines += hanging(say("limits_stale", n=stale, times=STALE), width)

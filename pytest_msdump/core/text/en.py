@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_msdump.capabilities.config.text import CONFIG_EN
-from pytest_msdump.capabilities.inspect.text import INSPECT_EN
 from pytest_msdump.core.text.commands import COMMANDS_EN
 from pytest_msdump.core.text.en_causes import CAUSES
 from pytest_msdump.core.text.en_findings import FINDINGS
@@ -438,7 +436,5 @@ EN: Mapping[str, str | tuple[str, str]] = {
     "same_graph": "same place in the graph",
     **REPLAY_EN,
     **COMMANDS_EN,
-    **INSPECT_EN,
-    **CONFIG_EN,
     **NOTES_EN,
 }

@@ -7,14 +7,35 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from string import Formatter
 from typing import Any
 
+from pytest_msdump.core.registry import folders_with
 from pytest_msdump.core.text.en import EN
 from pytest_msdump.core.text.message import Message, plain_text
 from pytest_msdump.core.text.zh import ZH
 
-CATALOGUES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {"en": EN, "zh": ZH}
+
+class _Catalogue(dict[str, str | tuple[str, str]]):
+    """Templates by code; those of capabilities are read when one that the core does not have is asked for."""
+
+    def __init__(self, templates: Mapping[str, str | tuple[str, str]], name: str) -> None:
+        super().__init__(templates)
+        self._name = name
+
+    def __missing__(self, code: str) -> str | tuple[str, str]:
+        for _, place in folders_with("pytest_msdump.capabilities", "text"):
+            if code in (templates := getattr(import_module(place), self._name)):
+                self.update(templates)
+                return self[code]
+        raise KeyError(code)
+
+
+CATALOGUES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {
+    "en": _Catalogue(EN, "EN"),
+    "zh": _Catalogue(ZH, "ZH"),
+}
 
 
 def say(message: Message, language: str = "en") -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_msdump.capabilities.config.text import CONFIG_ZH
-from pytest_msdump.capabilities.inspect.text import INSPECT_ZH
 from pytest_msdump.core.text.commands import COMMANDS_ZH
 from pytest_msdump.core.text.notes import NOTES_ZH
 from pytest_msdump.core.text.replay import REPLAY_ZH
@@ -579,7 +577,5 @@ ZH: Mapping[str, str] = {
     "same_graph": "在图中位置相同",
     **REPLAY_ZH,
     **COMMANDS_ZH,
-    **INSPECT_ZH,
-    **CONFIG_ZH,
     **NOTES_ZH,
 }

@@ -226,6 +226,11 @@ def _collisions(members: Iterable[TensorRef], order: _Order) -> Iterator[str]:
             yield say(Message("note_two_names", {"names": " and ".join(true_names), "name": name}))
 
 
+def with_order_of(dump: Dump, graph: OperatorGraph) -> Dump:
+    """Return a dump in the order of a model, but for one that has an order of its own."""
+    return dump if find_orders(dump.root) else with_model_order(dump, graph)
+
+
 def with_model_order(dump: Dump, graph: OperatorGraph) -> Dump:
     """Give the operators of a dump their place in the compiled model that was run and their true names, and sort them.
 

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_msdump.causes.reasons import fit_text, reason_of, step_text
 from pytest_msdump.core.escape import terminal_text
-from pytest_msdump.core.facts.metrics import METRICS
-from pytest_msdump.core.model.comparison import Finding
-from pytest_msdump.core.model.numbers import beside, number
+from pytest_msdump.core.model.numbers import number
 from pytest_msdump.core.model.record import Check, Record
 from pytest_msdump.core.model.report import Report
-from pytest_msdump.core.model.tensor import COORDINATES, Coordinates
+from pytest_msdump.core.model.tensor import Coordinates
+from pytest_msdump.core.report.base import Teller
 from pytest_msdump.core.report.coverage import map_entry_lines
+from pytest_msdump.core.report.shown import Label, label_of, labeller, operator_of, with_causes_first
 from pytest_msdump.core.report.tables import hanging
 from pytest_msdump.core.text import ENGLISH, Phrases
 
-Key = TypeVar("Key")
-Label: TypeAlias = Callable[[Record], str]
-
-_ORDER = ("cause", "unknown", "accumulated", "inherited")
 _BY = {
     "graph": "by_graph",
     "graph of the right side": "by_right_graph",
@@ -29,15 +24,32 @@ _BY = {
     "execution order": "by_order",
 }
 _MOST_CAUSES = 10
-_FEW_DIGITS = 3
-_MOST_IN_FULL = 5
-_MOST_SHOWN = 20
 _MOST_NAMED = 3
 _MOST_JUMPS = 3
 # Limits from here on let an error grow far behind its origin before it fails.
 _LOOSE_DISTANCE, _LOOSE_COSINE = 0.05, 0.99
 # Reasons that say how the error grew at this very operator.
 _AT_ITSELF = ("first", "passing", "grew", "jump")
+
+
+class CausesTold(Teller):
+    """What is said of roles, growth and pairs that look wrong."""
+
+    def record_lines(self, record: Record, say: Phrases) -> list[str]:
+        """Return its role and why, and what fits better than its partner."""
+        return [line for line in (role_line(record, say), suspicious_line(record, say)) if line]
+
+    def summary_lines(self, report: Report, *, width: int, unfolded: bool, say: Phrases) -> list[str]:
+        """Return how many operators caused and inherited errors, and which."""
+        return role_lines(report, width=width, unfolded=unfolded, say=say)
+
+    def advice_lines(self, report: Report, *, width: int, unfolded: bool, say: Phrases) -> list[str]:
+        """Return which pairs look wrong, and the map entries that would correct them."""
+        return suspicious_lines(report, width=width, unfolded=unfolded, say=say)
+
+    def caveats(self, report: Report, say: Phrases) -> list[str]:
+        """Return what loose limits leave open."""
+        return [text for text in (loose_limits(report.records, say),) if text]
 
 
 def role_lines(report: Report, *, width: int, unfolded: bool = False, say: Phrases = ENGLISH) -> list[str]:
@@ -56,76 +68,15 @@ def role_lines(report: Report, *, width: int, unfolded: bool = False, say: Phras
         lines += _unknown(operators, label, width, unfolded, say)
         alone = [record for record in operators if record.role == "inherited" and not record.causes]
         if alone:
-            names = say.named(map(_label, alone), len(alone) if unfolded else _MOST_NAMED)
+            names = say.named(map(label_of, alone), len(alone) if unfolded else _MOST_NAMED)
             lines += hanging(terminal_text(say("without_cause", names=names)), width, indent=2)
     lines += _jumps(report.records, width, unfolded, say)
     lines += hanging(terminal_text(text), width) if (text := loose_limits(report.records, say)) else []
     grown = [(record.amplification, record) for record in report.records if record.amplification is not None]
     if unfolded and grown:
-        factors = [f"{_label(record)} {number(growth, 3)}x" for growth, record in grown]
+        factors = [f"{label_of(record)} {number(growth, 3)}x" for growth, record in grown]
         lines += hanging(terminal_text(say("amplifying", names=say.joined(factors, "between_names"))), width)
     return lines
-
-
-def with_causes_first(records: Iterable[Record]) -> list[Record]:
-    """Sort failing records: causes, then unknown ones, then what is inherited; each in execution order."""
-    return sorted(records, key=lambda record: _ORDER.index(record.role or "unknown"))
-
-
-def is_inherited(record: Record) -> bool:
-    """Whether a failure came from another one that fails."""
-    return bool(record.causes) and (record.role_why is None or record.role_why.why != "within")
-
-
-def choose_shown(failing: Mapping[Key, Sequence[Record]], show: str) -> tuple[list[Key], list[Key]]:
-    """Choose which failing operators are shown in full, and which of the others on a line each, both causes first.
-
-    By `show`, ``"causes"``: at most 5 causes in full, or the first failure where there is none, and lines up to 20
-    operators; ``"failing"``: a line for every other failure; ``"all"``: all in full. `failing` are the records of each
-    operator, in execution order.
-    """
-    ranked = sorted(failing, key=lambda one: min(_ORDER.index(record.role or "unknown") for record in failing[one]))
-    if show == "all":
-        return list(failing), []
-    causes = [one for one in ranked if any(record.role == "cause" for record in failing[one])]
-    whole = causes[:_MOST_IN_FULL] or ranked[:1]
-    rest = ranked[len(whole) :]
-    return whole, rest if show == "failing" else rest[: _MOST_SHOWN - len(whole)]
-
-
-def short_reason(failing: Sequence[Record], say: Phrases = ENGLISH) -> str:
-    """Return why an operator fails, and what caused it, briefly: ``cosine 0.734 < 0.999; cause: conv2``."""
-    first = with_causes_first(failing)[0]
-    verdict = first.verdict.outcome
-    text = next(
-        (_short_finding(one, say, first.estimates) for one in first.verdict.findings if one.outcome == verdict),
-        say(verdict.upper()),
-    )
-    if len(failing) > 1:
-        text = say("more_of_operator", line=text, n=len(failing) - 1)
-    causes = list(dict.fromkeys(cause for record in failing for cause in record.causes))
-    if not causes and first.role == "cause":
-        causes = [first.left.address]
-    if causes:
-        text = say.joined((text, say("short_cause", names=say.named(map(_operator_of, causes), 1))), "between_clauses")
-    return text
-
-
-def _short_finding(finding: Finding, say: Phrases, estimates: Container[str]) -> str:
-    """Return a value beyond its limit with the metric's short name, marked where it is estimated; else the sentence."""
-    fact, value, limit = METRICS.get(finding.metric or ""), finding.value, finding.limit
-    if (
-        fact is None
-        or value is None
-        or limit is None
-        or not (value < limit if fact.direction == "high" else value > limit)
-    ):
-        return terminal_text(say.of(finding.message))
-    shown, bound = number(value, _FEW_DIGITS), number(limit, _FEW_DIGITS)
-    if shown == bound or " - " in shown + bound:
-        shown, bound = beside(value, limit)
-    shown = f"~{shown}" if finding.metric in estimates else shown
-    return f"{fact.short or finding.metric} {shown} {'<' if fact.direction == 'high' else '>'} {bound}"
 
 
 def role_line(record: Record, say: Phrases = ENGLISH) -> str:
@@ -134,7 +85,7 @@ def role_line(record: Record, say: Phrases = ENGLISH) -> str:
         return ""
     text = say(f"role_{record.role}")
     if record.causes:
-        text = say("role_from", role=text, names=say.named(map(_operator_of, record.causes), _MOST_NAMED))
+        text = say("role_from", role=text, names=say.named(map(operator_of, record.causes), _MOST_NAMED))
     because = reason_of(record, say)
     return say("role_because", role=text, reason=because) if because else text
 
@@ -184,7 +135,7 @@ def _followers(entries: Iterable[Record], role: str = "inherited") -> dict[tuple
 
 def _below(line: str, followers: Sequence[Record], width: int, unfolded: bool, say: Phrases) -> Iterator[str]:
     if followers:
-        names = say.named(map(_label, followers), len(followers) if unfolded else _MOST_NAMED)
+        names = say.named(map(label_of, followers), len(followers) if unfolded else _MOST_NAMED)
         yield from hanging(terminal_text(say(line, n=len(followers), names=names)), width, indent=9)
 
 
@@ -217,7 +168,7 @@ def _jumps(records: Iterable[Record], width: int, unfolded: bool, say: Phrases) 
     # Among equals the first in execution order.
     grown.sort(key=lambda one: (-one[0], one[1].order))
     for step, record in grown if unfolded else grown[:_MOST_JUMPS]:
-        text = say("grew_within", step=step_text(step, say), operator=_label(record))
+        text = say("grew_within", step=step_text(step, say), operator=label_of(record))
         yield from hanging(terminal_text(text), width)
 
 
@@ -232,7 +183,7 @@ def loose_limits(records: Iterable[Record], say: Phrases = ENGLISH) -> str:
     if not grown:
         return text
     step, record = max(grown, key=lambda one: (one[0], -one[1].order))
-    largest = say("largest_growth", step=step_text(step, say), operator=_label(record))
+    largest = say("largest_growth", step=step_text(step, say), operator=label_of(record))
     return say.joined((text, largest), "between_clauses")
 
 
@@ -243,29 +194,6 @@ def _is_loose(check: Check) -> bool:
     if check.metric == "cosine_similarity":
         return check.limit <= _LOOSE_COSINE
     return check.metric == "relative_euclidean_distance" and check.limit >= _LOOSE_DISTANCE
-
-
-def labeller(records: Iterable[Record], say: Phrases = ENGLISH) -> Label:
-    """Return a function that names a record's operator, and where in the run it is if there it is more than once."""
-    parts = {record.left.at.part for record in records}
-    varying = [name for name in COORDINATES if len({getattr(part, name) for part in parts}) > 1]
-
-    def label(record: Record) -> str:
-        named = [(name, getattr(record.left.at, name)) for name in varying]
-        where = say.joined(f"{name} {value}" for name, value in named if value is not None)
-        return say("in_brackets", text=_label(record), aside=where) if where else _label(record)
-
-    return label
-
-
-def _label(record: Record) -> str:
-    return _operator_of(record.left.address)
-
-
-def _operator_of(address: str) -> str:
-    """Return the operator of an address, safe for a terminal."""
-    parts = address.rsplit(":", 2)
-    return terminal_text(parts[0] if len(parts) == 3 and parts[1] in ("input", "output") else address)
 
 
 _MOST_PAIRS = 5

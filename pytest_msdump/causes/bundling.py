@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from pytest_msdump.causes.told import role_line
 from pytest_msdump.core.compare.align import align
 from pytest_msdump.core.compare.opening import open_logical, open_view
 from pytest_msdump.core.compare.planning import Plan
@@ -19,10 +20,10 @@ from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.report import Report
 from pytest_msdump.core.model.tensor import OpKey, TensorRef
 from pytest_msdump.core.report.record_json import to_json
+from pytest_msdump.core.report.shown import with_causes_first
 from pytest_msdump.core.storage.files import make_folder
-from pytest_msdump.report.causes import role_line, with_causes_first
 
-MOST_CAUSES = 10
+_MOST_CAUSES = 10
 
 _INDEX = "causes.txt"
 _LONGEST_NAME = 80
@@ -35,12 +36,8 @@ _LIMITS = (
 )
 
 
-def write_bundle(plan: Plan, report: Report, directory: Path, *, most: int | None = MOST_CAUSES) -> list[Path]:
-    """Write a folder for each of the first `most` causes, for a closer look or to pass on; return what the index lists.
-
-    Without a known cause, failures of unknown role take their place, and those where the error accumulated. Files of
-    the same names are replaced. A tensor that cannot be read is named in the index.
-    """
+def write_bundle(plan: Plan, report: Report, directory: Path, *, is_whole: bool = False) -> list[Path]:
+    """Write a folder for each of the first ten causes, if it `is_whole` for each; return what the index lists."""
     placed = with_causes_first(record for record in report.records if record.role is not None)
     causes = [record for record in placed if record.role == "cause"] or [
         record for record in placed if record.role in ("unknown", "accumulated") and not record.causes
@@ -52,10 +49,11 @@ def write_bundle(plan: Plan, report: Report, directory: Path, *, most: int | Non
     for number, record in enumerate(report.records):
         by_order.setdefault(record.order, []).append(number)
     lines: list[str] = []
-    for order in orders[:most]:
+    written = orders if is_whole else orders[:_MOST_CAUSES]
+    for order in written:
         lines += _write_cause(plan, report, directory, by_order[order])
-    if len(orders) > len(orders[:most]):
-        lines.append(f"{len(orders) - len(orders[:most])} more are left out; --msdump-all (--all) writes them")
+    if len(orders) > len(written):
+        lines.append(f"{len(orders) - len(written)} more are left out; --msdump-all (--all) writes them")
     return [_write_text(directory / _INDEX, lines)]
 
 

@@ -1,0 +1,1 @@
+"""Which operator started it; what lies in `causes` moves here."""

@@ -1,0 +1,107 @@
+"""Which failures are shown in full, which on a line each, in which order, and what such a line says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import TypeAlias, TypeVar
+
+from pytest_msdump.core.escape import terminal_text
+from pytest_msdump.core.facts.metrics import METRICS
+from pytest_msdump.core.model.comparison import Finding
+from pytest_msdump.core.model.numbers import beside, number
+from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.model.tensor import COORDINATES
+from pytest_msdump.core.text import ENGLISH, Phrases
+
+Key = TypeVar("Key")
+Label: TypeAlias = Callable[[Record], str]
+
+_ORDER = ("cause", "unknown", "accumulated", "inherited")
+_FEW_DIGITS = 3
+_MOST_IN_FULL = 5
+_MOST_SHOWN = 20
+
+
+def with_causes_first(records: Iterable[Record]) -> list[Record]:
+    """Sort failing records: causes, then unknown ones, then what is inherited; each in execution order."""
+    return sorted(records, key=lambda record: _ORDER.index(record.role or "unknown"))
+
+
+def is_inherited(record: Record) -> bool:
+    """Whether a failure came from another one that fails."""
+    return bool(record.causes) and (record.role_why is None or record.role_why.why != "within")
+
+
+def choose_shown(failing: Mapping[Key, Sequence[Record]], show: str) -> tuple[list[Key], list[Key]]:
+    """Choose which failing operators are shown in full, and which of the others on a line each, both causes first.
+
+    By `show`, ``"causes"``: at most 5 causes in full, or the first failure where there is none, and lines up to 20
+    operators; ``"failing"``: a line for every other failure; ``"all"``: all in full. `failing` are the records of each
+    operator, in execution order.
+    """
+    ranked = sorted(failing, key=lambda one: min(_ORDER.index(record.role or "unknown") for record in failing[one]))
+    if show == "all":
+        return list(failing), []
+    causes = [one for one in ranked if any(record.role == "cause" for record in failing[one])]
+    whole = causes[:_MOST_IN_FULL] or ranked[:1]
+    rest = ranked[len(whole) :]
+    return whole, rest if show == "failing" else rest[: _MOST_SHOWN - len(whole)]
+
+
+def short_reason(failing: Sequence[Record], say: Phrases = ENGLISH) -> str:
+    """Return why an operator fails, and what caused it, briefly: ``cosine 0.734 < 0.999; cause: conv2``."""
+    first = with_causes_first(failing)[0]
+    verdict = first.verdict.outcome
+    text = next(
+        (_short_finding(one, say, first.estimates) for one in first.verdict.findings if one.outcome == verdict),
+        say(verdict.upper()),
+    )
+    if len(failing) > 1:
+        text = say("more_of_operator", line=text, n=len(failing) - 1)
+    causes = list(dict.fromkeys(cause for record in failing for cause in record.causes))
+    if not causes and first.role == "cause":
+        causes = [first.left.address]
+    if causes:
+        text = say.joined((text, say("short_cause", names=say.named(map(operator_of, causes), 1))), "between_clauses")
+    return text
+
+
+def _short_finding(finding: Finding, say: Phrases, estimates: Container[str]) -> str:
+    """Return a value beyond its limit with the metric's short name, marked where it is estimated; else the sentence."""
+    fact, value, limit = METRICS.get(finding.metric or ""), finding.value, finding.limit
+    if (
+        fact is None
+        or value is None
+        or limit is None
+        or not (value < limit if fact.direction == "high" else value > limit)
+    ):
+        return terminal_text(say.of(finding.message))
+    shown, bound = number(value, _FEW_DIGITS), number(limit, _FEW_DIGITS)
+    if shown == bound or " - " in shown + bound:
+        shown, bound = beside(value, limit)
+    shown = f"~{shown}" if finding.metric in estimates else shown
+    return f"{fact.short or finding.metric} {shown} {'<' if fact.direction == 'high' else '>'} {bound}"
+
+
+def labeller(records: Iterable[Record], say: Phrases = ENGLISH) -> Label:
+    """Return a function that names a record's operator, and where in the run it is if there it is more than once."""
+    parts = {record.left.at.part for record in records}
+    varying = [name for name in COORDINATES if len({getattr(part, name) for part in parts}) > 1]
+
+    def label(record: Record) -> str:
+        named = [(name, getattr(record.left.at, name)) for name in varying]
+        where = say.joined(f"{name} {value}" for name, value in named if value is not None)
+        return say("in_brackets", text=label_of(record), aside=where) if where else label_of(record)
+
+    return label
+
+
+def label_of(record: Record) -> str:
+    """Return the left operator of a record, safe for a terminal."""
+    return operator_of(record.left.address)
+
+
+def operator_of(address: str) -> str:
+    """Return the operator of an address, safe for a terminal."""
+    parts = address.rsplit(":", 2)
+    return terminal_text(parts[0] if len(parts) == 3 and parts[1] in ("input", "output") else address)

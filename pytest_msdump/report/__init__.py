@@ -1,1 +1,0 @@
-"""What started a failure, printed; moves with causes."""
