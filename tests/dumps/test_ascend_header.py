@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import struct
 
 import pytest
@@ -222,15 +220,7 @@ def test_a_header_that_is_cut_anywhere_is_refused(whole):
             header_of(whole[:stop])
 
 
-def test_a_header_is_read_though_no_data_follows():
-    assert len(header_of(BY_HAND[:56]).tensors) == 2
-
-
 def test_a_buffer_whose_data_is_inside_the_header_takes_no_place_behind_it():
     header = message(outputs=[op_output(FLOAT, (1,), 4)]) + chunk(5, chunk(2, b"data") + number(3, 4))
     data = dump2(header, bytes(4))
     assert (len(header_of(data).raw), header_of(data).end) == (1, len(data))
-
-
-def test_bytes_behind_all_data_are_told():
-    assert header_of(BY_HAND + b"zz").end == len(BY_HAND)

@@ -1,7 +1,5 @@
 """One small run in every layout that MindSpore has had: the same tensors, and the same values, whoever wrote them."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -146,10 +144,6 @@ def test_todays_release_equals_the_tree(tree, tmp_path):
 def test_names_without_their_scope_are_told_by_the_execution_order():
     labels = {ref.key.op.label for ref in index_in_order(GENERATIONS / "g3_unscoped").refs}
     assert labels == {"Default/conv1-Conv2d/Conv2D-op1", "Default/conv1-Conv2d/BiasAdd-op2"}
-
-
-def test_files_without_a_time_have_no_place():
-    assert {ref.place for ref in index(GENERATIONS / "g1").refs} == {None}
 
 
 @pytest.mark.parametrize("below", ["", "Net", "Net/device_0"])

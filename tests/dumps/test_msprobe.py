@@ -1,7 +1,5 @@
 """Trees of msprobe: real ones of PyTorch and MindSpore, compared with what hooks of our own saw, and damaged ones."""
 
-from __future__ import annotations
-
 import functools
 import json
 import operator

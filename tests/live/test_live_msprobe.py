@@ -1,7 +1,5 @@
 """Trees that msprobe itself made of PyTorch (two ranks) and MindSpore, read and judged where neither is installed."""
 
-from __future__ import annotations
-
 import functools
 import operator
 import os

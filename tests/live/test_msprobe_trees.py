@@ -1,7 +1,5 @@
 """A training that msprobe dumped, against what hooks of our own saw, and against our own recording. Needs msprobe."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 

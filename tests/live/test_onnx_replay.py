@@ -1,7 +1,5 @@
 """A reference of ONNX replayed node by node with the tensors of ports."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from dump_builder import write_reference

@@ -1,7 +1,5 @@
 """Four real processes of one run against one: tensors that PyTorch placed, and parts cut by hand. Needs PyTorch."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys
