@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -11,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from pytest_msdump.core.report.json_report import read_json
 
 pytestmark = pytest.mark.e2e
 
@@ -65,7 +66,7 @@ def test_a_package_of_one_file_pairs_says_and_draws(folder: Path) -> None:
         ran = msdump(folder, "compare", "left", "right", "--report=json,html", f"--jobs={jobs}")
         assert ran.returncode == 1, ran.stderr
         assert "owned by team vision" in ran.stdout
-        record = json.loads((folder / "msdump-report/results.json").read_text())["tensors"][0]
+        record = read_json(folder / "msdump-report/results.json")["tensors"][0]
         assert record["how"] == "mapped"
         assert "owners" in record["by"]
         assert record["parts"] == {"owners": {"team": "vision"}}
@@ -82,9 +83,7 @@ def test_results_keep_the_part_of_a_capability_that_is_gone(folder: Path) -> Non
     (folder / "owners-1.dist-info/entry_points.txt").unlink()
     again = msdump(folder, "report", "msdump-report/results.json", "--report=json", "-o", "again")
     assert again.returncode == 0, again.stderr
-    assert json.loads((folder / "again/results.json").read_text())["tensors"][0]["parts"] == {
-        "owners": {"team": "vision"}
-    }
+    assert read_json(folder / "again/results.json")["tensors"][0]["parts"] == {"owners": {"team": "vision"}}
 
 
 def test_what_elements_show_becomes_a_part_of_failures_that_are_told_in_full(folder: Path) -> None:
@@ -96,7 +95,7 @@ def largest(opened, record):
     stages = STRANGER.replace('"judged": ("owners:with_owner", "failing")', '"explained": "owners:largest"')
     install(folder, stages + explains)
     msdump(folder, "compare", "left", "right")
-    document = json.loads((folder / "msdump-report/results.json").read_text())
+    document = read_json(folder / "msdump-report/results.json")
     assert document["tensors"][0]["parts"] == {"owners": {"team": "4.0"}}
 
 

@@ -47,9 +47,9 @@ def added_entries(left: Dump, right: Dump, hooks: Hooks) -> tuple[MapEntry, ...]
 def with_added_limits(policy: Policy, pairs: Iterable[Pair], hooks: Hooks) -> Policy:
     """Return the policy with the limits that the stage ``limits`` sets for single pairs; the first one that does wins.
 
-    ConfigError names the hook whose limits are none.
+    A project's hooks are asked before the packages that it installed. ConfigError names the hook whose limits are none.
     """
-    sources = tuple(added("limits", hooks))
+    sources = (*hooks.get("limits", ()), *added("limits", NO_HOOKS))
     if not sources:
         return policy
     rules: dict[object, Rule] = {}
