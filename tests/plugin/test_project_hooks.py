@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from pytest_msdump.core.report.json_report import read_json
 
 HOWTO = Path(__file__).parents[2] / "docs/howto/add_a_step_of_your_own.md"
 PARTNERS, LIMITS, NOTES = re.findall(r"^```python\n(.*?)^```$", HOWTO.read_text("utf-8"), re.MULTILINE | re.DOTALL)
@@ -35,7 +36,7 @@ def gate(project: pytest.Pytester, conftest: str, *words: str) -> pytest.RunResu
 
 
 def records(project: pytest.Pytester) -> dict[str, dict]:
-    document = json.loads((project.path / "msdump-report/results.json").read_text("utf-8"))
+    document = read_json(project.path / "msdump-report/results.json")
     return {one["right"]["address"].partition(":")[0]: one for one in document["tensors"]}
 
 

@@ -142,7 +142,7 @@ PARAMETERS = st.recursive(
 def test_a_message_survives_json_and_is_said_whatever_its_parameters_are(
     code: str, value: object, limit: float
 ) -> None:
-    parameters = dict.fromkeys(fields(EN[code]), value) | {"limit": limit}
+    parameters = dict.fromkeys(fields(EN[code]) | fields(ZH[code]), value) | {"limit": limit}
     message = Message(code, parameters)  # type: ignore[arg-type]
     entry = json.loads(json.dumps(message.entry, allow_nan=False))
     again = message_of(entry, "the sentence")
