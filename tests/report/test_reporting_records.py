@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from capabilities.vendor_tables.test_reporting_csv import a_report
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from report import samples
-from report.test_reporting_csv import a_report
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.metrics import METRICS
