@@ -205,7 +205,7 @@ def test_layers_of_stages_and_experts_of_ranks_get_their_numbers(data, tp, pp, c
     mesh = Mesh((("tp", tp), ("ep", ep), ("pp", pp)), renumber=rules)
     entry = DimsEntry("*", parse_dims("h[tp]", where="here"))
     found = put_together(Dump(Path("run"), "npy-folder", tuple(refs)), "left", Sharding({"left": mesh}, dims=(entry,)))
-    made = {ref.key.op.name: ref.shards for ref in found.refs}
+    made = {ref.key.op.name: ref.parts["shards"] for ref in found.refs}
     assert {name: one.problem for name, one in made.items()} == dict.fromkeys(wanted)
     assert {name: [ref.source.name for ref in one.copies[0]] for name, one in made.items()} == {
         name: [mark for _, mark in sorted(marks)] for name, marks in wanted.items()

@@ -21,8 +21,7 @@ from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.limits.policy import Policy
-from pytest_msdump.core.model.statistics import Statistics
-from pytest_msdump.core.model.tensor import TensorSpec
+from pytest_msdump.core.model.tensor import Statistics, TensorSpec
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite

@@ -13,8 +13,7 @@ from hypothesis.extra.numpy import arrays
 from pytest_msdump.core.limits.policy import Policy
 from pytest_msdump.core.limits.resolve import resolve
 from pytest_msdump.core.model.comparison import Limit, Limits
-from pytest_msdump.core.model.statistics import Statistics
-from pytest_msdump.core.model.tensor import OpKey, TensorKey
+from pytest_msdump.core.model.tensor import OpKey, Statistics, TensorKey
 from pytest_msdump.limits.statistic_distance import distance
 from pytest_msdump.limits.statistics import judge_statistics
 

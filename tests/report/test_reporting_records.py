@@ -48,11 +48,12 @@ from pytest_msdump.core.model.record import (
     record_of,
     relative_file,
 )
-from pytest_msdump.core.model.statistics import StatisticComparison, Statistics
+from pytest_msdump.core.model.statistics import StatisticComparison
 from pytest_msdump.core.model.tensor import (
     Coordinates,
     OpKey,
     SourceFrame,
+    Statistics,
     TensorKey,
     TensorRef,
     TensorSource,

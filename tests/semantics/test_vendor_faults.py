@@ -2,7 +2,7 @@
 
 Each test goes through the command. Faults of reading alone are in tests/dumps, those of its tables in
 test_vendor_tables, those with names in test_vendor_faults_names, 19 (a killed worker) in test_fusion_gate, 24 in
-tests/compat.
+tests/capabilities/compat.
 """
 
 from __future__ import annotations

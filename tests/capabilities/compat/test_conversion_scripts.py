@@ -11,7 +11,7 @@ from dumps import dumpmade
 
 from pytest_msdump.capabilities.compat import dump_data_conversion, shape_conversion
 
-CASE = Path(__file__).parents[1] / "data" / "ascend_golden" / "e_convert"
+CASE = Path(__file__).parents[2] / "data" / "ascend_golden" / "e_convert"
 BLOCKED = CASE / "left" / "Conv2D.c5hd_ori_nchw.1.1.1600000000000001"
 PLAIN = CASE / "left" / "Add.nd.19.1.1600000000000019"
 TIME = 1600000000000001

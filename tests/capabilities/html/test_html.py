@@ -16,9 +16,9 @@ from report.big_results import results
 
 from pytest_msdump.capabilities.html.content import short
 from pytest_msdump.capabilities.html.page import page as page_of
+from pytest_msdump.capabilities.html.words import PAGE
 from pytest_msdump.cli import main
 from pytest_msdump.core.report.json_report import report_from
-from pytest_msdump.core.text.page import PAGE
 
 HOSTILE = "<script>alert(1)</script>"
 

@@ -246,7 +246,7 @@ class TestBatch:
 
 
 def test_the_column_overflow_is_filled(tmp_path):
-    case = Path(__file__).parents[1] / "data" / "ascend_golden" / "b_npu_vs_npu"
+    case = Path(__file__).parents[2] / "data" / "ascend_golden" / "b_npu_vs_npu"
     line = [
         "compare",
         "-m",

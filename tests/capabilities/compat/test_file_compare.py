@@ -13,7 +13,7 @@ from outcomes import without_run
 from pytest_msdump.capabilities.compat.msaccucmp import main
 from pytest_msdump.cli import main as msdump
 
-CASES = Path(__file__).parents[1] / "data" / "d_values"
+CASES = Path(__file__).parents[2] / "data" / "d_values"
 LINES = dict(re.findall(r"^\[(\w+)\].*\nmsaccucmp (file_compare .*)$", (CASES / "command.txt").read_text(), re.M))
 
 BOOL = "section 3: of two bool arrays the vendor's errors fail; INTERFACE 5, dtype: bools are equal or not, as integers"
