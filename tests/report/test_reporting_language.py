@@ -6,11 +6,11 @@ import re
 from dataclasses import replace
 
 import pytest
-from pytest_msdump.report.causes import role_line, role_lines
 from report import samples
 from report.test_reporting_failure import a_report, overflowed
 
 from pytest_msdump.causes.reasons import reason_of, reason_text
+from pytest_msdump.causes.told import role_line, role_lines
 from pytest_msdump.core.model.record import RoleReason, Suspect
 from pytest_msdump.core.report.failure import failure_text, one_line
 from pytest_msdump.core.report.record_json import from_json
