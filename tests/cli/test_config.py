@@ -163,3 +163,10 @@ def test_usage_errors_are_one_line_and_4(arguments, tmp_path, monkeypatch, capsy
     (tmp_path / "made.json").write_text('{"common_dump_settings": {}}')
     assert main(["config", *arguments]) == 4
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_ge_dump_needs_its_variable(capsys):
+    main(["config", "new", "--path", "/data/dump", "--mode", "ge"])
+    assert "export ENABLE_MS_GE_DUMP=1" in capsys.readouterr().out
+    main(["config", "new", "--path", "/data/dump", "--mode", "o0"])
+    assert "ENABLE_MS_GE_DUMP" not in capsys.readouterr().out

@@ -296,3 +296,28 @@ def test_scalars_and_empty_tensors_are_files_like_others(shape, to, tmp_path):
     if to in ("npy", "bin", "msnpy"):
         (ref, *_) = open_dump(tmp_path / "out").refs
         assert open_view(ref).size == np.prod(shape, dtype=int)
+
+
+def test_a_line_break_in_a_name_forges_no_line_of_the_list(tmp_path, capsys):
+    file = dumpmade.put(tmp_path / "dump", f"Op.a\nforged.1.1.{dumpmade.TIME}", b"broken")
+    assert convert(file.parent, "--out", tmp_path / "out") == 1
+    lines = (tmp_path / "out" / FAILED).read_text().splitlines()
+    assert len(lines) == 2
+    assert "a\\nforged" in lines[0]
+    assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_a_shape_is_for_one_file(conv, tmp_path, capsys):
+    made.device(conv.parent, "Conv2D", "other", made.nc1hwc0(HALF), memory_format="NC1HWC0")
+    words = ("--out", tmp_path / "out", "--memory-format", "NCHW", "--shape", "2,19,5,7")
+    assert convert(conv.parent, *words) == 4
+    assert "--shape is for one file, and there are 2" in capsys.readouterr().err
+
+
+def test_what_a_users_function_raises_is_a_failure_of_its_tensor(conv, tmp_path):
+    folder = tmp_path / "code" / "format_convert"
+    folder.mkdir(parents=True)
+    (folder / "convert_NC1HWC0_to_NCHW.py").write_text("def convert(a, b, c):\n    raise ValueError('mine')\n")
+    words = ("--memory-format", "NCHW", "--code", tmp_path / "code")
+    assert convert(conv, "--out", tmp_path / "out", *words) == 1
+    assert "raised ValueError: mine" in (tmp_path / "out" / FAILED).read_text()

@@ -391,3 +391,23 @@ def test_what_cannot_be_meant_is_one_line_and_4(tmp_path, capsys):
     assert "no known format has names like" in refused(capsys, tmp_path / "a.xyz")
     (tmp_path / "a.ir").write_text("?")
     assert "a.ir" in refused(capsys, tmp_path / "a.ir")
+
+
+def test_thresholds_are_set_on_the_command_line(capsys):
+    assert "no check hit" in told(capsys, LENET, "--check")
+    text = told(capsys, LENET, "--check", "--check-set", "tensor_too_large.max_gt=2", code=1)
+    assert "(tensor_too_large" not in text
+    assert "tensor_too_large: the tensor is large" in text
+    assert "max_gt=2)" in text
+    assert "did you mean 'max_gt'" in refused(capsys, LENET, "--check", "--check-set", "tensor_too_large.max_g=2")
+
+
+def test_every_file_of_a_line_is_listed_when_all_is_wanted(run_with_graph, capsys):
+    for iteration in range(1, 4):
+        shutil.copytree(run_with_graph / "rank_0/Lenet/0/0", run_with_graph / f"rank_0/Lenet/0/{iteration}")
+    files = entry(capsys, run_with_graph, "--line", "ms_side.py:36")["operators"][1]["tensors"]
+    assert len(files) == 16
+    text = told(capsys, run_with_graph, "--line", "ms_side.py:36")
+    assert text.count("BiasAdd.Default_conv2") == 12
+    assert "  and 4 more; --all lists them all" in text
+    assert told(capsys, run_with_graph, "--line", "ms_side.py:36", "--all").count("BiasAdd.Default_conv2") == 16

@@ -61,3 +61,10 @@ def test_two_files_meet_whatever_their_names_and_formats(tmp_path, monkeypatch):
         np.save("b.npy", values)
         assert main(["compare", *names, "--report-dir", "out"]) == code
         assert main(["compare", *names[::-1], "--report-dir", "out"]) == code
+
+
+def test_a_bin_file_that_is_cut_off_fails(file, capsys):
+    with open(file, "r+b") as stream:  # noqa: PTH123 - cut in place
+        stream.truncate(20)
+    assert main(["compare", file, "../right", "--report-dir", "out"]) == 1
+    assert "cut off after 20 of 24 bytes" in " ".join(capsys.readouterr().out.split())

@@ -223,3 +223,16 @@ def test_the_assertion_takes_any_dump_and_settings_by_name(tmp_path):
         assert assert_unsuspicious(dump, {"tensor_all_zero": False}).is_clean
     with pytest.raises(AssertionError, match="tensor_too_small"):
         assert_unsuspicious(tmp_path, {"tensor_all_zero": "off", "tensor_too_small.max_lt": 1})
+
+
+def test_a_weight_of_another_shape_is_told(tmp_path):
+    weights_over_time(tmp_path, {0: [1.0], 1: [1.0, 2.0]})
+    result = checked(tmp_path)
+    assert not result.is_clean
+    assert "its shape is (2,) and was (1,)" in result.unreadable[0][1]
+
+
+def test_weights_that_were_turned_off_are_not_read_twice(tmp_path):
+    weights_over_time(tmp_path, {0: [1.0], 1: [1.0]})
+    result = checked(tmp_path, "weight_not_changed=off", "weight_change_too_small=off", "weight_change_too_large=off")
+    assert (result.steps, result.hits, result.notes) == (0, (), ())

@@ -82,3 +82,11 @@ def test_what_cannot_be_compared_takes_no_place(pytester, dumps):
     text = result.stdout.str()
     assert "details of op1:output:0: left (2, 3)" in text
     result.stdout.fnmatch_lines(["details of 1 failing tensor: msdump-report/detail; none for 5 more"])
+
+
+def test_an_unwritable_place_does_not_hide_the_failure(pytester, dumps):
+    (pytester.path / "msdump-report").mkdir()
+    (pytester.path / "msdump-report" / "detail").write_text("")
+    result = pytester.runpytest(*dumps, "--msdump-detail")
+    result.assert_outcomes(passed=2, failed=6)
+    assert "DRIFT op1:output:0" in result.stdout.str()

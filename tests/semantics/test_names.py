@@ -146,3 +146,14 @@ def test_gaps_in_the_slots_are_no_partners(tmp_path: Path) -> None:
     assert [(entry["side"], entry["address"]) for entry in answer.results["unmatched"]] == [("right", "split:output:1")]
     with pytest.raises(AssertionError, match=r"66\.6 %"):
         assert_dumps_close(left, right, min_coverage=1)
+
+
+def test_files_that_are_links_in_a_circle_are_no_tensors_and_told(tmp_path: Path) -> None:
+    left, right = references(tmp_path, {"a": ONE}, {"a": ONE, "b": ONE})
+    (left / "b.0.1700000000000900.npy").symlink_to("c.0.1700000000000900.npy")
+    (left / "c.0.1700000000000900.npy").symlink_to("b.0.1700000000000900.npy")
+    answer = ask(left, right)
+    assert "Traceback" not in answer.text
+    told = str(answer.results["left"]["unexplained"]) + str(answer.results["tensors"])
+    assert "b.0.1700000000000900.npy" in told
+    assert ("b:output:0", "b:output:0", "pass") not in names(answer)

@@ -70,3 +70,9 @@ def test_what_cannot_be_a_batch_is_refused(root, rules, files, dumped, line):
     dump(root, *dumped)
     with pytest.raises(ConfigError, match=line):
         find_jobs(root, rules)
+
+
+def test_a_folder_that_is_no_time_is_refused(tmp_path, rules):
+    rule_file(rules, "a.json", "net_a")
+    with pytest.raises(ConfigError, match="not the folder of a dump's time"):
+        find_jobs(tmp_path, rules)

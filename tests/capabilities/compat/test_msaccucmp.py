@@ -280,3 +280,10 @@ def test_a_batch_of_another_step_is_compared_as_one_of_step_0(in_case, step, cap
     assert tables[0] == tables[1]
     assert any(row["CosineSimilarity"] not in ("NaN", "") for row in tables[1][1])
     assert f"iteration {step} of the left meets iteration 0 of the right" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize(("words", "line"), [(["-ffts"], "-ffts changes nothing"), (["-v", "2"], "-v changes nothing")])
+def test_what_has_no_effect_is_said(words, line, capsys):
+    compare(*words)
+    assert line in capsys.readouterr().err
