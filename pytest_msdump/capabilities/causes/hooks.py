@@ -1,9 +1,0 @@
-"""What is said of failures together: which operator started it, pairs that look wrong, steps counted differently."""
-
-STAGES = {
-    "reported": "pytest_msdump.causes.localise:with_causes",
-    "next_entry": "pytest_msdump.causes.steps:entry_by_structure",
-    "told": "pytest_msdump.causes.told:CausesTold",
-}
-
-OFFERS = {"bundle": "pytest_msdump.causes.bundling"}

@@ -1,0 +1,338 @@
+"""The vendor's tables from reports made by hand: what has a row, in which order, and what its cells say."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+
+import pytest
+from report import samples
+
+from pytest_msdump.capabilities.vendor_tables.lines import overflow_cell
+from pytest_msdump.capabilities.vendor_tables.table import (
+    Columns,
+    columns_for,
+    nine_columns,
+    titles_of,
+    vendor_table,
+)
+from pytest_msdump.core.model.pairing import Missing
+from pytest_msdump.core.model.record import ReportedTensor
+from pytest_msdump.core.model.report import NetworkOperator, Report, SideInfo, UnmatchedTensor
+from pytest_msdump.core.model.tensor import Coordinates
+from pytest_msdump.core.report.base import write_kind
+from pytest_msdump.core.report.record_json import from_json
+from pytest_msdump.core.text import Message, plain_text, say
+
+ALL = Columns(sequence=True, overflow=True, left_address=True, right_address=True)
+# What release 26.2.0 writes with -r and -overflow_detection between two devices, from a file of it.
+VENDOR = (
+    "Index,OpSequence,OpType,NPUDump,DataType,Address,GroundTruth,DataType,Address,TensorIndex,Shape,OverFlow,"
+    "CosineSimilarity,MaxAbsoluteError,AccumulatedRelativeError,RelativeEuclideanDistance,KullbackLeiblerDivergence,"
+    "StandardDeviation,MeanAbsoluteError,RootMeanSquareError,MaxRelativeError,MeanRelativeError,CompareFailReason"
+)
+AT = {"rank": None, "net": None, "graph": None, "iteration": 0, "occurrence": 0}
+
+
+def record(left, right="r:output:0", order=0, elements=6, **changes):
+    """A record from its entry of `tensors`; one that could not be measured has no elements."""
+    usual = samples.entry(samples.drifted())
+    broken = {**usual["findings"][0], "outcome": "error", "sentence": f"{left} is broken", "code": "?"}
+    plain = {
+        **usual,
+        "order": order,
+        "left": {
+            **usual["left"],
+            "address": left,
+            "op_type": "Add",
+            "file": "Add.a.1.1.1600000000000000",
+            "dtype": "float16",
+            "shape": [2, 1, 16],
+            "logical_shape": [2, 3],
+            "memory_format": "NC1HWC0",
+            "device_address": 4096,
+        },
+        "right": {**usual["right"], "address": right, "dtype": "float32", "device_address": 0},
+        **AT,
+        "transform": {},
+        "verdict": "error" if elements is None else "pass",
+        "elements": elements,
+        "metrics": {} if elements is None else {"cosine_similarity": 0.5, "max_absolute_error": 2},
+        "where": {},
+        "vendor": {},
+        "undefined": {},
+        "not_applicable": {},
+        "findings": [broken] if elements is None else [],
+    }
+    return from_json({**plain, **changes})
+
+
+def alone(address, reason="nobody", side="left", order=0, **changes):
+    """A tensor without a partner."""
+    at = Coordinates(iteration=0, occurrence=0)
+    named = {"op_type": "Add", "dtype": "float16", "shape": (2, 1, 16), "device_address": 8192, "at": at}
+    tensor = ReportedTensor(address, "f", **{**named, **changes})
+    return UnmatchedTensor(
+        side,
+        tensor,
+        reason if isinstance(reason, Message) else plain_text(reason),
+        order=order if side == "left" else None,
+    )
+
+
+def operator(index, name, group=None, originals=("o",), op_type="Add", sequence=None):
+    """An operator of the model."""
+    number = index if sequence is None else sequence
+    return NetworkOperator(index, number, name, op_type, tuple(group or [name]), tuple(originals) or ("*",), "?")
+
+
+def report(records=(), unmatched=(), network=(), missing=(), readers=("ascend", "npy-folder"), operators=9):
+    return Report(
+        left=SideInfo("l", readers[0], operators=operators),
+        right=SideInfo("r", readers[1]),
+        profile="default",
+        limits={},
+        records=tuple(records),
+        unmatched=tuple(unmatched),
+        network=tuple(network),
+        missing=tuple(Missing(left, right, plain_text("")) for left, right in missing),
+    )
+
+
+def table(a_report, *titles, columns=ALL, **options):
+    """The wanted columns of each row; a title that is there twice names the first."""
+    found, rows = vendor_table(a_report, columns, **options)
+    assert all(len(row) == len(found) for row in rows)
+    return [tuple(row[found.index(title)] for title in titles) for row in rows]
+
+
+NAMES = ("Index", "NPUDump", "GroundTruth", "TensorIndex", "Verdict")
+
+
+class TestTitles:
+    def test_they_are_the_vendor_s_and_ours_come_last(self):
+        assert ",".join(titles_of(ALL)) == f"{VENDOR},Verdict,Reason"
+
+    def test_algorithms_are_in_the_order_that_was_asked_for(self):
+        asked = ("mean_relative_error", "Mine", "cosine_similarity")
+        assert titles_of(Columns(asked))[8:12] == ("MeanRelativeError", "Mine", "CosineSimilarity", "CompareFailReason")
+
+    @pytest.mark.parametrize(
+        ("left", "right", "shown"),
+        [
+            ("ascend", "npy-folder", (True, False)),
+            ("ascend", "proto-folder", (True, True)),
+            ("mindspore", "npy-folder", (False, False)),
+            ("npy-folder", "ascend", (False, True)),
+        ],
+    )
+    def test_addresses_of_a_side_of_npy_files_are_left_out(self, left, right, shown):
+        columns = columns_for(report(readers=(left, right)))
+        assert (columns.left_address, columns.right_address) == shown
+
+
+class TestCells:
+    def test_a_pair_s_row(self):
+        titles, (row,) = vendor_table(report([record("a:input:1", "b:output:2", order=4)]), ALL)
+        assert row[: titles.index("AccumulatedRelativeError")] == (
+            "4", "NaN", "Add", "a", "float16", "4096", "b", "float32", "0", "a:input:1", "[2,3]", "NaN",
+            "0.500000", "2.000000",
+        )  # fmt: skip
+
+    def test_a_tensor_whose_partner_ought_to_be_there_is_missing(self):
+        rows = report(unmatched=[alone("a:output:0"), alone("a:output:1")], missing=[("a:output:1", "o:output:1")])
+        assert [verdict for (verdict,) in table(rows, "Verdict")] == ["unmatched", "missing"]
+
+    def test_a_user_s_algorithm_is_printed_as_it_answered_and_its_message_is_a_reason(self):
+        custom = {"Mine": {"value": "7 apples", "message": "no pears"}, "Silent": {"value": "NaN", "message": ""}}
+        titles, (row,) = vendor_table(
+            report([record("a:output:0", custom=custom)]), Columns(("Silent", "Mine", "Absent"), verdict=False)
+        )
+        assert dict(zip(titles[8:], row[8:], strict=True)) == {
+            "Silent": "NaN",
+            "Mine": "7 apples",
+            "Absent": "NaN",
+            "CompareFailReason": "Mine: no pears",
+        }
+
+    @pytest.mark.parametrize(
+        ("dtype", "overflow", "cell"),
+        [
+            ("float16", True, "YES"),
+            ("float16", False, "NO"),
+            ("float16", None, "NaN"),
+            ("float32", True, "NaN"),
+            (None, None, "NaN"),
+        ],
+    )
+    def test_overflow_is_told_of_float16_alone(self, dtype, overflow, cell):
+        assert overflow_cell(dtype, overflow) == cell
+
+    def test_overflow_is_told_of_tensors_that_could_not_be_compared_too(self):
+        broken = record("a:output:0", elements=None)
+        broken = replace(broken, left=replace(broken.left, has_overflow=True))
+        rows = report([broken], [alone("b:output:0", has_overflow=False, order=1)])
+        assert table(rows, "OverFlow") == [("YES",), ("NO",)]
+
+
+class TestNetwork:
+    """Rows by group of operators, as a rule file has them."""
+
+    def test_operators_are_in_the_model_s_order_and_tensors_in_the_operator_s(self):
+        records = [record("b:output:0", order=0), record("a:output:0", order=1), record("a:input:0", order=1)]
+        records.append(record("a:output:10", order=1))
+        rows = report(
+            records,
+            [alone("a:output:2", order=1)],
+            [operator(0, "a", originals=("x", "y")), operator(1, "b", originals=())],
+        )
+        assert table(rows, *NAMES) == [
+            ("0", "a", "x,y", "a:input:0", "pass"),
+            ("0", "a", "x,y", "a:output:0", "pass"),
+            ("0", "a", "x,y", "a:output:2", "unmatched"),
+            ("0", "a", "x,y", "a:output:10", "pass"),
+            ("1", "b", "*", "b:output:0", "pass"),
+        ]
+
+    def test_an_operator_without_a_dump_has_a_row_with_a_reason(self):
+        network = [operator(0, "d", op_type="Data"), operator(1, "gone"), operator(2, "lost")]
+        rows = report(network=network, missing=[("lost:output:0", "o:output:0")])
+        assert table(rows, *NAMES, "OpType", "OpSequence", "CompareFailReason") == [
+            ("0", "d", "o", "NaN", "unmatched", "Data", "0", say(Message("data"))),
+            ("1", "gone", "o", "NaN", "unmatched", "Add", "1", "the left side did not dump gone"),
+            ("2", "lost", "o", "NaN", "missing", "Add", "2", "the left side did not dump lost"),
+        ]
+
+    def test_a_group_is_missing_when_any_of_its_operators_is(self):
+        pair = ("p", "q")
+        rows = report(network=[operator(0, "p", pair), operator(0, "q", pair)], missing=[("q:output:0", "o:output:0")])
+        assert table(rows, "NPUDump", "Verdict") == [("p,q", "missing")]
+
+    @pytest.mark.parametrize(
+        ("reason", "op_type", "listed"),
+        [
+            (Message("inner"), "Add", False),
+            (Message("l1_fusion", {"group": "7"}), "Add", False),
+            (Message("dequant_input"), "AscendDequant", False),
+            (Message("quantised_input"), "Conv2D", True),
+            (Message("quant_output"), "AscendQuant", False),
+            (Message("quant_output"), "Quant", True),
+            (Message("inserted"), "Add", True),
+            (Message("fed_by", {"op": "x", "why": Message("inner")}), "Add", True),
+        ],
+    )
+    def test_what_only_passes_values_on_inside_a_group_has_no_row_of_its_own(self, reason, op_type, listed):
+        entries = [alone("a:output:0", reason, op_type=op_type)]
+        rows = report([record("a:output:1")], entries, [operator(0, "a", op_type=op_type)])
+        tensors = [("a:output:0",), ("a:output:1",)] if listed else [("a:output:1",)]
+        assert table(rows, "TensorIndex", right_alone=False) == tensors
+        assert sorted(table(rows, "TensorIndex")) == [("a:output:0",), ("a:output:1",)]
+
+    def test_operators_that_share_a_file_name_share_the_reason(self):
+        entries = [alone("c_x:output:0", "ambiguous")]
+        rows = report(unmatched=entries, network=[operator(0, "c/x"), operator(1, "c_x")])
+        assert table(rows, "NPUDump", "TensorIndex", "CompareFailReason") == [
+            ("c/x", "NaN", "ambiguous"),
+            ("c_x", "c_x:output:0", "ambiguous"),
+        ]
+
+    def test_operators_of_which_one_of_a_group_was_chosen_are_there_with_their_group(self):
+        pair = ("p", "q")
+        network = [operator(0, "p", pair, sequence=3), operator(0, "q", pair, sequence=5), operator(1, "s", sequence=4)]
+        records = [record(f"{name}:output:0") for name in "pqs"]
+        rows = report([*records, record("unknown:output:0")], [alone("r:output:0", side="right")], network)
+        chosen = table(rows, "OpSequence", "TensorIndex", sequences={5, 77})
+        assert chosen == [("3", "p:output:0"), ("5", "q:output:0")]
+
+    def test_what_the_rule_file_does_not_know_follows_if_it_was_compared(self):
+        entries = [alone("alone:output:0", order=2), alone("r:output:0", side="right")]
+        rows = report([record("new:output:0", "n:output:0", order=1)], entries, [operator(0, "a"), operator(1, "b")])
+        assert [row[:4] for row in table(rows, *NAMES)][2:] == [
+            ("2", "new", "n", "new:output:0"),
+            ("3", "alone", "*", "alone:output:0"),
+            ("4", "*", "r", "r:output:0"),
+        ]
+        assert [row[1] for row in table(rows, *NAMES, right_alone=False)] == ["a", "b", "new"]
+
+    @pytest.mark.parametrize(
+        ("memory_format", "wanted", "shape"),
+        [
+            ("NC1HWC0", "NCHW", "[2,3]"),
+            ("ND", None, "[6]"),
+            ("ND", "NCHW", "[2,3]"),
+            ("NCHW", "ND", "[6]"),
+            ("FRACTAL_NZ", "ND", "[2,3]"),
+        ],
+    )
+    def test_shapes_are_those_that_the_vendor_compares(self, memory_format, wanted, shape):
+        one = record("a:output:0", transform={"left_logical_format": wanted} if wanted else {})
+        one = replace(one, left=replace(one.left, memory_format=memory_format))
+        assert table(report([one], network=[operator(0, "a")]), "Shape") == [(shape,)]
+
+
+class TestDevices:
+    """Two dumps of devices and no rule file."""
+
+    def devices(self, records=(), unmatched=()):
+        return report(records, unmatched, readers=("ascend", "ascend"))
+
+    def test_an_operator_of_which_nothing_could_be_compared_has_one_row_with_every_reason(self):
+        broken = record("a:input:0", "a:input:0", elements=None)
+        rows = self.devices([broken], [alone("a:output:0"), alone("a:output:1", "too many", side="right")])
+        assert table(rows, *NAMES, "OpType", "Shape", "DataType", "Address", "CompareFailReason") == [
+            ("0", "a", "a", "NaN", "error", "NaN", "NaN", "NaN", "NaN",
+             "input:0: a:input:0 is broken, output:0: nobody, output:1: too many"),
+        ]  # fmt: skip
+
+    def test_where_something_could_be_compared_every_tensor_has_its_row(self):
+        records = [record("a:input:0", "a:input:0", elements=None), record("a:output:0", "a:output:0")]
+        entries = [alone("a:output:1"), alone("a:output:2", side="right")]
+        assert table(self.devices(records, entries), *NAMES, "DataType") == [
+            ("0", "a", "a", "a:input:0", "error", "NaN"),
+            ("0", "a", "a", "a:output:0", "pass", "float16"),
+            ("0", "a", "a", "a:output:1", "unmatched", "NaN"),
+            ("0", "a", "a", "a:output:2", "unmatched", "NaN"),
+        ]
+
+    def test_a_tensor_that_was_not_run_keeps_its_row(self):
+        broken, waiting = (
+            record("a:output:0", elements=None),
+            record("b:output:0", elements=None, verdict="not_run", order=1),
+        )
+        assert table(self.devices([broken, waiting]), "TensorIndex", "Verdict") == [
+            ("NaN", "error"),
+            ("b:output:0", "not_run"),
+        ]
+
+    def test_of_a_plan_every_tensor_of_both_sides_has_a_row(self):
+        waiting = record("a:output:0", "a:output:0", elements=None, verdict="not_run")
+        entries = [alone("b:output:0", order=1), alone("c:output:0", side="right")]
+        assert table(self.devices([waiting], entries), *NAMES) == [
+            ("0", "a", "a", "a:output:0", "not_run"),
+            ("1", "b", "*", "b:output:0", "unmatched"),
+            ("2", "*", "c", "c:output:0", "unmatched"),
+        ]
+
+
+class TestNineColumns:
+    def test_they_are_those_of_the_first_releases(self):
+        titles, ((*names, cosine, greatest, _, _, _, _),) = nine_columns(report([record("a:output:0", "b:output:3")]))
+        assert titles == (
+            "LeftOp", "RightOp", "TensorIndex", "CosineSimilarity", "MaxAbsoluteError", "AccumulatedRelativeError",
+            "RelativeEuclideanDistance", "KullbackLeiblerDivergence", "StandardDeviation",
+        )  # fmt: skip
+        assert names == ["a", "b", "a:output:0"]
+        assert (cosine, greatest) == ("0.500000", "2.000000")
+
+
+@pytest.mark.parametrize("name", ["-minus", "=1+2", "+plus", "@at", "%s", "a,b", 'say "x"'])
+def test_no_name_of_a_model_stops_a_row(tmp_path, name):
+    """Fault 17 of the vendor's tool: such a name ends the file midway. Here one that would be a formula is quoted."""
+    rows = report(
+        [record(f"{name}:output:0"), record("last:output:0", order=1)], [], [operator(0, name), operator(1, "last")]
+    )
+    text = write_kind("csv", [rows], tmp_path)[0].read_text(encoding="utf-8")
+    titles, *found = csv.reader(io.StringIO(text, newline=""))
+    assert [row[titles.index("NPUDump")] for row in found] == [f"'{name}" if name[0] in "-=+@" else name, "last"]
+    assert {len(row) for row in found} == {len(titles)}
