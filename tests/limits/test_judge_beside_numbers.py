@@ -109,3 +109,14 @@ def test_the_bound_that_would_pass_is_rounded_to_the_lenient_side(
     metric: str, value: float, expected: float | None
 ) -> None:
     assert passing_bound(metric, value) == expected
+
+
+def test_an_overflow_of_the_device_fails_only_where_none_may_be() -> None:
+    one_may_be = Policy(rules=(Rule({"saturated_count": (1, None)}),))
+    assert outcomes(judged(measured(), one_may_be, overflows=["AI core"])) == {"device_overflow": "warn"}
+
+
+def test_types_that_are_only_noted_leave_the_bound_that_would_pass() -> None:
+    far = measured(relative_euclidean_distance=0.5)
+    limits = limits_of(Policy(rules=(Rule({EUCLID: (0.1, None)}),)), "float32", "float16")
+    assert judge(far, limits, left_dtype="float32", right_dtype="float16")[0].would_pass == {EUCLID: 0.5}
