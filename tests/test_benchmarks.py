@@ -37,6 +37,18 @@ def test_the_memory_benchmark_measures_five_passing_comparisons(tmp_path: Path) 
 
 
 @pytest.mark.e2e
+def test_the_benchmark_beside_an_old_version_measures_both_trees() -> None:
+    script = BENCHMARK.with_name("beside_an_old_version.py")
+    words = [sys.executable, script, sys.executable, "files", "failing", "--small", "--runs", "1"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    rows = re.findall(r"^(.{30}) +" + r"([\d.]+) *" * 6 + "$", ran.stdout, re.MULTILINE)
+    assert [row[0].strip() for row in rows] == ["two small files", "1,200 × 16 elements, all fail"]
+    # Of one tree with itself the ratio of peaks is nearly 1.
+    assert all(float(row[3]) > 0 and 0.8 < float(row[6]) < 1.25 for row in rows)
+
+
+@pytest.mark.e2e
 def test_the_network_benchmark_compares_every_operator_that_was_dumped(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, BENCHMARK.with_name("ascend_network.py"), "--operators", "20", "--dir", tmp_path],

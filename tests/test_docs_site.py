@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -16,11 +15,13 @@ from pytest_msdump.capabilities.diagnosis.kinds import DIAGNOSES
 from pytest_msdump.core import errors
 from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.core.facts.profiles import PROFILES
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS
-from pytest_msdump.core.text.en import EN
-from pytest_msdump.core.text.en_unmatched import EN_UNMATCHED
-from pytest_msdump.core.text.zh import ZH
+from pytest_msdump.core.text.catalogue import catalogue
+from pytest_msdump.core.text.unmatched import UNMATCHED
 from pytest_msdump.plugin import fixtures
+
+EN, ZH = catalogue("en"), catalogue("zh")
 
 TRANSLATED = [page for page in PAGES if page != english(page)]
 CHINESE_SIGN = re.compile(r"[\u4e00-\u9fff]")
@@ -52,8 +53,12 @@ HELD = {
     "options.md": [*filter(None, _OPTIONS), "--scheduler", "--user-code"],
     "metrics.md": [*METRICS, *SHORT_FORMS],
     "profiles.md": [*PROFILES, "0.999999", "1e-07", "0.005"],
-    "messages.md": [*(one.slug for one in _RAISED), *(one.__name__ for one in _RAISED), *(EN.keys() - EN_UNMATCHED)],
-    "reasons.md": list(EN_UNMATCHED),
+    "messages.md": [
+        *(one.slug for one in _RAISED),
+        *(one.__name__ for one in _RAISED),
+        *(catalogue("en").keys() - UNMATCHED[0]),
+    ],
+    "reasons.md": list(UNMATCHED[0]),
     "diagnoses.md": list(DIAGNOSES),
     "exit_codes.md": list(map(str, cli.EXIT_CODES)),
     "python.md": [*pytest_msdump.__all__, *pytest_msdump.record.__all__, *fixtures.__all__, "msdump_pairs(left=None"],
@@ -85,7 +90,7 @@ def test_the_page_of_results_json_holds_each_key_of_a_real_one(tmp_path: Path) -
     project = copy_project(tmp_path)
     code, printed = run("pytest -q --tb=no example_suites/02_failing_on_purpose", project, tmp_path)
     assert code == 1, "\n".join(printed)
-    report = json.loads((project / "msdump-report" / "results.json").read_text(encoding="utf-8"))
+    report = read_json(project / "msdump-report" / "results.json")
     record, unmatched = report["tensors"][3], report["unmatched"][0]
     keys = {*report, *report["counts"], *report["coverage"], *report["left"], *record, *record["left"], *unmatched}
     keys |= {*record["nonfinite"], *record["worst"][0], *record["findings"][0], *record["checks"][0]}

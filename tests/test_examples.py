@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from docs_pages import ROOT, copy_project, run
+
+from pytest_msdump.core.report.json_report import read_json
 
 EXAMPLES = ROOT / "example_suites"
 LENET, WRONG, IN_PYTHON = "01_lenet_port", "02_failing_on_purpose", "03_in_a_python_test"
@@ -19,7 +20,7 @@ SPOILT = ["conv2", "relu2", "pool2", "flatten", "fc1", "relu3", "fc2"]
 
 
 def _results(project: Path) -> dict[str, object]:
-    report: dict[str, object] = json.loads((project / "msdump-report" / "results.json").read_text(encoding="utf-8"))
+    report: dict[str, object] = read_json(project / "msdump-report" / "results.json")
     return report
 
 

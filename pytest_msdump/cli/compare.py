@@ -14,7 +14,7 @@ from pytest_msdump.core.compare.planning import Plan, plan
 from pytest_msdump.core.compare.user_code import NO_EXTRAS, load_extras
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.report import Report
-from pytest_msdump.core.ports import offered
+from pytest_msdump.core.ports import offered, rows
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.settings.options import COMMAND_FLAGS, OPTIONS, OUTPUT_OPTIONS, argparse_kwargs, option_values
 from pytest_msdump.core.suite import Suite, load_suite
@@ -45,43 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for option in (one for one in OUTPUT_OPTIONS if one.name != "lang"):
         groups[option.group].add_argument(*option.cli_flags, **argparse_kwargs(option))
     add_quiet(groups["output"])
-    groups["running"].add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="compare on the workers of a Dask cluster that see the same files: tcp://HOST:PORT, or a scheduler file",
-    )
-    groups["output"].add_argument(
-        "-o",
-        "--table",
-        metavar="PATH",
-        help="also write the vendor's table of nine columns: to a file when PATH ends in .txt or .csv, "
-        "else to result.txt in that folder; compares inputs as well, unless --io says otherwise; "
-        "with -d the folder for its files",
-    )
-    groups["output"].add_argument("-csv", "--table-csv", action="store_true", help="write that table as CSV")
-    groups["running"].add_argument(
-        "-custom",
-        "--user-code",
-        metavar="DIR",
-        help="run your own code: DIR/format_convert/convert_X_to_Y.py and DIR/algorithm/alg_NAME.py",
-    )
-    one = parser.add_argument_group("one operator, element by element")
-    one.add_argument(
-        "-d",
-        "--operator",
-        dest="detail_operator",
-        metavar="OP",
-        help="compare one operator (OP, or OP:output:0) and write its tensors element by element, "
-        "to the folder of -o, else to detail in the report directory",
-    )
-    one.add_argument(
-        "-t", "--tensor", dest="detail_io", choices=("input", "output"), help="with -d: input or output (default)"
-    )
-    one.add_argument("-i", "--index", dest="detail_slot", metavar="K", help="with -d: its number (default: all)")
-    one.add_argument("--top", dest="detail_top", metavar="N", help="with -d: list the N largest errors (default: 20)")
-    one.add_argument(
-        "--rows", dest="detail_rows", metavar="N", help="with -d: elements in a file, 0 for none (default: 1000000)"
-    )
+    # Without the capability that has it, an option is not given.
+    parser.set_defaults(**dict.fromkeys((*_DETAIL_FLAGS, "detail_operator", "scheduler", "table", "table_csv")))
+    for name, row in rows("COMPARE_OPTIONS").items():
+        more = {key: value for key, value in row.items() if key not in ("flags", "group", "after")}
+        if row["group"] not in groups:
+            groups[row["group"]] = parser.add_argument_group(row["group"])
+        groups[row["group"]].add_argument(*row["flags"], dest=name, **more)
 
 
 def add_suite_arguments(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,12 +46,17 @@ def gate(
     limits_file: Path | None = offered("calibration").limits_file_to_lower(planned.suite) if tightens else None
     _print(core.header_of(planned, say))
     watch = progress or Progress("msdump compare")
+
+    def with_suggestions(report: Report) -> Report:
+        found: Report = offered("suggestions").suggested(report, planned, reference, watch)
+        return found
+
     result = core.gate(
         planned,
         watch=watch,
         scheduler=scheduler,
-        replay=None if reference is None else lambda plan: _replayed(plan, reference),
-        adds=(lambda report: _suggested(report, planned, reference, watch)) if suggests else None,
+        replay=None if reference is None else partial(offered("reference").replayed, reference=reference),
+        adds=with_suggestions if suggests else None,
         write=write,
         most_explained=None if show == "all" else MOST_EXPLAINED,
     )
@@ -65,20 +71,6 @@ def gate(
         # CI services read them as they are: nothing may wrap or colour them.
         print(line)
     return result.code
-
-
-def _replayed(planned: Plan, reference: Reference) -> core.Replayed:
-    # Frameworks are loaded where one is used.
-    from pytest_msdump.replay.reference_model import replayed
-
-    return replayed(planned, reference)
-
-
-def _suggested(report: Report, planned: Plan, reference: Reference | None, watch: Progress) -> Report:
-    from pytest_msdump.causes.suggest_partners import with_suggestions
-    from pytest_msdump.replay.pairing import suggest_with
-
-    return with_suggestions(report, suggest_with(reference, planned, watch=watch))
 
 
 def _write_failing(planned: Plan, report: Report, say: Phrases) -> None:

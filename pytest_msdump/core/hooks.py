@@ -52,3 +52,13 @@ COMMANDS = {
     "report": ("pytest_msdump.cli.report", "write the page, or another report, from a saved result"),
     "tfdbg": ("pytest_msdump.cli.tfdbg", "print tfdbg commands that save every tensor of its list"),
 }
+
+COMPARE_OPTIONS = {
+    "user_code": {
+        "flags": ("-custom", "--user-code"),
+        "group": "running",
+        "metavar": "DIR",
+        "help": "run your own code: DIR/format_convert/convert_X_to_Y.py and DIR/algorithm/alg_NAME.py",
+        "after": "table_csv",
+    },
+}

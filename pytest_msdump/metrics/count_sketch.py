@@ -91,11 +91,7 @@ def _mixed(number: int) -> int:
 
 
 class CountSketch:
-    """A count sketch of a tensor, and its statistics. Its elements come in C order, in blocks of any size.
-
-    What is not finite is counted, and a zero in the sketch. Imaginary parts are not looked at: sketch them apart. Norms
-    are of the slices of `grid`, if there is one.
-    """
+    """A count sketch of a tensor, and its statistics. Its elements come in C order, in blocks of any size."""
 
     def __init__(self, buckets: int = BUCKETS, grid: Grid | None = None) -> None:
         self._buckets, self._grid = buckets, grid
@@ -212,10 +208,7 @@ def sketch_blocks(
 
 
 def packed(sketch: Sketch) -> Doubles:
-    """Return a sketch as it is saved: the buckets, and behind them two norms of slices, as float32, in each number.
-
-    These are relative to the norm of the tensor.
-    """
+    """Return a sketch as it is saved: the buckets, and behind them two norms of slices, as float32, in each number."""
     if sketch.slices is None or not math.isfinite(sketch.norm):
         return sketch.buckets
     norms = np.zeros(-(-sketch.slices.size // 2) * 2, "<f4")
@@ -226,11 +219,7 @@ def packed(sketch: Sketch) -> Doubles:
 def unpacked(
     values: Doubles, norm: float, shape: tuple[int, ...], dtype: str, *, peak: float = math.inf
 ) -> Sketch | None:
-    """Return the sketch that was saved of such a tensor; ``None`` where it cannot be one.
-
-    `peak` is the largest magnitude in the tensor. Where the norm is that of many elements, the buckets have about the
-    same: they would be another tensor's, or the norm would.
-    """
+    """Return the sketch that was saved of such a tensor; ``None`` where it cannot be one."""
     grid = sketched_grid(shape, dtype)
     count = 0 if grid is None else norm_count(grid)
     size = values.size if values.size in SEEDS else values.size - -(-count // 2)
@@ -248,11 +237,7 @@ def unpacked(
 
 
 def distance(left: Doubles, right: Doubles) -> Interval:
-    """Return the Euclidean norm of the difference of two tensors, by the buckets of their sketches.
-
-    It is within the interval in at least 98.5 % of all differences of each kind that was tried: three standard
-    deviations of the estimate, and wider where few buckets hold the difference, as with a few large elements.
-    """
+    """Return the Euclidean norm of the difference of two tensors, by the buckets of their sketches."""
     difference = left - right
     peak = float(np.max(np.abs(difference), initial=0.0))
     if not peak:
@@ -266,10 +251,7 @@ def distance(left: Doubles, right: Doubles) -> Interval:
 
 
 def metrics_of(left: Sketch, right: Sketch) -> dict[str, Interval]:
-    """Return the metrics that sketches give: the relative Euclidean distance and the cosine, where they are defined.
-
-    The cosine follows from the distance and both norms, which are exact: |l − r|² = (|l| − |r|)² + 2 |l| |r| (1 − cos).
-    """
+    """Return the metrics that sketches give: the relative Euclidean distance and the cosine, where they are defined."""
     # Norms alone are a bound, too.
     least = abs(left.norm - right.norm)
     apart = distance(left.buckets, right.buckets)

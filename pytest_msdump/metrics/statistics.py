@@ -102,13 +102,7 @@ class Tally:
 def statistics_of(
     view: TensorView, *, digests: Sequence[str] = (), block_elements: int = 131072
 ) -> Mapping[str, Statistic]:
-    """Compute what `facts.metrics` lists but for the L1 norm, as a run of MindSpore does on the host, by name.
-
-    Extremes are exact for integers; they and the mean are ``None`` where no element is finite. Complex numbers have
-    `count` and digests only, as in MindSpore. `digests` (``"md5"``, ``"sha1"``) cost more than all the rest, and are
-    left out for types whose bytes a view does not keep (8-bit floats and elements of less than a byte). ValueError for
-    `block_elements` below 1, UnknownNameError for another digest.
-    """
+    """Compute what `facts.metrics` lists but for the L1 norm, as a run of MindSpore does on the host, by name."""
     if block_elements < 1:
         raise ValueError(f"block_elements is {block_elements}; it has to be at least 1")
     tally, hashes = Tally(), Digests(digests, view.dtype)
@@ -123,10 +117,7 @@ def statistics_of(
 
 
 class Digests:
-    """Digests of a tensor's bytes by name; UnknownNameError for others.
-
-    Where its type's bytes are not kept, there are those that can be of values.
-    """
+    """Digests of a tensor's bytes by name; UnknownNameError for others."""
 
     def __init__(self, names: Sequence[str], dtype: str) -> None:
         for name in names:

@@ -14,18 +14,10 @@ from pytest_msdump.core.escape import terminal_lines
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.hooks import hooks_of
 from pytest_msdump.plugin.collect import SuiteFile, collector_of
+from pytest_msdump.plugin.failures import hide_lines, print_others, shorten_failures
 from pytest_msdump.plugin.junit import add_roles
 from pytest_msdump.plugin.measuring import stop_measuring
-from pytest_msdump.plugin.output import (
-    close_details,
-    header,
-    hide_lines,
-    print_others,
-    print_summary,
-    shorten_failures,
-    start_reports,
-    write_reports,
-)
+from pytest_msdump.plugin.output import close_details, header, print_summary, start_reports, write_reports
 from pytest_msdump.plugin.session import GATE, Gate
 
 

@@ -20,6 +20,7 @@ from pytest_msdump.core.errors import ConfigError, MsdumpError, UnknownNameError
 from pytest_msdump.core.model.record import Local, Record
 from pytest_msdump.core.model.report import ReplayShare, Report
 from pytest_msdump.core.model.spellings import as_filed, typed_addresses
+from pytest_msdump.core.ports import offered
 from pytest_msdump.core.report.json_forms import LOCAL
 from pytest_msdump.core.report.progress import Progress
 from pytest_msdump.core.report.record_json import from_json, to_json
@@ -126,12 +127,11 @@ class Gate:
         if plan.suite.options["replay"] is None or self.config.option.collectonly:
             return {}
         if plan.digest not in self._local:
-            # Frameworks are loaded where one is used.
-            from pytest_msdump.replay.reference_model import replay_plan
-
             with _uncaptured(self.config), progress_of(self.config).step("replaying the reference"):
                 reference = self.reference(plan)
-                self._local[plan.digest] = {} if reference is None else replay_plan(plan, reference)
+                self._local[plan.digest] = (
+                    {} if reference is None else offered("reference").replay_plan(plan, reference)
+                )
         return self._local[plan.digest]
 
     def replay_share(self, plan: Plan) -> ReplayShare | None:
@@ -139,17 +139,14 @@ class Gate:
         local = self.local(plan)
         if not local:
             return None
-        from pytest_msdump.replay.reference_model import share_of
-
-        return share_of(plan, local)
+        share: ReplayShare = offered("reference").share_of(plan, local)
+        return share
 
     def reference(self, plan: Plan) -> Reference | None:
         """Return the reference that is to be replayed, where one was asked for; its file runs once."""
         typed = plan.suite.options["replay"]
         if typed is not None and typed not in self._references:
-            from pytest_msdump.replay.reference_model import load_reference
-
-            self._references[typed] = load_reference(typed)
+            self._references[typed] = offered("reference").load_reference(typed)
         return self._references.get(typed)
 
     @property

@@ -16,13 +16,14 @@ from pytest_msdump.causes.choose_partners import Fit, Suggestion
 from pytest_msdump.causes.confirm_partners import words_of
 from pytest_msdump.causes.fingerprint import Alignment, best_alignment, distances, fingerprint
 from pytest_msdump.causes.structure import name_agreement, tokens_of
-from pytest_msdump.causes.suggest_partners import Suggested, suggest_partners
+from pytest_msdump.causes.suggest_partners import Suggested, suggest_partners, with_suggestions
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.compare.user_code import Watch, unwatched
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.matching.kinds import kind_of
 from pytest_msdump.core.model.pairing import Pair, Transform
+from pytest_msdump.core.model.report import Report
 from pytest_msdump.replay.forcing import GRADIENTS, Forcing, Place
 from pytest_msdump.replay.reference_model import Reference
 from pytest_msdump.replay.torch_forcing import run_as_it_is
@@ -48,6 +49,11 @@ def suggest_with(reference: Reference | None, plan: Plan, *, watch: Watch = unwa
             f"{reference.source}: the right side names no module that this model called; give its recording as RIGHT"
         )
     return search.suggested
+
+
+def suggested(report: Report, plan: Plan, reference: Reference | None, watch: Watch) -> Report:
+    """Return the report with partners for tensors that have none."""
+    return with_suggestions(report, suggest_with(reference, plan, watch=watch))
 
 
 class _Search(Forcing):

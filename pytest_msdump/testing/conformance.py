@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import io
 import os
 import pickle
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ from pytest_msdump.replay.operators.definition import Array, Call, Definition, R
 
 __all__ = ["OperatorConformance", "ReaderConformance", "ReportConformance"]
 
+_T = TypeVar("_T")
 # Of the sum of absolute terms.
 _CLOSE = 1e-12
 
@@ -142,6 +144,29 @@ class ReaderConformance(ABC):
                 assert ref.spec.shape in (None, view.spec.shape)
             finally:
                 view.close()
+
+    def test_a_tensor_file_that_is_cut_anywhere_is_refused_or_as_it_was(
+        self, reader: Reader, dump_root: Path, tmp_path: Path
+    ) -> None:
+        """What a killed run or a broken copy left never gives other numbers."""
+        dump = _Damaged(reader, dump_root, tmp_path)
+        for place in dump.places:
+            assert dump.is_refused_or_as_it_was(dump.whole[:place]), f"cut after {place} bytes"
+
+    def test_bytes_behind_a_tensor_file_change_no_value(self, reader: Reader, dump_root: Path, tmp_path: Path) -> None:
+        """They are refused, or passed over."""
+        dump = _Damaged(reader, dump_root, tmp_path)
+        for more in (b"\0", b"garbage" * 9, dump.whole[:100]):
+            assert dump.is_refused_or_as_it_was(dump.whole + more), more
+
+    def test_a_byte_that_is_changed_anywhere_gives_a_tensor_or_one_line(
+        self, reader: Reader, dump_root: Path, tmp_path: Path
+    ) -> None:
+        """No other error than one of this package comes of a damaged file."""
+        dump = _Damaged(reader, dump_root, tmp_path)
+        for place in dump.places:
+            for value in (255, dump.whole[place] ^ 1):
+                dump.told(dump.whole[:place] + bytes([value]) + dump.whole[place + 1 :])
 
     def test_index_is_picklable(self, reader: Reader, dump_root: Path) -> None:
         """Dumps travel between the processes of a parallel run."""
@@ -288,6 +313,53 @@ class OperatorConformance(ABC):
 def _all_refs(dump: Dump) -> Iterator[TensorRef]:
     yield from dump.refs
     yield from dump.older
+
+
+class _Damaged:
+    """A copy of a dump whose shortest tensor file can be given another content."""
+
+    def __init__(self, reader: Reader, root: Path, folder: Path) -> None:
+        self.reader, self.root = reader, folder / "damaged" / root.name
+        self.root.parent.mkdir()
+        shutil.copy(root, self.root) if root.is_file() else shutil.copytree(root, self.root)
+        files = {ref.source.path for ref in reader.index(self.root).refs}
+        self.file = min(files, key=lambda path: (path.stat().st_size, path))
+        self.file.chmod(0o600)
+        self.whole = self.file.read_bytes()
+        # Every byte of a short file; of a long one so many, the first among them.
+        size, most = len(self.whole), 64
+        spread = np.linspace(0, size - 1, most // 2).astype(int).tolist()
+        self.places = range(size) if size <= most else sorted({*range(most // 2), *spread})
+        self.before = self.told(self.whole)
+
+    def told(self, content: bytes) -> dict[str, tuple[object, ...]]:
+        """Return what the tensors hold, by their keys; those that are refused in a line are left out."""
+        self.file.write_bytes(content)
+        told: dict[str, tuple[object, ...]] = {}
+        for ref in self._unless_refused(lambda: self.reader.index(self.root).refs) or ():
+            held = self._unless_refused(functools.partial(self._held, ref))
+            if held is not None:
+                told[str(ref.key)] = held
+        return told
+
+    def is_refused_or_as_it_was(self, content: bytes) -> bool:
+        return all(self.before[key] == held for key, held in self.told(content).items() if key in self.before)
+
+    def _held(self, ref: TensorRef) -> tuple[object, ...]:
+        view = self.reader.open(ref)
+        try:
+            return view.dtype, view.shape, view.read(0, view.size).tobytes()
+        finally:
+            view.close()
+
+    @staticmethod
+    def _unless_refused(call: Callable[[], _T]) -> _T | None:
+        try:
+            return call()
+        except MsdumpError as error:
+            if "\n" in str(error):
+                raise AssertionError(f"an error of several lines: {error}") from error
+            return None
 
 
 def _recording(function: Any, opened: list[str]) -> Any:

@@ -13,6 +13,7 @@ import pytest
 from pytest_msdump import assert_dumps_close
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.suite.load import read_limits
 from pytest_msdump.record import DumpWriter
@@ -69,7 +70,7 @@ def test_limits_find_what_the_profile_lets_pass_and_let_rounding_pass(capsys: py
 def test_results_keep_the_base_and_the_file_of_each_limit() -> None:
     dump("rounded", 40 * U, seed=2)
     compare("rounded", "ref", *LIMITS)
-    report = json.loads(Path("msdump-report/results.json").read_text("utf-8"))
+    report = read_json(Path("msdump-report/results.json"))
     assert report["limits"]["limits_file"] == "msdump.limits.json"
     assert report["rerun"][-1:] == [f"--limits={Path('msdump.limits.json').absolute()}"]
     tensors = read_limits(Path("msdump.limits.json")).tensors
@@ -160,7 +161,7 @@ def test_tightening_lowers_limits_to_four_times_what_a_passing_run_measured(caps
     dump("near", 10 * U, seed=4)
     assert compare("near", "ref", *LIMITS, "--limits-update", "tighten") == 0
     assert "msdump.limits.json: limits of 2 tensors lowered" in capsys.readouterr().out
-    report = json.loads(Path("msdump-report/results.json").read_text("utf-8"))
+    report = read_json(Path("msdump-report/results.json"))
     for one in report["tensors"]:
         measured = one["metrics"][EUCLID]
         now = bounds()[one["right"]["address"]]

@@ -38,6 +38,8 @@ from campaign.run import SECONDS, HungError
 from campaign.strangers import STRANGERS, Stranger
 from campaign.trials import FAILING, NotHereError, Outcome, by_command
 
+from pytest_msdump.core.report.json_report import read_json
+
 FORMS = EVIDENCE + VIEWS + PERMITS
 SOUND = 300
 WRONG = ("silent pass", "unnamed permission", "refused", "false alarm", "crash")
@@ -89,7 +91,7 @@ def judged(case: Comparison, form: Form, answer: Outcome) -> tuple[str, str]:
 
 
 def _share_is_told(case: Comparison) -> bool:
-    results = json.loads((case.root / "by-command" / "results.json").read_text("utf-8"))
+    results = read_json(case.root / "by-command" / "results.json")
     shares = [value for value in _numbers(results["coverage"]) if 0 < value < 1]
     return bool(shares or results["counts"].get("unmatched_right"))
 

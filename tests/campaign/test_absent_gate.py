@@ -13,6 +13,7 @@ from campaign.trials import LENET, by_command, lenet
 
 from pytest_msdump import assert_no_overflow
 from pytest_msdump.cli import main
+from pytest_msdump.core.report.json_report import read_json
 
 SIDES = f"left = '{LENET / 'target_bad'}'\nright = '{LENET / 'target'}'\n"
 SUITE = f"[msdump]\n{SIDES}"
@@ -151,7 +152,7 @@ def test_a_skipped_item_is_not_run_and_not_passed(project: Path) -> None:
     done = run(project, *FLAGS)
     assert done.returncode == 1
     assert "8 failed, 13 passed, 4 skipped" in done.stdout
-    results = json.loads((project / "msdump-report/results.json").read_text("utf-8"))
+    results = read_json(project / "msdump-report/results.json")
     assert (results["complete"], results["counts"]["not_run"]) == (False, 4)
 
 

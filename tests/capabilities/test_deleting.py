@@ -10,6 +10,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pytest_msdump
@@ -21,18 +22,18 @@ NAMES = [one.name for one in capabilities()]
 
 # Capability → a command line that asks for it, and what its refusal names.
 ASKING = {
-    "cache": ("compare a b --cache files", "--cache"),
-    "ci": ("compare a b --report gitlab", "gitlab"),
-    "cluster": ("compare a b --scheduler tcp://localhost:1", "--scheduler"),
+    "cache": ("compare a.npy a.npy --cache files", "--cache"),
+    "ci": ("compare a.npy a.npy --report gitlab", "gitlab"),
+    "cluster": ("compare a.npy a.npy --scheduler=tcp://localhost:1", "--scheduler"),
     "compat": ("-m pytest_msdump.compat.msaccucmp", "msaccucmp"),
     "config": ("config check a.json", "config"),
-    "convert": ("convert a --out b", "convert"),
-    "elements": ("compare a b --detail", "--detail"),
-    "html": ("compare a b --report html", "html"),
-    "inspect": ("inspect a", "inspect"),
-    "overflow": ("overflow a", "overflow"),
-    "three_way": ("compare a b --golden c", "--golden"),
-    "vendor_tables": ("compare a b --report csv", "csv"),
+    "convert": ("convert a.npy --out b", "convert"),
+    "elements": ("compare a.npy a.npy --detail=2", "--detail"),
+    "html": ("compare a.npy a.npy --report html", "html"),
+    "inspect": ("inspect a.npy", "inspect"),
+    "overflow": ("overflow a.npy", "overflow"),
+    "three_way": ("compare a.npy a.npy --golden a.npy", "--golden"),
+    "vendor_tables": ("compare a.npy a.npy --report csv", "csv"),
 }
 
 IMPORT_ALL = """
@@ -105,6 +106,7 @@ def test_the_rest_imports_and_gates(name: str, tmp_path: Path, whole: list[tuple
     site = without(tmp_path, [name])
     stands_alone(site, whole)
     if name in ASKING:
+        np.save(tmp_path / "a.npy", np.ones(3))
         words, named = ASKING[name]
         first = [] if words.startswith("-m") else ["-m", "pytest_msdump"]
         ran = python(site, *first, *words.split())

@@ -127,7 +127,7 @@ def test_accumulated_errors_are_told_with_the_path_they_grew_on(tmp_path: Path) 
 
 
 def _words() -> Any:
-    from pytest_msdump.core.text.page import PAGE
+    from pytest_msdump.capabilities.html.words import PAGE
 
     return dict(PAGE)
 

@@ -11,6 +11,7 @@ import pytest
 from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump.cli import main
+from pytest_msdump.core.report.json_report import read_json
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -41,7 +42,7 @@ def _dumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def compare(*words: str) -> dict[str, str]:
     """Compare by the suite; return verdicts."""
     main(["compare", *(words or ("--config", "msdump.toml"))])
-    report = json.loads(Path("msdump-report/results.json").read_text("utf-8"))
+    report = read_json(Path("msdump-report/results.json"))
     return {f"{one['left']['address']} {one['rank']}": one["verdict"] for one in report["tensors"]}
 
 
@@ -272,3 +273,22 @@ def test_an_entry_that_would_be_of_more_than_was_shown_is_not_written(capsys: py
     assert main(["accept", "msdump-report", "*", *WHY, "--config", "two.toml"]) == 4
     assert "cannot be accepted alone" in capsys.readouterr().err
     assert Path("two.toml").read_text("utf-8") == text
+
+
+@pytest.mark.parametrize("suite", ["01_lenet_port", "02_failing_on_purpose", "05_quantised"])
+def test_a_saved_result_under_another_profile_is_judged_as_by_a_comparison(
+    suite: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path(__file__).parents[2] / "example_suites" / suite / "msdump.toml"
+    words = ["--config", str(file), "--profile"]
+    out = ["--quiet", "--report-dir"]
+    main(["compare", *words, "default", *out, str(tmp_path / "saved")])
+    for profile in ("strict", "ascend", "torch", "bitwise"):
+        code = main(["compare", *words, profile, *out, str(tmp_path / profile)])
+        compared = read_json(tmp_path / profile / "results.json")
+        capsys.readouterr()
+        assert main(["check", str(tmp_path / "saved" / "results.json"), *words, profile]) == code
+        line = next(line for line in capsys.readouterr().out.splitlines() if " tensors: " in line)
+        for verdict in ("pass", "warn", "fail", "undefined", "error"):
+            number = compared["counts"][verdict]
+            assert (f" {number} {verdict}" in line) == (number > 0), (profile, line, compared["counts"])

@@ -13,6 +13,7 @@ from outcomes import without_run
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import COMMANDS, main
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.settings.options import OPTIONS
 
 
@@ -42,7 +43,7 @@ def test_the_folders_suite_file_is_used_when_no_side_is_given(lenet, tmp_path):
 def test_the_sides_can_be_said_in_every_way(lenet, tmp_path, words):
     sides = {"LEFT": str(lenet / "target_bad"), "RIGHT": str(lenet / "target")}
     assert main(["compare", *[sides.get(word, word) for word in words]]) == 1
-    report = json.loads((tmp_path / "msdump-report/results.json").read_text("utf-8"))
+    report = read_json(tmp_path / "msdump-report/results.json")
     assert report["left"]["directory"] == sides["LEFT"]
 
 

@@ -12,6 +12,7 @@ import pytest
 from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump.cli import main
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import read_toml
 
 pytest_plugins = ["pytester"]
@@ -160,7 +161,7 @@ def test_equal_blocks_are_one_entry_which_says_how_many_and_what_differs_most(wr
     # Of the reference, whose values are 1.5 times as large.
     assert text.count("differ by 0.33 of their norm") == (0 if wrong is None else 2)
     assert main(["compare", "--config", "msdump.toml", "--quiet"]) == (0 if wrong is None else 1)
-    records = json.loads(Path("msdump-report/results.json").read_text("utf-8"))["tensors"]
+    records = read_json(Path("msdump-report/results.json"))["tensors"]
     assert [one["right"]["address"].split(":")[0] for one in records] == [
         f"blocks.{number}.{name}" for number in range(12) for name in ("attention", "ff")
     ]

@@ -10,6 +10,7 @@ from dump_builder import write_reference
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import main
+from pytest_msdump.core.report.json_report import read_json
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +86,7 @@ def test_the_pairs_are_those_that_compare_measures(dumps, capsys):
     main(["match", "run", "reference", "--json"])
     told = json.loads(capsys.readouterr().out)["pairs"]
     main(["compare", "run", "reference"])
-    results = json.loads((dumps / "msdump-report" / "results.json").read_text("utf-8"))
+    results = read_json(dumps / "msdump-report" / "results.json")
     assert [(pair["order"], pair["left"]["file"], pair["right"]["file"]) for pair in told] == [
         (record["order"], record["left"]["file"], record["right"]["file"]) for record in results["tensors"]
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import os
 import sys
@@ -27,6 +26,7 @@ from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.dump import DistributedRank, Dump
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
 from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.layouts.sharded import ShardedView
 from pytest_msdump.model.shards import DimsEntry, Mesh, Renumbering, Sharding, ShardLayout, parse_dims
@@ -325,7 +325,7 @@ def test_two_runs_that_are_cut_alike_are_compared_rank_by_rank(tmp_path, capsys)
         record(tmp_path / side)
     assert main(["compare", str(tmp_path / "left"), str(tmp_path / "right"), f"--report-dir={tmp_path}"]) == 0
     assert "put together" not in capsys.readouterr().out
-    assert len(json.loads((tmp_path / "results.json").read_text("utf-8"))["tensors"]) == 8
+    assert len(read_json(tmp_path / "results.json")["tensors"]) == 8
 
 
 # -- tokens ----------------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import shutil
 from dataclasses import replace
@@ -23,6 +22,7 @@ from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError, TensorShapeError
 from pytest_msdump.core.model.ordering import placed_at
 from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.layouts.sharded import ShardedView
 from pytest_msdump.model.shards import DimsEntry, Mesh, Sharding, ShardLayout, parse_dims
@@ -549,7 +549,7 @@ def test_worker_processes_give_the_same(tmp_path, monkeypatch):
         [["--cache=off"], ["--cache=off", "--jobs=2"], ["--cache=content"], ["--cache=content"]]
     ):
         code = main(["compare", "--config", "msdump.toml", "--report-dir", f"out{number}", *options])
-        report = json.loads((tmp_path / f"out{number}/results.json").read_text("utf-8"))
+        report = read_json(tmp_path / f"out{number}/results.json")
         found.append((code, report["tensors"]))
     assert found[0][0] == 1
     assert all(one == found[0] for one in found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.dump import DistributedRank
 from pytest_msdump.core.report.build import build_report, compare_plan
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.layouts.tokens import TokenView
 from pytest_msdump.model.shards import TokenRuns
@@ -300,7 +300,7 @@ def test_worker_processes_give_the_same(tmp_path, monkeypatch):
     found = []
     for number, options in enumerate([["--cache=off"], ["--cache=off", "--jobs=2"], *[["--cache=content"]] * 2]):
         code = main(["compare", "--config", "m.toml", "--report-dir", f"out{number}", *options])
-        found.append((code, json.loads((tmp_path / f"out{number}/results.json").read_text("utf-8"))["tensors"]))
+        found.append((code, read_json(tmp_path / f"out{number}/results.json")["tensors"]))
     assert found[0][0] == 1
     assert all(one == found[0] for one in found)
 

@@ -16,6 +16,7 @@ from pytest_msdump.core.compare.comparing import compare_pair
 from pytest_msdump.core.limits.policy import Policy, Rule
 from pytest_msdump.core.model.pairing import Pair, Transform
 from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.dumps.statistics import READER
 from pytest_msdump.metrics.count_sketch import metrics_of, sketch_of
 from pytest_msdump.record import DumpWriter
@@ -293,7 +294,7 @@ def test_a_norm_that_was_edited_clears_nothing(tmp_path, sides, factor, all_of_i
             entry["statistics"]["l2_norm"] *= factor
         file.write_text(json.dumps(document), "utf-8")
     assert main(["compare", str(tmp_path / "left"), str(tmp_path / "right"), "--report-dir", str(tmp_path / "r")]) == 1
-    (record,) = json.loads((tmp_path / "r" / "results.json").read_text("utf-8"))["tensors"]
+    (record,) = read_json(tmp_path / "r" / "results.json")["tensors"]
     # A norm below the largest element's reach is no contradiction, and makes the distance larger.
     assert record["verdict"] == ("fail" if all_of_it and factor < 1 else "error")
 

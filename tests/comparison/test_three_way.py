@@ -25,6 +25,7 @@ from pytest_msdump.core.limits.policy import Policy
 from pytest_msdump.core.model.tensor import Statistics, TensorSpec
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.failure import failure_text
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.dumps.statistics import READER
 from pytest_msdump.metrics.statistics import statistics_of
@@ -336,7 +337,7 @@ def test_results_are_read_back_and_judged_again(tmp_path, capsys, monkeypatch):
     runs(tmp_path, {"left": 3e-7, "right": 1e-7, "third": 1e-7})
     monkeypatch.chdir(tmp_path)
     assert main(["compare", "left", "right", "--golden", "golden", "--third", "third"]) == 1
-    values = json.loads(Path("msdump-report/results.json").read_text())
+    values = read_json(Path("msdump-report/results.json"))
     assert [Path(values[name]["directory"]) for name in RUNS] == [tmp_path / name for name in RUNS]
     (entry,) = values["tensors"]
     assert (entry["golden"], entry["third"]) == ("fc.npy", "fc.npy")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from dump_builder import write_reference
 
 from pytest_msdump.capabilities.compat.compare_vector import main
 from pytest_msdump.cli import main as msdump
+from pytest_msdump.core.report.json_report import read_json
 
 TITLES = [
     "LeftOp",
@@ -101,5 +101,5 @@ def test_the_vendors_spelling_of_msdump_compares_inputs_too(in_case, words, inpu
     in_case("a_fusion_nchw")
     msdump(["compare", *sides("left", "right"), "-f", "fusion.json", *words])
     assert ("fc1:input:0" in Path("r.txt").read_text()) == inputs
-    report = json.loads(Path("msdump-report/results.json").read_text())
+    report = read_json(Path("msdump-report/results.json"))
     assert any(record["left"]["address"] == "fc1:input:0" for record in report["tensors"]) == inputs

@@ -16,6 +16,7 @@ from outcomes import without_run
 
 from pytest_msdump.capabilities.compat.msaccucmp import main
 from pytest_msdump.cli import main as msdump
+from pytest_msdump.core.report.json_report import read_json
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ class TestFirstElements:
         right[2, 3] = -7
         write_reference(two / "R", {"a": right})
         assert compare("-max", "60") == 1
-        record = json.loads(Path("out/msdump-report/results.json").read_text())["tensors"][0]
+        record = read_json(Path("out/msdump-report/results.json"))["tensors"][0]
         assert record["where"]["max_absolute_error"] == [2, 3]
         assert (record["elements"], record["total_elements"]) == (60, 100)
 
@@ -163,7 +164,7 @@ class TestChoosing:
     def test_what_is_not_chosen_is_not_judged(self, in_case):
         in_case("a_fusion_nchw")
         assert compare("-f", "fusion.json", "-s", "8", left="left", right="right") == 0
-        report = json.loads(Path("out/msdump-report/results.json").read_text())
+        report = read_json(Path("out/msdump-report/results.json"))
         assert {record["left"]["name"] for record in report["tensors"]} == {"fc1"}
         assert report["coverage"]["value"] == 1.0
         assert report["missing"] == report["unmatched"] == []
@@ -171,7 +172,7 @@ class TestChoosing:
     def test_a_chosen_pair_without_a_file_is_missing(self, in_case):
         in_case("a_fusion_nchw")
         assert compare("-f", "fusion.json", "-s", "11,8", left="left", right="right") == 1
-        report = json.loads(Path("out/msdump-report/results.json").read_text())
+        report = read_json(Path("out/msdump-report/results.json"))
         assert [entry["left"] for entry in report["missing"]] == ["pool_norightfile:output:0"]
 
 

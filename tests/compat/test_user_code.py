@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from dump_builder import write_reference
 
 from pytest_msdump.capabilities.compat import compare_vector, msaccucmp
 from pytest_msdump.cli import main as msdump
+from pytest_msdump.core.report.json_report import read_json
 
 RUNS = "from pathlib import Path\nPath({mark!r}).write_text('ran')\ndef compare(l, r, a):\n    return '7', 'mine'\n"
 
@@ -44,7 +44,7 @@ def test_it_runs_when_it_is_named_and_every_file_is_told(program, capsys):
     assert Path("mark").read_text() == "ran"
     sentence = "ran user code: code/algorithm/alg_Mine.py"
     assert sentence in capsys.readouterr().out
-    report = json.loads(Path("msdump-report/results.json").read_text())
+    report = read_json(Path("msdump-report/results.json"))
     assert report["notes"] == [sentence]
     assert report["tensors"][0]["custom"] == {"Mine": {"value": "7", "message": "mine"}}
 
@@ -54,7 +54,7 @@ def test_it_runs_when_it_is_named_and_every_file_is_told(program, capsys):
 def test_it_does_not_run_when_it_is_not_named(program):
     assert PROGRAMS[program]([]) == 0
     assert not Path("mark").exists()
-    assert "notes" not in json.loads(Path("msdump-report/results.json").read_text())
+    assert "notes" not in read_json(Path("msdump-report/results.json"))
 
 
 @pytest.mark.usefixtures("code")
@@ -102,7 +102,7 @@ def test_only_what_was_asked_for_runs_with_its_arguments(in_case, capsys):
         "CosineSimilarity",
         "MyAlg",
     ]
-    record = json.loads(Path("out/msdump-report/results.json").read_text())["tensors"][0]
+    record = read_json(Path("out/msdump-report/results.json"))["tensors"][0]
     assert list(record["custom"]) == ["MyAlg"]
 
 

@@ -1,7 +1,5 @@
 """Every array that the vendor's tool made of a golden dump is what we read, or is on a list with the reason why not."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

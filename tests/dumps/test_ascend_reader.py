@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -244,12 +242,6 @@ def test_the_tree_of_a_device_gives_coordinates_and_labels(tmp_path):
         Coordinates(device, "resnet50", 7, step, 0) for device in (0, 1) for step in (0, 3)
     }
     assert dict(dump.labels) == {"time": "20260131235959", "device": "0, 1", "model": "resnet50", "model id": "7"}
-
-
-def test_several_models_are_kept_apart(tmp_path):
-    for model in ("resnet50", "bert"):
-        put(tmp_path / "20260131235959" / "0" / model / "1" / "0", f"Add.op.1.1.{TIME}", one_output(ONES))
-    assert {ref.key.op.at.net for ref in index(tmp_path).refs} == {"resnet50", "bert"}
 
 
 def test_an_asynchronous_tree_of_mindspore_is_known_with_its_side_files(tmp_path):

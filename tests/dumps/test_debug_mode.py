@@ -1,7 +1,5 @@
 """Logs that PyTorch's DebugMode wrote, held to the tensors that were hashed, and damaged ones."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os

@@ -1,7 +1,5 @@
 """Dumps that hooks of SGLang and Transformers made, compared with what hooks of our own saw, and damaged ones."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil

@@ -1,7 +1,5 @@
 """A JSON file that is no dump is called what it is, with what takes it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 

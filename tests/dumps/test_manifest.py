@@ -1,7 +1,5 @@
 """What the reader of reference folders makes of a manifest, however damaged."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Dumps of killed runs and of careless copies: each bad file is told by its tensor, and the rest is compared."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One small run in every layout that MindSpore has had: the same tensors, and the same values, whoever wrote them."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

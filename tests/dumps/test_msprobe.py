@@ -1,7 +1,5 @@
 """Trees of msprobe: real ones of PyTorch and MindSpore, compared with what hooks of our own saw, and damaged ones."""
 
-from __future__ import annotations
-
 import functools
 import json
 import operator
@@ -19,6 +17,7 @@ from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.dumps.npy import open_npy
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.model.tensor import TensorSpec
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.dumps.msprobe import MsprobeReader
 from pytest_msdump.dumps.msprobe_json import parse_call, parse_file
 from pytest_msdump.metrics.statistics import statistics_of
@@ -366,7 +365,7 @@ def test_an_equal_xor_overrules_no_statistic(left, right, outcome, profile, tmp_
     for name, data in zip(("left", "right"), sides, strict=True):
         written(tmp_path / name, data)
     code, _ = ran(capsys, "compare", "left", "right", "--profile", profile)
-    (record,) = json.loads(Path("msdump-report/results.json").read_text())["tensors"]
+    (record,) = read_json(Path("msdump-report/results.json"))["tensors"]
     # Equal statistics of another order are no proof of equal bits.
     expected = "undefined" if outcome == "pass" and profile == "bitwise" else outcome
     assert (code, record["verdict"]) == (int(expected != "pass"), expected)

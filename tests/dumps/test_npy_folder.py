@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -86,76 +84,53 @@ def test_a_flat_folder_is_iteration_0_of_no_rank_net_or_graph(tmp_path):
     assert (at.rank, at.net, at.graph, at.iteration, at.occurrence) == (None, None, None, 0, 0)
 
 
-def test_numbered_sub_folders_are_iterations_in_the_order_of_numbers(tmp_path):
-    touch(tmp_path, "10/a.0.1700000000000005.npy", "9/a.0.1700000000000007.npy", "0/a.0.1700000000000009.npy")
-    assert seen(index(tmp_path)) == [("a", 0, 0, 0), ("a", 0, 9, 0), ("a", 0, 10, 0)]
+# Each law: files, the last digits of their times behind a colon; what is listed, and what is unexplained.
+LISTED = {
+    "numbered sub-folders are iterations in the order of numbers": (
+        ["10/a.0:05", "9/a.0:07", "0/a.0:09"], [("a", 0, 0, 0), ("a", 0, 9, 0), ("a", 0, 10, 0)], [],
+    ),
+    "files beside numbered sub-folders are unexplained": (
+        ["0/a.0:05", "b.0:06", "notes.txt", "extra/c.0:07"], [("a", 0, 0, 0)], ["b.0:06", "extra/c.0:07", "notes.txt"],
+    ),
+    "a numbered sub-folder without tensors leaves the folder flat": (
+        ["7/picture.png", "b.0:06"], [("b", 0, 0, 0)], ["7/picture.png"],
+    ),
+    "zeros in front are read, and the shorter of two equal numbers counts": (
+        ["001/a.0:05", "2/a.0:06", "02/a.0:07"], [("a", 0, 1, 0), ("a", 0, 2, 0)], ["02/a.0:07"],
+    ),
+    "names may hold anything, and slots need not follow each other": (
+        ["a.input.0:56", "a.input.4:57", "größe 层.0:58"],
+        [("a.input", 0, 0, 0), ("a.input", 4, 0, 0), ("größe 层", 0, 0, 0)], [],
+    ),
+    "a module used twice is two occurrences in the place of the first": (
+        ["conv.0:01", "relu.0:02", "fc.0:03", "relu.0:04", "out.0:05"],
+        [("conv", 0, 0, 0), ("relu", 0, 0, 0), ("relu", 0, 0, 1), ("fc", 0, 0, 0), ("out", 0, 0, 0)], [],
+    ),
+    "tensors of one time go by name": (
+        ["b.0:05", "a.0:05", "a.1:05"], [("a", 0, 0, 0), ("a", 1, 0, 0), ("b", 0, 0, 0)], [],
+    ),
+}  # fmt: skip
 
 
-def test_files_beside_numbered_sub_folders_are_unexplained(tmp_path):
-    touch(
-        tmp_path,
-        "0/a.0.1700000000000005.npy",
-        "b.0.1700000000000006.npy",
-        "notes.txt",
-        "extra/c.0.1700000000000007.npy",
-    )
-    dump = index(tmp_path)
-    assert seen(dump) == [("a", 0, 0, 0)]
-    assert dump.unexplained == (
-        Path("b.0.1700000000000006.npy"),
-        Path("extra/c.0.1700000000000007.npy"),
-        Path("notes.txt"),
-    )
+@pytest.mark.parametrize("law", LISTED)
+def test_every_file_is_listed_as_what_its_name_and_folder_say(tmp_path, law):
+    def named(file):
+        name, colon, time = file.partition(":")
+        return f"{name}.17000000000000{time}.npy" if colon else name
+
+    files, listed, unexplained = LISTED[law]
+    dump = index(touch(tmp_path, *map(named, files)))
+    assert (seen(dump), dump.unexplained) == (listed, tuple(Path(named(file)) for file in unexplained))
 
 
-def test_a_numbered_sub_folder_without_tensors_leaves_the_folder_flat(tmp_path):
-    touch(tmp_path, "7/picture.png", "b.0.1700000000000006.npy")
-    dump = index(tmp_path)
-    assert seen(dump) == [("b", 0, 0, 0)]
-    assert dump.unexplained == (Path("7/picture.png"),)
-
-
-def test_zeros_in_front_are_read_and_the_shorter_of_two_equal_numbers_counts(tmp_path):
-    touch(tmp_path, "001/a.0.1700000000000005.npy", "2/a.0.1700000000000006.npy", "02/a.0.1700000000000007.npy")
-    dump = index(tmp_path)
-    assert seen(dump) == [("a", 0, 1, 0), ("a", 0, 2, 0)]
-    assert dump.unexplained == (Path("02/a.0.1700000000000007.npy"),)
-
-
-def test_operator_names_may_hold_anything_and_slots_need_not_follow_each_other(tmp_path):
-    touch(
-        tmp_path, "a.input.0.1234567890123456.npy", "a.input.4.1234567890123457.npy", "größe 层.0.1234567890123458.npy"
-    )
-    assert seen(index(tmp_path)) == [("a.input", 0, 0, 0), ("a.input", 4, 0, 0), ("größe 层", 0, 0, 0)]
+def test_every_call_of_a_module_has_the_place_of_the_first(tmp_path):
+    touch(tmp_path, *(f"{op}.0.170000000000000{time}.npy" for time, op in enumerate(("conv", "relu", "fc", "relu"))))
+    assert [ref.place for ref in index(tmp_path).refs] == [0, 1, 1, 2]
 
 
 def test_a_name_that_is_not_text_is_listed_like_any_other(tmp_path):
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.0.1700000000000005.npy")).touch()
     assert [ref.key.op.name for ref in index(tmp_path).refs] == ["\udcff"]
-
-
-def test_a_folder_written_twice_is_a_rerun_and_the_newest_is_compared(tmp_path):
-    write_reference(tmp_path, {"a": [1.0], "b": [2.0]})
-    write_reference(tmp_path, {"a": [3.0], "b": [4.0]}, start=START + 1000)
-    dump = index(tmp_path)
-    assert seen(dump) == [("a", 0, 0, 0), ("b", 0, 0, 0)]
-    assert [np.load(ref.source.path).tolist() for ref in dump.refs] == [[3.0], [4.0]]
-    assert [np.load(ref.source.path).tolist() for ref in dump.older] == [[1.0], [2.0]]
-    assert dump.notes == ("re-run into the same directory: 2 older files left out of iteration 0",)
-
-
-def test_a_module_used_twice_is_two_occurrences_in_the_place_of_the_first(tmp_path):
-    touch(
-        tmp_path,
-        "conv.0.1700000000000001.npy",
-        "relu.0.1700000000000002.npy",
-        "fc.0.1700000000000003.npy",
-        "relu.0.1700000000000004.npy",
-        "out.0.1700000000000005.npy",
-    )
-    dump = index(tmp_path)
-    assert seen(dump) == [("conv", 0, 0, 0), ("relu", 0, 0, 0), ("relu", 0, 0, 1), ("fc", 0, 0, 0), ("out", 0, 0, 0)]
-    assert [ref.place for ref in dump.refs] == [0, 1, 1, 2, 3]
 
 
 def test_layers_of_a_list_are_operators_of_their_own_names_and_no_second_run(tmp_path):
@@ -170,20 +145,6 @@ def test_layers_of_a_list_are_operators_of_their_own_names_and_no_second_run(tmp
             "`msdump rename` mends such names"
         ),
     )
-
-
-def test_one_newer_file_of_a_flat_folder_leaves_the_others_compared_in_their_order(tmp_path):
-    write_reference(tmp_path, {"a": [1.0], "b": [2.0], "c": [3.0]})
-    write_reference(tmp_path, {"b": [4.0]}, start=START + 60_000_000)
-    dump = index(tmp_path)
-    assert [np.load(ref.source.path).tolist() for ref in dump.refs] == [[1.0], [4.0], [3.0]]
-    assert [ref.place for ref in dump.refs] == [0, 1, 2]
-    assert (dump.partial.newer, dump.partial.tensors) == (1, 3)
-
-
-def test_tensors_of_one_time_go_by_name(tmp_path):
-    touch(tmp_path, "b.0.1700000000000005.npy", "a.0.1700000000000005.npy", "a.1.1700000000000005.npy")
-    assert seen(index(tmp_path)) == [("a", 0, 0, 0), ("a", 1, 0, 0), ("b", 0, 0, 0)]
 
 
 def test_a_missing_path_is_an_error_that_names_it(tmp_path):

@@ -1,7 +1,5 @@
 """The npy header: what numpy.save writes is understood, everything else is refused with a sentence."""
 
-from __future__ import annotations
-
 import inspect
 import io
 import os
@@ -74,26 +72,6 @@ def test_header_cut_at_every_byte_is_refused(version):
 def test_bytes_behind_the_header_do_not_matter():
     data = saved(np.zeros((2, 3), np.float32))
     assert parse_header(data + b"garbage", where="here") == parse_header(data, where="here")
-
-
-@pytest.mark.parametrize("flip", [0x01, 0x02, 0x10, 0x20, 0x80, 0xFF])
-@pytest.mark.parametrize("fortran", [False, True])
-def test_one_flipped_header_byte_gives_a_view_or_a_tensor_file_error(tmp_path, flip, fortran):
-    path = tmp_path / "flipped.npy"
-    data = saved(np.arange(12, dtype=np.float32).reshape((3, 4), order="F" if fortran else "C"))
-    end = parse_header(data, where="here").data_offset
-    refused = 0
-    for place in range(end):
-        path.write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
-        try:
-            view = open_npy(path, TensorSpec())
-        except TensorFileError:
-            refused += 1
-        else:
-            with view:
-                assert view.read(0, view.size).shape == (view.size,)
-    # Most of the header means something: padding alone may change without being noticed.
-    assert refused > 50
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """A tensor file as a view: numpy.save is the oracle for what it holds, and nothing else may be let in."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

@@ -1,7 +1,5 @@
 """Any part of a file, in any order of its axes, is read as numpy reads it."""
 
-from __future__ import annotations
-
 import os
 from contextlib import closing
 

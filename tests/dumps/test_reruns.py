@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +10,9 @@ from hypothesis import strategies as st
 from pytest_msdump.core.dumps.reruns import separate_runs
 from pytest_msdump.core.model.ordering import placed_by_time
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
+
+# A time long after a run.
+FAR = 60_000_000
 
 
 def tensor(
@@ -43,39 +44,6 @@ def names(refs):
     return "".join(r.key.op.name for r in refs)
 
 
-def test_without_repeats_everything_is_occurrence_0():
-    repeats = separate_runs(sequence("a b c"))
-    assert occurrences(repeats.newest) == [("a", 0), ("b", 0), ("c", 0)]
-    assert repeats.older == ()
-    assert repeats.notes == ()
-
-
-@pytest.mark.parametrize("flat", [False, True])
-def test_interleaved_repeats_are_occurrences(flat):
-    repeats = separate_runs(sequence("a b a b c", flat=flat))
-    assert occurrences(repeats.newest) == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("c", 0)]
-    assert not repeats.older
-
-
-@pytest.mark.parametrize("flat", [False, True])
-def test_repeats_after_the_whole_first_pass_are_a_rerun(flat):
-    repeats = separate_runs(sequence("a b c a b c", flat=flat))
-    assert [ref.source.timestamp - START for ref in repeats.older] == [0, 1, 2]
-    assert [ref.source.timestamp - START for ref in repeats.newest] == [3, 4, 5]
-    assert occurrences(repeats.newest) == [("a", 0), ("b", 0), ("c", 0)]
-
-
-def test_a_reference_written_twice_without_a_pause_is_a_rerun():
-    refs = [tensor(op, time, flat=True) for op, time in [("a", 0), ("b", 900), ("a", 901), ("b", 1000)]]
-    assert [ref.source.timestamp - START for ref in separate_runs(refs).newest] == [901, 1000]
-
-
-def test_of_three_runs_the_last_is_the_newest():
-    repeats = separate_runs(sequence("a b c a b c a b c"))
-    assert [ref.source.timestamp - START for ref in repeats.newest] == [6, 7, 8]
-    assert len(repeats.older) == 6
-
-
 def kept(repeats):
     """Name and time of each tensor that is compared."""
     return [(ref.key.op.name, ref.source.timestamp - START) for ref in repeats.newest]
@@ -98,50 +66,74 @@ def test_a_second_run_that_was_cut_short_replaces_only_what_it_wrote():
     )
 
 
-@pytest.mark.parametrize("later", ["Parameter.q", "b"])
-def test_one_newer_file_replaces_the_older_file_of_its_own_tensor_and_no_other(later):
-    first = sequence("a b c Parameter.p Parameter.q Parameter.r")
-    repeats = separate_runs([*first, *sequence(later, start=60_000_000)])
-    name = later[-1]
-    assert names(repeats.newest).replace(name, "") == "abcpqr".replace(name, "")
-    assert (name, 60_000_000) in kept(repeats)
-    assert names(repeats.older) == name
-    assert partial(repeats) == (1, 6)
+# Each law: what was written from which time on, what is compared (NAME.OCCURRENCE@TIME), what is left out, and how many
+# of all tensors a partial second run holds.
+STORIES = {
+    "without repeats": ({0: "a b c"}, "a@0 b@1 c@2", "", None),
+    "interleaved repeats are occurrences": ({0: "a b a b c"}, "a@0 b@1 a.1@2 b.1@3 c@4", "", None),
+    "repeats after the whole first pass": ({0: "a b c a b c"}, "a@3 b@4 c@5", "abc", None),
+    "of three runs the last": ({0: "a b c a b c a b c"}, "a@6 b@7 c@8", "abcabc", None),
+    "one newer parameter": ({0: "a b P.p P.q P.r", FAR: "P.q"}, f"a@0 b@1 p@2 r@4 q@{FAR}", "q", (1, 5)),
+    "one newer operator": ({0: "a b c P.p", FAR: "b"}, f"a@0 c@2 p@3 b@{FAR}", "b", (1, 4)),
+    "a newer parameter among the others": ({0: "a b P.p P.p P.q P.r"}, "a@0 b@1 p@3 q@4 r@5", "p", (1, 5)),
+    "what the third run lacks is of the second, then of the first": (
+        {0: "a b c d", 10_000: "a b", 20_000: "a"}, "c@2 d@3 b@10001 a@20000", "aba", (1, 4),
+    ),
+    "a stray file after two whole runs": (
+        {0: "a b c P.p", 100: "a b c P.p", FAR: "P.p"}, f"a@100 b@101 c@102 p@{FAR}", "abcpp", (1, 4),
+    ),
+    "a newer first pass of a loop leaves the later passes": (
+        {0: "l b l b l e P.p", FAR: "l P.p"}, f"b@1 l.1@2 b.1@3 l.2@4 e@5 l@{FAR} p@{FAR + 1}", "lp", (2, 7),
+    ),
+    "a loop repeated as a whole": (
+        {0: "l b l b l e", 5000: "l b l b l e"}, "l@5000 b@5001 l.1@5002 b.1@5003 l.2@5004 e@5005", "lblble", None,
+    ),
+    # The condition is computed once more after the last pass, and at the pace of the rest.
+    "a loop at the end": (
+        {0: "l", 31_000: "b", 31_300: "l", 31_900: "b", 32_200: "l"},
+        "l@0 b@31000 l.1@31300 b.1@31900 l.2@32200", "", None,
+    ),
+    "a module used again at the end": ({0: "conv1 relu conv2 relu"}, "conv1@0 relu@1 conv2@2 relu.1@3", "", None),
+    "fewer operators much later": (
+        {0: "conv1", 300: "relu", 600: "conv2", FAR: "relu"}, f"conv1@0 conv2@600 relu@{FAR}", "relu", (1, 3),
+    ),
+    # The second run has no c, so c is compared from the first.
+    "a repeated parameter, although operators interleave": (
+        {0: "a b a c P.p P.q", 10: "a b a d P.p P.q"}, "c@3 a@10 b@11 a.1@12 d@13 p@14 q@15", "abapq", (5, 7),
+    ),
+    "parameters alone": ({0: "P.p P.q P.p P.q"}, "p@2 q@3", "pq", None),
+    "killed between two parameters": ({0: "a b P.p P.q", 10: "a b P.p"}, "q@3 a@10 b@11 p@12", "abp", (3, 4)),
+    "parameters written once": ({0: "a b a b c P.p P.q"}, "a@0 b@1 a.1@2 b.1@3 c@4 p@5 q@6", "", None),
+}  # fmt: skip
 
 
-def test_a_newer_file_of_one_parameter_among_the_others_of_its_run_is_one_tensor():
-    refs = sequence("a b Parameter.p Parameter.p Parameter.q Parameter.r")
+@pytest.mark.parametrize("law", STORIES)
+def test_the_newest_file_of_each_tensor_is_compared_and_a_loop_is_no_second_run(law):
+    written, compared, left_out, partly = STORIES[law]
+    refs = [ref for start, text in written.items() for ref in sequence(text.replace("P.", "Parameter."), start=start)]
     repeats = separate_runs(refs)
-    assert kept(repeats) == [("a", 0), ("b", 1), ("p", 3), ("q", 4), ("r", 5)]
-    assert partial(repeats) == (1, 5)
-
-
-def test_what_a_third_run_does_not_hold_comes_from_the_second_and_then_from_the_first():
-    runs = [sequence("a b c d"), sequence("a b", start=10_000), sequence("a", start=20_000)]
-    repeats = separate_runs([ref for run in runs for ref in run])
-    assert kept(repeats) == [("c", 2), ("d", 3), ("b", 10_001), ("a", 20_000)]
-    assert partial(repeats) == (1, 4)
-
-
-def test_a_stray_file_after_two_whole_runs_is_compared_with_the_rest_of_the_second():
-    runs = [sequence("a b c Parameter.p", start=start) for start in (0, 100)]
-    repeats = separate_runs([*runs[0], *runs[1], *sequence("Parameter.p", start=60_000_000)])
-    assert kept(repeats) == [("a", 100), ("b", 101), ("c", 102), ("p", 60_000_000)]
-    assert names(repeats.older) == "abcpp"
-
-
-def test_a_newer_first_pass_of_a_loop_leaves_the_later_passes_of_the_older_run():
-    loop = sequence("l b l b l e Parameter.p")
-    repeats = separate_runs([*loop, *sequence("l Parameter.p", start=60_000_000)])
-    assert [(*name, time) for name, (_, time) in zip(occurrences(repeats.newest), kept(repeats), strict=True)] == [
-        ("b", 0, 1),
-        ("l", 1, 2),
-        ("b", 1, 3),
-        ("l", 2, 4),
-        ("e", 0, 5),
-        ("l", 0, 60_000_000),
-        ("p", 0, 60_000_001),
+    told = [
+        f"{ref.key.op.name}{f'.{ref.key.op.at.occurrence}' if ref.key.op.at.occurrence else ''}"
+        f"@{ref.source.timestamp - START}"
+        for ref in repeats.newest
     ]
+    assert (" ".join(told), names(repeats.older), partial(repeats)) == (compared, left_out, partly)
+    assert bool(repeats.notes) == bool(left_out)
+
+
+@pytest.mark.parametrize(
+    ("written", "compared"),
+    [
+        ({0: "a b a b c"}, [0, 1, 2, 3, 4]),
+        ({0: "a b c a b c"}, [3, 4, 5]),
+        ({0: "conv1 relu conv2 relu"}, [0, 1, 2, 3]),
+        # Written twice without a pause.
+        ({0: "a", 900: "b a", 1000: "b"}, [901, 1000]),
+    ],
+)
+def test_a_flat_folder_is_read_alike(written, compared):
+    refs = [ref for start, text in written.items() for ref in sequence(text, start=start, flat=True)]
+    assert [ref.source.timestamp - START for ref in separate_runs(refs).newest] == compared
 
 
 def test_a_whole_second_run_is_no_partial_one():
@@ -181,59 +173,12 @@ def test_files_without_a_time_are_no_rerun_of_each_other():
     assert len(separate_runs(refs).newest) == 4
 
 
-def test_a_run_with_a_loop_repeated_as_a_whole_keeps_the_loop_as_occurrences():
-    repeats = separate_runs([*sequence("l b l b l e"), *sequence("l b l b l e", start=5000)])
-    assert occurrences(repeats.newest) == [("l", 0), ("b", 0), ("l", 1), ("b", 1), ("l", 2), ("e", 0)]
-    assert names(repeats.older) == "lblble"
-
-
-def test_a_loop_at_the_end_of_a_network_is_no_rerun():
-    # The condition is computed once more after the last pass, and at the pace of the rest.
-    refs = [tensor(op, time) for op, time in [("l", 0), ("b", 31_000), ("l", 31_300), ("b", 31_900), ("l", 32_200)]]
-    assert occurrences(separate_runs(refs).newest) == [("l", 0), ("b", 0), ("l", 1), ("b", 1), ("l", 2)]
-
-
-def test_a_module_used_again_at_the_end_is_no_rerun():
-    repeats = separate_runs(sequence("conv1 relu conv2 relu", flat=True))
-    assert occurrences(repeats.newest) == [("conv1", 0), ("relu", 0), ("conv2", 0), ("relu", 1)]
-
-
-def test_a_run_of_fewer_operators_much_later_is_a_rerun():
-    repeats = separate_runs([*sequence("conv1 relu conv2", step=300), *sequence("relu", start=4_000_000)])
-    assert kept(repeats) == [("conv1", 0), ("conv2", 600), ("relu", 4_000_000)]
-
-
-def test_a_repeated_parameter_is_a_rerun_even_where_operators_interleave():
-    first = sequence("a b a c Parameter.p Parameter.q")
-    second = sequence("a b a d Parameter.p Parameter.q", start=10)
-    repeats = separate_runs([*first, *second])
-    # The second run has no c, so c is compared from the first.
-    assert [ref.source.timestamp - START for ref in repeats.older] == [0, 1, 2, 4, 5]
-    assert occurrences(repeats.newest) == [("c", 0), ("a", 0), ("b", 0), ("a", 1), ("d", 0), ("p", 0), ("q", 0)]
-    assert partial(repeats) == (5, 7)
-
-
-def test_parameters_alone_make_a_rerun_too():
-    repeats = separate_runs(sequence("Parameter.p Parameter.q Parameter.p Parameter.q"))
-    assert [ref.source.timestamp - START for ref in repeats.newest] == [2, 3]
-
-
-def test_a_run_killed_between_two_parameters_keeps_the_older_file_of_the_second():
-    repeats = separate_runs([*sequence("a b Parameter.p Parameter.q"), *sequence("a b Parameter.p", start=10)])
-    assert kept(repeats) == [("q", 3), ("a", 10), ("b", 11), ("p", 12)]
-    assert partial(repeats) == (3, 4)
-
-
 def test_of_several_graphs_the_first_to_start_again_starts_the_newest_run():
     def run(start):
         return [*sequence("a Parameter.p", start=start), *sequence("b Parameter.q", start=start + 2, graph=1)]
 
     repeats = separate_runs([*run(0), *run(10)])
     assert [ref.source.timestamp - START for ref in repeats.newest] == [10, 11, 12, 13]
-
-
-def test_parameters_that_were_written_once_say_nothing():
-    assert not separate_runs(sequence("a b a b c Parameter.p Parameter.q")).older
 
 
 def test_ranks_nets_and_iterations_are_told_apart():

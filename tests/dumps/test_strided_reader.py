@@ -1,7 +1,5 @@
 """Gathering from a file: any order of axes, any range, any bound on memory gives numpy's answer."""
 
-from __future__ import annotations
-
 import os
 from math import prod
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from dumps.dumpmade import chunk, number, varint
 from hypothesis import given, settings

@@ -53,39 +53,10 @@ def test_a_real_order_gives_true_names_and_places():
     assert dump.notes == ()
 
 
-def test_the_order_wins_over_time(tmp_path):
-    tensors = [("B", "Default/B-op0", "output", 0, [1.0]), ("A", "Default/A-op0", "output", 0, [1.0])]
-    write_mindspore(tmp_path, tensors)
-    order = tmp_path / "rank_0/execution_order/ms_execution_order_graph_0.csv"
-    order.write_text(f"{HEADER}Default/A-op0\nDefault/C-op0\nDefault/B-op0\n")
-    assert [(ref.key.op.label, ref.place) for ref in ordered(tmp_path).refs] == [
-        ("Default/A-op0", 0),
-        ("Default/B-op0", 2),
-    ]
-
-
-def test_every_graph_and_rank_has_its_own_order(tmp_path):
-    for rank, graph in [(0, 0), (0, 1), (1, 0)]:
-        write_mindspore(tmp_path, [("A", f"r{rank}/g{graph}/A-op0", "output", 0, [1.0])], rank=rank, graph=graph)
-    assert names(ordered(tmp_path)) == ["r0/g0/A-op0", "r0/g1/A-op0", "r1/g0/A-op0"]
-    assert set(find_orders(tmp_path)) == {at(0, 0), at(0, 1), at(1, 0)}
-
-
 @pytest.mark.parametrize("below", ["", "rank_0", "rank_0/Lenet", "rank_0/Lenet/0", "rank_0/Lenet/0/0"])
 def test_the_order_is_found_from_any_directory_of_the_tree(below):
     assert set(find_orders(LENET / below)) == {at(0, 0)}
     assert "Default/conv1-Conv2d/Conv2D-op0" in names(ordered(LENET / below))
-
-
-def test_without_a_tree_there_are_no_orders(tmp_path):
-    assert find_orders(tmp_path) == {}
-    assert find_orders(tmp_path / "missing") == {}
-    assert find_orders(DATA / "lenet/reference") == {}
-
-
-def test_iteration_counts_are_no_order():
-    # ms_global_execution_order_graph_0.csv lies beside the others and lists iterations.
-    assert set(find_orders(DATA / "hazards/while_loop")) == {at(0, graph) for graph in range(6)}
 
 
 def test_an_order_without_operators_leaves_places_by_time(tmp_path):
@@ -94,28 +65,11 @@ def test_an_order_without_operators_leaves_places_by_time(tmp_path):
     assert [(ref.key.op.label, ref.place) for ref in ordered(tmp_path).refs] == [("B-op0", 0), ("A-op0", 1)]
 
 
-def test_an_order_that_names_no_operator_of_the_graph_is_of_another_run():
-    dump = dump_of(tensor("b", place=0), tensor("a", place=1))
-    assert with_order(dump, {at(0, 0): ["x", "y"]}) == dump
-
-
-def test_operators_that_the_order_does_not_name_follow_by_time():
-    dump = dump_of(tensor("late", place=0, time=5), tensor("early", place=1, time=2), tensor("a", place=2, time=9))
-    result = with_order(dump, {at(0, 0): ["z", "a"]})
-    assert [(ref.key.op.name, ref.place) for ref in result.refs] == [("a", 1), ("early", None), ("late", None)]
-
-
 def test_two_names_written_as_one_leave_the_true_name_unknown_and_say_so():
     dump = dump_of(tensor("a_b_c"), tensor("d_e"))
     result = with_order(dump, {at(0, 0): ["a/b_c", "d/e", "a_b/c", "x/y_z", "x_y/z"]})
     assert [(ref.key.op.true_name, ref.place) for ref in result.refs] == [(None, 0), ("d/e", 1)]
     assert result.notes == ("a/b_c and a_b/c are both written as a_b_c: its true name is unknown",)
-
-
-def test_a_name_listed_twice_is_one_name_in_its_first_place():
-    result = with_order(dump_of(tensor("a_b")), {at(0, 0): ["c", "a/b", "a/b"]})
-    assert [(ref.key.op.true_name, ref.place) for ref in result.refs] == [("a/b", 1)]
-    assert result.notes == ()
 
 
 def test_names_without_scope_are_found_when_only_one_operator_has_them():
@@ -132,26 +86,6 @@ def test_a_parameter_takes_no_operators_name():
     ]
 
 
-def test_an_order_for_every_rank_yields_to_a_ranks_own():
-    dump = dump_of(tensor("a_x", rank=0), tensor("a_x", rank=1))
-    result = with_order(dump, {at(None, 0): ["a/x"], at(1, 0): ["q", "a\\x"]})
-    assert [(ref.key.op.at.rank, ref.key.op.true_name, ref.place) for ref in result.refs] == [
-        (0, "a/x", 0),
-        (1, "a\\x", 1),
-    ]
-
-
-def test_passes_of_a_loop_follow_each_other():
-    dump = dump_of(*(tensor(name, occurrence=number) for name in ("b", "a") for number in (1, 0)))
-    result = with_order(dump, {at(0, 0): ["a", "b"]})
-    assert [(ref.key.op.name, ref.key.op.at.occurrence) for ref in result.refs] == [
-        ("a", 0),
-        ("a", 1),
-        ("b", 0),
-        ("b", 1),
-    ]
-
-
 def test_older_runs_get_true_names_too():
     result = with_order(dump_of(tensor("a_b"), older=(tensor("a_b"),)), {at(0, 0): ["a/b"]})
     assert [ref.key.op.true_name for ref in result.older] == ["a/b"]
@@ -160,13 +94,6 @@ def test_older_runs_get_true_names_too():
 def test_reference_folders_are_left_as_they_are():
     dump = NpyFolderReader().index(DATA / "lenet/reference")
     assert with_order(dump, {at(None, 0): ["conv1"], at(0, 0): ["conv1"]}) == dump
-
-
-def test_an_order_given_from_outside_is_taken_and_notes_are_added():
-    dump = dump_of(tensor("a_b", place=0), notes=("first",))
-    result = with_order(dump, {at(None, 0): ["a/b"]}, notes=("second",))
-    assert names(result) == ["a/b"]
-    assert result.notes == ("first", "second")
 
 
 @pytest.mark.parametrize(

@@ -53,12 +53,6 @@ def test_the_groups_and_flags_of_real_files_are_read() -> None:
     assert [operator.is_multiop for operator in graph.operators] == [False] * 5 + [True, True, False]
 
 
-def test_an_operator_that_says_nothing_of_originals_is_its_own_and_so_are_its_nameless_outputs() -> None:
-    operator = only(op("conv", outputs=(output(), output(""), output("other", 4))))
-    assert operator.originals == ("conv",)
-    assert [(out.name, out.index) for out in operator.outputs] == [("conv", 0), ("conv", 1), ("other", 4)]
-
-
 @pytest.mark.parametrize("value", [{}, {"list": {}}, {"list": {"val_type": "VT_LIST_STRING"}}, {"list": {"s": [""]}}])
 def test_an_empty_list_of_originals_is_an_operator_that_the_compiler_inserted(value: dict[str, Any]) -> None:
     operator = only(op("trans", outputs=(output(),), attr=[{"key": "_datadump_original_op_names", "value": value}]))
@@ -70,48 +64,10 @@ def test_originals_are_kept_in_their_order(names: tuple[str, ...]) -> None:
     assert only(op("x", originals=names)).originals == names
 
 
-def test_inputs_that_are_not_connected_keep_their_place_and_control_edges_have_none() -> None:
-    operator = only(op("x", inputs=("a:0", "", "b:-1", "c:2", "")))
-    assert operator.inputs == (Edge("a", 0), None, Edge("c", 2), None)
-
-
-def test_a_producer_may_have_colons_in_its_name() -> None:
-    assert only(op("x", inputs=("onnx::node:1:0",))).inputs == (Edge("onnx::node:1", 0),)
-
-
-def test_numbers_of_slices_are_taken_off_and_slices_are_one_operator_without_a_note() -> None:
-    graph = model(
-        op("conv_lxslice0", inputs=("in_lxslice3:0",)), op("conv_lxslice1"), op("b_lxslice12_c", inputs=("conv:0",))
-    )
-    assert graph.names == ("conv", "b_c")
-    assert graph.operators[0].inputs == (Edge("in", 0),)
-    assert graph.notes == ()
-
-
 def test_of_two_operators_with_one_name_the_first_counts_and_a_note_says_so() -> None:
     graph = model(op("x", "First"), op("y"), op("x", "Second"))
     assert [operator.op_type for operator in graph.operators] == ["First", "Add"]
     assert graph.notes == ("fusion.json: x occurs more than once; the first counts",)
-
-
-def test_operators_of_all_graphs_of_a_file_are_read_in_order() -> None:
-    data = {"graph": [{"op": [op("a"), op("b")]}, {"op": []}, {"op": [op("c")]}]}
-    assert parse_model(json.dumps(data), source="x").names == ("a", "b", "c")
-
-
-def test_an_origins_own_format_wins_over_the_compilers() -> None:
-    formats = [attribute("origin_format", s="NHWC"), attribute("_datadump_origin_format", s="NCHW")]
-    both, one = {"attr": formats}, {"attr": formats[:1]}
-    assert [out.memory_format for out in only(op("x", outputs=(both, one, {"attr": []}))).outputs] == [
-        "NCHW",
-        "NHWC",
-        None,
-    ]
-
-
-def test_outputs_without_attributes_keep_their_place() -> None:
-    operator = only(op("x", originals=("a",), outputs=({"dtype": "DT_INT8"}, output("a"))))
-    assert operator.outputs == (OriginOutput(dtype="DT_INT8"), OriginOutput("a", 1, dtype="DT_FLOAT16"))
 
 
 def test_64_bit_numbers_may_be_in_quotes_as_protobuf_writes_them() -> None:
@@ -125,27 +81,8 @@ def test_64_bit_numbers_may_be_in_quotes_as_protobuf_writes_them() -> None:
     assert (operator.id, operator.outputs[0].shape, operator.outputs[0].index) == (12, (2, 3, -1), 7)
 
 
-def test_a_scalars_empty_shape_is_a_shape_and_no_shape_is_none() -> None:
-    scalar = {"attr": [attribute("origin_shape", list={"val_type": "VT_LIST_INT"})]}
-    assert [out.shape for out in only(op("x", outputs=(scalar, {"attr": []}))).outputs] == [(), None]
-
-
-def test_attributes_that_nobody_needs_may_hold_anything() -> None:
-    odd = [{"key": "xxx", "value": "xxx"}, {"key": 3, "value": []}, {}, {"value": {}}]
-    assert only(op("x", attr=odd)).name == "x"
-
-
 def test_fields_that_may_be_left_out() -> None:
     assert only({"name": "x", "type": "T"}) == Operator("x", "T", originals=("x",))
-
-
-def test_a_group_may_be_a_number_or_a_text() -> None:
-    operator = only(op("x", attr=[attribute("_l2_fusion_group_id", i=3), attribute("_L1_fusion_sub_graph_no", s="7")]))
-    assert (operator.l1_group, operator.l2_group) == ("7", "3")
-
-
-def test_the_byte_order_mark_of_an_editor_is_no_fault() -> None:
-    assert parse_model(b"\xef\xbb\xbf" + text(op("x")).encode(), source="x").names == ("x",)
 
 
 def test_loops_are_told_and_what_only_follows_them_is_not() -> None:

@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.model.graph import Edge, OriginOutput
 from pytest_msdump.core.model.tensor import TensorSpec
-from pytest_msdump.dumps.graphs.ge_model import parse_model
 from pytest_msdump.dumps.graphs.ge_text import parse_ge_onnx, parse_ge_proto
 from pytest_msdump.dumps.graphs.text_proto import Schema, parse_text
 
@@ -96,22 +94,6 @@ graph {
 }
 """
 CONV = "Default/conv1-Conv2d/Conv2D-op1"
-ORIGIN = TensorSpec(dtype="float16", shape=(2, 3, 8, 8), memory_format="NCHW")
-DEVICE = TensorSpec(dtype="float16", shape=(2, 1, 8, 8, 16), memory_format="NC1HWC0")
-
-
-def test_a_graph_in_the_structure_of_ge() -> None:
-    graph = parse_ge_proto(PROTO, source="ge.txt")
-    assert graph.names == ("x", CONV, "inner")
-    data, conv, inner = graph.operators
-    assert (data.op_type, data.originals, inner.inputs) == ("Data", ("x",), (Edge("x", 0),))
-    assert (conv.op_type, conv.id, conv.originals, conv.is_multiop) == ("Conv2D", 7, ("conv1", 'bn"1"'), True)
-    assert conv.inputs == (Edge("x", 0), None, Edge("Default/w", 1))
-    assert conv.outputs == (OriginOutput("bn1", 2, None, (), "DT_BF16"),)
-    assert conv.host_inputs == (ORIGIN,)
-    assert conv.device_inputs == (DEVICE,)
-    assert conv.host_outputs == (TensorSpec(dtype="bfloat16", shape=(), memory_format="FRACTAL_NZ"),)
-    assert conv.device_outputs == (TensorSpec(dtype="bfloat16", shape=(-1, 16), memory_format="FRACTAL_NZ"),)
 
 
 def test_a_graph_as_an_onnx_model() -> None:
@@ -124,12 +106,6 @@ def test_a_graph_as_an_onnx_model() -> None:
     assert [getattr(spec, "dtype", None) for spec in conv.device_outputs] == [None, "bfloat16"]
     assert conv.device_outputs[1] == conv.host_outputs[1] == TensorSpec(dtype="bfloat16", shape=())
     assert conv.outputs[1].shape == ()
-
-
-def test_the_structure_of_ge_is_that_of_the_json() -> None:
-    json = '{"graph": [{"op": [{"name": "a", "type": "Add", "input": ["x:0"]}]}]}'
-    text = 'graph { op { name: "a" type: "Add" input: "x:0" } }'
-    assert parse_ge_proto(text, source="g").operators == parse_model(json, source="g").operators
 
 
 @pytest.mark.parametrize("parse", [parse_ge_proto, parse_ge_onnx])
@@ -201,8 +177,3 @@ def test_what_is_no_text_format_is_refused(text: str) -> None:
 def test_the_line_of_an_error_is_told() -> None:
     with pytest.raises(ConfigError, match=r"^t: not Protobuf text, line 3: '\? 2'$"):
         parse_text("a: 1\n\n? 2", FLAT, source="t")
-
-
-def test_nesting_needs_no_deep_stack() -> None:
-    text = "m { x {" * 20_000 + "}}" * 20_000
-    assert parse_text(text, FLAT, source="t") == {"m": {}}

@@ -58,11 +58,6 @@ def test_graphs_of_the_first_releases_are_found_by_net_and_device(tmp_path: Path
     assert list(find_irs(tmp_path / "Net" / device / "iteration_0")) == [Coordinates(rank=2, graph=1)]
 
 
-def test_a_dump_without_graphs_has_none(tmp_path: Path) -> None:
-    assert find_irs(touch(tmp_path, "a.npy", "Net/0/0/a.npy")) == {}
-    assert find_irs(tmp_path / "missing") == {}
-
-
 def test_a_file_is_known_by_what_is_in_it(tmp_path: Path) -> None:
     onnx = tmp_path / "ge_onnx_00000007_graph_1_Build.pbtxt"
     onnx.write_text(ONNX)

@@ -34,14 +34,6 @@ def test_operators_of_a_real_graph_tell_their_attributes() -> None:
     }
 
 
-def test_a_release_of_2021_writes_values_without_types() -> None:
-    call = (
-        "%23, %21) {instance name: conv2d} primitive_attrs: {compile_info: , stride: (1, 1, 1, 1), pad_mod: same,\n"
-        "mode: 1, output_names: [output], format: NCHW, IsFeatureMapOutput: true, IsFeatureMapInputList: (0)}"
-    )
-    assert of(call) == {"stride": "(1, 1, 1, 1)", "pad_mod": "same", "mode": "1", "format": "NCHW"}
-
-
 @pytest.mark.parametrize(
     ("call", "told"),
     [

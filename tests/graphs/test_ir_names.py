@@ -98,16 +98,6 @@ def test_every_operator_of_a_run_gets_the_name_and_the_place_of_the_execution_or
             assert key.true_name.rpartition("-op")[0].replace("/", "_") == key.name.rpartition("-op")[0]
 
 
-def test_names_with_another_number_meet_and_are_told(tmp_path: Path) -> None:
-    dump, graphs = indexed(tmp_path, "tuple")
-    orders, _ = read_orders(find_orders(tmp_path))
-    without = {one.key.op.label for one in with_order(dump, orders).refs if one.place is None}
-    assert "Default_TopK-op0" in without
-    named = with_ir(with_order(dump, orders), graphs, orders=orders)
-    assert {one.key.op.true_name for one in named.refs if one.key.op.op_type == "TopK"} == {"Default/TopK-op1"}
-    assert named.notes == ("Default/TopK-op1 of the graph is written as Default_TopK-op0 in file names",)
-
-
 def test_lines_shapes_and_parameters_of_a_run(tmp_path: Path) -> None:
     dump, graphs = indexed(tmp_path, "odd")
     named = with_ir(dump, graphs)
@@ -148,23 +138,9 @@ def test_a_graph_s_text_has_all_operators_that_ran_and_in_another_order(sample: 
 # One law at a time.
 
 
-def test_files_of_old_releases_name_the_operator_without_its_scope() -> None:
-    named = with_ir(dump_of(ref("Add-op1"), ref("Add-op2")), [(ANY, graph(op("D/x/Add-op1"), op("D/y/Add-op2")))])
-    assert {name for name, _, _ in told(named)} == {"D/x/Add-op1", "D/y/Add-op2"}
-
-
 def test_a_name_without_scope_that_two_have_stays_unknown() -> None:
     named = with_ir(dump_of(ref("Add-op1")), [(ANY, graph(op("D/x/Add-op1"), op("D/y/Add-op1")))])
     assert told(named) == [("Add-op1", None, False)]
-
-
-def test_a_name_that_two_are_written_as_is_told_by_its_type_or_its_true_name() -> None:
-    both = [(ANY, graph(op("a/b", "Mul"), op("a.b", "Add")))]
-    assert told(with_ir(dump_of(ref("a_b", "Add")), both))[0][0] == "a.b"
-    known = ref("a_b", "Neg")
-    known = replace(known, key=replace(known.key, op=replace(known.key.op, true_name="a/b")))
-    assert told(with_ir(dump_of(known), both)) == [("a/b", None, True)]
-    assert told(with_ir(dump_of(ref("a_b", "Neg")), both)) == [("a_b", None, False)]
 
 
 def test_numbers_are_matched_in_their_order_only_when_there_are_equally_many() -> None:
@@ -227,14 +203,6 @@ def test_an_empty_tensor_has_a_shape() -> None:
     assert with_ir(dump_of(ref("a", spec=PADDED)), of_graph).refs[0].spec.logical_shape == (0, 3)
 
 
-def test_places_by_time_stay_and_files_without_time_get_those_of_the_graph() -> None:
-    of_graph = [(ANY, graph(op("b"), op("a")))]
-    timed = with_ir(dump_of(ref("a", place=0), ref("b", place=1)), of_graph)
-    untimed = with_ir(dump_of(ref("a", time=None), ref("b", time=None)), of_graph)
-    assert told(timed) == [("a", 0, True), ("b", 1, True)]
-    assert told(untimed) == [("b", 0, True), ("a", 1, True)]
-
-
 def test_an_execution_order_wins_over_the_graphs() -> None:
     named = with_ir(
         dump_of(ref("D_Add-op0"), ref("D_Mul-op0", "Mul", place=9)),
@@ -242,13 +210,6 @@ def test_an_execution_order_wins_over_the_graphs() -> None:
         orders={Coordinates(graph=0): ("D/Mul-op0", "D/Add-op1")},
     )
     assert told(named) == [("D/Mul-op0", 0, True), ("D/Add-op1", 1, True)]
-
-
-def test_graphs_tell_only_what_is_theirs() -> None:
-    mine = Coordinates(rank=0, graph=0)
-    assert told(with_ir(dump_of(ref("a")), [(mine, graph(op("a")))])) == [("a", None, True)]
-    for other in (Coordinates(rank=1), Coordinates(graph=1), Coordinates(net="Other")):
-        assert told(with_ir(dump_of(ref("a")), [(other, graph(op("a")))])) == [("a", None, False)]
 
 
 def test_of_several_graphs_the_first_counts() -> None:
@@ -276,32 +237,6 @@ def test_what_is_known_of_a_tensor_stays_and_what_is_not_is_told() -> None:
 def test_an_unknown_shape_tells_nothing(shape: tuple[int, ...] | None) -> None:
     of_graph = [(ANY, graph(op("a", host_outputs=(TensorSpec("float32", shape),))))]
     assert with_ir(dump_of(ref("a", spec=PADDED)), of_graph).refs[0].spec.logical_shape is None
-
-
-def test_slots_beyond_those_of_the_graph_tell_nothing() -> None:
-    of_graph = [(ANY, graph(op("a", host_inputs=(TensorSpec("float32", (1,)),))))]
-    inputs = [ref("a", io="input", slot=slot, spec=PADDED) for slot in (0, 1)]
-    refs = with_ir(dump_of(*inputs), of_graph).refs
-    assert [one.spec.logical_shape for one in refs] == [(1,), None]
-
-
-def test_parameters_get_their_true_names_where_there_is_one() -> None:
-    parameters = ("fc.weight", "a.b", "a/b")
-    refs = [ref(name, "Parameter", time=time) for time, name in enumerate(("fc_weight", "a_b", "other"))]
-    named = with_ir(dump_of(*refs), [(ANY, graph(parameters=parameters))])
-    assert told(named) == [("fc.weight", None, False), ("a_b", None, False), ("other", None, False)]
-
-
-def test_older_runs_are_told_as_well_and_stay_in_their_order() -> None:
-    dump = replace(dump_of(ref("a")), older=(ref("b"), ref("a")))
-    named = with_ir(dump, [(ANY, graph(op("a"), op("b")))])
-    assert [(one.key.op.true_name, one.line) for one in named.older] == [("b", LINE), ("a", LINE)]
-
-
-def test_notes_are_gathered_once() -> None:
-    dump = replace(dump_of(ref("a")), notes=("first",))
-    graphs = [(Coordinates(rank=rank), graph(op("a"), notes=("g.ir: twice",))) for rank in (0, None)]
-    assert with_ir(dump, graphs, notes=("second",)).notes == ("first", "second", "g.ir: twice")
 
 
 def test_a_dump_without_graphs_stays_as_it_is() -> None:

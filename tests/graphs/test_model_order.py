@@ -14,15 +14,6 @@ def told(dump: Dump) -> list[tuple[str, int | None]]:
     return [(ref.key.op.label, ref.place) for ref in dump.refs]
 
 
-def test_operators_follow_one_another_as_in_the_file_not_in_time() -> None:
-    dump = ascend(device("a_b", time=3), device("c", time=1), device("d_e_f", time=2))
-    assert told(with_model_order(dump, model(op("d.e f"), op("not dumped"), op("a/b"), op("c")))) == [
-        ("d.e f", 0),
-        ("a/b", 2),
-        ("c", 3),
-    ]
-
-
 def test_what_the_model_does_not_name_comes_last_without_a_place() -> None:
     dump = ascend(device("x"), device("a"))
     assert told(with_model_order(dump, model(op("a")))) == [("a", 0), ("x", None)]
@@ -63,8 +54,3 @@ def test_parameters_have_no_place() -> None:
 def test_older_runs_get_their_names_too() -> None:
     dump = replace(ascend(device("a_b")), older=device("a_b", time=1))
     assert [ref.key.op.label for ref in with_model_order(dump, model(op("a/b"))).older] == ["a/b"]
-
-
-def test_every_coordinate_is_placed() -> None:
-    dump = ascend(*(device("a", rank=rank, iteration=it) for rank in (0, 1) for it in (0, 1)), device("b", rank=1))
-    assert {ref.place for ref in with_model_order(dump, model(op("b"), op("a"))).refs} == {0, 1}

@@ -94,13 +94,6 @@ def test_source_lines_are_those_of_the_ir(path: Path) -> None:
         assert told[:1] == [0] * bool(places)
 
 
-def test_the_samples_have_lines_of_forward_operators() -> None:
-    graphs = [read_pb(path) for path in IRS]
-    stacks = [stack for graph in graphs for operator in graph.operators for stack in operator.stacks]
-    assert sum(stack.is_forward for stack in stacks) > 10
-    assert sum(not stack.is_forward for stack in stacks) > 10
-
-
 def test_data_is_followed_through_states_and_choices() -> None:
     graph = parse_pb(
         model(
@@ -130,39 +123,11 @@ def test_data_is_followed_through_states_and_choices() -> None:
     )
 
 
-def test_numbers_and_members_of_tuples_have_types() -> None:
-    members = field(1, tensor(11, 2)) + field(1, field(1, 43)) + field(1, field(1, 5)) + field(1, field(1, 31))
-    graph = parse_pb(
-        model(node("1", "Size", made=field(1, 5)), node("2", "Split", made=field(1, 31) + field(3, members))),
-        source="g.pb",
-    )
-    assert graph.operators[0].host_outputs == (TensorSpec(dtype="int64", shape=()),)
-    assert graph.operators[1].host_outputs == (TensorSpec(dtype="float32"), TensorSpec(dtype="int64", shape=()), None)
-
-
 def test_control_edges_carry_no_data() -> None:
     control = field(1, field(1, b"1") + field(2, 1))
     after = field(1, control + field(2, b"2") + field(3, b"Print"))
     graph = parse_pb(model(node("1", "Neg", "x"), after), source="g.pb")
     assert graph.operators[1].inputs == ()
-
-
-def test_sizes_may_be_unknown_and_fixed_fields_are_stepped_over() -> None:
-    fixed = varint(7 << 3 | 5) + b"\x01\x02\x03\x04" + varint(9 << 3 | 1) + bytes(8)
-    graph = parse_pb(model(node("1", "Neg", made=tensor(46, -1, 3))) + fixed, source="g.pb")
-    assert graph.operators[0].host_outputs == (TensorSpec(dtype="bfloat16", shape=(-1, 3)),)
-
-
-def test_several_candidates_are_several_stacks() -> None:
-    lines = (
-        "      # Corresponding code candidate:\n"
-        "      #  - In file lib.py:9, 1~2/        inner()/\n"
-        "      #    In file net.py:3, 1~2/        outer()/\n"
-        "      #  - In file net.py:4, 1~2/        other()/\n"
-    )
-    graph = parse_pb(model(node("1", "Neg", lines=lines)), source="g.pb")
-    told = [[frame.place for frame in stack.frames] for stack in graph.operators[0].stacks]
-    assert told == [["net.py:3", "lib.py:9"], ["net.py:4"]]
 
 
 @pytest.mark.parametrize("data", [b"", b"hello", field(1, 1), field(4, 7), b"\x00" * 64, model(b"\xff")])
@@ -191,10 +156,3 @@ def test_damaged_bytes_are_refused_or_read_never_more(data: st.DataObject) -> No
     except ConfigError:
         return
     assert graph.source == "g.pb"
-
-
-@pytest.mark.full
-def test_a_graph_may_have_more_operators_than_a_dump_has_fields() -> None:
-    count = 2**16 + 2
-    graph = parse_pb(model(*(node(str(number), "Add") for number in range(count))), source="x")
-    assert len(graph.operators) == count

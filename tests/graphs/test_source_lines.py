@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from graphs.samples import ROOT, by_name, read
+from graphs.samples import ROOT, read
 
 from pytest_msdump.core.model.graph import Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import SourceFrame, SourceStack
@@ -16,7 +16,6 @@ from pytest_msdump.dumps.graphs.source_lines import (
     user_frames,
 )
 
-LENET = read(ROOT / "lenet_train" / "ms_output_trace_code_graph_0.ir")
 ODD = read(ROOT / "odd" / "ms_output_trace_code_graph_0.ir")
 SITE = "/opt/lib/python3.11/site-packages/mindspore"
 
@@ -59,13 +58,6 @@ def test_what_is_no_place_is_left_out(line: str) -> None:
     assert FrameReader().stacks([line]) == ()
 
 
-def test_the_outermost_call_is_first_whatever_the_release_writes_first() -> None:
-    old = ["# In file lib.py(9)/ inner()/", "# In file net.py(3)/ outer()/"]
-    new = ["# In file net.py:3, 1~2/ outer()/", "# In file lib.py:9, 1~2/ inner()/"]
-    told = [[one.file for one in stack.frames] for lines in (old, new) for stack in FrameReader().stacks(lines)]
-    assert told == [["net.py", "lib.py"], ["net.py", "lib.py"]]
-
-
 @pytest.mark.parametrize(
     ("path", "is_own"),
     [
@@ -86,14 +78,6 @@ def test_the_framework_is_told_from_the_user(path: str, is_own: bool) -> None:
     assert is_framework(path) is is_own
 
 
-def test_the_users_line_is_the_innermost_that_is_not_the_frameworks() -> None:
-    own = SourceFrame("net.py", 8, "x = self.conv(x)")
-    outer = SourceFrame("main.py", 3, "y = self.net(x)")
-    inner = SourceFrame(f"{SITE}/nn/layer/conv.py", 9, "return f(x)")
-    assert user_frame(SourceStack((outer, own, inner))) == own
-    assert user_frame(SourceStack((inner,))) is None
-
-
 def test_a_definition_is_the_users_line_only_when_there_is_no_call() -> None:
     call = SourceFrame("net.py", 8, "x = self.conv(x)")
     definition = SourceFrame("block.py", 2, "def construct(self, x):", 9)
@@ -101,28 +85,11 @@ def test_a_definition_is_the_users_line_only_when_there_is_no_call() -> None:
     assert user_frame(SourceStack((definition,))) == definition
 
 
-def test_gradients_have_the_lines_of_their_forward_operator() -> None:
-    gradient = by_name(LENET)[
-        "Gradients/Default/network-WithLossCell/_backbone-Net/conv2-Conv2d/Grad_Conv2D/Conv2DBackpropInput-op1"
-    ]
-    forward = by_name(LENET)["Default/network-WithLossCell/_backbone-Net/conv2-Conv2d/Conv2D-op0"]
-    assert user_frames(gradient) == user_frames(forward)
-    assert frames_of(gradient)[-1].text == "output = self.conv2d(x, self.weight)"
-    assert gradient.stacks[0].is_forward
-
-
 def test_own_lines_come_before_those_of_the_forward_operator() -> None:
     own, other = SourceFrame("opt.py", 1, "step()"), SourceFrame("net.py", 2, "x = f(x)")
     assert user_frames(operator(own, forward=(other, other))) == (own, other)
     assert frames_of(operator(own, forward=(other,))) == (own,)
     assert frames_of(operator()) == ()
-
-
-def test_a_line_finds_its_operators_and_each_of_them_the_line() -> None:
-    (line,) = {one.line for op in ODD.operators for one in user_frames(op) if one.text.startswith("a, b = self.split")}
-    found = operators_at(ODD, f"net.py:{line}")
-    assert [op.op_type for op in found] == ["Conv2D", "Split"]
-    assert {one.line for op in found for one in user_frames(op)} == {line}
 
 
 @pytest.mark.parametrize("where", ["demo/net.py:12", "/srv/demo/net.py:12", "./net.py:12", " net.py:12 "])
@@ -142,11 +109,6 @@ def test_a_piece_of_code_finds_its_operators() -> None:
 
 def test_the_line_of_a_definition_finds_all_that_it_does() -> None:
     assert operators_at(ODD, "net.py:11") == ODD.operators
-
-
-def test_a_statement_of_several_lines_is_found_by_each_of_them() -> None:
-    graph = OperatorGraph((operator(SourceFrame("net.py", 8, "x = f(", 10)),))
-    assert [len(operators_at(graph, f"net.py:{line}")) for line in (7, 8, 9, 10, 11)] == [0, 1, 1, 1, 0]
 
 
 def test_a_slice_in_code_is_no_place() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from semantics.gate import ask
 
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.indexing import index
+from pytest_msdump.core.report.json_report import read_json
 
 LENET = Path(__file__).parents[1] / "data" / "lenet"
 MAP = f"--config={LENET / 'mapping.toml'}"
@@ -64,7 +64,7 @@ def by_pytest(folder: Path, *arguments: str) -> tuple[int, str, dict[str, Any]]:
         timeout=120,
         check=False,
     )
-    results = json.loads((folder / "reports" / "results.json").read_text("utf-8"))
+    results = read_json(folder / "reports" / "results.json")
     return done.returncode, " ".join(done.stdout.split()), results
 
 

@@ -1,7 +1,5 @@
 """Every example in a docstring prints what it says."""
 
-from __future__ import annotations
-
 import doctest
 from importlib import import_module
 from pkgutil import walk_packages

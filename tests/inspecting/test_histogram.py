@@ -1,7 +1,5 @@
 """Bins, against numpy.histogram of the whole tensor."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -25,13 +23,6 @@ def test_bins_are_numpys_for_every_block_size(array, block_elements):
     counts, edges = np.histogram(array.astype(np.float64), 7, (low, high))
     assert found.counts == tuple(counts)
     np.testing.assert_allclose(found.edges, edges)
-
-
-def test_what_is_not_finite_is_in_no_bin():
-    found = histogram(ArrayView(np.array([np.nan, 0.0, 1.0, np.inf])), 0.0, 1.0, bins=2)
-    assert found.counts == (1, 1)
-    found = histogram(ArrayView(np.array([np.nan, 2.0])), 2.0, 2.0)
-    assert (found.counts, found.edges) == ((1,), (2.0, 2.0))
 
 
 def test_the_whole_range_of_float64_has_bins():

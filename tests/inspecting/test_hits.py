@@ -1,7 +1,5 @@
 """What checks make of numbers: each check hits on one side of its threshold and not on the other."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,11 +33,6 @@ def names(*arguments, **options):
     return [hit.check for hit in hits(*arguments, **options)]
 
 
-def test_a_healthy_tensor_hits_nothing():
-    for who in (WEIGHT, GRADIENT, TENSOR, ("Tanh", "t"), ("Sigmoid", "s"), ("ReLU", "r")):
-        assert names([0.5, -0.25, 0.125, 0.0], who, is_initial=True) == []
-
-
 @pytest.mark.parametrize(
     ("who", "check"),
     [(WEIGHT, "weight_overflow"), (GRADIENT, "gradient_exploding"), (TENSOR, "tensor_overflow")],
@@ -53,10 +46,6 @@ def test_overflow_is_told_once_by_the_check_that_fits_best(who, check):
 def test_a_more_general_check_takes_over_when_the_special_one_is_off():
     assert names([np.nan], WEIGHT, "weight_overflow=off") == ["tensor_overflow"]
     assert names([np.nan], WEIGHT, "weight_overflow=off", "tensor_overflow=off") == []
-
-
-def test_the_largest_finite_value_is_no_overflow():
-    assert names(np.array([65504.0, 1.0], np.float16)) == []
 
 
 def test_zeros_hit_from_the_percentage_on():
@@ -76,10 +65,6 @@ def test_a_scalar_zero_hits_when_it_is_a_float():
     assert names(np.zeros(3, bool)) == []
 
 
-def test_nan_is_no_zero():
-    assert names([0.0, np.nan]) == ["tensor_overflow"]
-
-
 def test_an_empty_tensor_hits_nothing():
     assert names(np.zeros((0, 3))) == []
 
@@ -93,13 +78,6 @@ def test_a_weight_that_begins_at_zero_hits_in_the_first_iteration():
     assert names([-3.0, 3.0], TENSOR, *texts, is_initial=True) == []
 
 
-def test_vanishing_gradients_hit_below_the_recommended_mean():
-    (hit,) = hits([9e-10, -9e-10], GRADIENT)
-    assert (hit.check, hit.parameter, hit.threshold) == ("gradient_vanishing", "abs_mean_lt", 1e-9)
-    assert names([1e-9, -1e-9], GRADIENT) == []
-    assert names([9e-10, -9e-10], TENSOR) == []
-
-
 @pytest.mark.parametrize(
     ("parameter", "value"), [("abs_mean", 2.0), ("max", 3.0), ("min", -1.0), ("mean", 1.0)], ids=lambda each: str(each)
 )
@@ -111,14 +89,6 @@ def test_bounds_hit_beyond_them_and_not_at_them(parameter, value, check, suffix,
     assert (hit.check, hit.parameter, hit.value) == (f"tensor_{check}", f"{parameter}_{suffix}", value)
 
 
-def test_bounds_of_weights_and_of_tensors_are_different_ones():
-    assert names([9.0], WEIGHT, "weight_too_large.max_gt=5", "tensor_too_large.max_gt=5") == [
-        "weight_too_large",
-        "tensor_too_large",
-    ]
-    assert names([9.0], TENSOR, "weight_too_large.max_gt=5") == []
-
-
 def test_saturated_activations_hit():
     assert names(np.full(1000, 1.0), ("Tanh", "t")) == ["activation_range"]
     mostly = np.r_[np.full(999, -1.0), 0.0]
@@ -126,17 +96,6 @@ def test_saturated_activations_hit():
     assert names(np.r_[mostly, -1.0], ("Tanh", "t")) == ["activation_range"]
     assert names(np.r_[np.zeros(500), np.ones(500)], ("Sigmoid", "s")) == ["activation_range"]
     assert names(np.full(1000, 1.0), ("Conv2D", "c")) == []
-
-
-def test_a_dead_relu_hits():
-    alive = np.zeros(1000)
-    alive[:1] = 1.0
-    assert names(alive, ("ReLU", "r")) == []
-    dead = np.zeros(2000)
-    dead[:1] = 1.0
-    (hit,) = hits(dead, ("ReLU", "r"))
-    assert (hit.check, hit.parameter, hit.value) == ("activation_range", "range_percentage_gt", 99.95)
-    assert say(hit.message) == ("elements within the range: 99.95 % (range_percentage_gt=99.9); the range is -1 to 0")
 
 
 def test_any_tensor_has_a_range_when_it_is_set():
@@ -180,20 +139,6 @@ def test_a_weight_that_stands_still_hits_once():
     assert "nothing of it changed since iteration 3" in say(hit.message)
     (hit,) = changes([1.0, 2.0], [1.000005, 2.0])
     assert "no element changed by more than 5e-06" in say(hit.message)
-
-
-def test_a_weight_that_hardly_changes_hits():
-    (hit,) = changes([1.0, 1.0], [1.00009, 1.00009])
-    assert (hit.check, hit.threshold) == ("weight_change_too_small", 1e-4)
-    assert changes([1.0, 1.0], [1.0002, 1.0002]) == []
-
-
-def test_a_weight_that_jumps_hits():
-    (hit,) = changes([1.2, 1.0], [1.0, 1.0], "weight_change_too_large.abs_mean_update_ratio_gt=0.09")
-    assert hit.check == "weight_change_too_large"
-    assert hit.value == pytest.approx(0.1)
-    assert changes([1.15, 1.0], [1.0, 1.0]) == []
-    assert [hit.check for hit in changes([1.25, 1.0], [1.0, 1.0])] == ["weight_change_too_large"]
 
 
 def test_change_checks_are_turned_off_one_by_one():

@@ -1,7 +1,5 @@
 """What a tensor is to the checks."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_msdump.capabilities.inspect.hits import is_training, is_weight, targets_of
@@ -35,10 +33,6 @@ from pytest_msdump.core.model.tensor import OpKey, TensorKey
 def test_weights_are_told_from_inputs_and_optimizer_states(name, weight):
     assert is_weight(OpKey(name, op_type="Parameter")) is weight
     assert not is_weight(OpKey(name, op_type="Mul"))
-
-
-def test_the_true_name_decides():
-    assert is_weight(OpKey("my_x", op_type="Parameter", true_name="my.bias"))
 
 
 def targets(op_type, name, io="output"):

@@ -1,7 +1,5 @@
 """Blocks are copied to their places once: what is left of a block before and behind the range, and no padding."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

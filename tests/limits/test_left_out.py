@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from pytest_msdump.core.errors import ConfigError, UnknownNameError
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
 from pytest_msdump.core.metrics.measure import measure
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.text import say
 
@@ -105,10 +105,10 @@ def test_the_command_leaves_it_out_and_refuses_in_one_line(
         np.save(name, side)
     limits = ["--threshold", "cosine=0.5"]
     assert main(["compare", "a.npy", "b.npy", *limits, "--without", "kld"]) == 0
-    (tensor,) = json.loads(Path("msdump-report/results.json").read_text("utf-8"))["tensors"]
+    (tensor,) = read_json(Path("msdump-report/results.json"))["tensors"]
     assert tensor["undefined"]["kl_divergence"] == "it was left out by --without"
     assert main(["compare", "a.npy", "b.npy", *limits]) == 0
-    (tensor,) = json.loads(Path("msdump-report/results.json").read_text("utf-8"))["tensors"]
+    (tensor,) = read_json(Path("msdump-report/results.json"))["tensors"]
     assert tensor["metrics"]["kl_divergence"] > 0
     capsys.readouterr()
     assert main(["compare", "a.npy", "b.npy", "--profile", "ascend", "--without", "kld"]) == 4

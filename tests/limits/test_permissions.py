@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from pytest_msdump.core.limits.limits_file import (
 )
 from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
 from pytest_msdump.core.metrics.measure import measure
+from pytest_msdump.core.report.json_report import read_json
 
 EUCLID, LARGEST, COSINE = "relative_euclidean_distance", "normalized_max_error", "cosine_similarity"
 UNTIL = datetime.date(2999, 1, 1)
@@ -172,7 +172,7 @@ def test_summary_page_and_results_say_what_a_limits_file_lets_pass(capsys: pytes
     report = Path("msdump-report")
     assert SENTENCE in (report / "summary.md").read_text("utf-8")
     assert "lim.json lets 1 pair pass" in (report / "index.html").read_text("utf-8")
-    saved = json.loads((report / "results.json").read_text("utf-8"))
+    saved = read_json(report / "results.json")
     [entry] = saved["permissions"]
     assert (entry["by"], entry["pairs"], entry["sentence"]) == ("lim.json", 1, SENTENCE)
     assert entry["factor"] == pytest.approx(6, rel=1e-2)
@@ -213,7 +213,7 @@ def test_looser_limits_are_accepted_by_the_flag_the_suite_file_and_the_command_t
     edited('{"base": 0.0005}', '{"base": 0.005}')
     assert compare("--accept-looser") == 0
     assert "at most 60 × looser" in capsys.readouterr().out
-    assert "--accept-looser" in json.loads(Path("msdump-report/results.json").read_text("utf-8"))["rerun"]
+    assert "--accept-looser" in read_json(Path("msdump-report/results.json"))["rerun"]
     sides = '[msdump]\nleft = "run"\nright = "ref"\nlimits = "lim.json"\n'
     for more, code in (("", 1), ("accept_looser = true\n", 0)):
         Path("msdump.toml").write_text(sides + more)

@@ -4,8 +4,6 @@ They record a model whose tensors are placed on a 2 x 2 mesh; and a transformer 
 experts (EP4) that are cut by hand, once as they should be and once for each fault. Rank 0 records the references.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 Writing a strategy file from a network needs Ascend; what is written is the same message.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

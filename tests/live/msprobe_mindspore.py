@@ -1,7 +1,5 @@
 """A training by MindSpore, dumped by msprobe: FOLDER NAME…, see `msprobe_forks.py`."""
 
-from __future__ import annotations
-
 import sys
 
 import mindspore as ms

@@ -1,7 +1,5 @@
 """Two ranks of a training by PyTorch, dumped by msprobe: FOLDER NAME…, see `msprobe_forks.py`."""
 
-from __future__ import annotations
-
 import sys
 
 import torch

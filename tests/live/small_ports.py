@@ -4,8 +4,6 @@ Writes `FOLDER/MODEL/reference` with hooks of PyTorch, and `FOLDER/MODEL/right` 
 MindSpore's own dump in graph mode, by the recorder in PyNative mode.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Dumps by the debugger of Transformers, and by SGLang's where it is unpacked, made anew and held to our own hooks."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a recording of a Keras model holds, beside what TensorFlow itself gives back. Needs TensorFlow."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 

@@ -1,9 +1,5 @@
 """A reference of Keras replayed layer by layer with the tensors of ports."""
 
-from __future__ import annotations
-
-import json
-
 import numpy as np
 import pytest
 from dump_builder import write_reference
@@ -11,6 +7,7 @@ from live.runs import msdump
 
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import Recorder
 from pytest_msdump.replay.reference_model import reference_of, replay_plan
@@ -367,7 +364,7 @@ def test_the_command_takes_a_function_and_recorded_inputs(tmp_path):
     ran = msdump(tmp_path, "replay", "left", "--model", "reference.py:build")
     assert ran.returncode == 1, ran.stderr
     assert "wrong by themselves: fc" in ran.stdout
-    results = json.loads((tmp_path / "msdump-report" / "results.json").read_text())
+    results = read_json(tmp_path / "msdump-report" / "results.json")
     assert [one["local"]["outcome"] for one in results["tensors"]] == ["fail", "pass", "pass"]
     ran = msdump(tmp_path, "match", "left", "left", "--suggest", "--model", "reference.py:build")
     assert ran.returncode == 4

@@ -18,6 +18,7 @@ import pytest
 from docs_pages import ROOT, copy_project, run
 
 from pytest_msdump import assert_dumps_close, open_dump
+from pytest_msdump.core.report.json_report import read_json
 
 TORCH = os.environ.get("MSDUMP_TORCH_PYTHON")
 MINDSPORE = os.environ.get("MSDUMP_MINDSPORE_PYTHON")
@@ -93,5 +94,5 @@ def test_the_dump_that_mindspore_is_configured_for_is_gated_as_it_is(fresh: Path
     code, printed = run(command, fresh, fresh.parent)
     assert code == 0, "\n".join(printed)
     assert printed[-1].startswith("11 passed")
-    left = json.loads((fresh / "msdump-report/results.json").read_text())["left"]
+    left = read_json(fresh / "msdump-report/results.json")["left"]
     assert (left["directory"], left["unexplained"]) == (str(dump), [])

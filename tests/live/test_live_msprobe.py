@@ -1,9 +1,6 @@
 """Trees that msprobe itself made of PyTorch (two ranks) and MindSpore, read and judged where neither is installed."""
 
-from __future__ import annotations
-
 import functools
-import json
 import operator
 import os
 import subprocess
@@ -18,6 +15,7 @@ import pytest
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.report.json_report import read_json
 
 pytestmark = [pytest.mark.live, pytest.mark.e2e]
 
@@ -145,7 +143,7 @@ def test_a_mistake_is_named_with_its_line_where_no_framework_is_installed(made, 
     sides = [str(folder / name) for name in ("mix_tensor_wrong", "mix_tensor")]
     assert main(["compare", *sides, "--io", "all", "--profile", "torch", "--report", "json"]) == 1
     capsys.readouterr()
-    records = json.loads((tmp_path / "msdump-report" / "results.json").read_text())["tensors"]
+    records = read_json(tmp_path / "msdump-report" / "results.json")["tensors"]
     line = next(number for number, text in enumerate(program.read_text().splitlines(), 1) if "hidden = " in text)
     causes = {
         (one["left"]["address"], one["occurrence"], one["rank"], one["source"]["file"], one["source"]["line"])

@@ -5,7 +5,6 @@ Needs MindSpore in an environment of its own, whose interpreter MSDUMP_MINDSPORE
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_msdump.cli import main
+from pytest_msdump.core.report.json_report import read_json
 
 PYTHON = os.environ.get("MSDUMP_MINDSPORE_PYTHON")
 PROGRAM = Path(__file__).parent / "mindspore_shards.py"
@@ -39,5 +39,5 @@ def test_parameters_are_merged_bit_for_bit(runs, tmp_path, run, parameters):
         f'[msdump]\nleft = "{run}"\nright = "{run}_whole"\n[msdump.shards]\nleft = {{ strategy = "{run}.ckpt" }}\n'
     )
     assert main(["compare", "--config", str(runs / f"{run}.toml"), f"--report-dir={tmp_path}"]) == 0
-    tensors = json.loads((tmp_path / "results.json").read_text("utf-8"))["tensors"]
+    tensors = read_json(tmp_path / "results.json")["tensors"]
     assert [one["equal"] for one in tensors] == [True] * parameters

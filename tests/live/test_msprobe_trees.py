@@ -1,7 +1,5 @@
 """A training that msprobe dumped, against what hooks of our own saw, and against our own recording. Needs msprobe."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 
@@ -11,6 +9,7 @@ import pytest
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import open_logical
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.record.torch import TorchRecording
 
 torch = pytest.importorskip("torch")
@@ -93,6 +92,6 @@ def test_a_tree_pairs_with_our_own_recording(dumped, tmp_path, capsys, monkeypat
                 backward(net, optimizer)
                 optimizer.step()
     assert main(["compare", str(tree), "ours", "--io", "all", "--report", "json"]) == 0, capsys.readouterr().out
-    tensors = json.loads((tmp_path / "msdump-report" / "results.json").read_text())["tensors"]
+    tensors = read_json(tmp_path / "msdump-report" / "results.json")["tensors"]
     names = {tensor["left"]["address"] for tensor in tensors}
     assert {"conv:output:0", "conv.weight:output:0", "conv.weight/grad:output:0", "head/grad_output:output:0"} <= names

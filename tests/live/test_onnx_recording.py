@@ -1,7 +1,5 @@
 """What a recording of an ONNX model holds, beside what ONNX Runtime itself gives back. Needs onnx and onnxruntime."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

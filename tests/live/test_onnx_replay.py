@@ -1,15 +1,12 @@
 """A reference of ONNX replayed node by node with the tensors of ports."""
 
-from __future__ import annotations
-
-import json
-
 import numpy as np
 import pytest
 from dump_builder import write_reference
 from live.runs import msdump
 
 from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import Recorder
 from pytest_msdump.replay.reference_model import load_reference, replay_plan
@@ -140,7 +137,7 @@ def test_the_command_takes_a_model_file(tmp_path):
     ran = msdump(tmp_path, "replay", "left", "--model", "model.onnx")
     assert ran.returncode == 1, ran.stderr
     assert "wrong by themselves: act" in ran.stdout
-    results = json.loads((tmp_path / "msdump-report" / "results.json").read_text())
+    results = read_json(tmp_path / "msdump-report" / "results.json")
     assert sum(one["local"]["outcome"] == "pass" for one in results["tensors"]) == 9
 
 

@@ -1,7 +1,5 @@
 """What a recording of a graph of tf.compat.v1 holds, beside what its session gives back. Needs TensorFlow."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from live.reading_back import TYPES, check_read_back, of_type

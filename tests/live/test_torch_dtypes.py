@@ -1,7 +1,5 @@
 """Tensors of every type that PyTorch has on the CPU are read back bit for bit. Needs PyTorch."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

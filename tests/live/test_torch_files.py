@@ -1,7 +1,5 @@
 """Files of torch.save, of every type, view and container, are read without PyTorch as it has them. Needs PyTorch."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import numpy as np

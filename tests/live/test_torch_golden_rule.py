@@ -1,7 +1,5 @@
 """The golden rule is the one that PyTorch tests its compiler by: `torch._dynamo.utils.same` itself says the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Recorded gradients beside those that PyTorch itself gives. Needs PyTorch."""
 
-from __future__ import annotations
-
 import collections
 import json
 

@@ -1,7 +1,5 @@
 """A recording holds what modules are given and what the next module gets, whatever hooks do to it. Needs PyTorch."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 

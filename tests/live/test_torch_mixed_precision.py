@@ -1,7 +1,5 @@
 """Autocast of PyTorch as recordings say it, and gradients of which rounding alone is left. Needs PyTorch."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Which functions of PyTorch a recording holds, under which names and lines. Needs PyTorch."""
 
-from __future__ import annotations
-
 import inspect
 import json
 

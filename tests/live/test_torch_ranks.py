@@ -1,7 +1,5 @@
 """Two real processes of one run, recorded into one folder. Needs PyTorch."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """Whether a PyTorch model makes the same numbers each time. Needs PyTorch."""
 
-from __future__ import annotations
-
 import threading
 from copy import deepcopy
 

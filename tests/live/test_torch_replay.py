@@ -17,6 +17,7 @@ from pytest_msdump import assert_replay
 from pytest_msdump.causes.suggest_partners import suggest_partners
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import Recorder
 from pytest_msdump.replay.pairing import suggest_with
@@ -652,7 +653,7 @@ def test_the_gate_fails_what_is_wrong_by_itself_though_it_is_within_its_limits(f
     assert ran.returncode == 1
     assert "2 failed, 15 passed" in ran.stdout
     assert "wrong by themselves: blocks.0.act, blocks.1.act" in ran.stdout
-    results = json.loads((folder / "msdump-report" / "results.json").read_text())
+    results = read_json(folder / "msdump-report" / "results.json")
     assert f"ran user code: {folder / 'reference.py'}:build" in results["notes"]
     local = {one["left"]["address"]: one["local"] for one in results["tensors"]}
     assert local["blocks.0.act:output:0"]["outcome"] == "fail"
@@ -732,7 +733,7 @@ def test_suggestions_of_a_gate_are_by_replay_where_it_replays(folder):
         record(folder / "port", Port(wrong_from_the_first(made())), IDS)
     sides = ("--msdump-left=port", "--msdump-right=right", "--msdump-pair-by=map")
     ran = command(folder, "pytest", *sides, "--msdump-suggest", "--msdump-replay=reference.py:build")
-    results = json.loads((folder / "msdump-report" / "results.json").read_text())
+    results = read_json(folder / "msdump-report" / "results.json")
     found = {
         one["address"]: [(partner["address"], partner["by"]) for partner in one["suggestions"]]
         for one in results["unmatched"]

@@ -1,8 +1,5 @@
 """Four real processes of one run against one: tensors that PyTorch placed, and parts cut by hand. Needs PyTorch."""
 
-from __future__ import annotations
-
-import json
 import socket
 import subprocess
 import sys
@@ -11,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_msdump.cli import main
+from pytest_msdump.core.report.json_report import read_json
 
 torch = pytest.importorskip("torch")
 fsdp = pytest.importorskip("torch.distributed.fsdp")
@@ -107,7 +105,7 @@ def compared(runs, out, left, right, text=None):
         suite = runs / "msdump.toml"
         suite.write_text(f'[msdump]\nleft = "{left}"\nright = "{right}"\n{text}{dims}', "utf-8")
         code = main(["compare", "--config", str(suite), *options])
-    report = json.loads((out / "results.json").read_text("utf-8"))
+    report = read_json(out / "results.json")
     return code, report
 
 

@@ -1,7 +1,5 @@
 """Sketches of PyTorch's tensors: each way to compute one gives the same numbers. Needs PyTorch."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 

@@ -1,7 +1,5 @@
 """Perturbed and control runs of PyTorch: what they compute, what is recorded, and that everything is put back."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from live.runs import EVERYTHING, NETS, _run, msdump
 
+from pytest_msdump.core.report.json_report import read_json
+
 pytest.importorskip("torch")
 pytest.importorskip("mindspore")
 pytestmark = pytest.mark.live
@@ -75,7 +77,7 @@ def gated(folder: Path, left: Path, right: Path, profile: str) -> tuple[int, dic
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "a.msdump.toml"]
     words.append(f"--msdump-profile={profile}")
     code = subprocess.run(words, cwd=folder, capture_output=True, check=False, timeout=300).returncode
-    return code, json.loads((folder / "msdump-report/results.json").read_text("utf-8"))
+    return code, read_json(folder / "msdump-report/results.json")
 
 
 @pytest.mark.parametrize("profile", ["default", "strict"])

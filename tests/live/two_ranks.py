@@ -3,8 +3,6 @@
 FAULT is ``none``; ``relu``, where rank 1 has another activation; or ``killed``, where it is killed by itself.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

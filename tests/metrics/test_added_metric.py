@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import subprocess
@@ -12,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kernels import EACH
+
+from pytest_msdump.core.report.json_report import read_json
 
 PACKAGE = '''
 import math
@@ -61,6 +62,6 @@ def test_a_metric_of_another_package_is_measured_limited_and_reported(kernel: st
     failing = compare(expected + 1)
     assert failing.returncode == 1, failing.stderr
     assert "loudness_ratio" in failing.stdout
-    (record,) = json.loads((data / "out" / "results.json").read_text())["tensors"]
+    (record,) = read_json(data / "out" / "results.json")["tensors"]
     assert record["metrics"]["loudness_ratio"] == pytest.approx(expected, rel=1e-12)
     assert [finding["metric"] for finding in record["findings"] if finding["outcome"] == "fail"] == ["loudness_ratio"]

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_msdump.core.metrics import spread as room
 from pytest_msdump.core.metrics.spread import spread
+from pytest_msdump.core.report.json_report import read_json
 
 
 class View:
@@ -134,7 +135,7 @@ def test_a_tensor_of_huge_values_is_reported_without_a_warning(asked, tmp_path, 
         np.save(f"{side}/a.0.179522395086100.npy", np.array(values))
     assert main(["compare", "left", "right", "--spread", asked, "--report", "json,html"]) == 1
     assert capsys.readouterr().err == ""
-    (record,) = json.loads((tmp_path / "msdump-report" / "results.json").read_text())["tensors"]
+    (record,) = read_json(tmp_path / "msdump-report" / "results.json")["tensors"]
     assert record["spread"]["axis"]["values"] == [1e308] * 40
     assert record["spread"]["magnitude"]["mean"] == [1.797e308]
 
@@ -151,7 +152,7 @@ def test_it_is_kept_of_the_tensors_that_were_asked_for(asked, kept, tmp_path, mo
         np.save(f"{side}/a.0.179522395086100.npy", np.ones((2, 3), "f4"))
         np.save(f"{side}/b.0.179522395086101.npy", np.full((2, 3), value, "f4"))
     assert main(["compare", "left", "right", "--spread", asked, "--report", "json,html"]) == 1
-    records = json.loads((tmp_path / "msdump-report" / "results.json").read_text())["tensors"]
+    records = read_json(tmp_path / "msdump-report" / "results.json")["tensors"]
     assert ["spread" in record for record in records] == kept
     if kept[1]:
         assert records[1]["spread"]["histogram"] == {"low": -1, "counts": [6]}

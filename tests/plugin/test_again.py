@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from dump_builder import write_mindspore
 
 from pytest_msdump.cli import main
+from pytest_msdump.core.report.json_report import read_json
 
 RANDOM = np.random.default_rng(0)
 GOLD = RANDOM.standard_normal((4, 64)).astype("f4")
@@ -58,7 +58,7 @@ def folder(pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]) -> Pat
 
 def found(folder: Path, address: str) -> list[Any]:
     """Return what was compared of a tensor and how it was judged; a rule is called after the flag that made it."""
-    report = json.loads((folder / "msdump-report" / "results.json").read_text("utf-8"))
+    report = read_json(folder / "msdump-report" / "results.json")
     compared = [one for one in report["tensors"] if one["left"]["address"] == address]
     files = [[report[side]["directory"], *(one[side]["file"] for one in compared)] for side in ("left", "right")]
     judged = [[{**check, "rule": ""} for check in one["checks"]] for one in compared]
@@ -85,7 +85,7 @@ def test_every_command_that_is_offered_gives_the_same_verdict_again(pytester, fo
     before = found(folder, address)
     assert {one["verdict"] for one in before[2:]} == {"fail"}
 
-    report = json.loads((folder / "msdump-report" / "results.json").read_text("utf-8"))
+    report = read_json(folder / "msdump-report" / "results.json")
     summary = (folder / "msdump-report" / "summary.md").read_text("utf-8")
     offered = [["msdump", "compare", *report["rerun"], "--select=Default/fc-Dense"]]
     offered += [shlex.split(line) for line in summary.splitlines() if line.startswith("msdump compare ")]

@@ -12,12 +12,14 @@ import pytest
 from outcomes import without_run
 from plugin.suites import write_suite
 
+from pytest_msdump.core.report.json_report import read_json
+
 RELU2 = "Default/relu2-ReLU/ReLU-op0"
 CONV2 = "Default/conv2-Conv2d/BiasAdd-op0"
 
 
 def results(pytester: pytest.Pytester, folder: str = "msdump-report") -> dict:
-    return json.loads((pytester.path / folder / "results.json").read_text("utf-8"))
+    return read_json(pytester.path / folder / "results.json")
 
 
 def first_failing(report: dict) -> str:

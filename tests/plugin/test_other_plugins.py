@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 
 import numpy as np
 import pytest
 from dump_builder import write_reference
 from outcomes import without_run
+
+from pytest_msdump.core.report.json_report import read_json
 
 pytestmark = pytest.mark.e2e
 
@@ -42,9 +43,7 @@ def run(gate: pytest.Pytester, *words: str, plugin: str = "") -> pytest.RunResul
 
 
 def results(gate: pytest.Pytester) -> list[dict[str, object]]:
-    tensors: list[dict[str, object]] = json.loads((gate.path / "msdump-report/results.json").read_text("utf-8"))[
-        "tensors"
-    ]
+    tensors: list[dict[str, object]] = read_json(gate.path / "msdump-report/results.json")["tensors"]
     return tensors
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from dump_builder import START, write_mindspore, write_reference
+
+from pytest_msdump.core.report.json_report import read_json
 
 NET = "Default/net-Net"
 
@@ -34,7 +35,7 @@ def suite(pytester: pytest.Pytester, text: str = "", *, head: str = "") -> None:
 
 
 def verdicts(pytester: pytest.Pytester) -> dict[str, str]:
-    report = json.loads((pytester.path / "msdump-report" / "results.json").read_text("utf-8"))
+    report = read_json(pytester.path / "msdump-report" / "results.json")
     return {one["left"]["address"].split("/")[-1].split(":")[0]: one["verdict"] for one in report["tensors"]}
 
 
@@ -125,7 +126,7 @@ def test_what_is_written_has_the_promised_shape(dumps):
     suite(dumps)
     dumps.runpytest("--msdump-report=json,csv")
     folder = dumps.path / "msdump-report"
-    report = json.loads((folder / "results.json").read_text("utf-8"))
+    report = read_json(folder / "results.json")
     assert report["schema_version"] == 1
     assert (folder / ".gitignore").read_text("utf-8").strip() == "*"
     promised = {"left", "right", "profile", "limits", "complete", "counts", "unmatched", "tensors"}

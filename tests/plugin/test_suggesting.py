@@ -21,7 +21,7 @@ def sides(lenet: Path) -> tuple[str, str]:
 
 
 def results(directory: Path) -> dict[str, Any]:
-    found = json.loads((directory / "results.json").read_text("utf-8"))
+    found = read_json(directory / "results.json")
     assert isinstance(found, dict)
     return found
 

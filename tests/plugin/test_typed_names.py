@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from dump_builder import write_mindspore, write_reference
 from pytest_msdump import open_dump
 from pytest_msdump.cli import main
 from pytest_msdump.core.model.graph import Operator
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.record.writer import DumpWriter
 
 FC = "Default/layer0-Enc/fc1-Dense/MatMul-op0"
@@ -60,7 +60,7 @@ def write(*, graph: bool = False) -> None:
 def judged(*words: str) -> dict[str, str]:
     """Compare by the suite; return verdicts by the right name."""
     main(["compare", "--config", "all.msdump.toml", *words])
-    report = json.loads(Path("msdump-report/results.json").read_text("utf-8"))
+    report = read_json(Path("msdump-report/results.json"))
     return {one["right"]["address"].partition(":")[0]: one["verdict"] for one in report["tensors"]}
 
 

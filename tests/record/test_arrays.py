@@ -1,7 +1,5 @@
 """Arrays of any library: what stands for a framework's tensor here has its methods and nothing else."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

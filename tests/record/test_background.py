@@ -1,7 +1,5 @@
 """What is written beside the model: in order, within bounds, and with its errors where they belong."""
 
-from __future__ import annotations
-
 import os
 import threading
 from contextlib import suppress
@@ -31,16 +29,6 @@ class Arrays(HookedRecording):
 
     def array_of(self, tensor):
         return tensor
-
-
-def test_jobs_are_done_in_their_order_by_one_other_thread(beside):
-    done = []
-    for number in range(200):
-        beside.do(1, lambda number=number: done.append((number, threading.current_thread().name)))
-    beside.wait()
-    assert [number for number, _ in done] == [*range(200)]
-    assert len({name for _, name in done}) == 1
-    assert done[0][1] != threading.current_thread().name
 
 
 def test_a_caller_waits_where_too_many_bytes_would(beside, monkeypatch):
@@ -77,15 +65,6 @@ def test_an_error_is_raised_once_and_what_waits_is_dropped(beside):
     beside.do(1, done.append, 2)
     beside.wait()
     assert done in ([2], [1, 2])
-
-
-def test_its_thread_ends_with_it():
-    before = threading.active_count()
-    made = Background()
-    made.do(1, lambda: None)
-    assert threading.active_count() == before + 1
-    made.close()
-    assert threading.active_count() == before
 
 
 @pytest.mark.e2e

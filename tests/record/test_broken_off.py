@@ -21,6 +21,7 @@ from pytest_msdump import assert_dumps_close, open_dump
 from pytest_msdump.cli import main
 from pytest_msdump.core.dumps.manifest import read_manifest
 from pytest_msdump.core.errors import ConfigError, IncompleteRecordingError, MsdumpError, ProgramError
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.record import DumpWriter, RawArray, Recorder, manifest, writer
 from pytest_msdump.record.reference import keep_reference
 
@@ -104,7 +105,7 @@ def test_what_was_allowed_is_said_everywhere(both, capsys):
     assert "THE LEFT SIDE IS AN INCOMPLETE RECORDING" in told
     assert "matched 2 of 3 right tensors" in told
     report = both / "msdump-report"
-    results = json.loads((report / "results.json").read_text())
+    results = read_json(report / "results.json")
     assert results["coverage"]["incomplete"] == ["left"]
     assert results["left"]["notes"][0].startswith("incomplete: ")
     assert results["right"]["notes"] == []

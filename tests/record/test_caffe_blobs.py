@@ -62,20 +62,6 @@ def values(folder):
     }
 
 
-def test_a_blob_in_place_is_recorded_under_the_layer_that_wrote_it_last(tmp_path, prototxt):
-    with pytest.warns(UserWarning, match=r"not recorded: conv/a\.b \(written over by relu\); .*msdump prototxt"):
-        folder = from_caffe(in_place(), prototxt, tmp_path / "dump")
-    found = values(folder)
-    assert list(found) == [
-        ("data", "Input", 0),
-        ("relu", "ReLU", 0),
-        ("split", "Slice", 0),
-        ("split", "Slice", 1),
-    ]
-    for array, expected in zip(found.values(), (DATA, RELU, HALVES["left"], HALVES["right"]), strict=True):
-        np.testing.assert_array_equal(array, expected)
-
-
 def test_without_layers_in_place_every_layer_is_recorded(tmp_path, prototxt):
     prototxt.write_text(rewire(NET, source="net").text)
     net = StandIn({"data": DATA, "conv": CONV, "relu": RELU, **HALVES})
@@ -102,14 +88,6 @@ def test_the_layers_are_those_of_the_nets_phase(tmp_path, prototxt):
         from_caffe(in_place(), prototxt, tmp_path / "other", phase="test")
 
 
-def test_the_manifest_knows_inputs_and_weights(tmp_path, prototxt):
-    with pytest.warns(UserWarning, match="in place"):
-        folder = from_caffe(in_place(), prototxt, tmp_path / "dump", device="CPU")
-    manifest = json.loads((folder / "msdump.json").read_text())
-    assert (manifest["framework"], manifest["device"], manifest["complete"]) == ("caffe", "CPU", True)
-    assert (sorted(manifest["inputs"]), sorted(manifest["weights"])) == (["data"], ["conv/a.b.0", "conv/a.b.1"])
-
-
 def test_blobs_are_all_that_a_net_needs(tmp_path, prototxt):
     blobs = {name: SimpleNamespace(data=array) for name, array in {"conv": RELU, **HALVES}.items()}
     with pytest.warns(UserWarning, match="in place"):
@@ -123,13 +101,6 @@ def test_the_prototxt_of_another_net_is_told_before_anything_is_written(tmp_path
     with pytest.raises(DumpNotFoundError, match="no such file"):
         from_caffe(StandIn({}), tmp_path / "gone", tmp_path / "dump")
     assert not (tmp_path / "dump").exists()
-
-
-def test_an_input_that_a_layer_wrote_over_is_not_told_as_the_input(tmp_path, prototxt):
-    prototxt.write_text('input: "data" layer { name: "relu" bottom: "data" top: "data" }')
-    folder = from_caffe(StandIn({"data": RELU}), prototxt, tmp_path / "dump")
-    assert json.loads((folder / "msdump.json").read_text())["inputs"] == {}
-    assert list(values(folder)) == [("relu", None, 0)]
 
 
 def test_an_input_that_a_layer_gives_is_recorded_once(tmp_path, prototxt):

@@ -66,15 +66,6 @@ def test_what_cannot_be_meant_stays_as_it_is(values: dict[str, object]) -> None:
     assert movable(values, ROOT) == values
 
 
-def test_a_project_behind_a_link_is_known_by_either_name(tmp_path: Path) -> None:
-    real, link = tmp_path / "real", tmp_path / "link"
-    real.mkdir()
-    link.symlink_to(real)
-    for spelling in (real, link):
-        entry = movable({"tensors": {"a": {"line": f"{spelling}/t.py:1"}}, "command": [f"{spelling}/t.py"]}, link)
-        assert entry == {"tensors": {"a": {"line": "t.py:1"}}, "command": ["t.py"]}
-
-
 def test_a_kept_reference_holds_no_path_of_its_machine(tmp_path: Path) -> None:
     def build(folder: Path) -> None:
         with DumpWriter(folder) as writer:

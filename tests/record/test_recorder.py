@@ -1,7 +1,5 @@
 """The recorder's folders, and what it says without a framework."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from types import ModuleType

@@ -1,13 +1,10 @@
 """Choosing modules needs no PyTorch: anything with named_modules will do."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_msdump.core.errors import ConfigError, UnknownNameError
 from pytest_msdump.record.selection import select_modules
 from pytest_msdump.record.torch import named, refuse_unhooked, unwrapped
-from pytest_msdump.record.torch_tensors import plain_name
 
 
 class Module:
@@ -98,15 +95,6 @@ def test_a_pattern_without_a_module_is_an_error_with_the_nearest_name(model):
 def test_nothing_left_is_an_error(model):
     with pytest.raises(ConfigError, match="none of the 5 modules of Net is left"):
         all_of(model, types="Conv2d")
-
-
-def test_wrappers_leave_no_trace_in_names(model):
-    model.children["head"] = OptimizedModule(inner := Linear())
-    assert named(OptimizedModule(model))["OptimizedModule"] is not model
-    found = named(unwrapped(DataParallel(OptimizedModule(model), [0])))
-    assert [*found] == ["Net", "body", "body.0", "body.1", "head"]
-    assert found["head"] is inner
-    assert plain_name("a._orig_mod.b._checkpoint_wrapped_module.weight") == "a.b.weight"
 
 
 @pytest.mark.parametrize("part", [False, True])

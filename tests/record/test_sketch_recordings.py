@@ -1,14 +1,11 @@
 """Recordings of sketches, by numpy: what is in them, what is refused, and what a dump of any format becomes."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-import zipfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -83,16 +80,6 @@ def test_chosen_operators_are_kept_whole(tmp_path):
     kept = np.load(folder / "tensors.npz")
     np.testing.assert_array_equal(kept[min(kept.files)], LARGE)
     np.testing.assert_array_equal(open_dump(folder).read("conv1"), LARGE)
-
-
-def test_iterations_have_folders_in_the_archive(tmp_path):
-    with DumpWriter(tmp_path / "d", save="sketch", iterations=True) as writer:
-        for step in (0, 2):
-            writer.write("a", LARGE + step, iteration=step)
-    assert [name.split("/")[0] for name in zipfile.ZipFile(tmp_path / "d/tensors.npz").namelist()] == ["0", "2"]
-    dump = open_dump(tmp_path / "d")
-    assert [ref.key.op.at.iteration for ref in dump.refs] == [0, 2]
-    assert [round(ref.statistics.values["mean"] - LARGE.mean()) for ref in dump.refs] == [0, 2]
 
 
 def test_types_that_numpy_lacks_are_sketched_by_their_values(tmp_path):

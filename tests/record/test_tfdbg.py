@@ -28,41 +28,12 @@ def commands(text: str) -> list[str]:
     return list(print_commands(read_listing(text, source="list"), first=FIRST))
 
 
-def test_every_tensor_has_its_command_with_a_time_of_16_digits():
-    assert commands(LISTING) == [
-        "pt k:0 -n 0 -w k.0.1600000000000000.npy",
-        "pt scope/k/read:0 -n 0 -w scope_k_read.0.1600000000000001.npy",
-        "pt y_hat:1 -n 0 -w y_hat.1.1600000000000002.npy",
-    ]
-
-
-def test_lists_of_first_releases_are_read():
-    text = "2 dumped tensor(s):\n\n[0.000 ms] softmax/biases/Variable:0\n[4.566 ms] accuracy/Const:0\n"
-    assert [(one.node, one.slot) for one in read_listing(text, source="list")] == [
-        ("softmax/biases/Variable", 0),
-        ("accuracy/Const", 0),
-    ]
-
-
-def test_a_list_sorted_otherwise_is_brought_into_the_order_of_time():
-    lines = LISTING.splitlines()
-    assert commands("\n".join([*lines[:4], *reversed(lines[4:])])) == commands(LISTING)
-
-
 @pytest.mark.parametrize("turn", [list, reversed])
 def test_tensors_of_one_time_keep_the_order_of_the_list(turn):
     names = list(turn(["dense/MatMul", "dense/BiasAdd", "a/Relu", "dense/MatMul"]))
     text = "".join(f"[{time}] 4 Op {name}:{slot}\n" for time in ("7.0", "1.200") for slot, name in enumerate(names))
     listed = [(one.milliseconds, one.node, one.slot) for one in read_listing(text, source="list")]
     assert listed == [(time, name, slot) for time in (1.2, 7.0) for slot, name in enumerate(names)]
-
-
-def test_a_tensor_dumped_in_a_loop_is_saved_each_time():
-    text = "[0.1] 4 Add loop/x:0\n[0.2] 4 Add loop/x:0\n"
-    assert commands(text) == [
-        "pt loop/x:0 -n 0 -w loop_x.0.1600000000000000.npy",
-        "pt loop/x:0 -n 1 -w loop_x.0.1600000000000001.npy",
-    ]
 
 
 def test_two_names_of_one_spelling_stay_two():
@@ -117,10 +88,3 @@ def test_what_cannot_be_meant_is_exit_code_4(words, tmp_path, monkeypatch, capsy
     assert main(["tfdbg", *words]) == 4
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-
-
-def test_a_count_beyond_all_numbers_is_no_count():
-    text = LISTING.partition("\n")[2]
-    assert len(read_listing(f"{'9' * 5000} dumped tensor(s):\n{text}", source="list")) == len(
-        read_listing(LISTING, source="list")
-    )

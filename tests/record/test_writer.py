@@ -1,7 +1,5 @@
 """What the writer writes: names, bytes, order, and a manifest that tells the rest."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import suppress
@@ -77,13 +75,6 @@ def test_what_holds_no_numbers_is_refused(tmp_path, array):
         writer.write("op", array)
 
 
-def test_names_have_the_letters_of_the_grammar_and_the_true_name_is_in_the_manifest(tmp_path):
-    with DumpWriter(tmp_path / "d") as writer:
-        path = writer.write("model/layers.0:é b", np.zeros(1), slot=3)
-    assert re.fullmatch(r"model_layers_0___b\.3\.\d{16}\.npy", path.name)
-    assert manifest_of(tmp_path / "d")["tensors"] == {path.name: {"op": "model/layers.0:é b", "slot": 3}}
-
-
 def test_two_true_names_of_one_spelling_get_two_file_names(tmp_path):
     with DumpWriter(tmp_path / "d") as writer:
         names = [writer.write(op, np.zeros(1)).name for op in ("a.b", "a/b", "a.b", "a_b_2", "c_input")]
@@ -97,13 +88,6 @@ def test_timestamps_rise_also_when_the_clock_goes_back(tmp_path, monkeypatch):
     with DumpWriter(tmp_path / "d") as writer:
         stamps = [int(writer.write("op", np.zeros(1)).name.split(".")[2]) for _ in range(3)]
     assert stamps == [1_700_000_000_000_005, 1_700_000_000_000_006, 1_700_000_000_000_007]
-
-
-def test_iterations_have_folders_when_asked_for(tmp_path):
-    with DumpWriter(tmp_path / "d", iterations=True) as writer:
-        paths = [writer.write("op", np.zeros(1), iteration=step) for step in (0, 2)]
-    assert [path.parent.name for path in paths] == ["0", "2"]
-    assert set(manifest_of(tmp_path / "d")["tensors"]) == {f"{path.parent.name}/{path.name}" for path in paths}
 
 
 def test_a_flat_dump_has_one_iteration(tmp_path):

@@ -15,7 +15,7 @@ from report import samples
 
 from pytest_msdump.cli import main
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.report.json_report import report_from
+from pytest_msdump.core.report.json_report import read_json, report_from
 
 DATA = Path(__file__).parents[1] / "data"
 EXAMPLE = Path(__file__).parents[2] / "example_suites" / "02_failing_on_purpose"
@@ -68,7 +68,12 @@ def compact(results: dict[str, Any]) -> dict[str, Any]:
 
 def saved(directory: Path, *words: str) -> dict[str, Any]:
     assert main(["compare", *words, "--report-dir", str(directory), "--quiet"]) == 1
-    return compact(json.loads((directory / "results.json").read_text("ascii")))
+    return compact(read_json(directory / "results.json"))
+
+
+def as_in_the_file(directory: Path) -> dict[str, Any]:
+    """The same, with what is left out of the file left out."""
+    return compact(json.loads((directory / "results.json").read_bytes()))
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +87,8 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     unseen = {**samples.entry(samples.unreadable()), "verdict": "undefined", "statistics": STATISTICS}
     unseen["left"]["dtype"] = unseen["right"]["dtype"] = "float32"
     rare["tensors"].append(unseen)
-    return [failing, saved(folder / "fused", *fused, "--spread", "failing", "--suggest"), recounted(rare)]
+    fusing = saved(folder / "fused", *fused, "--spread", "failing", "--suggest")
+    return [failing, fusing, recounted(rare), as_in_the_file(folder / "failing"), as_in_the_file(folder / "fused")]
 
 
 def answer(results: Any, words: tuple[str, ...], folder: Path) -> int:

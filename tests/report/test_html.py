@@ -20,9 +20,9 @@ from report.big_results import results
 
 from pytest_msdump.capabilities.html.content import front_coded, short
 from pytest_msdump.capabilities.html.page import page as page_of
+from pytest_msdump.capabilities.html.words import PAGE
 from pytest_msdump.cli import main
-from pytest_msdump.core.report.json_report import report_from
-from pytest_msdump.core.text.page import PAGE
+from pytest_msdump.core.report.json_report import read_json, report_from
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -200,7 +200,7 @@ def test_results_say_when_and_how_the_run_was_made(tmp_path, monkeypatch):
         (tmp_path / side).mkdir()
         np.save(f"{side}/a.0.179522395086100.npy", np.ones(4, "f4"))
     assert main(["compare", "left", "my right"]) == 0
-    run = json.loads((tmp_path / "msdump-report" / "results.json").read_text())["run"]
+    run = read_json(tmp_path / "msdump-report" / "results.json")["run"]
     assert run["command"] == "msdump compare left 'my right'"
     assert run["version"] == importlib.metadata.version("pytest-msdump")
     assert abs(datetime.fromisoformat(run["date"].replace("Z", "+00:00")).timestamp() - time.time()) < 600

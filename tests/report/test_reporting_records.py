@@ -61,6 +61,7 @@ from pytest_msdump.core.model.tensor import (
 )
 from pytest_msdump.core.report.json_forms import decode, encode
 from pytest_msdump.core.report.json_report import document, report_from
+from pytest_msdump.core.report.packing import pack, unpack
 from pytest_msdump.core.report.record_json import from_json, to_json, to_text
 from pytest_msdump.core.text import Message, plain_text
 
@@ -128,6 +129,24 @@ def test_a_comparison_survives_results_json_exactly(comparison):
     assert repr(stored.comparison.worst) == repr(comparison.worst)
     for metric, measurement in comparison.measurements.items():
         assert repr(stored.comparison.measurements[metric]) == repr(measurement)
+
+
+@settings(deadline=None, max_examples=60)
+@given(comparison=comparisons)
+def test_what_the_file_leaves_out_of_a_record_is_filled_in_exactly(comparison):
+    records = [
+        samples.drifted(comparison=comparison, checks=()),
+        samples.drifted(comparison=replace(comparison, worst=()), verdict=Verdict("pass")),
+        full(),
+    ]
+    entries = [samples.entry(record) for record in records]
+    entries[1]["where"] = {}
+    shared: dict[str, int] = {}
+    packed = [pack(samples.entry(record), shared, json.dumps) for record in records]
+    document = json.loads(json.dumps({"shared": list(map(json.loads, shared)), "tensors": packed}))
+    # Equality is blind to what is told apart here: 1 and 1.0.
+    written = [json.dumps(one, sort_keys=True) for one in unpack(document)["tensors"]]
+    assert written == [json.dumps(entry, sort_keys=True) for entry in entries]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, complex(math.nan, 1), complex(0.0, -math.inf), -0.0])

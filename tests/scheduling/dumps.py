@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from outcomes import without_run
 from pytest_msdump.core.compare.comparing import Comparer
 from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.record import Record
+from pytest_msdump.core.report.json_report import read_json
 
 LARGE = 40_000
 
@@ -45,7 +45,7 @@ def has_not_ended(folder: Path) -> bool:
 
 def results(folder: Path) -> dict[str, Any]:
     """What results.json below `folder` holds, but for what differs from run to run."""
-    found: dict[str, Any] = json.loads((folder / "msdump-report" / "results.json").read_text("utf-8"))
+    found: dict[str, Any] = read_json(folder / "msdump-report" / "results.json")
     found.pop("run", None)
     return found
 

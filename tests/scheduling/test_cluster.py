@@ -1,7 +1,5 @@
 """``msdump compare --scheduler``: real workers, real deaths; the report is that of one process, or says what is not."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.cli import main
+from pytest_msdump.core.report.json_report import read_json
 
 
 class Answer(NamedTuple):
@@ -51,7 +51,7 @@ def ask(left: Path, right: Path, *arguments: str, reports: Path | None = None) -
     with redirect_stdout(printed), redirect_stderr(printed):
         code = main(["compare", str(left), str(right), "--report-dir", str(reports), *arguments])
     file = reports / "results.json"
-    results = json.loads(file.read_text("utf-8"), parse_constant=_refuse) if file.is_file() else {}
+    results = read_json(file) if file.is_file() else {}
     return Answer(code, " ".join(printed.getvalue().split()), results)
 
 
@@ -60,7 +60,3 @@ def ask_arrays(folder: Path, left: npt.ArrayLike, right: npt.ArrayLike, *argumen
     np.save(folder / "left.npy", np.asanyarray(left))
     np.save(folder / "right.npy", np.asanyarray(right))
     return ask(folder / "left.npy", folder / "right.npy", *arguments)
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")

@@ -5,7 +5,6 @@ The dump is one step of MindSpore 2.10 on a processor (outputs), with forward, b
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 
 from pytest_msdump.cli import main
+from pytest_msdump.core.report.json_report import read_json
 
 TRAINING = Path(__file__).parents[1] / "data" / "training"
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 1552\n"
@@ -88,7 +88,7 @@ def by_command(folder: Path, capsys: pytest.CaptureFixture[str], *arguments: str
 
 
 def results_of(folder: Path) -> dict[str, Any]:
-    return dict(json.loads((folder / "out" / "results.json").read_text("utf-8")))
+    return dict(read_json(folder / "out" / "results.json"))
 
 
 def check_records(results: dict[str, Any], side: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from dumps.dumpmade import number as field
 from pytest_msdump.cli import main as msdump
 from pytest_msdump.core.compare.opening import open_dump
 from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.report.json_report import read_json
 
 DATA = Path(__file__).parents[1] / "data"
 VALUES = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
@@ -42,7 +42,7 @@ def compared(tmp_path: Path, *options: str) -> tuple[int, list[dict[str, Any]]]:
     """The exit code and the records of left against right."""
     report = tmp_path / "report"
     code = msdump(["compare", str(tmp_path / "left"), str(tmp_path / "right"), "--report-dir", str(report), *options])
-    return code, json.loads((report / "results.json").read_text())["tensors"]
+    return code, read_json(report / "results.json")["tensors"]
 
 
 def judged_again(tmp_path: Path, profile: str) -> int:

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from outcomes import without_run
 
+from pytest_msdump.core.report.json_report import read_json
+
 pytestmark = pytest.mark.e2e
 
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
@@ -33,7 +35,7 @@ def gate(folder: Path, *arguments: str, left: Path, right: Path) -> tuple[int, s
         timeout=120,
     )
     file = folder / "msdump-report" / "results.json"
-    results = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    results = read_json(file) if file.is_file() else {}
     return ran.returncode, ran.stdout + ran.stderr, results
 
 

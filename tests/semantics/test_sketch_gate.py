@@ -14,6 +14,7 @@ from semantics.gate import Answer, ask
 
 from pytest_msdump.cli import main
 from pytest_msdump.core.limits.limits_file import LimitsFile, Perturbed, ReferenceFacts, TensorLimits, limits_text
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.metrics.count_sketch import CountSketch
 from pytest_msdump.metrics.statistics import quick_digest
 from pytest_msdump.record.writer import DumpWriter
@@ -276,5 +277,5 @@ def test_a_damaged_sketch_never_passes(tmp_path, capsys, damage, side, other):
         assert 1 <= len(captured.err.strip().splitlines()) <= 3
         assert len(captured.err) <= 300 + len(str(tmp_path))
         return
-    records = json.loads((tmp_path / "out" / "results.json").read_text())["tensors"]
+    records = read_json(tmp_path / "out" / "results.json")["tensors"]
     assert [one["verdict"] for one in records] in ([], ["error"])

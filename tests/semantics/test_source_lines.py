@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -12,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from semantics.gate import ask
+
+from pytest_msdump.core.report.json_report import read_json
 
 SAMPLE = Path(__file__).parents[1] / "data" / "ir" / "odd"
 GRAPH = "ms_output_trace_code_graph_0.ir"
@@ -52,7 +53,7 @@ def gate(folder: Path, *arguments: str) -> tuple[int, str, dict]:
         timeout=120,
     )
     file = folder / "out" / "results.json"
-    return ran.returncode, ran.stdout + ran.stderr, json.loads(file.read_text()) if file.is_file() else {}
+    return ran.returncode, ran.stdout + ran.stderr, read_json(file) if file.is_file() else {}
 
 
 def selected(results: dict) -> set[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from semantics.gate import Answer, ask
 from semantics.statistic_files import ALL, COUNTED, DEFAULT, DIGESTS, write_statistics
 
 from pytest_msdump.cli import main
+from pytest_msdump.core.report.json_report import read_json
 
 RANDOM = np.random.default_rng(20240601)
 NOISE = RANDOM.standard_normal((16, 64)).astype("f4")
@@ -205,7 +205,7 @@ def test_a_saved_result_is_judged_again_from_its_statistics(tmp_path: Path) -> N
 def test_a_saved_result_with_other_statistics_is_refused(tmp_path: Path) -> None:
     compared(tmp_path, NOISE, NOISE, ALL, "both")
     path = tmp_path / "out" / "results.json"
-    path.write_text(path.read_text().replace('"unseen": ["left", "right"]', '"unseen": []'))
+    path.write_text(path.read_text().replace('"unseen":["left","right"]', '"unseen":[]'))
     assert main(["check", str(path)]) == 4
 
 
@@ -266,6 +266,6 @@ def test_pytest_judges_by_statistics_and_says_so(tmp_path: Path, unseen: str) ->
     assert "1 failed, 3 passed" in text
     assert "3 of 3 pairs by saved statistics or sketches only, without values" in text
     assert "judged by statistics (max, min, avg, l2norm)" in text
-    records = json.loads((tmp_path / "out" / "results.json").read_text())["tensors"]
+    records = read_json(tmp_path / "out" / "results.json")["tensors"]
     assert [record["verdict"] for record in records] == ["pass", "fail", "pass"]
     assert {"left", "right", "compared", "unseen"} <= records[0]["statistics"].keys()

@@ -18,6 +18,7 @@ from pytest_msdump.cli import main
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import as_path, open_view
 from pytest_msdump.core.errors import MsdumpError
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.record import DumpWriter
 
 DATA = Path(__file__).parents[1] / "data"
@@ -153,11 +154,11 @@ def test_a_suite_file_names_urls(put, tmp_path, monkeypatch):
     write_suite(tmp_path / "msdump.toml", DATA / "lenet", "target_bad")
     text = (tmp_path / "msdump.toml").read_text()
     assert main(["compare"]) == 1
-    here = json.loads((tmp_path / "msdump-report/results.json").read_text())
+    here = read_json(tmp_path / "msdump-report/results.json")
     text = text.replace(f"left = '{DATA}/lenet/target_bad'", f"left = {{ path = '{left}', rank = 0 }}")
     (tmp_path / "msdump.toml").write_text(text.replace(f"'{DATA}/lenet/reference'", f"'{right}'"))
     assert main(["compare"]) == 1
-    there = json.loads((tmp_path / "msdump-report/results.json").read_text())
+    there = read_json(tmp_path / "msdump-report/results.json")
     assert (there["left"]["directory"], there["right"]["directory"]) == (left, right)
     assert there["tensors"] == here["tensors"]
     assert there["counts"] == here["counts"] | {"pass": here["counts"]["pass"]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from pytest_msdump.cli import main
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import as_path, open_dump
 from pytest_msdump.core.errors import DumpNotFoundError, UnknownDumpFormatError
+from pytest_msdump.core.report.json_report import read_json
 
 pytestmark = pytest.mark.usefixtures("troubled")
 
@@ -113,7 +113,7 @@ def test_a_file_that_cannot_be_fetched_is_an_error_of_its_own_tensor_alone(
     name = next(path.name for path in (lenet / "reference").iterdir() if path.name.startswith("relu2"))
     troubled.trouble = failing(error, name)
     assert main(["compare", reference, str(lenet / "reference"), "--profile=bitwise"]) == 1
-    report = json.loads(Path("msdump-report/results.json").read_text())
+    report = read_json(Path("msdump-report/results.json"))
     assert report["counts"]["error"] == 1
     assert report["counts"]["pass"] == 9
     record = next(one for one in report["tensors"] if one["verdict"] == "error")

@@ -1,7 +1,5 @@
 """Names in a directory: as the system lists them, in order, and of one moment while they are kept."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_msdump.core.storage import listings

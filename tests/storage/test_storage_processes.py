@@ -19,6 +19,7 @@ from storage.shelf import SHELF
 
 from pytest_msdump.core.compare.comparing import compare_pair
 from pytest_msdump.core.compare.planning import plan
+from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.report.record_json import to_json
 from pytest_msdump.core.suite import load_suite
 
@@ -42,7 +43,7 @@ def gated(pytester: pytest.Pytester, lenet: Path, *words: str) -> tuple[pytest.R
         result = pytester.runpytest_subprocess("-p", "storage.shelf", *sides, *words)
     else:
         result = pytester.runpytest(*sides)
-    return result, json.loads((pytester.path / "msdump-report/results.json").read_text("utf-8"))
+    return result, read_json(pytester.path / "msdump-report/results.json")
 
 
 def test_the_gate_is_the_same_from_a_url_with_workers_and_without(pytester, shelf, lenet):
@@ -61,7 +62,7 @@ def test_the_gate_is_the_same_from_a_url_with_workers_and_without(pytester, shel
     assert report["left"]["directory"] == "shelf://target_bad"
     write_suite(pytester.path / "msdump.toml", lenet, "target_bad")
     assert pytester.runpytest().ret == 1
-    local = json.loads((pytester.path / "msdump-report/results.json").read_text("utf-8"))
+    local = read_json(pytester.path / "msdump-report/results.json")
     assert local["tensors"] == report["tensors"]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,6 +17,7 @@ from pytest_msdump.cli import main
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import as_path, open_view
 from pytest_msdump.core.errors import TensorFileError
+from pytest_msdump.core.report.json_report import read_json
 
 pytestmark = pytest.mark.e2e  # a server, and whatever its packages ask the system
 
@@ -68,7 +68,7 @@ def test_the_gate_of_two_dumps_on_s3_is_that_of_the_local_ones(s3, tmp_path, mon
         [str(lenet / "target_bad"), str(lenet / "reference")],
     ):
         assert main(["compare", *sides, "--config", "suite.toml"]) == 1
-        reports.append(json.loads(Path("msdump-report/results.json").read_text("utf-8")))
+        reports.append(read_json(Path("msdump-report/results.json")))
     assert reports[0]["left"]["directory"] == "s3://dumps/target_bad"
     assert reports[0]["tensors"] == reports[1]["tensors"]
     assert reports[0]["counts"]["fail"]

@@ -1,7 +1,5 @@
 """What a user may write for a side, and how a path on object storage behaves."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from pathlib import Path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,13 @@ import pytest
 from plugin.suites import write_suite
 
 from pytest_msdump.cli import main
-from pytest_msdump.core.text.en import EN
+from pytest_msdump.core.report.json_report import read_json
+from pytest_msdump.core.text.catalogue import catalogue
 
 TESTS = Path(__file__).parents[1]
 DATA, EXAMPLES = TESTS / "data", TESTS.parent / "example_suites"
 GOLDEN = DATA / "ascend_golden"
-CODES = {code: code for code in EN}
+CODES = {code: code for code in catalogue("en")}
 
 # What people read, and its parameters, which may hold what another program printed; the rest is for programs.
 SENTENCES = {"sentence", "reason", "evidence", "note", "notes", "pair_note", "role_reason", "why", "by", "overflows"}
@@ -64,7 +64,7 @@ def compared(words: list[str], folder: Path) -> tuple[int, Any]:
     file = folder / "results.json"
     if not file.exists():
         return code, None
-    found = json.loads(file.read_text())
+    found = read_json(file)
     # Date and command.
     del found["run"]
     return code, without_sentences(found)

@@ -1,10 +1,10 @@
-"""Sentences on dump configurations, in English and in Chinese; `text.en` and `text.zh` have them in theirs."""
+"""Sentences on dump configurations, in English and in Chinese."""
 
 from __future__ import annotations
 
 from pytest_msdump.core.text.rows import read_rows
 
-EN, ZH = read_rows(
+SENTENCES = read_rows(
     """
 config_kernels_empty | kernels is empty, so dump_mode 1 dumps every operator | kernels 为空，因此 dump_mode 1 会 dump 所有算子
 config_kernels_idle | kernels counts with dump_mode 1 only; dump_mode 0 dumps every operator | kernels 仅在 dump_mode 为 1 时生效；dump_mode 0 会 dump 所有算子
@@ -163,8 +163,6 @@ config_models | {n} model | {n} models | {n} 个模型
 config_total | {file}: {refused} refused, {n} warning | {file}: {refused} refused, {n} warnings | {file}：拒绝 {refused} 项，警告 {n} 项
 config_would_dump | would dump {k} of {n} operators | 将 dump {n} 个算子中的 {k} 个
 config_would_dump_all | would dump all of {n} operators | 将 dump 全部 {n} 个算子
-did_you_mean | did you mean '{name}'? | 是否想写 '{name}'？
-known_are | known: {names} | 可用：{names}
 script_acl | in the program, before it does anything else with the device: | 在程序中，对设备执行任何其他操作之前：
 script_before | before the script starts, and before mindspore.communication.init(): | 在脚本启动之前，且在 mindspore.communication.init() 之前：
 script_scopes | in the script: short scopes, so that file names are not too long | 在脚本中：缩短作用域名，以免文件名过长

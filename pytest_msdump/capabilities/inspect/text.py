@@ -1,10 +1,10 @@
-"""Sentences on one dump or file, in English and in Chinese beside each other; `text.en` and `text.zh` have them."""
+"""Sentences on one dump or file, in English and in Chinese beside each other."""
 
 from __future__ import annotations
 
 from pytest_msdump.core.text.rows import read_rows
 
-EN, ZH = read_rows(
+SENTENCES = read_rows(
     """
 # a dump
 holds_in_files | {tensors:n_tensors} of {operators:n_operators}; {size} in {files:n_files} | {operators:n_operators}的 {tensors:n_tensors}；{files:n_files}共 {size}
@@ -22,7 +22,6 @@ asked_for_is | {io} of {kernels}, {times} ({source}) | {kernels}的{io}，{times
 io_all | inputs and outputs | 输入和输出
 io_input | inputs | 输入
 io_output | outputs | 输出
-every_iteration | every iteration | 每次迭代
 iterations_are | iterations {iterations} | 迭代 {iterations}
 every_operator | every operator | 所有算子
 script_operators | the operators that the script names | 脚本指定的算子

@@ -6,7 +6,7 @@ capability has nothing to do with, and what is for failing pairs is loaded by th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,10 +18,16 @@ from pytest_msdump.core.compare.opening import open_view
 from pytest_msdump.core.compare.user_code import NO_EXTRAS, Extras
 from pytest_msdump.core.dtypes import coarser
 from pytest_msdump.core.errors import MsdumpError, TensorShapeError
-from pytest_msdump.core.facts.dtypes import DTYPES, VALUE_KINDS
 from pytest_msdump.core.facts.metrics import ULP_METRICS
 from pytest_msdump.core.limits.judge import judge, only_worse
-from pytest_msdump.core.limits.resolve import computed_dtype, hinted_dtypes, refuse_other_limits, resolve_pair
+from pytest_msdump.core.limits.resolve import (
+    coarser_remarks,
+    computed_remarks,
+    hinted_dtypes,
+    limits_of_values,
+    refuse_other_limits,
+    resolve_pair,
+)
 from pytest_msdump.core.metrics.measure import measure
 from pytest_msdump.core.model.comparison import FAILING, Comparison, CustomResult, Finding, Limits, Verdict
 from pytest_msdump.core.model.record import NO_ROOTS, Record, Spread, record_of
@@ -116,21 +122,24 @@ class Comparer:
     def compare_views(self, pair: Pair, left: TensorView, right: TensorView) -> Record:
         """Align, measure and judge two opened tensors of a pair; what cannot be aligned or read is an `error`."""
         policy, extras, dtypes = self.policy, self.extras, (left.dtype, right.dtype)
-        computed = tuple(_computed_in(pair, dtypes)) if pair.left.computed or pair.right.computed else ()
+        computed = computed_remarks(pair, dtypes)
         judged_as = hinted_dtypes(policy, *dtypes, computed) if computed else dtypes
         limits: Limits | None = None
         try:
             aligned = align(pair, left, right, extras.converters)
             if policy.limits is not None:
                 refuse_other_limits(policy.limits, pair, aligned.right_logical.size)
-            limits = _limits(policy, pair, dtypes, computed, golden=aligned.right_logical.shape)
+            limits = limits_of_values(policy, pair, dtypes, computed, golden=aligned.right_logical.shape)
             opened = OpenedPair(pair, left, right, aligned, extras)
             letters = axis_letters(left, aligned.left.shape, aligned.transform)
             measured = _measure(opened, limits, letters)
-            remarks = (*aligned.remarks, *computed, *_coarser_values(measured, judged_as))
+            remarks = (*aligned.remarks, *computed, *coarser_remarks(measured.coarser, judged_as))
             if measured.coarser != (None, None) and (policy.dtype_hint or policy.limits is not None):
                 # What the values are of shows only now.
-                first, limits = limits, _limits(policy, pair, dtypes, remarks, golden=aligned.right_logical.shape)
+                first, limits = (
+                    limits,
+                    limits_of_values(policy, pair, dtypes, remarks, golden=aligned.right_logical.shape),
+                )
                 if _measured_by(first) != _measured_by(limits):
                     measured = _measure(opened, limits, letters)
             for add_to in self.stages.measured:
@@ -217,22 +226,6 @@ def _message_of(error: MsdumpError) -> Message:
     return error.message if isinstance(error, TensorShapeError) else plain_text(str(error))
 
 
-def _limits(
-    policy: Policy, pair: Pair, dtypes: tuple[str, str], remarks: tuple[Message, ...], *, golden: tuple[int, ...]
-) -> Limits:
-    """Return the limits of a pair, as far as `remarks` say what its values are of; `golden` is the golden's shape."""
-    further = [ref for ref in (pair.golden, pair.third) if ref is not None]
-    is_known = not any(ref.is_unseen for ref in further)
-    return resolve_pair(
-        policy,
-        pair,
-        hinted_dtypes(policy, *dtypes, remarks) if remarks else dtypes,
-        None if is_known else Message("golden_not_judged"),
-        golden=golden if pair.golden is not None and is_known else None,
-        computed=computed_dtype(*dtypes, remarks) if remarks and policy.limits is not None else None,
-    )
-
-
 def _measure(opened: OpenedPair, limits: Limits, letters: str | None) -> Comparison:
     """Measure two aligned tensors, whose axes have these letters if something states them."""
     aligned = opened.aligned
@@ -259,25 +252,6 @@ def _custom(opened: OpenedPair) -> Mapping[str, CustomResult]:
     pair, extras = opened.pair, opened.extras
     files = (pair.left.source.path, pair.right.source.path)
     return run_algorithms(extras.algorithms, *opened.seen, files=files, arguments=extras.arguments)
-
-
-def _computed_in(pair: Pair, dtypes: tuple[str, str]) -> Iterator[Message]:
-    """Yield the sides that hold floats of mixed precision in a finer type."""
-    for side, ref, dtype in zip(("left", "right"), (pair.left, pair.right), dtypes, strict=True):
-        if ref.computed and DTYPES[dtype].kind == "float" and coarser(dtype, ref.computed) != dtype:
-            yield Message("computed_in", {"side": side, "dtype": dtype, "values": ref.computed})
-
-
-def _coarser_values(measured: Comparison, dtypes: tuple[str, str]) -> tuple[Message, ...]:
-    """Name the sides whose values are all of a coarser type, if that would make a difference to their limits."""
-    kinds = [VALUE_KINDS.get(values or "", dtype) for values, dtype in zip(measured.coarser, dtypes, strict=True)]
-    if measured.coarser == (None, None) or coarser(*kinds) == coarser(*dtypes):
-        return ()
-    return tuple(
-        Message("coarser_values", {"side": side, "dtype": dtype, "values": values})
-        for side, dtype, values in zip(("left", "right"), dtypes, measured.coarser, strict=True)
-        if values is not None
-    )
 
 
 def _spread(opened: OpenedPair) -> Spread | None:

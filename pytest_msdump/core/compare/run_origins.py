@@ -124,6 +124,8 @@ def without_folded(pairing: Pairing, left: Dump, right: Dump) -> Pairing:
             for pair in pairs
             if (op := pair.left.key.op).op_type == PARAMETER and op.label in whys and pair.how != "mapped"
         }
+    if not apart:
+        return pairing
     kept = tuple(pair for pair in pairing.pairs if pair not in apart)
     lost = {pair.right.key for pair in apart} - {pair.right.key for pair in kept}
     return replace(

@@ -70,12 +70,7 @@ _REFUSED = {
 
 
 class Storage(NamedTuple):
-    """How a tensor is stored: its logical type, the numpy type to read it as, and what turns that into values.
-
-    `decode` takes a 1-D array of `stored` and returns native values: one for each element, and all elements of a byte
-    where several share it. Where an element of a binary dump is several stored numbers (complex32), `stored` is the
-    type of one of them.
-    """
+    """How a tensor is stored: its logical type, the numpy type to read it as, and what turns that into values."""
 
     logical: str
     stored: np.dtype[Any]
@@ -94,10 +89,7 @@ def bfloat16_values(bits: Array) -> Array:
 
 
 def rounded_to(values: Array, name: str) -> Array:
-    """Round numbers to the nearest of a data type, to even where two are as near; floats come as float64.
-
-    What is beyond the largest number becomes infinite. 8-bit floats are not rounded to.
-    """
+    """Round numbers to the nearest of a data type, to even where two are as near; floats come as float64."""
     native = np.dtype(DTYPES[name].native)
     with np.errstate(over="ignore", invalid="ignore"):
         rounded: Array = values.astype(native)
@@ -118,10 +110,7 @@ def can_decode(name: str) -> bool:
 
 @lru_cache(maxsize=256)
 def stored_as(name: str) -> Storage:
-    """Return how a binary dump stores elements of a data type: little-endian, without gaps.
-
-    8-bit floats become float32, exactly; int4 and int2 int8; uint4, uint2 and uint1 uint8; complex32 complex64.
-    """
+    """Return how a binary dump stores elements of a data type: little-endian, without gaps."""
     known = canonical(name)
     if known is None:
         raise UnknownNameError(f"unknown data type '{name}'; {nearest(name, DTYPES)}")
@@ -230,9 +219,6 @@ def _logical_of(code: str, claimed: str | None, descr: str) -> str:
 
 
 def to_double(block: Array) -> Array:
-    """Return numbers in float64, or complex128, a copy of their own.
-
-    Broken bytes may hold signalling NaNs, at which the processor raises a flag that numpy would warn about.
-    """
+    """Return numbers in float64, or complex128, a copy of their own."""
     with np.errstate(invalid="ignore"):
         return block.astype(np.complex128 if block.dtype.kind == "c" else np.float64)

@@ -56,11 +56,7 @@ class ReshapedView(ForwardingView):
 
 
 def meet(left: TensorView, right: TensorView, transform: Transform) -> tuple[TensorView, TensorView]:
-    """Bring two tensors to one logical shape; reads no data.
-
-    Where the sides' axis orders differ, both are brought to NCHW (4-D tensors only; an order that is not given is
-    NCHW). Then `transpose` and `reshape` act on the right side.
-    """
+    """Bring two tensors to one logical shape; reads no data."""
     if transform.left_format is not None or transform.right_format is not None:
         left_format = (transform.left_format or "NCHW").upper()
         right_format = (transform.right_format or "NCHW").upper()
@@ -100,10 +96,7 @@ def _permutation(axes: tuple[int, ...], shape: Shape) -> tuple[int, ...]:
 
 
 def explain_shapes(left_shape: Shape, right_shape: Shape, *, applied: tuple[int, ...] | None = None) -> Message:
-    """Say why two shapes differ, and which line of TOML would bring them together.
-
-    `applied` is the `transpose` that made `right_shape`; the line that is proposed replaces it.
-    """
+    """Say why two shapes differ, and which line of TOML would bring them together."""
     both: dict[str, Parameter] = {"left": left_shape, "right": right_shape}
     counts = prod(left_shape), prod(right_shape)
     if counts[0] != counts[1]:

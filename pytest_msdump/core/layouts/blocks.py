@@ -25,10 +25,7 @@ _BATCH = "..."
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One stored axis: a logical axis, or its part in blocks of length `block`.
-
-    `kind` is ``"whole"``, ``"outer"`` (number of the block) or ``"inner"`` (place in the block).
-    """
+    """One stored axis: a logical axis, or its part in blocks of length `block`."""
 
     axis: int
     kind: str
@@ -120,10 +117,7 @@ def format_name(name: str | None) -> str | None:
 
 
 def place(memory_format: str, stored: Shape, logical: Shape, letters: str) -> Placement:
-    """Find each logical axis in the stored ones; `stored` and `logical` are the shapes with and without padding.
-
-    `letters` has one for each logical axis; it may be empty where the format does not care.
-    """
+    """Find each logical axis in the stored ones; `stored` and `logical` are the shapes with and without padding."""
     row = MEMORY_FORMATS[memory_format]
     named = _named(row, logical, letters)
     if named is None:

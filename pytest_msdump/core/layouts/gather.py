@@ -46,12 +46,7 @@ class _Window(NamedTuple):
 
 
 class BlockedView(ForwardingView):
-    """The logical elements of a stored tensor, without padding.
-
-    `view` is in stored axes, `placement` says where each logical axis is in them, and `order` is that of the logical
-    axes, as `numpy.transpose` takes it. It holds `window_elements` stored elements, by default what fits into
-    `WINDOW_BYTES`.
-    """
+    """The logical elements of a stored tensor, without padding."""
 
     def __init__(
         self, view: TensorView, placement: Placement, *, order: Shape | None = None, window_elements: int | None = None
@@ -227,10 +222,7 @@ def groups_side_by_side(groups: int, filters: int, channels: int, *, block: int 
 
 
 class GroupedView(ForwardingView):
-    """A grouped weight of shape ``(G * N, C, *rest)``, filters first.
-
-    `wide` has shape ``(ceil(G / E) * E * N, E * C, *rest)``: E groups (`together`) lie side by side in it.
-    """
+    """A grouped weight of shape ``(G * N, C, *rest)``, filters first."""
 
     def __init__(self, wide: TensorView, shape: Shape, *, groups: int, together: int) -> None:
         filters, left_over = divmod(shape[0], groups)
@@ -264,11 +256,7 @@ class GroupedView(ForwardingView):
 
 
 class GroupedPlacement(NamedTuple):
-    """Where the wide weight lies, and what it holds.
-
-    `shape` is the grouped weight's, filters and channels first; `together` is how many groups lie side by side; `order`
-    is how its axes are asked for.
-    """
+    """Where the wide weight lies, and what it holds."""
 
     placement: Placement
     shape: Shape

@@ -129,6 +129,45 @@ def resolve_pair(
     )
 
 
+def computed_remarks(pair: Pair, dtypes: tuple[str, str]) -> tuple[Message, ...]:
+    """Name the sides that hold floats of mixed precision in a finer type."""
+    if not pair.left.computed and not pair.right.computed:
+        return ()
+    return tuple(
+        Message("computed_in", {"side": side, "dtype": dtype, "values": ref.computed})
+        for side, ref, dtype in zip(("left", "right"), (pair.left, pair.right), dtypes, strict=True)
+        if ref.computed and DTYPES[dtype].kind == "float" and coarser(dtype, ref.computed) != dtype
+    )
+
+
+def coarser_remarks(found: tuple[str | None, str | None], dtypes: tuple[str, str]) -> tuple[Message, ...]:
+    """Name the sides whose values are all of a coarser type, if that would make a difference to their limits."""
+    if found == (None, None):
+        return ()
+    kinds = [VALUE_KINDS.get(values or "", dtype) for values, dtype in zip(found, dtypes, strict=True)]
+    return tuple(
+        Message("coarser_values", {"side": side, "dtype": dtype, "values": values})
+        for side, dtype, values in zip(("left", "right"), dtypes, found, strict=True)
+        if values is not None and coarser(*kinds) != coarser(*dtypes)
+    )
+
+
+def limits_of_values(
+    policy: Policy, pair: Pair, dtypes: tuple[str, str], remarks: tuple[Message, ...], *, golden: tuple[int, ...]
+) -> Limits:
+    """Return the limits of a pair, as far as `remarks` say what its values are of; `golden` is the golden's shape."""
+    further = [ref for ref in (pair.golden, pair.third) if ref is not None]
+    is_known = not any(ref.is_unseen for ref in further)
+    return resolve_pair(
+        policy,
+        pair,
+        hinted_dtypes(policy, *dtypes, remarks) if remarks else dtypes,
+        None if is_known else Message("golden_not_judged"),
+        golden=golden if pair.golden is not None and is_known else None,
+        computed=computed_dtype(*dtypes, remarks) if remarks and policy.limits is not None else None,
+    )
+
+
 def refuse_other_limits(limits: LimitsFile, pair: Pair, elements: int) -> None:
     """Raise TensorShapeError where the limits file has this pair's name for a tensor of another size or class."""
     if other := limits.other_tensor(pair.right.key, elements):

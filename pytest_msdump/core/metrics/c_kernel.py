@@ -132,11 +132,7 @@ class _Described(Structure):
 
 
 class SketchTables(NamedTuple):
-    """What decides buckets and signs of a count sketch, see `metrics.count_sketch`.
-
-    `signs` are 65,536 + 65 · buckets numbers +1 and −1; `turns` and `places`, by row of a chunk, are where the row's
-    buckets begin and where its signs do; `chunks` begins the numbers that chunks are turned by.
-    """
+    """What decides buckets and signs of a count sketch, see `metrics.count_sketch`."""
 
     signs: Doubles
     turns: npt.NDArray[np.int64]
@@ -157,10 +153,7 @@ class CompiledSums:
         self._slices = None if task.grid is None else (_no_slices(task.grid), _no_slices(task.grid))
 
     def add(self, left: Array, right: Array, start: int) -> bool:
-        """Measure one block, whose first element has the C-order number `start`; blocks come in ascending order.
-
-        Returns ``False``, and adds nothing, where the kernel cannot measure it.
-        """
+        """Measure one block, whose first element has the C-order number `start`; blocks come in ascending order."""
         if self._library is None or not (left.flags.c_contiguous and right.flags.c_contiguous):
             return False
         if self._job is None:
@@ -241,11 +234,7 @@ class CompiledDivergence:
 
 
 class CompiledSketch:
-    """Statistics and a count sketch of one tensor; `CompiledSketch.of` makes one.
-
-    `sums` and `chunk` are the sketch's own arrays, which it adds to. `squares` are the sums of those of each slice of
-    the grid, if there is one.
-    """
+    """Statistics and a count sketch of one tensor; `CompiledSketch.of` makes one."""
 
     def __init__(
         self,
@@ -267,10 +256,7 @@ class CompiledSketch:
     def of(
         cls, block: Array, tables: SketchTables, sums: Doubles, chunk: Doubles, grid: Grid | None
     ) -> CompiledSketch | None:
-        """Return one for blocks of this dtype; ``None`` where the kernel cannot do it.
-
-        Squares of float64 may overflow: numpy sums them up.
-        """
+        """Return one for blocks of this dtype; ``None`` where the kernel cannot do it."""
         library = choose_kernel().library
         if library is None or block.dtype not in _NUMBERS or block.dtype == np.float64:
             return None

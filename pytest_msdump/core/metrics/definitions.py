@@ -253,6 +253,9 @@ def _mean_difference(totals: Totals) -> Value:
 def _signal_to_noise(totals: Totals) -> Value:
     """Return 10·log10(Σ|r|² / Σ|l−r|²), in dB, of sums that need not fit float64."""
     signal, noise = totals.right_squares, totals.errors.squares
+    # Exactly what follows from the relative Euclidean distance: results.json then needs no number for it.
+    if 0.0 < (distance := noise.root_of_ratio(signal)) < math.inf:
+        return -20.0 * math.log10(distance)
     (above, power), (below, other) = math.frexp(signal.high + signal.low), math.frexp(noise.high + noise.low)
     powers = power + signal.exponent - other - noise.exponent
     if not above or not below:

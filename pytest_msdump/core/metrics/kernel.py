@@ -31,11 +31,7 @@ class Kernel(NamedTuple):
 
 
 def choose_kernel() -> Kernel:
-    """Return the kernel of this process.
-
-    The environment variable ``MSDUMP_KERNEL`` (``compiled`` or ``numpy``) decides when it is set; ConfigError where it
-    names no kernel, or the compiled one, which is not there.
-    """
+    """Return the kernel of this process."""
     return _kernel(os.environ.get(VARIABLE, ""))
 
 

@@ -102,11 +102,7 @@ class _Sums:
 
 
 def spread(left: TensorView, right: TensorView) -> Spread | None:
-    """Return how the error of a pair is spread, by the left side's shape; ``None`` for complex and empty tensors.
-
-    `Spread.axis` is along the second axis (of a vector, the first), `Spread.heat` has at most 32 by 32 cells. Both
-    sides are read twice: first for the range of their values.
-    """
+    """Return how the error of a pair is spread, by the left side's shape; ``None`` for complex and empty tensors."""
     shape = tuple(left.shape) or (1,)
     if not left.size or left.size != right.size:
         return None
@@ -155,11 +151,7 @@ _FIRST = 64
 
 
 class CoarserValues:
-    """Finds out whether all values of a float32 or float64 tensor are of a coarser type.
-
-    The bits that any value sets decide. Their bitwise OR costs less than reading, and nothing once a value sets the
-    last ones. The result does not depend on the blocks.
-    """
+    """Finds out whether all values of a float32 or float64 tensor are of a coarser type."""
 
     def __init__(self, dtype: str) -> None:
         stored, self._mantissa = _STORED.get(dtype, (None, 0))
@@ -184,10 +176,7 @@ class CoarserValues:
             self._gather(block, bits)
 
     def found(self, moments: Sequence[Moments]) -> str | None:
-        """Return the coarsest type that holds all values, a key of `facts.dtypes.VALUE_KINDS`.
-
-        `moments` are of the finite ones. ``None`` where some value needs more bits, or too few need that many.
-        """
+        """Return the coarsest type that holds all values, a key of `facts.dtypes.VALUE_KINDS`."""
         if not self._open or not self._is_certain:
             return None
         peak = max((max(-part.minimum, part.maximum) for part in moments), default=0.0)

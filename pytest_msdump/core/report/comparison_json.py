@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -118,12 +119,13 @@ _NUMBERS = (
     *("elements", "total_elements", "near_zero", "sampled", "finite", "differing", "right_zero_mismatch"),
     *("rtol", "atol", "absolute_error_sum", "vendor", "worst", "three_way", "dominated"),
 )
+_numbers_of = attrgetter(*_NUMBERS)
 
 
 def measured_parts(comparison: Comparison) -> dict[str, Any]:
     """Return what to write of a comparison, by key."""
     undefined, not_applicable = comparison.undefined, comparison.not_applicable
-    return {name: getattr(comparison, name) for name in _NUMBERS} | {
+    return dict(zip(_NUMBERS, _numbers_of(comparison), strict=True)) | {
         "equal": comparison.equal,
         "metrics": comparison.values,
         "undefined": {name: why and say(why) for name, why in undefined.items()},

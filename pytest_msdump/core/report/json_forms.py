@@ -32,13 +32,14 @@ _ALWAYS = object()
 # Strict JSON in ASCII, so that any byte a file name can hold survives. Looking for circles takes a third of the time,
 # and a report has none.
 dumps = json.JSONEncoder(allow_nan=False, ensure_ascii=True, check_circular=False).encode
+dumps_tight = json.JSONEncoder(allow_nan=False, ensure_ascii=True, check_circular=False, separators=(",", ":")).encode
 
 
 def encode(value: Scalar | Integral | tuple[float, ...] | None) -> Any:
     """Return `value` as strict JSON can hold it."""
-    if type(value) is float and isfinite(value):
+    if type(value) is int or value is None or (type(value) is float and -math.inf < value < math.inf):
         return value
-    if value is None or isinstance(value, (bool, int)):
+    if isinstance(value, (bool, int)):
         return value
     if isinstance(value, tuple):
         return [encode(item) for item in value]
@@ -282,7 +283,11 @@ def table(
             raise
         return make(**found)
 
-    rows = [(key, attrgetter(key), form.write, form.default) for key, form in keys.items()]
+    # What is written as it is needs no call: a report has very many records.
+    rows = [
+        (key, attrgetter(key), None if form.write is _as_it_is else form.write, form.default)
+        for key, form in keys.items()
+    ]
 
     def write(value: Any) -> dict[str, Any]:
         entry = {}
@@ -292,7 +297,7 @@ def table(
                 continue
             part = get(value) if given is None else given[key]
             if default is _ALWAYS or part != default:
-                entry[key] = put(part)
+                entry[key] = part if put is None else put(part)
         return entry
 
     return Form(read, write, keys=keys)

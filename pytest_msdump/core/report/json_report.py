@@ -10,7 +10,7 @@ from typing import Any
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.limits.permissions import permissions_of
 from pytest_msdump.core.model.pairing import Missing
-from pytest_msdump.core.model.record import ReportedTensor
+from pytest_msdump.core.model.record import Record, ReportedTensor
 from pytest_msdump.core.model.report import (
     Coverage,
     NetworkOperator,
@@ -38,16 +38,18 @@ from pytest_msdump.core.report.json_forms import (
     WrongValueError,
     as_given,
     by_name,
-    dumps,
+    dumps_tight,
     lenient,
     list_of,
     nullable,
     one_of,
     optional,
     refusing,
+    shallow,
     table,
     table_with_message,
 )
+from pytest_msdump.core.report.packing import pack, unpack
 from pytest_msdump.core.report.record_json import ADDRESS, AT, CODE, RECORD, SHAPE_RELATION, parts_form
 from pytest_msdump.core.storage.files import read_user_file, unique_keys, write_file
 from pytest_msdump.core.text import say
@@ -208,6 +210,7 @@ _KEYS: Mapping[str, Form] = {
     "missing": list_of(MISSING),
     "unmatched": list_of(UNMATCHED),
     "tensors": list_of(RECORD),
+    "shared": optional(list_of(as_given(by_name(Form(shallow))))),
     "network": optional(list_of(_OPERATOR), ()),
     "edges": optional(list_of(list_of(WHOLE, length=2)), ()),
     "parts": optional(parts_form("REPORT_PART"), {}),
@@ -215,12 +218,14 @@ _KEYS: Mapping[str, Form] = {
 
 
 def _report_parts(report: Report) -> Mapping[str, Any]:
-    plain = {key: getattr(report, key) for key in _KEYS.keys() - {"schema_version", "counts", "tensors", "permissions"}}
+    own = {"schema_version", "counts", "tensors", "shared", "permissions"}
+    plain = {key: getattr(report, key) for key in _KEYS.keys() - own}
     return {
         **plain,
         "schema_version": SCHEMA_VERSION,
         "counts": counts(report),
         "tensors": report.records,
+        "shared": None,
         "permissions": tuple(permissions_of(report)),
     }
 
@@ -228,6 +233,7 @@ def _report_parts(report: Report) -> Mapping[str, Any]:
 def _report(**found: Any) -> Report:
     found.pop("schema_version", None)
     found.pop("permissions", None)
+    found.pop("shared", None)
     records, counted = found.pop("tensors"), found.pop("counts")
     ended = found.pop("complete", False) or not all(record.was_run for record in records)
     report = Report(records=records, ended=ended, **found)
@@ -271,27 +277,35 @@ def write_json(report: Report, directory: Path) -> Path:
 def _pieces(report: Report) -> Iterator[str]:
     """Yield the text of the file, some lines at a time."""
     parts = _report_parts(report)
+    shared: dict[str, int] = {}
+
+    def packed(record: Record) -> dict[str, Any]:
+        return pack(RECORD.write(record), shared, dumps_tight)
+
     before = "{\n"
     for key, form in _KEYS.items():
         value = parts[key]
+        if key == "shared" and shared:
+            texts = ",\n  ".join(shared)
+            yield f'{before}"shared": [\n  {texts}\n]'
         if value == form.default:
             continue
-        yield f"{before}{dumps(key)}: "
+        yield f"{before}{dumps_tight(key)}: "
         before = ",\n"
         if key not in _BY_LINE or not value:
-            yield dumps(form.write(value))
+            yield dumps_tight(form.write(value))
             continue
-        write = _BY_LINE[key].write
+        write = packed if key == "tensors" else _BY_LINE[key].write
         yield "[\n  "
         for start in range(0, len(value), _LINES_AT_ONCE):
             yield ",\n  " if start else ""
-            yield ",\n  ".join(dumps(write(one)) for one in value[start : start + _LINES_AT_ONCE])
+            yield ",\n  ".join(dumps_tight(write(one)) for one in value[start : start + _LINES_AT_ONCE])
         yield "\n]"
     yield "\n}\n"
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a results.json that this package wrote, to judge it again."""
+    """Read a results.json that this package wrote, with all that `pack` left out filled in."""
     content = read_user_file(path, _LARGEST_FILE_BYTES, want="give the path of a results.json")
     values = _parsed(content, path)
     version = values.get("schema_version") if isinstance(values, dict) else None
@@ -302,13 +316,14 @@ def read_json(path: Path) -> dict[str, Any]:
             f"{path}: written with schema_version {version}, this release reads up to {SCHEMA_VERSION}; "
             "upgrade pytest-msdump"
         )
-    return dict(values)
+    with refusing(str(path)):
+        return dict(unpack(values))
 
 
 def report_from(values: Mapping[str, Any], *, place: str = "results.json") -> Report:
     """Return the report that `document` was made from: every value of it is checked here, and nowhere else."""
     with refusing(place):
-        report: Report = FORM.read(values)
+        report: Report = FORM.read(unpack(values))
         return report
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, is_dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from pytest_msdump.core import ports
@@ -436,12 +437,13 @@ _RECORD_KEYS: Mapping[str, Form] = {
 _ROLE = ("causes", "suspects", "role_reason")
 # Attributes of a record under their own names.
 _PLAIN = [name for name in Record.__slots__ if name in _RECORD_KEYS.keys() - {"verdict", "pair_note", "notes", *_ROLE}]
+_plain_of, _coordinates_of = attrgetter(*_PLAIN), attrgetter(*COORDINATES)
 
 
 def _parts(record: Record) -> Mapping[str, Any]:
     left, verdict, note = record.left, record.verdict, record.pair_note
-    parts = {name: getattr(record, name) for name in _PLAIN}
-    parts |= {name: getattr(left.at, name) for name in COORDINATES}
+    parts: dict[str, Any] = dict(zip(_PLAIN, _plain_of(record), strict=True))
+    parts |= zip(COORDINATES, _coordinates_of(left.at), strict=True)
     parts |= UNMEASURED if record.comparison is None else measured_parts(record.comparison)
     parts |= {name: getattr(record, name) for name in _ROLE} if record.role is not None else {}
     return parts | {
