@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from convert.independent_dump import decode
+from capabilities.convert.independent_dump import decode
 
 from pytest_msdump.capabilities.compat import dump_data_conversion, shape_conversion
 

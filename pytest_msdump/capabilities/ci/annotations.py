@@ -42,11 +42,7 @@ _LONGEST_PATH, _LARGEST_PROGRAM = 64, 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """One thing that fails, or makes others fail: `kind` is "coverage" or the role of the tensor.
-
-    `identity` is its own and stays when numbers or lines change. `is_folded` is set where a cause of it
-    is listed anyway.
-    """
+    """One thing that fails, or makes others fail: `kind` is "coverage" or the role of the tensor."""
 
     kind: str
     verdict: str

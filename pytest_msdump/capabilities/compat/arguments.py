@@ -41,10 +41,7 @@ _NEW_FLAGS = {
 
 @dataclass(frozen=True)
 class Flag:
-    """One option: its spellings, the usual one first, and the name that the code uses.
-
-    `metavar` is empty for an option without a value. If `many`, several words may follow; they are joined by commas.
-    """
+    """One option: its spellings, the usual one first, and the name that the code uses."""
 
     names: tuple[str, ...]
     name: str
@@ -71,10 +68,7 @@ class Arguments:
 
 @dataclass(frozen=True)
 class Grammar:
-    """A program's command line and help.
-
-    `refused` are options that the vendor's program has and this one does not, each with what to do instead.
-    """
+    """A program's command line and help."""
 
     program: str
     summary: str

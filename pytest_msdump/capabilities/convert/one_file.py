@@ -36,13 +36,7 @@ _KILLED = "the process that converted it was killed, perhaps out of memory; conv
 
 @dataclass(frozen=True)
 class ConvertOptions:
-    """How to convert every tensor, into files of the folder `out`.
-
-    `to` is a key of `sources.SUFFIXES`. `memory_format` is what to bring tensors to, by default nothing; `from_format`
-    what they are in, where their files do not say or are wrong; `shape` the shape without padding, in the order of
-    `memory_format`. `code` is a folder of a user's conversions, which the command line named. `protected` has device
-    and inode of the sources, which may not be replaced.
-    """
+    """How to convert every tensor, into files of the folder `out`."""
 
     out: Path
     to: str = "npy"
@@ -55,11 +49,7 @@ class ConvertOptions:
 
 @dataclass
 class Outcome:
-    """The result of converting one file: the files that were written, and what failed.
-
-    A failure is ``output:0`` and the like, empty for the whole file, and the reason. `names` are folder, short name,
-    and the name that was too long for the file system. With no tensor `opened` the file itself is bad.
-    """
+    """The result of converting one file: the files that were written, and what failed."""
 
     path: Path
     written: list[Path] = field(default_factory=list)

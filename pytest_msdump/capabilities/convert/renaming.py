@@ -28,10 +28,7 @@ _MOST_SLOT_DIGITS = 9
 
 
 class Parts(NamedTuple):
-    """The parts of a name: the operator in letters of the grammar, its slot, the time in µs since 1970.
-
-    `written` is the operator and the slot as the name has them.
-    """
+    """The parts of a name: the operator in letters of the grammar, its slot, the time in µs since 1970."""
 
     op: str
     slot: int

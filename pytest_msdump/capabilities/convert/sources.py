@@ -46,11 +46,7 @@ _NO_FILE = "statistics"
 
 
 class Stem(NamedTuple):
-    """Beginnings of the name of a tensor's file.
-
-    npy and txt files without a memory format have `whole`. `numbered` ends with the tensor's number, ``None`` where the
-    source's name has no place for it; `renamed` is for msnpy.
-    """
+    """Beginnings of the name of a tensor's file."""
 
     whole: str
     numbered: str | None
@@ -84,12 +80,7 @@ class WantedTensor:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file to convert.
-
-    `name` is its name before it was shortened; `folder`, below the output folder, takes its files. `is_overflow` marks
-    a record of the overflow check, which has no tensors; `with_untyped` that buffers and workspaces are wanted, too.
-    `taken_by` is a source of the same name, whose files these would overwrite.
-    """
+    """One file to convert."""
 
     path: Path
     name: str

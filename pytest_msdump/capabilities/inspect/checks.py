@@ -41,12 +41,7 @@ _DEFAULT = CheckSettings()
 
 @dataclass(frozen=True)
 class Checked:
-    """The result of all checks of one dump.
-
-    `hits` are in the order of the dump's tensors. `tensors` and `weights` were checked, `steps` are weights compared
-    with an iteration before. `notes` say what was not checked; `reports` are overflow files of the device that cannot
-    be read or whose operator was not dumped, and their content.
-    """
+    """The result of all checks of one dump."""
 
     dump: Dump
     hits: tuple[Hit, ...]

@@ -55,12 +55,7 @@ class FileHeader:
 
 @dataclass(frozen=True)
 class InspectedTensor:
-    """One tensor and its numbers.
-
-    `spec` is what the file holds, `shape` and `dtype` are the logical ones. `statistics` are those of
-    `metrics.statistics.statistics_of`; only real tensors with finite elements have a `histogram`. `problem` says why it
-    cannot be read.
-    """
+    """One tensor and its numbers."""
 
     ref: TensorRef
     spec: TensorSpec | None = None
@@ -74,11 +69,7 @@ class InspectedTensor:
 
 @dataclass(frozen=True)
 class InspectedFile:
-    """One file: `tensors`, or one of `graph`, `table` and `overflow`.
-
-    `dump` is the index of its directory. `operator` made the file, if a graph of the run has it; `arguments` are what
-    the operator's kernel was initialised with, if the run saved that; `header` is that of a tensor file.
-    """
+    """One file: `tensors`, or one of `graph`, `table` and `overflow`."""
 
     path: Path
     size: int

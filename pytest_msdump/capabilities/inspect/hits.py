@@ -131,11 +131,7 @@ def _may_be_zero(key: TensorKey) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One check that one tensor does not pass.
-
-    `message` says what was found. `parameter` is the threshold that was crossed, `value` the number measured; `where`
-    is the logical index of the first such element, `previous` the tensor of the iteration before.
-    """
+    """One check that one tensor does not pass."""
 
     check: str
     ref: TensorRef

@@ -26,12 +26,7 @@ _STATISTICS_ONLY = "statistics only"
 
 @dataclass(frozen=True)
 class SurveyedOperator:
-    """One operator over all of its coordinates.
-
-    `inputs` and `outputs` count dumped slots, `size` the bytes of its files, or of its part of a file. `dtype` and
-    `shape` are of its first output, or its first input if it has none; ``None`` if they differ between coordinates, or
-    cannot be read.
-    """
+    """One operator over all of its coordinates."""
 
     label: str
     op_type: str | None
@@ -46,11 +41,7 @@ class SurveyedOperator:
 
 @dataclass(frozen=True)
 class Survey:
-    """The contents of one dump: `operators` in execution order, the values of each of its `coordinates`.
-
-    `dtypes` and `memory_formats` count tensors, the most frequent first. `unreadable` are tensors whose header cannot
-    be read, and why; `odd` are sentences about what one would not expect.
-    """
+    """The contents of one dump: `operators` in execution order, the values of each of its `coordinates`."""
 
     dump: Dump
     operators: tuple[SurveyedOperator, ...]

@@ -14,12 +14,7 @@ _CORES = frozenset({"AI Core", "AIC", "AIV"})
 
 @dataclass(frozen=True, slots=True)
 class OverflowEntry:
-    """What one unit of the device reported.
-
-    `unit` is ``"AIC"``, ``"AIV"``, ``"AICPU"``, ``"SDMA"``, or of older devices ``"AI Core"``, ``"L2 Atomic Add"``,
-    ``"DHA Atomic Add"``. A dump file's name has task and stream, too. 0 is a context or thread like any other. A
-    `status` of zeros: nothing overflowed. `fields` is everything else that was there, by the vendor's names.
-    """
+    """What one unit of the device reported."""
 
     unit: str
     task_id: int

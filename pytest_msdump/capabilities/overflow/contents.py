@@ -25,14 +25,7 @@ _WHOLE_NUMBERS = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Counts and statistics of one tensor.
-
-    A complex number is NaN if either part is, else Inf if either part is. `saturated` counts finite elements at their
-    dtype's maximum magnitude (0 for integers and bools). `first` is the logical index of the first element that is NaN,
-    Inf or saturated, `first_nonfinite` of the first NaN or Inf. Extremes and means are of finite elements, of the
-    moduli of complex ones, extremes exact for integers, and ``None`` without any. `zero` and `within` (how many
-    elements each wanted range holds, both ends included) are ``None`` if saved statistics do not count them.
-    """
+    """Counts and statistics of one tensor."""
 
     elements: int
     nan: int
@@ -155,12 +148,7 @@ def contents_of_statistics(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How a weight changed from one iteration to the next.
-
-    `moved` counts elements that changed by more than the tolerance. `largest` is the largest change, `mean_change` the
-    mean of |current - previous| and `mean_before` that of |previous|, all of elements that are finite on both sides;
-    the means are ``None`` without any.
-    """
+    """How a weight changed from one iteration to the next."""
 
     elements: int
     moved: int

@@ -32,12 +32,7 @@ _NONFINITE_COUNTS = {"nan_count", "negative_inf_count", "positive_inf_count"}
 
 @dataclass(frozen=True)
 class OperatorOverflow:
-    """One operator that overflowed.
-
-    `order` is its 0-based place among all operators of the dump. `role` is ``"origin"`` if its dumped inputs are
-    finite, ``"propagated"`` if an input overflows already, ``"unknown"`` if its inputs were not dumped. `reported` are
-    entries of the device's own check; `tensors` are those that overflow.
-    """
+    """One operator that overflowed."""
 
     op: OpKey
     order: int
@@ -120,11 +115,7 @@ _RULE_WIDTH = 102
 
 
 def write_overflow_files(found: Overflows, directory: Path, *, first: int, now: datetime) -> list[Path]:
-    """Write the contents of the first overflow files and the tensors of their operators; return the files written.
-
-    ``{overflow file}.output.{k}.json`` has the vendor's keys, a tensor in its stored shape is named as
-    ``msdump convert`` names it, and ``overflow_summary_{now}.txt`` both.
-    """
+    """Write the contents of the first overflow files and the tensors of their operators; return the files written."""
     written: list[Path] = []
     summary: list[str] = []
     for number, file in enumerate(found.files[:first], 1):
@@ -181,11 +172,7 @@ _DTYPE = "float16"
 
 
 def with_overflow(plan: Plan, report: Report) -> Report:
-    """Mark each left tensor of a report of this plan, compared or not, that may have overflowed.
-
-    `has_overflow` of a float16 tensor is whether it holds NaN, Inf or 65504 of either sign; ``None`` if it cannot be
-    read, or its padding cannot be separated from its values.
-    """
+    """Mark each left tensor of a report of this plan, compared or not, that may have overflowed."""
     converters = plan.extras.converters
     alone = iter(plan.pairing.unmatched_left)
     records = [

@@ -19,15 +19,7 @@ Place = tuple[Any, ...]
 
 @dataclass(slots=True)
 class Line:
-    """One line; ``None`` is printed as NaN. It is changed in place to what the table of its kind has.
-
-    `index` is the number of the operator, or of the group of operators that were fused together; then `left` and
-    `right` name the whole group. `tensor` is ``OP:io:slot`` of the left side, of the right where the left has no such
-    tensor. `shape` is as the vendor would print it, `stored` as the left side stores it, and `logical_format` how the
-    axes were ordered. `place` is where in a run the tensor was dumped, but for its occurrence. `unmatched` or `record`
-    is what the line is of; one without a record has `reason` and `verdict`. `sequence` is the number of the operator in
-    its model.
-    """
+    """One line; ``None`` is printed as NaN. It is changed in place to what the table of its kind has."""
 
     index: int
     op_type: str | None = None

@@ -14,7 +14,7 @@ from pytest_msdump import cli
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import open_logical
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 
 
 def convert(*words: object) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from convert.independent_dump import decode
+from capabilities.convert.independent_dump import decode
 
 from pytest_msdump import cli
 from pytest_msdump.capabilities.compat import dump_data_conversion, shape_conversion

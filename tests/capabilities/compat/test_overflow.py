@@ -9,7 +9,7 @@ import pytest
 
 from pytest_msdump.capabilities.compat import msaccucmp
 
-CASES = Path(__file__).parents[1] / "data" / "ascend_golden" / "h_overflow"
+CASES = Path(__file__).parents[2] / "data" / "ascend_golden" / "h_overflow"
 LINES = dict(re.findall(r"^\[(\w+)\].*\nmsaccucmp (overflow .*)$", (CASES / "command.txt").read_text(), re.M))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from convert.deadly import deadly
+from capabilities.convert.deadly import deadly
 from dumps import dumpmade
 
 from pytest_msdump.capabilities.convert import one_file

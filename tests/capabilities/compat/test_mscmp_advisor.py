@@ -10,7 +10,7 @@ from pytest_msdump.capabilities.compat import msaccucmp
 from pytest_msdump.capabilities.compat.mscmp_advisor import main
 from pytest_msdump.cli import main as msdump
 
-GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
+GOLDEN = Path(__file__).parents[2] / "data" / "ascend_golden"
 OVERFLOWN = GOLDEN / "d2_values_dump" / "expected" / "overflow" / "out" / "result.csv"
 
 

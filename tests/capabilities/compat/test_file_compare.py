@@ -13,7 +13,7 @@ from outcomes import without_run
 from pytest_msdump.capabilities.compat.msaccucmp import main
 from pytest_msdump.cli import main as msdump
 
-CASES = Path(__file__).parents[1] / "data" / "d_values"
+CASES = Path(__file__).parents[2] / "data" / "d_values"
 LINES = dict(re.findall(r"^\[(\w+)\].*\nmsaccucmp (file_compare .*)$", (CASES / "command.txt").read_text(), re.M))
 
 BOOL = "section 3: of two bool arrays the vendor's errors fail; INTERFACE 5, dtype: bools are equal or not, as integers"
@@ -78,21 +78,3 @@ def test_the_new_spelling_is_told_once_and_is_the_same_gate(files, capsys):
     assert program == "msdump"
     assert msdump(words) == 1
     assert without_run((files / "out/msdump-report/results.json").read_bytes()) == saved
-
-
-@pytest.mark.usefixtures("files")
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ([], "-m FILE is missing"),
-        (["-m", "left/bool.npy", "-g", "gone.npy"], "gone.npy"),
-        (["-m", "left", "-g", "right/bool.npy"], "-m: left is a folder"),
-        (["-m", "left/bool.npy", "-g", "right/bool.npy", "-alg", "0"], "unknown option '-alg'"),
-        (["-m", "left/bool.npy", "-g", "right/bool.npy", "-out", "left/bool.npy"], "-out: "),
-    ],
-)
-def test_a_usage_error_is_one_line_and_4(words, line, capsys):
-    assert main(["file_compare", *words]) == 4
-    err = capsys.readouterr().err
-    assert len(err.splitlines()) == 1
-    assert line in err

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_msdump.capabilities.compat import compare_vector, msaccucmp
 
-GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
+GOLDEN = Path(__file__).parents[2] / "data" / "ascend_golden"
 MAIN = {"msaccucmp": msaccucmp.main, "compare_vector": compare_vector.main}
 # One operator in detail: tests/semantics/test_vendor_details.py runs these.
 SINGLE = {"-op", "-d"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
+GOLDEN = Path(__file__).parents[2] / "data" / "ascend_golden"
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ import pytest
 
 from pytest_msdump import cli
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "howto" / "from-msaccucmp.md"
 GOLDEN = ROOT / "tests" / "data" / "ascend_golden"
 EXAMPLES = ROOT / "example_suites"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from convert.independent_dump import decode
+from capabilities.convert.independent_dump import decode
 
 from pytest_msdump.capabilities.convert import dump_files
 from pytest_msdump.capabilities.convert.dump_files import DumpTensor, write_dump
