@@ -26,12 +26,13 @@ from pytest_msdump.core.report.json_forms import Form
 from pytest_msdump.core.report.json_report import FORM
 from pytest_msdump.core.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS, Option
 from pytest_msdump.core.suite import read_toml
-from pytest_msdump.core.text.en import EN
-from pytest_msdump.core.text.en_causes import CAUSES
-from pytest_msdump.core.text.en_findings import FINDINGS
-from pytest_msdump.core.text.en_unmatched import EN_UNMATCHED
-from pytest_msdump.core.text.zh import ZH
+from pytest_msdump.core.text.catalogue import catalogue
+from pytest_msdump.core.text.causes import CAUSES
+from pytest_msdump.core.text.findings import FINDINGS
+from pytest_msdump.core.text.unmatched import UNMATCHED
 from pytest_msdump.plugin.hooks import MARKERS
+
+EN, ZH = catalogue("en"), catalogue("zh")
 
 __all__ = ["expand", "meaning_of", "meanings", "result_keys"]
 
@@ -150,16 +151,16 @@ def _diagnoses() -> str:
 # -- sentences ---------------------------------------------------------------------------------------------------------
 
 
-def _sentences(catalogue: Mapping[str, str | tuple[str, str]], language: str) -> str:
+def _sentences(codes: Iterable[str], language: str) -> str:
     """Codes and their templates; of two templates the one of several is shown."""
 
     def shown(template: str | tuple[str, str]) -> str:
         return _plain(re.sub(r"{(\w+):\w+}", r"{\1}", template if isinstance(template, str) else template[-1])).strip()
 
     if language.startswith("zh"):
-        rows = [(_code(code), shown(ZH[code]), shown(template)) for code, template in catalogue.items()]
+        rows = [(_code(code), shown(ZH[code]), shown(EN[code])) for code in codes]
         return _table(("代码", "中文", "英文"), rows)
-    return _table(("code", "sentence"), [(_code(code), shown(template)) for code, template in catalogue.items()])
+    return _table(("code", "sentence"), [(_code(code), shown(EN[code])) for code in codes])
 
 
 _ERRORS_IN_CHINESE = {
@@ -296,10 +297,10 @@ TABLES: Mapping[str, Callable[[], str]] = {
 # By name, those in the language of the page.
 TRANSLATED: Mapping[str, Callable[[str], str]] = {
     "errors": _errors,
-    "findings": partial(_sentences, FINDINGS),
-    "causes": partial(_sentences, CAUSES),
-    "reasons": partial(_sentences, EN_UNMATCHED),
+    "findings": partial(_sentences, FINDINGS[0]),
+    "causes": partial(_sentences, CAUSES[0]),
+    "reasons": partial(_sentences, UNMATCHED[0]),
     "sentences": partial(
-        _sentences, {code: EN[code] for code in EN if code not in {**FINDINGS, **CAUSES, **EN_UNMATCHED}}
+        _sentences, [code for code in EN if not any(code in rows for rows, _ in (FINDINGS, CAUSES, UNMATCHED))]
     ),
 }

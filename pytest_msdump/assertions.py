@@ -14,6 +14,7 @@ from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import Tensor, as_path, open_tensor
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
+from pytest_msdump.core.facts.replay import LEAST_REPLAYED
 from pytest_msdump.core.gate import exit_code, header_of_report
 from pytest_msdump.core.lazy_names import lazy_names
 from pytest_msdump.core.limits.policy import Policy
@@ -27,7 +28,6 @@ from pytest_msdump.core.settings.options import OPTIONS
 from pytest_msdump.core.storage.locations import RemotePath
 from pytest_msdump.core.suite import Suite, load_suite
 from pytest_msdump.core.suite.keys import MapObject
-from pytest_msdump.facts.replay import LEAST_REPLAYED
 
 if TYPE_CHECKING:
     from pytest_msdump.core.model.record import Record

@@ -6,13 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import leave_on
 import numpy as np
 import pytest
 from cases import networks, pair
 from cases.setting import NotTimedError, Program, Setting
 from measuring.figures import Limit
-from measuring.processes import Run
 
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "peak_memory.py"
 
@@ -210,54 +208,3 @@ def test_ports_are_judged_by_the_truth_about_them(
 
 
 # -- sketches ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.e2e
-def test_the_benchmark_of_sketches_counts_pairs_whose_metrics_are_in_their_intervals() -> None:
-    words = ["--pairs", "3", "--huge", "0", "--seed", "1"]
-    ran = subprocess.run(
-        [sys.executable, BENCHMARK.with_name("sketches.py"), *words], capture_output=True, text=True, check=False
-    )
-    rows = re.findall(r"^(.+?) +(1024|4096) +(\d+) +([\d.]+)% +([\d.]+)% +(\d+) +(\d+)$", ran.stdout, re.MULTILINE)
-    assert len(rows) == 2 * 17, ran.stdout + ran.stderr
-    assert ran.returncode == 0
-    # At least one of each size.
-    assert {row[2] for row in rows} == {"7"}
-
-
-# Rounds of seconds and CPU seconds of a step: the second round was disturbed, on both sides alike.
-ROUNDS = {"plain": [[0.1, 0.1], [0.4, 0.1], [0.1, 0.1]], "opening": [0.02, 0.01, 0.03]}
-
-
-@pytest.mark.parametrize(
-    ("kernel", "kind", "times", "size", "mib", "broken"),
-    [
-        ("compiled", "sketch", 1.1, 900_000, 150, []),
-        ("compiled", "sketch", 1.2, 900_000, 150, ["1.20 × is over 1.15"]),
-        ("numpy", "sketch", 1.2, 900_000, 150, []),
-        ("numpy", "sketch+gradients", 1.9, 900_000, 150, ["1.90 × is over 1.8"]),
-        ("compiled", "full+gradients+parameters", 2.1, 900_000, 150, []),
-        ("compiled", "sketch", 1.1, 900_000, 201, ["201 MiB is over 200"]),
-        ("compiled", "sketch", 1.1, 1_100_000, 150, ["11.0 KB a tensor and 1.10 MB, of 10 and 2"]),
-        ("compiled", "full", 1.1, 1_100_000, 150, []),
-        ("compiled", "peer tensor", 9.0, 1_100_000, 900, []),
-    ],
-)
-def test_a_recording_that_costs_more_than_it_may_is_named(
-    monkeypatch: pytest.MonkeyPatch, kernel: str, kind: str, times: float, size: int, mib: float, broken: list[str]
-) -> None:
-    recorded = [[seconds * times, cpu * 1.5] for seconds, cpu in ROUNDS["plain"]]
-    measured = {kind: {"bytes": size, "tensors": 100, "recorded": recorded, **ROUNDS}}
-
-    def started(_: object, rounds: int, *others: object) -> Run:
-        peak = 0.0 if rounds else 500.0 if others[-1] == ["plain"] else 500.0 + mib
-        return Run(0, f"a line of the framework\n{json.dumps(measured)}\n", peak, 1.0, 1.0)
-
-    monkeypatch.setattr(leave_on, "_started", started)
-    job = leave_on.Job("resnet18", 1, [kind], sys.executable, kernel)
-    (row,) = leave_on._rows(job, 3, 1, Path())
-    assert [text.partition(": ")[2] for text in row["over"]] == broken
-    ratio, cpu, plain, opening, above = (row["cells"][place] for place in (3, 5, 6, 8, 9))
-    assert (ratio, cpu, plain) == (f"{times:.2f}", "1.50", "100")
-    assert above == (f"{mib:.0f}" if kernel == "compiled" else "")
-    assert opening == ("" if kind.startswith("peer") else "20")

@@ -7,7 +7,6 @@ import pytest
 from pytest_msdump.capabilities.convert.dump_files import data_type_number, memory_format_number
 from pytest_msdump.capabilities.convert.formats import header_format
 from pytest_msdump.capabilities.convert.renaming import compile_pattern
-from pytest_msdump.capabilities.elements.files import file_stem
 from pytest_msdump.capabilities.inspect.hits import targets_of
 from pytest_msdump.core.dtypes import canonical, coarser
 from pytest_msdump.core.dumps.file_names import (
@@ -21,7 +20,6 @@ from pytest_msdump.core.dumps.file_names import (
     slice_name,
 )
 from pytest_msdump.core.facts.memory_formats import may_be_padded
-from pytest_msdump.core.layouts.gather import groups_side_by_side
 from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
 from pytest_msdump.core.model.tensor import OpKey, TensorKey
 from pytest_msdump.core.storage.files import in_utf8
@@ -110,13 +108,3 @@ def test_a_template_takes_as_much_as_fits_for_the_operator():
     match = compile_pattern("{op}-{slot}.npy").fullmatch("conv-1-0.npy")
     assert match is not None
     assert match.groupdict() == {"op": "conv-1", "slot": "0"}
-
-
-@pytest.mark.parametrize(("weight", "together"), [((48, 1, 1), 16), ((4, 16, 16), 1), ((2, 3, 5), 2)])
-def test_groups_share_a_block_until_it_is_full(weight, together):
-    assert groups_side_by_side(*weight) == together
-
-
-def test_a_digest_stands_for_an_operator_whose_name_is_too_long_for_a_file():
-    assert file_stem("conv1/bn", "output", 0) == "conv1_bn_output_0"
-    assert file_stem("x" * 300, "output", 0) == "0d4e2ca9e9cbced7a7a5380eb29e1a37_output_0"

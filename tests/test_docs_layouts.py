@@ -11,7 +11,6 @@ from docs_pages import ROOT
 from pytest_msdump.core.dumps.dump_tree import mindspore_place
 
 TEXT = (ROOT / "docs" / "reference" / "layouts.md").read_text(encoding="utf-8")
-GENERATIONS = ROOT / "tests" / "data" / "generations"
 VALUES = {
     "NET": "Lenet",
     "MODEL": "resnet",
@@ -61,13 +60,3 @@ def test_a_directory_has_the_coordinates_that_the_page_says(form: str) -> None:
 
 def test_the_page_has_every_directory() -> None:
     assert len(FORMS) == 8
-
-
-def test_every_generation_that_is_checked_in_has_its_row() -> None:
-    trees = {path.name.partition("_")[0] for path in GENERATIONS.iterdir() if path.is_dir()} - {"converted", "mixed"}
-    assert {row[0].lower() for row in _rows("Directories")} == trees
-
-
-@pytest.mark.parametrize("row", _rows("File names"), ids=lambda row: row[0])
-def test_an_example_of_a_name_is_that_of_a_file(row: list[str]) -> None:
-    assert any(GENERATIONS.rglob(row[2].strip("`")))

@@ -17,10 +17,11 @@ from pytest_msdump.core.facts.metrics import METRICS, SHORT_FORMS
 from pytest_msdump.core.facts.profiles import PROFILES
 from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.settings.options import FIXTURE_OPTIONS, OPTIONS, OUTPUT_OPTIONS
-from pytest_msdump.core.text.en import EN
-from pytest_msdump.core.text.en_unmatched import EN_UNMATCHED
-from pytest_msdump.core.text.zh import ZH
+from pytest_msdump.core.text.catalogue import catalogue
+from pytest_msdump.core.text.unmatched import UNMATCHED
 from pytest_msdump.plugin import fixtures
+
+EN, ZH = catalogue("en"), catalogue("zh")
 
 TRANSLATED = [page for page in PAGES if page != english(page)]
 CHINESE_SIGN = re.compile(r"[\u4e00-\u9fff]")
@@ -52,8 +53,12 @@ HELD = {
     "options.md": [*filter(None, _OPTIONS), "--scheduler", "--user-code"],
     "metrics.md": [*METRICS, *SHORT_FORMS],
     "profiles.md": [*PROFILES, "0.999999", "1e-07", "0.005"],
-    "messages.md": [*(one.slug for one in _RAISED), *(one.__name__ for one in _RAISED), *(EN.keys() - EN_UNMATCHED)],
-    "reasons.md": list(EN_UNMATCHED),
+    "messages.md": [
+        *(one.slug for one in _RAISED),
+        *(one.__name__ for one in _RAISED),
+        *(catalogue("en").keys() - UNMATCHED[0]),
+    ],
+    "reasons.md": list(UNMATCHED[0]),
     "diagnoses.md": list(DIAGNOSES),
     "exit_codes.md": list(map(str, cli.EXIT_CODES)),
     "python.md": [*pytest_msdump.__all__, *pytest_msdump.record.__all__, *fixtures.__all__, "msdump_pairs(left=None"],

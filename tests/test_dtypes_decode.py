@@ -71,6 +71,11 @@ def test_floats_of_8_bits_are_saved_as_their_bytes(claimed, descr):
     assert np.array_equal(storage.decode(codes), expected, equal_nan=True)
 
 
+def test_claim_of_a_type_without_a_table_is_refused():
+    with pytest.raises(TensorFileError, match=r"Float7.*cannot be decoded; save the tensor as float32"):
+        storage_of("|u1", "Float7", where="here")
+
+
 def test_bool_bytes_other_than_0_and_1_are_true():
     storage = storage_of("|b1", None, where="here")
     decoded = storage.decode(np.array([0, 1, 2, 255], storage.stored))
@@ -93,6 +98,12 @@ def test_bool_bytes_other_than_0_and_1_are_true():
 def test_types_that_are_no_numbers_are_refused_with_advice(dtype, sentence):
     with pytest.raises(TensorFileError, match="^here: .*" + sentence):
         storage_of(np.dtype(dtype).str, None, where="here")
+
+
+@pytest.mark.parametrize("descr", [[("a", "<f4")], ("<f4", (2,)), 4, None])
+def test_records_are_refused(descr):
+    with pytest.raises(TensorFileError, match="several fields"):
+        storage_of(descr, None, where="here")
 
 
 @pytest.mark.parametrize("descr", ["", "<f3", "<f4,<f4", "<f4 ", "float33", "?1", "<E4", "<b2", "<" * 9000])

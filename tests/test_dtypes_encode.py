@@ -62,6 +62,10 @@ def test_elements_that_do_not_fill_the_last_byte_are_padded_with_zeros() -> None
     assert encode(np.array([-1, 3, 7], np.int8), "int4").tolist() == [0x3F, 0x07]
 
 
+def test_bools_are_bytes_of_one_and_zero() -> None:
+    assert encode(np.array([True, False]), "bool").tolist() == [1, 0]
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

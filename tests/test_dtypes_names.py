@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from pytest_msdump.core.dtypes import canonical, coarser
+from pytest_msdump.core.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,11 @@ def test_the_coarser_side_wins_from_either_side(finest_first):
         for coarse in finest_first[place:]:
             assert coarser(fine, coarse) == coarse
             assert coarser(coarse, fine) == coarse
+
+
+def test_unknown_type_is_refused_with_the_nearest():
+    with pytest.raises(ConfigError, match="unknown data type 'flaot32'; did you mean 'float32'"):
+        coarser("float16", "flaot32")
 
 
 @pytest.mark.e2e

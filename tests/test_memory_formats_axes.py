@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.core.errors import TensorShapeError
+from pytest_msdump.core.errors import ConfigError, TensorShapeError
 from pytest_msdump.core.layouts.axes import FORMATS, explain_shapes, meet
 from pytest_msdump.core.model.pairing import Transform
 from pytest_msdump.core.model.tensor import TensorSpec
@@ -72,6 +72,12 @@ def test_axis_orders_leave_tensors_alone_that_have_not_four_axes(shape):
     assert np.array_equal(right, numbered(*shape))
 
 
+@pytest.mark.parametrize("side", ["left_format", "right_format"])
+def test_unknown_axis_order_is_refused_with_the_nearest(side):
+    with pytest.raises(ConfigError, match=r"unknown axis order 'NHCW'.*did you mean 'N...'"):
+        met(numbered(1), numbered(1), **{side: "NHCW"})
+
+
 def test_formats_come_before_transpose_and_transpose_before_reshape():
     right = numbered(2, 4, 5, 3)
     want = right.transpose(0, 3, 1, 2).transpose(1, 0, 3, 2).reshape(6, 20)
@@ -94,6 +100,11 @@ def test_transpose_is_numpys(data):
 def test_transpose_that_does_not_permute_the_right_side_is_refused(axes):
     with pytest.raises(TensorShapeError, match=re.escape(f"`transpose = {list(axes)}` does not permute")):
         met(numbered(2, 3), numbered(2, 3), transpose=axes)
+
+
+def test_transpose_of_a_scalar_is_refused():
+    with pytest.raises(TensorShapeError, match="without axes; leave it out"):
+        met(numbered(), numbered(), transpose=(0,))
 
 
 def test_reshape_keeps_values_and_takes_the_lefts_shape():

@@ -117,6 +117,11 @@ def test_ini_keys_are_texts_or_lines_with_no_default() -> None:
     assert ini_kwargs(BY_NAME["threshold"])["type"] == "linelist"
 
 
+def test_an_option_without_an_ini_key_has_no_ini_arguments() -> None:
+    with pytest.raises(ValueError, match="option x has no ini key"):
+        ini_kwargs(Option("x", ("--x",), "text", "help", "X"))
+
+
 # -- thresholds ----------------------------------------------------------------------------------------------------
 
 

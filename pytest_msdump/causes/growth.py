@@ -195,10 +195,12 @@ class _Feeds(Generic[Op]):
 
     def largest(self) -> _Feeds[Op]:
         """Keep those that may be the largest error or the largest share of a limit."""
-        by_error = sorted(dict.fromkeys(self.drifts), key=lambda one: -one[1].error)
-        by_share = sorted(by_error, key=lambda one: -(one[1].share or 0))
+        drifts = list(dict.fromkeys(self.drifts))
+        errors, shares = [-drift.error for _, drift in drifts], [-(drift.share or 0) for _, drift in drifts]
+        by_error = sorted(range(len(drifts)), key=errors.__getitem__)
+        by_share = sorted(by_error, key=shares.__getitem__)
         kept = dict.fromkeys([*by_share[:_MOST_FEEDS], *by_error[:1]])
-        return _Feeds(list(kept), self.is_whole)
+        return _Feeds([drifts[number] for number in kept], self.is_whole)
 
 
 def _grown(op: Op, drift: Drift | None, feeds: _Feeds[Op], found: Mapping[Op, Grown[Op]]) -> Grown[Op]:
@@ -216,7 +218,8 @@ def _grown(op: Op, drift: Drift | None, feeds: _Feeds[Op], found: Mapping[Op, Gr
         return Grown(drift, None, amplification, start=share)
     counts = drift.error > drift.noise and share >= _FLOOR
     is_jump = counts and factor >= jump
-    producer, nearest = max(limited, key=lambda one: one[1].share or 0.0)
+    shares = [fed.share or 0.0 for _, fed in limited]
+    producer, nearest = limited[shares.index(max(shares))]
     path: Grown[Op] = Grown() if producer is None else found.get(producer) or Grown()
     start = path.start if path.drift is not None else nearest.share or 0.0
     step, at = (factor, op) if counts and factor >= path.step else (path.step, path.at)

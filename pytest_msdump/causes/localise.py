@@ -41,9 +41,6 @@ class Localised:
 def with_causes(report: Report, plan: Plan) -> Report:
     """Return the report with roles, how errors grew, pairs that look wrong, and steps counted differently."""
     run = {number: record for number, record in enumerate(report.records) if record.was_run}
-    # Two files are no network.
-    if plan.left.root.is_file():
-        return report
     found = localise(plan, run)
     placed = {**run, **found.records}
     notes: list[Message] = []

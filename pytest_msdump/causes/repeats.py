@@ -23,8 +23,7 @@ from pytest_msdump.core.model.describe import counted, listed, where_text
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.ordering import PARAMETER
 from pytest_msdump.core.model.record import Record, ReportedTensor, RoleReason, record_of
-from pytest_msdump.core.model.statistics import Statistics
-from pytest_msdump.core.model.tensor import COORDINATES, UNSEEN, TensorKey, TensorRef, TensorSpec
+from pytest_msdump.core.model.tensor import COORDINATES, UNSEEN, Statistics, TensorKey, TensorRef, TensorSpec
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.text import ENGLISH, Message, Phrases
 from pytest_msdump.metrics.statistics import Digests, quick_digest

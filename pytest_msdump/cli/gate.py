@@ -55,7 +55,7 @@ def gate(
         planned,
         watch=watch,
         scheduler=scheduler,
-        replay=None if reference is None else partial(offered("replay").replayed, reference=reference),
+        replay=None if reference is None else partial(offered("reference").replayed, reference=reference),
         adds=with_suggestions if suggests else None,
         write=write,
         most_explained=None if show == "all" else MOST_EXPLAINED,

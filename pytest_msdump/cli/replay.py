@@ -17,6 +17,7 @@ from pytest_msdump.core.compare.opening import as_path
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import printed_json
+from pytest_msdump.core.facts.replay import LEAST_REPLAYED
 from pytest_msdump.core.model.describe import wrapped
 from pytest_msdump.core.report.coverage import percent
 from pytest_msdump.core.report.progress import Progress
@@ -31,7 +32,6 @@ from pytest_msdump.core.settings.options import (
 from pytest_msdump.core.settings.values import parse_coverage
 from pytest_msdump.core.storage.files import make_directory
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.facts.replay import LEAST_REPLAYED
 from pytest_msdump.replay.kernels import replay
 from pytest_msdump.replay.reference_model import load_reference, record_reference
 

@@ -18,8 +18,7 @@ from pytest_msdump.core.errors import ConfigError, TensorShapeError, UnknownName
 from pytest_msdump.core.facts.memory_formats import may_be_padded
 from pytest_msdump.core.limits.judge import verdict_from
 from pytest_msdump.core.matching.leaving import Names
-from pytest_msdump.core.matching.pair_filter import PairFilter
-from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.matching.selection import PairFilter, Selection
 from pytest_msdump.core.model.comparison import OUTCOMES, Finding
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.ordering import in_order

@@ -16,8 +16,7 @@ from pytest_msdump.comparison.sharding import joined
 from pytest_msdump.core.compare.opening import open_logical, open_view
 from pytest_msdump.core.errors import ConfigError, TensorShapeError
 from pytest_msdump.core.matching.leaving import Names
-from pytest_msdump.core.matching.pair_filter import PairFilter
-from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.matching.selection import PairFilter, Selection
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.ordering import in_order
 from pytest_msdump.core.model.tensor import Coordinates, TensorKey, TensorRef, TensorView

@@ -399,7 +399,12 @@ class Planned(Protocol):
 
 
 class Reported(Protocol):
-    """Stage ``reported``: adds parts to a whole report, and says in which order failures are shown.
+    """Stage ``reported``: adds roles and parts to a whole report.
+
+    Its condition is ``"network"`` (two dumps, not two files), or empty. What it says is printed by a class of the stage
+    ``told``, a `core.report.base.Teller`, whose condition is ``"notable"`` (something fails, or was localised).
+
+    Its condition is ``"network"``: the left side is no single file; or empty.
 
     Examples
     --------

@@ -22,12 +22,13 @@ from pytest_msdump.core.dumps.sidefiles import parse_object, read_text
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.ordering import in_order
-from pytest_msdump.core.model.statistics import Statistic, Statistics
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
     OpKey,
     SourceFrame,
+    Statistic,
+    Statistics,
     TensorKey,
     TensorRef,
     TensorSource,

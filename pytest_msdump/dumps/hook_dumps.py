@@ -26,11 +26,12 @@ from pytest_msdump.core.dumps.sidefiles import parse_object, read_text
 from pytest_msdump.core.errors import TensorFileError, UnknownDumpFormatError
 from pytest_msdump.core.model.dump import DistributedRank, Dump, Manifest
 from pytest_msdump.core.model.ordering import PARAMETER, in_order
-from pytest_msdump.core.model.statistics import Statistic, Statistics
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
     OpKey,
+    Statistic,
+    Statistics,
     TensorKey,
     TensorRef,
     TensorSource,

@@ -31,6 +31,7 @@ GRAPHS = {
     "model": "pytest_msdump.dumps.graphs.ge_model:read_model",
     "order": "pytest_msdump.dumps.graphs.execution_order:with_order_of",
     "arguments": "pytest_msdump.comparison.graph_operators:ArgumentBook",
+    "differences": "pytest_msdump.comparison.graph_operators:arguments_of_pair",
 }
 
 # Prefix of what is selected → what replaces it by names of operators.

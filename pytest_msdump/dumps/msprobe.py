@@ -18,11 +18,11 @@ from pytest_msdump.core.errors import UnknownDumpFormatError
 from pytest_msdump.core.model.describe import counted
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.ordering import PARAMETER, in_order
-from pytest_msdump.core.model.statistics import Statistics
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
     OpKey,
+    Statistics,
     TensorKey,
     TensorRef,
     TensorSource,

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.model.ordering import PARAMETER
-from pytest_msdump.core.model.statistics import Statistic
-from pytest_msdump.core.model.tensor import SourceFrame, TensorSpec
+from pytest_msdump.core.model.tensor import SourceFrame, Statistic, TensorSpec
 
 _MODULE = re.compile(
     r"(?:Module|Cell)\.(?:(?P<path>.+)\.)?(?P<type>[^.]+)\.(?P<pass>forward|backward|parameters_grad)(?:\.(?P<call>\d{1,9}))?"

@@ -13,7 +13,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from pathlib import Path
 from typing import NamedTuple
@@ -29,11 +29,12 @@ from pytest_msdump.core.errors import DumpNotFoundError, TensorFileError
 from pytest_msdump.core.facts.metrics import ABSENT, DIGITS, LABEL_COLUMNS, STATISTICS
 from pytest_msdump.core.model.describe import counted, listed
 from pytest_msdump.core.model.dump import Dump, PartialRun
-from pytest_msdump.core.model.statistics import Statistic, Statistics, StatisticTables
 from pytest_msdump.core.model.tensor import (
     UNSEEN,
     Coordinates,
     OpKey,
+    Statistic,
+    Statistics,
     TensorKey,
     TensorRef,
     TensorSource,
@@ -60,6 +61,21 @@ class _File(NamedTuple):
     shown: str
     at: Coordinates
     operator: AscendName | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticTables:
+    """All rows of a dump in the order of `model.ordering.in_order`, those of older runs, sentences, and the files.
+
+    Each row is a `TensorRef` with `statistics`, whose own reader opens nothing. `files` are relative to the root.
+    `partial` is set where a later run wrote some of the rows only.
+    """
+
+    rows: tuple[TensorRef, ...] = ()
+    older: tuple[TensorRef, ...] = ()
+    notes: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+    partial: PartialRun | None = None
 
 
 class StatisticsReader(Reader):

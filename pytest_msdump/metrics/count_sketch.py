@@ -22,8 +22,8 @@ from pytest_msdump.core.metrics.pointwise import Places
 from pytest_msdump.core.metrics.rankings import Moduli
 from pytest_msdump.core.metrics.slices import Grid, SliceSums, norm_count, norms_of, sketched_grid, sums_of
 from pytest_msdump.core.metrics.values import Array, Doubles, numbers
-from pytest_msdump.core.model.statistics import Interval, Sketch, Statistic, Statistics
-from pytest_msdump.core.model.tensor import TensorView
+from pytest_msdump.core.model.statistics import Interval
+from pytest_msdump.core.model.tensor import Sketch, Statistic, Statistics, TensorView
 from pytest_msdump.metrics.statistics import Digests, Tally
 
 # By buckets: a seed under which seventeen kinds of differences were estimated within the interval.

@@ -20,8 +20,7 @@ from pytest_msdump.core.facts.metrics import STATISTICS
 from pytest_msdump.core.metrics.numpy_kernel import Partial
 from pytest_msdump.core.metrics.sums import EMPTY, Moments, Sum, moments, scale_exponent
 from pytest_msdump.core.metrics.values import Array, Doubles, Workspace, above, components, inner, is_wide, numbers
-from pytest_msdump.core.model.statistics import Statistic
-from pytest_msdump.core.model.tensor import TensorView
+from pytest_msdump.core.model.tensor import Statistic, TensorView
 
 _DIGESTS = tuple(name for name, fact in STATISTICS.items() if fact.kind == "digest")
 # Those that can be of values, where a view does not keep the bytes.

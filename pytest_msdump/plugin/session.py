@@ -129,7 +129,9 @@ class Gate:
         if plan.digest not in self._local:
             with _uncaptured(self.config), progress_of(self.config).step("replaying the reference"):
                 reference = self.reference(plan)
-                self._local[plan.digest] = {} if reference is None else offered("replay").replay_plan(plan, reference)
+                self._local[plan.digest] = (
+                    {} if reference is None else offered("reference").replay_plan(plan, reference)
+                )
         return self._local[plan.digest]
 
     def replay_share(self, plan: Plan) -> ReplayShare | None:
@@ -137,14 +139,14 @@ class Gate:
         local = self.local(plan)
         if not local:
             return None
-        share: ReplayShare = offered("replay").share_of(plan, local)
+        share: ReplayShare = offered("reference").share_of(plan, local)
         return share
 
     def reference(self, plan: Plan) -> Reference | None:
         """Return the reference that is to be replayed, where one was asked for; its file runs once."""
         typed = plan.suite.options["replay"]
         if typed is not None and typed not in self._references:
-            self._references[typed] = offered("replay").load_reference(typed)
+            self._references[typed] = offered("reference").load_reference(typed)
         return self._references.get(typed)
 
     @property

@@ -13,7 +13,7 @@ from pytest_msdump.core.dtypes.arrays import array_to_save
 from pytest_msdump.core.metrics.c_kernel import SketchTables
 from pytest_msdump.core.metrics.slices import Grid, SliceSums, norms_of, sketched_grid
 from pytest_msdump.core.metrics.sums import Moments, Sum, scale_exponent
-from pytest_msdump.core.model.statistics import Sketch, Statistic
+from pytest_msdump.core.model.tensor import Sketch, Statistic
 from pytest_msdump.metrics.count_sketch import BUCKETS, ROWS, SEEDS, TURNS, add_rows, chunk_turn, sketch_blocks, tables
 from pytest_msdump.metrics.statistics import Tally
 from pytest_msdump.record.sketching import decoded_blocks

@@ -24,6 +24,7 @@ from pytest_msdump.core.dtypes.decode import rounded_to
 from pytest_msdump.core.errors import MsdumpError, NotReplayableError
 from pytest_msdump.core.facts.dtypes import DTYPES, EPSILON
 from pytest_msdump.core.facts.operators import RANDOM_TYPES, WRITTEN_INPUTS
+from pytest_msdump.core.facts.replay import FLIPS_SHARE_LIMIT
 from pytest_msdump.core.matching.coordinates import compatible, place_of
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
@@ -32,7 +33,6 @@ from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorRef, Tenso
 from pytest_msdump.core.registry import entries
 from pytest_msdump.core.text import Message, plain_text
 from pytest_msdump.dumps.graphs.ir import parse_attributes
-from pytest_msdump.facts.replay import FLIPS_SHARE_LIMIT
 from pytest_msdump.replay.fused import composed
 from pytest_msdump.replay.operators import arranging, elementwise, linear, normalising, optimizers
 from pytest_msdump.replay.operators.definition import Array, Call, Definition, Result, computed

@@ -228,15 +228,6 @@ def test_a_perturbed_run_of_another_model_is_refused(folder: Path, what: str) ->
 # -- multipliers --
 
 
-def test_as_many_control_runs_as_the_rate_needs_earn_it() -> None:
-    # n >= 1 / alpha - 1.
-    for n, alpha in ((19, 0.05), (99, 0.01), (9, 0.1), (39, 0.025)):
-        scores = [{"forward_large": 1 + run / 1000} for run in range(n)]
-        assert multipliers_of(scores, alpha)[1]
-        assert multipliers_of(scores, alpha)[0]["forward_large"] == pytest.approx(1 + (n - 1) / 1000, rel=1e-2)
-        assert not multipliers_of(scores[1:], alpha)[1]
-
-
 @pytest.mark.parametrize("runs", [19, 25, 79, 120])
 def test_false_alarms_of_further_runs_stay_below_alpha(runs: int) -> None:
     """By simulation: scores of classes that depend on each other, in units that the assumed multipliers do not know."""

@@ -12,9 +12,7 @@ import pytest
 
 from pytest_msdump import assert_dumps_close
 from pytest_msdump.cli import main
-from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.report.json_report import read_json
-from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.suite.load import read_limits
 from pytest_msdump.record import DumpWriter
 
@@ -107,20 +105,6 @@ def test_a_right_side_without_a_manifest_is_judged_and_the_header_says_so(capsys
     Path("ref/msdump.json").unlink()
     assert compare("ref", "ref", *LIMITS) == 0
     assert "msdump.limits.json is used without a check" in capsys.readouterr().out
-
-
-def test_a_plan_is_another_one_with_other_limits() -> None:
-    def digest() -> str:
-        table = {"left": "p", "right": "ref", "limits": "msdump.limits.json"}
-        return plan(load_suite(file=None, table=table, options={}, directory=Path.cwd())).digest
-
-    before = digest()
-    assert digest() == before
-    file = Path("msdump.limits.json")
-    values = json.loads(file.read_text("utf-8"))
-    values["m"]["forward_large"] += 1
-    file.write_text(json.dumps(values), "utf-8")
-    assert digest() != before
 
 
 def test_a_cache_does_not_give_verdicts_of_other_limits(monkeypatch: pytest.MonkeyPatch) -> None:

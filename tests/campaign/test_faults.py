@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from campaign.ascend_faults import ASCEND_FAULTS, CONTROLS, AscendFault
+from campaign.ascend_trials import ADDRESSES, AscendTrial
 from campaign.faults import BY_NAME, KINDS, Injection
 from campaign.harmless import HARMLESS
 from campaign.networks import Pair
@@ -180,7 +182,8 @@ FAULTS = (
         inject=another_runs_files,
     ),
 )
-BY_WHAT = {fault.what: fault for fault in FAULTS}
+EVERY = (*FAULTS, *ASCEND_FAULTS)
+BY_WHAT = {fault.what: fault for fault in EVERY}
 
 # One of each way to fail: a value, a class, a shape, a file, a missing tensor, the map, names, coverage.
 BY_PYTEST = (
@@ -192,10 +195,22 @@ BY_PYTEST = (
     "bool flipped name left MatMul-op0:input:2",
     "a wrong run into the same directory map left ReLU-op0:output:0",
     "an iteration never dumped name left Conv2D-op0:input:0",
+    # Of device dumps: a value, a memory format, slots, a file of either side, a rule.
+    "sign of one NC1HWC0 channel",
+    "header says no groups",
+    "inputs swapped",
+    "file cut by one byte",
+    "reference's file missing",
+    "rules name another layer",
 )
+WITH_WORKERS = (*BY_PYTEST[:2], *BY_PYTEST[6:8], "inputs swapped")
 
 
-def trial_of(fault: Fault, root: Path) -> Trial:
+def trial_of(fault: Fault | AscendFault, root: Path) -> Trial | AscendTrial:
+    if isinstance(fault, AscendFault):
+        compiled = AscendTrial(root, settings=fault.settings)
+        fault.inject(compiled)
+        return compiled
     trial = lenet(root, fault.by, fault.settings)
     inject = fault.inject or BY_NAME[fault.kind].inject
     inject(trial, trial.pair_of(fault.named), fault.side, Random(0), fault.size)
@@ -209,7 +224,7 @@ def one_line(text: str) -> str:
 
 def test_the_faults_are_many_and_different() -> None:
     assert len(FAULTS) >= 60
-    assert len({(fault.what, fault.named) for fault in FAULTS}) == len(FAULTS)
+    assert len({(fault.what, fault.named) for fault in EVERY}) == len(EVERY)
 
 
 def test_the_campaign_has_many_kinds() -> None:
@@ -235,8 +250,18 @@ def test_the_names_pass_without_a_fault(tmp_path: Path, settings: dict[str, obje
     assert by_helper(trial) is None
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
-def test_a_fault_fails_the_gate_and_is_named(fault: Fault, tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", CONTROLS.values(), ids=CONTROLS)
+def test_device_dumps_pass_without_a_fault(change: Callable[[AscendTrial], object], tmp_path: Path) -> None:
+    trial = AscendTrial(tmp_path, settings={"min_coverage": 0.7})
+    change(trial)
+    outcome = by_command(trial)
+    assert (outcome.code, outcome.named) == (0, ""), outcome.text
+    assert f"{len(ADDRESSES)} tensors: {len(ADDRESSES)} pass" in outcome.text
+    assert by_helper(trial) is None
+
+
+@pytest.mark.parametrize("fault", EVERY, ids=lambda fault: fault.what)
+def test_a_fault_fails_the_gate_and_is_named(fault: Fault | AscendFault, tmp_path: Path) -> None:
     trial = trial_of(fault, tmp_path)
     outcome = by_command(trial)
     assert outcome.code == 1
@@ -253,7 +278,7 @@ def test_a_fault_fails_the_gate_and_is_named(fault: Fault, tmp_path: Path) -> No
 @pytest.mark.e2e
 @pytest.mark.parametrize(
     ("what", "workers"),
-    [*((what, ()) for what in BY_PYTEST), *((what, ("-n", "2")) for what in BY_PYTEST[:2] + BY_PYTEST[-2:])],
+    [*((what, ()) for what in BY_PYTEST), *((what, ("-n", "2")) for what in WITH_WORKERS)],
     ids=lambda value: value if isinstance(value, str) else " ".join(value) or "one process",
 )
 def test_pytest_says_the_same(what: str, workers: tuple[str, ...], tmp_path: Path) -> None:
@@ -265,6 +290,6 @@ def test_pytest_says_the_same(what: str, workers: tuple[str, ...], tmp_path: Pat
     assert outcome.code == 1
     assert outcome.named.replace("/", "_") == fault.named.replace("/", "_")
     assert outcome[1:3] == by_command(trial)[1:3]
-    assert f"{1 + len(fault.too)} failed" in outcome.text
+    assert isinstance(fault, AscendFault) or f"{1 + len(fault.too)} failed" in outcome.text
     assert "Traceback" not in outcome.text
     assert fault.says.lower() in one_line(outcome.text).lower()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from diagnosis import trials
 from docs_pages import ROOT, anchors
 from numpy.random import default_rng
 
@@ -110,6 +111,12 @@ def test_a_default_is_named_where_values_and_names_show_it(name):
 def test_another_mistake_of_the_same_operator_is_not_taken_for_a_default(name):
     for operator in (ALL_NAMES, ALL_NAMES.replace("mean", "variance")):
         assert [told(*OTHER[name], operator, dtype) for dtype in (np.float32, np.float16)] == [[], []]
+
+
+def test_no_drift_of_the_benchmark_is_taken_for_a_default():
+    drifts = list(trials(1, 300, seed=36, sizes=(600,)))
+    assert len(drifts) > 300
+    assert [one.how for one in drifts if told(one.left, one.right, ALL_NAMES, None)] == []
 
 
 def test_the_failure_points_to_the_row_and_fails(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_msdump.capabilities.diagnosis.claim import Fit, Sides, confidence_of
 from pytest_msdump.capabilities.diagnosis.diagnose import diagnose
-from pytest_msdump.capabilities.diagnosis.kinds import CONFIDENCES, DIAGNOSES
+from pytest_msdump.capabilities.diagnosis.kinds import DIAGNOSES
 from pytest_msdump.core.compare.opening import ArrayView
 
 X = np.random.default_rng(7).normal(size=(4, 32, 10, 12)).astype(np.float32)
@@ -112,13 +112,6 @@ def test_a_matrix_in_fractal_nz_and_a_transposed_one_are_told_apart():
     assert sure(np.ascontiguousarray(M.T).reshape(M.shape), M) == ["transposed"]
 
 
-def test_another_tensor_is_unrelated_only_when_it_is_distributed_differently():
-    random = np.random.default_rng(3)
-    assert sure(random.uniform(0, 2, M.shape).astype(np.float32), M) == ["unrelated"]
-    (alike,) = told(random.normal(size=M.shape).astype(np.float32), M)
-    assert (alike.id, alike.confidence) == ("unrelated", "medium")
-
-
 def test_a_factor_and_a_constant_that_explain_as_much_are_both_only_likely():
     right = 1000 + np.random.default_rng(2).uniform(0, 0.5, 200).astype(np.float32)
     found = {entry.id: entry.confidence for entry in told(right + 1, right)}
@@ -129,20 +122,6 @@ def test_one_outlier_is_no_wrong_channel():
     left = X.copy()
     left[1, 5, 3, 3] += 100
     assert told(left, X) == ()
-
-
-def test_an_outlier_in_a_channel_that_differs_little_is_no_wrong_channel():
-    left = one_channel(X, 0)
-    left[:, 5] = X[:, 5] * np.float32(1.1)
-    left[1, 5, 3, 3] += 1000
-    assert "one_slice" not in sure(left, X)
-
-
-def test_equal_moments_keep_unrelated_from_being_sure():
-    other = np.random.default_rng(4).exponential(1, X.shape).astype(np.float32) - 1
-    (found,) = told(other, X)
-    assert (found.id, found.confidence) == ("unrelated", "medium")
-    assert sure(other * 2, X) == ["unrelated"]
 
 
 @pytest.mark.parametrize(
@@ -165,15 +144,6 @@ def test_energy_elements_agreement_and_number_all_have_to_speak_for_a_claim(chan
     numbers.update(change)
     elements = numbers.pop("of", 100)
     assert confidence_of(Fit(**numbers), elements=elements) == confidence
-
-
-def test_a_large_element_does_not_speak_for_all_others():
-    random = np.random.default_rng(5)
-    right = M.copy()
-    right[0, 0] = 1e6
-    left = right * (1 + 0.3 * random.normal(size=M.shape).astype(np.float32))
-    left[0, 0] = 2e6
-    assert sure(left.astype(np.float32), right) == []
 
 
 @pytest.mark.parametrize("curve", [np.tanh, lambda x: x / (1 + np.exp(-x)), lambda x: 0.8 * x + 0.02 * x**3])
@@ -247,10 +217,3 @@ def test_a_channel_that_the_sample_misses_is_found():
     left[0, missed] = 0
     (found,) = told(left, right)
     assert (found.id, found.confidence, dict(found.details)) == ("one_slice", "high", {"index": {"1": missed}})
-
-
-def test_the_surest_comes_first_and_evidence_is_one_sentence():
-    found = told(np.where(np.arange(X.size).reshape(X.shape) % 12 == 0, 1.2 * X + 0.5, 1.2 * X + 0.01), X)
-    ranks = [CONFIDENCES.index(entry.confidence) for entry in found]
-    assert ranks == sorted(ranks, reverse=True)
-    assert all("\n" not in entry.evidence and entry.evidence[-1] != "." for entry in found)

@@ -85,16 +85,6 @@ def test_what_fails_by_something_else_takes_up_all_of_a_limit_at_least() -> None
 # -- growth of one operator ------------------------------------------------------------------------------------------
 
 
-def test_a_looser_or_tighter_limit_is_no_growth() -> None:
-    assert growth(Drift(3e-3, 1e-3), [Drift(3e-3, 1e-2)]) == 1
-    assert growth(Drift(5e-3, 1e-2), [Drift(5e-4, 1e-3)]) == 1
-    assert growth(Drift(5e-3, 1e-3), [Drift(5e-4, 1e-3), Drift(1e-5, 1e-3)]) == pytest.approx(10)
-    assert growth(Drift(1e-5, 1e-3), [Drift(0.0, 1e-3)]) == inf
-    assert growth(Drift(0.0, 1e-3), [Drift(0.0, 1e-3)]) == 1
-    assert growth(Drift(1.0), [Drift(1.0, 1.0)]) is None
-    assert growth(Drift(1.0, 1.0), []) is None
-
-
 def measured_limit(error: float, base: float) -> Drift:
     """The drift of a tensor whose limit is 12 times what rounding does to it."""
     check = Check(_DISTANCE, error, 12 * base, "fail", "msdump.limits.json", "ok", base=base)
@@ -102,15 +92,6 @@ def measured_limit(error: float, base: float) -> Drift:
     assert drift is not None
     assert drift.score == pytest.approx(error / base)
     return drift
-
-
-def test_where_limits_were_measured_the_score_grows_whatever_the_operator_does_to_errors() -> None:
-    # An operator that makes errors and rounding a hundred times larger.
-    assert growth(measured_limit(1e-4, 1e-5), [measured_limit(1e-6, 1e-7)]) == pytest.approx(1)
-    # One that should make them smaller, and does not.
-    assert growth(measured_limit(1e-6, 1e-8), [measured_limit(1e-6, 1e-7)]) == pytest.approx(10)
-    # A limit of a profile has no score.
-    assert growth(measured_limit(1e-4, 1e-5), [Drift(1e-6, 1e-3)]) == pytest.approx(100)
 
 
 @pytest.mark.parametrize(
@@ -249,14 +230,6 @@ def test_a_failure_by_another_limit_that_no_jump_explains_is_a_cause(shares: tup
     assert names(fails_otherwise(chain(*shares), "c")) == {"c": "cause"}
 
 
-@pytest.mark.parametrize("jump", [1e-3, 0.03])
-def test_a_jump_to_little_of_the_limit_is_none(jump: float) -> None:
-    shares = [1e-6, jump]
-    while shares[-1] < 1:
-        shares.append(shares[-1] * 3)
-    assert set(names(chain(*shares)).values()) == {"accumulated"}
-
-
 def test_a_jump_of_what_rounding_explains_is_none() -> None:
     assert set(names(chain(0.001, 0.2, 0.7, 2, limit=1e-5)).values()) == {"accumulated"}
 
@@ -296,20 +269,16 @@ def test_where_limits_do_not_tell_the_first_to_fail_is_the_cause() -> None:
 # -- without a graph -------------------------------------------------------------------------------------------------
 
 
-def test_by_order_an_error_beyond_all_before_it_is_a_cause() -> None:
-    roles = roles_by_order(chain(0.001, 3, 0.5, 4, 60, 30))
-    assert {op: role.name for op, role in roles.items()} == {
-        "b": "cause",
-        "d": "unknown",
-        "e": "cause",
-        "f": "unknown",
-    }
-
-
 def test_by_order_the_largest_jump_before_is_named() -> None:
     roles = roles_by_order(chain(1e-4, 0.05, 0.4, 0.2, 1.06))
     assert roles["e"] == Role("unknown", why="order_jump", jump="b")
     assert growth_by_order(chain(1e-4, 0.05, 0.4, 0.2, 1.06))["b"].factor == pytest.approx(500)
+
+
+def test_by_order_small_steps_accumulate() -> None:
+    roles = roles_by_order(chain(0.1, 0.3, 0.9, 1.06, 1.07))
+    assert {op: role.name for op, role in roles.items()} == {"d": "accumulated", "e": "accumulated"}
+    assert roles["e"].causes == ("d",)
 
 
 def test_by_order_what_ran_inside_of_a_module_explains_its_error() -> None:

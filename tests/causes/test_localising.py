@@ -12,13 +12,11 @@ from dump_builder import START, Tensor, write_mindspore
 from plugin.suites import write_suite
 
 from pytest_msdump.capabilities.html.content import content
-from pytest_msdump.causes.reasons import reason_of
 from pytest_msdump.causes.told import role_lines
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.record_json import to_json
 from pytest_msdump.core.suite import load_suite
-from pytest_msdump.core.text import ENGLISH
 
 GRAPHS = Path(__file__).parents[1] / "data" / "localising"
 GOOD, BAD = np.ones((2, 3), "f4"), np.full((2, 3), 2, "f4")
@@ -92,17 +90,6 @@ def test_the_cause_is_the_operator_that_the_truth_names(
     assert report.localised_by == ("graph" if with_graph else "execution order")
 
 
-def test_a_weight_that_meets_by_name_says_nothing_of_operators_that_were_mapped(tmp_path: Path) -> None:
-    conv = ("Conv2D", "Default/conv", "output", 0, False)
-    write_pair(tmp_path, [conv, *outputs("a", bad=("a",)), ("Parameter", "w", "output", 0, True)])
-    next((tmp_path / "right").rglob("Conv2D.*")).unlink()
-    write_ir(tmp_path, ["conv Conv2D x w", "a ReLU conv"], parameters=("x", "w"))
-    by_name = records(tmp_path)["Default/a:output:0"]
-    assert (by_name["role"], by_name["suspects"]) == ("unknown", ["Default/conv"])
-    mapped = records(tmp_path, map=[{"left": "Default/a", "right": "Default/a"}])["Default/a:output:0"]
-    assert (mapped["role"], mapped["suspects"]) == ("cause", ["Default/conv"])
-
-
 # -- own inputs ------------------------------------------------------------------------------------------------------
 
 
@@ -112,22 +99,6 @@ def test_an_operator_whose_own_input_passes_is_a_cause_whatever_fails_above(tmp_
     write_ir(tmp_path, ["a ReLU x", "b ReLU a"])
     assert records(tmp_path)["Default/b:output:0"]["role"] == "inherited"
     assert records(tmp_path, io="all")["Default/b:output:0"]["role"] == "cause"
-
-
-def test_the_output_that_feeds_counts_and_not_another_of_the_same_operator(tmp_path: Path) -> None:
-    tensors = [
-        ("Split", "Default/a", "output", 0, False),
-        ("Split", "Default/a", "output", 1, True),
-        ("ReLU", "Default/b", "output", 0, False),
-    ]
-    write_pair(tmp_path, tensors)
-    model = {"graph": [{"op": [
-        {"name": "x", "type": "Data"},
-        {"name": "Default/a", "type": "Split", "input": ["x:0"]},
-        {"name": "Default/b", "type": "ReLU", "input": ["Default/a:1"]},
-    ]}]}  # fmt: skip
-    (tmp_path / "ge.json").write_text(json.dumps(model), "utf-8")
-    assert records(tmp_path, fusion="ge.json")["Default/b:output:0"]["role"] == "cause"
 
 
 # -- iterations, loops, ranks, parameters ----------------------------------------------------------------------------
@@ -142,25 +113,6 @@ def test_a_later_iteration_may_have_inherited_through_weights(tmp_path: Path) ->
     assert told["Default/a:output:0@1"]["role"] == "unknown"
     assert "earlier part of the run" in told["Default/a:output:0@1"]["role_reason"]
     assert told["Default/b:output:0@1"]["role"] == "inherited"
-
-
-def test_a_weight_that_fails_is_a_producer(tmp_path: Path) -> None:
-    weight = ("Parameter", "w", "output", 0, False)
-    write_pair(tmp_path, [*outputs("a", "b", bad=("a",)), weight])
-    write_ir(tmp_path, ["a MatMul x w", "b ReLU x"], parameters=("x", "w"))
-    told = records(tmp_path)
-    assert told["w:output:0"]["role"] == "cause"
-    assert (told["Default/a:output:0"]["role"], told["Default/a:output:0"]["causes"]) == ("inherited", ["w:output:0"])
-
-
-def test_a_weight_that_the_step_writes_to_was_another_before(tmp_path: Path) -> None:
-    weight = ("Parameter", "w", "output", 0, False)
-    write_pair(tmp_path, [*outputs("a", bad=("a",)), ("AssignAdd", "Default/u", "output", 0, False), weight])
-    write_ir(tmp_path, ["a MatMul x w", "u AssignAdd w a"], parameters=("x", "w"))
-    told = records(tmp_path)
-    assert told["Default/a:output:0"]["role"] == "cause"
-    assert (told["w:output:0"]["role"], told["w:output:0"]["causes"]) == ("inherited", ["Default/a:output:0"])
-    assert told["Default/a:output:0"]["role_reason"].endswith("not compared with their values before the step: w")
 
 
 def test_a_weight_that_is_read_after_it_was_written_feeds_its_reader(tmp_path: Path) -> None:
@@ -301,18 +253,6 @@ def test_an_operator_whose_outputs_are_equally_far_apart_is_judged_by_either(tmp
     told = records(tmp_path)
     assert {record["role"] for record in told.values()} == {"cause"}
     assert {record["metrics"]["relative_euclidean_distance"] for record in told.values()} == {1.0}
-
-
-def test_what_was_not_run_leaves_it_unknown(tmp_path: Path) -> None:
-    write_pair(tmp_path, outputs("a", "b", "c", bad=("a", "b", "c")))
-    write_ir(tmp_path, ["a ReLU x", "b ReLU a", "c ReLU b"])
-    planned = plan(load_suite(file=None, table={"left": "left", "right": "right"}, options={}, directory=tmp_path))
-    report = build_report(planned, {2: compare_plan(planned)[2]})
-    assert report.records[2].role == "unknown"
-    assert "Default/b (not run)" in reason_of(report.records[2], ENGLISH)
-    assert report.records[0].role is None
-    narrowed = records(tmp_path, select=["Default/c"])
-    assert "Default/b (not selected)" in narrowed["Default/c:output:0"]["role_reason"]
 
 
 def test_a_later_pass_of_a_loop_may_have_got_it_from_an_earlier_one(tmp_path: Path) -> None:

@@ -157,62 +157,21 @@ def test_a_module_that_adds_far_more_than_fails_inside_of_it_is_a_second_cause(t
     }
 
 
-def test_what_reads_the_tensor_that_a_module_hands_on_reads_what_the_module_gives_back(tmp_path: Path) -> None:
-    # The port forgot the addition of its block, and gives back what its last layer made, which is right.
-    calls = [
-        call("stem", None),
-        call("norm", "stem", inside="block"),
-        call("inside", "norm", bad=True, inside="block"),
-        call("block", "stem", "norm", bad=True),
-        call("head", "norm", bad=True),
-        # Not what the block gives back.
-        call("hidden", "stem", inside="other"),
-        call("other", "stem", bad=True),
-        call("reader", "hidden", bad=True),
-    ]
-    assert roles(compared(tmp_path, [*calls[:2], *calls[3:]])) == {
-        "block": ("cause", ()),
-        "head": ("inherited", ("block:output:0",)),
-        "other": ("cause", ()),
-        "reader": ("cause", ()),
-    }
-    # What reads it inside of the block does not.
-    assert roles(compared(tmp_path / "inside", calls))["inside"] == ("cause", ())
-
-
-def test_failures_deep_inside_of_modules_that_were_not_compared_count(tmp_path: Path) -> None:
-    calls = [
-        call("stem", None),
-        call("conv", "stem", bad=True, inside="inner"),
-        call("inner", "stem", "conv", bad=True, inside="outer"),
-        # The outer module adds something itself, and so does not hand on the failing tensor.
-        call("outer", "stem", "inner", bad=True),
-    ]
-    report = compared(tmp_path, calls, select=["outer", "conv", "stem"])
-    assert roles(report) == {"conv": ("cause", ()), "outer": ("inherited", ("conv:output:0",))}
-
-
-def test_of_a_module_that_is_called_twice_each_call_has_its_own_inside(tmp_path: Path) -> None:
-    calls = [
-        call("stem", None),
-        call("conv", "stem", bad=True, inside="block"),
-        call("block", "stem", "conv@0", bad=True),
-        call("other", None),
-        call("conv", "other", inside="block"),
-        # Fails by what it computes itself: what runs inside of this call passes.
-        call("block", "other", "conv@1", bad=True),
-    ]
-    assert roles(compared(tmp_path, calls)) == {
-        "conv": ("cause", ()),
-        "block": ("inherited", ("conv:output:0",)),
-        "block@1": ("cause", ()),
-    }
-
-
 def test_a_module_whose_inside_was_not_compared_is_the_place_to_look(tmp_path: Path) -> None:
     report = compared(tmp_path, BLOCK, select=["stem", "block", "head"])
     # What reads the last layer inside reads what the block gives back.
     assert roles(report) == {"block": ("cause", ()), "head": ("inherited", ("block:output:0",))}
+
+
+def test_a_network_of_which_nothing_else_was_compared_is_no_cause(tmp_path: Path) -> None:
+    calls = [call("conv", None, inside="Net"), call("head", "conv", inside="Net"), call("Net", None, "head", bad=True)]
+    report = compared(tmp_path, calls, select=["Net"])
+    assert roles(report) == {"Net": ("unknown", ())}
+    assert reason_of(report.records[-1], ENGLISH) == (
+        "not all of its inputs were compared: conv (not selected), head (not selected)"
+    )
+    # What was compared inside of it, or before it, is evidence.
+    assert roles(compared(tmp_path / "head", calls, select=["Net", "head"])) == {"Net": ("cause", ())}
 
 
 @pytest.mark.parametrize(
@@ -273,48 +232,6 @@ def test_the_graph_of_the_right_side_serves_where_the_left_has_none(tmp_path: Pa
     report = led_over(tmp_path, left, right, map=entries)
     assert roles(report) == {"a": ("cause", ()), "c": ("cause", ()), "d": ("inherited", ("a:output:0",))}
     assert report.localised_by == "graph of the right side"
-
-
-def test_calls_and_modules_of_the_right_side_are_led_over(tmp_path: Path) -> None:
-    left = [
-        call("relu"),
-        call("conv", bad=True),
-        call("relu", bad=True),
-        call("block", bad=True),
-        call("a", bad=True),
-        call("b", bad=True),
-    ]
-    right = [
-        call("relu", None, inside="block"),
-        call("conv", "relu@0", inside="block"),
-        call("relu", "conv", inside="block"),
-        call("block", None, "relu@1"),
-        call("a", "relu@0"),
-        call("b", "relu@1"),
-    ]
-    inherited = ("inherited", ("conv:output:0",))
-    expected = {"relu@1": inherited, "conv": ("cause", ()), "block": inherited, "a": ("cause", ()), "b": inherited}
-    assert roles(led_over(tmp_path, left, right)) == expected
-
-
-def test_what_a_module_of_the_right_side_holds_is_led_over(tmp_path: Path) -> None:
-    left = [call("stem"), call("conv", bad=True), call("block", bad=True)]
-    # Between the layer and what the block gives back, nothing was followed.
-    right = [call("stem", None), call("conv", "stem", inside="block"), call("block", "stem")]
-    assert roles(led_over(tmp_path, left, right)) == {
-        "conv": ("cause", ()),
-        "block": ("inherited", ("conv:output:0",)),
-    }
-
-
-def test_the_right_side_completes_what_a_recorder_of_the_left_could_not_follow(tmp_path: Path) -> None:
-    record(tmp_path / "left", [call("a", None, bad=True), call("b", None, bad=True), call("c", "?", bad=True)])
-    # What the left knows stays: there `b` does not read `a`.
-    record(tmp_path / "right", [call("a", None), call("b", "a"), call("c", "b")], is_good=True)
-    report = judged(tmp_path)
-    assert roles(report) == {"a": ("cause", ()), "b": ("cause", ()), "c": ("inherited", ("b:output:0",))}
-    assert report.localised_by == "graph and graph of the right side"
-    assert role_lines(report, width=200)[0].endswith("found by the run's own graph and the right side's graph")
 
 
 @pytest.mark.parametrize(("op_type", "role"), [("Dropout", "cause"), ("Conv2d", "unknown")])

@@ -128,19 +128,6 @@ def test_any_bit_the_shape_and_the_type_count(repeats, other: Any) -> None:
     assert [(one.tensor.address, one.runs) for one in found.differences] == [("a:output:0", (2,))]
 
 
-def test_several_may_begin_by_themselves(repeats) -> None:
-    def run(number: int, directory: Path) -> None:
-        with DumpWriter(directory) as writer:
-            for name, feeds, value in (("a", [], number), ("b", [], number > 2), ("c", ["a", "b"], number)):
-                writer.write(name, np.float32([value]))
-                writer.add_call(Operator(name, "Add", inputs=tuple(Edge(one, 0) for one in feeds)))
-
-    assert [(one.tensor.address, one.runs) for one in repeats(run).differences] == [
-        ("a:output:0", (2, 3)),
-        ("b:output:0", (3,)),
-    ]
-
-
 def test_recorded_inputs_clear_what_feeds_an_operator(repeats) -> None:
     def run(number: int, directory: Path) -> None:
         with DumpWriter(directory) as writer:
@@ -223,6 +210,18 @@ def test_other_inputs_and_weights_are_said_first(repeats) -> None:
     assert lines[-1].endswith("but the runs were not given the same")
 
 
+def test_a_weight_that_begins_otherwise_is_named_as_a_weight(repeats) -> None:
+    def run(number: int, directory: Path) -> None:
+        with DumpWriter(directory) as writer:
+            writer.write("a.weight", np.float32([number]), op_type="Parameter")
+            writer.write("a", np.float32([number]), op_type="Linear")
+            writer.add_call(Operator("a", "Linear", inputs=(Edge("a.weight", 0, is_parameter=True),)))
+
+    found = repeats(run)
+    assert [one.tensor.address for one in found.differences] == ["a.weight:output:0"]
+    assert whys(found)[0] == "a weight, and nothing that was recorded changed it: are its initial values seeded?"
+
+
 def test_runs_with_other_operators_differ_and_they_are_named(repeats) -> None:
     def run(number: int, directory: Path) -> None:
         chain(directory, {"a": [1], **({"extra": [1]} if number == 2 else {"own": [1]}), "b": [1]})
@@ -240,6 +239,11 @@ def test_an_operator_that_is_called_more_often_is_no_equal_run(repeats) -> None:
                 writer.write("loop", np.float32([1]))
 
     assert tuple(map(say, repeats(run).alone)) == ("loop:output:0 (in run 3, not in run 1)",)
+
+
+def test_nothing_in_common_is_no_result(repeats) -> None:
+    with pytest.raises(ConfigError, match=r"run 1 and run 2 have no operator in common, e\.g\. op1:output:0"):
+        repeats(lambda number, directory: chain(directory, {f"op{number}": [1]}))
 
 
 @pytest.mark.parametrize("save", ["full", "sketch"])

@@ -17,6 +17,13 @@ def names(**nodes: Node[str]) -> dict[str, str]:
     return {op: role.name for op, role in roles_by_graph(nodes).items()}
 
 
+def test_an_operator_that_nobody_saw_may_be_the_cause() -> None:
+    roles = roles_by_graph({"a": node("passes"), "u": node("unseen", "a"), "x": node("fails", "a", "u")})
+    assert roles["x"] == Role("unknown", suspects=("u",), why="unseen")
+    assert roles_by_graph({"x": node("fails", "gone")})["x"].suspects == ("gone",)
+    assert roles_by_graph({"x": Node("fails", None)})["x"].why == "feeds"
+
+
 def test_a_part_that_feeds_two_failures_makes_both_unknown() -> None:
     shared = {"u": node("part"), "v": node("part", "u"), "x": node("fails", "v"), "y": node("fails", "u")}
     roles = roles_by_graph(shared)

@@ -97,15 +97,3 @@ def test_with_operators_missing_no_innocent_operator_is_called_a_cause(tmp_path:
         told = {name for record in unknown for name in [record.left.true_name, *record.suspects]}
         assert fault in told
         assert all(record.suspects and record.suspects[0] in reason_of(record, ENGLISH) for record in unknown)
-
-
-def test_without_a_graph_only_the_first_failure_is_a_cause(tmp_path: Path) -> None:
-    ops = network(7)
-    fault = ops[20].name
-    write(tmp_path / "left", ops, computed(ops, 7, np.float32, [fault]))
-    write(tmp_path / "right", ops, computed(ops, 7, np.float64))
-    report = compared(tmp_path)
-    assert report.localised_by == "execution order"
-    assert roles(report, "cause") == [fault]
-    assert not roles(report, "inherited")
-    assert not report.edges

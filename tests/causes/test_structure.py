@@ -63,13 +63,6 @@ def test_neighbours_that_compute_the_same_need_names():
     assert align_steps(left, right, paired={}).certain == ((0, 0), (1, 1))
 
 
-def test_a_bias_is_the_end_of_its_layer():
-    left, right = fused_steps(steps("linear", "bias", "activation"), steps("linear", "activation"))
-    assert [step.members for step in left] == [(1,), (2,)]
-    assert left[0].inner == steps("linear")[0]
-    assert [step.members for step in right] == [(0,), (1,)]
-
-
 def test_a_normalisation_is_folded_only_where_the_other_side_has_none():
     plain, normalised = steps("convolution", "activation"), steps("convolution", "batch norm", "activation")
     assert [step.members for step in fused_steps(plain, normalised)[1]] == [(1,), (2,)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import dropwhile
 from pathlib import Path
 from typing import Any
@@ -14,20 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from dump_builder import write_mindspore, write_reference
-from outcomes import without_run
 
 from pytest_msdump.causes import mispaired
-from pytest_msdump.causes.fingerprint import sample, sample_of, sampled_distance
-from pytest_msdump.causes.mispaired import FAR, FREE, TAKEN, Rival, better_fits
-from pytest_msdump.causes.told import suspicious_line
+from pytest_msdump.causes.fingerprint import sample_of, sampled_distance
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.planning import plan
-from pytest_msdump.core.model.comparison import Verdict
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.json_report import document, read_json, report_from
 from pytest_msdump.core.report.summary import summary_lines
 from pytest_msdump.core.suite import load_suite, parse_toml
-from pytest_msdump.core.text import Phrases
 
 Array = npt.NDArray[Any]
 Told = dict[str, list[tuple[str, str, str]]]
@@ -127,18 +121,6 @@ def test_a_map_that_is_off_by_one_layer_is_told_layer_by_layer(tmp_path: Path) -
     assert told(off) == {f"op{number}": [("right", f"layer{number}", "clear")] for number in range(5)}
 
 
-def test_where_only_the_right_tensor_has_a_better_partner_that_one_is_told(tmp_path: Path) -> None:
-    a, b, c = values(3)
-    write(tmp_path, {"x": near(a), "y": near(b)}, {"b": b})
-    found = report(tmp_path, {"x": "b"})
-    assert told(found) == {"x": [("left", "y", "clear")]}
-    (one,) = found.records[0].suspicious
-    assert one.map == {"left": "y:output:0", "right": "b:output:0"}
-    assert told(report(tmp_path, {"y": "b"})) == {}
-    write(tmp_path / "other", {"x": near(a), "y": near(c)}, {"b": b})
-    assert told(report(tmp_path / "other", {"x": "b"})) == {}
-
-
 def test_shapes_that_do_not_meet_are_looked_at_too_and_the_entry_says_how_they_do(tmp_path: Path) -> None:
     a, b = values(1, (2, 3, 4, 5))[0], values(1, (7, 3))[0]
     write(tmp_path, {"x": near(a), "y": near(b)}, {"a": a.transpose(0, 2, 3, 1), "b": b.reshape(21)})
@@ -162,37 +144,7 @@ def test_an_entry_of_a_run_with_several_parts_is_for_one_of_them(tmp_path: Path)
     assert [record.verdict.outcome for record in set_right.records] == ["pass"] * 4
 
 
-def test_of_many_tensors_those_come_first_that_have_no_partner_that_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mispaired, "_MOST_OPENED", 3)
-    first, *between, last = values(12)
-    many = {f"m{number}": layer for number, layer in enumerate(between)}
-    write(
-        tmp_path,
-        {"x": near(first), **{name: near(layer) for name, layer in many.items()}, "y": near(last)},
-        {"a": first, **many, "b": last},
-    )
-    found = report(tmp_path, {"x": "b", "y": "a"})
-    assert told(found) == {"x": [("right", "a", "clear")], "y": [("right", "b", "clear")]}
-    # Of those that have none either the nearest are looked at, and of the first pairs alone.
-    assert told(report(tmp_path, {f"m{number}": f"m{9 - number}" for number in range(10)})) == {
-        "m4": [("right", "m4", "clear")],
-        "m5": [("right", "m5", "clear")],
-    }
-    monkeypatch.setattr(mispaired, "_MOST_PAIRS", 5)
-    assert list(told(report(tmp_path, {f"m{number}": f"m{9 - number}" for number in range(10)}))) == ["m4"]
-
-
 # -- what is none ----------------------------------------------------------------------------------------------------
-
-
-def test_an_operator_that_repeats_another_one_is_at_fault_and_not_its_pair(tmp_path: Path) -> None:
-    conv, relu = values(2)
-    write(tmp_path, {"conv": near(conv), "relu": near(conv)}, {"conv": conv, "relu": relu})
-    found = report(tmp_path)
-    assert [record.verdict.outcome for record in found.records] == ["pass", "fail"]
-    assert told(found) == {}
 
 
 def test_what_names_pair_is_doubted_but_no_entry_is_offered_for_a_tensor_that_nobody_has(tmp_path: Path) -> None:
@@ -216,14 +168,6 @@ def test_a_pair_that_holds_makes_a_free_tensor_of_the_same_values_ambiguous(tmp_
     a, b = values(2)
     write(tmp_path, {"x": near(a), "y": near(a)}, {"b": b, "a1": a, "a2": a})
     assert told(report(tmp_path, {"x": "b", "y": "a1"})) == {"x": [("right", "a2", "several")]}
-
-
-def test_few_different_values_tell_no_tensor_from_another(tmp_path: Path) -> None:
-    numbers = np.random.default_rng(1)
-    mask, other = ((numbers.random((20, 20)) < share).astype("f4") for share in (0.5, 0.5))
-    write(tmp_path, {"x": mask, "y": other}, {"a": other, "b": mask})
-    found = told(report(tmp_path, {"x": "a", "y": "b"}))
-    assert found == {"x": [("right", "b", "values")], "y": [("right", "a", "values")]}
 
 
 @pytest.mark.parametrize("value", [0.0, 3.0, np.nan])
@@ -271,13 +215,6 @@ def test_other_parts_of_the_run_and_inputs_are_no_candidates(tmp_path: Path) -> 
     assert told(report(tmp_path, io="all")) == {}
 
 
-def test_a_pair_that_was_not_run_is_not_known_to_be_wrong(tmp_path: Path) -> None:
-    a, b = values(2)
-    write(tmp_path, {"x": near(a), "y": near(b)}, {"a": a, "b": b})
-    assert told(report(tmp_path, {"x": "b", "y": "a"}, ran=[0])) == {}
-    assert told(report(tmp_path, {"x": "b", "y": "a"}, select=["x"])) == {}
-
-
 def test_a_file_that_cannot_be_read_is_nobody_s_partner(tmp_path: Path) -> None:
     a, b = values(2)
     write(tmp_path, {"x": near(a), "y": near(b)}, {"a": a, "b": b})
@@ -286,39 +223,6 @@ def test_a_file_that_cannot_be_read_is_nobody_s_partner(tmp_path: Path) -> None:
 
 
 # -- the parts -------------------------------------------------------------------------------------------------------
-
-
-def test_the_least_effort_wins_and_standing_decides() -> None:
-    rivals = [Rival(0, 1e-7, FAR), Rival(1, 0.0, FAR, effort=2)]
-    clear = better_fits(rivals, is_distinctive=True, is_mapped=False)
-    assert ([rival.number for rival in clear.rivals], clear.doubt) == ([0], "")
-    assert better_fits([Rival(0, 0.0, TAKEN)], is_distinctive=True, is_mapped=True).rivals == ()
-    assert better_fits([Rival(0, 0.0, FREE)], is_distinctive=True, is_mapped=True).doubt == ""
-    assert better_fits([Rival(0, 0.0, FREE)], is_distinctive=True, is_mapped=False).doubt == "names"
-    assert better_fits([Rival(0, 0.0, FAR)], is_distinctive=False, is_mapped=True).doubt == "values"
-    many = better_fits(
-        [Rival(number, 0.1 / (number + 1), FAR) for number in range(9)], is_distinctive=True, is_mapped=True
-    )
-    assert ([rival.number for rival in many.rivals], many.doubt) == ([8, 7, 6], "several")
-
-
-class Counting:
-    """A view that tells what was read."""
-
-    def __init__(self, array: Array) -> None:
-        self.array, self.size, self.seen = array, array.size, 0
-
-    def read(self, start: int, stop: int) -> Array:
-        self.seen += stop - start
-        return self.array[start:stop]
-
-
-def test_a_sample_is_small_and_reaches_both_ends() -> None:
-    view: Any = Counting(np.arange(10_000_000))
-    found = sample(view).values
-    assert (found.size, view.seen, found[0], found[-1]) == (1024, 1024, 0, 9_999_999)
-    assert len(set(found.tolist())) == 1024
-    assert sample(Counting(np.arange(7))).values.tolist() == list(range(7))  # type: ignore[arg-type]
 
 
 def test_samples_of_huge_numbers_and_of_nan() -> None:
@@ -340,14 +244,6 @@ def test_samples_of_huge_numbers_and_of_nan() -> None:
     assert distance(np.array([]), np.array([])) == 0
 
 
-def test_the_distance_of_samples_is_that_of_their_elements() -> None:
-    numbers = np.random.default_rng(5)
-    for scale in (1e-3, 1.0, 7.0):
-        one, other = numbers.standard_normal(50), scale * numbers.standard_normal(50)
-        norms = [float(np.linalg.norm(part)) for part in (one, other, one - other)]
-        assert sampled_distance(sample_of(one), sample_of(other)) == pytest.approx(norms[2] / max(norms[:2]), rel=1e-12)
-
-
 # -- what is said ----------------------------------------------------------------------------------------------------
 
 
@@ -361,88 +257,6 @@ def swapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.usefixtures("swapped")
-def test_the_command_tells_both_pairs_and_each_entry_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare"]) == 1
-    text = capsys.readouterr().out
-    assert "2 suspicious pairs: another tensor fits far better" in text
-    joined = " ".join(text.split())
-    assert "x:output:0 <-> b:output:0: a:output:0 on the right fits far better (values agree to 1e-06" in joined
-    entry = '# in place of msdump.toml [[msdump.map]] #1 [[msdump.map]] left = "x:output:0" right = "a:output:0"'
-    assert joined.count(entry) == 1
-    assert joined.count("[[msdump.map]] left") == 2
-    # The first is shown in full, and the summary names both.
-    assert joined.count("a wrong pair, or the left computes the wrong tensor here") == 3
-
-
-@pytest.mark.e2e
-def test_in_pytest_the_failing_items_and_the_summary_tell_it_with_workers_too(
-    swapped: Path, pytester: pytest.Pytester
-) -> None:
-    options = (str(swapped / "msdump.toml"), f"--rootdir={swapped}", "--msdump-report=json,html")
-    kept = {}
-    runs = {"alone": (pytester.runpytest, ()), "spread": (pytester.runpytest_subprocess, ("-n2",))}
-    for name, (run, workers) in runs.items():
-        result = run(*options, f"--msdump-report-dir={pytester.path / name}", *workers)
-        result.assert_outcomes(failed=2, passed=1)
-        text = " ".join(result.stdout.str().split())
-        assert text.count("a:output:0 on the right fits far better") == 2
-        assert text.count("2 suspicious pairs") == 1
-        kept[name] = [
-            without_run((pytester.path / name / file).read_bytes()) for file in ("results.json", "index.html")
-        ]
-    assert kept["alone"] == kept["spread"]
-    assert b'"suspicious"' in kept["alone"][0]
-
-
-def test_the_same_in_chinese_and_no_more_than_a_few_unless_asked(tmp_path: Path) -> None:
-    layers = values(9)
-    write(
-        tmp_path,
-        {f"op{number}": near(layer) for number, layer in enumerate(layers)},
-        {f"layer{number}": layer for number, layer in enumerate(layers)},
-    )
-    found = report(tmp_path, {f"op{number}": f"layer{number + 1}" for number in range(8)})
-    lines = summary_lines(found, width=100)
-    assert sum("<->" in line for line in lines) == 5
-    assert "  and 3 more suspicious pairs; --msdump-show=all lists them" in lines
-    assert sum("<->" in line for line in summary_lines(found, width=100, unfolded=True)) == 8
-    chinese = "\n".join(summary_lines(found, width=100, say=Phrases("zh")))
-    assert "8 个可疑配对" in chinese
-    assert "数值相差" in chinese
-    assert "suspicious" not in chinese
-
-
-def test_an_entry_that_two_pairs_ask_for_stands_there_once(tmp_path: Path) -> None:
-    a, b, c = values(3)
-    write(tmp_path, {"x": near(c), "y": near(b)}, {"a": a, "b": b})
-    found = report(tmp_path, {"x": "b", "y": "a"})
-    assert told(found) == {"x": [("left", "y", "clear")], "y": [("right", "b", "clear")]}
-    assert sum(line.strip() == "[[msdump.map]]" for line in summary_lines(found)) == 1
-
-
-def test_entries_that_are_shown_can_all_be_taken(tmp_path: Path) -> None:
-    """Numbers have moved by one: an entry for a left tensor that another entry keeps would be refused."""
-    a, b, c, d = values(4)
-    write(tmp_path, {"x": near(d), "y": near(a), "z": near(b)}, {"a": a, "b": b, "c": c})
-    pairs = {"x": "a", "y": "b", "z": "c"}
-    lines = [line.strip() for line in summary_lines(report(tmp_path, pairs))]
-    for place in (number for number, line in enumerate(lines) if line.startswith("# in place of")):
-        replaced = list("xyz")[int(lines[place].rpartition("#")[2]) - 1]
-        left, right = (lines[place + step].split('"')[1].partition(":")[0] for step in (2, 3))
-        pairs = {one: other for one, other in pairs.items() if one != replaced or one == left} | {left: right}
-    assert pairs == {"x": "a", "y": "a", "z": "b"}
-
-
-def test_of_a_pair_that_passes_when_it_is_judged_again_nothing_is_said(tmp_path: Path) -> None:
-    a, b = values(2)
-    write(tmp_path, {"a": near(b), "b": near(a)}, {"a": a, "b": b})
-    first, second = report(tmp_path).records
-    assert suspicious_line(first)
-    assert suspicious_line(replace(first, verdict=Verdict("pass"))) == ""
-    assert suspicious_line(replace(second, verdict=Verdict("warn"))) == ""
-
-
 def test_a_saved_report_keeps_it_and_a_damaged_one_is_refused(swapped: Path) -> None:
     assert main(["compare"]) == 1
     saved = read_json(swapped / "msdump-report" / "results.json")
@@ -452,21 +266,3 @@ def test_a_saved_report_keeps_it_and_a_damaged_one_is_refused(swapped: Path) -> 
         damaged["tensors"][0]["suspicious"][0][key] = value
         with pytest.raises(Exception, match="suspicious"):
             report_from(damaged)
-
-
-def test_entries_name_the_type_where_two_operators_share_a_name(tmp_path: Path) -> None:
-    one, other, third = values(3)
-    operators = [
-        ("Conv2D", "x", "output", 0, one),
-        ("BiasAdd", "x", "output", 0, other),
-        ("Add", "w", "output", 0, third),
-    ]
-    write_mindspore(tmp_path / "left", operators)
-    write_reference(tmp_path / "right", {"y": near(other), "z": near(one), "v": near(third)})
-    swapped = {"Conv2D.x": "y", "BiasAdd.x": "z", "w": "v"}
-    records = report(tmp_path, swapped).records
-    entries = [fit.map for record in records for fit in record.suspicious if fit.side == "right"]
-    assert sorted((entry["left"], entry["right"]) for entry in entries) == [
-        ("BiasAdd.x:output:0", "y:output:0"),
-        ("Conv2D.x:output:0", "z:output:0"),
-    ]

@@ -18,7 +18,7 @@ from pytest_msdump.causes.told import loose_limits
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.model.record import Record
 from pytest_msdump.core.model.report import Report
-from pytest_msdump.core.report.base import printed_lines, write_kind
+from pytest_msdump.core.report.base import printed_lines
 from pytest_msdump.core.report.build import build_report, compare_plan
 from pytest_msdump.core.report.markdown import markdown_text
 from pytest_msdump.core.report.record_json import checked_record, to_json
@@ -87,23 +87,6 @@ def test_the_cause_may_pass_and_leads(tmp_path: Path) -> None:
     assert reason_of(found["e"], ENGLISH).startswith("the error grew × 45 here, still within its limit")
 
 
-def test_what_ci_reads_begins_with_the_cause_and_names_both(tmp_path: Path) -> None:
-    report = chain(tmp_path, JUMPED)
-    errors = [line for line in printed_lines(["github"], [report]) if line.startswith("::error")]
-    assert "title=msdump%3A Default/b%3Aoutput%3A0" in errors[0]
-    assert "first to fail: DRIFT Default/e:output:0" in errors[0]
-    assert "title=msdump%3A Default/e%3Aoutput%3A0" in errors[1]
-    assert "::notice title=msdump::and 1 inherited" in printed_lines(["github"], [report])[-1]
-    entries = json.loads(write_kind("gitlab", [report], tmp_path)[0].read_text("utf-8"))
-    assert [(entry["check_name"], entry["severity"]) for entry in entries] == [
-        ("msdump.cause", "critical"),
-        ("msdump.fail", "minor"),
-        ("msdump.fail", "minor"),
-    ]
-    markdown = markdown_text(report)
-    assert markdown.index("| 2 |") < markdown.index("The first to fail is op 5: `DRIFT Default/e:output:0")
-
-
 def test_accumulated_errors_are_told_with_the_path_they_grew_on(tmp_path: Path) -> None:
     report = chain(tmp_path, ACCUMULATED)
     found = by_name(report)
@@ -127,7 +110,7 @@ def test_accumulated_errors_are_told_with_the_path_they_grew_on(tmp_path: Path) 
 
 
 def _words() -> Any:
-    from pytest_msdump.core.text.page import PAGE
+    from pytest_msdump.capabilities.html.words import PAGE
 
     return dict(PAGE)
 
@@ -147,15 +130,6 @@ def test_a_jump_within_the_limit_of_a_run_that_passes_is_told(tmp_path: Path) ->
     assert "grew" not in text_of(summary_lines(chain(tmp_path / "2", (0.04, 0.1, 0.2)), width=100))
     from_equal = text_of(summary_lines(chain(tmp_path / "3", (0.0, 0.1, 0.2)), width=100))
     assert "grew from 0 at Default/b, still within its limit" in from_equal
-
-
-def test_without_a_graph_the_largest_jump_before_is_named_and_is_no_cause(tmp_path: Path) -> None:
-    report = chain(tmp_path, JUMPED, graph=False)
-    found = by_name(report)
-    assert {record.role for record in report.records} == {None, "unknown"}
-    assert "the largest jump before it in execution order is × 45 at Default/b" in reason_of(found["e"], ENGLISH)
-    assert found["b"].role_why is not None
-    assert found["b"].role_why.why == "jump"
 
 
 # -- loose limits ----------------------------------------------------------------------------------------------------

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ from plugin.suites import write_suite
 
 from pytest_msdump.cli import COMMANDS, main
 from pytest_msdump.core.report.json_report import read_json
-from pytest_msdump.core.settings.options import OPTIONS
 
 
 @pytest.fixture(autouse=True)
@@ -80,24 +77,6 @@ def test_without_words_it_prints_the_overview(capsys):
     assert main([]) == 0
     text = capsys.readouterr().out
     assert all(f"\n    {name} " in text for name in COMMANDS)
-
-
-def test_every_option_of_the_table_is_a_flag(capsys):
-    with pytest.raises(SystemExit):
-        main(["compare", "--help"])
-    text = capsys.readouterr().out
-    for option in OPTIONS:
-        if option.name != "granularity":
-            assert option.cli_flags[-1] in text
-
-
-@pytest.mark.e2e
-def test_python_m_is_the_same_program():
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest_msdump", "compare", "a"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 4
-    assert done.stderr.startswith("msdump: give LEFT and RIGHT")
 
 
 def test_judging_again_keeps_what_coverage_was_asked_of_the_run(lenet, tmp_path, monkeypatch, capsys):

@@ -55,6 +55,20 @@ def test_a_graph_tells_which_operators_would_be_dumped(made, tmp_path, capsys):
     assert "would dump 2 of 3 operators\n  Default/ReLU-op1\n  Gradients/ReluGrad-op2\n" in said
 
 
+def test_an_ir_tells_which_operators_would_be_dumped(made, capsys):
+    document = json.loads(made.read_text())
+    document["common_dump_settings"] |= {"dump_mode": 1, "kernels": ["Conv2D", "Default/Mul-op0"]}
+    made.write_text(json.dumps(document))
+    graph = DATA / "ir" / "odd" / "ms_output_trace_code_graph_0.ir"
+    assert main(["config", "check", str(made), "--graph", str(graph)]) == 0
+    said = capsys.readouterr().out
+    assert "would dump 2 of 8 operators\n  Default/conv-Conv2d/Conv2D-op0\n  Default/Mul-op0\n" in said
+    document["common_dump_settings"] |= {"dump_mode": 0}
+    made.write_text(json.dumps(document))
+    main(["config", "check", str(made), "--graph", str(graph)])
+    assert "would dump all of 8 operators\n" in capsys.readouterr().out
+
+
 # The compiled model of these is fusion.json; its own name is the outermost `name` in it.
 FUSION = DATA / "ascend_golden" / "a_fusion_nchw" / "fusion.json"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -28,18 +27,6 @@ def convert(*words: object) -> int:
 
 def names(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-
-
-def test_a_recorded_reference_says_types_and_true_names_itself(tmp_path):
-    folder = tmp_path / "in"
-    save(folder / f"Net_conv.0.{TIME}.npy", np.float32([1.0, -2.5]))
-    entry = {"op": "Net/conv", "io": "output", "slot": 0, "dtype": "bfloat16"}
-    told = {"schema_version": 1, "framework": "torch", "complete": True, "tensors": {f"Net_conv.0.{TIME}.npy": entry}}
-    (folder / "msdump.json").write_text(json.dumps(told))
-    assert convert(folder, "--out", tmp_path / "out") == 0
-    header = decode((tmp_path / "out" / f"Net_conv.0.{TIME}.pb").read_bytes())
-    assert header["op_name"] == b"Net/conv"
-    assert header["output"][0]["data"].hex() == "803f20c0"
 
 
 def test_what_is_missing_or_there_twice_stops_no_other_file(tmp_path, capsys):

@@ -88,15 +88,6 @@ def test_limits_follow_devices_and_types(
     assert f"limits: profile {profile}, since {why}" in " ".join(capsys.readouterr().out.split())
 
 
-def test_nothing_is_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
-    _write("run", "a")
-    _write("ref", "a")
-    Path("msdump.toml").write_text("mine", "utf-8")
-    assert main(["init", "run", "ref"]) == 4
-    assert capsys.readouterr().err == "msdump: msdump.toml is there already; name a new file, or remove it\n"
-    assert Path("msdump.toml").read_text("utf-8") == "mine"
-
-
 def test_update_makes_its_own_entries_anew_and_keeps_what_a_person_wrote(pytester: pytest.Pytester) -> None:
     pytester.chdir()
     _write("run", "abcd")
@@ -200,17 +191,13 @@ def test_blocks_that_are_not_all_there_or_counted_otherwise_keep_entries_of_thei
     assert main(["compare", "--config", "msdump.toml", "--quiet"]) == 0
 
 
-@pytest.mark.parametrize("columns", [3, 4])
-def test_a_last_layer_that_was_renamed_is_not_left_out(columns: int, pytester: pytest.Pytester) -> None:
-    """Of another size, too: nothing but its place says that it is the last layer of both."""
-    pytester.chdir()
-    first, second, left, right = np.random.default_rng(7).standard_normal((4, 4, 4)).astype(np.float32)
-    write_reference(Path("run"), {"conv": first, "act": second, "head": left[:, :columns]})
-    write_reference(Path("ref"), {"conv": first, "act": second, "fc": right})
-    assert main(["init", "run", "ref", "-q"]) == 0
-    result = pytester.runpytest("msdump.toml")
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["*fc*"])
+def test_update_takes_a_suite_that_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    _write("run", "a")
+    _write("ref", "a")
+    assert main(["init", "run", "ref", "--update"]) == 4
+    Path("msdump.toml").write_text("[other]\n", "utf-8")
+    assert main(["init", "run", "ref", "--update"]) == 4
+    assert "no table [msdump]" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

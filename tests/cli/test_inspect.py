@@ -166,23 +166,6 @@ def test_a_dump_file_that_is_cut_short_still_tells_its_header(capsys):
     assert "header" not in told(capsys, empty, code=1)
 
 
-def test_a_file_as_json_says_the_same(run_with_graph, capsys):
-    path = file_of(run_with_graph, "Conv2D.*conv2*.output.0.*")
-    values = np.load(path)
-    found = entry(capsys, path, "--bins", 4)
-    (tensor,) = found["tensors"]
-    assert (found["kind"], found["bytes"]) == ("tensors", path.stat().st_size)
-    assert (tensor["address"], tensor["dtype"], tensor["shape"]) == (f"{CONV2}:output:0", "float32", [2, 12, 6, 6])
-    assert tensor["statistics"]["count"] == values.size
-    assert tensor["statistics"]["maximum"] == float(values.max())
-    assert tensor["histogram"]["counts"] == list(np.histogram(values.astype(np.float64), 4)[0])
-    operator = found["operator"]
-    assert operator["name"] == CONV2
-    assert [f"{line['file']}:{line['line']}" for line in operator["lines"]] == [PLACE]
-    assert operator["producers"][1] == {"operator": "conv2.weight", "output": 0, "is_parameter": True}
-    assert operator["consumers"] == {"0": [{"operator": "Default/conv2-Conv2d/BiasAdd-op0", "input": 0}]}
-
-
 def test_nan_inf_and_saturated_elements_are_counted_and_strict_json(tmp_path, capsys):
     path = tmp_path / "a.npy"
     np.save(path, np.array([1.0, np.nan, np.inf, -np.inf, 65504.0, 0.0], np.float16))
@@ -232,25 +215,6 @@ def test_kernel_arguments_and_attributes_are_told(run_with_graph, capsys):
     saved.write_text("[")
     assert "is not a JSON object" in entry(capsys, path)["kernel_args"]["problem"]
     assert "is not a JSON object" in told(capsys, path)
-
-
-def test_a_file_of_an_earlier_run_is_told_too(tmp_path, capsys):
-    for start, value in ((10**15, 1.0), (2 * 10**15, 2.0)):
-        write_mindspore(
-            tmp_path,
-            [("Mul", "Default/a", "output", 0, [value]), ("Parameter", "w", "output", 0, [value])],
-            start=start,
-        )
-    older = file_of(tmp_path, f"Mul.*.{10**15}.output.0.*")
-    assert older in {ref.source.path for ref in index(tmp_path).older}
-    found = entry(capsys, older)
-    assert found["is_older"]
-    (tensor,) = found["tensors"]
-    assert (tensor["statistics"]["maximum"], tensor["net"]) == (1.0, "Net")
-    assert "  of an earlier run into the same directory" in told(capsys, older)
-    newer = file_of(tmp_path, f"Mul.*.{2 * 10**15}.output.0.*")
-    assert not entry(capsys, newer)["is_older"]
-    assert "earlier run" not in told(capsys, newer)
 
 
 def test_a_graph_is_listed(capsys):

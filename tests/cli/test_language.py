@@ -118,6 +118,12 @@ def test_a_command_says_nothing_in_english(folder, capsys, line) -> None:
     assert english_of(folder, capsys, line, "--lang", "zh") == []
 
 
+@pytest.mark.parametrize("line", [COMMANDS[0], COMMANDS[6], f"overflow {ONE}", f"inspect {ONE}", NEW])
+def test_the_locale_does_as_the_option(folder, capsys, monkeypatch, line) -> None:
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    assert english_of(folder, capsys, line) == []
+
+
 @pytest.mark.parametrize("command", cli.COMMANDS)
 def test_a_language_that_is_not_there_is_refused(capsys, command) -> None:
     verb = "check " if command == "config" else ""

@@ -41,13 +41,17 @@ def test_every_pair_is_told_in_execution_order_with_what_paired_it(lenet, tmp_pa
     )
 
 
-def test_who_stays_alone_is_told_with_reason_and_nearest_name(capsys):
-    assert main(["match", "run", "reference"]) == 0
-    out = capsys.readouterr().out
-    assert "relu_a:output:0 (nearest: relu1:output:0)" in out
-    assert "relu1:output:0 (nearest: relu_a:output:0)" in out
-    assert "no operator of that name on the right side (1):" in out
-    assert "2 pairs; 2 of 3 right tensors have a partner (66.6 %)" in out
+@pytest.mark.parametrize("width", [40, 60, 100, 200])
+def test_nothing_but_the_header_is_wider_than_the_terminal(lenet, tmp_path, capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    suite = write_suite(tmp_path / "msdump.toml", lenet, "target")
+    main(["match", "--config", str(suite)])
+    told = capsys.readouterr().out.partition("\n\n")[2]
+    assert max(map(len, told.splitlines())) <= width
+    # Names are broken, never cut.
+    joined = "".join(told.split())
+    assert "Default/flatten-Flatten/Flatten-op0:output:0<->" in joined or width == 200
+    assert "Default/conv2-Conv2d/Conv2D-op0:output:0(nearest:conv2:output:0)" in joined
 
 
 def test_no_tensor_is_read(dumps, capsys):
@@ -61,6 +65,15 @@ def test_nothing_pairs_is_1(dumps, capsys):
     write_reference(dumps / "other", {"elsewhere": np.zeros(3)})
     assert main(["match", "run", "other"]) == 1
     assert capsys.readouterr().out.endswith("nothing pairs: no left tensor has a partner on the right\n")
+
+
+def test_a_missing_mapped_tensor_is_1(dumps, capsys):
+    entry = '[[msdump.map]]\nleft = "gone"\nright = "relu1"\n'
+    (dumps / "msdump.toml").write_text(f'[msdump]\nleft = "run"\nright = "reference"\n\n{entry}', "utf-8")
+    assert main(["match"]) == 1
+    out = capsys.readouterr().out
+    assert "asked for, but not paired (1):\n  gone <-> relu1: " in out
+    assert "1 map entry found no pair" in out
 
 
 @pytest.mark.parametrize("words", [["nowhere", "reference"], ["run"], ["run", "reference", "--threshold", "cosine=1"]])

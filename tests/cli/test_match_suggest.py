@@ -181,16 +181,12 @@ def test_a_file_that_cannot_be_read_is_said_to_be_so(tmp_path, suggested):
     assert "1 entry, 0 ambiguous (commented out), 1 right tensor without a suggestion" in file.read_text("utf-8")
 
 
-def test_the_written_suite_runs_as_it_is_from_anywhere(lenet, tmp_path, capsys):
-    file = tmp_path / "suites" / "port.msdump.toml"
-    file.parent.mkdir()
-    assert main(["match", str(lenet / "target"), str(lenet / "reference"), "--suggest", "-o", str(file)]) == 0
-    table = read_toml(file)["msdump"]
-    assert (file.parent / table["left"]).resolve() == (lenet / "target").resolve()
-    assert table["min_coverage"] == 1.0
-    capsys.readouterr()
-    assert main(["compare", "--config", str(file), "--report-dir", str(tmp_path / "out")]) == 0
-    assert "10 tensors: 10 pass" in capsys.readouterr().out
+def test_nothing_found_is_1_and_json_is_refused(tmp_path, suggested, capsys):
+    write_reference(tmp_path / "run", {"a": np.arange(30.0)})
+    write_reference(tmp_path / "ref", {"x": np.arange(30.0) ** 2})
+    assert suggested("run", "ref")[:2] == (1, {})
+    assert main(["match", "run", "ref", "--suggest", "--json"]) == 4
+    assert "leave --json out" in capsys.readouterr().err
 
 
 def test_an_existing_file_is_not_replaced(lenet, tmp_path, capsys):
@@ -199,6 +195,11 @@ def test_an_existing_file_is_not_replaced(lenet, tmp_path, capsys):
     assert main(["match", *sides, "--suggest", "-o", "mine.toml"]) == 4
     assert "mine.toml is there already" in capsys.readouterr().err
     assert (tmp_path / "mine.toml").read_text("utf-8") == "mine"
+
+
+@pytest.mark.parametrize("option", [["-o", "x.toml"], ["--as", "python"]])
+def test_where_and_how_to_write_need_suggest(lenet, option):
+    assert main(["match", str(lenet / "target"), str(lenet / "reference"), *option]) == 4
 
 
 def test_python_gets_the_map_of_assert_dumps_close(lenet, capsys):
@@ -282,6 +283,20 @@ def test_a_port_that_is_wrong_in_its_first_layer_gets_all_its_entries(tmp_path, 
     assert "# these right tensors hold the values of another one that has a partner:" in text
     assert "#   block.0.drop:output:0" in text
     assert "#   block.0:output:0" in text
+
+
+def test_what_was_asked_of_the_sides_is_in_the_suite(tmp_path, capsys):
+    residual_ports(tmp_path, np.random.default_rng(0))
+    manifest = tmp_path / "run" / "msdump.json"
+    manifest.write_text(manifest.read_text("utf-8").replace('"complete": true', '"complete": false'), "utf-8")
+    asked = ["--allow-incomplete", "--select", "*", "--iteration", "0", "--align", "rank=0->0"]
+    assert main(["match", "run", "ref", *asked, "--suggest", "-o", "whole.toml"]) == 0
+    table = read_toml(tmp_path / "whole.toml")["msdump"]
+    assert table["allow_incomplete"] is True
+    assert table["select"] == ["*"]
+    assert (table["iteration"], table["align"]) == ("0", {"rank": "0->0"})
+    main(["compare", "--config", "whole.toml"])
+    assert "8 tensors: " in capsys.readouterr().out
 
 
 def test_a_module_whose_type_says_nothing_is_an_addition_where_it_is_a_sum(tmp_path, suggested):
@@ -381,6 +396,16 @@ def test_heads_that_a_port_mixes_up_are_not_green(tmp_path, what):
     write_reference(tmp_path / "run", {"encoder_out": values[4], **heads})
     main(["init", "run", "ref", "-o", "first.toml", "--quiet"])
     assert main(["compare", "--config", "first.toml"]) == code
+
+
+def test_names_choose_between_siblings_that_drift_makes_alike(tmp_path, suggested):
+    one, noise = np.random.default_rng(0).standard_normal((2, 6, 8)).astype("f4")
+    other = one + np.float32(2e-4) * noise
+    write_reference(tmp_path / "ref", {"a.trunk": noise, "qa.start": one, "qa.end": other})
+    write_reference(tmp_path / "run", {"trunk": noise, "h_start": other, "h_end": one})
+    _, entries, _ = suggested("run", "ref")
+    assert entries["qa.start:output:0"] == "h_start:output:0"
+    assert entries["qa.end:output:0"] == "h_end:output:0"
 
 
 def test_a_wrong_sibling_gives_way_to_the_one_that_has_the_values(tmp_path, suggested):

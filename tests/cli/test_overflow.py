@@ -67,15 +67,6 @@ def test_the_command_tells_it_and_exits_1(case, capsys):
         assert op in said
 
 
-@pytest.mark.parametrize(("case", "why"), [("bad_acc_type", "unknown unit 7"), ("old_wrong_size", "2040 bytes")])
-def test_a_bad_file_is_told_and_stops_nothing(case, why, capsys):
-    assert main(["overflow", str(GOLDEN / case)]) == 1
-    said = capsys.readouterr().out
-    assert "UNREADABLE" in said
-    assert why in said
-    assert "2 of 2 operators overflow" in said
-
-
 @pytest.mark.parametrize("case", [case for case in CASES if CULPRITS[case] and case != "ctx_thread"])
 def test_the_vendors_command_line_writes_what_the_vendor_writes(case, tmp_path, capsys):
     label = "two_top2" if case == "two" else case

@@ -101,3 +101,25 @@ def test_a_run_that_fails_or_dumps_nothing_is_exit_4_with_what_it_printed(
     assert [text for text in said if text not in printed.err] == []
     assert printed.out == ""
     assert not list(temporary.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["--", "python", "train.py"], "nothing says where the program dumps to: write {directory}"),
+        (["-n", "1", "--", "python", "{directory}"], "make 2 at least"),
+        (["-n", "many", "--", "python", "{directory}"], "invalid int value"),
+        pytest.param(
+            ["--", "there-is-no-such-program", "{directory}"],
+            "there-is-no-such-program cannot be started",
+            marks=pytest.mark.e2e,
+        ),
+        (["--timeout", "-1", "--", "python", "{directory}"], "timeout is -1.0"),
+        (["--dump-config", "absent.json", "--", "python"], "absent.json"),
+        ([], "the following arguments are required: COMMAND"),
+    ],
+    ids=["no folder", "one run", "no number", "no program", "timeout", "configuration", "no command"],
+)
+def test_what_cannot_be_meant_is_exit_4(typed: list[str], said: str, capsys) -> None:
+    assert main(["repeat", *typed]) == 4
+    assert said in capsys.readouterr().err

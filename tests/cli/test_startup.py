@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from dumps.dumpmade import one_output
 
-from pytest_msdump import cli
-
 PROGRAM = """
 import sys
 from pytest_msdump.cli import main
@@ -44,14 +42,6 @@ def folder(tmp_path: Path) -> Path:
     for name, factor in (("left", 1.00001), ("right", 1.0), ("wrong", -1.0)):
         np.save(tmp_path / f"{name}.npy", right * np.float32(factor))
     return tmp_path
-
-
-@pytest.mark.parametrize("name", cli.COMMANDS)
-def test_each_command_is_the_module_of_its_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        cli.main([name, "--help"])
-    assert left.value.code == 0
-    assert capsys.readouterr().out.startswith(f"usage: msdump {name} ")
 
 
 @pytest.mark.e2e

@@ -113,23 +113,6 @@ def test_the_first_step_may_be_large_and_has_to_be_one(tmp_path):
     assert "weight_change_too_large" in {check for check, _ in found(tmp_path, "weight_change_too_large=on")}
 
 
-def test_hits_are_in_execution_order_whatever_the_check(tmp_path):
-    write_mindspore(
-        tmp_path,
-        [
-            ("Mul", "Default/b", "output", 0, [np.nan]),
-            ("Add", "Default/a", "output", 0, [0.0]),
-            ("Add", "Default/c", "output", 0, [1.0]),
-            ("Mul", "Default/d", "output", 0, [np.inf]),
-        ],
-    )
-    assert found(tmp_path) == [
-        ("tensor_overflow", "Default/b:output:0"),
-        ("tensor_all_zero", "Default/a:output:0"),
-        ("tensor_overflow", "Default/d:output:0"),
-    ]
-
-
 def test_inputs_are_looked_through_for_overflow_and_else_only_without_an_output(tmp_path):
     write_mindspore(
         tmp_path,
@@ -230,35 +213,6 @@ def test_statistics_that_do_not_tell_of_nan_are_said_to(tmp_path):
 
 def lines(result, **options):
     return list(check_lines(result, **options))
-
-
-def test_the_text_names_operator_place_value_threshold_and_file(tmp_path):
-    weights_over_time(tmp_path, {0: [1.0, 2.0], 1: [1.0, 2.0]})
-    assert lines(checked(tmp_path), width=80)[1:] == [
-        "  4 tensors of 2 operators looked at, 2 weights among them; 1 weight held",
-        "  against an iteration before",
-        "  1 hit: weight_not_changed 1",
-        "",
-        "HIT  fc_weight  (Parameter)",
-        "     op 2 of 2; rank 0, net Net, graph 0",
-        "     output:0  weight_not_changed: the weight is as it was an iteration before",
-        "               nothing of it changed since iteration 0 (2 elements; rtol=1e-05,",
-        "               atol=1e-08); in iteration 1",
-        f"     {next((tmp_path / 'rank_0' / 'Net' / '0' / '1').glob('Parameter.*'))}",
-    ]
-
-
-def test_a_hit_of_several_iterations_is_told_once_and_counted(tmp_path):
-    for iteration in range(8):
-        write_mindspore(tmp_path, [("Mul", "Default/a", "output", 0, [0.0, 0.0])], iteration=iteration)
-    text = lines(checked(tmp_path), width=200)
-    assert "  8 hits: tensor_all_zero 8" in text
-    assert sum(line.startswith("HIT") for line in text) == 1
-    assert (
-        "               zeros: 100 % (zero_percentage_ge=100); in iteration 0, again in iteration 1, iteration 2, "
-        "iteration 3, iteration 4 and 3 more"
-    ) in text
-    assert sum(line.endswith(".npy") for line in text) == 1
 
 
 def test_the_assertion_takes_any_dump_and_settings_by_name(tmp_path):

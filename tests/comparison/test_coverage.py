@@ -107,16 +107,6 @@ def test_of_a_list_of_operators_only_their_partners_count(
     assert waiting == (NAMES[paired : len(dumped)] or NAMES[len(dumped) : len(kernels) * (len(kernels) > 1)])
 
 
-def test_of_a_list_the_same_framework_s_names_say_which_tensors_do_not_count(tmp_path: Path) -> None:
-    listed(tmp_path / "l", NAMES[:3], range(2))
-    write_mindspore(tmp_path / "r", [("MatMul", NAMES[number], "output", 0, one) for number, one in enumerate(VALUES)])
-    answer = ask(tmp_path / "l", tmp_path / "r")
-    coverage = answer.results["coverage"]
-    assert (coverage["right_total"], coverage["unlisted"], coverage["right_paired"]) == (3, 3, 2)
-    assert [one["name"] for one in coverage["uncompared"]] == [NAMES[2]]
-    assert answer.code == 0
-
-
 # -- every road, and what a person chooses -----------------------------------------------------------------------------
 
 
@@ -173,13 +163,6 @@ def test_each_iteration_and_occurrence_of_the_right_counts_unless_it_is_left_out
     assert (answer.code, answer.results["coverage"]["value"]) == (1, 0.4)
     answer = ask(tmp_path / "li", tmp_path / "ri", "--iteration", "0-1")
     assert (answer.code, answer.results["coverage"]["value"]) == (0, 1.0)
-
-
-def test_a_right_tensor_that_several_left_ones_meet_counts_once(tmp_path: Path) -> None:
-    write_reference(tmp_path / "l", {"a": VALUES[0], "b": VALUES[0]})
-    write_reference(tmp_path / "r", {"x": VALUES[0], "y": VALUES[0]})
-    table = [{"left": "a", "right": "x"}, {"left": "b", "right": "x"}]
-    assert assert_dumps_close(tmp_path / "l", tmp_path / "r", map=table).coverage.value == 0.5
 
 
 def test_a_tensor_whose_shards_are_not_all_there_is_not_compared(tmp_path: Path) -> None:

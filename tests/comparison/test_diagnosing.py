@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +15,7 @@ from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.compare.user_code import Extras
 from pytest_msdump.core.limits.policy import Policy
 from pytest_msdump.core.model.pairing import Pair
-from pytest_msdump.core.model.record import Diagnosis
-from pytest_msdump.core.report.failure import diagnosis_lines
 from pytest_msdump.core.report.record_json import to_text
-from pytest_msdump.core.text import plain_text, say
 
 X = np.random.default_rng(1).normal(size=(8, 16, 10)).astype(np.float32)
 
@@ -38,34 +34,12 @@ def test_a_record_holds_the_diagnosis_with_its_numbers():
     assert "at index 3 of axis 1, where 80 of 80 elements differ" in found["evidence"]
 
 
-def test_every_diagnosis_is_plain_json():
-    moved = np.pad(X, [(0, 0), (1, 0), (1, 0)])[:, :-1, :-1]
-    for left in (2 * X, np.roll(X, 1, 1), X.transpose(1, 2, 0).reshape(X.shape), moved, np.clip(X, -1, 1)):
-        record = compare(np.ascontiguousarray(left), X)
-        assert entry_of(record)["diagnosis"] == [
-            {"id": one.id, "confidence": one.confidence, "evidence": say(one.evidence)}
-            | one.evidence.entry
-            | {**one.details}
-            for one in record.diagnosis
-        ]
-
-
 def test_a_pair_that_passes_or_has_no_known_pattern_has_no_key():
     noise = np.random.default_rng(2).normal(size=X.shape).astype(np.float32)
     assert "diagnosis" not in entry_of(compare(X, X * np.float32(1.000001)))
     record = compare(X + noise, X)
     assert record.verdict.outcome == "fail"
     assert "diagnosis" not in entry_of(record)
-
-
-def test_nan_that_one_side_has_says_where_it_begins():
-    left = 2 * X
-    left[2, 3, 4] = np.nan
-    left[2, 3, 5] = np.inf
-    first, second = compare(left, X).diagnosis
-    assert (first.id, first.details["first"], first.details["mismatches"]) == ("nonfinite", [2, 3, 4], 2)
-    assert "1 NaN on the left, 1 Inf on the left, of 1280 elements" in say(first.evidence)
-    assert second.id == "scaled"
 
 
 def test_a_tensor_that_is_mostly_nan_is_looked_at_no_further():
@@ -98,21 +72,6 @@ def ref_of():
 
     spec = ArrayView(X).spec
     return TensorRef(TensorKey(OpKey("x"), "output", 0), spec, TensorSource.of(Path("x")), reader="array")
-
-
-def told(*found):
-    """The lines of a record with these diagnoses."""
-    return diagnosis_lines(replace(compare(X, X), diagnosis=found), 80)
-
-
-def test_a_doubtful_diagnosis_is_told_only_where_no_sure_one_is():
-    sure = Diagnosis("scaled", "high", plain_text("left = 2 * right"))
-    likely = Diagnosis("offset", "medium", plain_text("left = right + 1"))
-    weak = Diagnosis("clipped", "low", plain_text("the left stops"))
-    assert told(sure, likely, weak) == ["  looks like  scaled (high): left = 2 * right"]
-    assert told(likely, weak) == ["  looks like  shifted by a constant (medium): left = right + 1"]
-    assert told(weak) == []
-    assert told() == []
 
 
 def test_of_many_failures_the_first_are_explained_and_all_where_all_are_shown(tmp_path, monkeypatch):

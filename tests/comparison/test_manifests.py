@@ -41,15 +41,14 @@ def test_different_numbers_are_named_with_both_values(tmp_path, kind):
     assert "x (left" not in sentence
 
 
-def test_one_element_that_differs_is_seen_also_beyond_a_block(tmp_path):
-    large = np.zeros(300_000, "float32")
-    other = large.copy()
-    other[-1] = 1e-30
-    assert said(tmp_path, {"x": large}, {"x": other})
-
-
 def test_names_of_one_side_alone_are_not_compared_while_others_meet(tmp_path):
     assert said(tmp_path, {"x": X, "more": X + 5}, {"x": X}) == ()
+
+
+def test_without_a_common_name_the_numbers_are_compared(tmp_path):
+    assert said(tmp_path, {"x": X}, {"input0": X}) == ()
+    (sentence,) = said(tmp_path / "2", {"x": X}, {"input0": X + 1})
+    assert "none of the right side's is the left's x" in sentence
 
 
 @pytest.mark.parametrize("kind", ["inputs", "weights"])
@@ -72,25 +71,6 @@ def test_values_of_another_type_are_not_said_to_be_others(tmp_path, kind, types,
     else:
         about = f"perhaps only since the left is {types[0]} and the right {types[1]}: w"
         assert sentence.startswith(f"digests of inputs or weights differ, {about}")
-
-
-def test_runs_that_meet_token_by_token_are_not_said_to_have_had_other_inputs(tmp_path):
-    tokens, rows = np.arange(12).reshape(2, 6), np.arange(24, dtype="f4").reshape(12, 2)
-    with DumpWriter(tmp_path / "whole") as writer:
-        writer.describe(inputs={"i": tokens}, weights={"w": rows})
-        writer.write("ids", tokens)
-        writer.write("emb", rows)
-    with DumpWriter(tmp_path / "steps", iterations=True) as writer:
-        # As recorders do it, which describe a run by what it is given first.
-        writer.describe(inputs={"i": tokens[:, :4]}, weights={"w": rows})
-        for step, (start, stop) in enumerate([(0, 4), (4, 5), (5, 6)]):
-            writer.write("ids", tokens[:, start:stop], iteration=step)
-            writer.write("emb", rows.reshape(2, 6, 2)[:, start:stop].reshape(-1, 2), iteration=step)
-    table = {"left": "steps", "right": "whole", "shards": {"tokens": {"ids": "ids", "steps": "iteration"}}}
-    with_tokens = plan(load_suite(file=None, table=table, options={}, directory=tmp_path))
-    assert not any("different inputs" in note for note in with_tokens.left.notes)
-    without = plan(load_suite(file=None, table={**table, "shards": {}}, options={}, directory=tmp_path))
-    assert any("different inputs" in note for note in without.left.notes)
 
 
 def test_a_manifest_beside_a_frameworks_own_dump_tells_of_it(tmp_path):
@@ -124,23 +104,6 @@ def weights(folder, held):
 def test_weights_that_do_not_pair_are_not_said_to_differ(tmp_path):
     left = weights(tmp_path / "l", {"attn.in_proj_weight": X, "attn.extra": X + 7})
     assert noted(left, weights(tmp_path / "r", {"q.weight": X + 1, "k.weight": X + 2})) == ()
-
-
-def test_what_frameworks_call_the_same_pairs(tmp_path):
-    left = weights(tmp_path / "l", {"bn.gamma": X, "bn.moving_mean": X + 1, "fc/kernel": X.T})
-    right = weights(tmp_path / "r", {"bn.weight": X + 3, "bn.running_mean": X + 1, "fc.weight": X})
-    (sentence,) = noted(left, right)
-    assert "had different weights" in sentence
-    assert "bn.gamma (left " in sentence
-    assert "moving_mean" not in sentence
-    assert "kernel" not in sentence
-
-
-def test_layers_that_a_map_pairs_have_paired_weights(tmp_path):
-    left, right = weights(tmp_path / "l", {"fc1.weight": X}), weights(tmp_path / "r", {"dense.weight": X + 1})
-    assert noted(left, right) == ()
-    (sentence,) = noted(left, right, map=[{"left": "fc1", "right": "dense"}])
-    assert "fc1.weight (left " in sentence
 
 
 def batch_norm(name, values=X):

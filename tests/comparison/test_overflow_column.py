@@ -47,6 +47,11 @@ def test_largest_numbers_infinities_and_nan_are_overflow(tmp_path, values, overf
     assert marks(tmp_path, {"a": values}, {"a": values}) == {"a": overflow}
 
 
+def test_other_data_types_are_not_read(tmp_path):
+    values = {"a": np.array([np.inf], dtype=np.float32)}
+    assert marks(tmp_path, values, values) == {}
+
+
 def test_a_file_that_cannot_be_read_is_not_marked(tmp_path):
     folder = tmp_path / "left"
     folder.mkdir()

@@ -96,23 +96,6 @@ def test_a_graph_file_that_cannot_be_used_is_refused(tmp_path, name):
 GOLDEN = Path(__file__).parents[1] / "data" / "ascend_golden"
 
 
-def by_fusion(case: str, **table):
-    return planned(GOLDEN / case / "left", GOLDEN / case / "right", fusion=str(GOLDEN / case / "fusion.json"), **table)
-
-
-def test_the_fusion_file_pairs_names_and_orders():
-    found = by_fusion("a_fusion_nchw", io="output")
-    assert [group.name for group in found.groups][:3] == [
-        "trans_TransData_0[occ0]",
-        "conv1conv1/bnconv1/relu[occ0]",
-        "split1[occ0]",
-    ]
-    by_left = {pair.left.key.address: pair for pair in found.pairing.pairs}
-    conv = by_left["conv1conv1/bnconv1/relu:output:0"]
-    assert (conv.how, conv.right.key.op.name) == ("fused", "conv1_relu")
-    assert "fusion.json names 15 operators" in found.left.notes
-
-
 def test_a_rule_file_that_cannot_serve_is_refused():
     with pytest.raises(ConfigError, match="needs the model's JSON"):
         planned(

@@ -66,6 +66,10 @@ def test_a_wrong_factor_on_what_both_kept_fails(tmp_path, change):
     )
 
 
+def test_other_values_under_equal_masks_are_no_matter_of_chance(tmp_path):
+    assert verdict(tmp_path, dropped(VALUES, 0.2, 1) * np.float32(1.1), dropped(VALUES, 0.2, 1)) == ("fail",)
+
+
 @pytest.mark.parametrize(
     ("left", "right"),
     [

@@ -101,12 +101,12 @@ def test_what_no_known_rule_made_is_undefined(left: npt.NDArray[Any], tmp_path: 
     assert "the rule by which it was taken is not known, so nothing was compared" in sentence
 
 
-def test_another_shape_without_a_sample_stays_an_error(tmp_path: Path) -> None:
-    assert verdict(ask(write(tmp_path / "l", WHOLE[:4]), write(tmp_path / "r", WHOLE)))[0] == "error"
-    # Shorter than the sample would be: it is whole.
-    assert verdict(ask(write(tmp_path / "a", WHOLE[:4], sample=5), write(tmp_path / "b", WHOLE)))[0] == "error"
-    # Longer than the sample can be: it is none.
-    assert verdict(ask(write(tmp_path / "c", WHOLE[:6], sample=5), write(tmp_path / "d", WHOLE)))[0] == "error"
+def test_a_device_s_memory_format_is_undefined(tmp_path: Path) -> None:
+    blocks = np.zeros((4, 1, 5, 5, 16), np.float32)
+    left = write(tmp_path / "l", blocks, sample=4, memory_format="NC1HWC0")
+    answer = ask(left, write(tmp_path / "r", np.zeros((9, 3, 5, 5), np.float32)))
+    assert verdict(answer)[0] == "undefined"
+    assert "in NC1HWC0" in verdict(answer)[1]
 
 
 class _Whole:
@@ -137,6 +137,16 @@ def test_a_part_ends_where_its_rows_end_and_keeps_its_first_axis() -> None:
     assert [block.tolist() for block in part.blocks(4)] == [[1, 2, 3, 4], [5, 6]]
     with pytest.raises(TensorShapeError, match="move the first axis of a sample"):
         part.permuted((1, 0))
+
+
+def test_channels_last_meets_a_sample(tmp_path: Path) -> None:
+    whole = np.arange(120, dtype=np.float32).reshape(5, 2, 3, 4)
+    left = write(tmp_path / "l", whole[:2], sample=2)
+    right = write(tmp_path / "r", np.ascontiguousarray(whole.transpose(0, 2, 3, 1)))
+    suite = tmp_path / "msdump.toml"
+    suite.write_text('[msdump]\nright_format = "NHWC"\n')
+    answer = ask(left, right, "--config", str(suite))
+    assert verdict(answer) == ("warn", "sampled 48 of 120 elements: the run saved no more")
 
 
 def test_judging_again_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,21 +77,6 @@ def test_dims_of_a_further_side_may_be_its_own(tmp_path):
     assert found.verdict.outcome != "error"
 
 
-@pytest.mark.parametrize("side", ["golden", "third"])
-def test_copies_of_a_further_run_are_judged(tmp_path, side):
-    for one in ("left", "right"):
-        write(tmp_path, one, RUNS[one], cut=False)
-    for rank in range(2):
-        save(tmp_path / side / f"rank_{rank}/x.npy", RUNS[side] + (rank == 1))
-    text = f"[msdump.shards]\n{side} = {{ axes = {{ dp = 2 }} }}\n"
-    text += '[[msdump.dims]]\nmatch = "x"\ndims = "a b # dp:replicated"\n'
-    (found,) = records(tmp_path, ("left", "right", side), text)
-    told = found.verdict.findings[0]
-    assert (found.verdict.outcome, told.message.code) == ("fail", "replica")
-    assert told.message.parameters["side"] == side
-    assert told.sentence.startswith(f"1 copy on the {side} side should hold the same, but differs: rank_1 from rank_0")
-
-
 def test_a_golden_run_that_lacks_a_rank_is_no_golden_run(tmp_path):
     for side in ("left", "right"):
         write(tmp_path, side, RUNS[side], cut=False)
@@ -107,22 +92,6 @@ def record(folder, values):
     for rank, half in enumerate(np.split(values, 2)):
         with DumpWriter(folder, distributed=DistributedRank(rank, 2, {"tp": [0, 1]})) as writer:
             writer.write("x", half, placement="a[tp] b")
-
-
-def test_recordings_of_a_golden_run_need_no_key(tmp_path):
-    for side in ("left", "right"):
-        with DumpWriter(tmp_path / side) as writer:
-            writer.write("x", RUNS[side])
-    record(tmp_path / "golden", EXACT)
-    (found,) = records(tmp_path, ("left", "right", "golden"))
-    assert found.comparison.three_way.golden == "golden"
-
-
-def test_runs_that_are_all_cut_alike_are_compared_rank_by_rank(tmp_path):
-    for side in ("left", "right", "golden"):
-        record(tmp_path / side, RUNS[side])
-    found = records(tmp_path, ("left", "right", "golden"))
-    assert [(one.left.at.rank, one.comparison.three_way.golden) for one in found] == [(0, "golden"), (1, "golden")]
 
 
 def test_tokens_of_a_golden_run_are_found_by_their_ids(tmp_path):

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.dump import DistributedRank
 from pytest_msdump.core.report.build import build_report, compare_plan
-from pytest_msdump.core.report.json_report import read_json
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.layouts.tokens import TokenView
 from pytest_msdump.model.shards import TokenRuns
@@ -111,19 +109,6 @@ def test_prefill_and_decode_equal_one_pass(tmp_path, steps):
     assert made.pairing.unmatched_left == made.pairing.unmatched_right == ()
 
 
-@pytest.mark.parametrize("change", [lambda _, one: one, lambda _, one: {name: v[0] for name, v in one.items()}])
-def test_one_sequence_with_a_batch_dimension_and_without(tmp_path, change):
-    run(tmp_path / "left", by_token(IDS[:1], 4), change=change)
-    run(tmp_path / "right", [IDS[:1]])
-    assert {(one.verdict.outcome, one.left.shape[0]) for one in compare(tmp_path)[0].values()} == {("pass", 9)}
-
-
-def test_both_sides_may_have_steps(tmp_path):
-    run(tmp_path / "left", by_token(IDS, 4))
-    run(tmp_path / "right", [IDS[:, :2], IDS[:, 2:7], IDS[:, 7:]])
-    assert {one.verdict.outcome for one in compare(tmp_path)[0].values()} == {"pass"}
-
-
 def test_a_fault_of_one_step_is_told_at_its_token(tmp_path):
     run(tmp_path / "left", by_token(IDS, 4), forget=3)
     run(tmp_path / "right", [IDS])
@@ -145,21 +130,6 @@ def test_the_longer_run_is_compared_as_far_as_the_other_goes_and_that_is_said(tm
     assert {(one.verdict.outcome, one.right.shape[0]) for one in found.values()} == {("pass", 14)}
     told = "14 of 18 tokens are those of a sequence that all sides have; the rest is not compared"
     assert (told in made.right.notes, told in made.left.notes) == (True, False)
-
-
-def test_sequences_in_another_order_are_found_by_their_ids(tmp_path):
-    run(tmp_path / "left", by_token(IDS, 4))
-    run(tmp_path / "right", [IDS[::-1, :8]])
-    assert {one.verdict.outcome for one in compare(tmp_path)[0].values()} == {"pass"}
-
-
-def test_an_exact_sequence_goes_before_one_that_is_longer(tmp_path):
-    ids = np.array([[5, 6, 7, 0], [5, 6, 7, 8]])
-    run(tmp_path / "left", by_token(ids, 2))
-    run(tmp_path / "right", [ids[::-1]])
-    found, made = compare(tmp_path, more=", pad = 0")
-    assert {(one.verdict.outcome, one.left.shape[0]) for one in found.values()} == {("pass", 7)}
-    assert not any("tokens are those" in note for note in made.left.notes)
 
 
 def test_padding_of_each_step_is_left_out(tmp_path):
@@ -236,11 +206,6 @@ def test_other_sequences_are_refused(tmp_path, left, right, said):
         compare(tmp_path)
 
 
-def test_steps_count_by_a_coordinate(tmp_path):
-    with pytest.raises(ConfigError, match=r"tokens.steps: 'pass' is not one of iteration, occurrence"):
-        compare(tmp_path, "pass")
-
-
 # -- steps of ranks ----------------------------------------------------------------------------------------------------
 
 RANKS = 'tokens = { ids = "ids", steps = "occurrence", match = ["ids", "out"] }\n'
@@ -291,18 +256,6 @@ def test_a_rank_that_lacks_a_step_is_named(tmp_path):
     ranks(tmp_path, lacking=(5, 3))
     told = joined(tmp_path)["out:output:0"].verdict
     assert (told.outcome, told.findings[0].message.code) == ("error", "incomplete")
-
-
-def test_worker_processes_give_the_same(tmp_path, monkeypatch):
-    ranks(tmp_path, (3, 2))
-    joined(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    found = []
-    for number, options in enumerate([["--cache=off"], ["--cache=off", "--jobs=2"], *[["--cache=content"]] * 2]):
-        code = main(["compare", "--config", "m.toml", "--report-dir", f"out{number}", *options])
-        found.append((code, read_json(tmp_path / f"out{number}/results.json")["tensors"]))
-    assert found[0][0] == 1
-    assert all(one == found[0] for one in found)
 
 
 # -- the view ----------------------------------------------------------------------------------------------------------

@@ -94,28 +94,11 @@ def test_sides_of_quite_other_magnitudes_have_a_verdict(scale):
     assert record.verdict.outcome == "fail"
 
 
-def test_a_cosine_that_is_surely_below_its_limit_fails():
-    right = drifted(0)[1]
-    record = compared(sketched(-right), sketched(right), thresholds={"cosine_similarity": 0.0})
-    assert {f.metric for f in record.verdict.findings if f.outcome == "fail"} >= {"cosine_similarity"}
-
-
 def test_a_permutation_fails_though_all_statistics_are_equal():
     right = drifted(0)[1]
     left = np.ascontiguousarray(right[::-1])
     record = compared(sketched(left, digests=()), sketched(right, digests=()))
     assert record.verdict.outcome == "fail"
-
-
-def test_a_metric_whose_bound_breaks_its_limit_is_not_called_unjudged():
-    _, right = drifted(0.0)
-    left = right.copy()
-    left.flat[0] += 100 * np.abs(right).max()
-    record = compared(sketched(left), sketched(right))
-    failing = {finding.metric for finding in record.verdict.findings if finding.outcome == "fail"}
-    assert "normalized_max_error" in failing
-    said = [finding.message for finding in record.verdict.findings if finding.message.code == "statistics_do_not_tell"]
-    assert not any("normalized_max_error" in message.parameters["listed"] for message in said)
 
 
 def test_equal_digests_pass_and_differing_ones_never_do_without_a_warning():
@@ -149,12 +132,6 @@ def test_a_saved_tensor_is_read_in_the_order_in_which_the_other_one_was_sketched
     assert record.statistics.intervals["relative_euclidean_distance"].value == pytest.approx(1e-5, rel=0.1)
 
 
-def test_a_reshape_keeps_the_order():
-    left, right = drifted(1e-5)
-    record = compared(sketched(left), sketched(right.reshape(8, -1)), Transform(reshape=True))
-    assert record.statistics.intervals["relative_euclidean_distance"].value == pytest.approx(1e-5, rel=0.1)
-
-
 def test_sketches_of_two_orders_say_nothing_of_each_other():
     left, right = drifted(1e-5)
     channels_last = np.ascontiguousarray(right.transpose(0, 2, 3, 1))
@@ -169,21 +146,6 @@ def test_nan_and_infinity_are_counted_apart_from_the_distance():
     assert compared(sketched(both_left), sketched(both_right)).verdict.outcome in ("pass", "warn")
     record = compared(sketched(both_left), sketched(right))
     assert record.verdict.outcome == "fail"
-
-
-def test_complex_tensors_have_a_distance():
-    left, right = (side.astype("c8") * (1 + 2j) for side in drifted(1.5e-3))
-    record = compared(sketched(left.astype("c8")), sketched(right.astype("c8")))
-    assert record.verdict.outcome == "fail"
-    assert record.statistics.intervals["relative_euclidean_distance"].value == pytest.approx(1.5e-3, rel=0.1)
-
-
-def test_sketches_of_different_sizes_are_not_compared():
-    left, right = drifted(1e-5)
-    one, other = sketched(left), sketched(right)
-    wide = sketch_of(Held(right), buckets=4096, digests=("md5",))
-    record = compared(one, replace(other, statistics=wide))
-    assert record.statistics.intervals == {}
 
 
 # -- norms of slices
@@ -272,12 +234,6 @@ def test_norms_say_nothing_where_an_element_is_not_finite():
     assert said_of_slices(compared(sketched(left), sketched(right), thresholds={SLICE: 0.4}))[1:] == ([], True)
 
 
-def test_a_limit_to_warn_at_warns():
-    left, right = one_channel_halved()
-    record = compared(sketched(left), sketched(right), rules=(Rule({SLICE: (0.6, 0.4)}),))
-    assert [finding.outcome for finding in said_of_slices(record)[1]] == ["warn"]
-
-
 @pytest.mark.parametrize("sides", [("left", "right"), ("right",)])
 @pytest.mark.parametrize("factor", [1e30, 4.0, 0.1])
 @pytest.mark.parametrize("all_of_it", [False, True])
@@ -307,10 +263,3 @@ def test_what_a_mask_leaves_of_others_no_sketch_can_judge(mask):
     assert record.verdict.outcome in ("undefined", "fail")
     assert drift_of(record) is None or record.verdict.outcome == "fail"
     assert compared(sketched(right), sketched(right)).verdict.outcome == "pass"
-
-
-def test_a_few_outliers_are_no_mask():
-    left, right = drifted(1e-5)
-    for one in (left, right):
-        one.flat[::1000] = 3000
-    assert compared(sketched(left), sketched(right)).verdict.outcome == "pass"

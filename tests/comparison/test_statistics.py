@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
-from dump_builder import write_mindspore, write_reference
-from semantics.statistic_files import ALL, write_statistics
+from dump_builder import write_mindspore
+from semantics.statistic_files import write_statistics
 
 from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import open_view
@@ -36,29 +34,6 @@ def test_tensors_have_the_statistics_of_their_run(tmp_path):
     assert (second.statistics.values["maximum"], second.statistics.source.part) == (1, 2)
     assert (second.statistics.spec.shape, second.statistics.source.path) == ((2, 3), path)
     assert len({*index(tmp_path).refs}) == 2
-
-
-def test_rows_without_a_tensor_are_tensors_in_the_order_of_time(tmp_path):
-    tensors(tmp_path, "a", "c", start=1_700_000_000_000_050)
-    write_statistics(tmp_path, [("Default_a", ONES), ("Default_b", ONES), ("Default_d", ONES)])
-    dump = index(tmp_path)
-    assert names(dump) == [
-        ("Default_a", "mindspore", 0),
-        ("Default_b", "statistics", 1),
-        ("Default_c", "mindspore", 2),
-        ("Default_d", "statistics", 3),
-    ]
-    assert dump.reader == "mindspore"
-    assert "2 tensors were saved as statistics only, e.g. Default_b:output:0" in dump.notes
-
-
-def test_the_execution_order_of_a_run_orders_its_statistics(tmp_path):
-    write_mindspore(tmp_path, [("Add", f"Default/{op}", "output", 0, ONES) for op in ("x", "y", "z")])
-    shutil.rmtree(tmp_path / "rank_0" / "Net")
-    write_statistics(tmp_path, [("Default_z", ONES), ("Default_y", ONES), ("Default_x", ONES)])
-    dump = index(tmp_path)
-    assert names(dump) == [(f"Default_{op}", "statistics", place) for place, op in enumerate("xyz")]
-    assert [ref.key.op.true_name for ref in dump.refs] == ["Default/x", "Default/y", "Default/z"]
 
 
 def test_a_dump_of_statistics_alone_has_a_reader_of_its_own(tmp_path):
@@ -99,12 +74,3 @@ def test_occurrences_of_a_loop_have_each_their_own_row(tmp_path):
     assert rows["Default_b", 0].source.part == 3
     # By themselves the three rows look like the begin of a second run.
     assert [rows["Default_a", turn].source.part for turn in range(2)] == [2, 4]
-
-
-def test_a_table_in_a_folder_of_references_is_not_about_them(tmp_path):
-    write_reference(tmp_path, {"Default_a": ONES})
-    shutil.copy(write_statistics(tmp_path / "x", [("Default_a", ONES)], ALL), tmp_path)
-    shutil.rmtree(tmp_path / "x")
-    dump = index(tmp_path)
-    assert dump.reader == "npy-folder"
-    assert [ref.statistics for ref in dump.refs] == [None]

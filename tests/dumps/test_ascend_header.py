@@ -224,7 +224,3 @@ def test_a_buffer_whose_data_is_inside_the_header_takes_no_place_behind_it():
     header = message(outputs=[op_output(FLOAT, (1,), 4)]) + chunk(5, chunk(2, b"data") + number(3, 4))
     data = dump2(header, bytes(4))
     assert (len(header_of(data).raw), header_of(data).end) == (1, len(data))
-
-
-def test_bytes_behind_all_data_are_told():
-    assert header_of(BY_HAND + b"zz").end == len(BY_HAND)

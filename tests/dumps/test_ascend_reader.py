@@ -140,13 +140,6 @@ def test_the_name_that_a_mapping_file_gives_tells_all_that_a_name_tells(tmp_path
     assert ref.source.path == tmp_path / "123456789"
 
 
-def test_where_a_tensor_was_on_the_device_is_in_the_reference(tmp_path):
-    outputs, inputs = [op_output(FLOAT, (1,), 4, address=2**40)], [op_input(FLOAT, (1,), 4, address=2**41)]
-    put(tmp_path, f"Add.op.1.1.{TIME}", dump2(message(outputs=outputs, inputs=inputs), bytes(8)))
-    put(tmp_path, f"Add.unreadable.1.1.{TIME + 1}", b"")
-    assert [ref.source.device_address for ref in index(tmp_path).refs] == [2**41, 2**40, None]
-
-
 def test_a_mapping_file_explains_numbers_alone(tmp_path):
     put(tmp_path, "123456789", one_output(ONES))
     put(tmp_path, f"Add.op.1.1.{TIME}", one_output(ONES))
@@ -210,17 +203,6 @@ def test_two_files_of_one_operator_are_two_occurrences_never_the_newest_alone():
         ("two_iters:output:0", 0),
         ("two_iters:output:0", 1),
     ]
-
-
-def test_a_second_run_into_the_same_directory_is_the_one_that_counts(tmp_path):
-    for run in (0, 10**9):
-        for number, op in enumerate("abc"):
-            put(tmp_path, f"Add.{op}.1.1.{TIME + run + number * 1000}", one_output(ONES * np.float32(run or 1)))
-    dump = index(tmp_path)
-    assert addresses(dump) == [("a:output:0", 0), ("b:output:0", 0), ("c:output:0", 0)]
-    assert len(dump.older) == 3
-    assert values(dump.refs[0]).tolist() == [1e9] * 3
-    assert any("re-run" in note for note in dump.notes)
 
 
 def test_operators_whose_files_have_one_name_are_both_there(tmp_path):

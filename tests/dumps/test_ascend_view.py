@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dumps.dumpmade import BF16, FLOAT, FLOAT16, STRING, dump2, message, nano, nano_tensor, op_input, op_output, put
+from dumps.dumpmade import BF16, FLOAT, FLOAT16, STRING, dump2, message, op_input, op_output, put
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -181,15 +181,6 @@ def test_inputs_and_outputs_have_the_numbers_of_their_order(tmp_path):
             assert whole(view).tolist() == [float(part)]
     with pytest.raises(TensorFileError, match="holds 3 tensors; the file has changed"):
         opened(tmp_path, content, 3)
-
-
-def test_data_in_protobuf_and_in_nano_is_read(tmp_path):
-    values = np.arange(6, dtype="<f2").reshape(2, 3)
-    inside = message(outputs=[op_output(FLOAT16, (2, 3), 0, data=values.tobytes())], version="1.0")
-    beside = nano([], [nano_tensor("output", 1, (2, 3), 12)], values.tobytes())
-    for content in (inside, beside):
-        with opened(tmp_path, content) as view:
-            assert whole(view).tolist() == values.tolist()
 
 
 def test_reading_after_close_is_refused_and_closing_twice_is_not(tmp_path):

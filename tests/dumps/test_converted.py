@@ -125,12 +125,6 @@ def test_no_file_is_lost_when_two_names_stand_for_one(tmp_path):
     assert len(dump.refs) + len(dump.older) == 2
 
 
-def test_coordinates_are_those_of_the_dumps_tree(tmp_path):
-    save(tmp_path / "20260131235959" / "2" / "resnet" / "7" / "3", f"{FILE}.output.0.npy")
-    at = index(tmp_path).refs[0].key.op.at
-    assert (at.rank, at.net, at.graph, at.iteration) == (2, "resnet", 7, 3)
-
-
 def test_a_devices_own_count_below_a_step_numbers_occurrences(tmp_path):
     for index_in_step in (0, 1):
         folder = tmp_path / "4" / "20260131235959" / "2" / "resnet" / "7" / str(index_in_step)
@@ -155,14 +149,6 @@ def test_beside_the_dumps_they_were_made_of_the_dumps_are_read(tmp_path, form, f
     assert dump.notes == (
         f"1 file made of dumps that are still beside them, which are read instead, e.g. {file}.output.0{form}.npy",
     )
-
-
-def test_beside_other_dumps_they_are_left_out_and_that_is_told(tmp_path):
-    put(tmp_path, f"Add.add.4.1.{TIME + 1}", one_output(ONES))
-    save(tmp_path, f"{FILE}.output.0.npy")
-    dump = index(tmp_path)
-    assert (dump.reader, dump.unexplained) == ("ascend", (Path(f"{FILE}.output.0.npy"),))
-    assert "another dump format beside Ascend dumps" in dump.notes[0]
 
 
 @pytest.mark.parametrize("behind", ["DefaultFormat.npy", "DefaultFormat.Float32.npy"])

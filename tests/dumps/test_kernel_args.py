@@ -33,13 +33,6 @@ def test_values_that_are_no_texts_are_written_as_json(tmp_path: Path) -> None:
     assert found.values == {"a": "[1, 2.5]", "b": "true", "c": "null"}
 
 
-def test_there_are_none_beside_most_tensors(tmp_path: Path) -> None:
-    assert read_kernel_args(ref(tmp_path)) is None
-    assert read_kernel_args(ref(tmp_path, op_type=None)) is None
-    assert read_kernel_args(ref(tmp_path, name="a" * 300)) is None
-    assert read_kernel_args(ref(tmp_path, name="a\0b")) is None
-
-
 @pytest.mark.parametrize("name", ["../secret", "/etc/secret", "..\\secret", "a/../../secret", "a/../MatMul.secret"])
 def test_a_name_leads_to_no_other_directory(name: str, tmp_path: Path) -> None:
     inner = tmp_path / "inner"

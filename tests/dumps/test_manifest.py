@@ -110,11 +110,6 @@ def test_one_file_of_a_dump_is_told_by_its_manifest(tmp_path, monkeypatch, itera
         assert (ref.key.address, ref.spec.dtype) == ("net/conv.1/grad_output:output:0", "bfloat16")
 
 
-def test_a_dump_without_tensors_is_a_dump(tmp_path):
-    DumpWriter(tmp_path / "d").close()
-    assert open_dump(tmp_path / "d").dump.reader == "npy-folder"
-
-
 def test_a_file_that_the_manifest_does_not_name_is_read_by_its_name(tmp_path):
     folder = write(tmp_path / "d")
     np.save(folder / "other.0.1700000000000000.npy", np.zeros(1))

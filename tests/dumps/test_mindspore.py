@@ -1,4 +1,3 @@
-import csv
 import json
 import os
 from pathlib import Path
@@ -7,7 +6,6 @@ import numpy as np
 import pytest
 from dump_builder import START, write_mindspore
 
-from pytest_msdump.core import registry
 from pytest_msdump.core.dumps.base import index_dump
 from pytest_msdump.core.dumps.mindspore import MindSporeReader
 from pytest_msdump.core.errors import UnknownDumpFormatError
@@ -17,7 +15,6 @@ from pytest_msdump.testing.conformance import ReaderConformance
 DATA = Path(__file__).parents[1] / "data"
 HAZARDS = DATA / "hazards"
 LENET = DATA / "lenet"
-READERS = registry.load("dumps", "Reader")
 RELU = "ReLU.relu-op0.0.0.{}.output.0.DefaultFormat.Float32.npy"
 SIDE_FOLDERS = {".dump_metadata", "graphs", "execution_order"}
 
@@ -103,39 +100,12 @@ def test_lenet_has_the_operators_of_its_graph_and_parameters_at_the_end():
     assert [ref.source.timestamp for ref in tail] == sorted(ref.source.timestamp for ref in tail)
 
 
-def test_lenet_says_which_run_it_was():
-    assert dict(index(LENET / "target").labels) == {"device_target": "CPU", "ms_version": "2.10.0", "net": "Lenet"}
-
-
 def test_inputs_come_before_outputs_within_an_operator_and_slots_may_have_gaps():
     refs = index(LENET / "target").refs
     matmul = [(ref.key.io, ref.key.slot) for ref in refs if "fc1-Dense_MatMul" in ref.key.op.name]
     assert matmul == [("input", 0), ("input", 1), ("input", 2), ("input", 3), ("output", 0)]
     bias = [(ref.key.io, ref.key.slot) for ref in index(HAZARDS / "while_loop").refs if ref.key.op.op_type == "BiasAdd"]
     assert bias[:3] == [("input", 0), ("input", 2), ("output", 0)]
-
-
-def test_names_beyond_255_bytes_are_found_in_the_mapping():
-    root = HAZARDS / "longname"
-    rows = list(csv.reader((root / "rank_0/Net/0/0/mapping.csv").read_text().splitlines()))
-    dump = index(root)
-    assert {ref.source.path for ref in dump.refs} == tensor_files(root)
-    assert dump.unexplained == dump.notes == ()
-    by_file = {ref.source.path.name: ref for ref in dump.refs}
-    assert len(rows) == 6
-    for short, original in rows:
-        assert original.split(".")[1] == by_file[short].key.op.name
-        assert f".{by_file[short].source.timestamp}.{by_file[short].key.io}." in original
-
-
-def test_a_second_run_into_the_same_directory_is_told_from_the_first():
-    root = HAZARDS / "rerun_same_dir"
-    dump = index(root)
-    assert len(dump.refs) == len(dump.older) == 7
-    assert {ref.source.path for ref in (*dump.refs, *dump.older)} == tensor_files(root)
-    assert min(ref.source.timestamp for ref in dump.refs) > max(ref.source.timestamp for ref in dump.older)
-    assert {ref.key.op.at.occurrence for ref in dump.refs} == {0}
-    assert dump.notes == ("re-run into the same directory: 7 older files left out of rank 0, net Net, iteration 0",)
 
 
 def test_a_loop_is_no_second_run():
@@ -163,19 +133,6 @@ def test_every_pass_of_a_loop_is_an_occurrence(iteration, passes):
             and other.key.op.at.occurrence == ref.key.op.at.occurrence + 1
         ]
         assert all(ref.source.timestamp < later for later in same)
-
-
-def test_coordinates_come_from_the_path_and_order_the_tensors(tmp_path):
-    for rank, net, graph, iteration in [
-        (1, "B", 0, 0),
-        (0, "A", 1, 3),
-        (0, "A", 0, 2),
-        (10, "A", 0, 0),
-        (2, "A", 0, 0),
-    ]:
-        touch(tmp_path, f"rank_{rank}/{net}/{graph}/{iteration}/{RELU.format(5)}")
-    seen = [(r.key.op.at.iteration, r.key.op.at.rank, r.key.op.at.net, r.key.op.at.graph) for r in index(tmp_path).refs]
-    assert seen == [(0, 1, "B", 0), (0, 2, "A", 0), (0, 10, "A", 0), (2, 0, "A", 0), (3, 0, "A", 1)]
 
 
 def test_constants_have_no_iteration(tmp_path):
@@ -352,12 +309,6 @@ def test_a_run_that_dumped_no_tensor_is_a_dump_without_tensors(tmp_path):
     touch(tmp_path, "rank_0/.dump_metadata/data_dump.json", "rank_0/graphs/ms_output_trace_code_graph_0.ir")
     dump = index(tmp_path)
     assert (dump.reader, dump.refs) == ("mindspore", ())
-
-
-def test_a_tree_of_other_files_is_unknown(tmp_path):
-    touch(tmp_path, "rank_0/.dump_metadata/data_dump.json", "rank_0/Net/0/0/Add.Default_Add-op0.ckpt")
-    with pytest.raises(UnknownDumpFormatError):
-        index(tmp_path)
 
 
 def test_several_trees_in_one_directory_are_not_mixed(tmp_path):

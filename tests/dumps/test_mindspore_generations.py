@@ -146,10 +146,6 @@ def test_names_without_their_scope_are_told_by_the_execution_order():
     assert labels == {"Default/conv1-Conv2d/Conv2D-op1", "Default/conv1-Conv2d/BiasAdd-op2"}
 
 
-def test_files_without_a_time_have_no_place():
-    assert {ref.place for ref in index(GENERATIONS / "g1").refs} == {None}
-
-
 @pytest.mark.parametrize("below", ["", "Net", "Net/device_0"])
 def test_any_directory_of_the_first_layout_can_be_pointed_at(below):
     dump = index(GENERATIONS / "g1" / below)

@@ -78,12 +78,6 @@ def test_lenet_reference_is_read_in_the_order_of_the_run():
     assert dump.unexplained == dump.older == dump.notes == ()
 
 
-def test_a_flat_folder_is_iteration_0_of_no_rank_net_or_graph(tmp_path):
-    write_reference(tmp_path, {"a": [1.0]})
-    at = index(tmp_path).refs[0].key.op.at
-    assert (at.rank, at.net, at.graph, at.iteration, at.occurrence) == (None, None, None, 0, 0)
-
-
 # Each law: files, the last digits of their times behind a colon; what is listed, and what is unexplained.
 LISTED = {
     "numbered sub-folders are iterations in the order of numbers": (
@@ -175,18 +169,6 @@ def test_files_that_no_reader_knows_are_a_short_error_that_begins_with_what_to_d
     assert "'deep/deep/deep/" in text
     assert all(name in text for name in READERS)
     assert len(text) < 340 - len("ERROR: /data/run/dump: ")
-
-
-def test_the_example_in_that_error_is_the_first_by_name(tmp_path):
-    touch(tmp_path, *(f"{number}.txt" for number in range(149, 99, -1)))
-    with pytest.raises(UnknownDumpFormatError, match=r"'100\.txt'"):
-        index(tmp_path)
-
-
-def test_a_folder_with_something_that_is_no_file_is_not_empty(tmp_path):
-    (tmp_path / "gone.npy").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(UnknownDumpFormatError, match=r"gone\.npy"):
-        index(tmp_path)
 
 
 def test_a_file_of_another_kind_is_unknown(tmp_path):
@@ -282,13 +264,6 @@ def test_a_root_that_cannot_be_listed_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "scandir", refusing)
     with pytest.raises(DumpNotFoundError, match="Permission denied"):
         index(tmp_path)
-
-
-def test_the_order_of_writing_does_not_matter(tmp_path):
-    names = [f"op{number}.0.{START + number % 3}.npy" for number in range(40)]
-    touch(tmp_path / "one", *names)
-    touch(tmp_path / "two", *reversed(names))
-    assert seen(index(tmp_path / "one")) == seen(index(tmp_path / "two"))
 
 
 FILE_NAMES = st.lists(

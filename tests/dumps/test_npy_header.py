@@ -69,11 +69,6 @@ def test_header_cut_at_every_byte_is_refused(version):
     assert parse_header(data[:end], where="here").shape == (2, 3)
 
 
-def test_bytes_behind_the_header_do_not_matter():
-    data = saved(np.zeros((2, 3), np.float32))
-    assert parse_header(data + b"garbage", where="here") == parse_header(data, where="here")
-
-
 @pytest.mark.parametrize(
     "text",
     [

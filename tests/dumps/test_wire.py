@@ -138,11 +138,3 @@ def test_no_number_can_be_cut(value):
     for stop in range(1, len(data)):
         with pytest.raises(TensorFileError):
             walk(data[:stop])
-
-
-def test_numbers_and_texts_of_any_length_are_read_in_turn():
-    values = [300, 2**64 - 1, 1, 2**35, 127] * 9
-    data = b"".join(number(7, value) + chunk(2**20, b"\xff" * (value % 90)) for value in values)
-    listed = chunk(1, b"".join(map(varint, values)))
-    assert [field.value for field in walk(data)[::2]] == values
-    assert list(varints(Memory(listed), walk(listed)[0], 45)) == values

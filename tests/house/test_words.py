@@ -10,11 +10,12 @@ from string import Formatter
 import pytest
 
 import pytest_msdump
-from pytest_msdump.core.text.en import EN
-from pytest_msdump.core.text.page import PAGE
+from pytest_msdump.capabilities.html.words import PAGE
+from pytest_msdump.core.text.catalogue import catalogue
 from pytest_msdump.plugin import fixtures
 from pytest_msdump.plugin.hooks import MARKERS
 
+EN = catalogue("en")
 PACKAGE = Path(pytest_msdump.__file__).parent
 ROOT = PACKAGE.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

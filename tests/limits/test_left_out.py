@@ -11,12 +11,11 @@ import pytest
 
 from pytest_msdump.cli import main
 from pytest_msdump.core.compare.opening import ArrayView
-from pytest_msdump.core.errors import ConfigError, UnknownNameError
+from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.metrics import METRICS
 from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
 from pytest_msdump.core.metrics.measure import measure
 from pytest_msdump.core.report.json_report import read_json
-from pytest_msdump.core.suite import load_suite
 from pytest_msdump.core.text import say
 
 LEFT_OUT = {"kl_divergence": "--without"}
@@ -79,22 +78,6 @@ def test_a_limit_on_what_is_left_out_is_refused(who: str) -> None:
     assert str(excinfo.value).startswith("--without: kl_divergence cannot be left out, ")
     assert " has a limit on it; " in str(excinfo.value)
     Policy(**NEEDS[who], without={"standard_deviation": "--without"})
-
-
-def test_it_is_said_by_flag_or_file_and_the_flag_weighs_more(tmp_path: Path) -> None:
-    file = tmp_path / "msdump.toml"
-    file.write_text('[msdump]\nleft = "a"\nright = "b"\nwithout = ["kld", "standard_deviation"]\n', "utf-8")
-
-    def left_out(**options: Any) -> dict[str, str]:
-        return dict(load_suite(file=file, options=options, directory=tmp_path, environ={}).policy.without)
-
-    assert left_out() == {
-        "kl_divergence": "msdump.toml: [msdump] without",
-        "standard_deviation": "msdump.toml: [msdump] without",
-    }
-    assert left_out(without=["max_rel"]) == {"max_relative_error": "--msdump-without"}
-    with pytest.raises(UnknownNameError, match="unknown metric 'klx'; did you mean 'kl"):
-        left_out(without=["klx"])
 
 
 def test_the_command_leaves_it_out_and_refuses_in_one_line(

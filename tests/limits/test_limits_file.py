@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from limit_cases import bounds_of, limits_of, measured, rules_of, told, verdict_of
+from pytest_msdump.facts.calibration import METRIC_VERSION
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.limits.limits_file import (
@@ -22,9 +23,7 @@ from pytest_msdump.core.limits.limits_file import (
     Perturbed,
     ReferenceFacts,
     TensorLimits,
-    class_of,
     limits_text,
-    name_of,
     parse_limits,
 )
 from pytest_msdump.core.limits.policy import KnownDrift, Policy, Rule
@@ -159,24 +158,11 @@ def test_what_a_limits_file_cannot_mean_is_one_line_that_begins_with_its_place(d
     assert len(str(raised.value)) < 400
 
 
-def test_an_iteration_is_a_tensor_of_its_own_and_the_first_has_the_plain_name() -> None:
-    def named(**at: Any) -> str:
-        return name_of(TensorKey(OpKey("fc", Coordinates(**at)), "output", 1))
-
-    assert named() == named(iteration=0, occurrence=0) == "fc:output:1"
-    assert (
-        len({named(), named(iteration=1), named(occurrence=1), named(rank=0), named(rank=1), named(net="iter1")}) == 5
-    )
-    assert named(rank=1, iteration=2) == "fc:output:1[rank1-iter2]"
-
-
-def test_classes_are_by_the_names_of_recorders_and_the_number_of_elements() -> None:
-    def found(op: str, elements: int) -> str:
-        return class_of(TensorKey(OpKey(op), "output", 0), elements)
-
-    assert [found("fc1", 999), found("fc1", 1000)] == ["forward_small", "forward_large"]
-    assert {found(f"fc1{end}", 10) for end in ("/grad_output", "/grad_input", ".weight/grad")} == {"gradient_small"}
-    assert found("grad_scaler", 10) == found("fc1.weight/updated", 10) == "forward_small"
+def test_other_versions_of_the_metrics_are_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"was made with version 0 of the metrics, and this is version 1: .*calibrate again"
+    ):
+        parse_limits(changed("metric_version", to=METRIC_VERSION - 1))
 
 
 # -- the level between rules and profile --
@@ -237,6 +223,14 @@ def test_a_left_side_of_a_coarser_type_has_the_base_that_coarse_runs_show() -> N
     stiff = replace(tensor, metrics={EUCLID: Base(6e-8, {"24": 1.0, "12": 0.01})})
     found = bounds_of(limits_of(policy(limits_file(conv2__output__0=stiff)), "bfloat16", "float32"))
     assert found[EUCLID] == pytest.approx(12 * 2.0**-8, rel=1e-2)
+
+
+def test_without_a_coarse_run_the_profile_judges_a_coarser_left_side_and_a_note_says_so() -> None:
+    limits = limits_of(policy(), "bfloat16", "float32")
+    assert bounds_of(limits) == bounds_of(limits_of(Policy(), "bfloat16", "float32"))
+    assert [note.code for note in limits.notes] == ["limits_not_scaled"]
+    # A finer left side needs none.
+    assert rules_of(limits_of(policy(), "float64", "float32"))[EUCLID].startswith("msdump.limits.json")
 
 
 def test_gradients_of_a_coarser_left_side_are_judged_by_the_profile_and_a_note_says_so() -> None:

@@ -55,6 +55,63 @@ def test_a_metric_that_is_only_reported_takes_no_limit() -> None:
         metric_id("standard_deviation")
 
 
+REFUSED = [
+    (
+        {"cosine": (1.5, None)},
+        "R: cosine_similarity = 1.5 is met by no tensor that differs; give a number above -1, at most 1",
+    ),
+    (
+        {"cosine": (None, math.nan)},
+        "R: cosine_similarity = nan is met by no tensor that differs; give a number above -1, at most 1",
+    ),
+    ({"cosine": (-1, None)}, "R: cosine_similarity = -1 is met by every tensor; give a number above -1, at most 1"),
+    (
+        {"cosine": (-math.inf, None)},
+        "R: cosine_similarity = -inf is met by every tensor; give a number above -1, at most 1",
+    ),
+    (
+        {"max_rel": (-1e-3, None)},
+        "R: max_relative_error = -0.001 is met by no tensor that differs; give a number 0 or more, and finite",
+    ),
+    (
+        {"max_rel": (math.nan, None)},
+        "R: max_relative_error = nan is met by no tensor that differs; give a number 0 or more, and finite",
+    ),
+    (
+        {"saturated_count": (math.inf, None)},
+        "R: saturated_count = inf is met by every tensor; give a number 0 or more, and finite",
+    ),
+    ({"cosine": (True, None)}, "R: the limit of cosine_similarity is True; give a number"),
+    ({"cosine": ("0.9", None)}, "R: the limit of cosine_similarity is '0.9'; give a number"),
+    ({"cosine": (None, None)}, "R: cosine_similarity has neither a fail nor a warn limit; give one or remove it"),
+    (
+        {"cosine": (0.999, 0.99)},
+        (
+            "R: cosine_similarity warns beyond 0.99 but already fails beyond 0.999, "
+            "so the warning would never be seen; swap the two or remove one"
+        ),
+    ),
+    (
+        {"rmse": (0.1, 0.2)},
+        (
+            "R: root_mean_square_error warns beyond 0.2 but already fails beyond 0.1, "
+            "so the warning would never be seen; swap the two or remove one"
+        ),
+    ),
+    (
+        {"cosine": (0.9, None), "cosine_similarity": (0.8, None)},
+        "R: cosine_similarity is set twice, once by its short form; keep one of them",
+    ),
+]
+
+
+@pytest.mark.parametrize(("bounds", "sentence"), REFUSED, ids=[sentence[3:50] for _, sentence in REFUSED])
+def test_a_limit_that_says_nothing_is_refused(bounds: Any, sentence: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Rule(bounds, label="R")
+    assert str(caught.value) == sentence
+
+
 @pytest.mark.parametrize("bound", [0.0, 1.0, -0.999, 5e-324])
 def test_the_ends_of_the_allowed_range_are_allowed(bound: float) -> None:
     assert Rule({"cosine": (bound, None)}).bounds == {"cosine_similarity": (bound, None)}
@@ -66,6 +123,11 @@ def test_the_ends_of_the_allowed_range_are_allowed(bound: float) -> None:
 def test_a_tolerance_is_a_finite_number_from_zero_on(name: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=f"R: {name} = .* is not a tolerance"):
         Rule({}, label="R", **{name: value})
+
+
+def test_nan_is_matched_or_forbidden() -> None:
+    with pytest.raises(ConfigError, match=r"msdump\.toml: nan = 'ignore' is not known; known: forbid, match"):
+        Policy(nan="ignore", nan_rule="msdump.toml")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from fnmatch import fnmatchcase
-from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -214,12 +213,3 @@ def test_globs_mean_what_fnmatch_says(glob: str, name: str) -> None:
     limits = resolve(policy, left=key, right=key, left_dtype="float32", right_dtype="float32")
     holds = any(fnmatchcase(spelled, glob) for spelled in (name, f"{name}:output:0"))
     assert any(limit.rule == "the rule" for limit in limits.limits) == holds
-
-
-def test_rules_with_plain_names_are_looked_through_without_an_expression_for_each() -> None:
-    globs = [f"op{number}" for number in range(10_000)]
-    rules = tuple(Rule(match=glob, bounds={"cosine_similarity": (0.5, None)}, label=glob) for glob in globs)
-    key = TensorKey(OpKey("op77"), "output", 0)
-    with mock.patch("re.compile", side_effect=AssertionError):
-        limits = resolve(Policy(rules=rules), left=key, right=key, left_dtype="float32", right_dtype="float32")
-    assert [limit.rule for limit in limits.limits if limit.metric == "cosine_similarity"] == ["op77"]

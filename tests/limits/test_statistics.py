@@ -13,8 +13,7 @@ from hypothesis.extra.numpy import arrays
 from pytest_msdump.core.limits.policy import Policy
 from pytest_msdump.core.limits.resolve import resolve
 from pytest_msdump.core.model.comparison import Limit, Limits
-from pytest_msdump.core.model.statistics import Statistics
-from pytest_msdump.core.model.tensor import OpKey, TensorKey
+from pytest_msdump.core.model.tensor import OpKey, Statistics, TensorKey
 from pytest_msdump.limits.statistic_distance import distance
 from pytest_msdump.limits.statistics import judge_statistics
 
@@ -193,6 +192,13 @@ def test_one_count_tells_of_signs_as_far_as_zeros_do_not_explain_it(left, right,
     assert outcome(Statistics(SCALED | left), Statistics(SCALED | right)) == expected
 
 
+def test_integers_of_another_sign_are_other_integers():
+    left, right = ({"maximum": 5, "minimum": -5, **COUNTS, "negative_count": count} for count in (40, 41))
+    verdict, checks, _ = judged(Statistics(left), Statistics(right), dtype="int32")
+    assert verdict.outcome == "fail"
+    assert [(check.metric, check.value) for check in checks] == [("max_absolute_error", 1)]
+
+
 @pytest.mark.parametrize("statistic", ["maximum", "mean", "l2_norm", "l1_norm"])
 @pytest.mark.parametrize(("share", "outside"), [(0.99, 0), (1.01, 1)])
 def test_tolerances_of_elements_bound_what_is_made_of_them(statistic, share, outside):
@@ -357,15 +363,6 @@ def test_nan_at_places_that_were_not_saved_is_not_judged(left, right, expected, 
         assert "places_not_saved" in {finding.message.code for finding in verdict.findings}
 
 
-def test_infinities_that_no_column_counts_are_no_mismatch_of_none():
-    both = Statistics({"maximum": 1.0, "minimum": -0.5, "mean": 0.1, "nan_count": 0})
-    verdict, checks, compared = judged(both, both)
-    assert (verdict.outcome, "nonfinite_mismatch" in compared.at_least) == ("pass", False)
-    assert "nonfinite_mismatch" not in {check.metric for check in checks}
-    counted = Statistics({**both.values, "negative_inf_count": 0, "positive_inf_count": 0})
-    assert judged(counted, counted)[2].at_least["nonfinite_mismatch"] == 0
-
-
 @pytest.mark.parametrize(
     ("own", "expected"),
     [
@@ -396,15 +393,6 @@ def test_what_would_pass_does_pass():
     verdict, _, _ = judged(moved, Statistics(SCALED))
     assert set(verdict.would_pass) == {"relative_euclidean_distance", "normalized_max_error"}
     assert outcome(moved, Statistics(SCALED), policy=Policy(thresholds=verdict.would_pass)) == "pass"
-
-
-def test_every_record_says_what_it_was_judged_by_and_what_was_not():
-    verdict, checks, compared = judged(Statistics(SCALED), Statistics(SCALED), unseen=("right",))
-    sentences = [finding.sentence for finding in verdict.findings]
-    assert sentences[0].startswith("judged by statistics (max, min, avg, l2norm): the right tensor was not saved")
-    assert sentences[1] == "not judged, since statistics do not show it: cosine_similarity"
-    assert compared.compared == tuple(SCALED)
-    assert {check.outcome for check in checks} == {"ok"}
 
 
 DRAW = np.random.default_rng(4).normal(0, 4, 4000)

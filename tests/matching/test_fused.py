@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from pytest_msdump.core.facts.operators import UNDUMPED_TYPES
 from pytest_msdump.core.matching import FusionRules, MapEntry, Selection, pair_dumps
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.pairing import Pair, Pairing
-from pytest_msdump.core.model.tensor import TensorRef
 
 
 def pairs(pairing: Pairing) -> dict[str, str]:
@@ -138,23 +136,6 @@ def test_a_cast_of_the_original_model_is_compared_as_itself_and_what_follows_wit
     }
 
 
-def test_inputs_that_are_not_connected_do_not_shift_those_behind_them() -> None:
-    ops = (was("a"), was("c"), was("x", inputs=("a:0", "", "c:0")))
-    right = dump(tensor("a"), tensor("c"))
-    keeps = paired(ascend(device("x", "input:0", "input:1", "input:2")), right, *ops, io="all")
-    assert pairs(keeps) == {"x:input:0": "a:output:0", "x:input:2": "c:output:0"}
-    assert reasons(keeps) == {"x:input:1": "fusion.json says that nothing feeds input 1 of x"}
-
-
-def test_a_dump_that_leaves_out_what_is_not_connected_counts_the_connected_ones() -> None:
-    ops = (was("a"), was("c"), was("x", inputs=("a:0", "", "c:0")))
-    left = ascend(device("x", "input:0", "input:1"))
-    assert pairs(paired(left, dump(tensor("a"), tensor("c")), *ops, io="all")) == {
-        "x:input:0": "a:output:0",
-        "x:input:1": "c:output:0",
-    }
-
-
 def test_inputs_say_what_feeds_them_when_it_has_no_counterpart() -> None:
     ops = (
         op("w", "Const", (), (output(),), originals=()),
@@ -204,37 +185,12 @@ def test_changes_of_the_graphs_structure_are_named(how: dict[str, Any], says: st
     assert told["x:output:0"].startswith(says)
 
 
-def test_what_aipp_changes_is_not_compared_with_the_originals_input() -> None:
-    ops = (
-        was("image", op_type="Data"),
-        op("aipp", "Aipp", ("image:0",), (output(),)),
-        was("conv", inputs=("aipp:0",)),
-    )
-    left = ascend(device("image", op_type="Data"), device("aipp", "input:0", "output:0"), device("conv", "input:0"))
-    pairing = paired(left, dump(tensor("image")), *ops, io="all")
-    assert pairing.pairs == pairing.missing == ()
-    assert set(reasons(pairing)) == {"image:output:0", "aipp:input:0", "aipp:output:0", "conv:input:0"}
-    assert all(reason.startswith("AIPP changes the input on the device") for reason in reasons(pairing).values())
-    assert reasons(pairing, "right")["image:output:0"].startswith("image:output:0 on the left side: AIPP")
-
-
 @pytest.mark.parametrize("op_type", sorted(UNDUMPED_TYPES))
 def test_operators_that_never_dump_are_unmatched_only(op_type: str) -> None:
     pairing = paired(ascend(device("x")), dump(tensor("in"), tensor("x")), was("in", op_type=op_type), was("x"))
     assert pairs(pairing) == {"x:output:0": "x:output:0"}
     assert "they are not dumped" in reasons(pairing, "right")["in:output:0"]
     assert pairing.missing == ()
-
-
-def test_a_data_operator_that_was_dumped_is_compared_and_its_reference_may_be_left_out() -> None:
-    left, ops = (
-        ascend(device("in", op_type="Data"), device("x", "input:0")),
-        (was("in", op_type="Data"), was("x", inputs=("in:0",))),
-    )
-    assert len(paired(left, dump(tensor("in")), *ops, io="all").pairs) == 2
-    alone = paired(left, dump(tensor("z")), *ops, io="all")
-    assert reasons(alone)["x:input:0"] == "fusion.json pairs it with in:output:0, which the right side did not dump"
-    assert alone.missing == ()
 
 
 def test_a_pair_of_which_one_side_was_dumped_is_missing_and_of_which_none_was_is_nothing() -> None:
@@ -262,40 +218,6 @@ def test_an_output_slot_that_one_side_lacks_is_missing() -> None:
     assert pairing.missing[0].reason.endswith("but the left side has no such output of it")
 
 
-def test_a_rank_or_iteration_that_one_side_lacks_altogether_is_not_missing() -> None:
-    left = ascend(device("a"), device("a", iteration=1))
-    pairing = paired(left, dump(tensor("a")), was("a"))
-    assert len(pairing.pairs) == 1
-    assert pairing.missing == ()
-    assert "iteration 0 only, not in iteration 1" in pairing.unmatched_left[0].reason
-
-
-def test_an_operator_that_one_iteration_lacks_is_missing_there() -> None:
-    left = ascend(*(device(name, iteration=it) for it in (0, 1) for name in ("a", "b")))
-    right = dump(tensor("a"), tensor("a", iteration=1), tensor("b"))
-    lost = paired(left, right, was("a"), was("b")).missing
-    assert [(one.left, one.reason) for one in lost] == [
-        (
-            "b:output:0",
-            (
-                "fusion.json pairs it with b:output:0: the right side has it in iteration 0 only, not in iteration 1; "
-                "use align to pair them (at iteration 1)"
-            ),
-        )
-    ]
-    lost = paired(dump(*right.refs, reader="ascend"), dump(*left.refs), was("a"), was("b")).missing
-    assert [(one.right, one.reason.rpartition(" (")[2]) for one in lost] == [("b:output:0", "at iteration 1)")]
-
-
-@pytest.mark.parametrize("ours", [1, 2, 3])
-def test_the_surplus_of_a_loop_is_unmatched_not_missing(ours: int) -> None:
-    left = ascend(*(device("a", occurrence=n) for n in range(ours)))
-    right = dump(*(tensor("a", occurrence=n) for n in range(2)))
-    pairing = paired(left, right, was("a"))
-    assert len(pairing.pairs) == min(ours, 2)
-    assert pairing.missing == ()
-
-
 def test_the_map_wins_and_what_it_paired_is_not_offered_to_the_rules() -> None:
     ops = (was("a"), was("b"), was("c"))
     entry = MapEntry("a", "b", label="entry")
@@ -321,40 +243,11 @@ def test_two_operators_of_the_model_with_one_files_name_are_ambiguous_on_both_si
     assert reasons(pairing) == reasons(pairing, "right") == {"a_b:output:0": told}
 
 
-def test_the_operator_type_decides_between_names_that_are_written_alike() -> None:
-    left = ascend(device("a_b", op_type="Conv"), device("a_b", op_type="Relu"))
-    ops = (was("a/b", op_type="Conv"), op("a_b", "Relu", outputs=(output("r", 0),), originals=("r",)))
-    # On the right both `a/b` and `r` are clear.
-    found = [
-        (p.left.key.op.op_type, p.right.key.op.name) for p in paired(left, dump(tensor("a_b"), tensor("r")), *ops).pairs
-    ]
-    assert found == [("Conv", "a_b"), ("Relu", "r")]
-
-
-def test_a_true_name_that_a_file_tells_decides() -> None:
-    def named(ref: TensorRef, name: str) -> TensorRef:
-        return replace(ref, key=replace(ref.key, op=replace(ref.key.op, true_name=name)))
-
-    left = ascend(tuple(named(ref, "a.b") for ref in device("a_b")))
-    ops = (
-        op("a/b", outputs=(output("first", 0),), originals=("first",)),
-        op("a.b", outputs=(output("second", 0),), originals=("second",)),
-    )
-    assert pairs(paired(left, dump(tensor("first"), tensor("second")), *ops)) == {"a.b:output:0": "second:output:0"}
-
-
 def test_two_right_operators_of_one_name_are_ambiguous_and_none_is_taken() -> None:
     right = dump(tensor("a", op_type="X"), tensor("a", op_type="Y"))
     pairing = paired(ascend(device("a")), right, was("a"))
     assert pairing.pairs == ()
     assert "may be X.a, Y.a on the right side" in reasons(pairing)["a:output:0"]
-
-
-def test_the_rules_shape_and_format_go_with_the_pair() -> None:
-    entry = op("x", outputs=(output("x", 0, shape=(2, 3, 4, 5), memory_format="NHWC"),), originals=("x",))
-    transform = only(paired(ascend(device("x")), dump(tensor("x")), entry, right_format="NHWC")).transform
-    assert (transform.left_logical_shape, transform.left_logical_format) == ((2, 3, 4, 5), "NHWC")
-    assert transform.right_format == "NHWC"
 
 
 def test_inputs_of_the_right_side_are_explained() -> None:
@@ -377,6 +270,23 @@ def chosen(left: Dump, right: Dump, *ops: dict[str, Any], **selection: Any) -> P
     return pair_dumps(left, right, rules=FusionRules(model(*ops)), selection=Selection(**selection))
 
 
+def test_a_right_iteration_that_is_not_selected_is_not_met_by_a_left_side_without_iterations() -> None:
+    left = ascend(device("a", iteration=None))
+    right = dump(*(tensor("a", iteration=it) for it in (0, 1)))
+    pairing = chosen(left, right, was("a"), iteration=frozenset({1}))
+    assert [pair.right.key.op.at.iteration for pair in pairing.pairs] == [1]
+    pairing = chosen(left, dump(*right.refs[:1], tensor("b", iteration=1)), was("a"), iteration=frozenset({1}))
+    assert reasons(pairing)["a:output:0"].endswith("a:output:0, which the selection leaves out")
+    assert pairing.missing == ()
+
+
+def test_a_reference_of_which_only_the_left_out_rank_is_there_is_explained() -> None:
+    left = ascend(device("a", rank=0), device("z", rank=1))
+    pairing = chosen(left, dump(tensor("a")), was("a"), was("z"), rank=frozenset({1}))
+    assert reasons(pairing, "right") == {"a:output:0": "the selection leaves out a on the left side"}
+    assert missing(pairing) == [("z:output:0", "z:output:0")]
+
+
 RENAMED = [op(new, outputs=(output(old, 0),), originals=(old,)) for new, old in (("x", "a/b"), ("y", "a_b"))]
 
 
@@ -390,11 +300,3 @@ def test_a_right_file_that_two_origins_are_written_as_is_ambiguous() -> None:
 def test_a_carrier_whose_first_input_is_not_connected_is_walked_through_by_the_other() -> None:
     ops = (was("a"), op("cast", "Cast", ("", "a:0"), (output(""),), originals=()))
     assert pairs(paired(ascend(device("cast")), dump(tensor("a")), *ops)) == {"cast:output:0": "a:output:0"}
-
-
-def test_a_true_name_that_is_known_at_one_rank_alone_does_not_decide_at_another() -> None:
-    (known,) = device("a_b", rank=0)
-    known = replace(known, key=replace(known.key, op=replace(known.key.op, true_name="a.b")))
-    pairing = paired(ascend((known,), device("a_b", rank=1)), dump(tensor("a.b")), was("a/b"), was("a.b"))
-    assert [pair.left.key.op.at.rank for pair in pairing.pairs] == [0]
-    assert reasons(pairing)["a_b:output:0"].startswith("ambiguous: a.b, a/b of fusion.json")

@@ -10,7 +10,6 @@ from matching.rulemade import ascend, device, model, op, output, paired, was
 
 from pytest_msdump.core.matching import FusionRules, rules_for
 from pytest_msdump.core.matching.advice import DumpKind, kind_of
-from pytest_msdump.core.matching.rules import group_operators
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.pairing import Pairing
 from pytest_msdump.core.model.tensor import Coordinates, OpKey, TensorKey, TensorRef, TensorSource, TensorSpec
@@ -67,71 +66,10 @@ def original_files(*names: str, suffix: str = ".npy") -> Dump:
     return dump(*refs, reader="npy-folder")
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [(".npy", ".npy"), (".quant", ".npy"), (".quant", ".pb")])
-def test_row_3_quantised_original_against_original_by_the_rules_of_amct(ours: str, theirs: str) -> None:
-    left, right = original_files(*QUANT_NAMES, suffix=ours), original_files("data", "conv", "relu", suffix=theirs)
-    assert rules_for(left, right, FusionRules(quant=QUANT)) is None
-    pairing = paired(left, right, quant=QUANT)
-    assert pairs(pairing) == {
-        "data:output:0": "data:output:0",
-        "conv_dequant_layer:output:0": "conv:output:0",
-        "relu:output:0": "relu:output:0",
-    }
-    told = reasons(pairing)
-    assert told["data_quant_layer:output:0"].startswith("output of a quantisation")
-    assert told["conv:output:0"].startswith("between quantisation and dequantisation")
-    assert pairing.missing == ()
-    assert pairing.pairs[1].by == "quant.json: conv"
-
-
 def test_every_output_of_a_quantised_layer_is_compared_not_the_first_alone() -> None:
     split = op("split", outputs=(output("split", 0), output("split", 1)), originals=("split",))
     both = dump(tensor("split"), tensor("split", "output:1"))
     assert len(paired(both, both, quant=model(split)).pairs) == 2
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".pb"])
-def test_row_2_quantised_device_against_original_by_both_rules(suffix: str) -> None:
-    right = original_files("data", "conv", "relu", "fc", suffix=suffix)
-    assert rules_for(DEVICE, right, FusionRules(CONV_MODEL, QUANT)) is None
-    pairing = paired(DEVICE, right, *DEVICE_OPS, quant=QUANT, io="all")
-    assert pairs(pairing) == {
-        "q:input:0": "data:output:0",
-        "deq:output:0": "relu:output:0",
-        "cast:input:0": "relu:output:0",
-        "cast:output:0": "relu:output:0",
-        "fc:input:0": "relu:output:0",
-        "fc:output:0": "fc:output:0",
-    }
-    told = reasons(pairing)
-    assert told["q:output:0"].startswith("output of a quantisation")
-    assert told["conv:input:0"] == told["conv:output:0"]
-    assert told["conv:output:0"].startswith("between quantisation and dequantisation")
-    assert told["deq:input:0"].startswith("input of a dequantisation")
-    assert reasons(pairing, "right") == {
-        "conv:output:0": "fused into conv, deq: its own output no longer exists in the compiled model"
-    }
-    assert pairing.missing == ()
-    deq = next(pair for pair in pairing.pairs if pair.left.key.address == "deq:output:0")
-    assert deq.by == "fusion.json with quant.json: conv + relu"
-    # The compiled model knows the device's shape; AMCT's rules know none.
-    assert (deq.transform.left_logical_shape, deq.transform.left_logical_format) == ((1, 2), "ND")
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".quant"])
-def test_row_4_quantised_device_against_quantised_original_by_the_model(suffix: str) -> None:
-    right = original_files("data", "data_quant_layer", "conv", "relu", "fc", suffix=suffix)
-    assert rules_for(DEVICE, right, FusionRules(CONV_MODEL)) is None
-    pairing = paired(DEVICE, right, *DEVICE_OPS)
-    assert pairs(pairing) == {
-        "deq:output:0": "relu:output:0",
-        "cast:output:0": "relu:output:0",
-        "fc:output:0": "fc:output:0",
-    }
-    told = reasons(pairing, "right")
-    assert told["data_quant_layer:output:0"].startswith("q:output:0 on the left side: output of a quantisation")
-    assert told["conv:output:0"].startswith("conv:output:0 on the left side: between quantisation")
-    assert pairing.missing == ()
 
 
 # Fusion off: the compiler still renames (`conv` → `conv_new`) and inserts.
@@ -155,42 +93,6 @@ def test_fusion_on_against_fusion_off_by_the_names_of_the_second_model() -> None
     }
 
 
-def test_a_name_with_quant_in_it_is_not_yet_a_quantisation() -> None:
-    ops = (
-        was("stats.quantile", inputs=()),
-        was("after", inputs=("stats.quantile:0",)),
-        op("conv_quant_layer", outputs=(output("f", 0, dtype="DT_FLOAT16"),), originals=("f",)),
-        was("int8", inputs=("after:0",)),
-    )
-    left = ascend(*(device(name, "output:0") for name in ("stats_quantile", "after", "conv_quant_layer", "int8")))
-    right = dump(*map(tensor, ("stats_quantile", "after", "f", "int8")))
-    assert len(paired(left, right, *ops).pairs) == 4
-
-
-@pytest.mark.parametrize("dtype", ["DT_FLOAT", "DT_FLOAT16", "DT_BF16", None])
-def test_a_dequantisation_may_give_any_float_type(dtype: str | None) -> None:
-    ops = (
-        op("q", "AscendQuant", (), (output("", 0, dtype="DT_INT8"),), originals=()),
-        op("c_dequant_layer", "DeQuant", ("q:0",), (output("c", 0, dtype=dtype),), originals=("c",)),
-    )
-    assert pairs(paired(ascend(device("c_dequant_layer")), dump(tensor("c")), *ops)) == {
-        "c_dequant_layer:output:0": "c:output:0"
-    }
-
-
-def test_anything_else_that_takes_quantised_numbers_is_between() -> None:
-    ops = (
-        op("q", "AscendQuant", (), (output("", 0, dtype="DT_INT8"),), originals=()),
-        was("pool", inputs=("q:0",), id=1),
-        was("scale", inputs=("pool:0",), id=2),
-    )
-    pairing = paired(ascend(device("pool"), device("scale")), dump(tensor("pool"), tensor("scale")), *ops)
-    assert pairing.pairs == pairing.missing == ()
-    assert {reason.partition(":")[0] for reason in reasons(pairing).values()} == {
-        "between quantisation and dequantisation"
-    }
-
-
 def test_an_input_that_is_quantised_is_not_compared_though_the_operator_is() -> None:
     ops = (
         op("q", "AscendQuant", (), (output("", 0, dtype="DT_INT8"),), originals=()),
@@ -203,46 +105,11 @@ def test_an_input_that_is_quantised_is_not_compared_though_the_operator_is() -> 
     }
 
 
-def test_an_operator_that_dequantises_inside_is_known_by_its_originals() -> None:
-    fused = op(
-        "conv_all", "Conv2D", ("q:0",), (output("relu", 0),), originals=("conv", "conv_dequant_layer", "relu"), id=3
-    )
-    left = ascend(device("conv_all", "input:0", "output:0", op_type="Conv2D"))
-    pairing = paired(left, ORIGINAL, *DEVICE_OPS[:2], fused, quant=QUANT, io="all")
-    assert pairs(pairing) == {"conv_all:output:0": "relu:output:0"}
-    assert reasons(pairing)["conv_all:input:0"].startswith("fed by a quantised output: ")
-
-
 @pytest.mark.parametrize("dtype", ["DT_INT8", "DT_UINT8", "DT_INT4", "DT_FLOAT16", None])
 def test_the_output_of_ascend_quant_is_never_compared(dtype: str | None) -> None:
     entry = op("q", "AscendQuant", (), (output("orig", 0, dtype=dtype),), originals=("orig",))
     pairing = paired(ascend(device("q", op_type="AscendQuant")), dump(tensor("orig")), entry)
     assert reasons(pairing)["q:output:0"].startswith("output of a quantisation")
-
-
-def test_groups_are_numbered_by_first_appearance_and_told_by_their_relation() -> None:
-    graph = model(
-        was("a"),
-        op("fused", originals=("b", "c")),
-        op("part1", originals=("d",)),
-        op("pad", originals=()),
-        op("part2", originals=("d",)),
-        op("m1", originals=("e", "f")),
-        op("m2", originals=("e", "f")),
-        op("s0", originals=("g",), l1="7"),
-        op("s1", originals=("h",), l1="7"),
-        op("own"),
-    )
-    told = [(g.number, [o.name for o in g.operators], g.originals, g.relation) for g in group_operators(graph)]
-    assert told == [
-        (0, ["a"], ("a",), "one-to-one"),
-        (1, ["fused"], ("b", "c"), "many-to-one"),
-        (2, ["part1", "part2"], ("d",), "one-to-many"),
-        (3, ["pad"], (), "inserted"),
-        (4, ["m1", "m2"], ("e", "f"), "many-to-many"),
-        (5, ["s0", "s1"], ("g", "h"), "L1"),
-        (6, ["own"], ("own",), "one-to-one"),
-    ]
 
 
 PLAIN = ascend(device("x", op_type="Conv2D"))
@@ -252,34 +119,7 @@ CONV_MODEL = model(*DEVICE_OPS)
 
 FUSION = "the model's JSON (--msdump-fusion)"
 AMCT = "the quantisation rules of AMCT (--msdump-quant-fusion)"
-BOTH = f"{FUSION} and {AMCT}"
-AN_ORIGINAL = "an original model's"
 OFF = "the JSON of the model compiled with fusion off (--msdump-close-fusion)"
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "rules"),
-    [
-        (PLAIN, ORIGINAL, FusionRules(PLAIN_MODEL)),
-        (DEVICE, ORIGINAL, FusionRules(CONV_MODEL, QUANT)),
-        (QUANTISED, ORIGINAL, FusionRules(quant=QUANT)),
-        (DEVICE, QUANTISED, FusionRules(CONV_MODEL)),
-        (PLAIN, original_files("x", suffix=".pb"), FusionRules(PLAIN_MODEL)),
-        (PLAIN, PLAIN, FusionRules()),
-        (DEVICE, DEVICE, FusionRules()),
-        (PLAIN, ascend(device("relu")), FusionRules(PLAIN_MODEL, close=CLOSE)),
-        (ORIGINAL, ORIGINAL, FusionRules()),
-        (QUANTISED, QUANTISED, FusionRules()),
-        (dump(run_tensor("a/b"), reader="mindspore"), ORIGINAL, FusionRules()),
-        (dump(run_tensor("a/b"), reader="mindspore"), ORIGINAL, FusionRules(model(was("a/b")))),
-        # Converted files of a device dump keep its operators' names.
-        (dump(tensor("x"), reader="npy-folder"), ORIGINAL, FusionRules(PLAIN_MODEL)),
-        (dump(reader="empty"), ORIGINAL, FusionRules(PLAIN_MODEL)),
-        (dump(reader="ascend"), ORIGINAL, FusionRules()),
-    ],
-)
-def test_the_right_rule_files_are_passed_without_a_word(left: Dump, right: Dump, rules: FusionRules) -> None:
-    assert rules_for(left, right, rules) is None
 
 
 @pytest.mark.parametrize(
@@ -348,23 +188,6 @@ def test_a_wrong_rule_file_is_told_in_one_line_with_what_is_needed(
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "rules", "says"),
-    [
-        (PLAIN, ORIGINAL, FusionRules(), f"an Ascend dump against an original model's needs {FUSION}"),
-        (DEVICE, ORIGINAL, FusionRules(CONV_MODEL), f"a quantised Ascend dump against {AN_ORIGINAL} needs {BOTH}"),
-        (QUANTISED, ORIGINAL, FusionRules(), f"a quantised original model's dump against {AN_ORIGINAL} needs {AMCT}"),
-    ],
-)  # fmt: skip
-def test_a_rule_file_that_is_lacking_is_told_and_is_no_error(
-    left: Dump, right: Dump, rules: FusionRules, says: str
-) -> None:
-    advice = rules_for(left, right, rules)
-    assert advice is not None
-    assert not advice.is_wrong
-    assert advice.sentence == f"{says}; without it, tensors are paired by map and name only"
-
-
-@pytest.mark.parametrize(
     ("dump_", "kind"),
     [
         (PLAIN, DumpKind("device")),
@@ -381,11 +204,3 @@ def test_a_rule_file_that_is_lacking_is_told_and_is_no_error(
 )
 def test_the_kind_of_a_dump(dump_: Dump, kind: DumpKind) -> None:
     assert kind_of(dump_) == kind
-
-
-def test_a_model_of_another_network_is_told_whatever_wrote_the_dumps() -> None:
-    ours = dump(run_tensor("Default/a-Add/Add-op0"), reader="mindspore")
-    advice = rules_for(ours, dump(tensor("a"), reader="npy-folder"), FusionRules(model(was("elsewhere"))))
-    assert advice is not None
-    assert advice.is_wrong
-    assert rules_for(ours, dump(tensor("a"), reader="npy-folder"), FusionRules()) is None

@@ -134,6 +134,11 @@ def test_an_address_names_one_call(calls):
         assert_dumps_close(*calls, map={"relu_0": "relu@0", "relu_1": "relu@2", "relu_2": "relu@1"})
 
 
+def test_a_call_that_was_not_recorded_is_missing(calls):
+    with pytest.raises(AssertionError, match="no operator relu@3 on the right side"):
+        assert_dumps_close(*calls, map={"relu_0": "relu@3"})
+
+
 def test_an_entry_may_be_restricted_to_one_call(calls):
     entry = {"left": "relu", "right": "relu", "occurrence": 1}
     report = assert_dumps_close(calls[1], calls[1], map=[entry])

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-from unittest import mock
-
 import pytest
 from matching.made import dump, run_tensor, tensor
 
-from pytest_msdump.core.matching import MapEntry, pair_dumps
+from pytest_msdump.core.matching import pair_dumps
 from pytest_msdump.core.matching.explain import NearestNames
 
 NAMES = ["conv1", "conv2", "relu1", "pool1", "flatten", "fc1", "fc2"]
@@ -27,14 +25,6 @@ def test_the_nearest_name_comes_first(asked: str, first: str) -> None:
     assert NearestNames(NAMES).nearest(asked)[0] == first
 
 
-def test_the_work_for_one_name_is_bounded() -> None:
-    names = NearestNames([f"block{n}/layer/MatMul-op0" for n in range(5000)])
-    with mock.patch("difflib.SequenceMatcher", autospec=True) as measured:
-        measured.return_value.ratio.return_value = 0.0
-        names.nearest("layer/MatMul-op0")
-    assert measured.call_count <= 10
-
-
 def test_a_renamed_operator_finds_its_old_self_with_the_same_slot() -> None:
     left = dump(*(run_tensor("encoder/fc_1", f"output:{n}") for n in (0, 1)), run_tensor("decoder/fc9"))
     right = dump(*(tensor("encoder.fc1", f"output:{n}") for n in (0, 1)))
@@ -44,13 +34,6 @@ def test_a_renamed_operator_finds_its_old_self_with_the_same_slot() -> None:
         ("encoder.fc1:output:1",),
     ]
     assert pairing.unmatched_right[1].candidates[0] == "encoder/fc_1:output:1"
-
-
-def test_tensors_without_a_partner_are_better_candidates() -> None:
-    left = dump(run_tensor("fc1"), run_tensor("fc1_extra"))
-    right = dump(tensor("fc1"), tensor("extra_fc1"))
-    pairing = pair_dumps(left, right, entries=[MapEntry("fc1", "fc1")])
-    assert pairing.unmatched_left[0].candidates == ("extra_fc1:output:0", "fc1:output:0")
 
 
 def test_an_operator_is_a_better_candidate_than_the_weights_called_after_it() -> None:

@@ -96,23 +96,6 @@ def test_a_selected_coordinate_restricts_both_sides(name: str) -> None:
     assert (pairing.unmatched_left, pairing.unmatched_right, pairing.right_total) == ((), (), 1)
 
 
-def test_selected_coordinates_are_the_left_sides() -> None:
-    left = dump(run_tensor("a", iteration=8), run_tensor("a", iteration=9))
-    right = dump(tensor("a", iteration=0), tensor("b", iteration=0), tensor("a", iteration=9))
-    selection = Selection(iteration=frozenset({9}))
-    pairing = pair_dumps(left, right, align=Align(iteration=((9, 0),)), selection=selection)
-    assert places(pairing, "iteration") == [(9, 0)]
-    assert list(reasons(pairing, "right")) == ["b:output:0"]
-
-
-@pytest.mark.parametrize("name", ["rank", "iteration"])
-def test_a_selected_label_keeps_the_right_side_and_another_value_empties_both(name: str) -> None:
-    left, right = dump(run_tensor("a", **{name: 7})), dump(run_tensor("a", **{name: 0}))
-    assert len(pair_dumps(left, right, selection=Selection(**{name: frozenset({7})})).pairs) == 1
-    none = pair_dumps(left, right, selection=Selection(**{name: frozenset({0})}))
-    assert (none.pairs, none.unmatched_left, none.unmatched_right, none.right_total) == ((), (), (), 0)
-
-
 def test_a_partner_outside_the_selection_is_named_as_such() -> None:
     left = dump(tensor("a"), run_tensor("b", rank=0), run_tensor("b", rank=1))
     right = dump(run_tensor("a", rank=1), run_tensor("b", rank=0))
@@ -130,17 +113,3 @@ def test_occurrences_pair_in_their_order_and_the_surplus_says_so() -> None:
     assert places(pairing, "occurrence") == [(0, 0), (1, 1)]
     assert "occurrence 0, occurrence 1" not in pairing.unmatched_left[0].reason
     assert "occurrence 0, 1 only, not in occurrence 2" in pairing.unmatched_left[0].reason
-
-
-def test_the_order_number_counts_left_operators_at_every_place() -> None:
-    left = dump(
-        run_tensor("a", "input:0"),
-        run_tensor("a"),
-        run_tensor("alone"),
-        run_tensor("b"),
-        run_tensor("a", iteration=1),
-    )
-    right = dump(run_tensor("b"), run_tensor("a"), run_tensor("a", "input:0"), run_tensor("a", iteration=1))
-    pairing = pair_dumps(left, right, selection=Selection(io="all"))
-    found = [(pair.order, pair.left.key.address, pair.left.key.op.at.iteration) for pair in pairing.pairs]
-    assert found == [(0, "a:input:0", 0), (0, "a:output:0", 0), (2, "b:output:0", 0), (3, "a:output:0", 1)]

@@ -52,14 +52,6 @@ def test_an_entry_names_what_leaves_a_module_on_either_side(typed: str, slot: st
         assert paired(other, run(number), (name, typed + slot)) == [(*expected[1::-1], "mapped")]
 
 
-def test_both_sides_may_name_modules_whose_operators_are_numbered_differently() -> None:
-    assert paired(run(0), run(3), ("layer0.act", "layer0.act")) == [
-        (f"{FC}:output:0", f"{FC}:output:0", "name"),
-        (f"{ACT}0:output:0", f"{ACT}3:output:0", "mapped"),
-        (f"{NEXT}:output:0", f"{NEXT}:output:0", "name"),
-    ]
-
-
 def test_an_operator_of_that_name_wins_over_the_module() -> None:
     left = dump(*run().refs, tensor("layer0.act"), reader="mindspore")
     assert paired(left, dump(tensor("x")), ("layer0.act", "x")) == [("layer0.act:output:0", "x:output:0", "mapped")]
@@ -79,19 +71,6 @@ def test_edges_say_what_leaves_where_execution_order_does_not() -> None:
         (f"{scope}/BiasAdd-op0:output:0", "x:output:0", "mapped")
     ]
     assert "BiasAdd-op0 on the left side has output:0 (asked for: output:1)" in why(left, "layer0.fc:output:1", "x")
-
-
-def test_what_a_module_shares_is_its_output_where_its_class_is_not_known_to_end_otherwise() -> None:
-    one, other = "Default/layer0-Enc/Reshape-op0", "Default/layer0-Enc/Mul-op0"
-    left = graphed((one, "x"), (other, one), ("Default/Sub-op0", f"{one} {other}"))
-    assert "several operators of layer0" in why(left, "layer0", "x")
-
-
-def test_a_view_that_leaves_a_module_may_lie_in_its_file_in_another_shape() -> None:
-    name = "Default/emb-Embedding/Reshape-op0"
-    left = graphed(("Default/emb-Embedding/Gather-op0", "x"), (name, "Default/emb-Embedding/Gather-op0"))
-    (pair,) = pair_dumps(left, dump(tensor("emb")), entries=[MapEntry("emb", "emb")]).pairs
-    assert (pair.left.key.op.label, pair.transform.reshape) == (name, True)
 
 
 def test_a_module_that_another_operator_interrupts_is_not_two_calls() -> None:

@@ -12,12 +12,12 @@ from pytest_msdump.core.matching.pairing_state import FoundPair, PairingState
 from pytest_msdump.core.matching.sides import NameIndex, Operator, Side
 from pytest_msdump.core.model.ordering import placed_at
 from pytest_msdump.core.model.pairing import Transform
-from pytest_msdump.core.model.statistics import Statistics
 from pytest_msdump.core.model.tensor import (
     Coordinates,
     OpKey,
     SavedSketch,
     SourceFrame,
+    Statistics,
     TensorKey,
     TensorRef,
     TensorSource,

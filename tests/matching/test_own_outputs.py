@@ -94,14 +94,6 @@ def test_outputs_of_one_shape_need_names_that_do_not_contradict(
     assert ("the model's own outputs have other names" in answer.text) is not paired
 
 
-def test_outputs_of_one_shape_whose_order_nothing_says_are_named(tmp_path: Path) -> None:
-    left = exported(tmp_path / "l", WIDE, SAME, declared=False)
-    answer = ask(left, recorded(tmp_path / "r", WIDE, SAME, names=["logits", "box"]), "--min-coverage", "0")
-    assert answer.code == 1
-    assert answer.results["coverage"]["outputs"] == ["logits (Net)", "box (Net:output:1)"]
-    assert "not compared of the model's own outputs: logits (Net), box (Net:output:1)" in answer.text
-
-
 @pytest.mark.parametrize("outputs", [(WIDE,), (WIDE, THIN, THIN), (WIDE, THIN.T.copy()), (WIDE, THIN.mean(0))])
 def test_an_output_that_the_left_lacks_or_has_in_another_shape_fails_unless_it_is_allowed(
     tmp_path: Path, outputs: tuple[npt.NDArray[Any], ...]

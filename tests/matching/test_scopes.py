@@ -92,11 +92,6 @@ def test_gradients_and_optimizer_are_apart(name: str) -> None:
     assert scope.path is None
 
 
-def test_what_the_compiler_expanded_is_nowhere() -> None:
-    scope = node_scope("Expand/_Muls/Mul-op0", nothing)
-    assert (scope.path, scope.is_apart) == (None, False)
-
-
 def test_a_number_is_a_call_unless_the_other_side_has_such_a_module() -> None:
     assert node_scope("/relu_1/Relu", nothing).calls == (1,)
     found = node_scope("/relu_1/Relu", lambda path: path == ("relu_1",))
@@ -177,12 +172,6 @@ def test_an_expanded_operator_inside_does_not_hide_what_leaves(edges: bool) -> N
     found = by_scope(pair_dumps(with_graph(left, (0, 1), (1, 2), (2, 3)) if edges else left, right))
     # Without edges it is not known whether the product is a part of it.
     assert found == ({("Default/b-B/ReLU-op0", "b")} if edges else set())
-
-
-def test_gradients_take_tensors_without_making_them_leave() -> None:
-    left = run("Default/fc-Dense/MatMul-op0", "Default/fc-Dense/BiasAdd-op0", "Gradients/Default/fc-Dense/MatMul-op0")
-    found = pair_dumps(with_graph(left, (0, 1), (0, 2)), torch_dump(recorded("fc")))
-    assert by_scope(found) == {("Default/fc-Dense/BiasAdd-op0", "fc")}
 
 
 def test_a_missing_last_operator_is_not_replaced_by_the_one_before() -> None:
@@ -299,12 +288,6 @@ def test_what_leaves_two_modules_at_once_is_compared_with_both() -> None:
     assert (pairing.right_paired, pairing.right_total) == (4, 4)
 
 
-def test_the_model_itself_meets_what_leaves_everything() -> None:
-    left = onnx_dump(node("/fc/Gemm"), node("/Softmax", "/fc/Gemm"))
-    pairing = pair_dumps(left, torch_dump(recorded("fc", "Linear"), recorded("Net", "Net")))
-    assert by_scope(pairing) == {("/fc/Gemm", "fc"), ("/Softmax", "Net")}
-
-
 # -- folded normalisation --------------------------------------------------------------------------------------------
 
 CONV = [recorded("conv", "Conv2d"), recorded("bn", "BatchNorm2d"), recorded("act", "ReLU")]
@@ -368,11 +351,6 @@ def test_a_cube_has_the_order_of_the_other_tensors_of_its_side() -> None:
     assert pairing.unmatched_left[0].why.code == "scope_layout_unknown"
 
 
-def test_given_formats_are_used() -> None:
-    (pair,) = shaped(((2, 8, 4, 5), (2, 4, 5, 8)), right_format="NHWC").pairs
-    assert (pair.transform.right_format, pair.transform.transpose) == ("NHWC", None)
-
-
 def test_modules_of_other_kinds_are_not_the_same() -> None:
     left, right = torch_dump(recorded("a_b", "Conv2d")), torch_dump(recorded("ab", "MaxPool2d"))
     pairing = pair_dumps(left, right)
@@ -414,14 +392,6 @@ def test_what_passes_its_input_on_does_not_count_in_coverage() -> None:
     assert [one.why.code for one in pairing.unmatched_right[:2]] == ["passed_on", "passed_on"]
     mapped = pair_dumps(torch_dump(recorded("fc")), right, entries=[MapEntry("fc", "fc")])
     assert (mapped.right_paired, mapped.right_total) == (1, 4)
-
-
-def test_what_the_other_side_has_as_well_counts_and_its_reason_says_where() -> None:
-    left = torch_dump(recorded("fc"), recorded("flat", "Flatten"))
-    right = torch_dump(recorded("fc"), recorded("flat", "Flatten"), recorded("flat", "Flatten", call=1))
-    pairing = pair_dumps(left, right)
-    assert [one.why.code for one in pairing.unmatched_right] == ["other_occurrence"]
-    assert (pairing.right_paired, pairing.right_total) == (2, 3)
 
 
 def test_a_tensor_with_a_partner_counts_whatever_its_type() -> None:
@@ -511,25 +481,6 @@ def test_no_pair_of_a_random_network_is_wrong(plan: Any, edges: bool, without: f
         theirs = pair.right.key.op
         value = int(pair.left.key.op.label.rpartition("/")[2].partition("_")[0].removeprefix("n"))
         assert value == truth[theirs.label, theirs.at.occurrence or 0]
-
-
-@settings(deadline=None, max_examples=200)
-@given(bodies(2), bodies(2), st.booleans())
-@pytest.mark.full
-def test_another_network_pairs_no_module_called_otherwise(one: Any, other: Any, edges: bool) -> None:
-    """A port may call a module once more or less: then none of its calls is paired."""
-    left, right = Network(one), Network(other)
-    ours: dict[str, int] = {}
-    for path, _, _ in left.modules:
-        ours[path] = ours.get(path, 0) + 1
-    pairing = pair_dumps(left.left(edges=edges, without=frozenset()), right.right())
-    calls = {path: len([1 for name, _, _ in right.modules if name == path]) for path, _, _ in right.modules}
-    outputs = {value: path for path, _, value in left.modules}
-    for pair in pairing.pairs:
-        path = pair.right.key.op.label
-        value = int(pair.left.key.op.label.rpartition("/")[2].partition("_")[0].removeprefix("n"))
-        assert value in {made for name, _, made in left.modules if name == path}, outputs
-        assert calls[path] == ours[path]
 
 
 @settings(deadline=None, max_examples=100)

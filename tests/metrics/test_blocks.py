@@ -212,10 +212,3 @@ def test_constants_have_their_own_mean_and_no_deviation(block_elements: int) -> 
     left, right = ArrayView(np.full(70, 0.1)), ArrayView(np.full(70, 0.7))
     found = measure(left, right, block_elements=block_elements)
     assert found.measurements["standard_deviation"].value == (0.1, 0.0, 0.7, 0.0)
-
-
-def test_sums_of_far_exponents_keep_the_larger() -> None:
-    small, large = Sum(1.5, 0.0, -2000), Sum(1.5, 0.0, 1500)
-    assert small.merge(large) == large.merge(small) == large
-    assert Sum().merge(small) == small.merge(Sum()) == small
-    assert large.value == math.inf

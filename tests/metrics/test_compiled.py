@@ -25,7 +25,7 @@ from pytest_msdump.core.compare.opening import ArrayView
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.metrics import kernel
 from pytest_msdump.core.metrics.c_kernel import CompiledDivergence, CompiledSums
-from pytest_msdump.core.metrics.kernel import VARIABLE, Kernel, choose_kernel, kernel_line
+from pytest_msdump.core.metrics.kernel import VARIABLE, choose_kernel, kernel_line
 from pytest_msdump.core.metrics.measure import measure
 from pytest_msdump.core.metrics.numpy_kernel import NOTHING, Span, Task
 from pytest_msdump.core.model.comparison import Comparison, Measurement
@@ -235,15 +235,6 @@ def test_what_the_kernel_does_not_know_is_left_to_numpy(kinds: tuple[str, str]) 
 
 
 @needs_kernel
-def test_gaps_and_a_tensor_of_nothing_are_left_to_numpy() -> None:
-    pair = CompiledSums(Task("float32", "float32"))
-    wide = np.arange(20, dtype="float32")
-    assert not pair.add(wide[::2], wide[1::2], 0)
-    assert pair.partial() == NOTHING
-    assert_same(by("compiled", wide[:0], wide[:0]), by("numpy", wide[:0], wide[:0]))
-
-
-@needs_kernel
 def test_a_pair_is_the_same_bit_by_bit_however_it_is_measured() -> None:
     # What one machine writes into results.json, another one has to write, too: lanes are as many everywhere.
     left, right = (side.astype("float32") for side in blocks_of(10000))
@@ -354,22 +345,6 @@ def test_divergence_takes_every_element_once(size: int) -> None:
 
 
 @needs_kernel
-@pytest.mark.parametrize("apart", [(1e-9,), (1e-3, 0.1), (0.1, 1.0), (1e-3, 1.0), (1e-3, 0.1, 1.0)])
-def test_groups_may_be_near_and_far_in_turn(apart: tuple[float, ...]) -> None:
-    rng = np.random.default_rng(9)
-    q = rng.uniform(0.05, 1.0, 5000)
-    # 32 elements at a time are taken by one way or another.
-    p = q * (1.0 + rng.uniform(-0.9, 0.9, q.size) * np.resize(np.repeat(apart, 32), q.size))
-    p = np.clip(p, 2.0**-23, 1.0)
-    found = CompiledDivergence.of(p, q, (Span(0.0, 1.0), Span(0.0, 1.0)), everything_finite=True)
-    assert found is not None
-    found.add(p, q)
-    exact = [a * _ln(a, b) for a, b in zip(p.tolist(), q.tolist(), strict=True)]
-    slack = 1e-15 * math.fsum(map(abs, exact))
-    assert found.sums().weighted.value == pytest.approx(math.fsum(exact), rel=0.0, abs=slack)
-
-
-@needs_kernel
 def test_divergence_of_a_range_without_a_reciprocal_is_left_to_numpy() -> None:
     tiny = np.array([0.0, 5e-324])
     assert CompiledDivergence.of(tiny, tiny, (Span(0.0, 5e-324), Span(0.0, 1.0)), everything_finite=True) is None
@@ -377,14 +352,6 @@ def test_divergence_of_a_range_without_a_reciprocal_is_left_to_numpy() -> None:
 
 
 # -- the choice --------------------------------------------------------------------------------------------------------
-
-
-def test_the_variable_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "numpy")
-    assert choose_kernel() == Kernel("numpy", reason="MSDUMP_KERNEL says so")
-    assert kernel_line() == "kernel: numpy (MSDUMP_KERNEL says so)"
-    assert not CompiledSums(Task("float32", "float32")).add(np.ones(3, "float32"), np.ones(3, "float32"), 0)
-    assert CompiledDivergence.of(np.ones(3), np.ones(3), (Span(0, 1), Span(0, 1)), everything_finite=True) is None
 
 
 @needs_kernel
@@ -398,6 +365,29 @@ def test_a_kernel_that_does_not_exist_is_a_configuration_error(monkeypatch: pyte
     monkeypatch.setenv(VARIABLE, "fortran")
     with pytest.raises(ConfigError, match=r"MSDUMP_KERNEL: there is no kernel 'fortran'; .* compiled, numpy"):
         choose_kernel()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "it was not built when the package was installed, which needs a C compiler"),
+        (b"x", "it cannot be loaded"),
+    ],
+)
+def test_without_the_library_numpy_measures_and_says_why(
+    content: bytes | None, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if content is not None:
+        (tmp_path / "_kernel.native.so").write_bytes(content)
+    monkeypatch.setattr(kernel, "_LIBRARY", tmp_path / "_kernel.native.so")
+    kernel._kernel.cache_clear()
+    try:
+        assert choose_kernel().name == "numpy"
+        assert reason in kernel_line()
+        with pytest.raises(ConfigError, match=reason):
+            kernel._kernel("compiled")
+    finally:
+        kernel._kernel.cache_clear()
 
 
 @needs_kernel

@@ -67,14 +67,6 @@ def test_arrays_are_flat_and_wide_enough_to_subtract(folder, left, right, told):
     assert run(folder, left, right)["Types"].value == told
 
 
-def test_what_one_algorithm_writes_no_other_sees(folder):
-    write(folder, "A", "def compare(l, r, a):\n    l[:] = 9\n    return 'x', ''\n")
-    write(folder, "B")
-    left = np.float64([1, 2])
-    assert run(folder, left, np.float64([1, 2]))["B"].value == "0.0"
-    assert left.tolist() == [1, 2]
-
-
 def test_arguments_are_a_bag_of_texts_and_the_files(folder):
     write(folder, "Args", "def compare(l, r, a):\n    return a.k + a.get('j'), repr(sorted(a.get_dict().items()))\n")
     found = run(folder, np.ones((2, 3)), np.ones((2, 3)), Args={"k": "3", "j": "x"}, Other={"k": "4"})["Args"]

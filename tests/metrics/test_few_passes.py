@@ -14,8 +14,6 @@ from pytest_msdump.core.metrics import measure as streaming
 from pytest_msdump.core.metrics import rankings
 from pytest_msdump.core.metrics.kernel import VARIABLE
 from pytest_msdump.core.metrics.measure import measure
-from pytest_msdump.core.metrics.sums import moments
-from pytest_msdump.core.metrics.values import Workspace, inner
 
 Array = npt.NDArray[Any]
 
@@ -118,65 +116,3 @@ def test_tiles_without_anything_worse_are_not_ranked(
     measure(ArrayView(left), ArrayView(right), rtol=tolerance, atol=tolerance)
     # The first tile has nothing to be compared with.
     assert 1 <= len(ranked) <= expected
-
-
-@pytest.mark.parametrize("scale", [1e-306, 1e-290, 1e-150, 1e150, 1e290])
-@pytest.mark.parametrize(("rtol", "atol"), [(1e-3, 1e-3), (1e-3, 1e-300), (1e-3, 5e-324), (1e-200, 1e-200)])
-def test_numbers_at_the_ends_of_float64_are_ranked_like_others(scale: float, rtol: float, atol: float) -> None:
-    left, right = drifted(5, noise=1e-3, scale=scale)
-    found = measure(ArrayView(left), ArrayView(right), rtol=rtol, atol=atol)
-    with np.errstate(all="ignore"):
-        ratio = np.abs(left - right) / allowances(right, rtol, atol)
-    order = np.lexsort((np.arange(ELEMENTS), -np.where(np.isinf(ratio), ratio, 0.0), -ratio))[:5]
-    assert [each.index[0] for each in found.worst] == order[ratio[order] > 0.0].tolist()
-    assert found.measurements["allclose"].value == np.count_nonzero(ratio > 1.0)
-
-
-@pytest.mark.parametrize("offset", [0.0, 1.0, 3.9, 4.1, 1e3, 1e6, 1e9, 1e15])
-def test_deviations_do_not_cancel_however_far_the_mean_is(offset: float) -> None:
-    values = np.random.default_rng(6).normal(size=5000) + offset
-    found = moments(values, float(values.min()), float(values.max()), Workspace())
-    mean = math.fsum(values) / values.size
-    # The rounding of the mean itself: far off, its last bit is all that there is.
-    rounding = values.size * math.ulp(mean) ** 2
-    assert found.deviations.value == pytest.approx(math.fsum((values - mean) ** 2), rel=1e-13, abs=rounding)
-
-
-@pytest.mark.parametrize("size", [1, 7, 8191, 8192, 8193, 20000, 40960])
-def test_products_of_any_length_are_those_of_exact_sums(size: int) -> None:
-    rng = np.random.default_rng(size)
-    left, right = rng.normal(size=size), rng.normal(size=size)
-    exact = math.fsum(a * b for a, b in zip(left.tolist(), right.tolist(), strict=True))
-    assert inner(left, right) == pytest.approx(exact, rel=0, abs=1e-14 * float(np.abs(left * right).sum()))
-
-
-@pytest.mark.parametrize("dtypes", [("int8", "uint8"), ("uint32", "int32"), ("int16", "int16")])
-def test_narrow_integers_are_summed_exactly(dtypes: tuple[str, str]) -> None:
-    bounds = np.iinfo(dtypes[0]).max, np.iinfo(dtypes[1]).min
-    left, right = (np.full(ELEMENTS, bound, dtype) for bound, dtype in zip(bounds, dtypes, strict=True))
-    left[1] -= 1
-    found = measure(ArrayView(left), ArrayView(right))
-    assert found.absolute_error_sum == ELEMENTS * (bounds[0] - bounds[1]) - 1
-    assert isinstance(found.absolute_error_sum, int)
-    assert found.measurements["max_absolute_error"].value == bounds[0] - bounds[1]
-    assert isinstance(found.measurements["max_absolute_error"].value, int)
-
-
-@pytest.mark.parametrize("width", [1e-200, 1e-80, 1.0, 1e80, 1e200])
-def test_divergence_does_not_depend_on_the_width_of_a_range(width: float) -> None:
-    left, right = drifted(7, noise=1e-1)
-    plain = measure(ArrayView(left), ArrayView(right)).measurements["kl_divergence"].value
-    scaled = measure(ArrayView(left * width), ArrayView(right * width)).measurements["kl_divergence"].value
-    assert scaled == pytest.approx(plain, rel=1e-11)
-
-
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        (np.full(9, complex(1.0, 0.0)), np.full(9, complex(1.0, -0.0))),
-        (np.full(9, 2, "u1").view("bool"), np.ones(9, "bool")),
-    ],
-)
-def test_other_bits_of_one_number_are_no_difference(left: Array, right: Array) -> None:
-    found = measure(ArrayView(left), ArrayView(right))
-    assert (found.measurements["bitwise_mismatch"].value, found.differing) == (9, 0)

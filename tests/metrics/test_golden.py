@@ -185,6 +185,14 @@ def test_an_error_of_nothing_is_a_ratio_of_nothing_and_of_an_exact_run_it_is_und
     )
 
 
+def test_a_run_that_is_nowhere_finite_has_no_ratio_of_any_kind():
+    golden, nothing = np.ones(3), np.full(3, np.nan)
+    for left, other in ((nothing, golden), (golden, nothing)):
+        found = ratios_of(left, other, golden)
+        assert {one.value for one in found.values()} == {None}
+        assert {one.undefined.code for one in found.values()} == {"golden_nothing_finite"}
+
+
 def test_a_value_beyond_the_runs_type_is_left_out_as_msprobe_does_and_counts_in_the_rmse():
     golden, run = np.float64([1.0, 1e6]), np.float16([1.0, 65504.0])
     found = errors(run, golden)

@@ -53,13 +53,6 @@ def test_after_a_kill_results_json_says_that_the_run_has_not_ended(yesterday, py
     assert not_ended(yesterday)
 
 
-@pytest.mark.parametrize("more", [("--collect-only",), ("--setup-only",), ("-k", "no_such_operator"), ("--fixtures",)])
-def test_a_run_that_compares_nothing_touches_no_report(yesterday, pytester, more):
-    before = {path.name: path.read_bytes() for path in yesterday.iterdir()}
-    pytester.runpytest_inprocess(*SIDES, *more)
-    assert {path.name: path.read_bytes() for path in yesterday.iterdir()} == before
-
-
 @pytest.mark.e2e
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
 def test_workers_touch_no_report_and_the_last_word_is_the_runs_own(yesterday, pytester, workers):
@@ -73,6 +66,12 @@ def test_workers_touch_no_report_and_the_last_word_is_the_runs_own(yesterday, py
     pytester.runpytest_inprocess(*SIDES, "--msdump-report=json,md", *workers).assert_outcomes(passed=4)
     assert report_files(yesterday) == {"results.json", "summary.md", "gl-code-quality.json"}
     assert results(pytester.path)["complete"] is True
+
+
+def test_where_the_run_writes_no_file_nothing_is_touched(yesterday, pytester):
+    before = {path.name: path.read_bytes() for path in yesterday.iterdir()}
+    pytester.runpytest_inprocess(*SIDES, "--msdump-report=github")
+    assert {path.name: path.read_bytes() for path in yesterday.iterdir()} == before
 
 
 def test_a_suite_that_was_to_run_and_did_not_has_no_result_of_yesterday(pytester):
@@ -155,3 +154,11 @@ def test_a_result_that_has_not_ended_passes_nowhere_and_says_so(dumps, capsys):
     summary = (dumps / "msdump-report" / "summary.md").read_text()
     assert summary.startswith("## msdump: INCOMPLETE")
     assert sentence in summary
+
+
+def test_a_report_of_pairs_that_were_not_run_says_so_too(pytester, capsys):
+    write_pairs(pytester.path, [8, 9])
+    pytester.runpytest_inprocess(*SIDES, "-k", "op0").assert_outcomes(passed=1)
+    capsys.readouterr()
+    assert main(["report", "msdump-report/results.json", "--report", "md"]) == 0
+    assert "some pairs were not run" in capsys.readouterr().err

@@ -59,6 +59,19 @@ def test_it_can_be_said_in_files(pytester, ini, toml):
     assert summaries(pytester, "out") == OPERATORS[1:3]
 
 
+@pytest.mark.usefixtures("dumps")
+def test_true_in_a_suite_file_stands_for_five(pytester):
+    (pytester.path / "msdump.toml").write_text("[msdump]\nleft = 'L'\nright = 'R'\ndetail = true\n")
+    assert pytester.runpytest().ret == 1
+    assert len(summaries(pytester)) == 5
+
+
+def test_a_path_behind_the_option_is_told(pytester, dumps):
+    result = pytester.runpytest(*dumps, "--msdump-detail", "tests")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*--msdump-detail: 'tests' is not a number of failing tensors; before a path write*"])
+
+
 def test_what_cannot_be_compared_takes_no_place(pytester, dumps):
     write_reference(pytester.path / "R", {"op1": np.zeros((5, 5), np.float32)})
     for path in (pytester.path / "R").glob("op1.*"):

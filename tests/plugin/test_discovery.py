@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +56,11 @@ def test_hidden_and_excluded_folders_are_not_entered_unless_given(tmp_path: Path
     assert found(tmp_path, "build", ".hidden", norecurse=("build",)) == [".hidden/msdump.toml", "build/msdump.toml"]
 
 
+def test_a_pattern_with_a_separator_is_matched_against_the_path(tmp_path: Path) -> None:
+    make(tmp_path, "a/build/msdump.toml", "b/build/msdump.toml")
+    assert found(tmp_path, norecurse=("a/build",)) == ["b/build/msdump.toml"]
+
+
 def test_a_link_that_leads_back_up_ends_there(tmp_path: Path) -> None:
     make(tmp_path, "a/msdump.toml")
     (tmp_path / "a" / "up").symlink_to(tmp_path)
@@ -66,3 +73,16 @@ def test_a_linked_folder_is_followed_and_a_real_path_is_preferred(tmp_path: Path
     (tmp_path / "in" / "a").symlink_to(tmp_path / "in" / "z")
     (tmp_path / "in" / "linked").symlink_to(tmp_path / "out")
     assert found(tmp_path, "in") == ["in/linked/msdump.toml", "in/z/msdump.toml"]
+
+
+def test_a_folder_that_cannot_be_read_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, "a/msdump.toml", "b/msdump.toml")
+    scandir = os.scandir
+
+    def refuse(folder: Path) -> Any:
+        if folder.name == "a":
+            raise PermissionError(13, "Permission denied")
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert found(tmp_path) == ["b/msdump.toml"]

@@ -41,6 +41,25 @@ def test_without_dumps_the_fixtures_say_what_to_do(pytester):
     result.stdout.fnmatch_lines(["*give --msdump-left and --msdump-right*"])
 
 
+def test_fixtures_can_be_overridden(pytester, lenet):
+    pytester.makeconftest(
+        f"""
+        import pytest
+        from pytest_msdump import open_dump
+
+        @pytest.fixture(scope="session")
+        def msdump_left():
+            return open_dump({str(lenet / "target")!r})
+
+        @pytest.fixture(scope="session")
+        def msdump_right():
+            return open_dump({str(lenet / "target_bad")!r})
+        """
+    )
+    pytester.makepyfile("def test_pairs(msdump_pairs): assert len(msdump_pairs) == 23")
+    pytester.runpytest().assert_outcomes(passed=1)
+
+
 def test_the_marker_sets_profile_and_limits_of_one_test(dumps):
     dumps.makepyfile(
         """

@@ -167,21 +167,6 @@ def test_x_stops_at_the_first_wrong_operator(pytester):
     assert report["complete"] is False
 
 
-@pytest.mark.parametrize("kind", ["file", "command line"])
-def test_lf_runs_the_failed_operators_again(pytester, lenet, kind):
-    if kind == "file":
-        write_suite(pytester.path / "msdump.toml", lenet, "target_bad")
-        arguments, failing = [], 7
-    else:
-        arguments = [f"--msdump-left={lenet / 'target_bad'}", f"--msdump-right={lenet / 'target'}", "."]
-        failing = 10
-    first = pytester.runpytest(*arguments)
-    assert first.parseoutcomes()["failed"] == failing
-    again = pytester.runpytest(*arguments, "--lf")
-    assert again.parseoutcomes()["failed"] == failing
-    assert "passed" not in again.parseoutcomes()
-
-
 @pytest.mark.e2e
 @pytest.mark.usefixtures("bad")
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])

@@ -162,14 +162,6 @@ def test_no_code_of_a_dump_runs_when_the_paths_given_lead_there(pytester, left, 
     assert not ran.exists()
 
 
-def test_no_code_of_a_dump_runs_when_pytest_is_started_in_it(pytester, left, ran, monkeypatch):
-    monkeypatch.chdir(left / "test_below")
-    result = pytester.runpytest("--rootdir=.", *_sides("..", "../../right"))
-    result.assert_outcomes(passed=_tensors(left) + 1)
-    result.stdout.fnmatch_lines([f"*pytest collects nothing in {left}, which is a dump*"])
-    assert not ran.exists()
-
-
 @pytest.mark.parametrize("name", ["test_code.py", "test_below/test_code.py", "test_below/test_code.py::test_something"])
 def test_a_test_of_a_dump_that_was_typed_is_refused(pytester, left, ran, name):
     result = pytester.runpytest(f"{left.name}/{name}", *_sides(_LEFT))

@@ -50,6 +50,14 @@ def test_roles_are_in_the_file(pytester: pytest.Pytester, suite: Path, how: tupl
     assert not any({"msdump.role", "msdump.finding"} & set(case) for case in passing)
 
 
+def test_other_tests_of_the_run_are_left_alone(pytester: pytest.Pytester, suite: Path) -> None:
+    pytester.makepyfile("def test_one(record_property):\n    record_property('mine', 1)\n    assert 0\n")
+    family = ("-o", "junit_family=xunit1")
+    pytester.runpytest(pytester.path, "--junitxml=junit.xml", *family).assert_outcomes(failed=8, passed=4)
+    assert suite.is_file()
+    assert cases(pytester.path / "junit.xml")["test_one"] == {"mine": "1"}
+
+
 def failing(role: str | None = None, *causes: str) -> Record:
     return replace(samples.drifted(), role=role, causes=causes)
 

@@ -101,13 +101,6 @@ def test_other_conftest_files_are_refused(pytester, project, sides):
     _assert_refused(pytester.runpytest(*_spaced(sides)), sides, str(above), "conftest.py files")
 
 
-@pytest.mark.parametrize("name", ["pytest.ini", "tox.ini"])
-def test_dumps_inside_the_project_work_with_spaces(pytester, project, sides, name):
-    (project / name).write_text(_STRICT, "utf-8")
-    inside = tuple(side.rename(project / side.name) for side in sides)
-    pytester.runpytest(*_spaced(inside)).assert_outcomes(passed=1, failed=1)
-
-
 @pytest.mark.parametrize("typed", [["-c", "pytest.ini"], ["test_own.py"]], ids=["ini file", "a path"])
 def test_what_was_typed_decides_where_pytest_finds_the_same_files(pytester, project, sides, typed):
     (project / "pytest.ini").write_text(_STRICT, "utf-8")

@@ -11,7 +11,6 @@ import os
 import numpy as np
 import pytest
 from dump_builder import write_reference
-from outcomes import without_run
 
 from pytest_msdump.core.report.json_report import read_json
 
@@ -55,20 +54,3 @@ def test_a_failure_that_is_run_again_is_one_failure(gate: pytest.Pytester, more:
     assert {name: counted[name] for name in ("passed", "failed", "rerun")} == {"passed": 7, "failed": 2, "rerun": 4}
     result.stdout.fnmatch_lines(["8 tensors: 6 pass, 2 fail, 100 % of the reference compared"])
     assert [one["verdict"] for one in results(gate)].count("fail") == 2
-
-
-@needs("pytest_randomly")
-@pytest.mark.parametrize("more", [(), ("-n", "2")])
-def test_results_keep_their_order_where_items_run_in_another(gate: pytest.Pytester, more: tuple[str, ...]) -> None:
-    run(gate)
-    usual = without_run((gate.path / "msdump-report/results.json").read_bytes())
-    ran = []
-    for seed in "12":
-        shown = run(gate, "-v", f"--randomly-seed={seed}", *more, plugin="pytest_randomly")
-        shown.assert_outcomes(passed=7, failed=2)
-        ran.append([line.split()[0] for line in shown.outlines if line.startswith("msdump.toml::")])
-        assert without_run((gate.path / "msdump-report/results.json").read_bytes()) == usual
-        shown.stdout.fnmatch_lines(["first failing: op 3 of 8, DRIFT c:output:0*"])
-    if not more:
-        assert ran[0] != ran[1], "both seeds gave one order: nothing was tried"
-    assert [one["left"]["address"][0] for one in results(gate)] == list(NAMES)  # type: ignore[index]

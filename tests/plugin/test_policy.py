@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from dump_builder import START, write_mindspore, write_reference
+from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump.core.report.json_report import read_json
 
@@ -98,52 +96,3 @@ def test_deselected_operators_are_neither_run_nor_missed(dumps):
     suite(dumps)
     dumps.runpytest("--msdump-deselect=*far").assert_outcomes(passed=4)
     dumps.runpytest("--msdump-select=far").assert_outcomes(passed=1, failed=1)
-
-
-def test_a_later_iteration_needs_align(pytester):
-    values = np.linspace(1, 2, 5, dtype=np.float32)
-    for iteration in (0, 9):
-        write_mindspore(
-            pytester.path / "run",
-            [("ReLU", "relu", "output", 0, values + iteration)],
-            iteration=iteration,
-            start=START + iteration * 10**6,
-        )
-    write_reference(pytester.path / "reference", {"relu": values + 9})
-    file = pytester.path / "msdump.toml"
-    text = '[msdump]\nleft = "run"\nright = "reference"\niteration = "9"\n'
-    file.write_text(text, "utf-8")
-    result = pytester.runpytest()
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*iteration*"])
-    file.write_text(text + 'align = { iteration = "9->0" }\n', "utf-8")
-    pytester.runpytest().assert_outcomes(passed=2)
-    file.write_text(text, "utf-8")
-    pytester.runpytest("--msdump-align=iteration=9->0").assert_outcomes(passed=2)
-
-
-def test_what_is_written_has_the_promised_shape(dumps):
-    suite(dumps)
-    dumps.runpytest("--msdump-report=json,csv")
-    folder = dumps.path / "msdump-report"
-    report = read_json(folder / "results.json")
-    assert report["schema_version"] == 1
-    assert (folder / ".gitignore").read_text("utf-8").strip() == "*"
-    promised = {"left", "right", "profile", "limits", "complete", "counts", "unmatched", "tensors"}
-    assert promised <= report.keys()
-    assert set(report["counts"]) == {
-        *("pass", "warn", "fail", "undefined", "error", "not_run", "unmatched_left", "unmatched_right"),
-    }
-    record = next(one for one in report["tensors"] if one["verdict"] == "fail")
-    assert {
-        *("order", "left", "right", "rank", "net", "graph", "iteration", "occurrence", "how", "verdict", "elements"),
-        *("equal", "metrics", "undefined", "nonfinite", "worst", "would_pass", "findings"),
-    } <= record.keys()
-    assert {"address", "op_type", "file", "dtype", "shape", "memory_format"} <= record["left"].keys()
-    assert {"metric", "value", "limit", "rule", "sentence"} <= record["findings"][0].keys()
-    assert {"nan_both", "nan_left", "nan_right", "inf_both", "inf_left", "inf_right", "saturated"} <= record[
-        "nonfinite"
-    ].keys()
-    assert record["how"] == "mapped"
-    assert not Path(record["left"]["file"]).is_absolute()
-    assert [one["order"] for one in report["tensors"]] == sorted(one["order"] for one in report["tensors"])

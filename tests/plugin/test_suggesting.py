@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_msdump.cli import main
-from pytest_msdump.core.report.coverage import coverage_text
-from pytest_msdump.core.report.json_report import read_json, report_from
+from pytest_msdump.core.report.json_report import read_json
 
 
 @pytest.fixture
@@ -97,25 +95,6 @@ def test_damaged_lines_are_refused(
     capsys.readouterr()
     assert main(["report", str(file), "--report", "github"]) == 4
     assert "tensors[0].source" in capsys.readouterr().err
-
-
-def test_the_way_to_suggestions_is_named_when_both_sides_have_some_alone(
-    pytester: pytest.Pytester, sides: tuple[str, str]
-) -> None:
-    suite = f'[msdump]\nleft = "{sides[0]}"\nright = "{sides[1]}"\nmin_coverage = 0.9\n[[msdump.map]]\n'
-    (pytester.path / "msdump.toml").write_text(
-        f'{suite}left = "Default/fc2-Dense/BiasAdd-op0"\nright = "fc2"\n', encoding="utf-8"
-    )
-    main(["compare"])
-    report = report_from(read_json(pytester.path / "msdump-report" / "results.json"))
-    assert "partners: msdump match --suggest finds partners by structure" in coverage_text(report, width=200)
-    # Where nothing is wrong, nobody looks for partners.
-    enough = replace(report, coverage=replace(report.coverage, min_coverage=0.1))
-    assert "--suggest" not in coverage_text(enough, width=200)
-    for side in ("left", "right"):
-        alone = tuple(one for one in report.unmatched if one.side == side)
-        assert alone
-        assert "--suggest" not in coverage_text(replace(report, unmatched=alone), width=200)
 
 
 @pytest.mark.parametrize("left", ["graph mode", "hook folder", "calls of a module"])

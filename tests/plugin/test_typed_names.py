@@ -10,9 +10,7 @@ from dump_builder import write_mindspore, write_reference
 
 from pytest_msdump import open_dump
 from pytest_msdump.cli import main
-from pytest_msdump.core.model.graph import Operator
 from pytest_msdump.core.report.json_report import read_json
-from pytest_msdump.record.writer import DumpWriter
 
 FC = "Default/layer0-Enc/fc1-Dense/MatMul-op0"
 BIAS = "Default/layer0-Enc/fc2-Dense/BiasAdd-op0"
@@ -165,21 +163,3 @@ def test_a_precise_name_wins_and_coordinates_may_follow_any_spelling(pytester: p
     assert ids("a.b") == ["c[rank0]", "c[rank1]"]
     assert ids("a.b[rank1]") == ["a_b[rank1]"]
     assert ids("a_b") == ["a_b[rank0]", "a_b[rank1]"]
-
-
-def test_a_node_that_was_only_numbered_is_called_after_its_module(pytester: pytest.Pytester) -> None:
-    """Its number changes with every node before it; two nodes of one module keep theirs."""
-    for folder, framework, names in (("run", "onnxruntime", range(4)), ("ref", "torch", "abcd")):
-        writer = DumpWriter(Path(folder), framework=framework)
-        for name, module in zip(names, ("blocks.0.down", "up", "up", ""), strict=True):
-            op = f"node_linear_{name}" if framework == "onnxruntime" else str(name)
-            writer.write(op, VALUES, op_type="Gemm")
-            writer.add_call(Operator(op, "Gemm", scope=module if framework == "onnxruntime" else ""))
-        writer.close()
-    entries = [f'[[msdump.map]]\nleft = "node_linear_{n}"\nright = "{right}"\n' for n, right in enumerate("abcd")]
-    Path("msdump.toml").write_text('[msdump]\nleft = "run"\nright = "ref"\n' + "".join(entries), "utf-8")
-    result = pytester.runpytest("--collect-only", "-q", "msdump.toml")
-    ids = [line.partition("::")[2] for line in result.outlines if "::" in line]
-    assert ids == ["blocks.0.down", "node_linear_1", "node_linear_2", "d", "coverage"]
-    for typed in ("blocks.0.down", "node_linear_0", "a"):
-        assert pytester.runpytest(f"msdump.toml::{typed}").parseoutcomes() == {"passed": 1}

@@ -113,6 +113,11 @@ def refusal(results: Any) -> str | None:
     return None
 
 
+def test_what_was_saved_is_answered_for(documents: list[Any], tmp_path: Path) -> None:
+    for document in documents:
+        assert [answer(document, words, tmp_path) for words in COMMANDS] == [1, 1, 1, 0]
+
+
 @pytest.mark.full
 def test_a_value_of_another_kind_is_refused_by_its_place(documents: list[Any]) -> None:
     refused = 0

@@ -209,24 +209,9 @@ def test_a_memory_format_is_shown_with_the_shape_it_stands_for():
     assert "float16 NC1HWC0 (1, 16, 14, 14, 16) -> (1, 256, 14, 14)" in said(samples.drifted(left_spec=spec))
 
 
-def test_an_index_of_no_dimensions_does_not_break_anything():
-    worst = (WorstElement((), 1, 2, math.inf),)
-    text = said(samples.drifted(comparison=samples.measured(worst=worst, rtol=0.0, atol=0.0)))
-    assert "[]        1      2        1            Inf" in text
-    assert "588 exceed 0" in text
-
-
 def test_an_integer_beyond_all_floats_does_not_break_the_text():
     worst = (WorstElement((0,), 10**400, 1, math.inf), WorstElement((1,), 10**400, 0.5, math.inf))
     assert "1.00000e+400" in said(samples.drifted(comparison=samples.measured(worst=worst)))
-
-
-def test_a_dump_that_is_one_file_is_named_by_itself():
-    record = samples.drifted()
-    record = replace(record, left=replace(record.left, file="a.npy"), right=replace(record.right, file="b.npy"))
-    text = failure_text([record], operators=1, left_root="runs/a.npy", right_root="b.npy")
-    assert "  left   runs/a.npy\n" in text
-    assert "  right  b.npy\n" in text
 
 
 def test_a_hostile_name_stays_on_its_line_without_colour():
@@ -281,6 +266,14 @@ def test_coverage_that_passes_lists_who_was_left_alone_by_reason():
     assert "x4:output:0" in text
     assert "x5:output:0" not in text
     assert "and 4 more tensors" in text
+
+
+def test_an_empty_folder_is_said_to_be_empty():
+    left, right = samples.dumps(left_names=())
+    left = replace(left, reader="empty")
+    text = coverage_text(assemble(left, right, samples.pairing(), [], profile="default"))
+    assert "target_bad (an empty folder)" in text
+    assert "check that the run wrote its dump there" in text
 
 
 def test_the_version_is_told_first_and_other_labels_by_name():

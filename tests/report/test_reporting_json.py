@@ -10,7 +10,8 @@ from report import samples
 
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.errors import ConfigError, MsdumpError
-from pytest_msdump.core.model.pairing import Missing, Unmatched
+from pytest_msdump.core.model.pairing import Unmatched
+from pytest_msdump.core.model.record import Diagnosis
 from pytest_msdump.core.model.report import NetworkOperator
 from pytest_msdump.core.report.json_report import document, read_json, report_from, write_json
 from pytest_msdump.core.report.packing import unpack
@@ -23,40 +24,6 @@ def a_report(records=None, **changes):
     pairing = samples.pairing([samples.pair()], alone, [Unmatched("right", right.refs[0], plain_text("no left one"))])
     records = [samples.drifted()] if records is None else records
     return assemble(left, right, pairing, records, profile="default", limits={"nan": "match"}, **changes)
-
-
-def test_the_head_says_what_was_compared_with_what():
-    written = document(a_report(min_coverage=0.9))
-    assert (written["schema_version"], written["profile"], written["limits"]) == (1, "default", {"nan": "match"})
-    assert written["left"] == {
-        "directory": "target_bad", "reader": "mindspore", "labels": {"ms_version": "2.10.0", "device_target": "CPU"},
-        "notes": [], "unexplained": [], "operators": 2, "tensors": 2,
-    }  # fmt: skip
-    assert written["coverage"] == {
-        "right_total": 2,
-        "right_paired": 1,
-        "value": 0.5,
-        "min_coverage": 0.9,
-        "uncompared": [{"name": "conv1", "share": 0.0, "side": "right"}],
-    }
-
-
-def test_each_tensor_left_alone_is_listed_with_its_reason():
-    left, right = written = document(a_report())["unmatched"]
-    assert len(written) == 2
-    assert left["address"] == "Default/conv1/BiasAdd-op0:output:0"
-    assert (left["side"], left["order"], left["op_type"], left["iteration"]) == ("left", 0, "BiasAdd", 0)
-    assert (left["reason"], left["candidates"]) == ("no right operator of that name", ["conv1:output:0"])
-    assert (right["side"], right["file"], right["order"]) == ("right", "conv1.0.1795222342972874.npy", None)
-
-
-def test_missing_pairs_are_listed():
-    left, right = samples.dumps()
-    missing = Missing("a", "b", plain_text("the right side was not dumped"), ("c",))
-    report = assemble(left, right, samples.pairing(missing=[missing]), [], profile="default")
-    said = {"code": "text", "parameters": {"text": "the right side was not dumped"}}
-    expected = {"left": "a", "right": "b", "reason": "the right side was not dumped", **said, "candidates": ["c"]}
-    assert document(report)["missing"] == [expected]
 
 
 def test_the_file_is_strict_json_with_one_tensor_a_line(tmp_path):
@@ -89,6 +56,12 @@ def test_whatever_names_hold_each_operator_has_a_line(tmp_path, first):
     assert [json.loads(line.removesuffix(",")) for line in lines[start : start + 150]] == entries
     assert lines[start + 150] == "]"
     assert read_json(path)["network"] == entries
+
+
+def test_nan_outside_a_string_is_never_written(tmp_path):
+    left_out = Diagnosis("scaled", "high", plain_text(""), {"factor": float("nan")})
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(a_report([samples.drifted(diagnosis=(left_out,))]), tmp_path)
 
 
 def test_a_file_name_that_is_no_utf8_can_be_written_and_read(tmp_path):

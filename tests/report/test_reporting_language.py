@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 
 import pytest
+from pytest_msdump.report.causes import role_line, role_lines
 from report import samples
 from report.test_reporting_failure import a_report, overflowed
 
 from pytest_msdump.causes.reasons import reason_of, reason_text
-from pytest_msdump.core.compare.assemble import assemble
-from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.core.model.pairing import Unmatched
-from pytest_msdump.core.model.record import Diagnosis, RoleReason, Suspect
-from pytest_msdump.core.report.coverage import coverage_text
-from pytest_msdump.core.report.failure import diagnosis_lines, failure_text, one_line
-from pytest_msdump.core.report.json_report import document, report_from
+from pytest_msdump.core.model.record import RoleReason, Suspect
+from pytest_msdump.core.report.failure import failure_text, one_line
 from pytest_msdump.core.report.record_json import from_json
-from pytest_msdump.core.report.summary import summary_lines
-from pytest_msdump.core.text import Message, Phrases
+from pytest_msdump.core.text import Phrases
 
 CHINESE = Phrases("zh")
 # Latin words that Chinese text has, too: names that are typed, and what numpy and MindSpore call things.
@@ -134,6 +128,19 @@ ROLES = [
 ]
 
 
+def _with_roles():
+    drifted = samples.drifted()
+    told = [samples.edited(drifted, **role, order=number, amplification=20.0) for number, role in enumerate(ROLES)]
+    return a_report(*told)
+
+
+def test_roles_are_told_in_chinese():
+    report = _with_roles()
+    lines = [*role_lines(report, width=80, say=CHINESE), *(role_line(record, CHINESE) for record in report.records)]
+    assert _english_in("\n".join(lines), *map(samples.entry, report.records), "WHY Default conv") == []
+    assert lines[0] == "1 个起因，2 个继承，1 个来源不明"
+
+
 # -- sentences ---------------------------------------------------------------------------------------------------------
 
 
@@ -141,25 +148,6 @@ def test_a_finding_is_said_from_its_code_in_either_language():
     record = samples.drifted()
     assert one_line(record, CHINESE).partition("：")[2].startswith("cosine_similarity 为 0.390511，低于阈值 0.999（")
     assert "cosine_similarity 0.390511 is below 0.999 (profile default" in one_line(record)
-
-
-def test_the_terminal_says_reasons_and_evidence_from_their_codes():
-    drifted = samples.drifted()
-    left, right = samples.dumps()
-    why = Message("no_operator_of_that_name", {"side": "right"})
-    pairing = replace(
-        samples.pairing([samples.pair()]), unmatched_left=tuple(Unmatched("left", ref, why) for ref in left.refs)
-    )
-    report = assemble(left, right, pairing, [drifted], profile="default")
-    assert "右侧没有此名称的算子" in coverage_text(report, say=CHINESE)
-    assert "右侧没有此名称的算子" in "\n".join(summary_lines(report, say=CHINESE))
-    record = samples.edited(drifted, by="same name as Default_conv2", how="mangled")
-    assert "配对依据：与 Default_conv2" in failure_text([record], operators=3, say=CHINESE)
-    record = samples.edited(drifted, by="block0.conv2", how="scope")
-    assert "配对依据：同一模块 block0.conv2" in failure_text([record], operators=3, say=CHINESE)
-    assert "paired: same module block0.conv2" in failure_text([record], operators=3)
-    flipped = replace(drifted, diagnosis=(Diagnosis("sign_flipped", "high", Message("left_is_minus_right")),))
-    assert "左 = −右" in "\n".join(diagnosis_lines(flipped, 80, CHINESE))
 
 
 def test_what_an_earlier_or_later_release_wrote_is_shown_as_its_english_sentence():
@@ -190,20 +178,3 @@ def test_the_english_of_a_reason_is_the_one_that_results_hold():
 @pytest.mark.parametrize("why", [None, RoleReason("another")])
 def test_a_reason_of_another_version_stays_as_it_is(why):
     assert reason_of(samples.drifted(role_reason="WHY", role_why=why), CHINESE) == "WHY"
-
-
-@pytest.mark.parametrize(
-    "why",
-    [
-        "unseen",
-        {"why": "unseen", "suspects": []},
-        {"why": "unseen", "suspects": ["conv3"], "given": []},
-        {"why": "unseen", "suspects": [], "given": [1]},
-    ],
-)
-def test_a_damaged_reason_is_refused(why):
-    record = samples.entry(samples.drifted()) | ROLES[0] | {"role_why": why}
-    values = json.loads(json.dumps(document(a_report(samples.drifted()))))
-    values["tensors"] = [record]
-    with pytest.raises(ConfigError, match="role_why"):
-        report_from(values, place="results.json")

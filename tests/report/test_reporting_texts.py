@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.core.escape import terminal_text
-from pytest_msdump.core.model.numbers import distinct_texts
+from pytest_msdump.core.model.numbers import distinct_texts, number
 from pytest_msdump.core.report.tables import columns, command, filled, labelled, pieces, table
 
 names = st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S")), max_size=300)
@@ -32,16 +33,6 @@ def test_filled_text_fits_and_keeps_every_character(words, width):
     assert "".join("".join(lines).split()) == "".join(words)
 
 
-def test_a_table_wraps_only_its_flexible_column():
-    rows = [("cosine", "0.5", "a rule that is long"), ("x", "12.25", "short")]
-    assert table(("metric", "value", "rule"), rows, width=34, right=(1,), flexible=2) == [
-        "  metric  value  rule",
-        "  cosine    0.5  a rule that is",
-        "                 long",
-        "  x       12.25  short",
-    ]
-
-
 def test_a_wrapped_rule_is_told_once():
     rows = [("a", "a rule that is long"), ("b", "a rule that is long"), ("c", "another")]
     lines = table(("m", "rule"), rows, width=22, flexible=1)
@@ -57,6 +48,19 @@ def test_a_word_of_a_command_reaches_the_program_as_it_is(word):
     assert line.isprintable()
     printed = subprocess.run(["bash", "-c", line], capture_output=True, check=True).stdout
     assert printed == word.encode("utf-8", "surrogateescape")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"), (2**63, "9223372036854775808"), (10**400, "1.00000e+400"), (True, "True"), (0.0, "0"),
+        (1e-3, "0.001"), (2.3e-4, "2.3e-04"), (1.5e300, "1.5e+300"), (0.98761234, "0.987612"), (-1.25, "-1.25"),
+        (math.nan, "NaN"), (math.inf, "Inf"), (-math.inf, "-Inf"), (complex(1, -2.5), "1-2.5j"),
+        (complex(0, math.inf), "0+Infj"),
+    ],
+)  # fmt: skip
+def test_numbers_are_short(value, text):
+    assert number(value) == text
 
 
 @settings(deadline=None)
@@ -90,6 +94,13 @@ def test_cells_are_filled_up_by_columns():
     lines = table(("指标", "value"), [("cosine", "0.5"), ("最大", "数值")], width=40, right=(1,))
     assert lines == ["  指标    value", "  cosine    0.5", "  最大     数值"]
     assert labelled("疑似", "x", width=40) == ["  疑似        x"]
+
+
+def test_a_long_name_in_chinese_is_cut_by_columns():
+    name = "算子" * 20 + "_卷积.npy"
+    parts = pieces(name, 24)
+    assert "".join(parts) == name
+    assert max(map(columns, parts)) <= 24
 
 
 @settings(deadline=None, max_examples=400)

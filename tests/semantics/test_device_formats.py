@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from semantics.gate import Answer, ask
 
-from pytest_msdump.cli import main as msdump
-
 SAMPLE = Path(__file__).parents[1] / "data" / "ir" / "odd"
 CONV = "Conv2D.Default_conv-Conv2d_Conv2D-op0.0.0.1795253606655065.output.0"
 # The host line of the graph says so.
@@ -42,15 +40,6 @@ def compared(tmp_path: Path, *, left_graph: bool, right_graph: bool, right: str,
     left_side = tree(tmp_path / "left", blocks(VALUES + np.float32(drift), 9e9), "NC1HWC0", graphs=left_graph)
     values = VALUES if right == "DefaultFormat" else blocks(VALUES, -7.0)
     return ask(left_side, tree(tmp_path / "right", values, right, graphs=right_graph), "--profile", "bitwise")
-
-
-@pytest.mark.parametrize("right_graph", [False, True])
-@pytest.mark.parametrize("left_graph", [False, True])
-@pytest.mark.parametrize("drift", [0.0, 0.5])
-def test_the_reference_tells_the_shape_where_no_graph_does(tmp_path, left_graph, right_graph, drift):
-    graphs = {"left_graph": left_graph, "right_graph": right_graph}
-    answer = compared(tmp_path, **graphs, right="DefaultFormat", drift=drift)
-    assert (answer.code, answer.record["elements"]) == (int(drift > 0), VALUES.size)
 
 
 @pytest.mark.parametrize("drift", [0.0, 0.5])
@@ -85,25 +74,3 @@ def test_a_graph_that_contradicts_the_file_is_an_error(tmp_path):
     answer = ask(left, right)
     assert (answer.code, answer.record["verdict"]) == (1, "error")
     assert "(2, 2, 4, 4)" in answer.sentences
-
-
-@pytest.mark.parametrize("has_graph", [True, False])
-@pytest.mark.parametrize("declared", [(), ('left_format = "NHWC"',), ('left_format = "HWCN"',)])
-def test_an_nhwc_reference_of_a_device_format_is_told_what_to_write(tmp_path, has_graph, declared, capsys):
-    """NC1HWC0 has 5 axes, of which `left_format` says nothing: the order of the other side does."""
-    values = np.random.default_rng(3).uniform(1, 2, (2, 2, 3, 4)).astype("float32")
-    tree(tmp_path / "left", blocks(VALUES if has_graph else values, 0), "NC1HWC0", graphs=has_graph)
-    (tmp_path / "right").mkdir()
-    nhwc = (VALUES if has_graph else values).transpose(0, 2, 3, 1)
-    np.save(tmp_path / "right" / "Default_conv-Conv2d_Conv2D-op0.0.1795253606655065.npy", nhwc)
-    suite = tmp_path / "msdump.toml"
-    head = ["[msdump]", 'left = "left"', 'right = "right"']
-
-    def code(*lines: str) -> int:
-        suite.write_text("\n".join([*head, *lines]) + "\n")
-        return msdump(["compare", "--config", str(suite), "--quiet", "--report-dir", str(tmp_path / "report")])
-
-    assert code(*declared) == 1
-    said = " ".join(capsys.readouterr().out.split())
-    assert 'with right_format = "NHWC" in the suite file, and no other axis order, the shapes meet' in said
-    assert code('right_format = "NHWC"') == 0

@@ -60,6 +60,17 @@ def test_a_saved_result_is_judged_with_it_again(tmp_path, capsys):
     assert "overflows[0]: expected a text" in capsys.readouterr().err
 
 
+def test_an_overflow_of_the_reference_is_told_and_fails_nothing(tmp_path):
+    left = tmp_path / "left"
+    shutil.copytree(GOLDEN / "aic_v0", left)
+    (left / "Opdebug.Node_OpDebug.5.9.1600000000000050").unlink()
+    answer = ask(left, GOLDEN / "aic_v0", reports=tmp_path / "out")
+    assert (answer.code, set(verdicts(answer).values())) == (0, {"pass"})
+    assert "the device's own check reports overflow of Mul_7" in answer.text
+    notes = [note["sentence"] for note in answer.results["tensors"][0]["findings"]]
+    assert any("the device's check of the right side: AIC" in note for note in notes)
+
+
 @pytest.mark.parametrize(
     ("case", "expected"),
     [

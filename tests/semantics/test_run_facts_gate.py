@@ -87,6 +87,15 @@ def test_an_exception_dump_is_called_one(whole: Path) -> None:
     assert {ref.key.io for ref in dump.refs} == {"input"}
 
 
+def test_on_a_cpu_an_exception_dump_has_parameters_alone(whole: Path) -> None:
+    for path in (whole / "rank_0" / "Net").rglob("*-op*.npy"):
+        path.unlink()
+    tell(whole, op_debug_mode=4)
+    assert (
+        index(whole).notes[0] == "an exception dump (op_debug_mode 4), of which MindSpore writes Parameters only on CPU"
+    )
+
+
 def test_a_directory_that_is_gone_is_told(whole: Path) -> None:
     shutil.rmtree(whole / "rank_0" / "Net" / "0" / "1")
     answer = ask(whole, REAL / "whole")

@@ -5,7 +5,6 @@ Each passes with right data, fails at the one tensor that was spoilt, and asks f
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,9 +14,6 @@ import numpy.typing as npt
 import pytest
 from semantics import ascend_made as made
 from semantics.gate import ask
-
-from pytest_msdump.capabilities.compat.msaccucmp import main as msaccucmp
-from pytest_msdump.cli import main as msdump
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(3)
@@ -201,64 +197,3 @@ def test_the_wrong_rule_files_are_one_line_and_4(case, tmp_path):
     for flag in row.needed:
         assert needed[flag] in answer.text
     assert answer.results == {}
-
-
-def test_two_device_dumps_of_which_one_was_compiled_with_fusion_off(tmp_path):
-    half = CONV.astype(np.float16)
-    made.device(
-        tmp_path / "left", "Conv2D", "conv1bn1", made.nc1hwc0(half), memory_format="NC1HWC0", original=half.shape
-    )
-    made.device(tmp_path / "right", "Conv2D", "conv1", half, memory_format="NCHW", original=half.shape, time=1)
-    made.device(tmp_path / "right", "BatchNorm", "bn1_op", half, memory_format="NCHW", original=half.shape, time=2)
-    model = made.rules(tmp_path / "model.json", made.operator("conv1bn1", "Conv2D", ["conv1", "bn1"]))
-    close = made.rules(
-        tmp_path / "close.json",
-        made.operator("conv1", "Conv2D"),
-        made.operator("bn1_op", "BatchNorm", ["bn1"], inputs=("conv1:0",)),
-    )
-    answer = ask(tmp_path / "left", tmp_path / "right", "-f", str(model), "--close-fusion", str(close))
-    assert answer.code == 0, answer.text
-    assert answer.record["right"]["address"] == "bn1_op:output:0"
-
-
-def test_arrays_made_of_a_device_dump_are_a_device_dump(tmp_path):
-    (tmp_path / "left").mkdir()
-    stem = f"Conv2D.conv1bn1.1.1.{made.TIME}.output.0"
-    np.save(tmp_path / "left" / f"{stem}.2x19x5x7.npy", CONV.astype(np.float16))
-    made.original(tmp_path / "right", "bn1", CONV)
-    model = made.rules(tmp_path / "model.json", made.operator("conv1bn1", "Conv2D", ["conv1", "bn1"]))
-    answer = ask(tmp_path / "left", tmp_path / "right", "-f", str(model))
-    assert answer.code == 0, answer.text
-    assert answer.record["how"] == "fused"
-    assert "needs" in " ".join(ask(tmp_path / "left", tmp_path / "right").results["left"]["notes"])
-
-
-def test_an_input_fed_by_a_quantised_output_has_a_row_without_numbers_where_the_vendor_has_it(tmp_path: Path) -> None:
-    name = "conv1conv1_dequant_layerrelu1"
-    quantised, half = np.ones(CONV.shape, np.int8), CONV.astype(np.float16)
-    made.device(tmp_path / "left", "AscendQuant", "data_quant_layer", quantised, time=1)
-    made.device(tmp_path / "left", "Conv2D", name, half, original=half.shape, time=2, slot_of_inputs=(quantised,))
-    made.rules(
-        tmp_path / "model.json",
-        made.operator("data_quant_layer", "AscendQuant", dtype="DT_INT8"),
-        made.operator(name, "Conv2D", ["conv1", "conv1_dequant_layer", "relu1"], inputs=("data_quant_layer:0",)),
-    )
-    made.rules(
-        tmp_path / "quant.json",
-        made.operator("data_quant_layer", "Quant", [], dtype="DT_INT8"),
-        made.operator("conv1", "Convolution", ["conv1"], inputs=("data_quant_layer:0",), dtype="DT_INT32"),
-        made.operator("conv1_dequant_layer", "DeQuant", ["conv1"], inputs=("conv1:0",)),
-        made.operator("relu1", "ReLU", inputs=("conv1_dequant_layer:0",)),
-    )
-    made.original(tmp_path / "right", "relu1", CONV)
-    left, right, *rule_files = (str(tmp_path / each) for each in ("left", "right", "model.json", "quant.json"))
-    words = ["-f", rule_files[0], "-q", rule_files[1]]
-    assert msaccucmp(["compare", "-m", left, "-g", right, *words, "-out", str(tmp_path / "vendor")]) == 0
-    assert msdump(["compare", left, right, *words, "--io=all", "--report=csv", f"--report-dir={tmp_path / 'own'}"]) == 0
-    (vendor,) = (tmp_path / "vendor").glob("result_*.csv")
-    for file in (vendor, tmp_path / "own" / "ops.csv"):
-        with file.open(newline="") as lines:
-            rows = [row for row in csv.DictReader(lines) if row["NPUDump"] == name]
-        told = [(row["TensorIndex"], row["CosineSimilarity"] == "NaN", row["Verdict"]) for row in rows]
-        assert told == [(f"{name}:input:0", True, "unmatched"), (f"{name}:output:0", False, "pass")], file
-        assert rows[0]["CompareFailReason"].startswith("fed by a quantised output: ")

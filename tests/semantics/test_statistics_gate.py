@@ -175,6 +175,15 @@ def test_equal_bytes_of_an_unknown_type_are_no_equal_tensors(tmp_path: Path, uns
     assert (answer.code, answer.record["verdict"]) == (1, "undefined")
 
 
+def test_equal_bytes_of_two_types_contradict_no_tensor(tmp_path: Path) -> None:
+    for side, array in (("left", NOISE.view("i4")), ("right", NOISE)):
+        write(tmp_path / side, {"a": array}, None)
+        write_statistics(tmp_path / side, [("Default_a-op0", array)], ("MD5",))
+    answer = ask(tmp_path / "left", tmp_path / "right", reports=tmp_path / "out")
+    assert (answer.code, answer.record["verdict"]) == (1, "fail")
+    assert "md5" not in answer.sentences
+
+
 def test_tables_that_count_other_elements_than_their_shape_has_are_an_error(tmp_path: Path) -> None:
     write(tmp_path / "right", {"a": NOISE}, None)
     path = write_statistics(tmp_path / "left", [("Default_a-op0", NOISE)], COUNTED)
@@ -220,6 +229,14 @@ def test_tensors_are_seen_where_they_are_and_statistics_taken_where_they_are_not
     assert (unseen["left"]["file"], unseen["left"]["row"]) == ("rank_0/Net/0/0/statistic.csv", 3)
     assert "1 of 2 pairs by saved statistics or sketches only" in answer.text
     assert "1 tensor was saved as statistics only, e.g. Default_b-op0:output:0" in answer.text
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_an_overflow_of_the_left_is_seen_in_its_extremes(tmp_path: Path, dtype: str) -> None:
+    left = np.array([1, 2, np.finfo(dtype).max], dtype)
+    right = np.array([1, 2, np.finfo(dtype).max * 0.999], dtype)
+    answer = compared(tmp_path, left, right, COUNTED, "both", "--threshold", "rel_euclid=1")
+    assert answer.failed == {"saturated_count"}
 
 
 def test_devices_that_count_their_padding_are_compared_with_tensors_that_have_none(tmp_path: Path) -> None:

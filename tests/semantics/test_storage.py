@@ -36,14 +36,6 @@ def test_big_endian_files_are_read_by_value(tmp_path: Path) -> None:
     assert ask_arrays(tmp_path, right.astype(">f4") * 2, right).code == 1
 
 
-def test_fortran_files_are_read_by_index(tmp_path: Path) -> None:
-    right = values(4, 5, 6)
-    same = ask_arrays(tmp_path, np.asfortranarray(right), right)
-    assert (same.code, same.record["equal"]) == (0, True)
-    transposed_inside = np.asfortranarray(values(5, 5).T)
-    assert ask_arrays(tmp_path, transposed_inside, values(5, 5)).code == 1
-
-
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_objects_are_refused_and_never_unpickled(tmp_path: Path, side: str) -> None:
     made = tmp_path / "made by unpickling"

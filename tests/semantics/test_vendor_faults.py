@@ -62,26 +62,6 @@ def test_fault_05_nothing_is_lost_in_a_cast_to_float32(left, right, tmp_path):
     assert ask_arrays(tmp_path, left, right).code == 1
 
 
-def test_fault_07_every_weight_of_a_grouped_convolution_is_kept(tmp_path):
-    """48 groups of one filter of one channel: three packs of 16 groups, of which the vendor's tool keeps one."""
-    weight = RNG.standard_normal((48, 1, 3, 2)).astype(np.float16)
-    stored = np.full((3 * 1 * 6, 1, 16, 16), np.nan, np.float16)
-    for group in range(48):
-        pack, inside = divmod(group, 16)
-        for place in range(6):
-            stored[pack * 6 + place, 0, inside, inside] = weight[group, 0].reshape(-1)[place]
-    left, right = tmp_path / "left", tmp_path / "right"
-    made.device(left, "Const", "w", stored, memory_format="FRACTAL_Z", original=weight.shape, groups=48)
-    made.original(right, "w", weight)
-    assert ask(left, right).code == 0
-    changed = weight.copy()
-    changed[40, 0, 2, 1] += 3
-    made.original(right, "w", changed)
-    answer = ask(left, right)
-    assert answer.code == 1
-    assert answer.record["worst"][0]["index"] == [40, 0, 2, 1]
-
-
 def test_fault_13_slices_are_joined_in_the_order_of_their_numbers(tmp_path):
     whole = np.arange(24, dtype=np.float32).reshape(12, 2)
     attribute = made.dumpmade.sliced_json(threads=False, total=12, cuts=[[12, 1]])
@@ -135,31 +115,3 @@ def test_fault_30_inputs_that_cannot_be_compared_are_told(tmp_path):
     answer = ask(tmp_path / "left", tmp_path / "right", "--io", "all")
     assert answer.code == 1
     assert verdicts(answer) == {"in_bad:input:0": "error", "in_bad:output:0": "pass"}
-
-
-def test_fault_31_int8_matrices_are_padded_to_32_columns(tmp_path):
-    values = RNG.integers(-100, 100, (20, 33)).astype(np.int8)
-    stored = made.fractal_nz(values, 32)
-    made.device(tmp_path / "left", "MatMul", "nz8", stored, memory_format="FRACTAL_NZ", original=values.shape)
-    made.original(tmp_path / "right", "nz8", values)
-    answer = ask(tmp_path / "left", tmp_path / "right")
-    assert answer.code == 0, answer.text
-    assert answer.record["elements"] == 20 * 33
-
-
-def test_fault_32_an_input_that_nothing_feeds_keeps_its_slot(tmp_path):
-    first, third = RNG.standard_normal((2, 5)).astype(np.float16)
-    inputs = (first, np.zeros(5, np.float16), third)
-    made.device(tmp_path / "left", "Add", "sum", HALF, original=HALF.shape, slot_of_inputs=inputs)
-    for name, values in (("a", first), ("b", third), ("sum", HALF)):
-        made.original(tmp_path / "right", name, values)
-    rules = made.rules(
-        tmp_path / "fusion.json",
-        made.operator("a", "Relu"),
-        made.operator("b", "Relu"),
-        made.operator("sum", "Add", inputs=("a:0", "", "b:0")),
-    )
-    answer = ask(tmp_path / "left", tmp_path / "right", "--io", "all", "-f", str(rules))
-    pairs = {record["left"]["address"]: record["right"]["address"] for record in answer.results["tensors"]}
-    assert pairs == {"sum:input:0": "a:output:0", "sum:input:2": "b:output:0", "sum:output:0": "sum:output:0"}
-    assert set(verdicts(answer).values()) == {"pass"}

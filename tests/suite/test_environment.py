@@ -30,13 +30,6 @@ def refusal(folder: Path, environ: dict[str, str]) -> str:
     return str(excinfo.value).replace(str(folder), "")
 
 
-def test_env_is_the_path_that_the_configuration_dumps_to(tmp_path: Path) -> None:
-    environ = configuration(
-        tmp_path, {"common_dump_settings": {"dump_mode": 0, "path": "/data/dumps", "net_name": "n"}}
-    )
-    assert left(tmp_path, environ) == Path("/data/dumps")
-
-
 def test_a_relative_configuration_file_is_below_the_working_folder(tmp_path: Path) -> None:
     configuration(tmp_path, {"common_dump_settings": {"path": "/data/dumps"}})
     assert left(tmp_path, {"MINDSPORE_DUMP_CONFIG": "data_dump.json"}) == Path("/data/dumps")

@@ -12,12 +12,12 @@ from plugin.suites import write_suite
 
 from pytest_msdump.cli import main
 from pytest_msdump.core.report.json_report import read_json
-from pytest_msdump.core.text.en import EN
+from pytest_msdump.core.text.catalogue import catalogue
 
 TESTS = Path(__file__).parents[1]
 DATA, EXAMPLES = TESTS / "data", TESTS.parent / "example_suites"
 GOLDEN = DATA / "ascend_golden"
-CODES = {code: code for code in EN}
+CODES = {code: code for code in catalogue("en")}
 
 # What people read, and its parameters, which may hold what another program printed; the rest is for programs.
 SENTENCES = {"sentence", "reason", "evidence", "note", "notes", "pair_note", "role_reason", "why", "by", "overflows"}

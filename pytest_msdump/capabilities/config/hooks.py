@@ -9,3 +9,5 @@ COMMANDS = {
         "overflow",
     ),
 }
+
+SENTENCES = "pytest_msdump.capabilities.config.text:SENTENCES"

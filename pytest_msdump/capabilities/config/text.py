@@ -1,10 +1,10 @@
-"""Sentences on dump configurations, in English and in Chinese; `text.en` and `text.zh` have them in theirs."""
+"""Sentences on dump configurations, in English and in Chinese."""
 
 from __future__ import annotations
 
 from pytest_msdump.core.text.rows import read_rows
 
-EN, ZH = read_rows(
+SENTENCES = read_rows(
     """
 config_kernels_empty | kernels is empty, so dump_mode 1 dumps every operator | kernels 为空，因此 dump_mode 1 会 dump 所有算子
 config_kernels_idle | kernels counts with dump_mode 1 only; dump_mode 0 dumps every operator | kernels 仅在 dump_mode 为 1 时生效；dump_mode 0 会 dump 所有算子

@@ -34,8 +34,7 @@ from pytest_msdump.core.dumps.array_writer import remove_leftovers
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.layouts.converters import load_converters
 from pytest_msdump.core.matching.leaving import Names
-from pytest_msdump.core.matching.pair_filter import PairFilter
-from pytest_msdump.core.matching.selection import Selection
+from pytest_msdump.core.matching.selection import PairFilter, Selection
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.tensor import TensorRef
 from pytest_msdump.core.report.progress import Progress

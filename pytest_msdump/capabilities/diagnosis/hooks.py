@@ -1,3 +1,5 @@
 """What is said of a failing pair: what its drift looks like."""
 
 STAGES = {"explained": "pytest_msdump.capabilities.diagnosis.diagnose:with_diagnosis"}
+
+SENTENCES = "pytest_msdump.capabilities.diagnosis.text:SENTENCES"

@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from pytest_msdump.capabilities.html.content import content
+from pytest_msdump.capabilities.html.words import PAGE
 from pytest_msdump.core import ports
 from pytest_msdump.core.escape import html_json, html_text
 from pytest_msdump.core.model.report import Report
@@ -16,7 +17,6 @@ from pytest_msdump.core.report.base import ReportKind
 from pytest_msdump.core.report.coverage import coverage_problems
 from pytest_msdump.core.storage.files import write_file
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.core.text.page import PAGE
 
 # In the order in which the program reads them; each file is a part of one function, so that nothing becomes global.
 _SCRIPTS = (

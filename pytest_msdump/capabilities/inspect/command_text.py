@@ -16,12 +16,12 @@ from pytest_msdump.core.model.describe import bytes_text, frame_lines, shape_tex
 from pytest_msdump.core.model.dump import EVERY_ITERATION, Dump
 from pytest_msdump.core.model.graph import Edge, KernelArguments, Operator, OperatorGraph
 from pytest_msdump.core.model.numbers import index_text, number
-from pytest_msdump.core.model.statistics import Statistic, StatisticTables
-from pytest_msdump.core.model.tensor import TensorSpec
+from pytest_msdump.core.model.tensor import Statistic, TensorSpec
 from pytest_msdump.core.report.tables import columns, titled
 from pytest_msdump.core.text import Phrases, message_of_note
 from pytest_msdump.dumps.ascend_header import StoredTensor
 from pytest_msdump.dumps.graphs.source_lines import frames_of, user_frames
+from pytest_msdump.dumps.statistics import StatisticTables
 
 _MOST_OPERATORS = 40
 _MOST_UNREADABLE = 10

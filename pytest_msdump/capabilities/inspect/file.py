@@ -20,13 +20,12 @@ from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.dump_proto import DUMP_DATA
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.graph import KernelArguments, OperatorGraph
-from pytest_msdump.core.model.statistics import Statistic, StatisticTables
-from pytest_msdump.core.model.tensor import TensorRef, TensorSpec
+from pytest_msdump.core.model.tensor import Statistic, TensorRef, TensorSpec
 from pytest_msdump.core.storage.files import open_regular
 from pytest_msdump.dumps.ascend_file import DumpFile, open_dump_file
 from pytest_msdump.dumps.ascend_header import MAX_HEADER_BYTES, StoredTensor
 from pytest_msdump.dumps.graphs.graph_files import is_graph_file, read_graph
-from pytest_msdump.dumps.statistics import read_statistics
+from pytest_msdump.dumps.statistics import StatisticTables, read_statistics
 from pytest_msdump.dumps.wire import Span, named_fields, span_of, varint_of
 from pytest_msdump.metrics.statistics import statistics_of
 

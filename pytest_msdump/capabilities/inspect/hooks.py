@@ -11,3 +11,5 @@ COMMANDS = {
         "match",
     ),
 }
+
+SENTENCES = "pytest_msdump.capabilities.inspect.text:SENTENCES"

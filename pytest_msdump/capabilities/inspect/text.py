@@ -1,10 +1,10 @@
-"""Sentences on one dump or file, in English and in Chinese beside each other; `text.en` and `text.zh` have them."""
+"""Sentences on one dump or file, in English and in Chinese beside each other."""
 
 from __future__ import annotations
 
 from pytest_msdump.core.text.rows import read_rows
 
-EN, ZH = read_rows(
+SENTENCES = read_rows(
     """
 # a dump
 holds_in_files | {tensors:n_tensors} of {operators:n_operators}; {size} in {files:n_files} | {operators:n_operators}的 {tensors:n_tensors}；{files:n_files}共 {size}

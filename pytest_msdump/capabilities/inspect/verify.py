@@ -13,8 +13,8 @@ from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.facts.metrics import STATISTICS
 from pytest_msdump.core.model.dump import Dump
-from pytest_msdump.core.model.statistics import Statistic, StatisticDifference, Statistics
-from pytest_msdump.core.model.tensor import TensorRef, TensorView
+from pytest_msdump.core.model.statistics import StatisticDifference
+from pytest_msdump.core.model.tensor import Statistic, Statistics, TensorRef, TensorView
 from pytest_msdump.limits.statistic_distance import distance
 from pytest_msdump.metrics.statistics import statistics_of
 

@@ -6,3 +6,5 @@ COMMANDS = {
 
 AFTER = ("dumps",)
 STAGES = {"indexed": "pytest_msdump.capabilities.overflow.indexing:with_overflows"}
+
+SENTENCES = "pytest_msdump.capabilities.overflow.text:SENTENCES"

@@ -14,3 +14,6 @@ OPENERS = {
     "tokens": "pytest_msdump.comparison.tokens:open_tokens",
     "shards": "pytest_msdump.comparison.sharding:open_shards",
 }
+
+# What the suite's tables [msdump.shards] and [[msdump.dims]] are read into.
+OFFERS = {"shards": "pytest_msdump.model.shards", "strategy": "pytest_msdump.dumps.strategy"}

@@ -97,7 +97,9 @@ _DECIDING = ("unmatched", "missing", "coverage", "ended")
 
 def with_added_report(report: Report, plan: ports.Planned) -> Report:
     """Return the report with what the stage ``reported`` adds; ClearedVerdictError where one clears."""
-    for step in ports.steps("reported"):
+    # Two files are no network.
+    conditions = () if plan.left.root.is_file() else ("network",)
+    for step in [step for step in ports.steps("reported") if step.is_met(conditions)]:
         name, new = f"capability {step.capability}", step.function(report, plan)
         changed = [part for part in _DECIDING if getattr(report, part) != getattr(new, part)]
         if changed or len(new.records) != len(report.records):

@@ -18,8 +18,6 @@ from pytest_msdump.core.compare.indexing import index
 from pytest_msdump.core.compare.opening import logical_shape
 from pytest_msdump.core.compare.run_origins import different_origins, refuse_other_origins, without_folded
 from pytest_msdump.core.compare.user_code import NO_EXTRAS, Extras
-from pytest_msdump.core.dumps.flat_steps import with_steps
-from pytest_msdump.core.dumps.reruns import newest_files
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.escape import terminal_text
 from pytest_msdump.core.limits.limits_file import LimitsFile, ReferenceFacts, name_of
@@ -43,6 +41,8 @@ if TYPE_CHECKING:
     from pytest_msdump.core.suite import SideChoice, Suite
 
 _TWO_FILES = 2
+# Passes of a training may lie in one such folder.
+_FLAT = "npy-folder"
 _NO_RULES = FusionRules()
 # What an exporter calls a node that has no name: its number changes with every node before it.
 _COUNTED = re.compile(r"node_\w+")
@@ -170,7 +170,9 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
         for side, choice in sides.items()
         if choice is not None
     }
-    dumps = {side: newest_files(dump) for side, dump in dumps.items()} if newest_only else dumps
+    if newest_only:
+        newest_files = ports.load("pytest_msdump.core.dumps.reruns:newest_files")
+        dumps = {side: newest_files(dump) for side, dump in dumps.items()}
     conditions = {
         "shards" if suite.sharding is not None else "",
         "ranks" if any(one.ranks for one in dumps.values()) else "",
@@ -180,7 +182,9 @@ def plan(suite: Suite, *, newest_only: bool = False, hooks: Hooks = NO_HOOKS) ->
             dumps = step.function(dumps, suite)
     runs = dict(dumps)
     left, right = runs.pop("left"), runs.pop("right")
-    left, right = with_steps(left, right), with_steps(right, left)
+    if _FLAT in (left.reader, right.reader):
+        with_steps = ports.load("pytest_msdump.core.dumps.flat_steps:with_steps")
+        left, right = with_steps(left, right), with_steps(right, left)
     for name, run in runs.items():
         if run.root == left.root:
             raise ConfigError(f"{name} {run.root}: is the left side itself, which it would judge; name another run")

@@ -28,8 +28,7 @@ from pytest_msdump.core.model.dump import (
 )
 from pytest_msdump.core.model.graph import Edge, Operator, OperatorGraph
 from pytest_msdump.core.model.ordering import PARAMETER
-from pytest_msdump.core.model.statistics import Statistic
-from pytest_msdump.core.model.tensor import Coordinates, OpKey, SourceFrame, TensorKey, TensorRef
+from pytest_msdump.core.model.tensor import Coordinates, OpKey, SourceFrame, Statistic, TensorKey, TensorRef
 from pytest_msdump.core.storage.listings import is_there
 
 MAX_BYTES = 2**28

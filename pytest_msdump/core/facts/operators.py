@@ -53,7 +53,7 @@ AIPP_TYPES = frozenset({"Aipp"})
 # The guide names strided slices as operators around which the compiler changes the structure of the graph.
 RESHAPING_TYPES = frozenset({"StridedSlice", "StridedSliceD", "StridedSliceRead", "StridedSliceWrite"})
 
-# Operator type → code of the reason (`text.en`) why no dump is to be expected: not executed on AI Core or AI CPU, or
+# Operator type → code of the reason (`core.text`) why no dump is to be expected: not executed on AI Core or AI CPU, or
 # without a result.
 _WITHOUT_RESULT = (
     "StreamActive StreamSwitch StreamSwitchN StreamMerge Send SendMem Recv RecvMem LabelSet LabelGoto LabelGotoEx "

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
+from operator import attrgetter
 from typing import NamedTuple
 
 from pytest_msdump.core.errors import ConfigError
@@ -156,6 +157,7 @@ def verdict_from(findings: Sequence[Finding], would_pass: Mapping[str, float]) -
 
 # What no stage may change of a record: which pair it is, what was measured, and the limits one by one.
 _FIXED = ("order", "left", "right", "comparison", "statistics", "checks", "judged_as", "nan", "known_drift")
+_fixed_of = attrgetter(*_FIXED)
 
 
 def only_worse(before: Record, after: Record, *, by: str) -> Record:
@@ -167,7 +169,9 @@ def only_worse(before: Record, after: Record, *, by: str) -> Record:
     if after is before:
         return before
     old, new = before.verdict, after.verdict
-    changed = [name for name in _FIXED if getattr(before, name) != getattr(after, name)]
+    fixed, given = _fixed_of(before), _fixed_of(after)
+    # Nearly always the same objects, which are not looked into.
+    changed = [] if fixed == given else [name for name in _FIXED if getattr(before, name) != getattr(after, name)]
     ranks = [OUTCOMES.index(one.outcome) if one.outcome in OUTCOMES else -1 for one in (old, new)]
     gone = [one for one in old.findings if one not in new.findings]
     gone_parts = [name for name, part in before.parts.items() if after.parts.get(name) != part]

@@ -10,7 +10,6 @@ from pytest_msdump.core import ports
 from pytest_msdump.core.errors import nearest
 from pytest_msdump.core.facts.operators import PASSING_TYPES, QUANT_TYPES, SURE_QUANTISED_FRAGMENTS
 from pytest_msdump.core.matching.kinds import is_weight
-from pytest_msdump.core.matching.leaving import Modules
 from pytest_msdump.core.matching.rules import FusionRules
 from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.model.describe import listed
@@ -188,7 +187,7 @@ def next_entry(pairing: Pairing, left_dump: Dump) -> tuple[()] | tuple[str, str]
         f"{key.op.label}@{key.op.at.occurrence}:{key.io}:{key.slot}" if key.op.at.occurrence else key.address
         for key in (ref.key for ref in pair)
     )
-    module = Modules("left", left_dump).in_entry(*pair)
+    module = ports.load("pytest_msdump.core.matching.leaving:Modules")("left", left_dump).in_entry(*pair)
     return (left, right) if module is None else (module, right.removesuffix(":output:0"))
 
 

@@ -31,7 +31,8 @@ def pair_by_name(state: PairingState, request: PairingRequest) -> None:
         found = right.labels.find(op.key.label, op.common)
         return found + right.files.find(op.key.name, op.common) if op.key.true_name is None else found
 
-    _pair(state, request, "name", namesakes, lambda _: Message("same_name"))
+    by = say(Message("same_name"))
+    _pair(state, request, "name", namesakes, lambda _: by)
 
 
 def pair_by_mangled_name(state: PairingState, request: PairingRequest) -> None:
@@ -44,7 +45,10 @@ def pair_by_mangled_name(state: PairingState, request: PairingRequest) -> None:
             return same_file
         return [number for spelling in mangled_names(op.key) for number in right.mangled.find(spelling, op.common)]
 
-    _pair(state, request, "mangled", namesakes, lambda op: Message("same_name_as", {"name": mangle(op.key.label)}))
+    def rule(op: Operator) -> str:
+        return say(Message("same_name_as", {"name": mangle(op.key.label)}))
+
+    _pair(state, request, "mangled", namesakes, rule)
 
 
 def _pair(
@@ -52,7 +56,7 @@ def _pair(
     request: PairingRequest,
     how: str,
     namesakes: Callable[[Operator], Sequence[int]],
-    rule: Callable[[Operator], Message],
+    rule: Callable[[Operator], str],
 ) -> None:
     left, right = state.left, state.right
     candidates = [
@@ -67,7 +71,7 @@ def _pair(
     for one, other in certain:
         state.join_operators(one, other)
         ours, theirs = left.ops[one], right.ops[other]
-        by, partners = say(rule(ours)), right.selected(theirs)
+        by, partners = rule(ours), right.selected(theirs)
         for port, ref in left.selected(ours).items():
             partner = partners.get(port)
             if (

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import translate
+from typing import Protocol
 
 from pytest_msdump.core.errors import UnknownNameError, nearest
+from pytest_msdump.core.matching.addresses import parse_address
+from pytest_msdump.core.model.pairing import Missing, Pair
+from pytest_msdump.core.model.spellings import addresses, as_filed, spellings
+from pytest_msdump.core.model.tensor import OpKey, TensorKey, TensorRef
 
 _IO = {"output": frozenset({"output"}), "input": frozenset({"input"}), "all": frozenset({"input", "output"})}
 
@@ -34,3 +42,61 @@ class Selection:
     def directions(self) -> frozenset[str]:
         """The selected ones of ``"input"`` and ``"output"``."""
         return _IO[self.io]
+
+
+class TypedNames(Protocol):
+    """What typed names and globs mean among some dumps: `leaving.Names`."""
+
+    def globs(self, typed: str, /) -> Iterable[str]:
+        """Yield the globs that a name or glob stands for."""
+
+
+class PairFilter:
+    """The globs of a selection, compiled; `names` are those that they are typed for, needed where there are any."""
+
+    def __init__(self, selection: Selection, names: TypedNames | None) -> None:
+        self._selects, self._deselects = (
+            _compiled(tuple(dict.fromkeys(glob for typed in texts if names for glob in names.globs(typed))) or default)
+            for texts, default in ((selection.select, ("*",)), (selection.deselect, ()))
+        )
+        self._is_open = not (selection.select or selection.deselect)
+
+    def selected(self, pairs: Sequence[Pair]) -> Sequence[Pair]:
+        """Return the pairs of which either side is selected and neither is deselected."""
+        return pairs if self._is_open else [pair for pair in pairs if self._takes(pair.left, pair.right)]
+
+    def takes_ref(self, ref: TensorRef) -> bool:
+        """Whether a tensor without a partner is selected by its own name."""
+        return self._is_open or self._takes(ref)
+
+    def takes_missing(self, missing: Missing) -> bool:
+        """Whether either address of a missing pair is selected, and neither deselected."""
+        names: list[str] = []
+        for address in map(parse_address, (missing.left, missing.right)):
+            for reading in filter(None, (address, address.typed)):
+                key = TensorKey(OpKey(as_filed(reading.op), true_name=reading.op), *(address.port or ("output", 0)))
+                names += addresses(key) if address.port else spellings(key.op)
+        return self._selects("", names) and not self._deselects("", names)
+
+    def _takes(self, *refs: TensorRef) -> bool:
+        named = [(ref.key.op.op_type or "", addresses(ref.key)) for ref in refs]
+        return any(self._selects(*each) for each in named) and not any(self._deselects(*each) for each in named)
+
+
+def _compiled(globs: tuple[str, ...]) -> Callable[[str, Iterable[str]], bool]:
+    """Return a test of an op type and the spellings of a name."""
+    # A name may itself hold brackets: typed in full, it must find itself.
+    literal = frozenset(globs)
+    pattern = re.compile("|".join(map(translate, globs))) if globs else None
+    typed = [(head, tail, re.compile(translate(tail))) for head, dot, tail in (g.partition(".") for g in globs) if dot]
+
+    def test(op_type: str, names: Iterable[str]) -> bool:
+        tails = [(tail, compiled) for head, tail, compiled in typed if head and head == op_type]
+        return pattern is not None and any(
+            name in literal
+            or pattern.match(name)
+            or any(name == tail or compiled.match(name) for tail, compiled in tails)
+            for name in names
+        )
+
+    return test

@@ -19,7 +19,7 @@ from pytest_msdump.core.metrics.rankings import Candidate
 from pytest_msdump.core.metrics.slices import Grid, SliceSums
 from pytest_msdump.core.metrics.sums import NO_PEAK, Moments, Peak, Sum
 from pytest_msdump.core.metrics.values import Array, Doubles
-from pytest_msdump.core.model.statistics import Statistic
+from pytest_msdump.core.model.tensor import Statistic
 
 # In the order of `Kind` in kernel.c. Integers come last.
 _KINDS = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "bool")

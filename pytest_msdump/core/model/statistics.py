@@ -5,28 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_msdump.core.facts.metrics import DIGITS, STATISTICS
-from pytest_msdump.core.model.tensor import Sketch, Statistic, Statistics
+from pytest_msdump.core.model.tensor import Statistic, Statistics, TensorRef
 from pytest_msdump.core.text import Message
-
-if TYPE_CHECKING:
-    from pytest_msdump.core.model.dump import PartialRun
-    from pytest_msdump.core.model.tensor import TensorRef
-
-__all__ = [
-    "Interval",
-    "Sketch",
-    "SliceGap",
-    "Statistic",
-    "StatisticComparison",
-    "StatisticDifference",
-    "StatisticTables",
-    "Statistics",
-    "is_printed_as",
-]
 
 
 class Interval(NamedTuple):
@@ -45,21 +28,6 @@ class SliceGap(NamedTuple):
     last: int
     left: float
     right: float
-
-
-@dataclass(frozen=True, slots=True)
-class StatisticTables:
-    """All rows of a dump in the order of `model.ordering.in_order`, those of older runs, sentences, and the files.
-
-    Each row is a `TensorRef` with `statistics`, whose own reader opens nothing. `files` are relative to the root.
-    `partial` is set where a later run wrote some of the rows only.
-    """
-
-    rows: tuple[TensorRef, ...] = ()
-    older: tuple[TensorRef, ...] = ()
-    notes: tuple[str, ...] = ()
-    files: tuple[Path, ...] = ()
-    partial: PartialRun | None = None
 
 
 @dataclass(frozen=True, slots=True)

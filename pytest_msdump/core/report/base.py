@@ -68,9 +68,9 @@ class Teller:
 
 
 @cache
-def tellers() -> tuple[Teller, ...]:
-    """Return those of all capabilities, in order."""
-    return tuple(make() for make in bound("told"))
+def tellers(*, is_notable: bool = True) -> tuple[Teller, ...]:
+    """Return those of all capabilities, in order; some only where something fails or a network was localised."""
+    return tuple(make() for make in bound("told", ("", "notable") if is_notable else ("",)))
 
 
 class RunReport:

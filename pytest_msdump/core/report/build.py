@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_msdump.comparison.graph_operators import arguments_of_pair
+from pytest_msdump.core import ports
 from pytest_msdump.core.compare.additions import with_added_report
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.compare.comparing import comparer_of, roots_of
@@ -31,10 +31,11 @@ def compare_plan(plan: Plan) -> dict[int, Record]:
 
 def with_arguments(plan: Plan, number: int, record: Record) -> Record:
     """Return the record of pair `number`; if it fails, with the arguments of its operators, which the plan knows."""
-    if not record.fails:
+    target = ports.rows("GRAPHS").get("differences") if record.fails else None
+    if target is None:
         return record
     pair = plan.pairing.pairs[number]
-    saved, differing = arguments_of_pair(pair, plan.left, plan.right, plan.argument_books)
+    saved, differing = ports.load(target)(pair, plan.left, plan.right, plan.argument_books)
     return replace(record, kernel_args=saved, differing_arguments=differing)
 
 

@@ -435,7 +435,11 @@ def _heading(record: Record, run: tuple[int, bool], width: int, say: Phrases) ->
         text = say.joined((part for part in parts if part), "between_clauses")
         rest += filled(terminal_text(text), width - len(indent)) if text else []
     rest += [part for text in _made_by(record, say) for part in pieces(terminal_text(text), width - len(indent))]
-    told = [line for teller in tellers() for line in teller.record_lines(record, say)]
+    told = [
+        line
+        for teller in tellers(is_notable=record.fails or record.role is not None)
+        for line in teller.record_lines(record, say)
+    ]
     for line in [*told, *filter(None, [_local_line(record, say)])]:
         rest += filled(line, width - len(indent))
     yield from (indent + line for line in rest)

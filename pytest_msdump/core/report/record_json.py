@@ -38,8 +38,8 @@ from pytest_msdump.core.model.record import (
     Suspect,
     ValueCounts,
 )
-from pytest_msdump.core.model.statistics import Interval, StatisticComparison, Statistics
-from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, SourceFrame
+from pytest_msdump.core.model.statistics import Interval, StatisticComparison
+from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, SourceFrame, Statistics
 from pytest_msdump.core.report.comparison_json import MEASURED, UNMEASURED, comparison_of, measured_parts
 from pytest_msdump.core.report.json_forms import (
     COUNT,

@@ -115,7 +115,8 @@ def summary_lines(
     if first is not None and _may_be_rounding(first):
         lines += hanging(say("calibrate_hint"), width)
     about: Mapping[str, Any] = {"width": width, "unfolded": unfolded, "say": say}
-    roles = [line for teller in tellers() for line in teller.summary_lines(report, **about)]
+    told = tellers(is_notable=first is not None or bool(report.localised_by))
+    roles = [line for teller in told for line in teller.summary_lines(report, **about)]
     place: list[str] = []
     if first is not None:
         text = say("first_failing", place=first.order + 1, operators=report.left.operators, line=one_line(first, say))
@@ -124,7 +125,7 @@ def summary_lines(
     cause = next((record for record in report.records if record.role == "cause"), first)
     lines += [*place, *roles] if cause is first else [*roles, *place]
     if first is not None:
-        lines += [line for teller in tellers() for line in teller.advice_lines(report, **about)]
+        lines += [line for teller in told for line in teller.advice_lines(report, **about)]
     lines += _warnings(report, width, say) if found["warn"] else []
     if first is None and (stale := sum(map(_is_stale, report.records))):
         lines += hanging(say("limits_stale", n=stale, times=STALE), width)

@@ -13,7 +13,7 @@ from pytest_msdump.core.escape import shell_word
 from pytest_msdump.core.facts.metrics import STATISTICS
 from pytest_msdump.core.model.numbers import number, plain
 from pytest_msdump.core.model.record import Record
-from pytest_msdump.core.model.statistics import Statistic
+from pytest_msdump.core.model.tensor import Statistic
 from pytest_msdump.core.text import ENGLISH, Phrases
 
 _GAP = "  "

@@ -12,9 +12,9 @@ from typing import Any
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.profiles import PROFILES
+from pytest_msdump.core.facts.replay import LEAST_REPLAYED
 from pytest_msdump.core.ports import placed, rows
 from pytest_msdump.core.text.message import LANGUAGES
-from pytest_msdump.facts.replay import LEAST_REPLAYED
 
 REPORT_KINDS = tuple(rows("REPORTS"))
 # Headings of the help, in its order.

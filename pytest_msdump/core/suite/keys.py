@@ -19,6 +19,7 @@ from pytest_msdump.core.matching.addresses import MapEntry
 from pytest_msdump.core.matching.coordinates import Align, parse_align
 from pytest_msdump.core.matching.pairer import ways_named
 from pytest_msdump.core.model.tensor import Coordinates
+from pytest_msdump.core.ports import offered
 from pytest_msdump.core.settings.options import OPTIONS
 from pytest_msdump.core.settings.values import (
     finite,
@@ -30,8 +31,6 @@ from pytest_msdump.core.settings.values import (
 )
 from pytest_msdump.core.storage.locations import RemotePath, is_url
 from pytest_msdump.core.suite.documents import described, path_in_messages, read_toml
-from pytest_msdump.dumps.strategy import read_strategy
-from pytest_msdump.model.shards import DimsEntry, Mesh, Renumbering, TokenIds, parse_dims
 
 # Takes a value and where it stands; returns what it means, or raises ConfigError beginning with that place.
 Reader = Callable[[object, str], Any]
@@ -437,38 +436,40 @@ def _sizes(value: object, where: str) -> dict[str, int]:
     return {axis: whole(size, f"{where}.{axis}") for axis, size in value.items()}
 
 
-def _mesh(value: object, where: str, base: Path) -> Mesh:
+def _mesh(value: object, where: str, base: Path) -> Any:
     readers = {"axes": _sizes, "order": text, "from": choice("order", "dir", "meta"), "renumber": _renumberings}
     keys = read_table(value, readers | {"strategy": _own_path}, where, join=".")
     source, renumber = keys.get("from", "order"), keys.get("renumber", ())
     if file := keys.get("strategy"):
         if source != "order":
             raise ConfigError(f"{where}.strategy: is about ranks by their number; leave from out")
-        strategy = read_strategy(base / file, name=f"{where}.strategy: {path_in_messages(base / file)}")
+        strategy = offered("strategy").read_strategy(
+            base / file, name=f"{where}.strategy: {path_in_messages(base / file)}"
+        )
         keys.setdefault("axes", {})
     if source == "meta":
         if given := next((name for name in ("axes", "order") if name in keys), None):
             raise ConfigError(f'{where}.{given}: with from = "meta" the ranks themselves say it; leave it out')
-        return Mesh((), source, renumber)
+        return offered("shards").Mesh((), source, renumber)
     require(keys, ("axes",), where)
-    mesh = Mesh.of(keys["axes"], keys.get("order"), source=source, where=where)
+    mesh = offered("shards").Mesh.of(keys["axes"], keys.get("order"), source=source, where=where)
     return replace(mesh, renumber=renumber, strategy=strategy if file else None)
 
 
-def _tokens(value: object, where: str) -> TokenIds:
+def _tokens(value: object, where: str) -> Any:
     readers = {"ids": text, "pad": whole, "mask": text, "match": texts, "steps": choice("iteration", "occurrence")}
     keys = read_table(value, readers, where, join=".")
     require(keys, ("ids",), where)
-    return TokenIds(**keys)
+    return offered("shards").TokenIds(**keys)
 
 
-def _renumberings(value: object, where: str) -> tuple[Renumbering, ...]:
+def _renumberings(value: object, where: str) -> tuple[Any, ...]:
     found = []
     for number, table in enumerate(value if isinstance(value, list) else [value], 1):
         place, readers = f"{where}[{number}]", {"axis": text, "names": text, "each": _lengths}
         keys = read_table(table, readers, place, join=".")
         require(keys, tuple(readers), place)
-        found.append(Renumbering(**keys, where=place))
+        found.append(offered("shards").Renumbering(**keys, where=place))
     return tuple(found)
 
 
@@ -478,12 +479,12 @@ def _lengths(value: object, where: str) -> tuple[int, ...]:
     return tuple(whole(one, f"{where}[{place}]") for place, one in enumerate(numbers))
 
 
-def _dims(table: object, where: str, _label: str) -> DimsEntry:
+def _dims(table: object, where: str, _label: str) -> Any:
     readers = {"match": text, "dims": _any_text, "side": choice(*_SIDES), "lengths": _lengths}
     keys = read_table(table, readers, where)
     require(keys, ("match", "dims"), where)
-    dims = parse_dims(keys["dims"], where=f"{where} dims", lengths=keys.get("lengths", ()))
-    return DimsEntry(keys["match"], dims, keys.get("side"))
+    dims = offered("shards").parse_dims(keys["dims"], where=f"{where} dims", lengths=keys.get("lengths", ()))
+    return offered("shards").DimsEntry(keys["match"], dims, keys.get("side"))
 
 
 def _any_text(value: object, where: str) -> str:

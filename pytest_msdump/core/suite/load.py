@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_msdump.core.errors import ConfigError, UnknownNameError, nearest
 from pytest_msdump.core.facts.metrics import SHORT_FORMS
@@ -17,16 +17,19 @@ from pytest_msdump.core.matching.addresses import MapEntry
 from pytest_msdump.core.matching.coordinates import Align
 from pytest_msdump.core.matching.selection import Selection
 from pytest_msdump.core.model.tensor import COORDINATES
+from pytest_msdump.core.ports import offered
 from pytest_msdump.core.settings.options import OPTIONS, option_words
 from pytest_msdump.core.storage.locations import parse_location
 from pytest_msdump.core.suite.documents import path_in_messages, read_json, read_toml
 from pytest_msdump.core.suite.keys import FileName, PlacedPath, SideText, read_file, read_options
-from pytest_msdump.model.shards import Sharding
 
 _PROJECT_FILE = "pyproject.toml"
 
 _RULE_FILES = ("fusion", "quant_fusion", "close_fusion")
 _DEFAULTS = {option.name: option.value for option in OPTIONS}
+
+if TYPE_CHECKING:
+    from pytest_msdump.model.shards import Sharding
 
 # A limits file has a line for each tensor of a run, of which there may be a million.
 _MOST_LIMITS_BYTES = 2**28
@@ -236,7 +239,8 @@ def _sharding(sources: _Sources) -> Sharding | None:
     if not shards:
         return None
     meshes = {side: mesh for side, mesh in shards.items() if side != "tokens"}
-    return Sharding(meshes, dims, shards.get("tokens"))
+    sharding: Sharding = offered("shards").Sharding(meshes, dims, shards.get("tokens"))
+    return sharding
 
 
 def _cache(sources: _Sources, environ: Mapping[str, str]) -> dict[str, str]:

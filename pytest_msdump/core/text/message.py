@@ -21,7 +21,7 @@ _NONFINITE = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
 class Message:
     """One sentence, or a part of one.
 
-    `code` is a key of the catalogues `text.en.EN` and `text.zh.ZH`, `parameters` are the fields of its templates:
+    `code` is a key of `text.catalogue`, `parameters` are the fields of its templates:
     names, numbers, indexes, further messages. They are never changed once it is made.
 
     >>> Message("older_run").entry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_msdump.core.text.rows import read_rows
 
-NOTES_EN, NOTES_ZH = read_rows(
+NOTES = read_rows(
     """
 note_made_of_dumps | {n:n_files} made of dumps that are still beside them, which are read instead, e.g. {example} | {n:n_files}由仍在旁边的 dump 文件转换而来，改读后者，如 {example}
 note_overflow_files | {n:n_files} of the overflow check (Opdebug), which are not tensors, e.g. {example} | {n:n_files}为溢出检测文件（Opdebug），不是张量，如 {example}

@@ -7,35 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from string import Formatter
 from typing import Any
 
-from pytest_msdump.core.registry import folders_with
-from pytest_msdump.core.text.en import EN
+from pytest_msdump.core.text.catalogue import CATALOGUES, catalogue
 from pytest_msdump.core.text.message import Message, plain_text
-from pytest_msdump.core.text.zh import ZH
-
-
-class _Catalogue(dict[str, str | tuple[str, str]]):
-    """Templates by code; those of capabilities are read when one that the core does not have is asked for."""
-
-    def __init__(self, templates: Mapping[str, str | tuple[str, str]], name: str) -> None:
-        super().__init__(templates)
-        self._name = name
-
-    def __missing__(self, code: str) -> str | tuple[str, str]:
-        for _, place in folders_with("pytest_msdump.capabilities", "text"):
-            if code in (templates := getattr(import_module(place), self._name)):
-                self.update(templates)
-                return self[code]
-        raise KeyError(code)
-
-
-CATALOGUES: Mapping[str, Mapping[str, str | tuple[str, str]]] = {
-    "en": _Catalogue(EN, "EN"),
-    "zh": _Catalogue(ZH, "ZH"),
-}
 
 
 def say(message: Message, language: str = "en") -> str:
@@ -45,7 +21,8 @@ def say(message: Message, language: str = "en") -> str:
     >>> say(why), say(why, "zh")
     ('no operator of that name on the right side', '右侧没有此名称的算子')
     """
-    template, parameters = CATALOGUES[language][message.code], message.parameters
+    words, parameters = CATALOGUES[language], message.parameters
+    template = words[message.code] if message.code in words else catalogue(language)[message.code]
     if not isinstance(template, str):
         template = template[0 if parameters.get("n") == 1 else 1]
     value, limit = parameters.get("value"), parameters.get("limit")
@@ -95,9 +72,9 @@ def message_of_note(sentence: str) -> Message:
 @lru_cache(maxsize=1)
 def _note_patterns() -> Sequence[tuple[str, re.Pattern[str], bool]]:
     """Return a pattern of each template of a note, and whether it is a singular; those that say most come first."""
-    codes = [code for code in EN if code.startswith(_OF_NOTES)]
-    rows = [(code, one, one != EN[code][-1]) for code in codes for one in EN[code] if not isinstance(EN[code], str)]
-    rows += [(code, one, False) for code in codes if isinstance(one := EN[code], str)]
+    notes = {code: template for code, template in CATALOGUES["en"].items() if code.startswith(_OF_NOTES)}
+    rows = [(code, one, one != pair[-1]) for code, pair in notes.items() if isinstance(pair, tuple) for one in pair]
+    rows += [(code, one, False) for code, one in notes.items() if isinstance(one, str)]
     rows.sort(key=lambda row: -sum(len(literal) for literal, *_ in _parts(row[1])))
     return [(code, re.compile("".join(map(_pattern, _parts(one))), re.DOTALL), is_one) for code, one, is_one in rows]
 
@@ -108,7 +85,7 @@ def _pattern(part: tuple[str, str | None, str]) -> str:
         return re.escape(literal)
     if spec not in _COUNTED:
         return f"{re.escape(literal)}(?P<{name}>.+)"
-    nouns = "|".join(re.escape(one.partition("}")[2]) for one in EN[spec])
+    nouns = "|".join(re.escape(one.partition("}")[2]) for one in CATALOGUES["en"][spec])
     return f"{re.escape(literal)}(?P<{name}>[0-9]+)(?:{nouns})"
 
 
@@ -161,7 +138,7 @@ class Phrases:
 
     def knows(self, code: str) -> bool:
         """Whether the catalogue has a message; files may hold codes of another release."""
-        return code in CATALOGUES[self.language]
+        return code in CATALOGUES[self.language] or code in catalogue(self.language)
 
     def of(self, message: Message) -> str:
         """Return a message in this language."""

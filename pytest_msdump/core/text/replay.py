@@ -1,10 +1,10 @@
-"""Sentences on replays, in English and in Chinese beside each other; `text.en` and `text.zh` have them in theirs."""
+"""Sentences on replays, in English and in Chinese beside each other."""
 
 from __future__ import annotations
 
 from pytest_msdump.core.text.rows import read_rows
 
-REPLAY_EN, REPLAY_ZH = read_rows(
+REPLAY = read_rows(
     """
 # what a replay says of a tensor: findings and the line of a failure
 local_wrong_score | wrong by itself: for the left's own inputs its error is {score} times the reference's own, limit {bound} | 自身有误：以左侧自己的输入，其误差为参考模型自身误差的 {score} 倍，阈值 {bound}

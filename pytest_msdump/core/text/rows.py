@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
+
+Template: TypeAlias = str | tuple[str, str]
+# English, Chinese: code → template.
+Rows: TypeAlias = tuple[Mapping[str, Template], Mapping[str, Template]]
 
 
-def read_rows(table: str) -> tuple[Mapping[str, str | tuple[str, str]], Mapping[str, str]]:
+def read_rows(table: str) -> Rows:
     """Return the English and the Chinese catalogue of a table.
 
     A row is a code, the English template, of some sentences their plural as well, and the Chinese one, with ``" | "``
@@ -14,8 +19,8 @@ def read_rows(table: str) -> tuple[Mapping[str, str | tuple[str, str]], Mapping[
     >>> read_rows("n_files | {n} file | {n} files | {n} 个文件")
     ({'n_files': ('{n} file', '{n} files')}, {'n_files': '{n} 个文件'})
     """
-    english: dict[str, str | tuple[str, str]] = {}
-    chinese: dict[str, str] = {}
+    english: dict[str, Template] = {}
+    chinese: dict[str, Template] = {}
     for row in table.strip("\n").split("\n"):
         if row.startswith("#"):
             continue

@@ -198,18 +198,6 @@ def test_nothing_compared_comes_first(tmp_path):
     assert (entry["check_name"], entry["severity"]) == ("msdump.coverage", "critical")
 
 
-def test_severities_follow_roles(tmp_path):
-    records = [drifted("x", **role("inherited", "y:output:0")), drifted("y", **role("cause")), drifted("z")]
-    entries = gitlab(report(*records, drifted("e", verdict="error")), root=tmp_path, out=tmp_path)
-    told = [(entry["severity"], entry["check_name"], entry["description"].split(":")[0]) for entry in entries]
-    assert told == [
-        ("critical", "msdump.fail", "DRIFT y"),
-        ("major", "msdump.fail", "DRIFT z"),
-        ("major", "msdump.error", "ERROR e"),
-        ("minor", "msdump.fail", "DRIFT x"),
-    ]
-
-
 def test_a_fingerprint_stays_while_numbers_lines_and_roles_change(tmp_path):
     def fingerprint(**changes):
         (entry,) = gitlab(report(drifted(**changes)), root=tmp_path, out=tmp_path)

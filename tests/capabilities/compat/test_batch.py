@@ -31,21 +31,6 @@ def dump(root, *paths):
         (root / path).mkdir(parents=True)
 
 
-def test_each_model_and_its_id_is_one_job_with_its_last_step(root, rules):
-    rule_file(rules, "a.json", "net_a", "net_b")
-    rule_file(rules, "c.json", "net_c")
-    dump(root, "0/net_a/1/0", "0/net_a/1/9", "0/net_a/1/10", "0/net_a/2/0", "1/net_b/1/3", "0/net_c/1/0")
-    jobs, notes = find_jobs(root, rules)
-    assert [(job.dump.relative_to(root).as_posix(), job.rules.name, job.name) for job in jobs] == [
-        ("0/net_a/1/10", "a.json", "0_net_a_10"),
-        ("0/net_a/2/0", "a.json", "0_net_a_0"),
-        ("0/net_c/1/0", "c.json", "0_net_c_0"),
-        ("1/net_b/1/3", "a.json", "1_net_b_3"),
-    ]
-    assert len({job.report for job in jobs}) == len(jobs)
-    assert notes == ()
-
-
 def test_names_of_two_numbers_meet_by_the_second_and_it_is_said(root, rules):
     rule_file(rules, "a.json", "ge_default_20210420113943_73")
     dump(root, "0/ge_default_20210420113944_73/1/0")

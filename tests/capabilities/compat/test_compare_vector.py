@@ -63,14 +63,6 @@ def test_what_ends_in_txt_or_csv_is_a_file_else_a_folder(two, program, words, fi
     assert rows[2][4] == "9.000000"
 
 
-def test_the_gate_decides(two):
-    assert main([*sides("L", "L"), "-o", "r.txt"]) == 0
-    assert main([*sides(), "-o", "r.txt"]) == 1
-    assert main([*sides("gone"), "-o", "r.txt"]) == 4
-    (two / "empty").mkdir()
-    assert main([*sides("empty"), "-o", "r.txt"]) == 1
-
-
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -103,3 +95,9 @@ def test_the_vendors_spelling_of_msdump_compares_inputs_too(in_case, words, inpu
     assert ("fc1:input:0" in Path("r.txt").read_text()) == inputs
     report = read_json(Path("msdump-report/results.json"))
     assert any(record["left"]["address"] == "fc1:input:0" for record in report["tensors"]) == inputs
+
+
+@pytest.mark.usefixtures("two")
+def test_csv_without_a_table_is_a_usage_error(capsys):
+    assert msdump(["compare", "L", "R", "-csv"]) == 4
+    assert "-csv: no table" in capsys.readouterr().err

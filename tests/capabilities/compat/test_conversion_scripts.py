@@ -13,7 +13,6 @@ from pytest_msdump.capabilities.compat import dump_data_conversion, shape_conver
 
 CASE = Path(__file__).parents[2] / "data" / "ascend_golden" / "e_convert"
 BLOCKED = CASE / "left" / "Conv2D.c5hd_ori_nchw.1.1.1600000000000001"
-BATCHED = CASE / "left" / "BatchMatMul.nz_4d.7.1.1600000000000007"
 PLAIN = CASE / "left" / "Add.nd.19.1.1600000000000019"
 TIME = 1600000000000001
 
@@ -33,29 +32,12 @@ def written(tmp_path: Path) -> dict[str, np.ndarray]:
     return {path.name: np.load(path) for path in folder.iterdir()} if folder.exists() else {}
 
 
-def test_the_same_format_is_copied_and_said(shape, tmp_path, capsys):
-    assert shape(PLAIN, "ND", "-index", "1") == 0
-    (name,) = written(tmp_path)
-    assert name.startswith(f"{PLAIN.name}.output.1.")
-    told = capsys.readouterr()
-    assert "is in ND already: it was copied as it is" in told.err
-    assert told.out.strip() == str(tmp_path / "out" / name)
-
-
 def test_kept_padding_is_said_with_the_line_that_leaves_it_out(shape, tmp_path, capsys):
     assert shape(BLOCKED, "NCHW") == 0
     assert written(tmp_path)[f"{BLOCKED.name}.output.0.2x32x5x7.npy"].shape == (2, 32, 5, 7)
     told = capsys.readouterr().err
     assert f"without the padding: msdump convert {BLOCKED} --out" in told
     assert "--memory-format NCHW --select '*:output:0'" in told
-
-
-def test_the_headers_shape_is_enough_for_fractal_nz_and_batches_stay_apart(shape, tmp_path):
-    assert shape(BATCHED, "ND") == 0
-    (array,) = written(tmp_path).values()
-    assert array.shape == (3, 2, 17, 21)
-    merged = np.load(CASE.parents[1] / "e_convert" / "expected" / "nz_4d_to_ND.npy")
-    assert array.tobytes() == merged.tobytes()
 
 
 @pytest.mark.parametrize(

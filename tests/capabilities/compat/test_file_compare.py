@@ -78,21 +78,3 @@ def test_the_new_spelling_is_told_once_and_is_the_same_gate(files, capsys):
     assert program == "msdump"
     assert msdump(words) == 1
     assert without_run((files / "out/msdump-report/results.json").read_bytes()) == saved
-
-
-@pytest.mark.usefixtures("files")
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ([], "-m FILE is missing"),
-        (["-m", "left/bool.npy", "-g", "gone.npy"], "gone.npy"),
-        (["-m", "left", "-g", "right/bool.npy"], "-m: left is a folder"),
-        (["-m", "left/bool.npy", "-g", "right/bool.npy", "-alg", "0"], "unknown option '-alg'"),
-        (["-m", "left/bool.npy", "-g", "right/bool.npy", "-out", "left/bool.npy"], "-out: "),
-    ],
-)
-def test_a_usage_error_is_one_line_and_4(words, line, capsys):
-    assert main(["file_compare", *words]) == 4
-    err = capsys.readouterr().err
-    assert len(err.splitlines()) == 1
-    assert line in err

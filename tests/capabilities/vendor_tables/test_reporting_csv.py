@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from report import samples
 
 from pytest_msdump.capabilities.vendor_tables.lines import ALGORITHMS, number_cells
-from pytest_msdump.capabilities.vendor_tables.table import Columns, csv_lines, titles_of, vendor_table
+from pytest_msdump.capabilities.vendor_tables.table import Columns, titles_of, vendor_table
 from pytest_msdump.core.compare.assemble import assemble
 from pytest_msdump.core.escape import csv_line
 from pytest_msdump.core.model.comparison import CustomResult, Measurement
-from pytest_msdump.core.model.pairing import Unmatched
 from pytest_msdump.core.report.base import write_kind
 from pytest_msdump.core.text import plain_text
 
@@ -72,25 +71,6 @@ def test_an_undefined_number_is_nan_and_has_its_reason():
     row = cells(samples.drifted(comparison=samples.measured(measurements=numbers, vendor={})))
     assert (row["CosineSimilarity"], row["MaxAbsoluteError"]) == ("NaN", "1.000000")
     assert row["CompareFailReason"] == f"CosineSimilarity and RelativeEuclideanDistance: {reason}"
-
-
-def test_the_side_without_a_partner_is_a_star_and_the_right_ones_come_last():
-    alone = [Unmatched("left", samples.left_ref("c"), plain_text("nobody of that name"))]
-    alone += [Unmatched("left", samples.left_ref("b"), plain_text("nobody of that name"))]
-    right = [
-        Unmatched("right", samples.right_ref(name, slot), plain_text("left out"))
-        for name, slot in (("x", 0), ("x", 1), ("y", 0))
-    ]
-    rows = vendor_table(a_report([samples.drifted(pair=samples.pair(order=0))], alone, right))[1]
-    # Index, NPUDump, GroundTruth, TensorIndex, reason, verdict
-    assert [(row[0], row[2], row[4], row[6], *row[-3:-1]) for row in rows[1:]] == [
-        ("1", "b", "*", "b:output:0", "nobody of that name", "unmatched"),
-        ("2", "c", "*", "c:output:0", "nobody of that name", "unmatched"),
-        ("3", "*", "x", "x:output:0", "left out", "unmatched"),
-        ("3", "*", "x", "x:output:1", "left out", "unmatched"),
-        ("4", "*", "y", "y:output:0", "left out", "unmatched"),
-    ]
-    assert {cell for row in rows[1:] for cell in row[8:18]} == {"NaN"}
 
 
 @pytest.mark.parametrize(
@@ -166,18 +146,3 @@ CELLS = st.text(st.sampled_from('," ;a=名'), max_size=4).filter(lambda cell: ce
 @given(st.lists(CELLS, min_size=1, max_size=4))
 def test_a_line_is_that_of_the_standard_library(cells):
     assert csv_line(cells) + "\n" == by_csv([cells])
-
-
-def test_the_file_is_that_of_the_standard_library_whatever_its_rows_have():
-    alone = [Unmatched("left", samples.left_ref("c"), plain_text('nobody, "really"'))]
-    names = ["a,b", 'say "x"', "名前", "usual"]
-    pairs = [samples.pair(left=samples.left_ref(name), order=number) for number, name in enumerate(names)]
-    records = [samples.drifted(pair=pair) for pair in pairs]
-    records += [
-        samples.unreadable(),
-        samples.passed(custom={"cosine_similarity": CustomResult('own, "1"', "why not")}),
-    ]
-    report = a_report(records, alone, names=[*names, "c"])
-    text = b"".join(csv_lines(report)).decode("utf-8", errors="surrogateescape")
-    assert text == by_csv([TITLES, *vendor_table(report)[1]])
-    assert text.count("own") == 1

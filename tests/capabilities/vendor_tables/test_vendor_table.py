@@ -305,6 +305,15 @@ class TestDevices:
             ("b:output:0", "not_run"),
         ]
 
+    def test_of_a_plan_every_tensor_of_both_sides_has_a_row(self):
+        waiting = record("a:output:0", "a:output:0", elements=None, verdict="not_run")
+        entries = [alone("b:output:0", order=1), alone("c:output:0", side="right")]
+        assert table(self.devices([waiting], entries), *NAMES) == [
+            ("0", "a", "a", "a:output:0", "not_run"),
+            ("1", "b", "*", "b:output:0", "unmatched"),
+            ("2", "*", "c", "c:output:0", "unmatched"),
+        ]
+
 
 class TestNineColumns:
     def test_they_are_those_of_the_first_releases(self):

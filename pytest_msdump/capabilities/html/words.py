@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pytest_msdump.core.text.en import EN
-from pytest_msdump.core.text.zh import ZH
+from pytest_msdump.core.text.catalogue import catalogue
 
+_EN, _ZH = catalogue("en"), catalogue("zh")
 # Sentences that the terminal says as well, and beginnings of their codes.
 _SHARED = (
     *("grown", "grown_from_equal", "left_out", "loose_limits", "largest_growth"),
@@ -24,16 +24,16 @@ def _rows(codes: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Return rows of the catalogues; a singular stands under a key of its own."""
     rows: dict[str, tuple[str, str]] = {}
     for code in codes:
-        english = EN[code]
+        english, chinese = _EN[code], str(_ZH[code])
         if not isinstance(english, str):
-            rows[f"{code}_one"], english = (english[0], ZH[code]), english[1]
-        rows[code] = english, ZH[code]
+            rows[f"{code}_one"], english = (english[0], chinese), english[1]
+        rows[code] = english, chinese
     return rows
 
 
 # By key: English, Chinese. The page fills in the fields.
 PAGE: Mapping[str, tuple[str, str]] = {
-    **_rows(code for code in EN if code in _SHARED or code.startswith(_SHARED_BEGINNINGS)),
+    **_rows(code for code in _EN if code in _SHARED or code.startswith(_SHARED_BEGINNINGS)),
     # -- verdicts and roles
     "pass": ("pass", "通过"),
     "warn": ("warn", "警告"),
@@ -230,7 +230,7 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "typical": ("typical", "典型"),
     "largest": ("largest", "最大"),
     # -- what a drift looks like, where the page says more than the terminal
-    **_rows(code for code in EN if code.startswith("looks_") and code != "looks_like"),
+    **_rows(code for code in _EN if code.startswith("looks_") and code != "looks_like"),
     "wrong_pair": (": a wrong pair?", "：可能配错了"),
     # -- pairs that look wrong
     "suspicious_title": ("Suspicious pairs", "可疑配对"),

@@ -1,1 +1,0 @@
-"""Which operator started it; what lies in `causes` moves here."""

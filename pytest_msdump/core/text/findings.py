@@ -1,0 +1,143 @@
+"""What is found of a pair, in English and in Chinese beside each other."""
+
+from __future__ import annotations
+
+from pytest_msdump.core.text.rows import read_rows
+
+FINDINGS = read_rows(
+    """
+# a number and its limit
+below_limit | {metric} {value} is below {limit} ({rule}){detail} | {metric} 为 {value}，低于阈值 {limit}（{rule}）{detail}
+above_limit | {metric} {value} is above {limit} ({rule}){detail} | {metric} 为 {value}，高于阈值 {limit}（{rule}）{detail}
+below_warning_level | {metric} {value} is below warning level {limit} ({rule}){detail} | {metric} 为 {value}，低于警告值 {limit}（{rule}）{detail}
+above_warning_level | {metric} {value} is above warning level {limit} ({rule}){detail} | {metric} 为 {value}，高于警告值 {limit}（{rule}）{detail}
+golden_above_limit | {metric}: {detail}: ratio {value} > {limit} ({rule}) | {metric}：{detail}：比值 {value} > {limit}（{rule}）
+golden_above_warning_level | {metric}: {detail}: ratio {value} > warning level {limit} ({rule}) | {metric}：{detail}：比值 {value} > 警告值 {limit}（{rule}）
+detail_golden | left against {golden:word} {left:number}, {other_run:word} against {golden:word} {other:number} | 左侧相对{golden:word} {left:number}，{other_run:word}相对{golden:word} {other:number}
+golden_not_judged | not judged by golden: a tensor was not saved, and not all runs have sketches; the profile's limits hold | 未按真值判定：有张量未保存，且并非各侧都有草图；沿用阈值方案的阈值
+golden_of_other_shape | {run:word} against {golden:word}: {why} | {run:word}相对{golden:word}：{why}
+golden_is_stale | {run:word} is {factor:.3g} × as far from {golden:word} as profile default allows {dtype} ({metric} {value:number}), more than 10 ×: {golden:word} or {run:word} is of another model, weights or inputs | {run:word}与{golden:word}的距离为 default 对 {dtype} 所允许的 {factor:.3g} 倍（{metric} {value:number}），超过 10 倍：{golden:word}或{run:word}属于另一模型、权重或输入
+golden_is_elsewhere | {golden:word} has NaN where {run:word} has none, or the other way round, or one is all 0: {golden:word} or {run:word} is of another model, weights or inputs | {golden:word}与{run:word}的 NaN 位置不同，或一方全为 0：{golden:word}或{run:word}属于另一模型、权重或输入
+detail_place | , at {place:place} | ，位于 {place:place}
+detail_slice | , at slice {n} | ，位于切片 {n}
+detail_interval | : {low:number} to {high:number} by sketches | ，按概要在 {low:number} 与 {high:number} 之间
+detail_nonfinite | : NaN left {nan_left}, right {nan_right}; Inf left {inf_left}, right {inf_right}; first at {place:place} | ：NaN 左侧 {nan_left}、右侧 {nan_right}；Inf 左侧 {inf_left}、右侧 {inf_right}；首个位于 {place:place}
+detail_saturated | : NaN, Inf or at its dtype's maximum on the left, where the right is finite and different; first at {place:place} | ：左侧为 NaN、Inf 或其数据类型的最大值，而右侧为有限且不同的值；首个位于 {place:place}
+detail_others | , of the {n} other element alone, beside those near {near:rough} | , of the {n} other elements alone, beside those near {near:rough} | ，仅计 {near:rough} 附近元素之外的 {n} 个元素
+metric_undefined_of_others | {metric} of the other elements alone, beside those near {near:rough}, is undefined, because {why} ({rule}) | 仅计 {near:rough} 附近元素之外的元素时，{metric} 未定义：{why}（{rule}）
+dominated | dominated: {n} of {elements} elements near {near:rough}; each limit is held to the worse number, of all elements or of the others alone | 被主导：{elements} 个元素中有 {n} 个在 {near:rough} 附近；各阈值按全部元素与其余元素中较差的数值判定
+dominated_zeros | dominated: {n} of {elements} elements near {near:rough}; the others are 0 on the right, and not judged apart | 被主导：{elements} 个元素中有 {n} 个在 {near:rough} 附近；其余元素在右侧为 0，故不单独判定
+outliers | {n} of {elements} elements, near {near:rough}, is far larger than all others; these are not judged apart | {n} of {elements} elements, near {near:rough}, are far larger than all others; these are not judged apart | {elements} 个元素中有 {n} 个在 {near:rough} 附近，远大于其余元素；其余元素不单独判定
+statistics_dominated | at least {share:percent} of the elements are near {near:rough}, and nothing judges the others, which are far smaller | 至少 {share:percent} 的元素在 {near:rough} 附近，而此处无从判定其余小得多的元素
+detail_tolerance | : elements outside rtol {rtol:limit}, atol {atol:limit} | ：超出 rtol {rtol:limit}, atol {atol:limit} 的元素数
+leaves_out_zeros | {metric} {value} leaves out {n} element where the right is 0 and the left is not, so its limit {limit} is not met ({rule}) | {metric} {value} leaves out {n} elements where the right is 0 and the left is not, so its limit {limit} is not met ({rule}) | {metric} 为 {value}，但未计入右侧为 0 而左侧不为 0 的 {n} 个元素，因此阈值 {limit} 不成立（{rule}）
+limit_skipped_near_zero | {metric} does not apply to values that are all 0 or next to it; its limit is skipped ({rule}) | {metric} 不适用于全为 0 或仅差最小正数的张量，其阈值略过（{rule}）
+limit_skipped_one_element | {metric} does not apply to one-element tensors; its limit is skipped ({rule}) | {metric} 不适用于单元素张量，其阈值略过（{rule}）
+limit_skipped | {metric} does not apply, because {why}; its limit is skipped ({rule}) | {metric} 不适用：{why}，其阈值略过（{rule}）
+metric_undefined | {metric} is undefined, because {why} ({rule}) | {metric} 无定义：{why}（{rule}）
+drift_accepted_down_to | {why}; accepted down to {limit:limit} by {rule} | {why}；{rule} 允许低至 {limit:limit}
+drift_accepted_up_to | {why}; accepted up to {limit:limit} by {rule} | {why}；{rule} 允许高至 {limit:limit}
+drift_alone_down_to | {metric} {value} is accepted down to {limit} by {rule}; it has no other limit | {metric} 为 {value}，{rule} 允许低至 {limit}；没有其他阈值
+drift_alone_up_to | {metric} {value} is accepted up to {limit} by {rule}; it has no other limit | {metric} 为 {value}，{rule} 允许高至 {limit}；没有其他阈值
+drift_expired | known drift "{reason}" expired on {date}: the normal limits apply | 已知偏差“{reason}”已于 {date} 到期：按正常阈值判定
+# limits of a limits file
+limit_derived | {metric} limit {limit:limit} = {m:short} × {base:number} | {metric} 阈值 {limit:limit} = {m:short} × {base:number}
+limits_derived | {what}, from {n} perturbed run{golden}, {multiplier} | {what}, from {n} perturbed runs{golden}, {multiplier} | {what}，来自 {n} 次扰动运行{golden}，{multiplier}
+and_golden |  and a golden run | 及一次高精度运行
+multiplier_assumed | multiplier assumed | 倍数为假定值
+multiplier_raised | multiplier assumed, and high enough for {n} control run | multiplier assumed, and high enough for {n} control runs | 倍数为假定值，且满足 {n} 次对照运行
+multiplier_earned | false alarms ≤ {alpha:percent} of runs, from {n} control runs | 误报 ≤ {alpha:percent} 的运行，来自 {n} 次对照运行
+multiplier_tightened | lowered to what a passing run measured | 已收紧到一次通过的运行的实测值
+limits_chaotic | the profile judges this tensor, since rounding alone changes it by any amount ({file}: chaotic) | 该张量按 profile 判定：仅舍入即可使其任意变化（{file}：chaotic）
+# what a person permits
+permitted | {by} lets it pass: {metric} {value:number}, where {rule} has {limit:limit} | {by} 使其通过：{metric} {value:number}，而 {rule} 为 {limit:limit}
+permitted_looser | {by} lets it pass, {factor:.3g} × looser: {metric} {value:number}, where {rule} has {limit:limit} | {by} 使其通过，宽松 {factor:.3g} 倍：{metric} {value:number}，而 {rule} 为 {limit:limit}
+permitted_beyond | {by} lets it pass: {metric} {value:number}, {factor:.3g} × the {limit:limit} of {rule} | {by} 使其通过：{metric} {value:number}，为 {rule} 之 {limit:limit} 的 {factor:.3g} 倍
+limits_too_loose | the profile judges this tensor: the limit of {file} is {factor:.3g} × looser than profile default for {dtype}, more than 10 ×; --accept-looser (pytest: --msdump-accept-looser) lets it hold | 该张量按 profile 判定：{file} 的阈值比 {dtype} 的 default 宽松 {factor:.3g} 倍，超过 10 倍；--accept-looser（pytest：--msdump-accept-looser）使其生效
+limits_of_other_tensor | {file} has this name for a tensor of {elements:elements}, class {kind}; the right one has {n:elements}: the file is of another reference, or was edited; calibrate again | {file} 中此名称的张量有 {elements} 个元素，类别 {kind}，而右侧有 {n} 个：该文件属于另一参考或被改动，请重新标定
+limits_not_for_gradients | the profile judges this gradient: no perturbed run shows what {dtype} does to gradients ({file}) | 该梯度按 profile 判定：没有扰动运行能说明 {dtype} 对梯度的影响（{file}）
+limits_not_scaled | the profile judges this tensor, since {file} has no coarse run that shows what {dtype} does to it: record the reference perturbed by 2**-12 for msdump calibrate --coarse | 该张量按 profile 判定：{file} 没有说明 {dtype} 对其影响的粗扰动运行：请按 2**-12 扰动采集标杆，用于 msdump calibrate --coarse
+# data types, NaN and Inf, what was not compared
+dtypes_differ | dtypes differ: left {left}, right {right} | 数据类型不同：左侧 {left}，右侧 {right}
+dtypes_must_be_equal | dtypes differ: left {left}, right {right}, but must be equal ({rule}) | 数据类型不同：左侧 {left}，右侧 {right}，而要求相同（{rule}）
+dtypes_judged_as_coarser | dtypes differ: left {left}, right {right}; judged as {dtype}, the coarser side | 数据类型不同：左侧 {left}，右侧 {right}；按较粗的 {dtype} 判定
+dtypes_differ_values_equal | dtypes differ: left {left}, right {right}; all values are equal | 数据类型不同：左侧 {left}，右侧 {right}；所有值相等
+dtypes_and_values_differ | dtypes differ: left {left}, right {right}; accepted only if all values are equal, and {n} are not | 数据类型不同：左侧 {left}，右侧 {right}；仅当所有值相等时才允许，而有 {n} 个不等
+complex_against_real | dtypes differ: left {left}, right {right}; a real and a complex tensor are not compared; if it is intended, add {entry} | 数据类型不同：左侧 {left}，右侧 {right}；实数张量不与复数张量比对；如确有此意，请添加 {entry}
+nonfinite_forbidden | NaN and Inf are forbidden ({rule}) but occur at {n} of {elements} positions: NaN matched {nan_both}, else left {nan_left}, right {nan_right}; Inf matched {inf_both}, else left {inf_left}, right {inf_right}; first at {place:place} | 不允许 NaN 和 Inf（{rule}），而 {elements} 个位置中有 {n} 个：NaN 两侧相同 {nan_both}，否则左侧 {nan_left}、右侧 {nan_right}；Inf 两侧相同 {inf_both}，否则左侧 {inf_left}、右侧 {inf_right}；首个位于 {place:place}
+device_overflow | the device's own check found an overflow: {told} | 设备侧检测到溢出：{told}
+device_overflow_right | the device's check of the right side: {told} | 设备侧对右侧的检测：{told}
+uncompared_occurrences | further occurrences of this tensor on the {side:word} side have no partner and were not compared: {n}{by} | {side:word}另有 {n} 次此张量没有配对，因而未比对{by}
+nothing_compared_empty | nothing was compared: both sides are empty | 没有比对任何内容：两侧均为空
+no_limit_applies | the sides differ, but no limit applies to them; give one, e.g. max_absolute_error | 两侧不同，但没有适用的阈值；请给出一个，例如 max_absolute_error
+sampled | sampled {n} of {elements} elements: the run saved no more | 抽样比对 {elements} 个元素中的 {n} 个：运行没有保存更多
+sampled_of_unknown | sampled {n} of an unknown number of elements: the run saved no more | 抽样比对 {n} 个元素，总数未知：运行没有保存更多
+only_first_compared | only the first {n} of {elements} elements were compared | 仅比对了 {elements} 个元素中的前 {n} 个
+repeated_tensor | the {side:word} side has this tensor {n} times, and this is occurrence {occurrence} | {side:word}有此张量 {n} 次，这是第 {occurrence} 次（从 0 起）
+written_input | {type} overwrites its input {slot}, which the {side:word} run may have dumped only afterwards | {type} 会改写其输入 {slot}，{side:word}可能在改写之后才将其落盘
+# of the files
+trailing_bytes | the {side:word} file has {bytes} bytes more than its header describes; they were not compared | {side:word}文件比其文件头所描述的多 {bytes} 个字节，这些字节未比对
+coarser_values | the {side:word} file is {dtype}, but all its values are {values} | {side:word}文件为 {dtype}，但其所有值均为 {values}
+computed_in | the {side:word} file is {dtype}, but was computed in {values}, as its manifest says | {side:word}文件为 {dtype}，但清单表明以 {values} 计算
+judged_as_computed | {why}; judged as {dtype} | {why}；按 {dtype} 判定
+random_masks | not comparable element by element, as masks are drawn at random: the shares set to zero agree ({left:number} left, {right:number} right), and so do the {kept:elements} that both sides kept | 掩码随机生成，无法逐元素比对：置零比例一致（左 {left:number}，右 {right:number}），两侧都保留的 {kept:elements}也一致
+random_masks_differ | masks are drawn at random, but the left set {left:number} of the elements to zero, the right {right:number}: another probability, or one side is not in training | 掩码随机生成，但左侧置零比例为 {left:number}，右侧为 {right:number}：概率不同，或一侧不在训练模式
+random_masks_swapped | the left set {left:number} of the elements to zero, the right {right:number}: was MindSpore's keep probability given as p, or p as keep_prob? | 左侧置零比例为 {left:number}，右侧为 {right:number}：是否把 keep_prob 与 p 混用？
+random_masks_kept_differ | the shares that random masks set to zero agree ({left:number} left, {right:number} right), but the {kept:elements} that both sides kept do not: what goes in differs, or the factor 1 / (1 - p) | 随机掩码的置零比例一致（左 {left:number}，右 {right:number}），但两侧都保留的 {kept:elements}不一致：输入不同，或系数 1 / (1 - p) 不同
+zero_in_exact_arithmetic | zero in exact arithmetic: it is the sum of {terms} gradients that cancel out, and both sides (norm {left:number} left, {right:number} right) are below {floor:number}, the rounding error in {dtype} | 按精确算术应为 0：它是 {terms} 个相互抵消的梯度之和，两侧（范数：左 {left:number}，右 {right:number}）均低于 {dtype} 的舍入误差 {floor:number}
+other_formats_fit | {why}; with {entry} in the suite file, and no other axis order, the shapes meet: is that so? | {why}；若套件文件中只写 {entry}，不写其他轴序，两侧形状即可对齐：是否如此？
+not_as_in_graph | {graph} says {said} for the {side:word} file, whose header, which was followed, says {held} | {graph} 中{side:word}文件为 {said}，而文件头为 {held}；以文件头为准
+shape_from_graph | the {side:word} file has shape {stored:shape}; it was compared in {used:shape}, the shape in the graph of its run | {side:word}文件的形状为 {stored:shape}；按其计算图中的形状 {used:shape} 比对
+file_not_accepted | {why}; not accepted ({rule}) | {why}；不予接受（{rule}）
+judged_by_hint | {why}; judged as {dtype}, by {entry} | {why}；依据 {entry} 按 {dtype} 判定
+hint_would_help | {why}, but it was judged as {dtype}; if it was computed that way, add {entry} under [{section}] | {why}，却按 {dtype} 判定；如确以此精度计算，请在 [{section}] 下添加 {entry}
+# of shards
+replica | {n} copy on the {side:word} side should hold the same, but differs: {rank} from {first} by up to {value}, at {place:place} | {n} copies on the {side:word} side should hold the same, but differ: e.g. {rank} from {first} by up to {value}, at {place:place} | {side:word}侧有 {n} 个副本本应相同却不同，如 {rank} 与 {first} 至多相差 {value}，在 {place:place}
+incomplete | {n} of {shards} shards of the {side:word} side is missing: that of {at}; dump all ranks, or correct axes | {n} of {shards} shards of the {side:word} side are missing, e.g. that of {at}; dump all ranks, or correct axes | {side:word}侧的 {shards} 个分片中缺 {n} 个，其中有 {at} 的；请 dump 所有 rank，或更正 axes
+ambiguous | ambiguous: {why} | 无法确定：{why}
+ambiguous_axis | dims '{dims}' does not say whether axis {axis} ({n} ranks) cuts the tensor or holds copies; add [{axis}] to a dimension, or {axis}:replicated behind # | dims '{dims}' 未说明轴 {axis}（{n} 个 rank）是切分还是副本；请写 [{axis}] 或 {axis}:replicated
+ambiguous_dims | no [[msdump.dims]] matches it, so it may be cut along {axes}, or be the same on all ranks; add an entry | 没有与之匹配的 [[msdump.dims]]，可能按 {axes} 切分，也可能各 rank 相同；请添加条目
+ambiguous_placements | its ranks say {placements:and}; add a [[msdump.dims]] | 各 rank 分别记为 {placements:and}；请添加 [[msdump.dims]]
+ambiguous_files | {files:and} hold the same shard; keep one | {files:and} 是同一个分片；请只保留一个
+ambiguous_stages | ranks {stages:and} along {axis} each have a tensor of this name; add {axis}:replicated if they are copies, or renumber if names count from 0 on each | 沿 {axis} 的 {stages:and} 各有同名张量；请写 {axis}:replicated（副本）或 renumber
+shards_joined | {n} tensor put together from {shards} shards ({axes}) | {n} tensors put together from {shards} shards ({axes}) | 由 {shards} 个分片拼成 {n} 个张量（{axes}）
+ranks_absent | {n} of {ranks} ranks has no file: {at}; dump all ranks, or correct axes | {n} of {ranks} ranks have no file, e.g. {at}; dump all ranks, or correct axes | {ranks} 个 rank 中有 {n} 个没有任何文件，如 {at}；请 dump 所有 rank，或更正 axes
+shards_axis_twice | dims '{dims}' name axis {axis} twice; a tensor is cut once along each axis | dims '{dims}' 两次写了轴 {axis}；张量沿每个轴只切分一次
+shards_do_not_fit | shards of shapes {shape:shape} and {other:shape}, types {dtypes:and}, make no tensor by dims '{dims}'; correct dims, or dump again | 形状 {shape:shape} 与 {other:shape}（{dtypes:and}）的分片按 dims '{dims}' 拼不成一个张量
+shards_not_added | shards of {dtype} cannot be added; correct :partial in dims | {dtype} 的分片不能相加；请更正 dims 中的 :partial
+shards_not_saved | {file} is a sample, or statistics only; shards and steps are put together from whole tensors | {file} 是采样，或只有统计量；分片与各步只能由完整的张量拼成
+shards_of_other_rank | a shard of shape {shape:shape} has other dimensions than dims '{dims}'; correct dims | 形状 {shape:shape} 的分片不具有 dims '{dims}' 的各维；请更正 dims
+shards_padded | shards in {memory_format} cannot be joined without their original shape; convert them first | {memory_format} 的分片没有原始形状，无法拼接；请连同形状一起 dump，或先转换
+steps_lacking | it is in {n} of the {steps} steps that have ids, so steps cannot be joined; dump it in these, or leave it out of tokens.match | 在 {steps} 个有 id 的步中只有 {n} 个有它，无法连接；请在每步都 dump，或从 tokens.match 中去掉
+steps_without_tokens | its shape {shape:shape} does not begin with that of the ids, {ids:shape}, in each step and go on alike, so steps cannot be joined; leave it out of tokens.match | 形状 {shape:shape} 并非每步都以 id 的形状 {ids:shape} 开头且其后相同，无法连接；请从 tokens.match 中去掉
+tokens_in_common | {n} of {tokens} tokens are those of a sequence that all sides have; the rest is not compared | {tokens} 个 token 中有 {n} 个属于各侧共有的序列；其余不比对
+tokens_come_first | tensors are compared token by token, so tokens stay their first axis; leave it out of match | 张量按 token 比较，token 须为第一轴；请在 match 中去掉它
+shards_uneven | dimension {dim}: length {n} does not divide by {by}, so it is not of such a cut; correct dims or lengths | 维度 {dim} 的长度 {n} 不能被 {by} 整除，不可能来自这样的切分；请更正 dims 或 lengths
+# from statistics
+statistic_explains | {why}: {statistic} is {left:number} left, {right:number} right | {why}：{statistic} 左侧 {left:number}，右侧 {right:number}
+slice_norms_explain | {why}, at least: the norm of slices {first} to {last} is {left:number} left, {right:number} right | {why}，这是下限：切片 {first} 至 {last} 的范数，左侧 {left:number}，右侧 {right:number}
+no_accuracy_limit_judged | no limit on accuracy could be judged without the tensors: {listed}; give one that can, e.g. {metric}, or compare the tensors themselves | 没有张量，精度阈值均无法判定：{listed}；请给出能判定的，例如 {metric}，或比对张量本身
+no_common_statistic | the sides have no finite statistic of their values in common: the left has {left}; the right has {right} | 两侧没有共有的有限数值统计量：左侧有 {left}；右侧有 {right}
+statistic_changed_sign | {statistic} changed its sign: {left:number} left, {right:number} right | {statistic} 的符号改变：左侧 {left:number}，右侧 {right:number}
+elements_changed_sign | at least {n} of {elements} elements changed their sign, more than {share:g} of them | {elements} 个元素中至少 {n} 个符号改变，超过 {share:g}
+zeros_differ | zeros: {left} left, {right} right, of {elements} elements | 零的个数：左侧 {left}，右侧 {right}，共 {elements} 个元素
+judged_by_statistics | judged by statistics ({listed}): {unseen}; metrics only where these allow it | 按统计量（{listed}）判定：{unseen}；只有这些统计量支持的指标
+judged_by_sketches | judged by sketches and statistics ({listed}): {unseen}; metrics only where these allow it | 按概要与统计量（{listed}）判定：{unseen}；只有它们支持的指标
+none_in_common | none in common | 没有共有的
+not_saved_left | the left tensor was not saved | 左侧张量未保存
+not_saved_right | the right tensor was not saved | 右侧张量未保存
+not_saved_both | neither tensor was saved | 两侧张量均未保存
+digests_differ | digests differ: the tensors are not equal bit for bit | 摘要不同：张量并非逐位相等
+digests_equal | digests are equal, and so are all bits | 摘要相同：逐位相等
+digests_prove_nothing | {listed} is equal, which proves nothing: other values can have it, too | {listed} 相同不能证明什么：其他数值也可能得到它
+digest_contradicted | {digest} says that all bytes are equal, {listed:and} that they are not: one of the two is wrong; dump again | {digest} 表明所有字节相等，{listed:and} 却表明不等：必有一方有误；请重新转储
+places_not_saved | both sides have NaN or Inf, at places that were not saved: nonfinite_mismatch is not judged ({rule}); compare the tensors themselves | 两侧都有 NaN 或 Inf，但位置未保存：nonfinite_mismatch 未判定（{rule}）；请比对张量本身
+too_close | {metric} is at {low:g} to {high:g} of its limit {limit} by sketches ({rule}): compare the tensors themselves | 按概要，{metric} 为其阈值 {limit} 的 {low:g} 至 {high:g} 倍（{rule}）：请比对张量本身
+sketches_equal_digests_differ | digests differ, and sketches see no difference; compare the tensors themselves | 摘要不同，而概要看不出差异；请比对张量本身
+sketches_of_two_sizes | sketches of {left} and {right} buckets cannot be compared; record or sketch one side again | {left} 个桶与 {right} 个桶的概要无法比对；请重新记录或概括其中一侧
+sketches_of_two_orders | sketches of tensors whose axes are in another order cannot be compared; keep the tensors of one side | 两侧张量的轴顺序不同，其概要无法比对；请保留一侧的张量
+statistics_do_not_tell | not judged, since statistics do not show it: {listed} | 统计量无法体现，因此未判定：{listed}
+shapes_not_compared | the {sides:and} table has no shapes, so shapes were not compared | {sides:and}的统计表没有形状，因此未比对形状
+zeros_added | statistics of {memory_format} include its padding: {n} zeros were added to the other side's | {memory_format} 的统计量包含其填充：已为另一侧加上 {n} 个零
+"""
+)

@@ -1,1 +1,0 @@
-"""Tables of capabilities that have no folder yet."""
