@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,15 @@ ASKING = {
     "three_way": ("compare a.npy a.npy --golden a.npy", "--golden"),
     "vendor_tables": ("compare a.npy a.npy --report csv", "csv"),
 }
+
+TESTS = Path(__file__).parents[1]
+ROOMS = ("layouts", "limits", "matching", "metrics", "storage", "suite")
+# They ask for what a capability adds.
+WITH_CAPABILITIES = {"test_load.py", "test_refusals.py", "test_storage_urls.py"}
+BESIDE_THE_CORE = re.compile(
+    r"capabilities|pytest_msdump\.(calibrate|causes|record|replay|comparison|dumps|layouts|matching|metrics|limits|model)"
+    r"|assertions|build_report|cli"
+)
 
 IMPORT_ALL = """
 import sys
@@ -119,3 +129,17 @@ def test_the_rest_imports_and_gates(name: str, tmp_path: Path, whole: list[tuple
 @pytest.mark.e2e
 def test_the_core_imports_and_gates_without_any(tmp_path: Path, whole: list[tuple[str, str]]) -> None:
     stands_alone(without(tmp_path, NAMES), whole)
+
+
+@pytest.mark.e2e
+def test_tests_of_the_core_pass_without_any(tmp_path: Path) -> None:
+    files = [
+        str(file)
+        for room in ROOMS
+        for file in sorted((TESTS / room).glob("test_*.py"))
+        if file.name not in WITH_CAPABILITIES and not BESIDE_THE_CORE.search(file.read_text("utf-8"))
+    ]
+    assert len(files) > 20
+    words = ["-q", "-m", "not full", "-p", "no:cacheprovider", "-c", str(TESTS.parent / "pyproject.toml")]
+    ran = python(without(tmp_path, NAMES), "-m", "pytest", *words, f"--rootdir={TESTS.parent}", *files)
+    assert ran.returncode == 0, ran.stdout[-3000:]

@@ -11,6 +11,7 @@ import tomllib
 from house.ratchet import edges_of_modules, structure
 
 import pytest_msdump
+from pytest_msdump.core.ports import capabilities
 
 ROOT = Path(pytest_msdump.__file__).parent
 
@@ -117,6 +118,21 @@ def test_the_core_imports_nothing_beside_it_but_what_edges_toml_lists():
         if module.startswith("pytest_msdump.core")
     }
     assert {module: others for module, others in found.items() if others} == EDGES["core"]
+
+
+def test_a_capability_is_imported_only_by_those_that_need_it():
+    def capability(module: str) -> str:
+        _, _, inner = module.partition("pytest_msdump.capabilities.")
+        return inner.partition(".")[0]
+
+    needs = {one.name: {one.name, *one.rows.get("NEEDS", ())} for one in capabilities()}
+    wrong = [
+        f"{module} imports {other}"
+        for module, others in edges_of_modules().items()
+        for other in others
+        if capability(other) and capability(other) not in needs.get(capability(module), ())
+    ]
+    assert not wrong
 
 
 def test_no_imports_run_in_a_circle():
