@@ -81,7 +81,7 @@ class _Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _PerturbedRun:
     """Another run of the reference: its dump, that of the reference, and the tensors by their names in limits files."""
 
     dump: Dump
@@ -114,7 +114,7 @@ def calibrate(
     floats = Counter(one.computed for one in runs[0].tensors.values() if not one.is_exact).most_common(1)
     # The float type that most tensors of the reference were computed in.
     dtype = floats[0][0] if floats else ""
-    by_u: dict[float, list[_Run]] = {}
+    by_u: dict[float, list[_PerturbedRun]] = {}
     for run in runs:
         by_u.setdefault(_u_of(run, u or rounding_unit(dtype) or COARSE_UNIT), []).append(run)
     for path in coarse:
@@ -184,7 +184,7 @@ def _place(runs: int, alpha: float, shared_by: int = 1) -> int | None:
     return place if place <= runs else None
 
 
-def _scores(run: _Run, tensors: Mapping[str, TensorLimits]) -> dict[str, float]:
+def _scores(run: _PerturbedRun, tensors: Mapping[str, TensorLimits]) -> dict[str, float]:
     """Return the largest measured / base of each class."""
     found: dict[str, float] = {}
     for name, limits in tensors.items():
@@ -198,7 +198,10 @@ def _scores(run: _Run, tensors: Mapping[str, TensorLimits]) -> dict[str, float]:
 
 
 def _limits(
-    name: str, by_u: Mapping[float, Sequence[_Run]], golden: _Run | None, controls: Sequence[_Run]
+    name: str,
+    by_u: Mapping[float, Sequence[_PerturbedRun]],
+    golden: _PerturbedRun | None,
+    controls: Sequence[_PerturbedRun],
 ) -> TensorLimits:
     found = {u: [run.tensors[name] for run in runs] for u, runs in sorted(by_u.items())}
     own = min(found)
@@ -233,7 +236,7 @@ def _is_chaotic(errors: Mapping[float, float], unit: float, multiplier: float) -
     return grows or smallest * multiplier >= 1
 
 
-def _refuse_unlike(run: _Run) -> None:
+def _refuse_unlike(run: _PerturbedRun) -> None:
     """Refuse a perturbed run of which hardly a tensor is near the reference: another model, or chaos."""
     far = []
     for tensor in (one for one in run.tensors.values() if one.differing and not one.is_exact):
@@ -250,7 +253,7 @@ def _refuse_unlike(run: _Run) -> None:
         )
 
 
-def _refuse_outlying(run: _Run, perturbed: Sequence[_Run], place: str) -> None:
+def _refuse_outlying(run: _PerturbedRun, perturbed: Sequence[_PerturbedRun], place: str) -> None:
     """Refuse a run with tensors far beyond what the perturbed runs show, which would raise limits by as much."""
     found: dict[str, tuple[float, str, float]] = {}
     for name, tensor in run.tensors.items():
@@ -270,7 +273,7 @@ def _refuse_outlying(run: _Run, perturbed: Sequence[_Run], place: str) -> None:
         )
 
 
-def _run(path: Path, reference: Path, what: str, watch: Watch) -> _Run:
+def _run(path: Path, reference: Path, what: str, watch: Watch) -> _PerturbedRun:
     # A golden run is what the reference is compared with.
     is_golden = what == "golden run"
     left, right = (reference, path) if is_golden else (path, reference)
@@ -293,7 +296,7 @@ def _run(path: Path, reference: Path, what: str, watch: Watch) -> _Run:
         record = compare(pair)
         tensors[name_of(key)] = _measured(record, place, class_of(key, record.elements or 0))
     dumps = (planned.right, planned.left) if is_golden else (planned.left, planned.right)
-    return _Run(*dumps, tensors)
+    return _PerturbedRun(*dumps, tensors)
 
 
 def _refuse_missing(planned: Plan, place: str) -> None:
@@ -328,7 +331,7 @@ def _measured(record: Record, place: str, kind: str) -> _Tensor:
     )
 
 
-def _u_of(run: _Run, otherwise: float) -> float:
+def _u_of(run: _PerturbedRun, otherwise: float) -> float:
     return float(run.perturbation.get("u", otherwise))
 
 

@@ -30,7 +30,7 @@ _OPERATORS = ("op", "rest", "update")
 BY_MODEL, BY_GRAPH, BY_RIGHT, BY_ORDER = "fusion", "graph", "graph of the right side", "execution order"
 
 
-class Run(NamedTuple):
+class OperatorRun(NamedTuple):
     """One run of an operator, or a parameter.
 
     `kind` is ``"op"``, an operator; ``"rest"``, those outputs of it that were not compared; ``"update"``, what it wrote
@@ -48,7 +48,7 @@ class Input(NamedTuple):
     """Input `slot` takes output `output` of `producer`."""
 
     slot: int
-    producer: Run
+    producer: OperatorRun
     output: int
 
 
@@ -58,7 +58,7 @@ class _Graph:
     # Calls of each operator by occurrence; a compiled model has one, for every pass of a loop.
     operators: Mapping[str, Mapping[int, Operator]]
     # Of a recorded model: the call of a module that a call ran inside of.
-    around: Mapping[Run, Run]
+    around: Mapping[OperatorRun, OperatorRun]
     is_recorded: bool = False
 
     @cached_property
@@ -76,7 +76,7 @@ class _Graph:
 _NO_GRAPH = _Graph("", {}, {})
 
 
-class Group:
+class PairGroup:
     """The operators of one rank, net, graph and iteration, and their edges."""
 
     def __init__(
@@ -87,7 +87,7 @@ class Group:
         graphs: Iterable[_Graph],
         other: _Graph | None = None,
         *,
-        around: Mapping[Run, Run],
+        around: Mapping[OperatorRun, OperatorRun],
     ) -> None:
         named = [(graph, [graph.name_of(op) for op in tensors]) for graph in graphs]
         # Of several that name as many operators, the first.
@@ -101,15 +101,15 @@ class Group:
         self.by = self._graph.by or BY_ORDER
         self.tensors = tensors
         self.namesakes: set[OpKey] = set()
-        self.before: dict[str, tuple[Group, OpKey]] = {}
+        self.before: dict[str, tuple[PairGroup, OpKey]] = {}
         self._numbers = numbers
-        self._runs: dict[OpKey, Run] = {}
+        self._runs: dict[OpKey, OperatorRun] = {}
         self._dumped: dict[str, dict[int, OpKey]] = {}
-        self._inputs: dict[Run, list[Input] | None] = {}
-        self._made_of: dict[Run, set[Run]] = {}
+        self._inputs: dict[OperatorRun, list[Input] | None] = {}
+        self._made_of: dict[OperatorRun, set[OperatorRun]] = {}
         for op, name in zip(tensors, names, strict=True):
             run = (
-                Run("parameter", mangle(op.label))
+                OperatorRun("parameter", mangle(op.label))
                 if op.op_type == PARAMETER
                 else _run_of(op)._replace(name=name or op.label)
             )
@@ -132,40 +132,40 @@ class Group:
         ]
         return len(set(places)) == len(places)
 
-    def run_of(self, op: OpKey) -> Run:
+    def run_of(self, op: OpKey) -> OperatorRun:
         """Return the operator as the graph names it, or under its own name."""
         return self._runs[op]
 
-    def op_of(self, run: Run) -> OpKey | None:
+    def op_of(self, run: OperatorRun) -> OpKey | None:
         """Return the operator in the dump; ``None`` if it was not dumped."""
         return self._dumped.get(_dump_name(run), {}).get(run.occurrence)
 
-    def refs_of(self, run: Run) -> Sequence[TensorRef]:
+    def refs_of(self, run: OperatorRun) -> Sequence[TensorRef]:
         """Return the dumped tensors of an operator."""
         op = self.op_of(run)
         return () if op is None else self.tensors[op]
 
-    def type_of(self, run: Run) -> str:
+    def type_of(self, run: OperatorRun) -> str:
         """Return the operator's type by the graph, empty if unknown."""
         operator = self._operator(run)
         return operator.op_type if operator else ""
 
-    def _operator(self, run: Run) -> Operator | None:
+    def _operator(self, run: OperatorRun) -> Operator | None:
         calls = self._graph.operators.get(run.name, {}) if run.kind in _OPERATORS else {}
         return next(iter(calls.values())) if len(calls) == 1 else calls.get(run.occurrence)
 
-    def inputs(self, run: Run) -> list[Input] | None:
+    def inputs(self, run: OperatorRun) -> list[Input] | None:
         """Return what feeds an operator; ``None`` if the graph does not have it."""
         if run not in self._inputs:
             self._inputs[run] = self._find_inputs(run)
         return self._inputs[run]
 
-    def sources(self, run: Run, slot: int) -> list[Run]:
+    def sources(self, run: OperatorRun, slot: int) -> list[OperatorRun]:
         """Return what an input came from; all that may be part of it where several operators were joined."""
         direct = [entry.producer for entry in self.inputs(run) or () if entry.slot == slot]
         return direct + [entry.producer for entry in self.joined(run)] if direct else []
 
-    def joined(self, run: Run) -> list[Input]:
+    def joined(self, run: OperatorRun) -> list[Input]:
         """Return what a recorded graph names behind an operator's inputs: parts of these, by operations between."""
         slots = [ref.key.slot for ref in self.refs_of(run) if ref.key.io == "input"]
         if not self.knows_calls or not slots:
@@ -173,11 +173,11 @@ class Group:
         further = (entry for entry in self.inputs(run) or () if entry.slot > max(slots))
         return [entry for entry in further if entry.producer.kind != "parameter"]
 
-    def around(self, run: Run) -> Run | None:
+    def around(self, run: OperatorRun) -> OperatorRun | None:
         """Return the call of a recorded module that an operator ran inside of."""
         return self._graph.around.get(run)
 
-    def is_inside(self, run: Run, outer: Run) -> bool:
+    def is_inside(self, run: OperatorRun, outer: OperatorRun) -> bool:
         """Whether an operator ran inside of a call of a module."""
         around = self.around(run)
         # A call ends after all that run inside of it, so that no way outwards is a circle.
@@ -185,13 +185,13 @@ class Group:
             around = self.around(around)
         return around is not None
 
-    def is_made_of(self, outer: Run, run: Run) -> bool:
+    def is_made_of(self, outer: OperatorRun, run: OperatorRun) -> bool:
         """Whether a module gives back what an operator had a part in: that ran inside, though it may not be known to.
 
         Of an operator without a partner the other side's graph does not say which module it belongs to.
         """
         if outer not in self._made_of:
-            found, waiting = set[Run](), [outer]
+            found, waiting = set[OperatorRun](), [outer]
             while waiting:
                 for producer in {entry.producer for entry in self.inputs(waiting.pop()) or ()} - found:
                     around = self.around(producer)
@@ -202,9 +202,9 @@ class Group:
         return run in self._made_of[outer]
 
     @cached_property
-    def calls_inside(self) -> Mapping[Run, Sequence[Run]]:
+    def calls_inside(self) -> Mapping[OperatorRun, Sequence[OperatorRun]]:
         """By call of a module, the calls that it made itself."""
-        found: defaultdict[Run, list[Run]] = defaultdict(list)
+        found: defaultdict[OperatorRun, list[OperatorRun]] = defaultdict(list)
         for run, around in self._graph.around.items():
             found[around].append(run)
         return found
@@ -218,9 +218,9 @@ class Group:
                     yield self._numbers[dumped], self._numbers[op]
 
     @cached_property
-    def writers(self) -> Mapping[str, Sequence[Run]]:
+    def writers(self) -> Mapping[str, Sequence[OperatorRun]]:
         """By parameter: the operators that write to it, as optimizers do."""
-        found: defaultdict[str, list[Run]] = defaultdict(list)
+        found: defaultdict[str, list[OperatorRun]] = defaultdict(list)
         for run in () if self.knows_calls else self._runs.values():
             slots = _written_slots(self.type_of(run))
             for entry in self.inputs(run) or () if slots else ():
@@ -228,17 +228,17 @@ class Group:
                     found[entry.producer.name].append(run)
         return found
 
-    def reads_after_step(self, run: Run, parameter: str) -> bool:
+    def reads_after_step(self, run: OperatorRun, parameter: str) -> bool:
         """Whether an operator reads a parameter as it was dumped: after all that write to it; recorders do so first."""
         if self.knows_calls:
-            return self.op_of(Run("parameter", parameter)) is not None
+            return self.op_of(OperatorRun("parameter", parameter)) is not None
         writers = self.writers.get(parameter, ())
         if run._replace(kind="op") in writers:
             return False
         place, *written = (refs[0].place if (refs := self.refs_of(one)) else None for one in (run, *writers))
         return all(place is not None and one is not None and one < place for one in written)
 
-    def _find_inputs(self, run: Run) -> list[Input] | None:
+    def _find_inputs(self, run: OperatorRun) -> list[Input] | None:
         if run.kind in _PARAMETERS:
             return []
         operator = self._operator(run)
@@ -247,21 +247,21 @@ class Group:
         edges = enumerate(operator.inputs)
         return [Input(slot, self._producer(edge, run), edge.slot) for slot, edge in edges if edge is not None]
 
-    def _producer(self, edge: Edge, consumer: Run) -> Run:
+    def _producer(self, edge: Edge, consumer: OperatorRun) -> OperatorRun:
         if edge.is_parameter:
-            return Run("parameter", mangle(edge.producer))
+            return OperatorRun("parameter", mangle(edge.producer))
         if not edge.producer:
-            return Run("gap", consumer.name)
+            return OperatorRun("gap", consumer.name)
         if edge.occurrence is not None:
-            return Run("op", edge.producer, edge.occurrence)
+            return OperatorRun("op", edge.producer, edge.occurrence)
         dumped = self._dumped.get(edge.producer, {})
         # An operator that runs once feeds every pass of a loop.
-        return Run("op", edge.producer, next(iter(dumped)) if len(dumped) == 1 else consumer.occurrence)
+        return OperatorRun("op", edge.producer, next(iter(dumped)) if len(dumped) == 1 else consumer.occurrence)
 
 
 def groups(
     left: Dump, model: OperatorGraph | None = None, *, right: Dump | None = None, pairs: Sequence[Pair] = ()
-) -> list[Group]:
+) -> list[PairGroup]:
     """Divide a dump by rank, net, graph and iteration, in its order; `model` is the compiled model, by its JSON."""
     parts: dict[Coordinates, dict[OpKey, list[TensorRef]]] = {}
     numbers: dict[OpKey, int] = {}
@@ -271,7 +271,7 @@ def groups(
         parts.setdefault(op.at.part, {}).setdefault(op, []).append(ref)
     compiled = [_graph(BY_MODEL, [model])] if model else []
     known: dict[tuple[int, ...], _Graph] = {}
-    around: defaultdict[Coordinates, dict[Run, Run]] = defaultdict(dict)
+    around: defaultdict[Coordinates, dict[OperatorRun, OperatorRun]] = defaultdict(dict)
     for op, outer_op in left.around.items():
         around[op.at.part][_run_of(op)] = _run_of(outer_op)
     found = []
@@ -283,11 +283,11 @@ def groups(
         identity = tuple(map(id, own))
         if own and identity not in known:
             known[identity] = _graph(BY_GRAPH, own)
-        group = Group(at, tensors, numbers, [*compiled, *([known[identity]] if own else [])], around=around[at])
+        group = PairGroup(at, tensors, numbers, [*compiled, *([known[identity]] if own else [])], around=around[at])
         if right is not None and right.graphs and (group.by == BY_ORDER or group.knows_calls):
             other = other or _OtherSide(groups(right), pairs)
             graphs = [known[identity]] if group.knows_calls else []
-            group = Group(at, tensors, numbers, graphs, other.graph(tensors), around=around[at])
+            group = PairGroup(at, tensors, numbers, graphs, other.graph(tensors), around=around[at])
         found.append(group)
     return found
 
@@ -313,7 +313,7 @@ def _is_known(edge: Edge | None) -> bool:
 class _OtherSide:
     """The graph of the right side, led over to the left by pairs."""
 
-    def __init__(self, found: Iterable[Group], pairs: Iterable[Pair]) -> None:
+    def __init__(self, found: Iterable[PairGroup], pairs: Iterable[Pair]) -> None:
         self._groups = {group.at: group for group in found}
         self._rights: defaultdict[OpKey, dict[OpKey, None]] = defaultdict(dict)
         self._lefts: defaultdict[OpKey, dict[int, list[TensorKey]]] = defaultdict(dict)
@@ -325,7 +325,7 @@ class _OtherSide:
     def graph(self, tensors: Iterable[OpKey]) -> _Graph:
         """Return the graph of these left operators; right ones without a partner are walked through."""
         operators: defaultdict[str, dict[int, Operator]] = defaultdict(dict)
-        around: dict[Run, Run] = {}
+        around: dict[OperatorRun, OperatorRun] = {}
         for op in tensors:
             own = _run_of(op)
             for right in self._rights.get(op, ()) if op.op_type != PARAMETER else ():
@@ -346,7 +346,7 @@ class _OtherSide:
                     around[own] = outer
         return _Graph(BY_RIGHT, operators, around, is_recorded=True)
 
-    def _edges(self, group: Group, entry: Input, consumer: OpKey) -> Iterator[tuple[int, Edge]]:
+    def _edges(self, group: PairGroup, entry: Input, consumer: OpKey) -> Iterator[tuple[int, Edge]]:
         waiting, seen = [(entry.producer, entry.output)], {entry.producer}
         while waiting:
             run, output = waiting.pop()
@@ -369,7 +369,7 @@ class _OtherSide:
         keys = found.get(slot) or [key for of_slot in found.values() for key in of_slot]
         return [key for key in keys if key.op.at.part == consumer.at.part]
 
-    def _outer(self, group: Group, run: Run, op: OpKey) -> Run | None:
+    def _outer(self, group: PairGroup, run: OperatorRun, op: OpKey) -> OperatorRun | None:
         """Return the left partner of the nearest module around a right operator that has one."""
         around = group.around(run)
         while around is not None:
@@ -381,10 +381,10 @@ class _OtherSide:
         return None
 
 
-def link_iterations(found: Iterable[Group]) -> None:
+def link_iterations(found: Iterable[PairGroup]) -> None:
     """Fill `before` of each group with what the iteration before left behind, of the same graph if it has that."""
     linked = [group for group in found if group.at.iteration is not None]
-    dumped: defaultdict[tuple[object, ...], dict[str, dict[int | None, tuple[Group, OpKey]]]] = defaultdict(dict)
+    dumped: defaultdict[tuple[object, ...], dict[str, dict[int | None, tuple[PairGroup, OpKey]]]] = defaultdict(dict)
     for group in linked:
         at = group.at
         for name, op in after_step(group.tensors).items():
@@ -397,24 +397,24 @@ def link_iterations(found: Iterable[Group]) -> None:
 
 def _graph(by: str, graphs: Sequence[OperatorGraph]) -> _Graph:
     operators: defaultdict[str, dict[int, Operator]] = defaultdict(dict)
-    around: dict[Run, Run] = {}
+    around: dict[OperatorRun, OperatorRun] = {}
     for graph in graphs:
         # Calls inside of a module end before its own.
-        ended: defaultdict[str, list[Run]] = defaultdict(list)
+        ended: defaultdict[str, list[OperatorRun]] = defaultdict(list)
         for operator in graph.operators:
             operators[operator.name].setdefault(operator.occurrence, operator)
-            run = Run("op", operator.name, operator.occurrence)
+            run = OperatorRun("op", operator.name, operator.occurrence)
             around |= dict.fromkeys(ended.pop(operator.name, ()), run)
             if operator.inside and operator.inside != operator.name:
                 ended[operator.inside].append(run)
     return _Graph(by, operators, around, any(graph.is_recorded for graph in graphs))
 
 
-def _run_of(op: OpKey) -> Run:
-    return Run("op", op.label, op.at.occurrence or 0)
+def _run_of(op: OpKey) -> OperatorRun:
+    return OperatorRun("op", op.label, op.at.occurrence or 0)
 
 
-def _dump_name(run: Run) -> str:
+def _dump_name(run: OperatorRun) -> str:
     if run.kind == "gap":
         return ""
     return f"{PARAMETER} {run.name}" if run.kind in _PARAMETERS else run.name

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite, sqrt
 from typing import Generic, TypeVar
 
-from pytest_msdump.causes.network import Drift, Node, components, numbered
+from pytest_msdump.causes.network import Drift, NetworkNode, components, numbered
 from pytest_msdump.core.model.record import Record
 
 # An operator stands out when it makes the error this many times larger.
@@ -120,7 +120,7 @@ class Grown(Generic[Op]):
         return self.factor is not None and self.factor >= self.jump
 
 
-def growth_by_graph(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Grown[Op]]:
+def growth_by_graph(nodes: Mapping[Op, NetworkNode[Op]]) -> dict[Op, Grown[Op]]:
     """Return how the error of each operator that was compared grew from the nearest compared ones that feed it."""
     known = numbered(nodes)
     names, listed = list(known), list(known.values())
@@ -150,7 +150,7 @@ def growth_by_graph(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Grown[Op]]:
     return found
 
 
-def growth_by_order(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Grown[Op]]:
+def growth_by_order(nodes: Mapping[Op, NetworkNode[Op]]) -> dict[Op, Grown[Op]]:
     """Return how the error of each operator grew over that of all that ran before, where no graph has its inputs."""
     found: dict[Op, Grown[Op]] = {}
     unexplained: set[Op] = set()

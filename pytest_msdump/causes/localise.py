@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 
-from pytest_msdump.causes.edges import BY_ORDER, Group, Run, groups, link_iterations
+from pytest_msdump.causes.edges import BY_ORDER, OperatorRun, PairGroup, groups, link_iterations
 from pytest_msdump.causes.growth import JUMP, Grown, drift_of, growth_by_graph, growth_by_order
-from pytest_msdump.causes.network import Drift, Node
+from pytest_msdump.causes.network import Drift, NetworkNode
 from pytest_msdump.causes.operator_status import TensorStatus, operator_nodes
 from pytest_msdump.causes.reasons import reason_text
 from pytest_msdump.causes.roles import MOST_LISTED, Role, roles_by_graph, roles_by_order, roles_by_replay
@@ -101,7 +101,7 @@ class _LeftOut:
         self._plan = plan
 
     @cached_property
-    def _groups(self) -> Mapping[Coordinates, Group]:
+    def _groups(self) -> Mapping[Coordinates, PairGroup]:
         return {group.at: group for group in groups(self._plan.right, None)}
 
     @cached_property
@@ -139,10 +139,10 @@ class _Part:
     """One rank, net, graph and iteration of the run: its operators, and the roles of those that fail."""
 
     def __init__(
-        self, group: Group, status: TensorStatus, parts: Mapping[Coordinates, _Part], left_out: _LeftOut
+        self, group: PairGroup, status: TensorStatus, parts: Mapping[Coordinates, _Part], left_out: _LeftOut
     ) -> None:
         self.group = group
-        self.roles: dict[Run, Role[Run]] = {}
+        self.roles: dict[OperatorRun, Role[OperatorRun]] = {}
         self._status = status
         self._parts = parts
         self._left_out = left_out
@@ -160,10 +160,10 @@ class _Part:
             self.roles = roles_by_graph(self._nodes, self._grown) if failing else {}
         self._first_failing_pass = min((run.occurrence for run in failing if run.kind == "op"), default=0)
 
-    def _in_order(self) -> Iterator[tuple[Run, Node[Run]]]:
+    def _in_order(self) -> Iterator[tuple[OperatorRun, NetworkNode[OperatorRun]]]:
         """Yield operators as they ran, without a graph, then parameters."""
-        placed: list[tuple[int, int, Run]] = []
-        parameters: list[Run] = []
+        placed: list[tuple[int, int, OperatorRun]] = []
+        parameters: list[OperatorRun] = []
         for op, refs in self.group.tensors.items():
             run, place = self.group.run_of(op), refs[0].place
             if op.op_type == PARAMETER:
@@ -177,33 +177,33 @@ class _Part:
         expected = 0
         for occurrence, place, run in sorted(placed):
             if occurrence == 0 and place > expected:
-                yield Run("gap", run.name, place - expected), Node("unseen", None)
+                yield OperatorRun("gap", run.name, place - expected), NetworkNode("unseen", None)
             expected = max(expected, place + 1)
             yield run, self._nodes[run]
         yield from ((run, self._nodes[run]) for run in parameters)
 
-    def inputs_of(self, run: Run) -> set[str | None]:
+    def inputs_of(self, run: OperatorRun) -> set[str | None]:
         """Return the statuses of an operator's own inputs; exactly ``"passes"`` is evidence against it."""
         return {self._status.of(ref.key) for ref in self.group.refs_of(run) if ref.key.io == "input"}
 
-    def may_inherit_from_before(self, run: Run) -> bool:
+    def may_inherit_from_before(self, run: OperatorRun) -> bool:
         """Whether an operator takes something that an earlier part of the run left behind and that was not compared."""
         # What writes to a parameter in this step is known, and what it read is among what was given.
         is_read = run.kind == "parameter" and run.name not in self.group.writers
         return bool(self.roles[run].given) or is_read or self.group.by == BY_ORDER
 
-    def follows_failing_pass(self, run: Run) -> bool:
+    def follows_failing_pass(self, run: OperatorRun) -> bool:
         """Whether an earlier pass of a loop fails, and no edge shows what it carries on."""
         is_call = self.group.knows_calls or self.group.has_place_per_call
         return run.occurrence > self._first_failing_pass and not is_call
 
-    def reads_other_ranks(self, run: Run) -> bool:
+    def reads_other_ranks(self, run: OperatorRun) -> bool:
         """Whether an operator is a collective that takes values of other ranks."""
         op = self.group.op_of(run)
         op_type = self.group.type_of(run) or (op.op_type if op is not None else None) or ""
         return any(fragment in op_type for fragment in COLLECTIVE_FRAGMENTS)
 
-    def not_compared_inside(self, run: Run) -> tuple[Run, ...]:
+    def not_compared_inside(self, run: OperatorRun) -> tuple[OperatorRun, ...]:
         """Return what ran inside of a module, where nothing was compared that feeds it or ran inside of it."""
         compared = [one for one, node in self._nodes.items() if node.is_compared]
         feeds = {feed.producer for feed in self._nodes[run].feeds or ()}
@@ -234,7 +234,7 @@ class _Part:
             role_why=why,
         )
 
-    def _role_of(self, run: Run, key: TensorKey, drift: Drift | None) -> Role[Run]:
+    def _role_of(self, run: OperatorRun, key: TensorKey, drift: Drift | None) -> Role[OperatorRun]:
         """Return the operator's role; what its producer makes it for an input of one that has none, or is a cause."""
         role, grown = self.roles.get(run), self._grown.get(run) or Grown()
         is_explained = False
@@ -261,7 +261,7 @@ class _Part:
         name = "accumulated" if above.name == "accumulated" else "inherited"
         return Role(name, causes=above.causes if name == "accumulated" and above.causes else (failing,))
 
-    def _reason(self, role: Role[Run], run: Run, key: TensorKey) -> RoleReason | None:
+    def _reason(self, role: Role[OperatorRun], run: OperatorRun, key: TensorKey) -> RoleReason | None:
         """Return why it has its role; ``None`` for an inherited failure whose causes say it."""
         why, suspects = role.why, role.suspects
         if role.name == "cause":
@@ -285,7 +285,7 @@ class _Part:
             growth=self._growth(role, run if role.jump is None else role.jump),
         )
 
-    def _growth(self, role: Role[Run], run: Run) -> ErrorGrowth | None:
+    def _growth(self, role: Role[OperatorRun], run: OperatorRun) -> ErrorGrowth | None:
         """Return how the error grew: at the operator, or on all its path if it accumulated; ``None`` if unknown."""
         grown = self._grown.get(run) or Grown()
         if grown.factor is None or grown.drift is None or (role.name == "unknown" and role.jump is None):
@@ -295,14 +295,14 @@ class _Part:
             return ErrorGrowth(grown.start, end, grown.steps, grown.step, self._label(grown.at))
         return ErrorGrowth(end / (grown.factor or 1.0), end, 1, grown.factor, self._label(run))
 
-    def _suspect(self, run: Run) -> Suspect:
+    def _suspect(self, run: OperatorRun) -> Suspect:
         if run.kind == "gap":
             return Suspect(run.name, "not dumped", run.occurrence)
         node = self._nodes.get(run)
         is_judged = node is not None and node.status in ("fails", "passes")
         return Suspect(self._label(run), node.status if node and is_judged else self._status.state(self.group, run))
 
-    def _addresses(self, runs: Iterable[Run]) -> tuple[str, ...]:
+    def _addresses(self, runs: Iterable[OperatorRun]) -> tuple[str, ...]:
         """Return the tensors that stand for operators, the first output of each that fails."""
         found: dict[str, None] = {}
         for run in runs:
@@ -318,7 +318,7 @@ class _Part:
             return earlier._addresses(role.causes)
         return (earlier._address(run),)
 
-    def _address(self, run: Run) -> str:
+    def _address(self, run: OperatorRun) -> str:
         keys = [ref.key for ref in self.group.refs_of(run) if ref.key.io == "output"]
         failing = [key for key in keys if self._status.of(key) == "fails"]
         # A cause that passes: the output that jumped.
@@ -326,7 +326,7 @@ class _Part:
         jumped = [key for key in keys if drift is not None and self._status.drift_of(key) == drift]
         return next((key.address for key in (*failing, *jumped)), self._label(run))
 
-    def _label(self, run: Run) -> str:
+    def _label(self, run: OperatorRun) -> str:
         if run.kind == "gap":
             before = "operators_before" if run.occurrence else "operations_before"
             return say(Message(before, {"n": run.occurrence, "operator": run.name}))

@@ -93,7 +93,7 @@ def mispaired(plan: Plan, records: Mapping[int, Record]) -> dict[int, tuple[Bett
     if plan.left.root.is_file() or plan.extras.first is not None or not far:
         return {}
     far.sort(key=lambda number: (_ROLES.get(records[number].role or "", 2), number))
-    search = _Search(plan, frozenset(far))
+    search = _MispairSearch(plan, frozenset(far))
     found = {number: search.better(plan.pairing.pairs[number], records[number]) for number in far[:_MOST_PAIRS]}
     return {number: fits for number, fits in sorted(found.items()) if fits}
 
@@ -118,13 +118,13 @@ def _paired_with(pair: Pair, side: str, other: TensorRef) -> tuple[TensorRef, Te
     return (pair.left, other) if side == "right" else (other, pair.right)
 
 
-class _Search:
+class _MispairSearch:
     """The search for a better partner, on either side."""
 
     def __init__(self, plan: Plan, far: frozenset[int]) -> None:
         pairing = plan.pairing
-        left = _Side(plan.left.refs, {one.ref.key for one in pairing.unmatched_left})
-        right = _Side(plan.right.refs, {one.ref.key for one in pairing.unmatched_right})
+        left = _ValueSide(plan.left.refs, {one.ref.key for one in pairing.unmatched_left})
+        right = _ValueSide(plan.right.refs, {one.ref.key for one in pairing.unmatched_right})
         for number, pair in enumerate(pairing.pairs):
             left.add_pair(pair.left.key, pair.left.key.op.at, is_far=number in far)
             right.add_pair(pair.right.key, pair.left.key.op.at, is_far=number in far)
@@ -221,7 +221,7 @@ class _Search:
         return {**entry, "reshape": True} if transform.reshape else entry
 
 
-class _Side:
+class _ValueSide:
     """The tensors of a side, and their states."""
 
     def __init__(self, refs: Sequence[TensorRef], free: set[TensorKey]) -> None:

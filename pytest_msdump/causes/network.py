@@ -49,7 +49,7 @@ class Feed(Generic[Op]):
 
 
 @dataclass(frozen=True, slots=True)
-class Node(Generic[Op]):
+class NetworkNode(Generic[Op]):
     """One operator.
 
     `status` is ``"fails"`` or ``"passes"`` if it was compared. Otherwise: ``"part"``, the other side has it as part of
@@ -68,11 +68,11 @@ class Node(Generic[Op]):
         return self.status in ("fails", "passes")
 
 
-def numbered(nodes: Mapping[Op, Node[Op]]) -> dict[Op, Node[Op]]:
+def numbered(nodes: Mapping[Op, NetworkNode[Op]]) -> dict[Op, NetworkNode[Op]]:
     """Return the operators with those that feed them and are not among them, of which nothing is known."""
     producers = (feed.producer for node in nodes.values() for feed in node.feeds or ())
-    unseen: dict[Op, Node[Op]] = {
-        one: Node("unseen", None) for one in producers if one is not None and one not in nodes
+    unseen: dict[Op, NetworkNode[Op]] = {
+        one: NetworkNode("unseen", None) for one in producers if one is not None and one not in nodes
     }
     return {**nodes, **unseen}
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from pytest_msdump.causes.edges import Group, Input, Run
+from pytest_msdump.causes.edges import Input, OperatorRun, PairGroup
 from pytest_msdump.causes.growth import drift_of
-from pytest_msdump.causes.network import Drift, Feed, Node
+from pytest_msdump.causes.network import Drift, Feed, NetworkNode
 from pytest_msdump.core.facts.operators import UNDUMPED_TYPES, VIEW_TYPES, WRITTEN_INPUTS
 from pytest_msdump.core.matching.kinds import weight_name
 from pytest_msdump.core.matching.not_dumped import NOT_DUMPED
@@ -70,12 +70,12 @@ class TensorStatus:
         """Return how far a tensor is apart, the largest of several records; ``None`` if that is unknown."""
         return self._drifts.get(key)
 
-    def drift_of_outputs(self, group: Group, run: Run) -> Drift | None:
+    def drift_of_outputs(self, group: PairGroup, run: OperatorRun) -> Drift | None:
         """Return the largest drift of an operator's outputs; ``None`` if one that was compared is unknown."""
         keys = [ref.key for ref in group.refs_of(run) if ref.key.io == "output" and ref.key in self._drifts]
         return reduce(_larger, map(self.drift_of, keys)) if keys else None
 
-    def of_outputs(self, group: Group, run: Run) -> dict[TensorKey, str | None]:
+    def of_outputs(self, group: PairGroup, run: OperatorRun) -> dict[TensorKey, str | None]:
         """Return the status of each output of an operator."""
         return {ref.key: self.of(ref.key) for ref in group.refs_of(run) if ref.key.io == "output"}
 
@@ -86,7 +86,7 @@ class TensorStatus:
             return False
         return why in _PARTS or not self._has_names
 
-    def state(self, group: Group, run: Run) -> str:
+    def state(self, group: PairGroup, run: OperatorRun) -> str:
         """Return why an operator has no verdict."""
         op = group.op_of(run)
         if op is None:
@@ -99,14 +99,14 @@ class TensorStatus:
         return "compared in part" if any(keys.values()) else "not selected"
 
 
-def operator_nodes(group: Group, status: TensorStatus) -> dict[Run, Node[Run]]:
+def operator_nodes(group: PairGroup, status: TensorStatus) -> dict[OperatorRun, NetworkNode[OperatorRun]]:
     """Return a group's operators as nodes, dumped ones first, then what feeds them; of one name only the first."""
-    nodes: dict[Run, Node[Run]] = {}
+    nodes: dict[OperatorRun, NetworkNode[OperatorRun]] = {}
     dumped = [group.run_of(op) for op in group.tensors]
     waiting = list(dumped)
     for run in waiting:
         if run not in nodes:
-            node = nodes[run] = Node(
+            node = nodes[run] = NetworkNode(
                 _status(group, status, run), _feeds(group, status, run), _drift(group, status, run)
             )
             waiting += [feed.producer for feed in node.feeds or () if feed.producer]
@@ -114,7 +114,7 @@ def operator_nodes(group: Group, status: TensorStatus) -> dict[Run, Node[Run]]:
     return nodes
 
 
-def _clear_unknown(nodes: dict[Run, Node[Run]], dumped: Sequence[Run]) -> None:
+def _clear_unknown(nodes: dict[OperatorRun, NetworkNode[OperatorRun]], dumped: Sequence[OperatorRun]) -> None:
     """Have operations that were not followed pass where all passes that they can have taken anything from."""
     last = {run.name: place for place, run in enumerate(dumped) if run.kind == "op"}
     doubtful = next(
@@ -122,7 +122,7 @@ def _clear_unknown(nodes: dict[Run, Node[Run]], dumped: Sequence[Run]) -> None:
     )
     for run in nodes:
         if run.kind == "gap" and last[run.name] <= doubtful:
-            nodes[run] = Node("passes")
+            nodes[run] = NetworkNode("passes")
 
 
 def _larger(one: Drift | None, other: Drift | None) -> Drift | None:
@@ -130,7 +130,7 @@ def _larger(one: Drift | None, other: Drift | None) -> Drift | None:
     return None if one is None or other is None else max(one, other, key=lambda drift: (drift.error, drift.share or 0))
 
 
-def _drift(group: Group, status: TensorStatus, run: Run) -> Drift | None:
+def _drift(group: PairGroup, status: TensorStatus, run: OperatorRun) -> Drift | None:
     """Return how far what an operator wrote is apart."""
     if run.kind == "given":
         return _before(group, status, run.name).drift
@@ -143,7 +143,7 @@ def _worst(known: Iterable[str | None]) -> str | None:
     return next((one for one in ("fails", "passes") if one in found), None)
 
 
-def _status(group: Group, status: TensorStatus, run: Run) -> str:
+def _status(group: PairGroup, status: TensorStatus, run: OperatorRun) -> str:
     if run.kind == "given":
         return _before(group, status, run.name).status or "given"
     if run.kind == "update":
@@ -161,9 +161,9 @@ def _status(group: Group, status: TensorStatus, run: Run) -> str:
     return "part" if keys and all(map(status.is_part, keys)) else "unseen"
 
 
-def _before(group: Group, status: TensorStatus, parameter: str) -> Feed[Run]:
+def _before(group: PairGroup, status: TensorStatus, parameter: str) -> Feed[OperatorRun]:
     """Return a parameter as the iteration before left it; without a status if it was not compared there."""
-    given = Run("given", parameter)
+    given = OperatorRun("given", parameter)
     if parameter not in group.before:
         return Feed(given)
     earlier, op = group.before[parameter]
@@ -171,7 +171,7 @@ def _before(group: Group, status: TensorStatus, parameter: str) -> Feed[Run]:
     return Feed(given, _worst(status.of_outputs(earlier, run).values()), status.drift_of_outputs(earlier, run))
 
 
-def _feeds(group: Group, status: TensorStatus, run: Run) -> Sequence[Feed[Run]] | None:
+def _feeds(group: PairGroup, status: TensorStatus, run: OperatorRun) -> Sequence[Feed[OperatorRun]] | None:
     if run.kind == "parameter":
         return list(_writers(group, status, run.name))
     own = _own_inputs(group, status, run)
@@ -198,7 +198,7 @@ def _feeds(group: Group, status: TensorStatus, run: Run) -> Sequence[Feed[Run]] 
     return [*((one or Feed(None) for one in own.values()) if is_known else ()), *within] or None
 
 
-def _compared_inside(group: Group, status: TensorStatus, run: Run) -> Iterator[tuple[Run, str]]:
+def _compared_inside(group: PairGroup, status: TensorStatus, run: OperatorRun) -> Iterator[tuple[OperatorRun, str]]:
     """Yield the calls inside of a module with their verdict; those of modules inside of it with one are theirs."""
     waiting = list(group.calls_inside.get(run, ()))
     while waiting:
@@ -210,7 +210,7 @@ def _compared_inside(group: Group, status: TensorStatus, run: Run) -> Iterator[t
             yield inner, verdict
 
 
-def _writers(group: Group, status: TensorStatus, parameter: str) -> Iterator[Feed[Run]]:
+def _writers(group: PairGroup, status: TensorStatus, parameter: str) -> Iterator[Feed[OperatorRun]]:
     """Yield what a parameter's value after the step comes from: what writes to it, else the iteration before."""
     writers = group.writers.get(parameter, ())
     for writer in writers:
@@ -226,15 +226,15 @@ def _writers(group: Group, status: TensorStatus, parameter: str) -> Iterator[Fee
         for other in group.writers:
             state = weight_name(other)
             is_compared = state is not None and state.state and state.weight == weight.weight
-            if is_compared and _worst(status.of_outputs(group, Run("parameter", other)).values()):
-                yield Feed(Run("parameter", other))
+            if is_compared and _worst(status.of_outputs(group, OperatorRun("parameter", other)).values()):
+                yield Feed(OperatorRun("parameter", other))
 
 
-def _fails(group: Group, status: TensorStatus, parameter: str) -> bool:
-    return _worst(status.of_outputs(group, Run("parameter", parameter)).values()) == "fails"
+def _fails(group: PairGroup, status: TensorStatus, parameter: str) -> bool:
+    return _worst(status.of_outputs(group, OperatorRun("parameter", parameter)).values()) == "fails"
 
 
-def _own_inputs(group: Group, status: TensorStatus, run: Run) -> dict[int, Feed[Run] | None]:
+def _own_inputs(group: PairGroup, status: TensorStatus, run: OperatorRun) -> dict[int, Feed[OperatorRun] | None]:
     """Return an operator's own inputs by slot, without those that it writes to; ``None`` if not compared."""
     op = group.op_of(run)
     written = WRITTEN_INPUTS.get(op.op_type or "", frozenset()) if op is not None else frozenset()
@@ -244,8 +244,12 @@ def _own_inputs(group: Group, status: TensorStatus, run: Run) -> dict[int, Feed[
 
 
 def _feed(
-    group: Group, status: TensorStatus, run: Run, entry: Input, inputs: Mapping[int, Feed[Run] | None]
-) -> Feed[Run]:
+    group: PairGroup,
+    status: TensorStatus,
+    run: OperatorRun,
+    entry: Input,
+    inputs: Mapping[int, Feed[OperatorRun] | None],
+) -> Feed[OperatorRun]:
     producer, own = entry.producer, inputs.get(entry.slot)
     if producer.kind == "parameter":
         # MindSpore dumps parameters after the step; the value before it is the one that the iteration before left.

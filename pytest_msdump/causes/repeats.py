@@ -82,7 +82,7 @@ def repeat(run: Callable[[Path], Dump], runs: int, folder: Path) -> Repeats:
         finally:
             shutil.rmtree(own, ignore_errors=True)
 
-    comparison = _Comparison(dump_of(1))
+    comparison = _RunComparison(dump_of(1))
     for number in range(2, runs + 1):
         comparison.add(number, dump_of(number))
     return comparison.result()
@@ -113,7 +113,7 @@ def _digest(ref: TensorRef) -> TensorRef:
     return replace(ref, spec=spec, reader=UNSEEN, statistics=Statistics(digests.values(), digits=None))
 
 
-class _Comparison:
+class _RunComparison:
     """The runs of one program, compared with the first of them."""
 
     def __init__(self, first: Dump) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from pytest_msdump.causes.growth import Grown, growth_by_graph, growth_by_order
-from pytest_msdump.causes.network import Node, components, numbered
+from pytest_msdump.causes.network import NetworkNode, components, numbered
 from pytest_msdump.causes.reasons import reason_text
 from pytest_msdump.core.model.record import Record, RoleReason
 from pytest_msdump.core.model.tensor import Coordinates
@@ -48,7 +48,9 @@ class Role(Generic[Op]):
     jump: Op | None = None
 
 
-def roles_by_graph(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] | None = None) -> dict[Op, Role[Op]]:
+def roles_by_graph(
+    nodes: Mapping[Op, NetworkNode[Op]], grown: Mapping[Op, Grown[Op]] | None = None
+) -> dict[Op, Role[Op]]:
     """Return the role of every failing operator, and of passing ones that are the cause of failures.
 
     `nodes` are in execution order; a producer that is not among them counts as unseen. Operators that were not compared
@@ -59,7 +61,9 @@ def roles_by_graph(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] |
     return _Frontier(nodes, growth_by_graph(nodes) if grown is None else grown).roles()
 
 
-def roles_by_order(nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]] | None = None) -> dict[Op, Role[Op]]:
+def roles_by_order(
+    nodes: Mapping[Op, NetworkNode[Op]], grown: Mapping[Op, Grown[Op]] | None = None
+) -> dict[Op, Role[Op]]:
     """Return the role of every failing operator where only their order is known.
 
     The first to fail is the cause unless an operator before it was not seen, or the error was nearly as large before;
@@ -137,7 +141,7 @@ class _Above:
 class _Frontier(Generic[Op]):
     """Operators by number, so that "the first eight" means the first in execution order."""
 
-    def __init__(self, nodes: Mapping[Op, Node[Op]], grown: Mapping[Op, Grown[Op]]) -> None:
+    def __init__(self, nodes: Mapping[Op, NetworkNode[Op]], grown: Mapping[Op, Grown[Op]]) -> None:
         known = numbered(nodes)
         self._grown = [grown.get(name) or Grown() for name in known]
         self._names = list(known)
@@ -158,7 +162,7 @@ class _Frontier(Generic[Op]):
             self._doubt_shared(circle)
         return {self._names[number]: self._roles[number] for number in sorted(self._roles)}
 
-    def _followed(self, node: Node[Op]) -> Iterator[int]:
+    def _followed(self, node: NetworkNode[Op]) -> Iterator[int]:
         """Yield the producers that a failure may have come through."""
         if node.status not in ("passes", "given"):
             for feed in node.feeds or ():

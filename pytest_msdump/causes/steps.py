@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_msdump.causes.fingerprint import Fingerprint, Sample
-from pytest_msdump.causes.structure import Step, align_steps, fused_steps, names_agreement, shapes_agree
+from pytest_msdump.causes.structure import AlignedStep, align_steps, fused_steps, names_agreement, shapes_agree
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.facts.kinds import FINISHED_BY
 from pytest_msdump.core.matching.kinds import kind_of, kind_of_name
@@ -40,15 +40,15 @@ class Look(NamedTuple):
     sample: Sample
 
 
-def steps_of(refs: Mapping[int, TensorRef], looks: Mapping[int, Look]) -> list[Step]:
+def steps_of(refs: Mapping[int, TensorRef], looks: Mapping[int, Look]) -> list[AlignedStep]:
     """Return the steps of these outputs, in execution order, each with tensors by their numbers."""
-    steps: list[Step] = []
+    steps: list[AlignedStep] = []
     for members in _same_values(refs, looks):
         keys = [refs[number].key for number in members]
         kinds = [(kind_of(key.op.op_type, key.op.label), key.slot) for key in keys]
         specific = frozenset((kind, slot) for kind, slot in kinds if kind not in ("", _PASSING))
         steps.append(
-            Step(
+            AlignedStep(
                 members,
                 specific or frozenset(one for one in kinds if one[0]),
                 tuple(refs[number].key.op.label for number in members),
@@ -82,9 +82,11 @@ def _digest(ref: TensorRef) -> bytes:
     return digest.digest()
 
 
-def _with_sums(steps: Sequence[Step], refs: Mapping[int, TensorRef], looks: Mapping[int, Look]) -> list[Step]:
+def _with_sums(
+    steps: Sequence[AlignedStep], refs: Mapping[int, TensorRef], looks: Mapping[int, Look]
+) -> list[AlignedStep]:
     """Mark what is the sum of two steps before it, which the type of a residual block does not say, and biases."""
-    found: list[Step] = []
+    found: list[AlignedStep] = []
     before: defaultdict[int, list[Array]] = defaultdict(list)
     for step in steps:
         number = step.members[0]
@@ -116,7 +118,7 @@ def _is_sum(whole: Array, terms: Sequence[Array], rounding: float) -> bool:
         )
 
 
-def _is_bias(before: Step, step: Step) -> bool:
+def _is_bias(before: AlignedStep, step: AlignedStep) -> bool:
     """Whether an addition is called after the layer whose product it follows: a bias."""
     if not any(before.is_of(kind) for kind in FINISHED_BY):
         return False
@@ -125,14 +127,14 @@ def _is_bias(before: Step, step: Step) -> bool:
     return is_beside or kind_of_name(step.names[0]) in FINISHED_BY
 
 
-_Pair = tuple[Step, Step]
+_Pair = tuple[AlignedStep, AlignedStep]
 
 
 def pairs_by_structure(
-    left: Sequence[Step],
-    right: Sequence[Step],
+    left: Sequence[AlignedStep],
+    right: Sequence[AlignedStep],
     paired: Sequence[tuple[int, int]],
-    prefers: Callable[[Step, Step], bool],
+    prefers: Callable[[AlignedStep, AlignedStep], bool],
 ) -> Iterator[_Pair]:
     """Yield steps that belong together by kind, shape and order, and no other way."""
     ours, theirs = fused_steps(left, right)
@@ -148,13 +150,15 @@ def pairs_by_structure(
         yield from _inner(ours[one], theirs[other])
 
 
-def _inner(one: Step, other: Step) -> Iterator[_Pair]:
+def _inner(one: AlignedStep, other: AlignedStep) -> Iterator[_Pair]:
     if one.inner is not None and other.inner is not None:
         yield from _inner(one.inner, other.inner)
     yield one, other
 
 
-def _known(left: Sequence[Step], right: Sequence[Step], paired: Sequence[tuple[int, int]]) -> dict[int, int]:
+def _known(
+    left: Sequence[AlignedStep], right: Sequence[AlignedStep], paired: Sequence[tuple[int, int]]
+) -> dict[int, int]:
     place_of = [
         {member: place for place, step in enumerate(steps) for member in step.members} for steps in (left, right)
     ]
@@ -168,7 +172,10 @@ def _known(left: Sequence[Step], right: Sequence[Step], paired: Sequence[tuple[i
 
 
 def _leavers(
-    left: Sequence[Step], right: Sequence[Step], pairs: Mapping[int, int], possible: Sequence[tuple[int, int]]
+    left: Sequence[AlignedStep],
+    right: Sequence[AlignedStep],
+    pairs: Mapping[int, int],
+    possible: Sequence[tuple[int, int]],
 ) -> dict[int, int]:
     """Return the partners of modules whose types say nothing: what leaves them, just before the next step that pairs.
 
@@ -206,11 +213,13 @@ def entry_by_structure(left: Sequence[TensorRef], right: Sequence[TensorRef]) ->
     return left[ours[one].members[-1]], right[theirs[other].members[-1]]
 
 
-def _unread_steps(refs: Sequence[TensorRef]) -> list[Step]:
+def _unread_steps(refs: Sequence[TensorRef]) -> list[AlignedStep]:
     steps = []
     for number, ref in enumerate(refs):
         name, shape = ref.key.op.label, ref.spec.shape
         kind = kind_of(ref.key.op.op_type, name)
         if ref.key.io == "output" and kind not in _UNSPECIFIC:
-            steps.append(Step((number,), frozenset({(kind, ref.key.slot)}), (name,), () if shape is None else (shape,)))
+            steps.append(
+                AlignedStep((number,), frozenset({(kind, ref.key.slot)}), (name,), () if shape is None else (shape,))
+            )
     return steps

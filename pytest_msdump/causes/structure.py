@@ -29,14 +29,14 @@ _TOKENS = re.compile(r"[a-z]+|[0-9]+")
 
 
 @dataclass(frozen=True)
-class Step:
+class AlignedStep:
     """One value of a run: the tensors that hold it, by number, in execution order; the first one is computed."""
 
     members: tuple[int, ...]
     kinds: frozenset[tuple[str, int]]
     names: tuple[str, ...]
     shapes: tuple[Shape, ...]
-    inner: Step | None = field(default=None, compare=False)
+    inner: AlignedStep | None = field(default=None, compare=False)
 
     def is_of(self, kind: str) -> bool:
         """Whether it is the first output of an operator of that kind."""
@@ -50,14 +50,16 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Alignment:
+class LayerAlignment:
     """Pairs of steps, by number, that are in every best alignment, and pairs that are in some of them."""
 
     certain: tuple[tuple[int, int], ...] = ()
     possible: tuple[tuple[int, int], ...] = ()
 
 
-def fused_steps(left: Sequence[Step], right: Sequence[Step]) -> tuple[list[Step], list[Step]]:
+def fused_steps(
+    left: Sequence[AlignedStep], right: Sequence[AlignedStep]
+) -> tuple[list[AlignedStep], list[AlignedStep]]:
     """Join steps that one framework computes in several operators, and those that one side has folded into one."""
     ours, theirs = (_joined(steps, FINISHED_BY) for steps in (left, right))
     fold_left, fold_right = (_joined(steps, FOLDED_INTO) for steps in (ours, theirs))
@@ -69,13 +71,13 @@ def fused_steps(left: Sequence[Step], right: Sequence[Step]) -> tuple[list[Step]
     return ours, theirs
 
 
-def _joined(steps: Sequence[Step], after: Mapping[str, str]) -> list[Step]:
-    joined: list[Step] = []
-    before: Step | None = None
+def _joined(steps: Sequence[AlignedStep], after: Mapping[str, str]) -> list[AlignedStep]:
+    joined: list[AlignedStep] = []
+    before: AlignedStep | None = None
     for step in steps:
         is_followed = before is not None and any(before.is_of(one) and step.is_of(then) for one, then in after.items())
         if before is not None and is_followed and shapes_agree(before.shapes, step.shapes):
-            joined[-1] = Step(step.members, before.kinds, step.names, step.shapes, inner=before)
+            joined[-1] = AlignedStep(step.members, before.kinds, step.names, step.shapes, inner=before)
             before = None
         else:
             joined.append(step)
@@ -107,11 +109,15 @@ def name_agreement(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def align_steps(
-    left: Sequence[Step], right: Sequence[Step], *, paired: Mapping[int, int], preferred: Sequence[tuple[int, int]] = ()
-) -> Alignment:
+    left: Sequence[AlignedStep],
+    right: Sequence[AlignedStep],
+    *,
+    paired: Mapping[int, int],
+    preferred: Sequence[tuple[int, int]] = (),
+) -> LayerAlignment:
     """Align two runs by kind and shape (Needleman and Wunsch); `paired` are known, `preferred` decide if equal."""
     if len(left) * len(right) > _MOST_CELLS or not left or not right:
-        return Alignment()
+        return LayerAlignment()
     scores = _Scores(left, right, paired, preferred)
     behind = np.zeros((len(left) + 1, len(right) + 1), dtype=np.int64)
     for number in range(len(left) - 1, -1, -1):
@@ -127,7 +133,7 @@ def align_steps(
         (certain if len(through) == 1 and not may_be_left_out else possible).extend((number, one) for one in through)
         before = _with_row(before, before[:-1] + row)
     is_vague = _vague(left, right, certain, {*preferred, *paired.items()})
-    return Alignment(
+    return LayerAlignment(
         tuple(pair for pair in certain if pair not in is_vague and pair[0] not in paired), (*possible, *is_vague)
     )
 
@@ -140,7 +146,10 @@ def _with_row(above: Array, through: Array) -> Array:
 
 
 def _vague(
-    left: Sequence[Step], right: Sequence[Step], pairs: Sequence[tuple[int, int]], known: set[tuple[int, int]]
+    left: Sequence[AlignedStep],
+    right: Sequence[AlignedStep],
+    pairs: Sequence[tuple[int, int]],
+    known: set[tuple[int, int]],
 ) -> set[tuple[int, int]]:
     """Return neighbours that compute the same beside each other, so that nothing says in which order: query and key."""
     found: set[tuple[int, int]] = set()
@@ -155,7 +164,7 @@ def _vague(
     return {pair for pair in found if pair not in known and names_agreement(left[pair[0]], right[pair[1]]) < _SAME_NAME}
 
 
-def names_agreement(one: Step, other: Step) -> int:
+def names_agreement(one: AlignedStep, other: AlignedStep) -> int:
     """Return how well the names of two steps agree, as `name_agreement` does."""
     return max((name_agreement(a, b) for a in one.tokens for b in other.tokens), default=0)
 
@@ -165,8 +174,8 @@ class _Scores:
 
     def __init__(
         self,
-        left: Sequence[Step],
-        right: Sequence[Step],
+        left: Sequence[AlignedStep],
+        right: Sequence[AlignedStep],
         paired: Mapping[int, int],
         preferred: Sequence[tuple[int, int]],
     ) -> None:
@@ -211,7 +220,7 @@ class _Scores:
         return row
 
 
-def _likeness(one: Step, other: Step) -> int:
+def _likeness(one: AlignedStep, other: AlignedStep) -> int:
     """Return what kind and shape say for a pair; less than 0 where they speak against it."""
     if one.kinds.isdisjoint(other.kinds):
         return -1

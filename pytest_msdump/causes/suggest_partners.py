@@ -23,7 +23,7 @@ from pytest_msdump.causes.fingerprint import (
 )
 from pytest_msdump.causes.reasons import fit_text
 from pytest_msdump.causes.steps import Look, pairs_by_structure, steps_of
-from pytest_msdump.causes.structure import Step, name_agreement, tokens_of
+from pytest_msdump.causes.structure import AlignedStep, name_agreement, tokens_of
 from pytest_msdump.core.compare.opening import open_logical
 from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.compare.user_code import Watch, unwatched
@@ -98,12 +98,12 @@ def with_suggestions(report: Report, found: Suggested) -> Report:
 def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
     """Suggest partners for the tensors that `plan` leaves unpaired and that no map entry names."""
     named = {(side, mangle(getattr(entry, side))) for entry in plan.suite.entries for side in ("left", "right")}
-    left = _Side("left", plan.left, plan.pairing, named, watch)
-    right = _Side("right", plan.right, plan.pairing, named, watch)
+    left = _SuggestedSide("left", plan.left, plan.pairing, named, watch)
+    right = _SuggestedSide("right", plan.right, plan.pairing, named, watch)
     formats = Transform(left_format=plan.suite.left_format, right_format=plan.suite.right_format)
     outputs = [pair for pair in plan.pairing.pairs if pair.left.key.io == "output"]
     paired = [(left.number(pair.left), right.number(pair.right)) for pair in outputs]
-    search = _Search(left, right, formats, Modules("left", plan.left))
+    search = _PartnerSearch(left, right, formats, Modules("left", plan.left))
     by_structure = search.by_structure(paired)
     taken = {*by_structure.values()}, {*by_structure}
     copies = right.copies({*(other for _, other in paired), *taken[1]})
@@ -136,7 +136,7 @@ def suggest_partners(plan: Plan, *, watch: Watch = unwatched) -> Suggested:
     )
 
 
-class _Side:
+class _SuggestedSide:
     """The tensors of a side, each name and occurrence once; those `alone` have no partner and can be looked at."""
 
     def __init__(self, name: str, dump: Dump, pairing: Pairing, named: set[tuple[str, str]], watch: Watch) -> None:
@@ -191,7 +191,7 @@ class _Side:
         return self._calls[self.refs[number].key.typed_address] > 1
 
     @cached_property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[AlignedStep]:
         """The steps of the network."""
         outputs = {
             number: self.refs[number]
@@ -258,10 +258,10 @@ def _name_of(ref: TensorRef) -> _Name:
     return ref.key.typed_address, ref.key.op.at.occurrence or 0
 
 
-class _Search:
+class _PartnerSearch:
     """Partners by structure, and how a right tensor is brought to a left one; each pair is tried once."""
 
-    def __init__(self, left: _Side, right: _Side, formats: Transform, modules: Modules) -> None:
+    def __init__(self, left: _SuggestedSide, right: _SuggestedSide, formats: Transform, modules: Modules) -> None:
         self._left, self._right, self._formats, self._modules = left, right, formats, modules
         self.found: dict[tuple[int, int], Alignment] = {}
         self._left_over: set[int] = set()
@@ -285,11 +285,11 @@ class _Search:
             if one in self._left.alone and other in self._right.alone and self.alignment(one, other) is not None
         }
 
-    def _prefers(self, ours: Step, theirs: Step) -> bool:
+    def _prefers(self, ours: AlignedStep, theirs: AlignedStep) -> bool:
         found = self.alignment(ours.members[0], theirs.members[0])
         return found is not None and found.is_close
 
-    def _members(self, ours: Step, theirs: Step) -> Iterator[tuple[int, int]]:
+    def _members(self, ours: AlignedStep, theirs: AlignedStep) -> Iterator[tuple[int, int]]:
         """Yield the tensors that are most alike by name and shape, else those that leave the outermost modules."""
         lefts, rights = self._left, self._right
         computes_once = max(len(ours.kinds), len(theirs.kinds)) == 1
@@ -527,7 +527,7 @@ def _unreadable(ref: TensorRef) -> str:
     return "only its statistics were saved" if ref.is_unseen else ""
 
 
-def _candidates(left: _Side, right: _Side, number: int, allowed: Iterable[int]) -> list[int]:
+def _candidates(left: _SuggestedSide, right: _SuggestedSide, number: int, allowed: Iterable[int]) -> list[int]:
     """Return left tensors that may be the partner and compute the same: the most alike by values, then by name."""
     key, found = right.refs[number].key, right.looks[number].print
     kind = kind_of(key.op.op_type)
@@ -546,7 +546,7 @@ def _candidates(left: _Side, right: _Side, number: int, allowed: Iterable[int]) 
     return list(dict.fromkeys([*(other for _, other in alike[:_MOST_TRIED]), *by_name[:_MOST_TRIED]]))
 
 
-def _without_views(fits: Sequence[Fit], left: _Side) -> list[Fit]:
+def _without_views(fits: Sequence[Fit], left: _SuggestedSide) -> list[Fit]:
     """Leave out what hands its input on and fits one right tensor only, where what computed that fits it as well."""
     views = {fit.left for fit in fits if left.refs[fit.left].key.op.op_type in PASSING_TYPES}
     rights = Counter(fit.left for fit in fits)

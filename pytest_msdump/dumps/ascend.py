@@ -17,7 +17,7 @@ from pytest_msdump.core.dumps.dump_tree import (
     OVERFLOW_FILES,
     RANK_FOLDERS,
     FoundDump,
-    Place,
+    TreePlace,
     place_of,
 )
 from pytest_msdump.core.dumps.file_names import (
@@ -151,7 +151,7 @@ def _is_made_of(name: str, runs: Container[tuple[object, ...]]) -> bool:
     return converted is not None and run_of(converted.dump) in runs
 
 
-def _sort_files(builder: DumpBuilder, folder: Folder, place: Place | None) -> list[FoundDump]:
+def _sort_files(builder: DumpBuilder, folder: Folder, place: TreePlace | None) -> list[FoundDump]:
     """Return the dumps of one directory; other files are unexplained, but for known side files."""
     originals, notes = originals_in(builder.root, folder)
     builder.note(*notes)

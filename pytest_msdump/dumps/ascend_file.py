@@ -17,7 +17,7 @@ from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.facts.dump_proto import NOT_NUMBERS
 from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.ascend_header import Header, RawPart, StoredTensor, bytes_behind, parse_header
-from pytest_msdump.dumps.wire import Span
+from pytest_msdump.dumps.wire import WireSpan
 
 _WINDOW_BYTES = 2**12
 _RAW_BLOCK_BYTES = 2**20
@@ -27,7 +27,7 @@ RAW_WORDS = {"buffer": "l1buffer", "space": "space"}
 
 
 class FileSource:
-    """A file as a `wire.Source`. Looks through a small window, so that fields cost no system call each."""
+    """A file as a `wire.WireSource`. Looks through a small window, so that fields cost no system call each."""
 
     def __init__(self, file: StoredFile) -> None:
         self._file, self.size = file, file.size
@@ -54,7 +54,7 @@ class DumpFile(NamedTuple):
     source: FileSource
     header: Header
 
-    def text(self, span: Span, most_bytes: int) -> str:
+    def text(self, span: WireSpan, most_bytes: int) -> str:
         """Return a text of the header; TensorFileError where it is longer than `most_bytes`, or no text."""
         if span.length > most_bytes:
             raise TensorFileError(f"{self.file.where}: a text of {span.length} bytes in its header; it is damaged")

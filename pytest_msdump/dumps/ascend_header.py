@@ -19,7 +19,7 @@ from typing import NamedTuple
 from pytest_msdump.core.dumps.stored_file import truncated
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.facts import dump_proto
-from pytest_msdump.dumps.wire import Memory, Source, Span, fields, named_fields, span_of, varint_of, varints
+from pytest_msdump.dumps.wire import Memory, WireSource, WireSpan, fields, named_fields, span_of, varint_of, varints
 
 MAX_HEADER_BYTES = 64 * 2**20
 
@@ -77,12 +77,12 @@ class Header(NamedTuple):
     container: str
     op_name: str
     tensors: tuple[StoredTensor, ...]
-    attribute: Span | None = None
+    attribute: WireSpan | None = None
     raw: tuple[RawPart, ...] = ()
     end: int = 0
 
 
-def parse_header(source: Source) -> Header:
+def parse_header(source: WireSource) -> Header:
     """Read what a dump file holds; `source` is the whole file.
 
     A file whose header is whole is accepted however much of the data behind it is missing.
@@ -97,7 +97,7 @@ def parse_header(source: Source) -> Header:
             )
         return _parse_protobuf(source)
     begin = _LENGTH_BYTES + length
-    span = Span(_LENGTH_BYTES, begin)
+    span = WireSpan(_LENGTH_BYTES, begin)
     if is_nano:
         found = sorted(_parse_nano(source, span), key=lambda tensor: tensor.io == "output")
         tensors, end = _lay_out(found, begin)
@@ -108,7 +108,7 @@ def parse_header(source: Source) -> Header:
     return Header("2.0", message.op_name, tensors, message.attribute, raw, end)
 
 
-def bytes_behind(source: Source, end: int) -> int:
+def bytes_behind(source: WireSource, end: int) -> int:
     """Return how many bytes follow `end`, where the header's explanation ends; an error where they are whole dumps."""
     position, count = end, 1
     while position < source.size:
@@ -127,7 +127,7 @@ def bytes_behind(source: Source, end: int) -> int:
 class _Tail(NamedTuple):
     """A source from a byte on."""
 
-    source: Source
+    source: WireSource
     start: int
 
     @property
@@ -142,13 +142,13 @@ class _Tail(NamedTuple):
         return self.source.peek(self.start + start, count)
 
 
-def _several(source: Source, how: str) -> TensorFileError:
+def _several(source: WireSource, how: str) -> TensorFileError:
     return TensorFileError(
         f"{source.where}: holds several dumps ({how}); which of them counts is not known: dump it again, or split it"
     )
 
 
-def _stated_length(source: Source, head: bytes) -> int | None:
+def _stated_length(source: WireSource, head: bytes) -> int | None:
     """Return the length of the header in bytes; ``None`` when the first eight bytes cannot be one."""
     if source.size == 0:
         raise truncated(source.where, "is empty (0 bytes)")
@@ -184,17 +184,17 @@ class _DumpData(NamedTuple):
     `end` is the byte behind the last field that is known, `twice` a field that is there twice and should not be.
     """
 
-    messages: Mapping[str, Sequence[Span]]
+    messages: Mapping[str, Sequence[WireSpan]]
     op_name: str
-    attribute: Span | None
+    attribute: WireSpan | None
     end: int
     twice: str | None
 
 
-def _parse_protobuf(source: Source) -> Header:
+def _parse_protobuf(source: WireSource) -> Header:
     """Read a file that is one message, with the data of its tensors inside."""
     try:
-        message = _parse_dump_data(source, Span(0, source.size))
+        message = _parse_dump_data(source, WireSpan(0, source.size))
     except TensorFileError as error:
         raise _unknown(source) from error
     # Some other message may have the same wire types by chance, but nothing of use in it.
@@ -208,15 +208,15 @@ def _parse_protobuf(source: Source) -> Header:
     return Header("protobuf", message.op_name, tensors, message.attribute, raw, message.end)
 
 
-def _unknown(source: Source) -> TensorFileError:
+def _unknown(source: WireSource) -> TensorFileError:
     return TensorFileError(
         f"{source.where}: is not an Ascend dump: its first 8 bytes are not the length of a header, and it is not one "
         "protobuf message either; if it should be one, it is damaged: dump it again"
     )
 
 
-def _parse_dump_data(source: Source, span: Span) -> _DumpData:
-    messages: dict[str, list[Span]] = {"input": [], "output": [], "buffer": [], "space": []}
+def _parse_dump_data(source: WireSource, span: WireSpan) -> _DumpData:
+    messages: dict[str, list[WireSpan]] = {"input": [], "output": [], "buffer": [], "space": []}
     op_name, attribute, end, twice, count = "", None, span.start, None, 0
     seen: set[str] = set()
     for field in fields(source, span):
@@ -246,13 +246,13 @@ def _parse_dump_data(source: Source, span: Span) -> _DumpData:
     return _DumpData(messages, op_name, attribute, end, twice)
 
 
-def _text(source: Source, span: Span) -> str:
+def _text(source: WireSource, span: WireSpan) -> str:
     if span.length > _MAX_NAME_BYTES:
         raise TensorFileError(f"{source.where}: its header gives a name of {span.length} bytes; it is damaged")
     return source.peek(span.start, span.length).decode("utf-8", "replace")
 
 
-def _parse_tensors(source: Source, message: _DumpData) -> list[StoredTensor]:
+def _parse_tensors(source: WireSource, message: _DumpData) -> list[StoredTensor]:
     return [
         _parse_tensor(source, span, io, slot)
         for io in ("input", "output")
@@ -260,7 +260,7 @@ def _parse_tensors(source: Source, message: _DumpData) -> list[StoredTensor]:
     ]
 
 
-def _parse_tensor(source: Source, span: Span, io: str, slot: int) -> StoredTensor:
+def _parse_tensor(source: WireSource, span: WireSpan, io: str, slot: int) -> StoredTensor:
     if span.length > _SMALL_BYTES:
         return _read_tensor(source, span, io, slot)
     try:
@@ -276,14 +276,14 @@ def _parse_tensor(source: Source, span: Span, io: str, slot: int) -> StoredTenso
 # A network has many tensors and few kinds of them.
 @lru_cache(maxsize=2048)
 def _known_tensor(message: bytes, io: str) -> StoredTensor:
-    return _read_tensor(Memory(message), Span(0, len(message)), io, 0)
+    return _read_tensor(Memory(message), WireSpan(0, len(message)), io, 0)
 
 
-def _read_tensor(source: Source, span: Span, io: str, slot: int) -> StoredTensor:
+def _read_tensor(source: WireSource, span: WireSpan, io: str, slot: int) -> StoredTensor:
     """Read an `OpInput` or `OpOutput`. A field that is there twice counts by its last, as in protobuf."""
     numbers = {"data_type": 0, "format": 0, "size": 0, "sub_format": 0, "address": 0}
     shapes: dict[str, tuple[int, ...]] = {}
-    data = Span(0, 0)
+    data = WireSpan(0, 0)
     for name, field in named_fields(source, span, _FIELDS[io]):
         if name in numbers:
             numbers[name] = varint_of(source, field)
@@ -308,7 +308,7 @@ def _read_tensor(source: Source, span: Span, io: str, slot: int) -> StoredTensor
     )
 
 
-def _shape(source: Source, span: Span) -> tuple[int, ...]:
+def _shape(source: WireSource, span: WireSpan) -> tuple[int, ...]:
     dims: tuple[int, ...] = ()
     for _, field in named_fields(source, span, dump_proto.SHAPE):
         dims += varints(source, field, _MAX_RANK)
@@ -327,7 +327,7 @@ def _memory_format(number: int) -> str:
     return dump_proto.MEMORY_FORMATS.get(number, f"FORMAT_{number}")
 
 
-def _parse_raw(source: Source, message: _DumpData, begin: int | None) -> tuple[tuple[RawPart, ...], int]:
+def _parse_raw(source: WireSource, message: _DumpData, begin: int | None) -> tuple[tuple[RawPart, ...], int]:
     """Lay buffers and workspaces one behind the other, but for those whose bytes are inside the header.
 
     `begin` is the byte behind the tensors, ``None`` when all data is inside: then a size alone means nothing. The
@@ -337,7 +337,7 @@ def _parse_raw(source: Source, message: _DumpData, begin: int | None) -> tuple[t
     end = begin or 0
     for kind in ("buffer", "space"):
         for slot, span in enumerate(message.messages[kind]):
-            size, inside = 0, Span(0, 0)
+            size, inside = 0, WireSpan(0, 0)
             for name, field in named_fields(source, span, dump_proto.OP_UNTYPED):
                 if name == "size":
                     size = varint_of(source, field)
@@ -362,11 +362,11 @@ _SHAPE_TAG, _ORIGINAL_SHAPE_TAG = 0, 1
 _NANO_LAYOUTS = {"input": struct.Struct("<iiiQQQI"), "output": struct.Struct("<iiiiiiQQQI")}
 
 
-def _parse_nano(source: Source, span: Span) -> list[StoredTensor]:
+def _parse_nano(source: WireSource, span: WireSpan) -> list[StoredTensor]:
     """Read the tensors of a nano header, its magic number included. Blocks with unknown tags are skipped."""
     _unpack(source, _MAGIC_AND_VERSION, span)
     tensors: list[StoredTensor] = []
-    for tag, value in _nano_blocks(source, Span(span.start + _MAGIC_AND_VERSION.size, span.stop)):
+    for tag, value in _nano_blocks(source, WireSpan(span.start + _MAGIC_AND_VERSION.size, span.stop)):
         if tag in dump_proto.NANO_TAGS:
             for tensor in _nano_tensors(source, value, dump_proto.NANO_TAGS[tag]):
                 if len(tensors) == _MAX_TENSORS:
@@ -375,37 +375,37 @@ def _parse_nano(source: Source, span: Span) -> list[StoredTensor]:
     return tensors
 
 
-def _damaged(source: Source, position: int, what: str) -> TensorFileError:
+def _damaged(source: WireSource, position: int, what: str) -> TensorFileError:
     return TensorFileError(
         f"{source.where}: {what} at byte {position} of a nano dump's header; it is damaged, dump it again"
     )
 
 
-def _unpack(source: Source, layout: struct.Struct, span: Span) -> tuple[int, ...]:
+def _unpack(source: WireSource, layout: struct.Struct, span: WireSpan) -> tuple[int, ...]:
     data = source.peek(span.start, min(layout.size, span.length))
     if len(data) < layout.size:
         raise _damaged(source, span.start, f"{len(data)} bytes where {layout.size} are needed")
     return layout.unpack(data)
 
 
-def _nano_blocks(source: Source, span: Span) -> Iterator[tuple[int, Span]]:
+def _nano_blocks(source: WireSource, span: WireSpan) -> Iterator[tuple[int, WireSpan]]:
     position = span.start
     while position < span.stop:
-        tag, length = _unpack(source, _BLOCK, Span(position, span.stop))
-        value = Span(position + _BLOCK.size, position + _BLOCK.size + length)
+        tag, length = _unpack(source, _BLOCK, WireSpan(position, span.stop))
+        value = WireSpan(position + _BLOCK.size, position + _BLOCK.size + length)
         if value.stop > span.stop:
             raise _damaged(source, position, f"a block of {length} bytes where {span.stop - value.start} are left")
         yield tag, value
         position = value.stop
 
 
-def _nano_tensors(source: Source, span: Span, io: str) -> Iterator[StoredTensor]:
+def _nano_tensors(source: WireSource, span: WireSpan, io: str) -> Iterator[StoredTensor]:
     layout = _NANO_LAYOUTS[io]
     (count,) = _unpack(source, _COUNT, span)
     position = span.start + _COUNT.size
     for slot in range(count):
-        data_type, memory_format, *_, address, _, size, length = _unpack(source, layout, Span(position, span.stop))
-        blocks = Span(position + layout.size, position + layout.size + length)
+        data_type, memory_format, *_, address, _, size, length = _unpack(source, layout, WireSpan(position, span.stop))
+        blocks = WireSpan(position + layout.size, position + layout.size + length)
         if blocks.stop > span.stop:
             raise _damaged(source, position, f"{length} bytes of {io} {slot} where {span.stop - blocks.start} are left")
         shapes = _nano_shapes(source, blocks)
@@ -424,7 +424,7 @@ def _nano_tensors(source: Source, span: Span, io: str) -> Iterator[StoredTensor]
         position = blocks.stop
 
 
-def _nano_shapes(source: Source, span: Span) -> dict[int, tuple[int, ...]]:
+def _nano_shapes(source: WireSource, span: WireSpan) -> dict[int, tuple[int, ...]]:
     shapes: dict[int, tuple[int, ...]] = {}
     for tag, value in _nano_blocks(source, span):
         if tag not in (_SHAPE_TAG, _ORIGINAL_SHAPE_TAG):

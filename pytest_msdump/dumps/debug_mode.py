@@ -63,7 +63,7 @@ _FRAME = re.compile(r'File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in [^\n]
 _BEGUN = re.compile(r"_?c10d\w*\.(?!wait_tensor|_wrap_tensor)")
 
 
-class _Call(NamedTuple):
+class _DispatchedCall(NamedTuple):
     """A call of the log: its place there, the operation, the modules that it is in, and which call of them it is."""
 
     place: int
@@ -164,9 +164,9 @@ def _entries(path: Path) -> Sequence[Any]:
     return entries
 
 
-def _calls_of(entries: Sequence[Any]) -> tuple[list[_Call], int]:
+def _calls_of(entries: Sequence[Any]) -> tuple[list[_DispatchedCall], int]:
     """Return the calls that may have hashes, and how many entries cannot be read."""
-    calls: list[_Call] = []
+    calls: list[_DispatchedCall] = []
     wrong = 0
     scopes: list[tuple[int, str]] = []
     numbers: Counter[tuple[str, str]] = Counter()
@@ -183,7 +183,7 @@ def _calls_of(entries: Sequence[Any]) -> tuple[list[_Call], int]:
             is_outer = type_ == "op" and ("::" not in kind or _DTENSOR.search(_arguments(known)))
             scopes = [one for one in scopes if one[0] < depth + bool(is_outer)]
             kind, scope = kind.replace("::", "."), scopes[-1][1] if scopes else ""
-            calls.append(_Call(place, kind, scope, numbers[scope, kind], known))
+            calls.append(_DispatchedCall(place, kind, scope, numbers[scope, kind], known))
             numbers[scope, kind] += 1
         elif type_ not in _OTHERS:
             wrong += 1

@@ -31,7 +31,7 @@ from pytest_msdump.core.model.tensor import (
     mangle,
 )
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.dumps.msprobe_json import Call, SavedTensor, containers_of, lines_of, parse_file, tensors_of
+from pytest_msdump.dumps.msprobe_json import MsprobeCall, SavedTensor, containers_of, lines_of, parse_file, tensors_of
 from pytest_msdump.dumps.torch_file import open_only_tensor
 
 _DUMP, _STACK, _CONSTRUCT, _ERRORS = "dump.json", "stack.json", "construct.json", "dump_error_info.log"
@@ -118,7 +118,7 @@ class MsprobeReader(Reader):
         for one in alone:
             builder.note_file(_UNNAMED, data.text(one.file))
         lines, places, unused = lines_of(stacks), dict[OpKey, int](), set(data.files)
-        made: dict[Call, OpKey] = {}
+        made: dict[MsprobeCall, OpKey] = {}
         for saved, key in _keyed((*tensors, *alone), at):
             if key in keys:
                 continue
@@ -221,7 +221,7 @@ def _keyed(tensors: Sequence[SavedTensor], at: Coordinates) -> Iterator[tuple[Sa
     arrived = {
         (name, number): place for name, found in backward.items() for place, number in enumerate(sorted(found)[::-1])
     }
-    places: Counter[tuple[Call, str]] = Counter()
+    places: Counter[tuple[MsprobeCall, str]] = Counter()
     for one in tensors:
         name, op_type, io, slot = one.named(places[one.call, one.part])
         places[one.call, one.part] += 1

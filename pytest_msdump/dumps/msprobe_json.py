@@ -50,7 +50,7 @@ _LONGEST_NAME = 2**12
 _MOST_AXES = 64
 
 
-class Call(NamedTuple):
+class MsprobeCall(NamedTuple):
     """One call of an API or a module: its operator's name, its type, which call it is, and in which pass.
 
     `way` is ``"forward"``, ``"backward"``, ``"parameters_grad"`` for the gradients of a module's weights, or
@@ -70,7 +70,7 @@ class SavedTensor(NamedTuple):
     it is there at all.
     """
 
-    call: Call
+    call: MsprobeCall
     part: str
     keys: tuple[str, ...]
     file: str = ""
@@ -93,7 +93,7 @@ class SavedTensor(NamedTuple):
         return f"{self.call.name}/{gradient}", None, "output", slot
 
 
-def parse_call(text: str) -> Call | None:
+def parse_call(text: str) -> MsprobeCall | None:
     """Read ``Module.fc2.Linear.forward.1``, ``Functional.relu.0.backward``; a whole model has the name of its class.
 
     >>> parse_call("Module.layers.0.fc.Linear.forward.1")
@@ -109,11 +109,11 @@ def parse_call(text: str) -> Call | None:
         return None
     way = found["pass"]
     if way == "debug":
-        return Call(found["path"], None, int(found["call"]), way)
+        return MsprobeCall(found["path"], None, int(found["call"]), way)
     if module is not None and way != "parameters_grad":
         name = found["path"] or found["type"]
-        return Call(name, found["type"], int(found["call"]), way) if found["call"] else None
-    return Call(found["path"] or "", found["type"], int(found["call"] or 0), way)
+        return MsprobeCall(name, found["type"], int(found["call"]), way) if found["call"] else None
+    return MsprobeCall(found["path"] or "", found["type"], int(found["call"] or 0), way)
 
 
 def parse_file(name: str) -> SavedTensor | None:
@@ -173,7 +173,7 @@ def _leaves(value: Any, depth: int = 0) -> Iterator[tuple[tuple[str, ...], Mappi
             yield from (((text, *index), leaf) for index, leaf in _leaves(part, depth + 1))
 
 
-def _saved(call: Call, part: str, index: tuple[str, ...], leaf: Mapping[str, Any]) -> SavedTensor:
+def _saved(call: MsprobeCall, part: str, index: tuple[str, ...], leaf: Mapping[str, Any]) -> SavedTensor:
     dtype = canonical(leaf["dtype"].removeprefix("torch.")) if len(leaf["dtype"]) <= _LONGEST_NAME else None
     shape = tuple(leaf["shape"])
     if len(shape) > _MOST_AXES or not all(type(length) is int and 0 <= length < 2**63 for length in shape):
@@ -197,15 +197,15 @@ def _saved(call: Call, part: str, index: tuple[str, ...], leaf: Mapping[str, Any
     return SavedTensor(call, part, index, str(file) if is_name else "", spec, statistics)
 
 
-def containers_of(values: Mapping[str, Any]) -> dict[Call, Call]:
+def containers_of(values: Mapping[str, Any]) -> dict[MsprobeCall, MsprobeCall]:
     """Return by call of ``construct.json`` the call of a module that it ran inside of."""
     parsed = ((parse_call(name), parse_call(outer)) for name, outer in values.items() if isinstance(outer, str))
     return {call: outer for call, outer in parsed if call is not None and outer is not None}
 
 
-def lines_of(values: Mapping[str, Any]) -> dict[Call, SourceFrame]:
+def lines_of(values: Mapping[str, Any]) -> dict[MsprobeCall, SourceFrame]:
     """Return by call of ``stack.json`` the innermost line of the program that is in no installed package."""
-    lines: dict[Call, SourceFrame] = {}
+    lines: dict[MsprobeCall, SourceFrame] = {}
     for name, entry in values.items():
         # Calls with one stack share it; older releases have a list of lines for each call.
         is_shared = isinstance(entry, list) and len(entry) == 2 and all(isinstance(part, list) for part in entry)

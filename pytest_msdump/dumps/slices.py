@@ -250,7 +250,7 @@ def _matching_part(file: DumpFile, tensor: StoredTensor) -> StoredTensor:
     )
 
 
-class Box(NamedTuple):
+class SliceBox(NamedTuple):
     """Which part of a tensor one slice is: for each axis the first index, and the one behind the last."""
 
     lower: tuple[int, ...]
@@ -272,14 +272,14 @@ class Slicing(NamedTuple):
     by_threads: bool
     total: int
     cuts: tuple[tuple[int, ...], ...]
-    boxes: tuple[tuple[Box, ...], ...]
+    boxes: tuple[tuple[SliceBox, ...], ...]
 
     def cut_axis(self, slot: int) -> int | None:
         """Return the first axis of an output that was cut; ``None`` when none was."""
         cuts = self.cuts[slot] if slot < len(self.cuts) else ()
         return next((axis for axis, parts in enumerate(cuts) if parts != 1), None)
 
-    def boxes_of(self, slot: int) -> tuple[Box, ...]:
+    def boxes_of(self, slot: int) -> tuple[SliceBox, ...]:
         """Return the part of an output that each thread wrote, in the order of threads; empty when unknown."""
         if len(self.boxes) < self.total or any(slot >= len(boxes) for boxes in self.boxes):
             return ()
@@ -325,9 +325,9 @@ def _length(value: Any) -> int:
     return value
 
 
-def _box(axes: Any) -> Box:
+def _box(axes: Any) -> SliceBox:
     lower = tuple(_length(axis["lower"]) for axis in _list(axes))
     higher = tuple(_length(axis["higher"]) for axis in _list(axes))
     if any(low > high for low, high in zip(lower, higher, strict=True)):
         raise ValueError
-    return Box(lower, higher)
+    return SliceBox(lower, higher)

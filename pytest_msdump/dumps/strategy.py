@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from pytest_msdump.core.errors import ConfigError, TensorFileError
 from pytest_msdump.core.model.tensor import mangle
 from pytest_msdump.core.storage.files import read_user_file
-from pytest_msdump.dumps.wire import Memory, Source, Span, fields, span_of, varint_of, varints
+from pytest_msdump.dumps.wire import Memory, WireSource, WireSpan, fields, span_of, varint_of, varints
 from pytest_msdump.model.shards import Placement, Strategy
 
 _MOST_BYTES = 2**26
@@ -144,10 +144,10 @@ def _whole(value: object) -> int:
     return value
 
 
-def _of_message(source: Source) -> tuple[int, Mapping[str, _Layout]]:
+def _of_message(source: WireSource) -> tuple[int, Mapping[str, _Layout]]:
     stages: list[int] = []
     layouts: dict[str, _Layout] = {}
-    for number, span in _messages(source, Span(0, source.size)):
+    for number, span in _messages(source, WireSpan(0, source.size)):
         if number == 2 and not stages:
             inner = [part for place, part in _messages(source, span) if place == 2]
             stages += [
@@ -159,7 +159,7 @@ def _of_message(source: Source) -> tuple[int, Mapping[str, _Layout]]:
     return (stages[0] if stages else 0), layouts
 
 
-def _of_layout(source: Source, span: Span) -> _Layout:
+def _of_layout(source: WireSource, span: WireSpan) -> _Layout:
     lists: defaultdict[int, list[list[int]]] = defaultdict(list)
     numbers: dict[int, int] = {}
     for field in fields(source, span):
@@ -174,7 +174,7 @@ def _of_layout(source: Source, span: Span) -> _Layout:
     return _Layout(lists[1][0], nested, numbers[6], numbers[7], numbers[5])
 
 
-def _messages(source: Source, span: Span) -> Iterator[tuple[int, Span]]:
+def _messages(source: WireSource, span: WireSpan) -> Iterator[tuple[int, WireSpan]]:
     return ((one.number, span_of(source, one)) for one in fields(source, span, most=2**20) if one.wire_type == 2)
 
 

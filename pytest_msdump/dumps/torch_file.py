@@ -27,7 +27,13 @@ from pytest_msdump.core.dumps.array_reader import Layout, StoredView, can_be_hel
 from pytest_msdump.core.dumps.stored_file import StoredFile
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.model.tensor import TensorSpec
-from pytest_msdump.dumps.torch_pickle import MAX_PICKLE_BYTES, SavedTensor, UnreadablePickleError, tensors_in, value_in
+from pytest_msdump.dumps.torch_pickle import (
+    MAX_PICKLE_BYTES,
+    PickledTensor,
+    UnreadablePickleError,
+    tensors_in,
+    value_in,
+)
 from pytest_msdump.dumps.zip_members import Member, data_start, is_encrypted, members_of, size_problem
 
 _Values = npt.NDArray[Any]
@@ -132,7 +138,7 @@ def _byte_order(file: StoredFile, member: Member | None) -> str:
 def _array(
     file: StoredFile,
     name: str,
-    tensor: SavedTensor,
+    tensor: PickledTensor,
     members: Mapping[str, Member],
     base: str,
     order: str,
@@ -152,7 +158,7 @@ def _array(
     return NamedArray(name, layout.spec, member.start, member.room, entry=(member, layout, offset))
 
 
-def _problem_of(tensor: SavedTensor, dtype: str | None, member: Member | None, repeats: int) -> str:
+def _problem_of(tensor: PickledTensor, dtype: str | None, member: Member | None, repeats: int) -> str:
     if repeats > 1:
         return f"{repeats} tensors of the file have this name; which of them is meant is unknown"
     if dtype is None or not can_decode(dtype):
@@ -166,14 +172,14 @@ def _problem_of(tensor: SavedTensor, dtype: str | None, member: Member | None, r
     return _problem(member)
 
 
-def _last_byte(tensor: SavedTensor, layout: Layout) -> int:
+def _last_byte(tensor: PickledTensor, layout: Layout) -> int:
     if not prod(tensor.shape):
         return 0
     last = tensor.offset + sum((length - 1) * step for length, step in zip(tensor.shape, tensor.strides, strict=True))
     return (last + 1) * layout.bits // 8
 
 
-def _layout(tensor: SavedTensor, dtype: str, order: str) -> Layout:
+def _layout(tensor: PickledTensor, dtype: str, order: str) -> Layout:
     little = layout_of(TensorSpec(dtype, tensor.shape, None, tensor.shape))
     stored, decode = little.stored, little.decode
     if order == ">" and dtype == "complex32":
@@ -188,7 +194,7 @@ def _big_endian_halves(raw: _Values) -> _Values:
     return raw.view(np.dtype(">f2")).astype(np.float32).view(np.complex64)
 
 
-def _finished(tensor: SavedTensor, decode: Callable[[_Values], _Values]) -> Callable[[_Values], _Values]:
+def _finished(tensor: PickledTensor, decode: Callable[[_Values], _Values]) -> Callable[[_Values], _Values]:
     """Return what makes the tensor's values of stored elements."""
     if tensor.scale is not None:
         scale, zero_point = np.float32(tensor.scale), np.int64(tensor.zero_point)

@@ -28,7 +28,7 @@ class UnreadablePickleError(ValueError):
     """Why a pickle is not read, as the end of a sentence that begins with its file."""
 
 
-class Storage(NamedTuple):
+class PickledStorage(NamedTuple):
     """The elements of some tensors: the member ``data/KEY``, and how many elements of `dtype` it has."""
 
     dtype: str
@@ -36,14 +36,14 @@ class Storage(NamedTuple):
     elements: int
 
 
-class SavedTensor(NamedTuple):
+class PickledTensor(NamedTuple):
     """A tensor as a view of a storage, in elements. `conj` and `neg` are still to be done to what is stored.
 
     `scale` and `zero_point` are of a quantised one, whose values are ``(stored - zero_point) * scale`` in float32.
     `problem` says why it has no values here, as the end of a sentence.
     """
 
-    storage: Storage
+    storage: PickledStorage
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -60,7 +60,7 @@ class _Name(NamedTuple):
     text: str
 
 
-_NO_STORAGE = Storage("uint8", "", 0)
+_NO_STORAGE = PickledStorage("uint8", "", 0)
 
 _STORAGES = {
     "Double": "float64",
@@ -84,31 +84,36 @@ _SPARSE = "is sparse; save its .to_dense()"
 _OTHER_CLASS = "is of a class of its own; save the plain tensor"
 
 
-def _storage(persistent: Any) -> Storage:
+def _storage(persistent: Any) -> PickledStorage:
     kind, name, key, _, elements = _given(persistent, 5)
     found = name.text.rpartition(".")[2].removesuffix("Storage") if isinstance(name, _Name) else ""
     if kind != "storage" or found not in _STORAGES or not isinstance(key, str) or not _is_count(elements):
         raise UnreadablePickleError("names a storage in a way that PyTorch does not")
-    return Storage(_STORAGES[found], key, elements)
+    return PickledStorage(_STORAGES[found], key, elements)
 
 
-def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *rest: Any) -> SavedTensor:
-    if not isinstance(storage, Storage) or not _is_count(offset) or not _are_counts(shape) or not _are_counts(strides):
+def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *rest: Any) -> PickledTensor:
+    if (
+        not isinstance(storage, PickledStorage)
+        or not _is_count(offset)
+        or not _are_counts(shape)
+        or not _are_counts(strides)
+    ):
         raise UnreadablePickleError("describes a tensor in a way that PyTorch does not")
     if len(shape) != len(strides) or len(shape) > _MAX_AXES:
         raise UnreadablePickleError(f"describes a tensor with {len(shape)} lengths and {len(strides)} strides")
     about = next((one for one in rest if isinstance(one, dict) and one), {})
-    return SavedTensor(storage, offset, shape, strides, conj=about.get("conj") is True, neg=about.get("neg") is True)
+    return PickledTensor(storage, offset, shape, strides, conj=about.get("conj") is True, neg=about.get("neg") is True)
 
 
-def _tensor_of_dtype(storage: Any, offset: Any, shape: Any, strides: Any, *rest: Any) -> SavedTensor:
+def _tensor_of_dtype(storage: Any, offset: Any, shape: Any, strides: Any, *rest: Any) -> PickledTensor:
     """Return a tensor over a storage without a type, which counts bytes; its type stands behind its other arguments."""
     dtype = next((one.text.removeprefix("torch.") for one in rest if isinstance(one, _Name)), "")
     found = _tensor(storage, offset, shape, strides, *rest)
     return found._replace(storage=found.storage._replace(dtype=dtype))
 
 
-def _quantised(storage: Any, offset: Any, shape: Any, strides: Any, how: Any, *_: Any) -> SavedTensor:
+def _quantised(storage: Any, offset: Any, shape: Any, strides: Any, how: Any, *_: Any) -> PickledTensor:
     found = _tensor(storage, offset, shape, strides)
     scheme, *parameters = how if isinstance(how, tuple) and how else (None,)
     if scheme != _Name("torch.per_tensor_affine"):
@@ -124,8 +129,8 @@ def _of_class(function: Any, _: Any, given: Any, *__: Any) -> Any:
     return _call(function, given)
 
 
-def _without_values(why: str) -> Callable[..., SavedTensor]:
-    return lambda *_: SavedTensor(_NO_STORAGE, 0, (0,), (1,), problem=why)
+def _without_values(why: str) -> Callable[..., PickledTensor]:
+    return lambda *_: PickledTensor(_NO_STORAGE, 0, (0,), (1,), problem=why)
 
 
 def _pairs(given: Any = ()) -> dict[Any, Any]:
@@ -326,7 +331,7 @@ _DONE = _PASSED | {name[1:].upper() for name in vars(_Machine) if name.startswit
 
 
 def value_in(content: bytes) -> Any:
-    """Return what a pickle holds: lists, dicts, numbers, texts, `SavedTensor`; UnreadablePickleError for others."""
+    """Return what a pickle holds: lists, dicts, numbers, texts, `PickledTensor`; UnreadablePickleError for others."""
     try:
         with warnings.catch_warnings():
             # Of an escape in a text of protocol 0, which is refused once it has been read.
@@ -339,7 +344,7 @@ def value_in(content: bytes) -> Any:
         raise UnreadablePickleError(f"is damaged ({error!s:.80})") from error
 
 
-def tensors_in(value: Any) -> list[tuple[tuple[str, ...], SavedTensor]]:
+def tensors_in(value: Any) -> list[tuple[tuple[str, ...], PickledTensor]]:
     """Return the tensors of a value, each with the keys of dicts and places in lists that lead to it.
 
     A tensor that is all of the value has none. UnreadablePickleError for more than any file of tensors has.
@@ -347,7 +352,7 @@ def tensors_in(value: Any) -> list[tuple[tuple[str, ...], SavedTensor]]:
     return list(_named(value))
 
 
-def _named(value: Any) -> Iterator[tuple[tuple[str, ...], SavedTensor]]:
+def _named(value: Any) -> Iterator[tuple[tuple[str, ...], PickledTensor]]:
     """Yield tensors in their order; a pickle may hold one list in many places, or in itself."""
     waiting: list[tuple[tuple[str, ...], Any]] = [((), value)]
     seen = 0
@@ -356,7 +361,7 @@ def _named(value: Any) -> Iterator[tuple[tuple[str, ...], SavedTensor]]:
         seen += 1
         if seen > _MAX_NAMES or len(keys) > _MAX_DEPTH:
             raise UnreadablePickleError("holds lists within lists beyond any file of tensors; save fewer in a file")
-        if isinstance(one, SavedTensor):
+        if isinstance(one, PickledTensor):
             yield keys, one
             continue
         parts = one.items() if isinstance(one, dict) else enumerate(one) if type(one) in (list, tuple) else ()

@@ -25,7 +25,7 @@ _MOST_TAG = 2**32 - 1
 _MOST_FIELDS = 2**16
 
 
-class Span(NamedTuple):
+class WireSpan(NamedTuple):
     """Bytes `start` to `stop` of a source."""
 
     start: int
@@ -47,12 +47,12 @@ class Field(NamedTuple):
     stop: int
 
     @property
-    def span(self) -> Span:
+    def span(self) -> WireSpan:
         """Where its content is."""
-        return Span(self.start, self.stop)
+        return WireSpan(self.start, self.stop)
 
 
-class Source(Protocol):
+class WireSource(Protocol):
     """Bytes that can be looked at anywhere."""
 
     @property
@@ -89,7 +89,7 @@ class NotAMessageError(TensorFileError):
     position = 0
 
 
-def _damaged(source: Source, position: int, what: str) -> TensorFileError:
+def _damaged(source: WireSource, position: int, what: str) -> TensorFileError:
     error = NotAMessageError(
         f"{source.where}: {what} at byte {position}; the file is damaged or cut off, dump it again"
     )
@@ -97,7 +97,7 @@ def _damaged(source: Source, position: int, what: str) -> TensorFileError:
     return error
 
 
-def _varint(source: Source, data: bytes, begin: int, position: int) -> tuple[int, int]:
+def _varint(source: WireSource, data: bytes, begin: int, position: int) -> tuple[int, int]:
     """Return the number at `position` of the source and the byte behind it; `data` are its bytes from `begin` on."""
     at = position - begin
     # Most numbers take one byte.
@@ -111,7 +111,7 @@ def _varint(source: Source, data: bytes, begin: int, position: int) -> tuple[int
     raise _damaged(source, position, "no number of at most 64 bits")
 
 
-def fields(source: Source, span: Span, *, most: int = _MOST_FIELDS) -> Iterator[Field]:
+def fields(source: WireSource, span: WireSpan, *, most: int = _MOST_FIELDS) -> Iterator[Field]:
     """Walk the fields of one message, `most` at most, in order. Fields of unknown numbers are the caller's to skip."""
     position, stop = span
     if not 0 <= position <= stop <= source.size:
@@ -141,26 +141,26 @@ def fields(source: Source, span: Span, *, most: int = _MOST_FIELDS) -> Iterator[
         raise _damaged(source, position, f"more than {most} fields in one message")
 
 
-def named_fields(source: Source, span: Span, names: Mapping[int, str]) -> Iterator[tuple[str, Field]]:
+def named_fields(source: WireSource, span: WireSpan, names: Mapping[int, str]) -> Iterator[tuple[str, Field]]:
     """Walk the fields that a table of `facts.dump_proto` names; others are skipped."""
     return ((names[field.number], field) for field in fields(source, span) if field.number in names)
 
 
-def varint_of(source: Source, field: Field) -> int:
+def varint_of(source: WireSource, field: Field) -> int:
     """Return the number in a field; TensorFileError where it holds something else."""
     if field.wire_type != VARINT:
         raise _wrong_kind(source, field, VARINT)
     return field.value
 
 
-def span_of(source: Source, field: Field) -> Span:
+def span_of(source: WireSource, field: Field) -> WireSpan:
     """Return where the bytes (text, packed numbers, a message) of a field are; TensorFileError where it has none."""
     if field.wire_type != LENGTH:
         raise _wrong_kind(source, field, LENGTH)
     return field.span
 
 
-def varints(source: Source, field: Field, most: int) -> tuple[int, ...]:
+def varints(source: WireSource, field: Field, most: int) -> tuple[int, ...]:
     """Return the numbers of a repeated field, packed or not; TensorFileError for more than `most`, or other content."""
     if field.wire_type == VARINT:
         return (field.value,)
@@ -175,6 +175,6 @@ def varints(source: Source, field: Field, most: int) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _wrong_kind(source: Source, field: Field, wanted: int) -> TensorFileError:
+def _wrong_kind(source: WireSource, field: Field, wanted: int) -> TensorFileError:
     what = f"field {field.number} is {_KINDS[field.wire_type]}, not {_KINDS[wanted]},"
     return _damaged(source, field.start, what)

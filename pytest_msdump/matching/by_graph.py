@@ -20,7 +20,7 @@ from pytest_msdump.core.matching.leaving import runs_of
 from pytest_msdump.core.matching.pairing_state import PairingRequest, PairingState
 from pytest_msdump.core.matching.sides import Side
 from pytest_msdump.matching.modules import Candidates
-from pytest_msdump.matching.scopes import Leaving, Run
+from pytest_msdump.matching.scopes import Leaving, ScopeRun
 
 # Layers that one side may have where the other computes the same outside of any layer, or nothing.
 _THROUGH = frozenset({"passing", "add"})
@@ -46,7 +46,7 @@ def pair_by_graph(state: PairingState, request: PairingRequest) -> None:
                 run.style == "modules" and run.graph is not None and run.graph.is_recorded for run in (ours, theirs)
             ):
                 pairs = [(state.left.op_of[pair.left], state.right.op_of[pair.right]) for pair in state.pairs]
-                flows = _Flow(state.left, ours, request), _Flow(state.right, theirs, request)
+                flows = _PairedFlow(state.left, ours, request), _PairedFlow(state.right, theirs, request)
                 for one, other_op in _meetings(*flows, pairs):
                     label = state.left.ops[one].key.label
                     found.take((label,), _leaving(state.left, one), _leaving(state.right, other_op))
@@ -75,10 +75,10 @@ class _Container(NamedTuple):
     made: frozenset[int]
 
 
-class _Flow:
+class _PairedFlow:
     """The layers of one side in execution order, each with what feeds it; what passes its input on is left out."""
 
-    def __init__(self, side: Side, run: Run, request: PairingRequest) -> None:
+    def __init__(self, side: Side, run: ScopeRun, request: PairingRequest) -> None:
         self.layers: list[_Layer] = []
         self.containers: list[_Container] = []
         self.has_gaps = False
@@ -158,7 +158,7 @@ class _Named:
         self.times = Counter(names)
 
 
-def _meetings(left: _Flow, right: _Flow, pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _meetings(left: _PairedFlow, right: _PairedFlow, pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield operators that belong together, by number; `pairs` are those that are known."""
     lefts = {layer.op: number for number, layer in enumerate(left.layers)}
     rights = {layer.op: number for number, layer in enumerate(right.layers)}
@@ -170,7 +170,7 @@ def _meetings(left: _Flow, right: _Flow, pairs: Sequence[tuple[int, int]]) -> It
     yield from _containers(left, right, joined | new)
 
 
-def _agreed(left: _Flow, right: _Flow, joined: Mapping[int, int]) -> dict[int, int]:
+def _agreed(left: _PairedFlow, right: _PairedFlow, joined: Mapping[int, int]) -> dict[int, int]:
     """Return right layers by left ones where what leads to them, or what they lead to, is only theirs."""
     is_followed = not (left.has_gaps or right.has_gaps)
     if not is_followed:
@@ -183,7 +183,7 @@ def _agreed(left: _Flow, right: _Flow, joined: Mapping[int, int]) -> dict[int, i
     )
     up, down = (
         [_Named(named(flow, seen, names)) for flow, seen in zip((left, right), known, strict=True)]
-        for named in (_Flow.upwards, _Flow.downwards)
+        for named in (_PairedFlow.upwards, _PairedFlow.downwards)
     )
     both = [list(zip(one.names, other.names, strict=True)) for one, other in zip(up, down, strict=True)]
     by_both = {one: other for one, other in _unique(*both) if _agree(up, one, other) and _agree(down, one, other)}
@@ -248,7 +248,7 @@ def _places(values: Iterable[Hashable]) -> dict[Hashable, list[int]]:
     return found
 
 
-def _containers(left: _Flow, right: _Flow, joined: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+def _containers(left: _PairedFlow, right: _PairedFlow, joined: Mapping[int, int]) -> Iterator[tuple[int, int]]:
     """Yield modules that contain the same layers, of which the same make their output, from the inside outwards."""
     alike: tuple[defaultdict[Hashable, list[int]], ...] = (defaultdict(list), defaultdict(list))
     partners = {other: other for other in joined.values()}

@@ -19,12 +19,12 @@ from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest,
 from pytest_msdump.core.matching.sides import Side
 from pytest_msdump.core.model.pairing import Transform
 from pytest_msdump.core.text import Message, Parameter, say
-from pytest_msdump.matching.scopes import Leaving, Path, Run, Shape, dotted, spelling_of
+from pytest_msdump.matching.scopes import Leaving, Path, ScopeRun, Shape, dotted, spelling_of
 
 Axes = tuple[int, ...]
 
 
-class Candidate(NamedTuple):
+class ModuleCandidate(NamedTuple):
     """A left and a right tensor that leave modules of one path, and their shapes as far as they are known.
 
     `is_viewed` says that a tensor may lie in its file under another shape: it is what a view was given.
@@ -53,7 +53,9 @@ def pair_by_scope(state: PairingState, request: PairingRequest) -> None:
     found.add()
 
 
-def _meetings(left: Run, right: Run, lefts: frozenset[Path], rights: frozenset[Path]) -> Iterator[tuple[Path, Path]]:
+def _meetings(
+    left: ScopeRun, right: ScopeRun, lefts: frozenset[Path], rights: frozenset[Path]
+) -> Iterator[tuple[Path, Path]]:
     """Yield paths of one module among these: the same ones, then one name in two spellings that is no other's."""
     same = lefts & rights
     yield from ((path, path) for path in sorted(same))
@@ -71,7 +73,7 @@ class _Folded(NamedTuple):
     inner: Path
 
 
-def _folded_norms(modules: Run, nodes: Run) -> Iterator[_Folded]:
+def _folded_norms(modules: ScopeRun, nodes: ScopeRun) -> Iterator[_Folded]:
     """Yield the recorded normalisations that the other side has as a part of the convolution before.
 
     Folding scales the weights. Where the other side has the weight as it is, the normalisation was left out instead.
@@ -97,7 +99,7 @@ class Candidates:
         self._state = state
         self._request = request
         self._how = how
-        self._candidates: dict[tuple[int, int], Candidate] = {}
+        self._candidates: dict[tuple[int, int], ModuleCandidate] = {}
         self._reasons: dict[tuple[str, int], Message] = {}
 
     def take(self, path: Path, ours: Leaving, theirs: Leaving) -> None:
@@ -113,7 +115,7 @@ class Candidates:
                 # MindSpore on CPU writes what views put out with the shape of their input.
                 types = (state.left.op_with(left).key.op_type, state.right.op_with(right).key.op_type)
                 is_viewed = bool(ours.shape or theirs.shape or VIEW_TYPES.intersection(types))
-                self._candidates.setdefault((left, right), Candidate(left, right, path, *shapes, is_viewed))
+                self._candidates.setdefault((left, right), ModuleCandidate(left, right, path, *shapes, is_viewed))
 
     def _is_open(self, side: Side, ref: int) -> bool:
         # A graph distinguishes namesakes.
@@ -150,7 +152,7 @@ class Candidates:
 class _Found(Candidates):
     """What is found while modules meet."""
 
-    def meet_all(self, left: Run, right: Run) -> None:
+    def meet_all(self, left: ScopeRun, right: ScopeRun) -> None:
         """Let every module of two runs meet the one of its path, normalisations those that they were folded into."""
         taken: dict[str, set[Path]] = {"left": set(), "right": set()}
         for one in _folded_norms(right, left):
@@ -167,18 +169,18 @@ class _Found(Candidates):
         for ours, theirs in _meetings(left, right, left.clear - taken["left"], right.clear - taken["right"]):
             self.meet(left, ours, right, theirs)
 
-    def _leave_out(self, side: str, modules: Run, one: _Folded) -> None:
+    def _leave_out(self, side: str, modules: ScopeRun, one: _Folded) -> None:
         """Say that a convolution's own output does not exist on the other side."""
         why = Message("norm_folded", {"side": "left" if side == "right" else "right"})
         self._reasons |= {(side, ref): why for op in modules.modules[one.convolution] for ref in modules.outputs(op)}
 
-    def meet_weights(self, left: Run, right: Run) -> None:
+    def meet_weights(self, left: ScopeRun, right: ScopeRun) -> None:
         """Take weights, gradients and an optimizer's state as candidates, of the names that both sides' mean."""
         for name in left.states.keys() & right.states.keys():
             called = (self._state.right.op_with(right.states[name]).key.label,)
             self.take(called, Leaving({0: left.states[name]}), Leaving({0: right.states[name]}))
 
-    def meet(self, left: Run, left_path: Path, right: Run, right_path: Path) -> None:
+    def meet(self, left: ScopeRun, left_path: Path, right: ScopeRun, right_path: Path) -> None:
         """Take what leaves one module as candidates, or say why it cannot be paired."""
         both = (left, left_path), (right, right_path)
         count = left.count(left_path) or right.count(right_path) or 1
@@ -202,7 +204,7 @@ class _Found(Candidates):
 
     @staticmethod
     def _difference(
-        both: Iterable[tuple[Run, Path]], ours: Sequence[Leaving], theirs: Sequence[Leaving]
+        both: Iterable[tuple[ScopeRun, Path]], ours: Sequence[Leaving], theirs: Sequence[Leaving]
     ) -> Message | None:
         (left, path), (right, right_path) = both
         kinds = left.kind(path), right.kind(right_path)
@@ -229,7 +231,9 @@ def _orders(left: Shape, right: Shape) -> list[Axes | None]:
     return found
 
 
-def transform_between(one: Candidate, formats: Transform, moved: Mapping[int, set[Axes | None]]) -> Transform | Message:
+def transform_between(
+    one: ModuleCandidate, formats: Transform, moved: Mapping[int, set[Axes | None]]
+) -> Transform | Message:
     """Return how the right tensor of a candidate is brought to the left one's shape, or why it cannot be."""
     left, right = one.left_shape, one.right_shape
     if left is None or right is None:

@@ -155,7 +155,7 @@ def dotted(path: Path) -> str:
 
 
 @dataclass(slots=True)
-class _Step:
+class _ScopeStep:
     """One operator inside of modules, dumped or not; `ops` are its numbers in `Side.ops`, by occurrence."""
 
     name: str
@@ -177,7 +177,7 @@ class Leaving(NamedTuple):
     shape: Shape | None = None
 
 
-class Run:
+class ScopeRun:
     """The operators of one side at one place, without occurrences, in execution order.
 
     `modules` has recorded modules with their calls, `members` the operators inside of each module, as numbers in
@@ -194,7 +194,7 @@ class Run:
     ) -> None:
         self._side, self._dump, self.numbers = side, dump, numbers
         self.modules: defaultdict[Path, list[int]] = defaultdict(list)
-        self.steps: list[_Step] = []
+        self.steps: list[_ScopeStep] = []
         self.members: defaultdict[Path, list[int]] = defaultdict(list)
         self.has_edges, self._strays = False, set[int]()
         self._is_whole = not (dump.run and any(one.kernels for one in dump.run.configurations))
@@ -221,7 +221,7 @@ class Run:
                 for depth in range(len(path) + 1):
                     self.members[path[:depth]].append(number)
 
-    def read_with(self, other: Run) -> Run:
+    def read_with(self, other: ScopeRun) -> ScopeRun:
         """Return this run as its names are read beside another.
 
         ``relu_1`` is a module, or the second call of one; ``layer1_0_relu`` may be ``layer1.0.relu``.
@@ -230,9 +230,9 @@ class Run:
         if not joined and not any(step.name.startswith("/") and _CALL.search(step.name) for step in self.steps):
             return self
         keys = {key[:depth] for key in other.by_key for depth in range(len(key) + 1)}
-        return Run(self._side, self._dump, self.numbers, lambda path: spelling_of(path) in keys, joined)
+        return ScopeRun(self._side, self._dump, self.numbers, lambda path: spelling_of(path) in keys, joined)
 
-    def _joined(self, other: Run) -> Mapping[Path, Path]:
+    def _joined(self, other: ScopeRun) -> Mapping[Path, Path]:
         """Return the paths of the other side that modules of this one are named after, with underscores for dots."""
         written: defaultdict[str, set[Path]] = defaultdict(set)
         for path in (*other.modules, *other.members):
@@ -294,7 +294,7 @@ class Run:
             for name, numbers in inner.items():
                 op_type = self._side.ops[numbers[0]].key.op_type or ""
                 place = self._side.refs[next(iter(self._side.ops[numbers[0]].tensors.values()))].place
-                self.steps.append(_Step(name, op_type, scope_of(name), numbers, place))
+                self.steps.append(_ScopeStep(name, op_type, scope_of(name), numbers, place))
             return
         self.has_edges = True
         position = {operator.name: number for number, operator in enumerate(graph.operators)}
@@ -307,7 +307,7 @@ class Run:
             shapes = tuple(spec.shape if spec else None for spec in operator.host_outputs)
             own = inner.get(operator.name, [])
             self.steps.append(
-                _Step(operator.name, operator.op_type, scope_of(operator.name), own, inputs=feeds, shapes=shapes)
+                _ScopeStep(operator.name, operator.op_type, scope_of(operator.name), own, inputs=feeds, shapes=shapes)
             )
 
     def _name_callers(self) -> None:

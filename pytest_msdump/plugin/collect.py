@@ -10,7 +10,7 @@ import pytest
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
 from pytest_msdump.core.compare.additions import with_added_notes
-from pytest_msdump.core.compare.planning import Group, Plan
+from pytest_msdump.core.compare.planning import OperatorGroup, Plan
 from pytest_msdump.core.errors import MsdumpError
 from pytest_msdump.core.escape import terminal_lines, terminal_text
 from pytest_msdump.core.model.record import Record
@@ -122,7 +122,7 @@ class _GateFailureError(Exception):
 class OperatorItem(_GateItem):
     """Compares the selected tensors of one left operator."""
 
-    def __init__(self, *, group: Group, **kwargs: Any) -> None:
+    def __init__(self, *, group: OperatorGroup, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.group = group
         if self.config.option.keyword:

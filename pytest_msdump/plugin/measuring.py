@@ -14,7 +14,7 @@ from pytest_msdump.core.scheduling import Cache, Runner
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_msdump.core.compare.planning import Group, Plan
+    from pytest_msdump.core.compare.planning import OperatorGroup, Plan
     from pytest_msdump.core.model.record import Record
     from pytest_msdump.plugin.session import Gate
     from pytest_msdump.plugin.sources import Source
@@ -26,7 +26,7 @@ class MeasuredItem(Protocol):
     config: pytest.Config
     session: pytest.Session
     plan: Plan
-    group: Group
+    group: OperatorGroup
     msdump_source: Source
 
     @property

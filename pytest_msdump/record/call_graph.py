@@ -13,7 +13,7 @@ from pytest_msdump.core.model.graph import Edge, Operator
 UNKNOWN = Edge("", 0)
 
 
-class Call(NamedTuple):
+class EndedCall(NamedTuple):
     """A call that has begun: when, the recorded module around it, and the sources of each tensor that it was given."""
 
     began: int
@@ -30,7 +30,7 @@ class _Seen(NamedTuple):
 
 
 def ended(
-    call: Call, name: str, op_type: str, own: Sequence[Edge], sources: Iterable[Edge], *, returns_inner: bool
+    call: EndedCall, name: str, op_type: str, own: Sequence[Edge], sources: Iterable[Edge], *, returns_inner: bool
 ) -> Operator:
     """Return a call that has ended as the graph has it; `sources` are those of what it gives back as `own`."""
     first = [(*edges, None)[0] for edges in call.given]
@@ -61,15 +61,15 @@ class IdentityGraph:
         self._seen.clear()
         self._times.clear()
 
-    def called(self, given: Sequence[Any], inside: str) -> Call:
+    def called(self, given: Sequence[Any], inside: str) -> EndedCall:
         """Note that a layer is called with these tensors."""
         if not self._times:
             for tensor in given:
                 self._see(tensor, ())
         self._now += 1
-        return Call(self._now, inside, [self._edges_of(tensor) for tensor in given])
+        return EndedCall(self._now, inside, [self._edges_of(tensor) for tensor in given])
 
-    def came_back(self, call: Call, name: str, op_type: str, tensors: Sequence[Any]) -> None:
+    def came_back(self, call: EndedCall, name: str, op_type: str, tensors: Sequence[Any]) -> None:
         """Add a call to the graph. A tensor that a call inside of this one gave back stays that one's."""
         if not tensors:
             return

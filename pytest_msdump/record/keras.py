@@ -12,7 +12,7 @@ import numpy as np
 
 from pytest_msdump.core.dtypes import canonical, coarser
 from pytest_msdump.core.errors import ConfigError
-from pytest_msdump.record.call_graph import Call, IdentityGraph
+from pytest_msdump.record.call_graph import EndedCall, IdentityGraph
 from pytest_msdump.record.calls import bound_arguments, leaves, named_leaves, with_leaves
 from pytest_msdump.record.recording import HookedRecording
 from pytest_msdump.record.selection import Patterns, select_operators
@@ -288,7 +288,7 @@ class KerasRecording(HookedRecording):
         change[after == before] = 0
         return tensor + tf.constant(change)
 
-    def _came_back(self, name: str, layer: Any, call: Call, given: list[Any], tensors: list[Any]) -> None:
+    def _came_back(self, name: str, layer: Any, call: EndedCall, given: list[Any], tensors: list[Any]) -> None:
         import keras
 
         if any(map(is_symbolic, tensors)):

@@ -16,7 +16,7 @@ from pytest_msdump.core.dtypes import canonical
 from pytest_msdump.core.dtypes.arrays import RawArray
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.dtypes import DTYPES
-from pytest_msdump.record.call_graph import Call, IdentityGraph
+from pytest_msdump.record.call_graph import EndedCall, IdentityGraph
 from pytest_msdump.record.calls import leaves, named_leaves, with_leaves
 from pytest_msdump.record.recording import HookedRecording
 from pytest_msdump.record.selection import Patterns, name_modules, names_inside, select_modules
@@ -106,7 +106,7 @@ class CellRecording(HookedRecording):
         self._selected = select_modules(everything, modules, exclude, types, depth)
         _refuse_compiled(everything, self._selected)
         self._graph = IdentityGraph(self.add_call)
-        self._running: list[tuple[str, Call]] = []
+        self._running: list[tuple[str, EndedCall]] = []
         self._waiting: list[tuple[str, Any, dict[str, Any]]] = []
         self._bytes = 0
 

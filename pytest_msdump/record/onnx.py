@@ -182,7 +182,7 @@ class OnnxRecording(RunRecording):
             output_names = [output.name for output in self.model.proto.graph.output]
         return [_returned(values[name]) for name in output_names]
 
-    def _tensors_of(self, node: Node) -> list[tuple[str, tuple[str, ...]]]:
+    def _tensors_of(self, node: OnnxNode) -> list[tuple[str, tuple[str, ...]]]:
         inputs = [("input", node.inputs)] if self.wants_inputs else []
         return [*inputs, ("output", node.outputs)]
 
@@ -221,7 +221,7 @@ class OnnxRecording(RunRecording):
         return {name: array for name, array in made.items() if array is not weights[name]}
 
 
-class Node(NamedTuple):
+class OnnxNode(NamedTuple):
     """A node: the names of its tensors by slot; empty where an optional one is left out.
 
     `read` are tensors that graphs inside of it, of loops and branches, take from outside. `scope` is the path of the
@@ -243,7 +243,7 @@ class Model(NamedTuple):
     folder: Path | None
 
     @property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[OnnxNode]:
         """The nodes in their order, which is an order of execution; each has a name, no two the same."""
         return list(_named(self.proto.graph))
 
@@ -302,7 +302,7 @@ def _parse(content: bytes, where: str) -> Any:
     return proto
 
 
-def _named(graph: Any) -> Iterator[Node]:
+def _named(graph: Any) -> Iterator[OnnxNode]:
     """Name nodes: one without a name is called as its first output. ONNX Runtime takes no two nodes of one name."""
     taken = {node.name for node in graph.node}
     for node in graph.node:
@@ -313,7 +313,7 @@ def _named(graph: Any) -> Iterator[Node]:
         # onnx before 1.16 has no metadata of nodes.
         entries = getattr(node, "metadata_props", ())
         scope = next((_scope(entry.value) for entry in entries if entry.key == _SCOPES), "")
-        yield Node(name, node.op_type, tuple(node.input), tuple(node.output), tuple(_read_inside(node)), scope)
+        yield OnnxNode(name, node.op_type, tuple(node.input), tuple(node.output), tuple(_read_inside(node)), scope)
 
 
 def _scope(text: str) -> str:
@@ -334,12 +334,12 @@ def _read_inside(node: Any) -> Iterator[str]:
                 yield from (output.name for output in graph.output)
 
 
-def makers_of(nodes: Sequence[Node]) -> dict[str, Edge]:
+def makers_of(nodes: Sequence[OnnxNode]) -> dict[str, Edge]:
     """Return by name of a tensor the node that makes it, and as which output."""
     return {name: Edge(node.name, slot) for node in nodes for slot, name in enumerate(node.outputs) if name}
 
 
-def graph_of(nodes: Sequence[Node]) -> Iterator[Operator]:
+def graph_of(nodes: Sequence[OnnxNode]) -> Iterator[Operator]:
     """Yield the nodes with what feeds them: edges are names of tensors, each of which one node makes."""
     makers = makers_of(nodes)
     for node in nodes:

@@ -19,13 +19,13 @@ from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.describe import listed
 from pytest_msdump.core.model.dump import ModelOutput
 from pytest_msdump.record import torch_tensors
-from pytest_msdump.record.call_graph import Call
+from pytest_msdump.record.call_graph import EndedCall
 from pytest_msdump.record.calls import bound_arguments, leaves, named_leaves
 from pytest_msdump.record.ranks import groups_of, placement_of
 from pytest_msdump.record.recording import HookedRecording
 from pytest_msdump.record.selection import Patterns, is_a, name_modules, names_inside, select_modules
 from pytest_msdump.record.sketching import Sketched
-from pytest_msdump.record.torch_gradients import Edge, Gradients
+from pytest_msdump.record.torch_gradients import GradientEdge, Gradients
 from pytest_msdump.record.torch_hooks import ForwardHooks
 from pytest_msdump.record.torch_operations import (
     Provenance,
@@ -104,12 +104,12 @@ def refuse_unhooked(model: Any, modules: Mapping[str, Any], selected: Mapping[st
             )
 
 
-class _Call(NamedTuple):
+class _ModuleCall(NamedTuple):
     """A call of a module that has not come back yet."""
 
     module: Any
-    edges: list[Edge] = []  # noqa: RUF012 - never changed
-    call: Call | None = None
+    edges: list[GradientEdge] = []  # noqa: RUF012 - never changed
+    call: EndedCall | None = None
     # What was being handled when it began.
     error: BaseException | None = None
 
@@ -117,10 +117,10 @@ class _Call(NamedTuple):
 class _Function:
     """A call of a function; it begins with the first operation in it that computes."""
 
-    def __init__(self, name: str, op_type: str, given: Any, edges: list[Edge]) -> None:
+    def __init__(self, name: str, op_type: str, given: Any, edges: list[GradientEdge]) -> None:
         self.name, self.op_type, self.given, self.edges = name, op_type, given, edges
         self.has_begun = False
-        self.call: Call | None = None
+        self.call: EndedCall | None = None
 
 
 class TorchRecording(HookedRecording):
@@ -215,7 +215,7 @@ class TorchRecording(HookedRecording):
         self._modules = ids if level != "operation" else set()
         # In which modules operations are recorded; what runs outside of the model goes with the model itself.
         self._scopes = ids if level != "module" else set()
-        self._calls: list[_Call] = []
+        self._calls: list[_ModuleCall] = []
         self._function: _Function | None = None
         self._hooks = ForwardHooks(self.before, self.after, self.raised, wants_inputs=self.wants_inputs)
         self._changed: dict[str, dict[str, None]] = {"input": {}, "output": {}}
@@ -283,7 +283,7 @@ class TorchRecording(HookedRecording):
             stack.callback(self.optimizer.register_step_post_hook(self.stepped).remove)
         if self._scopes:
             # What an optimizer computes is none of the model's; see _scope.
-            began = optimizer.register_optimizer_step_pre_hook(lambda one, *_: self._calls.append(_Call(one)))
+            began = optimizer.register_optimizer_step_pre_hook(lambda one, *_: self._calls.append(_ModuleCall(one)))
             ended = optimizer.register_optimizer_step_post_hook(lambda one, *_: self._came_back(one))
             stack.callback(began.remove)
             stack.callback(ended.remove)
@@ -353,7 +353,7 @@ class TorchRecording(HookedRecording):
             if self.wants_inputs and is_selected and not is_backward():
                 self.write_all(name, given, "input", type(module).__name__)
             edges = self.gradients.edges(given) if self.wants_gradients and is_selected else []
-            self._calls.append(_Call(module, edges, self._called(given), sys.exc_info()[1]))
+            self._calls.append(_ModuleCall(module, edges, self._called(given), sys.exc_info()[1]))
         return varied
 
     def after(self, module: Any, result: Any, is_changed: bool) -> None:
@@ -446,7 +446,7 @@ class TorchRecording(HookedRecording):
                 self.write_all(function.name, given, "input", function.op_type)
             function.call = self._called(given, is_operation=True)
 
-    def _returned(self, name: str, op_type: str, tensors: list[Any], call: _Call | _Function) -> None:
+    def _returned(self, name: str, op_type: str, tensors: list[Any], call: _ModuleCall | _Function) -> None:
         with self._writing():
             # A module that runs inside of a backward pass runs again, for a checkpoint: it was recorded before.
             if not is_backward():
@@ -457,14 +457,14 @@ class TorchRecording(HookedRecording):
                 self.gradients.hook_outputs(name, tensors)
                 self.gradients.hook_inputs(name, call.edges, tensors)
 
-    def _came_back(self, module: Any) -> _Call | None:
+    def _came_back(self, module: Any) -> _ModuleCall | None:
         while self._calls:
             call = self._calls.pop()
             if call.module is module:
                 return call
         return None
 
-    def _called(self, given: list[Any], *, is_operation: bool = False) -> Call | None:
+    def _called(self, given: list[Any], *, is_operation: bool = False) -> EndedCall | None:
         """Note a call that begins; nothing is behind what an outermost one, or an operation, is given unseen."""
         if self._provenance is None or is_backward():
             return None

@@ -15,7 +15,7 @@ Write = Callable[[str, int, Any], None]
 Quiet = Callable[[], AbstractContextManager[None]]
 
 
-class Edge(NamedTuple):
+class GradientEdge(NamedTuple):
     """Where the gradient of one input of a module goes to: which input, the node of the graph and its output."""
 
     slot: int
@@ -66,21 +66,21 @@ class Gradients:
             if tensor.requires_grad:
                 self._handles.append(tensor.register_hook(partial(self._write, f"{name}/grad_output", slot)))
 
-    def edges(self, tensors: Sequence[Any], *, weights: bool = True) -> list[Edge]:
+    def edges(self, tensors: Sequence[Any], *, weights: bool = True) -> list[GradientEdge]:
         """Return, before a call, where the gradients of its inputs will go to, with or without those of weights."""
         import torch
 
         if not torch.is_grad_enabled():
             return []
-        edges: dict[tuple[int, int], Edge] = {}
+        edges: dict[tuple[int, int], GradientEdge] = {}
         for slot, tensor in enumerate(tensors):
             if tensor.requires_grad and (weights or not isinstance(tensor, torch.nn.Parameter)):
                 node, number = torch.autograd.graph.get_gradient_edge(tensor)[:2]
                 # A tensor that is given twice has one gradient, at its first place.
-                edges.setdefault((id(node), number), Edge(slot, node, number))
+                edges.setdefault((id(node), number), GradientEdge(slot, node, number))
         return list(edges.values())
 
-    def hook_inputs(self, name: str, edges: Sequence[Edge], outputs: Sequence[Any]) -> None:
+    def hook_inputs(self, name: str, edges: Sequence[GradientEdge], outputs: Sequence[Any]) -> None:
         """Write the gradient of each input that came through this module; one that it gives back as it is has none."""
         if not edges:
             return

@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from pytest_msdump.core.model.graph import Edge, Operator
-from pytest_msdump.record.call_graph import UNKNOWN, Call, ended
+from pytest_msdump.record.call_graph import UNKNOWN, EndedCall, ended
 from pytest_msdump.record.torch_tensors import is_tensor
 
 # Memory that nothing has been written to yet: its bits differ from run to run.
@@ -160,15 +160,15 @@ class Provenance:
         self._parameters.clear()
         self._cleanup_at = _FIRST_CLEANUP
 
-    def called(self, given: Sequence[Any], inside: str, *, has_inputs: bool) -> Call:
+    def called(self, given: Sequence[Any], inside: str, *, has_inputs: bool) -> EndedCall:
         """Note that something is called with these tensors; with `has_inputs`, nothing is behind unseen ones."""
         for tensor in given if has_inputs else ():
             if self._edges_of(tensor, _UNKNOWN) is _UNKNOWN:
                 self._write(tensor, ())
         self._now += 1
-        return Call(self._now, inside, [self._edges_of(tensor, _UNKNOWN) for tensor in given])
+        return EndedCall(self._now, inside, [self._edges_of(tensor, _UNKNOWN) for tensor in given])
 
-    def came_back(self, call: Call, name: str, op_type: str, tensors: Sequence[Any]) -> None:
+    def came_back(self, call: EndedCall, name: str, op_type: str, tensors: Sequence[Any]) -> None:
         """Add a call to the graph, and have what it gave back come from it, unless an inner call gave that back."""
         occurrence = self._times[name]
         self._times[name] += 1

@@ -18,7 +18,7 @@ from pytest_msdump.core.matching.addresses import MapEntry
 from pytest_msdump.core.matching.maps import is_template, renaming_of_template
 from pytest_msdump.core.suite.keys import FileName, MapObject, read_map
 from pytest_msdump.matching.scopes import spelling_of
-from pytest_msdump.record.weight_sources import KINDS, Rule, Weight, Weights, rule_for, same_kind
+from pytest_msdump.record.weight_sources import KINDS, LayoutRule, Weight, Weights, rule_for, same_kind
 
 _SHOWN = 8
 
@@ -30,8 +30,8 @@ class WeightPair(NamedTuple):
     left: Weight
     right_name: str
     right: Weight
-    left_rule: Rule | None
-    right_rule: Rule | None
+    left_rule: LayoutRule | None
+    right_rule: LayoutRule | None
 
     def right_as_left(self, right: npt.NDArray[np.generic] | None = None) -> npt.NDArray[np.generic]:
         """Return the right side's values, or other ones in their axes, in the axes of the left side."""
@@ -252,7 +252,7 @@ def _pair(name: str, left: Weight, right_name: str, right: Weight, types: Mappin
     raise ConfigError(f"{title}: the shapes {shapes} cannot be brought together{tail}")
 
 
-def _rules(held: Weight, role: str, kinds: Sequence[str]) -> list[Rule | None]:
+def _rules(held: Weight, role: str, kinds: Sequence[str]) -> list[LayoutRule | None]:
     """Return the rules that may hold for a weight: one where its layer's type is known."""
     if same_kind(held.layer):
         return [rule_for(held.framework, held.layer, role, held.values.shape)]
@@ -263,7 +263,7 @@ def _rules(held: Weight, role: str, kinds: Sequence[str]) -> list[Rule | None]:
     return [None, *(rule for rule in found - {None} if rule is not None and rule.fits(held.values.shape))]
 
 
-def _shape(held: Weight, rule: Rule | None) -> tuple[int, ...] | None:
+def _shape(held: Weight, rule: LayoutRule | None) -> tuple[int, ...] | None:
     if rule is None:
         return held.values.shape
     return rule.neutral_shape(held.values.shape) if rule.fits(held.values.shape) else None

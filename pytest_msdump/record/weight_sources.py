@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 FRAMEWORKS = {"": "", "torch": "torch", "mindspore": "mindspore", "keras": "keras", "tensorflow": "keras"}
 
 
-class Rule(NamedTuple):
+class LayoutRule(NamedTuple):
     """How to bring an array to the neutral axes."""
 
     order: tuple[int, ...]
@@ -89,20 +89,20 @@ _NAMES: dict[str, Mapping[str, str]] = {
     "": {"kernel": "weight", "depthwise_kernel": "weight"},
 }
 
-_RULES: dict[tuple[str, str], Rule] = {
-    ("keras", "Dense"): Rule((1, 0)),
-    ("keras", "Conv1d"): Rule((2, 1, 0)),
-    ("keras", "Conv2d"): Rule((3, 2, 0, 1)),
-    ("keras", "Conv3d"): Rule((4, 3, 0, 1, 2)),
+_RULES: dict[tuple[str, str], LayoutRule] = {
+    ("keras", "Dense"): LayoutRule((1, 0)),
+    ("keras", "Conv1d"): LayoutRule((2, 1, 0)),
+    ("keras", "Conv2d"): LayoutRule((3, 2, 0, 1)),
+    ("keras", "Conv3d"): LayoutRule((4, 3, 0, 1, 2)),
     # The kernel of a transposed one is (…, out, in), so the same order gives (in, out, …).
-    ("keras", "ConvTranspose1d"): Rule((2, 1, 0)),
-    ("keras", "ConvTranspose2d"): Rule((3, 2, 0, 1)),
-    ("keras", "ConvTranspose3d"): Rule((4, 3, 0, 1, 2)),
-    ("keras", "DepthwiseConv1d"): Rule((1, 2, 0), folded=True),
-    ("keras", "DepthwiseConv2d"): Rule((2, 3, 0, 1), folded=True),
+    ("keras", "ConvTranspose1d"): LayoutRule((2, 1, 0)),
+    ("keras", "ConvTranspose2d"): LayoutRule((3, 2, 0, 1)),
+    ("keras", "ConvTranspose3d"): LayoutRule((4, 3, 0, 1, 2)),
+    ("keras", "DepthwiseConv1d"): LayoutRule((1, 2, 0), folded=True),
+    ("keras", "DepthwiseConv2d"): LayoutRule((2, 3, 0, 1), folded=True),
     # MindSpore runs them as convolutions over an image that is one high.
-    ("mindspore", "Conv1d"): Rule((0, 1, 2, 3), dropped=2),
-    ("mindspore", "ConvTranspose1d"): Rule((0, 1, 2, 3), dropped=2),
+    ("mindspore", "Conv1d"): LayoutRule((0, 1, 2, 3), dropped=2),
+    ("mindspore", "ConvTranspose1d"): LayoutRule((0, 1, 2, 3), dropped=2),
 }
 
 
@@ -124,7 +124,7 @@ def neutral_role(own: str, layer: str) -> str:
     return _NAMES[""].get(own, own)
 
 
-def rule_for(framework: str, layer: str, role: str, shape: tuple[int, ...]) -> Rule | None:
+def rule_for(framework: str, layer: str, role: str, shape: tuple[int, ...]) -> LayoutRule | None:
     """Return how a weight is brought to the neutral axes, or ``None`` where it has them."""
     rule = _RULES.get((framework, layer)) if role == "weight" else None
     # Newer layers of MindSpore have the neutral axes; the axis of one distinguishes the two.

@@ -37,7 +37,7 @@ _PLAIN = Transform()
 _ROOM = 2**27
 
 
-class Place(NamedTuple):
+class ForcedPlace(NamedTuple):
     """A tensor of a run of the reference, as its recording names it; `call` counts those of this name, from 0."""
 
     label: str
@@ -71,9 +71,9 @@ class Forcing:
 
     def __init__(self, pairs: Sequence[Pair], folder: Path) -> None:
         self.found: dict[int, Local] = {}
-        self.places: dict[Place, list[int]] = {}
+        self.places: dict[ForcedPlace, list[int]] = {}
         self.pairs, self._folder = [*pairs], folder
-        self._kept: dict[Place, Array | Path] = {}
+        self._kept: dict[ForcedPlace, Array | Path] = {}
         self.room = _ROOM
         self._held: tuple[int, tuple[int, ...], tuple[Array, str]] | None = None
         # Modules without a partner, and where something that they went into was wrong.
@@ -87,13 +87,13 @@ class Forcing:
                 self.found[number] = why
                 continue
             key = pair.right.key
-            self.places.setdefault(Place(key.op.label, key.slot, key.op.at.occurrence or 0), []).append(number)
+            self.places.setdefault(ForcedPlace(key.op.label, key.slot, key.op.at.occurrence or 0), []).append(number)
 
-    def wants(self, place: Place) -> bool:
+    def wants(self, place: ForcedPlace) -> bool:
         """Whether what the reference gives in this place is asked for."""
         return place in self.places
 
-    def add(self, place: Place, pair: Pair) -> None:
+    def add(self, place: ForcedPlace, pair: Pair) -> None:
         """Put in the left tensor of a pair as well, from now on."""
         self.places[place] = [len(self.pairs)]
         self.pairs.append(pair)
@@ -112,7 +112,7 @@ class Forcing:
                 found += [dtype for number in numbers if (dtype := _dtype_of(self.pairs[number]))]
         return found
 
-    def values(self, place: Place, shape: tuple[int, ...], *, is_complex: bool = False) -> Array | None:
+    def values(self, place: ForcedPlace, shape: tuple[int, ...], *, is_complex: bool = False) -> Array | None:
         """Return what the left has in this place, in the reference's order of axes; ``None`` if nothing that fits."""
         found = None
         for number in self.places.get(place, ()):
@@ -121,7 +121,7 @@ class Forcing:
                 found = read[0]
         return found
 
-    def keep(self, place: Place, own: Array) -> None:
+    def keep(self, place: ForcedPlace, own: Array) -> None:
         """Keep what the reference gave in its own precision."""
         if place not in self.places or place in self._kept:
             return
@@ -132,7 +132,7 @@ class Forcing:
         file = self._kept[place] = self._folder / f"{len(self._kept)}.npy"
         np.save(file, own, allow_pickle=False)
 
-    def judge(self, place: Place, exact: Array, marks: Marks) -> None:
+    def judge(self, place: ForcedPlace, exact: Array, marks: Marks) -> None:
         """Judge what the left has in a place by what the reference gave there in float64."""
         kind = "gradient" if place.label.endswith(GRADIENTS) else "exp" if marks.has_exp else "plain"
         own = self._kept.pop(place, None)
@@ -158,7 +158,7 @@ class Forcing:
                     self._wrong |= dict.fromkeys(inside, place.label)
                 self.found[number] = local._replace(segment=tuple(sorted((inside | marks.around) - {place.label})))
 
-    def put(self, place: Place, own: Array, exact: Array, marks: Marks) -> Array | None:
+    def put(self, place: ForcedPlace, own: Array, exact: Array, marks: Marks) -> Array | None:
         """Judge what the left has in a place by what the reference gave there in both precisions, and return it."""
         self.keep(place, own)
         self.judge(place, exact, marks)

@@ -15,7 +15,7 @@ from pytest_msdump.core.facts.replay import EXP_FAMILY
 from pytest_msdump.core.model.record import Local
 from pytest_msdump.record.calls import leaves, with_leaves
 from pytest_msdump.record.keras import layers_of
-from pytest_msdump.replay.forcing import GRADIENTS, Forcing, Marks, Place, precision
+from pytest_msdump.replay.forcing import GRADIENTS, ForcedPlace, Forcing, Marks, precision
 from pytest_msdump.replay.judging import not_replayable
 from pytest_msdump.replay.torch_forcing import raised_by_the_model
 
@@ -170,7 +170,7 @@ class _Walk:
 
     def _put(self, name: str, slot: int, value: _Value) -> _Value:
         """Judge what the left has of an output, and go on with it."""
-        place = Place(name, slot, self._calls[name, slot])
+        place = ForcedPlace(name, slot, self._calls[name, slot])
         self._calls[name, slot] += 1
         if not self._forcing.wants(place):
             return value

@@ -142,7 +142,7 @@ def replay(dump: Dump, *, watch: Callable[[Iterable[Any], str], Iterable[Any]] =
         for name in links.writers:
             writing[run.step, name].add(run.at)
     calls = [
-        _Call(run, links, place, operator, occurrence, runs, writing)
+        _OperatorCall(run, links, place, operator, occurrence, runs, writing)
         for run, links in linked
         for place, operator in enumerate(links.graph.operators)
         for occurrence in sorted(run.tensors.get(mangle(operator.name), ()))
@@ -164,7 +164,7 @@ def replay(dump: Dump, *, watch: Callable[[Iterable[Any], str], Iterable[Any]] =
     return Replay(dump, done, tuple(replayed), (*refused, *unknown), undumped)
 
 
-def _without_operator(runs: Mapping[Coordinates, _Run], known: set[tuple[Coordinates, str]]) -> Iterator[Refused]:
+def _without_operator(runs: Mapping[Coordinates, _KernelRun], known: set[tuple[Coordinates, str]]) -> Iterator[Refused]:
     """Yield the dumped operators that no graph has."""
     for run in runs.values():
         for name, occurrences in run.tensors.items():
@@ -179,7 +179,7 @@ def _without_operator(runs: Mapping[Coordinates, _Run], known: set[tuple[Coordin
 
 
 @dataclass(frozen=True)
-class _Run:
+class _KernelRun:
     """One run of one graph: its tensors by operator, occurrence, and input or output, and its weights."""
 
     at: Coordinates
@@ -192,11 +192,11 @@ class _Run:
         return replace(self.at, graph=None)
 
 
-def _runs(dump: Dump) -> dict[Coordinates, _Run]:
-    runs: dict[Coordinates, _Run] = {}
+def _runs(dump: Dump) -> dict[Coordinates, _KernelRun]:
+    runs: dict[Coordinates, _KernelRun] = {}
     for ref in dump.refs:
         op = ref.key.op
-        run = runs.setdefault(op.at.part, _Run(op.at.part))
+        run = runs.setdefault(op.at.part, _KernelRun(op.at.part))
         if op.op_type == PARAMETER:
             run.weights.setdefault(mangle(op.label), ref)
         else:
@@ -235,15 +235,15 @@ class _Links:
 
 
 @dataclass(frozen=True)
-class _Call:
+class _OperatorCall:
     """One call of an operator in one run of its graph; `writing` are the runs that write a weight, by step."""
 
-    run: _Run
+    run: _KernelRun
     links: _Links
     place: int
     operator: Operator
     occurrence: int
-    runs: Mapping[Coordinates, _Run]
+    runs: Mapping[Coordinates, _KernelRun]
     writing: Mapping[tuple[Coordinates, str], Set[Coordinates]]
 
     @property

@@ -16,8 +16,8 @@ from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.facts.replay import EXP_FAMILY
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.record import Local
-from pytest_msdump.record.onnx import Model, Node
-from pytest_msdump.replay.forcing import Forcing, Marks, Place, precision
+from pytest_msdump.record.onnx import Model, OnnxNode
+from pytest_msdump.replay.forcing import ForcedPlace, Forcing, Marks, precision
 from pytest_msdump.replay.judging import not_replayable
 
 Array = npt.NDArray[Any]
@@ -78,7 +78,7 @@ def force_nodes(model: Model, feeds: _Values, forcing: Forcing) -> dict[int, Loc
             wide, mark = plain, mark | Marks(single=node.op_type)
         for slot, name in enumerate(node.outputs):
             if name:
-                _put(Place(node.name, slot), name, (plain[slot], wide[slot]), forcing, (own, exact, marks), mark)
+                _put(ForcedPlace(node.name, slot), name, (plain[slot], wide[slot]), forcing, (own, exact, marks), mark)
         left_uses.subtract(taken)
         for name in taken:
             if name and not left_uses[name]:
@@ -87,7 +87,7 @@ def force_nodes(model: Model, feeds: _Values, forcing: Forcing) -> dict[int, Loc
 
 
 def _put(
-    place: Place,
+    place: ForcedPlace,
     name: str,
     made: tuple[Any, Any],
     forcing: Forcing,
@@ -105,7 +105,7 @@ def _put(
         own[name], exact[name], marks[name] = left.astype(plain.dtype), left.astype(wide.dtype), Marks()
 
 
-def _run(model: Model, node: Node, proto: Any, values: Mapping[str, Any]) -> list[Any]:
+def _run(model: Model, node: OnnxNode, proto: Any, values: Mapping[str, Any]) -> list[Any]:
     from onnx import ValueInfoProto, helper
     from onnx.reference import ReferenceEvaluator
 

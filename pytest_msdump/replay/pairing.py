@@ -24,7 +24,7 @@ from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.matching.kinds import kind_of
 from pytest_msdump.core.model.pairing import Pair, Transform
 from pytest_msdump.core.model.report import Report
-from pytest_msdump.replay.forcing import GRADIENTS, Forcing, Place
+from pytest_msdump.replay.forcing import GRADIENTS, ForcedPlace, Forcing
 from pytest_msdump.replay.reference_model import Reference
 from pytest_msdump.replay.torch_forcing import run_as_it_is
 
@@ -42,7 +42,7 @@ def suggest_with(reference: Reference | None, plan: Plan, *, watch: Watch = unwa
     if reference is None or not reference.is_torch or not found.alone:
         return found
     with tempfile.TemporaryDirectory(prefix="msdump-replay-") as folder:
-        search = _Search(plan, found, Path(folder))
+        search = _ReplaySearch(plan, found, Path(folder))
         run_as_it_is(reference.model, reference.runner(plan.left, plan.right), search)
     if not search.has_met:
         raise ConfigError(
@@ -56,7 +56,7 @@ def suggested(report: Report, plan: Plan, reference: Reference | None, watch: Wa
     return with_suggestions(report, suggest_with(reference, plan, watch=watch))
 
 
-class _Search(Forcing):
+class _ReplaySearch(Forcing):
     """Finds partners while the reference runs; what has one from the start keeps it."""
 
     def __init__(self, plan: Plan, found: Suggested, folder: Path) -> None:
@@ -67,7 +67,7 @@ class _Search(Forcing):
         copies = {*found.copies}
         against = {one.right for one in found.suggestions if one.how == "against"}
         self._alone = {
-            Place(ref.key.op.label, ref.key.slot, ref.key.op.at.occurrence or 0): number
+            ForcedPlace(ref.key.op.label, ref.key.slot, ref.key.op.at.occurrence or 0): number
             for number, ref in enumerate(found.right)
             if number in {*found.alone} - copies - against
             and ref.key.io == "output"
@@ -99,11 +99,11 @@ class _Search(Forcing):
         ordered = tuple(sorted(suggestions, key=lambda one: one.right))
         return replace(self._offline, suggestions=ordered, doubtful=doubtful)
 
-    def wants(self, place: Place) -> bool:
+    def wants(self, place: ForcedPlace) -> bool:
         """Whether this place has a partner, or is to get one."""
         return place in self._alone or super().wants(place)
 
-    def keep(self, place: Place, own: npt.NDArray[Any]) -> None:
+    def keep(self, place: ForcedPlace, own: npt.NDArray[Any]) -> None:
         """Look for the partner of what the reference gave."""
         self.has_met = True
         number = self._alone.get(place)

@@ -21,7 +21,7 @@ from pytest_msdump.record.torch_gradients import Gradients
 from pytest_msdump.record.torch_hooks import ForwardHooks
 from pytest_msdump.record.torch_operations import around_operations, computes
 from pytest_msdump.record.torch_tensors import is_backward, is_tensor
-from pytest_msdump.replay.forcing import Forcing, Marks, Place, precision
+from pytest_msdump.replay.forcing import ForcedPlace, Forcing, Marks, precision
 from pytest_msdump.replay.judging import not_replayable
 from pytest_msdump.replay.torch_steps import Steps
 
@@ -111,7 +111,7 @@ def _copy(model: Any, dtype: Any, *, rounded_to: Any = None) -> Any:
     return copy.deepcopy(model, known)
 
 
-class _Run:
+class _ForcedRun:
     """One run of a copy of the reference; a subclass says what happens to each tensor that has a partner."""
 
     def __init__(self, model: Any, forcing: Forcing) -> None:
@@ -137,7 +137,7 @@ class _Run:
     def watch(self, stack: ExitStack) -> None:
         """Watch more than modules and gradients."""
 
-    def met(self, place: Place, tensor: Any) -> None:
+    def met(self, place: ForcedPlace, tensor: Any) -> None:
         """Do something with a tensor that has a partner, before the left's takes its place."""
         raise NotImplementedError
 
@@ -180,7 +180,7 @@ class _Run:
         """Return the left's tensor for one of the reference's, through which its gradient goes on; else itself."""
         import torch
 
-        place = Place(label, slot, self._calls[label, slot])
+        place = ForcedPlace(label, slot, self._calls[label, slot])
         self._calls[label, slot] += 1
         if self.forcing.wants(place):
             self.met(place, tensor)
@@ -247,7 +247,7 @@ def _laid_out_as(tensor: Any, values: Any) -> Any:
     return like(*layout, dtype=tensor.dtype).copy_(values)
 
 
-class _OwnRun(_Run):
+class _OwnRun(_ForcedRun):
     """The reference in the left's precision: what rounding alone does to each tensor."""
 
     def __init__(self, model: Any, forcing: Forcing) -> None:
@@ -255,7 +255,7 @@ class _OwnRun(_Run):
         # What modules gave back in which no other one ran: a 16-bit type, else None.
         self.atoms: dict[str, Any] = {}
 
-    def met(self, place: Place, tensor: Any) -> None:
+    def met(self, place: ForcedPlace, tensor: Any) -> None:
         import torch
 
         plain = tensor.detach()
@@ -266,7 +266,7 @@ class _OwnRun(_Run):
         self.atoms[name] = next((tensor.dtype for tensor in tensors if tensor.dtype in _half_types()), None)
 
 
-class _ExactRun(_Run):
+class _ExactRun(_ForcedRun):
     """The reference in float64, of weights and inputs that are rounded where the run rounded them."""
 
     def __init__(self, model: Any, forcing: Forcing, atoms: dict[str, Any], low: Any) -> None:
@@ -283,7 +283,7 @@ class _ExactRun(_Run):
         stack.callback(hooks.register_module_forward_pre_hook(self._round).remove)
         stack.enter_context(around_operations(self._operated))
 
-    def met(self, place: Place, tensor: Any) -> None:
+    def met(self, place: ForcedPlace, tensor: Any) -> None:
         """Judge what the left has by it."""
         self.forcing.judge(place, tensor.detach().numpy(), self._marks_of(tensor))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_msdump.causes.edges import groups
 from pytest_msdump.causes.growth import drift_of, growth, growth_by_graph, growth_by_order
-from pytest_msdump.causes.network import Drift, Feed, Node
+from pytest_msdump.causes.network import Drift, Feed, NetworkNode
 from pytest_msdump.causes.operator_status import TensorStatus, operator_nodes
 from pytest_msdump.causes.roles import Role, roles_by_graph, roles_by_order
 from pytest_msdump.core.model.comparison import Comparison, Dominated, Measurement, Nonfinite, Verdict
@@ -109,7 +109,7 @@ def test_a_score_is_level_before_a_mistake_and_jumps_at_it(scores: list[float], 
     status = ["fails" if score > 12 else "passes" for score in scores]
     drifts = [measured_limit(score * 10.0**-number, 10.0**-number) for number, score in enumerate(scores, 3)]
     nodes = {
-        number: Node(
+        number: NetworkNode(
             status[number], [Feed(number - 1, status[number - 1], drifts[number - 1])] if number else (), drift
         )
         for number, drift in enumerate(drifts)
@@ -174,18 +174,18 @@ def test_amplification_is_the_largest_error_out_over_the_largest_in(
 # -- which operators stand out ---------------------------------------------------------------------------------------
 
 
-def chain(*shares: float | None, limit: float = 1e-3) -> dict[str, Node[str]]:
+def chain(*shares: float | None, limit: float = 1e-3) -> dict[str, NetworkNode[str]]:
     """Operators a, b, … one after another; an error above its limit fails, ``None`` was not compared."""
-    nodes: dict[str, Node[str]] = {}
+    nodes: dict[str, NetworkNode[str]] = {}
     for number, share in enumerate(shares):
         feeds = [Feed(chr(ord("a") + number - 1))] if number else []
         status = "unseen" if share is None else "fails" if share > 1 else "passes"
         drift = None if share is None else Drift(share * limit, limit, 4e-6)
-        nodes[chr(ord("a") + number)] = Node(status, feeds, drift)
+        nodes[chr(ord("a") + number)] = NetworkNode(status, feeds, drift)
     return nodes
 
 
-def names(nodes: dict[str, Node[str]]) -> dict[str, str]:
+def names(nodes: dict[str, NetworkNode[str]]) -> dict[str, str]:
     return {op: role.name for op, role in roles_by_graph(nodes).items()}
 
 
@@ -210,7 +210,7 @@ def test_a_jump_within_the_limit_is_the_cause_of_what_fails_by_small_steps() -> 
     assert roles["f"].causes == ("b",)
 
 
-def fails_otherwise(nodes: dict[str, Node[str]], op: str) -> dict[str, Node[str]]:
+def fails_otherwise(nodes: dict[str, NetworkNode[str]], op: str) -> dict[str, NetworkNode[str]]:
     drift = nodes[op].drift
     assert drift is not None
     return {**nodes, op: replace(nodes[op], status="fails", drift=drift._replace(fails_otherwise=True))}
@@ -236,9 +236,9 @@ def test_a_jump_of_what_rounding_explains_is_none() -> None:
 
 def test_a_jump_in_a_branch_too_small_to_explain_the_failure_is_not_its_cause() -> None:
     nodes = chain(0.1, 0.3, 0.9) | {
-        "equal": Node("passes", (), Drift(0.0, 1e-3)),
-        "side": Node("passes", [Feed("equal")], Drift(5e-5, 1e-3, 4e-6)),
-        "x": Node("fails", [Feed("c"), Feed("side")], Drift(1.06e-3, 1e-3, 4e-6)),
+        "equal": NetworkNode("passes", (), Drift(0.0, 1e-3)),
+        "side": NetworkNode("passes", [Feed("equal")], Drift(5e-5, 1e-3, 4e-6)),
+        "x": NetworkNode("fails", [Feed("c"), Feed("side")], Drift(1.06e-3, 1e-3, 4e-6)),
     }
     assert growth_by_graph(nodes)["side"].is_jump
     assert names(nodes) == {"x": "accumulated"}
@@ -252,9 +252,9 @@ def test_growth_across_what_was_not_compared_blames_no_one_of_them() -> None:
 
 def test_of_two_inputs_the_larger_error_counts() -> None:
     nodes = chain(0.001, 0.9) | {
-        "x": Node("passes", [Feed("a")], Drift(1e-6, 1e-3)),
-        "y": Node("fails", [Feed("x"), Feed("b")], Drift(1.1e-3, 1e-3)),
-        "z": Node("fails", [Feed("x")], Drift(1.1e-3, 1e-3)),
+        "x": NetworkNode("passes", [Feed("a")], Drift(1e-6, 1e-3)),
+        "y": NetworkNode("fails", [Feed("x"), Feed("b")], Drift(1.1e-3, 1e-3)),
+        "z": NetworkNode("fails", [Feed("x")], Drift(1.1e-3, 1e-3)),
     }
     roles = roles_by_graph(nodes)
     assert (roles["y"].name, roles["z"].name) == ("inherited", "cause")
@@ -262,7 +262,7 @@ def test_of_two_inputs_the_larger_error_counts() -> None:
 
 
 def test_where_limits_do_not_tell_the_first_to_fail_is_the_cause() -> None:
-    nodes = {"a": Node("passes", (), Drift(0.5)), "b": Node("fails", [Feed("a")], None)}
+    nodes = {"a": NetworkNode("passes", (), Drift(0.5)), "b": NetworkNode("fails", [Feed("a")], None)}
     assert {op: role.name for op, role in roles_by_graph(nodes).items()} == {"b": "cause"}
 
 
@@ -283,8 +283,8 @@ def test_by_order_small_steps_accumulate() -> None:
 
 def test_by_order_what_ran_inside_of_a_module_explains_its_error() -> None:
     equal, large = Drift(0.0, 1.0), Drift(0.5, 1.0)
-    inside = {"x": Node("passes", [Feed(None, "passes", equal)], large)}
-    module = Node("passes", [Feed(None, "passes", equal), Feed("x", is_inside=True)], Drift(0.6, 1.0))
+    inside = {"x": NetworkNode("passes", [Feed(None, "passes", equal)], large)}
+    module = NetworkNode("passes", [Feed(None, "passes", equal), Feed("x", is_inside=True)], Drift(0.6, 1.0))
     grown = growth_by_order({**inside, "m": module})
     assert grown["x"].is_jump
     assert not grown["m"].is_jump
@@ -295,6 +295,6 @@ def test_by_order_what_ran_inside_of_a_module_explains_its_error() -> None:
 
 def test_by_order_what_was_given_an_unknown_error_inside_of_a_module_does_not_explain_its_error() -> None:
     equal, large = Drift(0.0, 1.0), Drift(0.5, 1.0)
-    given = Node("passes", [Feed(None, "passes", large)], large)
-    module = Node("passes", [Feed(None, "passes", equal), Feed("x", is_inside=True)], large)
-    assert growth_by_order({"a": Node("passes", (), equal), "x": given, "m": module})["m"].is_jump
+    given = NetworkNode("passes", [Feed(None, "passes", large)], large)
+    module = NetworkNode("passes", [Feed(None, "passes", equal), Feed("x", is_inside=True)], large)
+    assert growth_by_order({"a": NetworkNode("passes", (), equal), "x": given, "m": module})["m"].is_jump

@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_msdump.causes.network import Drift, Feed, Node, components
+from pytest_msdump.causes.network import Drift, Feed, NetworkNode, components
 from pytest_msdump.causes.roles import Role, roles_by_graph, roles_by_order
 
 
-def node(status: str, *producers: str) -> Node[str]:
-    return Node(status, [Feed(producer) for producer in producers])
+def node(status: str, *producers: str) -> NetworkNode[str]:
+    return NetworkNode(status, [Feed(producer) for producer in producers])
 
 
-def names(**nodes: Node[str]) -> dict[str, str]:
+def names(**nodes: NetworkNode[str]) -> dict[str, str]:
     return {op: role.name for op, role in roles_by_graph(nodes).items()}
 
 
@@ -21,7 +21,7 @@ def test_an_operator_that_nobody_saw_may_be_the_cause() -> None:
     roles = roles_by_graph({"a": node("passes"), "u": node("unseen", "a"), "x": node("fails", "a", "u")})
     assert roles["x"] == Role("unknown", suspects=("u",), why="unseen")
     assert roles_by_graph({"x": node("fails", "gone")})["x"].suspects == ("gone",)
-    assert roles_by_graph({"x": Node("fails", None)})["x"].why == "feeds"
+    assert roles_by_graph({"x": NetworkNode("fails", None)})["x"].why == "feeds"
 
 
 def test_a_part_that_feeds_two_failures_makes_both_unknown() -> None:
@@ -38,11 +38,13 @@ def test_weights_are_no_suspects_but_named() -> None:
 
 
 def test_own_inputs_win_over_edges() -> None:
-    nodes = {"a": node("fails"), "x": Node("fails", [Feed("a", "passes")])}
+    nodes = {"a": node("fails"), "x": NetworkNode("fails", [Feed("a", "passes")])}
     assert roles_by_graph(nodes)["x"] == Role("cause")
-    nodes = {"a": node("passes"), "x": Node("fails", [Feed("a", "fails")])}
+    nodes = {"a": node("passes"), "x": NetworkNode("fails", [Feed("a", "fails")])}
     assert roles_by_graph(nodes)["x"] == Role("inherited", suspects=("a",))
-    assert roles_by_graph({"x": Node("fails", [Feed("gone", "fails")])})["x"] == Role("inherited", suspects=("gone",))
+    assert roles_by_graph({"x": NetworkNode("fails", [Feed("gone", "fails")])})["x"] == Role(
+        "inherited", suspects=("gone",)
+    )
 
 
 def test_operators_in_a_circle_do_not_hang_and_blame_nobody() -> None:
@@ -53,7 +55,7 @@ def test_operators_in_a_circle_do_not_hang_and_blame_nobody() -> None:
     entered = {**circle, "start": node("fails"), "a": node("fails", "b", "start")}
     assert {role.causes for op, role in roles_by_graph(entered).items() if op != "start"} == {("start",)}
     assert names(x=node("fails", "x")) == {"x": "cause"}
-    known = {"a": Node("fails", [Feed("b", "fails")]), "b": Node("fails", [Feed("a", "fails")])}
+    known = {"a": NetworkNode("fails", [Feed("b", "fails")]), "b": NetworkNode("fails", [Feed("a", "fails")])}
     assert {role.why for role in roles_by_graph(known).values()} == {"circle"}
 
 
@@ -65,7 +67,7 @@ def test_roles_agree_with_a_search_from_each_failure(data: st.DataObject) -> Non
     feeds = [
         sorted(data.draw(st.sets(st.integers(0, number - 1), max_size=3)) if number else ()) for number in range(count)
     ]
-    roles = roles_by_graph({n: Node(statuss[n], [Feed(f) for f in feeds[n]]) for n in range(count)})
+    roles = roles_by_graph({n: NetworkNode(statuss[n], [Feed(f) for f in feeds[n]]) for n in range(count)})
     for number in range(count):
         if statuss[number] != "fails":
             assert number not in roles
@@ -107,20 +109,20 @@ def test_components_are_mutual_reach_producers_first(above: list[list[int]]) -> 
 
 
 def test_by_order_the_first_failure_is_the_cause_and_the_others_may_be() -> None:
-    nodes = {"a": node("passes"), "u": node("part"), "x": Node("fails", None), "y": Node("fails", None)}
+    nodes = {"a": node("passes"), "u": node("part"), "x": NetworkNode("fails", None), "y": NetworkNode("fails", None)}
     assert roles_by_order(nodes) == {"x": Role("cause", suspects=("u",)), "y": Role("unknown", why="order")}
 
 
 def test_by_order_what_was_not_seen_before_may_be_the_cause() -> None:
-    nodes = {"u": node("unseen"), "a": node("passes"), "x": Node("fails", None)}
+    nodes = {"u": node("unseen"), "a": node("passes"), "x": NetworkNode("fails", None)}
     assert roles_by_order(nodes) == {"x": Role("unknown", suspects=("u",), why="unseen")}
 
 
 def test_by_order_own_inputs_tell() -> None:
     nodes = {
-        "x": Node("fails", None),
-        "y": Node("fails", [Feed(None, "passes")]),
-        "z": Node("fails", [Feed(None, "fails")]),
+        "x": NetworkNode("fails", None),
+        "y": NetworkNode("fails", [Feed(None, "passes")]),
+        "z": NetworkNode("fails", [Feed(None, "fails")]),
     }
     assert {op: role.name for op, role in roles_by_order(nodes).items()} == {
         "x": "cause",
@@ -129,30 +131,30 @@ def test_by_order_own_inputs_tell() -> None:
     }
 
 
-def module(status: str, given: str, *inside: str) -> Node[str]:
-    return Node(status, [Feed(None, given), *(Feed(one, is_inside=True) for one in inside)])
+def module(status: str, given: str, *inside: str) -> NetworkNode[str]:
+    return NetworkNode(status, [Feed(None, given), *(Feed(one, is_inside=True) for one in inside)])
 
 
 def test_by_order_a_module_inherits_from_what_fails_inside_of_it() -> None:
-    wrong = {"x": Node("fails", [Feed(None, "passes")])}
-    after = {"y": Node("fails", [Feed(None, "fails")])}
+    wrong = {"x": NetworkNode("fails", [Feed(None, "passes")])}
+    after = {"y": NetworkNode("fails", [Feed(None, "fails")])}
     roles = roles_by_order(
         {**wrong, **after, "m": module("fails", "passes", "y", "x"), "n": module("fails", "passes", "m")}
     )
     assert roles["m"] == roles["n"] == Role("inherited", causes=("x",))
     # Where its own inputs were not compared, too.
-    assert roles_by_order({"x": Node("fails", None), "m": Node("fails", [Feed("x", is_inside=True)])})["m"].causes == (
-        "x",
-    )
+    assert roles_by_order({"x": NetworkNode("fails", None), "m": NetworkNode("fails", [Feed("x", is_inside=True)])})[
+        "m"
+    ].causes == ("x",)
 
 
 def test_by_order_a_module_is_the_cause_where_all_that_fails_inside_was_given_it() -> None:
-    roles = roles_by_order({"y": Node("fails", [Feed(None, "fails")]), "m": module("fails", "passes", "y")})
+    roles = roles_by_order({"y": NetworkNode("fails", [Feed(None, "fails")]), "m": module("fails", "passes", "y")})
     assert (roles["y"].name, roles["m"].name) == ("inherited", "cause")
     roles = roles_by_order({"x": node("passes"), "m": module("fails", "passes", "x")})
     assert roles["m"].name == "cause"
     # A larger error before, in another branch, does not take it back.
     equal, large = Drift(0.0, 1.0), Drift(2.0, 1.0)
-    given = Node("fails", [Feed(None, "fails", large)], large)
-    outer = Node("fails", [Feed(None, "passes", equal), Feed("y", is_inside=True)], large)
-    assert roles_by_order({"a": Node("fails", (), Drift(3.0, 1.0)), "y": given, "m": outer})["m"].name == "cause"
+    given = NetworkNode("fails", [Feed(None, "fails", large)], large)
+    outer = NetworkNode("fails", [Feed(None, "passes", equal), Feed("y", is_inside=True)], large)
+    assert roles_by_order({"a": NetworkNode("fails", (), Drift(3.0, 1.0)), "y": given, "m": outer})["m"].name == "cause"

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_msdump.causes.structure import Step, align_steps, fused_steps, name_agreement, shapes_agree
+from pytest_msdump.causes.structure import AlignedStep, align_steps, fused_steps, name_agreement, shapes_agree
 
 
 def steps(*kinds, shape=(2, 8), names=None):
     return [
-        Step((number,), frozenset({(kind, 0)}), ((names or {}).get(number, ""),), (shape,))
+        AlignedStep((number,), frozenset({(kind, 0)}), ((names or {}).get(number, ""),), (shape,))
         for number, kind in enumerate(kinds)
     ]
 

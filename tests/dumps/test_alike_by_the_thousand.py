@@ -13,7 +13,7 @@ from pytest_msdump.core.dumps.npy import parse_header as parse_npy
 from pytest_msdump.core.errors import TensorFileError
 from pytest_msdump.core.storage.listings import names_kept
 from pytest_msdump.dumps.ascend_header import parse_header
-from pytest_msdump.dumps.wire import Memory, Span, fields
+from pytest_msdump.dumps.wire import Memory, WireSpan, fields
 
 numbers = st.integers(1, 15)
 
@@ -39,7 +39,7 @@ contents = st.one_of(st.integers(0, 2**64 - 1), st.binary(max_size=200))
 @given(st.lists(st.tuples(st.integers(1, 40), contents), max_size=12), st.integers(0, 40))
 def test_a_small_message_has_the_fields_that_were_written(written, before):
     message = b"".join(field(*one) for one in written)
-    found = list(fields(Memory(b"\xff" * before + message), Span(before, before + len(message))))
+    found = list(fields(Memory(b"\xff" * before + message), WireSpan(before, before + len(message))))
     assert [one.number for one in found] == [number for number, _ in written]
     for one, (_, content) in zip(found, written, strict=True):
         if isinstance(content, int):

@@ -4,11 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_msdump.core.errors import TensorFileError
-from pytest_msdump.dumps.wire import Memory, Span, fields, named_fields, span_of, varint_of, varints
+from pytest_msdump.dumps.wire import Memory, WireSpan, fields, named_fields, span_of, varint_of, varints
 
 
 def walk(data):
-    return list(fields(Memory(data), Span(0, len(data))))
+    return list(fields(Memory(data), WireSpan(0, len(data))))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_fixed_fields_are_stepped_over():
 
 def test_unknown_fields_are_skipped():
     data = number(1, 5) + chunk(99, b"whatever") + number(2**29 - 1, 4) + number(2, 6)
-    found = named_fields(Memory(data), Span(0, len(data)), {1: "a", 2: "b"})
+    found = named_fields(Memory(data), WireSpan(0, len(data)), {1: "a", 2: "b"})
     assert [(name, field.value) for name, field in found] == [("a", 5), ("b", 6)]
 
 
@@ -77,9 +77,9 @@ def test_what_is_not_in_bounds_is_refused(data, text):
 def test_a_message_reaches_no_further_than_its_end():
     data = bytes.fromhex("12 03 61 62 63")
     with pytest.raises(TensorFileError, match="3 bytes where 2 are left"):
-        list(fields(Memory(data), Span(0, 4)))
+        list(fields(Memory(data), WireSpan(0, 4)))
     with pytest.raises(TensorFileError, match="not all there"):
-        list(fields(Memory(data), Span(0, 6)))
+        list(fields(Memory(data), WireSpan(0, 6)))
 
 
 def test_a_message_of_more_fields_than_are_believed_is_refused():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_msdump.capabilities.overflow.chunks import OverflowEntry
 from pytest_msdump.core.matching.coordinates import compatible
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingState
-from pytest_msdump.core.matching.sides import NameIndex, Operator, Side
+from pytest_msdump.core.matching.sides import NameIndex, Side, SideOperator
 from pytest_msdump.core.model.ordering import placed_at
 from pytest_msdump.core.model.pairing import Transform
 from pytest_msdump.core.model.tensor import (
@@ -72,8 +72,8 @@ def test_a_tensor_keeps_all_it_has_when_it_gets_a_place():
 @given(st.lists(st.tuples(st.integers(0, 2), places), max_size=10), st.integers(0, 2), places)
 def test_a_tensor_is_free_where_it_has_no_partner_at_a_compatible_place(added, ref, place):
     refs = (TensorRef(TensorKey(OpKey("op"), "output", 0), TensorSpec(), TensorSource(Path("dump"), "f"), "made"),) * 3
-    left = Side("left", refs, (Operator(OpKey("op"), (None,) * 5, (None,) * 5, True, {}),), (0, 0, 0), OUTPUT, NONE)
-    ops = tuple(Operator(OpKey("op"), at, at, True, {}) for at in [*(at for _, at in added), place])
+    left = Side("left", refs, (SideOperator(OpKey("op"), (None,) * 5, (None,) * 5, True, {}),), (0, 0, 0), OUTPUT, NONE)
+    ops = tuple(SideOperator(OpKey("op"), at, at, True, {}) for at in [*(at for _, at in added), place])
     right = Side("right", refs[:1] * len(ops), ops, tuple(range(len(ops))), OUTPUT, NONE)
     state = PairingState(left, right)
     for number, (one, _) in enumerate(added):

@@ -13,7 +13,7 @@ from pytest_msdump.core.compare.planning import plan
 from pytest_msdump.core.facts.replay import EXP_FAMILY
 from pytest_msdump.core.suite import load_suite
 from pytest_msdump.record import DumpWriter
-from pytest_msdump.replay.forcing import Forcing, Marks, Place, in_order_of, precision
+from pytest_msdump.replay.forcing import ForcedPlace, Forcing, Marks, in_order_of, precision
 from pytest_msdump.replay.judging import judge
 
 EXACT = np.random.default_rng(3).normal(size=(40, 50))
@@ -225,7 +225,7 @@ def test_a_tensor_of_the_left_is_put_in_in_the_order_of_the_reference(tmp_path):
     right = np.arange(24, dtype="f4").reshape(2, 3, 4, 1)
     left = right.transpose(0, 2, 3, 1)
     found, pairs = forcing(tmp_path, {"conv": left}, {"conv": right}, left_format="NHWC", right_format="NCHW")
-    np.testing.assert_array_equal(found.values(Place("conv", 0), right.shape), right)
+    np.testing.assert_array_equal(found.values(ForcedPlace("conv", 0), right.shape), right)
     np.testing.assert_array_equal(in_order_of(pairs[0], right.shape)[0], right)
 
 
@@ -233,19 +233,19 @@ def test_a_map_entry_s_transpose_and_reshape_are_undone(tmp_path):
     right = np.arange(24, dtype="f4").reshape(2, 3, 4)
     entry = {"left": "a", "right": "b", "transpose": [2, 0, 1], "reshape": True}
     found, _ = forcing(tmp_path, {"a": right.transpose(2, 0, 1).reshape(4, 6)}, {"b": right}, map=[entry])
-    np.testing.assert_array_equal(found.values(Place("b", 0), right.shape), right)
+    np.testing.assert_array_equal(found.values(ForcedPlace("b", 0), right.shape), right)
 
 
 def test_another_shape_is_an_error_and_nothing_is_put_in(tmp_path):
     found, _ = forcing(tmp_path, {"a": np.zeros(3, "f4")}, {"a": np.zeros(3, "f4")})
-    assert found.values(Place("a", 0), (4,)) is None
+    assert found.values(ForcedPlace("a", 0), (4,)) is None
     assert (found.whole()[0].outcome, found.whole()[0].why.code) == ("error", "local_shape")
 
 
 def test_a_damaged_file_is_an_error(tmp_path):
     found, pairs = forcing(tmp_path, {"a": np.zeros(3, "f4")}, {"a": np.zeros(3, "f4")})
     pairs[0].left.source.path.write_bytes(b"\x93NUMPY\x01\x00")
-    assert found.values(Place("a", 0), (3,)) is None
+    assert found.values(ForcedPlace("a", 0), (3,)) is None
     assert (found.whole()[0].outcome, found.whole()[0].why.code) == ("error", "local_unreadable")
 
 
@@ -262,8 +262,8 @@ def test_the_first_who_sees_a_wrong_segment_is_accused_and_what_else_it_went_int
     found, _ = forcing(tmp_path, {**tensors, "a": SINGLE * 2, "b": SINGLE * 2, "c": SINGLE * 2}, tensors)
     inside = {"a": {"x"}, "b": {"x", "y"}, "c": set()}
     for name, modules in inside.items():
-        found.keep(Place(name, 0), SINGLE)
-        found.judge(Place(name, 0), EXACT, Marks(frozenset(modules)))
+        found.keep(ForcedPlace(name, 0), SINGLE)
+        found.judge(ForcedPlace(name, 0), EXACT, Marks(frozenset(modules)))
     a, b, c = found.whole().values()
     assert (a.outcome, a.segment) == ("fail", ("x",))
     assert (b.outcome, b.why.parameters) == ("not_replayable", {"module": "a"})
@@ -273,8 +273,8 @@ def test_the_first_who_sees_a_wrong_segment_is_accused_and_what_else_it_went_int
 @pytest.mark.parametrize("marks", [Marks(random="native_dropout"), Marks(single="exotic")])
 def test_random_numbers_and_missing_kernels_are_reasons(tmp_path, marks):
     found, _ = forcing(tmp_path, {"a": SINGLE}, {"a": SINGLE})
-    found.keep(Place("a", 0), SINGLE)
-    found.judge(Place("a", 0), EXACT, marks)
+    found.keep(ForcedPlace("a", 0), SINGLE)
+    found.judge(ForcedPlace("a", 0), EXACT, marks)
     assert found.whole()[0].why.code == ("local_random" if marks.random else "local_single")
 
 

@@ -46,7 +46,7 @@ _TICK_SECONDS = 1.0
 
 @dataclass
 class _Task:
-    jobs: tuple[Job, ...]
+    jobs: tuple[ClusterJob, ...]
     attempts: int = 0
     # Addresses of the workers that may do it; any worker if it is empty.
     workers: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class Cluster:
         yielded, and `notes` say so.
         """
         waiting = deque(self._tasks(list(numbers)))
-        suspects: list[Job] = []
+        suspects: list[ClusterJob] = []
         try:
             if self._crew.unable:
                 self.notes.append(
@@ -97,7 +97,9 @@ class Cluster:
             with suppress(Exception):
                 self._client.cancel(list(self._running), force=True)
 
-    def _through(self, waiting: deque[_Task], suspects: list[Job] | None, window: int) -> Iterator[tuple[int, Record]]:
+    def _through(
+        self, waiting: deque[_Task], suspects: list[ClusterJob] | None, window: int
+    ) -> Iterator[tuple[int, Record]]:
         """Have tasks done, `window` at a time. Pairs of lost workers go to `suspects`, or are errors without it."""
         while waiting or self._running:
             while waiting and len(self._running) < window and self._is_submitted(waiting[0]):
@@ -111,7 +113,7 @@ class Cluster:
             yield from self._outcome(future, task, waiting, suspects)
 
     def _outcome(
-        self, future: Future, task: _Task, waiting: deque[_Task], suspects: list[Job] | None
+        self, future: Future, task: _Task, waiting: deque[_Task], suspects: list[ClusterJob] | None
     ) -> Iterator[tuple[int, Record]]:
         """Yield the records of a task, or try it again, or make errors of it."""
         from distributed import KilledWorker
@@ -216,7 +218,7 @@ class Cluster:
     def _tasks(self, numbers: Sequence[int]) -> Iterator[_Task]:
         """Put small pairs together and leave large ones alone, in enough tasks for all workers."""
         most = min(_MOST_PAIRS, max(1, len(numbers) // (4 * max(1, sum(self._crew.able.values())))))
-        jobs: list[Job] = []
+        jobs: list[ClusterJob] = []
         size = 0
         for number in numbers:
             pair = self._plan.pairing.pairs[number]
@@ -349,7 +351,7 @@ def _question(folders: tuple[str, ...]) -> Callable[[], dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ClusterJob:
     """A pair, its number in the plan, and what its files are as the machine with the plan sees them."""
 
     number: int
@@ -365,12 +367,12 @@ class Answer:
     refusal: str = ""
 
 
-def job_of(number: int, pair: Pair) -> Job:
+def job_of(number: int, pair: Pair) -> ClusterJob:
     """Return what a worker of a cluster needs to know of a pair."""
-    return Job(number, pair, tuple((path, _identity(path)) for path in files_of(pair)))
+    return ClusterJob(number, pair, tuple((path, _identity(path)) for path in files_of(pair)))
 
 
-def compare_batch(jobs: Sequence[Job], comparer: Comparer, wanted: Stamp) -> Answer:
+def compare_batch(jobs: Sequence[ClusterJob], comparer: Comparer, wanted: Stamp) -> Answer:
     """Compare pairs on a worker of a cluster; `wanted` is the program of the machine with the plan.
 
     The answer is a refusal if this worker has another program, whose numbers may differ. A pair whose files look
@@ -382,7 +384,7 @@ def compare_batch(jobs: Sequence[Job], comparer: Comparer, wanted: Stamp) -> Ans
     return Answer(tuple((job.number, _record(job, comparer)) for job in jobs))
 
 
-def _record(job: Job, comparer: Comparer) -> Record:
+def _record(job: ClusterJob, comparer: Comparer) -> Record:
     for path, seen in job.seen:
         if isinstance(path, RemotePath) and isinstance(seen, StoredObject):
             # Whatever is read is held against it.

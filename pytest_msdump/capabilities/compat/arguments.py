@@ -19,7 +19,7 @@ from pytest_msdump.core.compare.planning import Plan
 from pytest_msdump.core.errors import ConfigError, MsdumpError, UnknownNameError, nearest
 from pytest_msdump.core.escape import shell_line, terminal_lines
 from pytest_msdump.core.facts.metrics import METRICS
-from pytest_msdump.core.matching.rules import Group, combined, group_operators
+from pytest_msdump.core.matching.rules import FusedGroup, combined, group_operators
 from pytest_msdump.core.model.describe import listed, wrapped
 from pytest_msdump.core.model.pairing import Pair, Unmatched
 from pytest_msdump.core.settings.options import OPTIONS
@@ -237,7 +237,7 @@ _LAST = -1
 
 def chosen_groups(
     plan: Plan, *, span: str | None, numbers: str | None
-) -> tuple[tuple[Group, ...] | None, tuple[str, ...]]:
+) -> tuple[tuple[FusedGroup, ...] | None, tuple[str, ...]]:
     """Return the groups that ``-r START,END,STEP`` or ``-s I,J,…`` chooses, and notes on numbers that none has."""
     if span is None and numbers is None:
         return None, ()
@@ -282,7 +282,7 @@ def _number(text: str, flag: str, whole: str) -> int:
     return int(text)
 
 
-def narrowed(plan: Plan, groups: Iterable[Group]) -> Plan:
+def narrowed(plan: Plan, groups: Iterable[FusedGroup]) -> Plan:
     """Return the plan for the operators of some groups alone; coverage is of the right tensors paired with them."""
     # Globs would not do: they look at both sides, and the next operator's input has this one's name on the right.
     names = {operator.name for group in groups for operator in group.operators}

@@ -194,7 +194,7 @@ def _run_batch(wanted: _Wanted, rules: Path) -> int:
     return max(codes)
 
 
-def _compared(wanted: _Wanted, job: Job | None) -> int:
+def _compared(wanted: _Wanted, job: VendorJob | None) -> int:
     arguments = wanted.arguments
     options = {name: arguments.get(name) for name in _SPELLED if name in arguments}
     reports = wanted.folder / _REPORTS
@@ -239,7 +239,7 @@ _DIGITS = re.compile(r"[0-9]+", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Job:
+class VendorJob:
     """One model of a batch: its dump, its rule file, and the names of its results and its report."""
 
     dump: Path
@@ -248,7 +248,7 @@ class Job:
     report: str
 
 
-def find_jobs(root: Path, rules: Path) -> tuple[tuple[Job, ...], tuple[str, ...]]:
+def find_jobs(root: Path, rules: Path) -> tuple[tuple[VendorJob, ...], tuple[str, ...]]:
     """Return the models of a dump with their rule files, and notes about models and graphs without the other."""
     if not root.is_dir() or not _DIGITS.fullmatch(root.name):
         raise ConfigError(
@@ -269,7 +269,7 @@ def find_jobs(root: Path, rules: Path) -> tuple[tuple[Job, ...], tuple[str, ...]
         notes += [note] if note else []
         met.add(graph)
         report = f"{device}_{model}_{model_id}_{step}"
-        jobs.append(Job(one, graphs[graph], f"{device}_{model}_{step}", report))
+        jobs.append(VendorJob(one, graphs[graph], f"{device}_{model}_{step}", report))
     notes += [f"{graphs[graph]}: nothing was dumped of {graph}" for graph in graphs if graph not in met]
     if not jobs:
         raise ConfigError(

@@ -78,7 +78,7 @@ def _read(table: Path) -> tuple[list[str], list[list[str]]]:
     return titles, whole
 
 
-class Advice(NamedTuple):
+class VendorAdvice(NamedTuple):
     """The kind of trouble, the operator's group in the table (``"NA"`` without one), and what to do."""
 
     kind: str
@@ -96,13 +96,13 @@ class Advice(NamedTuple):
         return self.operator == _NONE and self.text != _NOTHING
 
 
-def advice(titles: Sequence[str], rows: Sequence[Sequence[str]], *, inputs: Set[str] = frozenset()) -> Advice:
+def advice(titles: Sequence[str], rows: Sequence[Sequence[str]], *, inputs: Set[str] = frozenset()) -> VendorAdvice:
     """Return where to begin, by a table of ours or of the vendor; `inputs` are further operators that hold inputs."""
     # A verdict wins over the cosine, which a scalar, a NaN or unfitting shapes lack; the vendor has no verdicts.
     table = [dict(zip(titles, row, strict=True)) for row in rows]
     overflown = next((row for row in table if row.get("OverFlow") == "YES"), None)
     if overflown is not None:
-        return Advice(
+        return VendorAdvice(
             "FP16 Overflow",
             overflown["Index"],
             "a float16 tensor of this operator reaches the end of its range; run it in float32, or scale its inputs",
@@ -110,7 +110,7 @@ def advice(titles: Sequence[str], rows: Sequence[Sequence[str]], *, inputs: Set[
     fed = (row for row in table if row["OpType"] == "Data" or inputs & {*row.get("NPUDump", "").split(",")})
     data = next((row for row in fed if _is_bad(row)), None)
     if data is not None:
-        return Advice(
+        return VendorAdvice(
             "Input Inconsistent",
             data["Index"],
             "the two runs were fed differing data; feed both the same, preprocessed alike, and dump again",
@@ -118,23 +118,23 @@ def advice(titles: Sequence[str], rows: Sequence[Sequence[str]], *, inputs: Set[
     return _global(table)
 
 
-def _global(table: Sequence[Mapping[str, str]]) -> Advice:
+def _global(table: Sequence[Mapping[str, str]]) -> VendorAdvice:
     kind = "Global Consistency"
     compared = [
         row for row in table if row.get("Verdict") in _COMPARED or ("Verdict" not in row and _cosine(row) is not None)
     ]
     if not compared:
-        return Advice(kind, _NONE, _NOTHING)
+        return VendorAdvice(kind, _NONE, _NOTHING)
     bad = [row for row in compared if _is_bad(row)]
     if not bad:
         text = "every compared tensor is within its limits; if results still differ, look at what is done with outputs"
-        return Advice(kind, _NONE, text)
+        return VendorAdvice(kind, _NONE, text)
     index = bad[0]["Index"]
     if compared[-1] is bad[-1]:
         text = "the difference that begins here reaches the end of the network; look into this operator first"
     else:
         text = "the difference that begins here is gone at the end of the network; it matters only if results differ"
-    return Advice(kind, index, text)
+    return VendorAdvice(kind, index, text)
 
 
 def _is_bad(row: Mapping[str, str]) -> bool:

@@ -10,8 +10,8 @@ from pathlib import Path
 from pytest_msdump.capabilities.convert.dump_files import (
     KINDS,
     DumpPlan,
+    DumpSource,
     Overrides,
-    Source,
     expected_names,
     plan_dumps,
     write_planned,
@@ -238,7 +238,7 @@ def _identities(sources: Iterable[SourceFile], out: Path) -> Iterator[tuple[int,
 
 
 def _to_dumps(parsed: argparse.Namespace, sources: Sequence[SourceFile], unexplained: Sequence[Path]) -> int:
-    tensors = [Source(tensor.ref, file.name, file.folder) for file in sources for tensor in file.tensors]
+    tensors = [DumpSource(tensor.ref, file.name, file.folder) for file in sources for tensor in file.tensors]
     plans, others = plan_dumps(tensors, parsed.kind)
     left_out = sorted({*others, *(path.name for path in unexplained)})
     out = Path(parsed.out)

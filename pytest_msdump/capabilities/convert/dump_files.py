@@ -60,7 +60,7 @@ class ArrayName(NamedTuple):
     timestamp: int
 
 
-class Source(NamedTuple):
+class DumpSource(NamedTuple):
     """A tensor for a dump file, the name of its own file before it was shortened, and the folder to write to."""
 
     ref: TensorRef
@@ -73,7 +73,7 @@ class DumpPlan:
     """One dump file to write: its path below the output folder, and its tensors in order."""
 
     path: Path
-    parts: tuple[tuple[ArrayName, Source], ...]
+    parts: tuple[tuple[ArrayName, DumpSource], ...]
 
 
 def expected_names(kind: str | None) -> str:
@@ -117,9 +117,9 @@ def _device_array(name: str) -> ArrayName | None:
     return ArrayName(file, parsed.op, "output", slot, parsed.timestamp)
 
 
-def plan_dumps(sources: Iterable[Source], kind: str | None) -> tuple[Sequence[DumpPlan], Sequence[str]]:
+def plan_dumps(sources: Iterable[DumpSource], kind: str | None) -> tuple[Sequence[DumpPlan], Sequence[str]]:
     """Return the dump files that tensors become, by path, and the names that have another form than `kind` has."""
-    found: defaultdict[Path, list[tuple[ArrayName, Source]]] = defaultdict(list)
+    found: defaultdict[Path, list[tuple[ArrayName, DumpSource]]] = defaultdict(list)
     others = []
     for source in sources:
         parsed = array_name(source.name, kind)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_msdump.core.errors import ConfigError, MsdumpError
 from pytest_msdump.core.storage.files import read_user_file, write_atomic
-from pytest_msdump.dumps.graphs.caffe_net import PHASES, CaffeLayer, Place, layers_in_phase, read_layers
+from pytest_msdump.dumps.graphs.caffe_net import PHASES, BlobPlace, CaffeLayer, layers_in_phase, read_layers
 
 _LARGEST_BYTES = 256 * 2**20
 
@@ -37,10 +37,10 @@ class _Work:
 
     taken: set[str]
     now: dict[str, str] = field(default_factory=dict)
-    edits: list[tuple[Place, str]] = field(default_factory=list)
+    edits: list[tuple[BlobPlace, str]] = field(default_factory=list)
     renamed: list[Renamed] = field(default_factory=list)
 
-    def call(self, place: Place, name: str) -> None:
+    def call(self, place: BlobPlace, name: str) -> None:
         if place.name != name:
             self.edits.append((place, name))
 
@@ -89,7 +89,7 @@ def _phase_notes(layers: Sequence[CaffeLayer], renamed: Sequence[Renamed], phase
     return [f"good for phase {phase} alone: {other} does not have {', '.join(absent)}, whose blobs are read now"]
 
 
-def _edited(text: str, edits: Sequence[tuple[Place, str]]) -> str:
+def _edited(text: str, edits: Sequence[tuple[BlobPlace, str]]) -> str:
     parts, done = [], 0
     for place, name in sorted(edits, key=lambda edit: edit[0].start):
         quote = text[place.start] if text[place.start] in "\"'" else '"'

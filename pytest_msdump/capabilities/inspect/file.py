@@ -26,7 +26,7 @@ from pytest_msdump.dumps.ascend_file import DumpFile, open_dump_file
 from pytest_msdump.dumps.ascend_header import MAX_HEADER_BYTES, StoredTensor
 from pytest_msdump.dumps.graphs.graph_files import is_graph_file, read_graph
 from pytest_msdump.dumps.statistics import StatisticTables, read_statistics
-from pytest_msdump.dumps.wire import Span, named_fields, span_of, varint_of
+from pytest_msdump.dumps.wire import WireSpan, named_fields, span_of, varint_of
 from pytest_msdump.metrics.statistics import statistics_of
 
 # More than any npy header may have.
@@ -199,10 +199,10 @@ def _dump_header(opened: DumpFile) -> FileHeader:
 
 def _version_and_time(opened: DumpFile) -> list[tuple[str, str | int]]:
     source = opened.source
-    span = Span(0, source.size)
+    span = WireSpan(0, source.size)
     if opened.header.container == "2.0":
         length = int.from_bytes(source.peek(0, _LENGTH_BYTES), "little")
-        span = Span(_LENGTH_BYTES, _LENGTH_BYTES + min(length, MAX_HEADER_BYTES))
+        span = WireSpan(_LENGTH_BYTES, _LENGTH_BYTES + min(length, MAX_HEADER_BYTES))
     found: dict[str, str | int] = {}
     for name, entry in named_fields(source, span, DUMP_DATA):
         if name == "version":

@@ -49,7 +49,7 @@ _COUNTED = re.compile(r"node_\w+")
 
 
 @dataclass(frozen=True)
-class Group:
+class OperatorGroup:
     """The pairs of one test item, as indexes into the plan; `name` is what pytest shows (INTERFACE 3)."""
 
     name: str
@@ -127,7 +127,7 @@ class Plan:
         return book(self.left), book(self.right)
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[OperatorGroup, ...]:
         """The test items of this plan, in execution order."""
         varying = _varying(self.left.refs)
         by_tensor = self.suite.options["granularity"] == "tensor"
@@ -150,7 +150,7 @@ class Plan:
         ]
         taken = Counter(names)
         return tuple(
-            Group(f"{key.op.op_type}.{name}" if taken[name] > 1 and key.op.op_type else name, tuple(numbers))
+            OperatorGroup(f"{key.op.op_type}.{name}" if taken[name] > 1 and key.op.op_type else name, tuple(numbers))
             for key, name, numbers in zip(firsts, names, members.values(), strict=True)
         )
 

@@ -26,13 +26,13 @@ _SHOWN_DIGITS = 8
 _VARIANCE = "running_var"
 
 
-class _Weight(NamedTuple):
+class _OriginWeight(NamedTuple):
     name: str
     digest: str
 
 
 # Layer → its weights by neutral name, in the order of the manifest.
-_Layers = Mapping[str, Mapping[str, _Weight]]
+_Layers = Mapping[str, Mapping[str, _OriginWeight]]
 
 
 def different_origins(
@@ -196,11 +196,11 @@ def _different_inputs(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Ite
 
 
 def _layers(weights: Mapping[str, str]) -> _Layers:
-    found: defaultdict[str, dict[str, _Weight]] = defaultdict(dict)
+    found: defaultdict[str, dict[str, _OriginWeight]] = defaultdict(dict)
     for name, digest in weights.items():
         layer, _, own = _dotted(name).rpartition(".")
         if own not in COUNTERS:
-            found[layer][NEUTRAL_WEIGHT_NAMES.get(own, own)] = _Weight(name, digest)
+            found[layer][NEUTRAL_WEIGHT_NAMES.get(own, own)] = _OriginWeight(name, digest)
     return found
 
 

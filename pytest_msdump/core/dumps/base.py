@@ -21,7 +21,7 @@ from pytest_msdump.core.storage.locations import RemotePath
 from pytest_msdump.core.text import Message, say
 
 if TYPE_CHECKING:
-    from pytest_msdump.core.dumps.dump_tree import Place
+    from pytest_msdump.core.dumps.dump_tree import TreePlace
     from pytest_msdump.core.dumps.reruns import Reruns
     from pytest_msdump.core.model.tensor import OpKey, TensorRef, TensorView
 
@@ -154,7 +154,7 @@ class DumpBuilder:
         """Add files of a folder that are not understood, and what in it could not be looked into."""
         self._unexplained += map(folder.relative, (*names, *folder.closed))
 
-    def add_labels(self, place: Place | None) -> None:
+    def add_labels(self, place: TreePlace | None) -> None:
         """Add what the path of a folder with tensors says of the run."""
         for title, value in place.labels if place else ():
             self.labels[title].add(value)

@@ -28,7 +28,7 @@ RANK_FOLDERS = frozenset({".dump_metadata", "graphs", "execution_order"})
 FIRST_FOLDERS = re.compile(r"(?:(?:.+/)?(?:device_)?[0-9]{1,9}/)?(?:graphs|execution_order)|\.metadata", re.DOTALL)
 
 
-class Place(NamedTuple):
+class TreePlace(NamedTuple):
     """Coordinates of a directory's files, and what else the path says of the run."""
 
     at: Coordinates
@@ -80,7 +80,7 @@ _CUT_TREES = (
 _LABELS = (("time", "time"), ("device", "device"), ("model", "model"), ("model_id", "model id"))
 
 
-def place_of(root: Path, parts: tuple[str, ...]) -> Place | None:
+def place_of(root: Path, parts: tuple[str, ...]) -> TreePlace | None:
     """Read coordinates in a device's tree from a path; ``None`` when no dump has files at such a place.
 
     `root` is what the user pointed at; directories above it count only when they make a whole tree with those below.
@@ -95,7 +95,7 @@ def place_of(root: Path, parts: tuple[str, ...]) -> Place | None:
     return next(filter(None, (_read_levels(levels, parts) for levels in _CUT_TREES)), None)
 
 
-def _read_levels(levels: tuple[str, ...], names: tuple[str, ...]) -> Place | None:
+def _read_levels(levels: tuple[str, ...], names: tuple[str, ...]) -> TreePlace | None:
     if len(levels) != len(names):
         return None
     values: dict[str, str | None] = {}
@@ -116,7 +116,7 @@ def _read_levels(levels: tuple[str, ...], names: tuple[str, ...]) -> Place | Non
         iteration=None if iteration is None else int(iteration),
         occurrence=0,
     )
-    return Place(at, tuple((title, value) for level, title in _LABELS if (value := values.get(level)) is not None))
+    return TreePlace(at, tuple((title, value) for level, title in _LABELS if (value := values.get(level)) is not None))
 
 
 # -- Trees of MindSpore ----------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ _FIRST_LEVELS = 3
 _DEVICE_LABELS = frozenset({"time", "device"})
 
 
-def mindspore_place(root: Path, parts: tuple[str, ...]) -> Place | None:
+def mindspore_place(root: Path, parts: tuple[str, ...]) -> TreePlace | None:
     """Read coordinates in any tree that MindSpore writes; parameters and result as of `place_of`."""
     whole = (*_parts_above(root), *parts)
     own = _read_levels(_OWN_LEVELS, whole[-_LEVELS:]) if len(parts) <= _LEVELS else None
@@ -142,7 +142,7 @@ def mindspore_place(root: Path, parts: tuple[str, ...]) -> Place | None:
         return own
     first = _in_first_layout(whole, len(parts))
     if first is not None:
-        return Place(first)
+        return TreePlace(first)
     device = place_of(root, parts)
     if device is not None and _is_device_tree(whole, len(parts)):
         return device

@@ -21,7 +21,7 @@ from pytest_msdump.core.dumps.dump_tree import (
     OVERFLOW_FILES,
     RANK_FOLDERS,
     FoundDump,
-    Place,
+    TreePlace,
     below_rank,
     is_first_layout,
     mindspore_place,
@@ -130,7 +130,7 @@ class _Array(NamedTuple):
     true_name: str | None = None
 
 
-def _index_folder(builder: DumpBuilder, folder: Folder, place: Place | None) -> None:
+def _index_folder(builder: DumpBuilder, folder: Folder, place: TreePlace | None) -> None:
     """Add the files of one directory; `place` is ``None`` for one that holds no tensors."""
     originals = _originals(builder, folder) if place else {}
     path, is_first = folder.below(builder.root), is_first_layout(builder.root, folder.parts)
@@ -197,7 +197,7 @@ def _parse_dump(name: str) -> AscendName | None:
     return parsed if parsed and parsed.is_known and not parse_opdebug(name) else None
 
 
-def _has_own_tensors(root: Path, folder: Folder, place: Place) -> bool:
+def _has_own_tensors(root: Path, folder: Folder, place: TreePlace) -> bool:
     """Whether MindSpore itself wrote arrays to a directory, by names alone."""
     if any(parse_mindspore(name) or parse_flat(name) for name in folder.files):
         return True
@@ -210,7 +210,7 @@ def _has_own_tensors(root: Path, folder: Folder, place: Place) -> bool:
     )
 
 
-def _side_files(root: Path, folder: Folder, place: Place | None, *, has_tensors: bool) -> Collection[str]:
+def _side_files(root: Path, folder: Folder, place: TreePlace | None, *, has_tensors: bool) -> Collection[str]:
     """Return the names in a directory that are no tensors but that MindSpore writes at this place."""
     in_rank = below_rank(root, folder)
     if (in_rank and in_rank[0] in RANK_FOLDERS) or FIRST_FOLDERS.fullmatch("/".join(folder.parts)):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from pytest_msdump.core.matching.explain import listed
-from pytest_msdump.core.matching.sides import Operator
+from pytest_msdump.core.matching.sides import SideOperator
 from pytest_msdump.core.model.graph import file_spelling, joined_spelling
 from pytest_msdump.core.model.tensor import OpKey
 from pytest_msdump.core.text import Message
@@ -70,7 +70,7 @@ class Identified:
         return self._doubts_of.get(name, ())
 
 
-def identify(ops: Sequence[Operator], book: NameBook, types: Mapping[str, str]) -> Identified:
+def identify(ops: Sequence[SideOperator], book: NameBook, types: Mapping[str, str]) -> Identified:
     """Find the name of each operator in a rule file, if any; `types` decide between names that are spelled alike."""
     name_of: dict[int, str] = {}
     several: dict[int, Sequence[str]] = {}
@@ -96,6 +96,6 @@ def identify(ops: Sequence[Operator], book: NameBook, types: Mapping[str, str]) 
     return Identified(name_of, doubtful)
 
 
-def name_doubt(op: Operator, names: Sequence[str], label: str) -> Message:
+def name_doubt(op: SideOperator, names: Sequence[str], label: str) -> Message:
     """Say that several names of a rule file fit one operator of a dump."""
     return Message("names_written_alike", {"names": listed(names), "rule": label, "name": op.key.name})

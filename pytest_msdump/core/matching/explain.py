@@ -14,7 +14,7 @@ from pytest_msdump.core.matching.addresses import Lost, parse_address
 from pytest_msdump.core.matching.coordinates import Place, compatible
 from pytest_msdump.core.matching.not_dumped import NOT_DUMPED, Absence
 from pytest_msdump.core.matching.pairing_state import PairingRequest, PairingState
-from pytest_msdump.core.matching.sides import Operator, Port, Side
+from pytest_msdump.core.matching.sides import Port, Side, SideOperator
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.pairing import Missing, Unmatched
 from pytest_msdump.core.model.tensor import COORDINATES, OpKey, TensorRef
@@ -54,7 +54,7 @@ def slots_listed(ports: Iterable[Port]) -> Parameter:
     return listed(f"{io}:{slot}" for io, slot in ports) or Message("no_tensors")
 
 
-def elsewhere(op: Operator, others: Sequence[Operator], *, side: str) -> Message:
+def elsewhere(op: SideOperator, others: Sequence[SideOperator], *, side: str) -> Message:
     """Say in which coordinates an operator's namesakes on the other `side` differ, when none is at its place."""
     differing = [
         position
@@ -75,7 +75,7 @@ def _coordinate(position: int, value: Parameter) -> Message:
     return Message("coordinate", {"name": COORDINATES[position], "value": value})
 
 
-def _value(op: Operator, position: int) -> Parameter:
+def _value(op: SideOperator, position: int) -> Parameter:
     at, common = op.at[position], op.common[position]
     return at if at == common else Message("aligned_with", {"value": at, "other": common})
 
@@ -101,7 +101,7 @@ class Explainer:
         self._passing = passing
         self._absences = absences
         self._lost = lost
-        self._searches = {side.name: _Search(side, state) for side in (state.left, state.right)}
+        self._searches = {side.name: _ReasonSearch(side, state) for side in (state.left, state.right)}
         # A reason of what was asked for in vain, with the one that says more where the run does.
         self._better = {one.why: better for one in lost if (better := self._with_absence(one)) is not None}
 
@@ -163,7 +163,7 @@ class Explainer:
             return absence or unknown, self._searches[other.name].addresses(key.op.label, port)
         return self._of_namesakes(op, port, other, namesakes)
 
-    def _not_dumped(self, op: Operator, ref: TensorRef, other: Side, namesakes: Sequence[int]) -> Message | None:
+    def _not_dumped(self, op: SideOperator, ref: TensorRef, other: Side, namesakes: Sequence[int]) -> Message | None:
         """Return why the other side's run has no such tensor; ``None`` where it has it or does not say."""
         port = (ref.key.io, ref.key.slot)
         others = [other.ops[number] for number in namesakes]
@@ -174,7 +174,7 @@ class Explainer:
         return self._absences[other.name].of_tensor(ref, op.common, is_known=is_known)
 
     def _of_namesakes(
-        self, op: Operator, port: Port, other: Side, namesakes: Sequence[int]
+        self, op: SideOperator, port: Port, other: Side, namesakes: Sequence[int]
     ) -> tuple[Message, tuple[str, ...]]:
         here = [number for number in namesakes if compatible(other.ops[number].common, op.common)]
         kept = [number for number in here if other.ops[number].kept]
@@ -238,7 +238,7 @@ def _addresses(names: Iterable[str], port: Port) -> tuple[str, ...]:
     return tuple(f"{name}:{port[0]}:{port[1]}" for name in list(dict.fromkeys(names))[:_MOST_LISTED])
 
 
-class _Search:
+class _ReasonSearch:
     """Similar names on one side, those without a partner first, for a bounded number of names."""
 
     def __init__(self, side: Side, state: PairingState) -> None:
@@ -260,8 +260,8 @@ class _Search:
         return tuple(found)
 
     @cached_property
-    def _ops(self) -> Mapping[str, Operator]:
-        found: dict[str, Operator] = {}
+    def _ops(self) -> Mapping[str, SideOperator]:
+        found: dict[str, SideOperator] = {}
         for op in self._side.ops:
             if op.kept and self._side.selected(op):
                 found.setdefault(op.key.label, op)

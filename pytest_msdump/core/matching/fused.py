@@ -13,7 +13,7 @@ from pytest_msdump.core.matching.explain import elsewhere, listed, place_text, s
 from pytest_msdump.core.matching.origins import Rulebook, Wish
 from pytest_msdump.core.matching.pairing_state import FoundPair, PairingRequest, PairingState, competing
 from pytest_msdump.core.matching.rules import FusionRules
-from pytest_msdump.core.matching.sides import Operator, Port, Side
+from pytest_msdump.core.matching.sides import Port, Side, SideOperator
 from pytest_msdump.core.model import graph
 from pytest_msdump.core.model.pairing import Transform
 from pytest_msdump.core.text import Message, Parameter
@@ -77,7 +77,7 @@ class _RulePairer:
         names = identified.doubtful.get(number)
         return name_doubt(side.ops[number], names, self._book.label) if names else None
 
-    def _pair(self, ref: int, op: Operator, operator: graph.Operator, port: Port) -> Message | None:
+    def _pair(self, ref: int, op: SideOperator, operator: graph.Operator, port: Port) -> Message | None:
         """Pair one left tensor with all its partners; return why it cannot be."""
         right = self._state.right
         dumped_inputs = 1 + max((slot for io, slot in op.tensors if io == "input"), default=-1)
@@ -97,7 +97,9 @@ class _RulePairer:
                 return next(filter(None, reasons), None)
         return wish.reason or self._absent(ref, op, wish)
 
-    def _add(self, ref: int, op: Operator, other: Operator, origin: graph.OriginOutput, by: str) -> Message | None:
+    def _add(
+        self, ref: int, op: SideOperator, other: SideOperator, origin: graph.OriginOutput, by: str
+    ) -> Message | None:
         """Add a pair; return why the map keeps the right tensor from this left operator."""
         state, partner = self._state, other.tensors["output", origin.index]
         said: dict[str, Parameter] = {"name": state.right.refs[partner].key.address, "side": "right"}
@@ -115,7 +117,7 @@ class _RulePairer:
             state.add(FoundPair(ref, partner, "fused", by, transform))
         return None
 
-    def _absent(self, ref: int, op: Operator, wish: Wish) -> Message | None:
+    def _absent(self, ref: int, op: SideOperator, wish: Wish) -> Message | None:
         """Return why the right side has no tensor of the wanted name here; note where it is lost."""
         right, origin = self._state.right, wish.origins[-1]
         if doubts := self._rights.doubts_of(origin.name):
@@ -169,7 +171,7 @@ class _RulePairer:
             by_io[left.refs[pair.left].key.io].add(pair.right)
         return by_io["input"] - by_io["output"] if by_io["output"] else set()
 
-    def _right_reason(self, op: Operator, name: str, io: str, slot: int) -> tuple[Message, str]:
+    def _right_reason(self, op: SideOperator, name: str, io: str, slot: int) -> tuple[Message, str]:
         """Return why a right tensor has no partner, and the address of the left tensor if that one is lost."""
         state, book = self._state, self._book
         if io != "output":
@@ -193,7 +195,7 @@ class _RulePairer:
         maker, k = next(maker for maker, why in zip(makers, barred, strict=True) if not why)
         return self._left_absent(op, f"{maker.name}:output:{k}", [left for left, _ in dumped], is_here=bool(here))
 
-    def _other_use(self, op: Operator, slot: int) -> Message | None:
+    def _other_use(self, op: SideOperator, slot: int) -> Message | None:
         """Return what became of a left tensor that could have been the partner; ``None`` where it was not dumped."""
         state, ref = self._state, op.tensors.get(("output", slot))
         if not op.kept:
@@ -206,7 +208,7 @@ class _RulePairer:
         return Message("paired_otherwise" if state.is_paired("left", ref) else "not_selected", said)
 
     def _left_absent(
-        self, op: Operator, address: str, dumped: Sequence[Operator], *, is_here: bool
+        self, op: SideOperator, address: str, dumped: Sequence[SideOperator], *, is_here: bool
     ) -> tuple[Message, str]:
         """Return why a left tensor is not there for a right operator, and its address if it is lost."""
         said: dict[str, Parameter] = {"rule": self._book.label, "name": address, "side": "left"}
@@ -221,13 +223,13 @@ class _RulePairer:
         return _with_place(reason, self._state.right, op), address
 
 
-def _has_repeats(op: Operator, others: Sequence[Operator]) -> bool:
+def _has_repeats(op: SideOperator, others: Sequence[SideOperator]) -> bool:
     """Whether the other side has an operator here, only not as often: the surplus of a loop is not lost."""
     here = without_occurrence(op.common)
     return any(compatible(without_occurrence(other.common), here) for other in others)
 
 
-def _with_place(why: Message, side: Side, op: Operator) -> Message:
+def _with_place(why: Message, side: Side, op: SideOperator) -> Message:
     """Add the place of a side's operator, where the side has more than one."""
     where = place_text(without_occurrence(op.at))
     return Message("at_place", {"why": why, "place": where}) if where and len(side.places) > 1 else why

@@ -18,16 +18,16 @@ from pytest_msdump.core.model.pairing import Pair
 from pytest_msdump.core.model.spellings import FiledName, KnownNames, spellings
 from pytest_msdump.core.model.tensor import TensorKey, TensorRef
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.matching.scopes import Leaving, Path, Run, dotted, typed_path
+from pytest_msdump.matching.scopes import Leaving, Path, ScopeRun, dotted, typed_path
 
 
-def runs_of(side: Side, dump: Dump) -> Mapping[Place, Run]:
+def runs_of(side: Side, dump: Dump) -> Mapping[Place, ScopeRun]:
     """Return the runs of a side, by place."""
     places: defaultdict[Place, list[int]] = defaultdict(list)
     for number, op in enumerate(side.ops):
         if op.kept:
             places[without_occurrence(op.common)].append(number)
-    return {at: Run(side, dump, numbers) for at, numbers in places.items()}
+    return {at: ScopeRun(side, dump, numbers) for at, numbers in places.items()}
 
 
 class NamedModule(NamedTuple):
@@ -55,7 +55,7 @@ class Modules:
         )
 
     @cached_property
-    def _runs(self) -> tuple[Run, ...]:
+    def _runs(self) -> tuple[ScopeRun, ...]:
         return tuple(runs_of(self._side, self._dump).values())
 
     def named(self, address: Address) -> Iterator[NamedModule]:
@@ -129,7 +129,7 @@ class Modules:
             if own
         )
 
-    def _around(self, ref: TensorRef) -> Iterator[tuple[Run, Path, int]]:
+    def _around(self, ref: TensorRef) -> Iterator[tuple[ScopeRun, Path, int]]:
         """Yield the runs that a tensor is in, with the innermost module around it, and its number."""
         number = self._numbers.get(id(ref))
         for run in self._runs if number is not None else ():

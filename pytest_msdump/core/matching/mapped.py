@@ -26,10 +26,10 @@ from pytest_msdump.core.matching.pairing_state import (
     PairingState,
     resolve_ambiguity,
 )
-from pytest_msdump.core.matching.sides import NameIndex, Operator, Port, Side
+from pytest_msdump.core.matching.sides import NameIndex, Port, Side, SideOperator
 from pytest_msdump.core.model.pairing import Transform
 from pytest_msdump.core.text import Message, Parameter, in_clauses
-from pytest_msdump.matching.modules import Candidate, transform_between
+from pytest_msdump.matching.modules import ModuleCandidate, transform_between
 from pytest_msdump.matching.scopes import Leaving
 
 
@@ -261,7 +261,7 @@ def _find_gaps(side: Side, other: Side, work: _EntryWork) -> None:
             work.lose(Message("no_operator_named_at", said), other.name)
 
 
-def _nothing_in_common(work: _EntryWork, ours: Sequence[Operator], theirs: Sequence[Operator]) -> Message:
+def _nothing_in_common(work: _EntryWork, ours: Sequence[SideOperator], theirs: Sequence[SideOperator]) -> Message:
     if any(compatible(one.common, other.common) for one in ours for other in theirs):
         return Message("entry_names_nothing", {"rule": work.label})
     return Message("of_operator", {"name": work.right.op, "why": elsewhere(ours[0], theirs, side="right")})
@@ -302,7 +302,7 @@ def _as_viewed(
     ]
     is_view = any(side.op_with(ref).key.op_type in VIEW_TYPES for side, ref in sides)
     is_viewed = is_view or any(one.shape for one in leaving if one)
-    made = transform_between(Candidate(*pair, (), shapes[0], shapes[1], is_viewed), request.formats, {})
+    made = transform_between(ModuleCandidate(*pair, (), shapes[0], shapes[1], is_viewed), request.formats, {})
     # Other axes are a matter of the entry's own `transpose`.
     return None if isinstance(made, Message) or made.transpose else made
 
@@ -320,7 +320,7 @@ def _withhold(state: PairingState, work: _EntryWork) -> None:
                     state.withheld.setdefault((side.name, ref), reason)
 
 
-def _in_vain(work: _EntryWork, op: Operator, partners: Sequence[Operator], other: Side) -> Message:
+def _in_vain(work: _EntryWork, op: SideOperator, partners: Sequence[SideOperator], other: Side) -> Message:
     said: dict[str, Parameter] = {"rule": work.label, "name": work.of_side(other)[0].op}
     here = [partner for partner in partners if compatible(op.common, partner.common)]
     if partners and not here:

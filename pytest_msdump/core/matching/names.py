@@ -13,7 +13,7 @@ from pytest_msdump.core.matching.pairing_state import (
     PairingState,
     resolve_ambiguity,
 )
-from pytest_msdump.core.matching.sides import Operator, Side, mangled_names
+from pytest_msdump.core.matching.sides import Side, SideOperator, mangled_names
 from pytest_msdump.core.model.tensor import mangle
 from pytest_msdump.core.text import Message, Parameter, say
 
@@ -25,7 +25,7 @@ def pair_by_name(state: PairingState, request: PairingRequest) -> None:
     """Pair operators of one true name, or of one name as the files have it where a true one is unknown."""
     right = state.right
 
-    def namesakes(op: Operator) -> Sequence[int]:
+    def namesakes(op: SideOperator) -> Sequence[int]:
         if state.trusts_files and (same_file := right.files.find(op.key.name, op.common)):
             return same_file
         found = right.labels.find(op.key.label, op.common)
@@ -39,13 +39,13 @@ def pair_by_mangled_name(state: PairingState, request: PairingRequest) -> None:
     """Pair operators whose names are the same once they are written as dump files write them."""
     right = state.right
 
-    def namesakes(op: Operator) -> Sequence[int]:
+    def namesakes(op: SideOperator) -> Sequence[int]:
         # A graph may give a file's number to another operator; where one side has no graph, the file's name decides.
         if state.trusts_files and (same_file := right.mangled.find(mangle(op.key.name), op.common)):
             return same_file
         return [number for spelling in mangled_names(op.key) for number in right.mangled.find(spelling, op.common)]
 
-    def rule(op: Operator) -> str:
+    def rule(op: SideOperator) -> str:
         return say(Message("same_name_as", {"name": mangle(op.key.label)}))
 
     _pair(state, request, "mangled", namesakes, rule)
@@ -55,8 +55,8 @@ def _pair(
     state: PairingState,
     request: PairingRequest,
     how: str,
-    namesakes: Callable[[Operator], Sequence[int]],
-    rule: Callable[[Operator], str],
+    namesakes: Callable[[SideOperator], Sequence[int]],
+    rule: Callable[[SideOperator], str],
 ) -> None:
     left, right = state.left, state.right
     candidates = [

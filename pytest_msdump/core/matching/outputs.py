@@ -16,8 +16,8 @@ from pytest_msdump.core.matching.sides import Side
 from pytest_msdump.core.model.dump import Dump
 from pytest_msdump.core.model.pairing import Transform
 from pytest_msdump.core.text import Message, say
-from pytest_msdump.matching.modules import Candidate, transform_between
-from pytest_msdump.matching.scopes import Run, Shape, spelling_of
+from pytest_msdump.matching.modules import ModuleCandidate, transform_between
+from pytest_msdump.matching.scopes import ScopeRun, Shape, spelling_of
 
 _MAPPED = "mapped"
 
@@ -98,7 +98,7 @@ def _may_say(dump: Dump) -> bool:
     return bool(dump.graphs) or any(one.outputs for one in manifests)
 
 
-def _outputs_of(side: Side, dump: Dump, run: Run) -> _Outputs | None:
+def _outputs_of(side: Side, dump: Dump, run: ScopeRun) -> _Outputs | None:
     """Return the outputs of a model: as its recorder says, of its outermost module, or else what nothing takes."""
     manifest = dump.manifest_of(side.ops[run.numbers[0]].key.at.rank)
     if manifest is not None and manifest.outputs:
@@ -116,7 +116,7 @@ def _outputs_of(side: Side, dump: Dump, run: Run) -> _Outputs | None:
     return _Outputs(found, in_order=False, is_all=run.graph.is_recorded) if found else None
 
 
-def _of_root(side: Side, run: Run) -> _Outputs | None:
+def _of_root(side: Side, run: ScopeRun) -> _Outputs | None:
     """Return what the outermost recorded module gave back; ``None`` where none is around the others."""
     calls = run.graph.operators if run.graph else ()
     inner = {call.inside for call in calls}
@@ -150,7 +150,7 @@ def _matches(state: PairingState, request: PairingRequest, left: _Outputs, right
         return Message("outputs_of_other_names", {"ours": names[0], "theirs": names[1]})
     found: list[_Match] = []
     for one, other, own, its in zip(ours, theirs, *shapes, strict=True):
-        transform = transform_between(Candidate(0, 0, (), own, its, is_viewed=False), request.formats, {})
+        transform = transform_between(ModuleCandidate(0, 0, (), own, its, is_viewed=False), request.formats, {})
         if isinstance(transform, Message):
             return Message("outputs_of_other_shapes", {"left": own or (), "right": its or ()})
         found.append(_Match(one, other, transform))

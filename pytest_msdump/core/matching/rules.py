@@ -97,7 +97,7 @@ def _distinct(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FusedGroup:
     """One or more operators of the compiled model, in its order, and the operators of the original model they were.
 
     `relation` is ``"one-to-one"``, ``"many-to-one"`` (several originals in one operator), ``"one-to-many"``,
@@ -110,14 +110,16 @@ class Group:
     relation: str
 
 
-def group_operators(graph: OperatorGraph) -> tuple[Group, ...]:
+def group_operators(graph: OperatorGraph) -> tuple[FusedGroup, ...]:
     """Group the operators that have the same originals, or are of one L1 fusion group; each is in exactly one."""
     members: dict[tuple[str, ...] | str, list[Operator]] = {}
     for operator in graph.operators:
         key = f"L1 {operator.l1_group}" if operator.l1_group else operator.originals or f"inserted {operator.name}"
         members.setdefault(key, []).append(operator)
     return tuple(
-        Group(number, tuple(operators), _distinct(operator.originals for operator in operators), _relation(operators))
+        FusedGroup(
+            number, tuple(operators), _distinct(operator.originals for operator in operators), _relation(operators)
+        )
         for number, operators in enumerate(members.values())
     )
 

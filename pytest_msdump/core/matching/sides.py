@@ -20,7 +20,7 @@ from pytest_msdump.core.model.tensor import COORDINATES, Coordinates, OpKey, Ten
 Port = tuple[str, int]
 
 
-class Operator(NamedTuple):
+class SideOperator(NamedTuple):
     """An operator at one place of a run.
 
     `at` is its place, `common` that place as it is compared with the other side's, `kept` whether it is selected.
@@ -77,7 +77,7 @@ class Side:
 
     name: str
     refs: tuple[TensorRef, ...]
-    ops: tuple[Operator, ...]
+    ops: tuple[SideOperator, ...]
     op_of: tuple[int, ...]
     directions: frozenset[str]
     places: frozenset[Place]
@@ -121,11 +121,11 @@ class Side:
         """Whether all operators have the same coordinates, so that no tensor of the other side has two partners."""
         return len({op.at for op in self.ops}) == 1
 
-    def op_with(self, ref: int) -> Operator:
+    def op_with(self, ref: int) -> SideOperator:
         """Return the operator of a tensor."""
         return self.ops[self.op_of[ref]]
 
-    def selected(self, op: Operator) -> dict[Port, int]:
+    def selected(self, op: SideOperator) -> dict[Port, int]:
         """Return an operator's tensors in the selected directions; not to be changed."""
         if self._is_all_selected:
             return op.tensors
@@ -211,7 +211,7 @@ def index_side(
     """
     numbers: dict[OpKey, int] = {}
     placed: dict[Coordinates, tuple[Place, Place, bool]] = {}
-    ops: list[Operator] = []
+    ops: list[SideOperator] = []
     op_of = []
     for position, ref in enumerate(refs):
         op, port = ref.key.op, (ref.key.io, ref.key.slot)
@@ -220,7 +220,7 @@ def index_side(
             if op.at not in placed:
                 at = place_of(op.at)
                 placed[op.at] = (at, common(at), keeps(at))
-            ops.append(Operator(op, *placed[op.at], {}))
+            ops.append(SideOperator(op, *placed[op.at], {}))
         ops[number].tensors.setdefault(port, position)
         op_of.append(number)
     places = frozenset(without_occurrence(place) for _, place, kept in placed.values() if kept)

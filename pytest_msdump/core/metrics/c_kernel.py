@@ -15,7 +15,7 @@ from pytest_msdump.core.facts.dtypes import DTYPES
 from pytest_msdump.core.metrics.kernel import choose_kernel
 from pytest_msdump.core.metrics.numpy_kernel import NOTHING, Divergence, Partial, Span, Task
 from pytest_msdump.core.metrics.pointwise import Classes, Errors
-from pytest_msdump.core.metrics.rankings import Candidate
+from pytest_msdump.core.metrics.rankings import RankedCandidate
 from pytest_msdump.core.metrics.slices import Grid, SliceSums
 from pytest_msdump.core.metrics.sums import NO_PEAK, Moments, Peak, Sum
 from pytest_msdump.core.metrics.values import Array, Doubles
@@ -384,15 +384,15 @@ def _errors(found: tuple[Any, ...], number: type[int] | type[float]) -> Errors:
     )
 
 
-def _worst(found: _Found, job: _Job) -> tuple[Candidate, ...]:
+def _worst(found: _Found, job: _Job) -> tuple[RankedCandidate, ...]:
     """Return the worst elements: those whose classes differ, then those where nothing is allowed, then by ratio."""
     left, right = _number(job.left), _number(job.right)
     mismatches = [
-        Candidate(math.inf, True, math.inf, one.element, left(one.left), right(one.right))
+        RankedCandidate(math.inf, True, math.inf, one.element, left(one.left), right(one.right))
         for one in found.mismatches[: found.mismatch_count]
     ]
     ranked = [
-        Candidate(
+        RankedCandidate(
             ratio=math.inf if one.forbidden else one.score,
             mismatch=False,
             magnitude=one.score if one.forbidden else 0.0,

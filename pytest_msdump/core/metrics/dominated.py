@@ -94,11 +94,11 @@ def is_nothing(others: Partial, dtype: str) -> bool:
 
 def others_of(left: TensorView, right: TensorView, above: Bounds) -> tuple[TensorView, TensorView]:
     """Return both sides without the elements that dominate, which are NaN on both: places stay what they were."""
-    pair = _Pair(left, right, above)
+    pair = _RestPair(left, right, above)
     return _Others(left, pair), _Others(right, pair)
 
 
-class _Pair:
+class _RestPair:
     """Both sides, of which the last range that was read is kept: the two views of the others read in turn."""
 
     def __init__(self, left: TensorView, right: TensorView, above: Bounds) -> None:
@@ -114,15 +114,15 @@ class _Pair:
             self._range = (start, stop)
         return self._dominates
 
-    def permuted(self, axes: tuple[int, ...]) -> _Pair:
+    def permuted(self, axes: tuple[int, ...]) -> _RestPair:
         left, right = (view.permuted(axes) for view in self._sides)
-        return _Pair(left, right, self._above)
+        return _RestPair(left, right, self._above)
 
 
 class _Others(ForwardingView):
     """One side without what dominates (a `model.tensor.TensorView`); integers become float64, which has a NaN."""
 
-    def __init__(self, view: TensorView, pair: _Pair) -> None:
+    def __init__(self, view: TensorView, pair: _RestPair) -> None:
         super().__init__(view)
         self._pair = pair
 

@@ -23,7 +23,15 @@ from pytest_msdump.core.metrics.pointwise import (
     in_units,
     split_classes,
 )
-from pytest_msdump.core.metrics.rankings import Candidate, Moduli, Ranking, Tolerance, candidates, mismatches, select
+from pytest_msdump.core.metrics.rankings import (
+    Moduli,
+    RankedCandidate,
+    Ranking,
+    Tolerance,
+    candidates,
+    mismatches,
+    select,
+)
 from pytest_msdump.core.metrics.slices import Grid, SliceSums, sums_of
 from pytest_msdump.core.metrics.sums import ZERO, Moments, Sum, dot, moments
 from pytest_msdump.core.metrics.values import (
@@ -104,7 +112,7 @@ class Partial(NamedTuple):
     right: tuple[Moments, ...] = ()
     product: Sum = ZERO
     errors: Errors = NO_ERRORS
-    worst: tuple[Candidate, ...] = ()
+    worst: tuple[RankedCandidate, ...] = ()
     slices: SliceSums | None = None
 
     @property
@@ -135,7 +143,7 @@ def _merge_moments(a: tuple[Moments, ...], b: tuple[Moments, ...]) -> tuple[Mome
 
 
 def measure_block(
-    left: Array, right: Array, start: int, task: Task, workspace: Workspace, last: Candidate | None = None
+    left: Array, right: Array, start: int, task: Task, workspace: Workspace, last: RankedCandidate | None = None
 ) -> Partial:
     """Measure one block: 1-D, native, both sides of equal size, at least one element, from C-order number `start` on.
 
@@ -188,8 +196,8 @@ class _Finite(NamedTuple):
 
 
 def _measure_finite(
-    block: _Finite, identical: bool, task: Task, workspace: Workspace, last: Candidate | None
-) -> tuple[Partial, list[Candidate]]:
+    block: _Finite, identical: bool, task: Task, workspace: Workspace, last: RankedCandidate | None
+) -> tuple[Partial, list[RankedCandidate]]:
     """Return moments of both sides, their product, errors and slices, and candidates for the worst elements."""
     left = _moments(block.sides[0], block.ranges[0], workspace)
     if identical:
@@ -232,7 +240,7 @@ def _slices(block: _Finite, apart: Moduli | None, right: Moduli, task: Task) -> 
     return None if task.grid is None else sums_of(task.grid, apart, right, block.places, block.size)
 
 
-def _candidates(block: _Finite, ranking: Ranking, task: Task, last: Candidate | None) -> list[Candidate]:
+def _candidates(block: _Finite, ranking: Ranking, task: Task, last: RankedCandidate | None) -> list[RankedCandidate]:
     """Return the elements of a ranking that may be among the worst."""
     scores, places = ranking.chosen(candidates(ranking, task.worst, last))
     elements = block.places.elements(places)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_msdump.core.metrics.rankings import Candidate, Moduli, Ranking, Scores, Tolerance, rank
+from pytest_msdump.core.metrics.rankings import Moduli, RankedCandidate, Ranking, Scores, Tolerance, rank
 from pytest_msdump.core.metrics.sums import NO_PEAK, ZERO, Peak, Sum, downscaled
 from pytest_msdump.core.metrics.values import Array, Differences, Doubles, Positions, Workspace, inner
 
@@ -184,7 +184,7 @@ def errors(
     *,
     zeros: Zeros,
     unequal: int | None = None,
-    last: Candidate | None = None,
+    last: RankedCandidate | None = None,
 ) -> tuple[Errors, list[Ranking]]:
     """Return all errors of a block but saturation, and at most two rankings of its elements.
 

@@ -17,7 +17,7 @@ from pytest_msdump.core.model.comparison import Scalar
 _FEW = 16
 
 
-class Candidate(NamedTuple):
+class RankedCandidate(NamedTuple):
     """An element that differs.
 
     `magnitude` orders candidates of infinite ratio: |l−r| where nothing is allowed, infinite where the ratio overflows
@@ -49,19 +49,19 @@ class Ranking(NamedTuple):
         places = indexes if self.places is None else self.places[indexes]
         return self.score[indexes].tolist(), places
 
-    def candidate(self, score: float, element: int, left: Scalar, right: Scalar) -> Candidate:
+    def candidate(self, score: float, element: int, left: Scalar, right: Scalar) -> RankedCandidate:
         """Return a scored element as a candidate."""
         if not self.allowed:
-            return Candidate(math.inf, False, score, element, left, right)
-        return Candidate(score, False, score if math.isinf(score) else 0.0, element, left, right)
+            return RankedCandidate(math.inf, False, score, element, left, right)
+        return RankedCandidate(score, False, score if math.isinf(score) else 0.0, element, left, right)
 
 
-def select(found: Iterable[Candidate], count: int) -> tuple[Candidate, ...]:
+def select(found: Iterable[RankedCandidate], count: int) -> tuple[RankedCandidate, ...]:
     """Return the worst `count` of all candidates, worst first."""
     return tuple(sorted(found, key=lambda candidate: candidate.rank)[:count])
 
 
-def floor(last: Candidate | None, *, allowed: bool) -> float:
+def floor(last: RankedCandidate | None, *, allowed: bool) -> float:
     """Return the score that an element has to exceed to come before `last`, which has a lower index."""
     if last is None:
         return 0.0
@@ -71,7 +71,7 @@ def floor(last: Candidate | None, *, allowed: bool) -> float:
     return sys.float_info.max if beyond else last.ratio
 
 
-def candidates(ranking: Ranking, count: int, last: Candidate | None) -> Positions:
+def candidates(ranking: Ranking, count: int, last: RankedCandidate | None) -> Positions:
     """Return the indexes, in any order, of elements that may be among the worst `count` and are worse than `last`."""
     score, lowest = ranking.score, floor(last, allowed=ranking.allowed)
     if not count or not score.size or not float(np.maximum.reduce(score)) > lowest:
@@ -103,10 +103,12 @@ def _one_by_one(scores: Doubles, count: int) -> Positions:
     return found
 
 
-def mismatches(left: Array, right: Array, differ: npt.NDArray[np.bool_], start: int, count: int) -> list[Candidate]:
+def mismatches(
+    left: Array, right: Array, differ: npt.NDArray[np.bool_], start: int, count: int
+) -> list[RankedCandidate]:
     """Return the first `count` elements of a block whose NaN/Inf classes differ."""
     places = np.flatnonzero(differ)[:count]
-    return [Candidate(math.inf, True, math.inf, start + int(p), left[p].item(), right[p].item()) for p in places]
+    return [RankedCandidate(math.inf, True, math.inf, start + int(p), left[p].item(), right[p].item()) for p in places]
 
 
 # Far above denormals, whose rounding errors are large.
@@ -143,7 +145,7 @@ class Scores(NamedTuple):
 
 
 def rank(
-    scores: Scores, tolerance: Tolerance, last: Candidate | None, workspace: Workspace
+    scores: Scores, tolerance: Tolerance, last: RankedCandidate | None, workspace: Workspace
 ) -> tuple[list[Ranking], int | None]:
     """Return rankings of the elements, and how many are outside the tolerance: ``None`` for every one that differs."""
     if not tolerance.rtol and not tolerance.atol:

@@ -21,7 +21,7 @@ _DEEPEST = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BlobPlace:
     """A name and where its literal stands, quotes included: ``text[start:stop]``."""
 
     name: str
@@ -38,8 +38,8 @@ class CaffeLayer:
 
     name: str = ""
     type: str = ""
-    bottoms: list[Place] = field(default_factory=list)
-    tops: list[Place] = field(default_factory=list)
+    bottoms: list[BlobPlace] = field(default_factory=list)
+    tops: list[BlobPlace] = field(default_factory=list)
     include: list[dict[str, list[str]]] = field(default_factory=list)
     exclude: list[dict[str, list[str]]] = field(default_factory=list)
 
@@ -85,7 +85,7 @@ def _keep(layer: CaffeLayer, path: Sequence[str], name: str, word: str, start: i
     if not path and name in ("name", "type"):
         setattr(layer, name, plain)
     elif not path and name in ("bottom", "top"):
-        (layer.bottoms if name == "bottom" else layer.tops).append(Place(plain, start, start + len(word)))
+        (layer.bottoms if name == "bottom" else layer.tops).append(BlobPlace(plain, start, start + len(word)))
     elif not path and name in ("include", "exclude"):
         (layer.include if name == "include" else layer.exclude).append({})
     elif list(path) in (["include"], ["exclude"]):

@@ -23,7 +23,7 @@ class Of:
 
 
 @dataclass(frozen=True, slots=True)
-class Weight:
+class FlowWeight:
     """An operand that is a parameter of the graph."""
 
     name: str
@@ -44,13 +44,13 @@ class Monad:
 CONSTANT = Constant()
 MONAD = Monad()
 
-Operand: TypeAlias = Of | Weight | Constant | Monad
+Operand: TypeAlias = Of | FlowWeight | Constant | Monad
 
 # One operand: a tensor or a number, a tuple without its monads, no data at all, or unknown.
 HostType: TypeAlias = TensorSpec | tuple[TensorSpec | None, ...] | Monad | None
 
 
-class Node(NamedTuple):
+class FlowNode(NamedTuple):
     """One line of a graph. `name` is empty where the file has none; `label` is then where the node is."""
 
     op_type: str
@@ -79,7 +79,7 @@ class _Output:
     slot: int | None = None
 
 
-_Value: TypeAlias = Union[_Output, Weight, Constant, Monad, "tuple[_Value, ...]"]
+_Value: TypeAlias = Union[_Output, FlowWeight, Constant, Monad, "tuple[_Value, ...]"]
 
 # By the type without its underscores, in lower case: older releases write `make_tuple` for `MakeTuple`.
 _HANDED_ON = frozenset({"load", "depend"})
@@ -104,7 +104,7 @@ def plain_type(op_type: str) -> str:
 
 
 def operator_graph(
-    nodes: Sequence[Node], *, source: str, parameters: Sequence[str] = (), notes: Sequence[str] = ()
+    nodes: Sequence[FlowNode], *, source: str, parameters: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> OperatorGraph:
     """Keep the nodes that run, and find for each of their inputs which tensor it is.
 
@@ -166,13 +166,13 @@ def _chosen(operands: Sequence[_Value]) -> _Value:
 class _Flow:
     """Finds the tensors behind operands; refuses a graph whose tuples hold more than any run needs."""
 
-    def __init__(self, nodes: Sequence[Node], values: Sequence[_Value], source: str) -> None:
+    def __init__(self, nodes: Sequence[FlowNode], values: Sequence[_Value], source: str) -> None:
         self._nodes = nodes
         self._values = values
         self._source = source
         self._steps = 0
 
-    def operator(self, node: Node, number: int) -> Operator:
+    def operator(self, node: FlowNode, number: int) -> Operator:
         edges: list[Edge | None] = []
         hosts: list[TensorSpec | None] = []
         for position, operand in enumerate(node.operands):
@@ -210,7 +210,7 @@ class _Flow:
                 waiting.extend(_Output(one.node, slot) for slot in reversed(slots))
             elif isinstance(one, _Output):
                 yield Edge(self._nodes[one.node].known_as, one.slot or 0)
-            elif isinstance(one, Weight):
+            elif isinstance(one, FlowWeight):
                 yield Edge(one.name, 0, is_parameter=True)
             elif isinstance(one, Constant):
                 yield None

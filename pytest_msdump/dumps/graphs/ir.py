@@ -17,7 +17,7 @@ from io import BytesIO, TextIOWrapper
 
 from pytest_msdump.core.errors import ConfigError
 from pytest_msdump.core.model.graph import OperatorGraph
-from pytest_msdump.dumps.graphs.flow import CONSTANT, MONAD, Constant, Node, Of, Operand, Weight, operator_graph
+from pytest_msdump.dumps.graphs.flow import CONSTANT, MONAD, Constant, FlowNode, FlowWeight, Of, Operand, operator_graph
 from pytest_msdump.dumps.graphs.ir_types import device_types, host_types, is_device, members, separators
 from pytest_msdump.dumps.graphs.source_lines import FrameReader
 
@@ -31,7 +31,7 @@ _MONADS = frozenset({"U", "IO", "UMonad[U]", "IOMonad[IO]", "UMonad", "IOMonad"}
 _OPERAND_MARKS = re.compile(r"[()\[\]{},\"%$]")
 
 
-class Names:
+class IrNames:
     """Finds what the names in operands stand for: nodes, by number, and parameters, by name."""
 
     def __init__(self, parameters: MutableMapping[int, str]) -> None:
@@ -65,7 +65,7 @@ class Names:
             # Graphs of control flow list their parameters without names.
             if not self.parameters.get(number):
                 self.parameters[number] = written or f"para{number}"
-            return Weight(self.parameters[number])
+            return FlowWeight(self.parameters[number])
         foreign = _FOREIGN.fullmatch(text)
         if foreign:
             number = self._foreign.get((foreign["graph"], foreign["alias"]))
@@ -85,7 +85,7 @@ def split_call(text: str) -> tuple[str, int]:
     return "", len(text)
 
 
-def operands(text: str, start: int, names: Names) -> tuple[Operand, ...]:
+def operands(text: str, start: int, names: IrNames) -> tuple[Operand, ...]:
     """Read the operands in a node's line, from `start` just behind their bracket up to the one that ends them."""
     return tuple(names.resolve(part) for part in _operand_parts(text, start, names.parameters))
 
@@ -187,7 +187,7 @@ _NOT_KNOWN = "0"
 _COMMENTS = ("# In", "# Corresponding", "# inlined")
 
 
-class _Record:
+class _IrRecord:
     """The lines of one node."""
 
     def __init__(self, local: int, alias: str, head: str) -> None:
@@ -218,22 +218,22 @@ class _Record:
             self.types.append(text)
 
 
-class _Reader:
+class _IrReader:
     """Collects the nodes of one file."""
 
     def __init__(self) -> None:
-        self.nodes: list[Node] = []
+        self.nodes: list[FlowNode] = []
         self.is_ir = self.is_open = False
         self.graph = ""
         self.parameters: dict[int, str] = {}
-        self.names = Names(self.parameters)
+        self.names = IrNames(self.parameters)
         # Very many operators share few lines of types.
         self._host_types, self._device_types = cache(host_types), cache(device_types)
         self._frames = FrameReader()
 
-    def records(self, lines: Iterable[str]) -> Iterator[_Record]:
+    def records(self, lines: Iterable[str]) -> Iterator[_IrRecord]:
         """Yield the nodes' lines; those between them are read on the way."""
-        record: _Record | None = None
+        record: _IrRecord | None = None
         for line in lines:
             text = line.strip()
             head = _HEAD.match(text) if text.startswith("%") else None
@@ -242,7 +242,7 @@ class _Reader:
                 continue
             if record is not None:
                 yield record
-            record = _Record(int(head["id"]), head["alias"], text[head.end() :]) if head else None
+            record = _IrRecord(int(head["id"]), head["alias"], text[head.end() :]) if head else None
             if head is None:
                 self._between(text)
         if record is not None and not (self.is_open and not record.name):
@@ -261,7 +261,7 @@ class _Reader:
             self.parameters[int(parameter["number"])] = parameter["name"]
         self.is_ir = self.is_ir or _ENTRY.match(text) is not None
 
-    def take(self, record: _Record) -> None:
+    def take(self, record: _IrRecord) -> None:
         self.is_ir = True
         head = "\n".join(record.head)
         called, start = split_call(head)
@@ -271,7 +271,7 @@ class _Reader:
         device_in, device_out = self._device_types(device) if device else ((), ())
         plain = _TYPE.match(called)
         self.nodes.append(
-            Node(
+            FlowNode(
                 op_type=plain[0] if plain else called,
                 name="" if record.name == _NOT_KNOWN else record.name,
                 label=f"@{self.graph}:%{record.local}" if self.graph else f"%{record.local}",
@@ -296,7 +296,7 @@ def parse_ir(data: str | bytes, *, source: str) -> OperatorGraph:
     a parameter which the file lists. ConfigError where no line is a node, or tuples are nested too deeply.
     """
     stored = data if isinstance(data, bytes) else data.encode("utf-8", errors="replace")
-    reader = _Reader()
+    reader = _IrReader()
     # Line by line: a graph of 100,000 operators has some hundred megabytes of source lines.
     for record in reader.records(TextIOWrapper(BytesIO(stored), encoding="utf-8-sig", errors="replace", newline="\n")):
         reader.take(record)

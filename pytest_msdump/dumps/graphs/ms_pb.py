@@ -15,23 +15,23 @@ from pytest_msdump.core.model.graph import OperatorGraph
 from pytest_msdump.core.model.tensor import TensorSpec
 from pytest_msdump.dumps.graphs import flow
 from pytest_msdump.dumps.graphs.source_lines import FrameReader
-from pytest_msdump.dumps.wire import LENGTH, VARINT, Memory, NotAMessageError, Span, fields
+from pytest_msdump.dumps.wire import LENGTH, VARINT, Memory, NotAMessageError, WireSpan, fields
 
 
-class Message(NamedTuple):
+class PbMessage(NamedTuple):
     """Bytes of a file that are read as a message."""
 
     file: Memory
-    span: Span
+    span: WireSpan
 
-    def by_number(self) -> dict[int, list[int | Message]]:
+    def by_number(self) -> dict[int, list[int | PbMessage]]:
         """Collect the fields, those of one number in their order; fixed-size ones are skipped."""
-        found: dict[int, list[int | Message]] = {}
+        found: dict[int, list[int | PbMessage]] = {}
         for field in fields(self.file, self.span, most=self.file.size):
             if field.wire_type == VARINT:
                 found.setdefault(field.number, []).append(field.value)
             elif field.wire_type == LENGTH:
-                found.setdefault(field.number, []).append(Message(self.file, field.span))
+                found.setdefault(field.number, []).append(PbMessage(self.file, field.span))
         return found
 
     def text(self) -> str:
@@ -69,39 +69,39 @@ _CONTROL = 1
 _SIGN = 2**63
 _MOST_DIMENSIONS = 64
 
-_Fields = Mapping[int, Sequence[int | Message]]
+_Fields = Mapping[int, Sequence[int | PbMessage]]
 
 
-class _Reader:
+class _MessageReader:
     """Collects the nodes of one file."""
 
     def __init__(self) -> None:
-        self.nodes: list[flow.Node] = []
+        self.nodes: list[flow.FlowNode] = []
         self.weights: list[str] = []
         self._operands: dict[str, tuple[flow.Operand, flow.HostType]] = {}
         self._frames = FrameReader()
 
-    def weight(self, message: Message) -> None:
+    def weight(self, message: PbMessage) -> None:
         fields = message.by_number()
         name = _text(fields, _PARAMETER["name"])
         self.weights.append(name)
         host = _type(_inner(fields, _PARAMETER["type"]))
-        self._operands[name] = (flow.MONAD if isinstance(host, flow.Monad) else flow.Weight(name), host)
+        self._operands[name] = (flow.MONAD if isinstance(host, flow.Monad) else flow.FlowWeight(name), host)
 
-    def constant(self, message: Message) -> None:
+    def constant(self, message: PbMessage) -> None:
         fields = message.by_number()
         self._operands[_text(fields, _CONSTANT["key"])] = _constant(_inner(fields, _CONSTANT["value"]))
 
-    def node(self, message: Message) -> None:
+    def node(self, message: PbMessage) -> None:
         """Add a node; those that feed it come before it."""
         fields = message.by_number()
-        inputs = [self._input(entry) for entry in fields.get(_NODE["input"], ()) if isinstance(entry, Message)]
+        inputs = [self._input(entry) for entry in fields.get(_NODE["input"], ()) if isinstance(entry, PbMessage)]
         operands = [entry for entry in inputs if entry is not None]
         made = _type(_inner(fields, _NODE["output_type"]))
         name = _text(fields, _NODE["name"])
         lines = _text(fields, _NODE["source_address"]).split("\n")
         self.nodes.append(
-            flow.Node(
+            flow.FlowNode(
                 op_type=_text(fields, _NODE["op_type"]),
                 name=_text(fields, _NODE["full_name"]),
                 label=f"node {name}",
@@ -113,7 +113,7 @@ class _Reader:
         )
         self._operands[name] = (flow.Of(len(self.nodes) - 1), made)
 
-    def _input(self, entry: Message) -> tuple[flow.Operand, flow.HostType] | None:
+    def _input(self, entry: PbMessage) -> tuple[flow.Operand, flow.HostType] | None:
         fields = entry.by_number()
         if _number(fields, _INPUT["type"]) == _CONTROL:
             return None
@@ -122,16 +122,16 @@ class _Reader:
 
 def parse_pb(data: bytes, *, source: str) -> OperatorGraph:
     """Read a graph in Protobuf, as `parse_ir` reads its ``.ir``, but for what the file does not have."""
-    reader = _Reader()
+    reader = _MessageReader()
     steps = (("parameters", reader.weight), ("const_vals", reader.constant), ("node", reader.node))
     try:
-        graph = _inner(Message(Memory(data), Span(0, len(data))).by_number(), _MODEL["graph"])
+        graph = _inner(PbMessage(Memory(data), WireSpan(0, len(data))).by_number(), _MODEL["graph"])
         if graph is None:
             raise ConfigError(f"{source}: not a graph of MindSpore, it holds no graph; or it is cut off")
         entries = graph.by_number()
         for name, take in steps:
             for entry in entries.get(_GRAPH[name], ()):
-                if isinstance(entry, Message):
+                if isinstance(entry, PbMessage):
                     take(entry)
     except NotAMessageError as error:
         where = f"no field of a message at byte {error.position}"
@@ -139,7 +139,7 @@ def parse_pb(data: bytes, *, source: str) -> OperatorGraph:
     return flow.operator_graph(reader.nodes, source=source, parameters=reader.weights)
 
 
-def _constant(value: Message | None) -> tuple[flow.Operand, flow.HostType]:
+def _constant(value: PbMessage | None) -> tuple[flow.Operand, flow.HostType]:
     if value is None:
         return flow.CONSTANT, None
     fields = value.by_number()
@@ -148,7 +148,7 @@ def _constant(value: Message | None) -> tuple[flow.Operand, flow.HostType]:
         return flow.MONAD, flow.MONAD
     number = _number(fields, _VALUE["int"])
     number = _number(fields, _VALUE["uint"]) if number is None else number
-    members = [_scalar(entry.by_number()) for entry in fields.get(_VALUE["values"], ()) if isinstance(entry, Message)]
+    members = [_scalar(entry.by_number()) for entry in fields.get(_VALUE["values"], ()) if isinstance(entry, PbMessage)]
     host: flow.HostType = tuple(members) if _number(fields, _VALUE["dtype"]) in _TUPLES else _scalar(fields)
     return flow.Constant(None if number is None else _signed(number)), host
 
@@ -158,7 +158,7 @@ def _scalar(fields: _Fields) -> TensorSpec | None:
     return None if dtype is None else TensorSpec(dtype=dtype, shape=())
 
 
-def _type(message: Message | None) -> flow.HostType:
+def _type(message: PbMessage | None) -> flow.HostType:
     fields = message.by_number() if message else {}
     number = _number(fields, _TYPE["data_type"])
     tensor = _inner(fields, _TYPE["tensor_type"])
@@ -176,7 +176,7 @@ def _members(fields: _Fields) -> tuple[TensorSpec | None, ...]:
     """Return what is in a tuple, without its monads; ``None`` for members that are tuples themselves."""
     members: list[TensorSpec | None] = []
     for entry in fields.get(_SEQUENCE["elem_types"], ()):
-        one = entry.by_number() if isinstance(entry, Message) else {}
+        one = entry.by_number() if isinstance(entry, PbMessage) else {}
         tensor = _inner(one, _TYPE["tensor_type"])
         number = _number(one, _TYPE["data_type"]) or 0
         if tensor is not None:
@@ -187,23 +187,23 @@ def _members(fields: _Fields) -> tuple[TensorSpec | None, ...]:
     return tuple(members)
 
 
-def _tensor(message: Message) -> TensorSpec | None:
+def _tensor(message: PbMessage) -> TensorSpec | None:
     fields = message.by_number()
     shape = _inner(fields, _TENSOR["shape"])
     sizes = [
         _signed(_number(entry.by_number(), _DIMENSION["size"]) or 0)
         for entry in (shape.by_number().get(_SHAPE["dim"], ()) if shape else ())
-        if isinstance(entry, Message)
+        if isinstance(entry, PbMessage)
     ]
     if len(sizes) > _MOST_DIMENSIONS:
         return None
     return TensorSpec(dtype=_DTYPES.get(_number(fields, _TENSOR["elem_type"]) or 0), shape=tuple(sizes))
 
 
-def _inner(fields: _Fields, number: int) -> Message | None:
+def _inner(fields: _Fields, number: int) -> PbMessage | None:
     """Return the last message of a field, as Protobuf asks for."""
     content = fields.get(number, (None,))[-1]
-    return content if isinstance(content, Message) else None
+    return content if isinstance(content, PbMessage) else None
 
 
 def _text(fields: _Fields, number: int) -> str:
